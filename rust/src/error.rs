@@ -1,0 +1,112 @@
+//! What can go wrong with a capture, told once: what, where, and which field said so.
+
+use std::fmt;
+use std::io;
+
+/// The coarse kind of a [`CaptureError`]; Python maps each to one exception class (and so to one exit code).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The operating system refused: missing file, directory, no rights.
+    Io,
+    /// The bytes are not a capture in any format this engine reads.
+    NotACapture,
+    /// A capture, but of a format or variant that this engine does not read by itself.
+    Unsupported,
+    /// The capture ends in the middle of a record; all that stands before it was read.
+    Cut,
+    /// A length or tag inside the capture contradicts its surroundings; reading stops there.
+    Damaged,
+}
+
+/// An error with its place. `offset` counts bytes of the (decompressed) stream, `frame` is the 1-based
+/// number of the frame that could not be read.
+#[derive(Clone, Debug)]
+pub struct CaptureError {
+    /// The coarse kind.
+    pub kind: ErrorKind,
+    /// One clear sentence fragment, without the place.
+    pub what: String,
+    /// The file, as the caller named it.
+    pub path: String,
+    /// Byte offset in the decompressed stream.
+    pub offset: Option<u64>,
+    /// 1-based frame number.
+    pub frame: Option<u64>,
+    /// Bytes that the field demanded.
+    pub required: Option<u64>,
+    /// Bytes that were there.
+    pub got: Option<u64>,
+    /// The field that set the limit, such as `incl_len`.
+    pub field: Option<&'static str>,
+}
+
+impl CaptureError {
+    /// A new error without a place; the builder methods add it.
+    pub fn new(kind: ErrorKind, path: &str, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), path: path.to_owned(), offset: None, frame: None, required: None, got: None, field: None }
+    }
+
+    /// An operating-system error on `path`.
+    #[must_use]
+    pub fn io(path: &str, error: &io::Error) -> Self {
+        Self::new(ErrorKind::Io, path, error.to_string())
+    }
+
+    /// Adds the byte offset.
+    #[must_use]
+    pub fn at(mut self, offset: u64) -> Self {
+        self.offset = Some(offset);
+        self
+    }
+
+    /// Adds the frame number.
+    #[must_use]
+    pub fn in_frame(mut self, frame: u64) -> Self {
+        self.frame = Some(frame);
+        self
+    }
+
+    /// Adds what `field` demanded and what was there.
+    #[must_use]
+    pub fn lengths(mut self, field: &'static str, required: u64, got: u64) -> Self {
+        self.field = Some(field);
+        self.required = Some(required);
+        self.got = Some(got);
+        self
+    }
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.what)?;
+        if let (Some(field), Some(required), Some(got)) = (self.field, self.required, self.got) {
+            write!(f, " ({field} asks for {required} bytes, {got} are there)")?;
+        }
+        if let Some(frame) = self.frame {
+            write!(f, ", frame {frame}")?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, ", byte {offset}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for CaptureError {}
+
+/// Something that a reader survived: counted by kind, with the place where it was first met.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// What was found and what was done about it, for people.
+    pub what: String,
+    /// The file it was found in, as the caller named it.
+    pub path: String,
+    /// 1-based number of the first frame concerned.
+    pub frame: Option<u64>,
+    /// Byte offset of the first occurrence in the (decompressed) stream.
+    pub offset: Option<u64>,
+    /// How often it occurred.
+    pub count: u64,
+    /// True if something of the capture could not be used because of it (exit code 4).
+    pub loses_data: bool,
+}

@@ -1,0 +1,58 @@
+"""Types of the compiled engine (`rust/src/python.rs`)."""
+
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+class LinkInfo(TypedDict):
+    id: int
+    name: str
+    packets: int
+    supported: bool
+
+class CaptureInfo(TypedDict):
+    format: str
+    link_types: list[LinkInfo]
+    packets: int
+    tcp_segments: int
+    connections: int
+    first_ts_ns: int | None
+    last_ts_ns: int | None
+    complete: bool
+    snaplen_bytes: int
+    snaplen_cut: int
+    clock_steps: int
+    resolution_ns: int
+    kernel_drops: int | None
+
+class Problem(TypedDict):
+    what: str
+    path: str
+    frame: int | None
+    offset: int | None
+    count: int
+    loses_data: bool
+
+class ArrowStream:
+    """A stream of record batches, consumed once through the Arrow C stream interface."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
+
+class Engine:
+    """One pass over one capture (one file, several merged by time, or stdin as "-")."""
+    def __init__(self, paths: Sequence[str], batch_rows: int = ...) -> None: ...
+    def segments(self, max_rows: int | None = None) -> ArrowStream:
+        """The next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
+    def connections(self) -> ArrowStream:
+        """All connection rows, by `conn`. Reads the rest of the capture first if there is any."""
+    def info(self) -> CaptureInfo:
+        """What was read so far; final once the segments are exhausted."""
+    def problems(self) -> list[Problem]:
+        """What was survived so far; final once the segments are exhausted."""
+
+class EngineError(Exception):
+    """Nothing could be read. `kind` is one of io, not_a_capture, unsupported, cut, damaged."""
+
+    kind: str
+    what: str
+    path: str
+    offset: int | None
+    frame: int | None

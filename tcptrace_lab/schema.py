@@ -1,0 +1,241 @@
+"""Every column of every table: its type, unit, one-line meaning and limits.
+
+One declaration feeds the documentation, the tooltips, the axis labels and the exports. Nothing else in the package
+repeats what a column means. Conventions, for all tables:
+
+- times are integer nanoseconds (`*_ns`), sizes are bytes (`*_bytes`), both Int64 so that sums and differences of them
+  neither wrap nor overflow;
+- unknown is null, never 0;
+- stream offsets (`seq`, `ack`, `sack_blocks`) are relative and unwrapped past 4 GiB: SYN = 0 and the first byte = 1, as
+  in Wireshark. They are signed: in a capture that starts in mid-stream, bytes from before its first segment have
+  offsets below 1, where Wireshark shows numbers near 2^32;
+- `frame` is 1-based and equals Wireshark's frame number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import polars as pl
+
+
+class Unit(StrEnum):
+    """What a number counts."""
+
+    NONE = ""
+    NS = "ns"
+    BYTES = "bytes"
+    SEGMENTS = "segments"
+    FRAME = "frame number"
+    OFFSET = "stream offset, bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of one table.
+
+    Attributes:
+        name: the column's name.
+        dtype: name of a Polars type, `List(Int64)`, or `Enum` with `values`.
+        unit: what the numbers count.
+        meaning: one line, for people.
+        limits: what the column cannot tell; empty where it has no limits worth a line.
+        values: the categories of an `Enum`, in the order of their codes.
+    """
+
+    name: str
+    dtype: str
+    unit: Unit
+    meaning: str
+    limits: str = ""
+    values: tuple[str, ...] = ()
+
+    def polars_type(self) -> pl.DataType:
+        """The Polars type of this column."""
+        import polars as pl  # noqa: PLC0415  (Polars takes a tenth of a second to import; `--help` needs only the words)
+
+        if self.dtype == "Enum":
+            return pl.Enum(self.values)
+        if self.dtype == "List(Int64)":
+            return pl.List(pl.Int64)
+        dtype: pl.DataType = getattr(pl, self.dtype)()
+        return dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its name, what one row is, and its columns in order."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    def __iter__(self) -> Iterator[Column]:
+        """The columns, in order."""
+        return iter(self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        """The column called `name`; KeyError if there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def polars_schema(self) -> dict[str, pl.DataType]:
+        """Column name → Polars type, in order."""
+        return {column.name: column.polars_type() for column in self.columns}
+
+
+KINDS = (
+    "new",
+    "ack",
+    "retransmit",
+    "fast_retransmit",
+    "rto_retransmit",
+    "tail_probe",
+    "spurious",
+    "out_of_order",
+    "capture_duplicate",
+    "keepalive",
+    "keepalive_ack",
+    "zero_window_probe",
+    "window_update",
+    "duplicate_ack",
+    "reset",
+)
+"""What a segment is. Codes are positions; the engine's `connection::Kind` has the same order (a test holds them together)."""
+
+RELEASED_BY = ("ack", "write", "timer", "burst", "unknown")
+"""What let a segment leave. Codes are positions; the engine's `connection::ReleasedBy` has the same order."""
+
+RESENT = ("retransmit", "fast_retransmit", "rto_retransmit", "tail_probe", "spurious")
+"""The kinds that carry bytes which had been sent before."""
+
+CLIENT_KNOWN_BY = ("syn", "syn_ack", "port", "first")
+"""How the client was told from the server: its SYN, the server's SYN-ACK, the higher port, or only who was seen first."""
+
+CLOSED_BY = ("fin", "reset", "reuse", "end")
+"""What ended a connection: FINs of both sides, a RST, its ports used again, or the end of the capture."""
+
+
+def _table(name: str, row: str, columns: Iterable[Column]) -> Table:
+    return Table(name, row, tuple(columns))
+
+
+SEGMENTS = _table(
+    "segments",
+    "one TCP segment as captured",
+    [
+        Column("frame", "UInt64", Unit.FRAME, "Number of the frame that carried the segment, as in Wireshark"),
+        Column("ts_ns", "Int64", Unit.NS, "Capture time since 1970-01-01 UTC", "null where the capture format stores no time"),
+        Column("conn", "UInt32", Unit.NONE, "Connection, numbered from 0 by first appearance (Wireshark's tcp.stream)"),
+        Column("from_client", "Boolean", Unit.NONE, "True if the client of the connection sent it"),
+        Column("seq", "Int64", Unit.OFFSET, "Offset of the first byte; SYN = 0, first data byte = 1", "relative to the first segment seen where the SYN was not captured"),
+        Column("ack", "Int64", Unit.OFFSET, "Next offset that the sender of this segment expects from the other side", "null without the ACK flag"),
+        Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data in the segment, by the lengths in its headers"),
+        Column("captured_payload_bytes", "Int64", Unit.BYTES, "Bytes of data that the capture holds (snaplen may cut them)"),
+        Column("flags", "UInt16", Unit.NONE, "TCP flags as in the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128, AE 256"),
+        Column("window_bytes", "Int64", Unit.BYTES, "Window that this segment advertises, scaled", "null while the window scale is unknown"),
+        Column("sack_blocks", "List(Int64)", Unit.OFFSET, "SACK blocks as left, right, left, right, …", "null without the option; offsets of the other side's stream"),
+        Column("tsval", "UInt32", Unit.NONE, "Timestamp value of the TCP timestamps option", "null without the option"),
+        Column("tsecr", "UInt32", Unit.NONE, "Timestamp echo reply of the TCP timestamps option", "null without the option"),
+        Column("ip_id", "UInt16", Unit.NONE, "IPv4 identification", "null for IPv6"),
+        Column("ttl", "UInt8", Unit.NONE, "IPv4 time to live or IPv6 hop limit"),
+        Column("ect", "UInt8", Unit.NONE, "ECN field of the IP header: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE"),
+        Column("ce", "Boolean", Unit.NONE, "True if the path marked the packet: congestion experienced"),
+        Column("kind", "Enum", Unit.NONE, "What the segment is, judged from what came before it", values=KINDS),
+        Column("in_flight_bytes", "Int64", Unit.BYTES, "Sent and not yet acknowledged in this direction, just before this segment", "null until the other side's first ACK"),
+        Column("usable_window_bytes", "Int64", Unit.BYTES, "Room left in the window this side was last offered, just before this segment; negative if it shrank", "null while the window scale is unknown"),
+        Column("since_previous_ns", "Int64", Unit.NS, "Time since the previous segment of this direction", "null for its first"),
+        Column("since_last_ack_ns", "Int64", Unit.NS, "Time since the other side's last segment with an ACK", "null before the first"),
+        Column("since_last_data_ns", "Int64", Unit.NS, "Time since the other side's last segment with data", "null before the first"),
+        Column("released_by", "Enum", Unit.NONE, "What let this data segment leave: an ACK that arrived, the program's write, a timer, or the burst it belongs to", "seen from the capture point: certain only near the sender; null without data", RELEASED_BY),
+        Column("released_by_frame", "UInt64", Unit.FRAME, "The frame that released it: the ACK, or the first segment of the burst", "null for write, timer and unknown"),
+        Column("acked_bytes", "Int64", Unit.BYTES, "Bytes that this segment acknowledges for the first time", "null without the ACK flag"),
+        Column("ack_lag_ns", "Int64", Unit.NS, "Time since the oldest byte that this segment acknowledges for the first time was last seen", "null if it acknowledges nothing new"),
+        Column("rtt_ns", "Int64", Unit.NS, "Round-trip sample: time since the newest segment that this one acknowledges", "null if any byte it acknowledges was ever resent (Karn), or nothing new is acknowledged"),
+    ],
+)
+
+_DIRECTION = (
+    Column("segments", "Int64", Unit.SEGMENTS, "Segments sent"),
+    Column("data_segments", "Int64", Unit.SEGMENTS, "Segments sent with data"),
+    Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data sent, resent ones included"),
+    Column("unique_bytes", "Int64", Unit.BYTES, "Bytes of the stream that were seen, each counted once"),
+    Column("retransmitted_segments", "Int64", Unit.SEGMENTS, "Segments that carry bytes (or a SYN or FIN) sent before"),
+    Column("retransmitted_bytes", "Int64", Unit.BYTES, "Bytes of data in them"),
+    Column("out_of_order_segments", "Int64", Unit.SEGMENTS, "Segments that arrived behind later ones and are not resent"),
+    Column("duplicate_acks", "Int64", Unit.SEGMENTS, "Duplicate ACKs sent (RFC 5681)"),
+    Column("pure_acks", "Int64", Unit.SEGMENTS, "Segments without data, SYN, FIN or RST"),
+    Column("keepalives", "Int64", Unit.SEGMENTS, "Keepalive probes sent"),
+    Column("zero_window_probes", "Int64", Unit.SEGMENTS, "Probes sent into a closed window"),
+    Column("window_updates", "Int64", Unit.SEGMENTS, "ACKs sent only to move the window"),
+    Column("zero_window_advertisements", "Int64", Unit.SEGMENTS, "Segments sent that advertise a window of 0 (RST excepted)"),
+    Column("pushed_segments", "Int64", Unit.SEGMENTS, "Segments sent with PSH"),
+    Column("cut_segments", "Int64", Unit.SEGMENTS, "Segments whose data the capture cut short (snaplen)"),
+    Column("syn_segments", "Int64", Unit.SEGMENTS, "Segments sent with SYN"),
+    Column("fin_segments", "Int64", Unit.SEGMENTS, "Segments sent with FIN"),
+    Column("rst_segments", "Int64", Unit.SEGMENTS, "Segments sent with RST"),
+    Column("isn", "UInt32", Unit.NONE, "Sequence number that has offset 0", "the SYN's, or one below the first byte known where no SYN was captured"),
+    Column("mss_bytes", "Int64", Unit.BYTES, "MSS option of this side's SYN: the largest segment it wants to receive", "null without SYN or option"),
+    Column("window_scale", "UInt8", Unit.NONE, "Shift applied to the windows this side advertises", "null while unknown; 0 also when the two SYNs did not agree on scaling"),
+    Column("sack_permitted", "Boolean", Unit.NONE, "SACK-permitted option in this side's SYN", "null without SYN"),
+    Column("timestamps", "Boolean", Unit.NONE, "TCP timestamps option in this side's SYN", "null without SYN"),
+    Column("max_window_bytes", "Int64", Unit.BYTES, "Largest window this side advertised, scaled", "null while the scale is unknown"),
+    Column("min_window_bytes", "Int64", Unit.BYTES, "Smallest window this side advertised, scaled, SYN and RST excepted", "null while the scale is unknown"),
+    Column("max_in_flight_bytes", "Int64", Unit.BYTES, "Most bytes sent and not yet acknowledged", "null until the other side's first ACK"),
+    Column("max_segment_bytes", "Int64", Unit.BYTES, "Largest payload of one captured segment", "may exceed the MSS under offload (TSO, GRO)"),
+    Column("rtt_samples", "Int64", Unit.SEGMENTS, "Round-trip samples: ACKs of this direction's data that Karn's rule admits"),
+    Column("rtt_min_ns", "Int64", Unit.NS, "Smallest round-trip sample", "from the capture point to the receiver and back; null without samples"),
+    Column("rtt_mean_ns", "Int64", Unit.NS, "Mean of the round-trip samples", "null without samples"),
+    Column("rtt_max_ns", "Int64", Unit.NS, "Largest round-trip sample", "null without samples"),
+    Column("first_data_ts_ns", "Int64", Unit.NS, "Time of the first segment with data", "null without data"),
+    Column("last_data_ts_ns", "Int64", Unit.NS, "Time of the last segment with data", "null without data"),
+)
+"""The figures of one direction, named by its sender."""
+
+SIDES: Mapping[str, bool] = {"client": True, "server": False}
+"""Prefix of a direction's columns → `from_client`."""
+
+
+def _sided(side: str) -> Iterator[Column]:
+    for column in _DIRECTION:
+        yield Column(f"{side}_{column.name}", column.dtype, column.unit, f"{column.meaning} (by the {side})", column.limits, column.values)
+
+
+DIRECTION_NAMES = tuple(column.name for column in _DIRECTION)
+
+CONNECTIONS = _table(
+    "connections",
+    "one TCP connection",
+    [
+        Column("conn", "UInt32", Unit.NONE, "Connection, numbered from 0 by first appearance (Wireshark's tcp.stream)"),
+        Column("client_addr", "String", Unit.NONE, "Address of the side that opened the connection"),
+        Column("client_port", "UInt16", Unit.NONE, "Its port"),
+        Column("server_addr", "String", Unit.NONE, "Address of the side that was connected to"),
+        Column("server_port", "UInt16", Unit.NONE, "Its port"),
+        Column("client_known_by", "Enum", Unit.NONE, "How client and server were told apart", "port and first are guesses", CLIENT_KNOWN_BY),
+        Column("closed_by", "Enum", Unit.NONE, "What ended it in this capture", values=CLOSED_BY),
+        Column("first_frame", "UInt64", Unit.FRAME, "First frame"),
+        Column("last_frame", "UInt64", Unit.FRAME, "Last frame"),
+        Column("first_ts_ns", "Int64", Unit.NS, "Time of the first segment", "null where the capture stores no time"),
+        Column("last_ts_ns", "Int64", Unit.NS, "Time of the last segment", "null where the capture stores no time"),
+        Column("syn_to_synack_ns", "Int64", Unit.NS, "Handshake: last SYN before the SYN-ACK → SYN-ACK", "null unless both were captured"),
+        Column("synack_to_ack_ns", "Int64", Unit.NS, "Handshake: SYN-ACK → the client's first ACK of it", "null unless both were captured"),
+        *_sided("client"),
+        *_sided("server"),
+    ],
+)
+
+TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS)}
+"""All tables, by name."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import packets
 import polars as pl
+
 from tcptrace_lab import _core, schema
 
 if TYPE_CHECKING:
@@ -37,6 +39,17 @@ def read(*paths: Path) -> Read:
     segments = _frame(engine.segments(), schema.SEGMENTS)
     connections = _frame(engine.connections(), schema.CONNECTIONS)
     return Read(segments, connections, engine.info(), engine.problems())
+
+
+def read_text(folder: Path, text: str, *, link: str = "ethernet", snaplen_bytes: int = packets.SNAPLEN_BYTES) -> Read:
+    """Reads the exchange `text` (grammar of `packets`), written to a capture in `folder`."""
+    return read(packets.capture(folder / "exchange.pcap", text, link=link, snaplen_bytes=snaplen_bytes))
+
+
+def column(table: pl.DataFrame, name: str, *frames: int) -> list[Any]:
+    """The values of `name` in the rows of `frames`, in their order; of all rows if none are named."""
+    rows = {row["frame"]: row[name] for row in table.iter_rows(named=True)}
+    return [rows[frame] for frame in frames or rows]
 
 
 def _frame(stream: _core.ArrowStream, table: schema.Table) -> pl.DataFrame:

@@ -1,0 +1,87 @@
+"""Every segment of every real capture, column by column against tshark; each deviation is listed with its reason.
+
+The captures are those of `../shared/captures` with the link types of issue A (Ethernet, loopback, raw, cooked) and those of `captures/`.
+A deviation holds exactly: one that grows, shrinks or vanishes makes its test fail.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import engine
+import pytest
+import tshark
+from comparison import count_differences, differences
+from deviations import DEVIATIONS
+
+from tcptrace_lab._core import EngineError
+
+PROJECT = Path(__file__).parent.parent
+SHARED = PROJECT.parent / "shared" / "captures"
+OWN = PROJECT / "captures"
+
+LINKS = {"0:NULL", "1:EN10MB", "12:RAW(12)", "101:RAW", "108:LOOP", "113:LINUX_SLL", "228:IPV4", "229:IPV6", "276:LINUX_SLL2", "-"}
+"""Link types as `INDEX.tsv` writes them; `-` is a capture without interfaces."""
+
+COMPRESSED = {"seladb-PcapPlusPlus__pcapng-example.pcapng.zst"}
+"""Captures that `INDEX.tsv` lists without link types because tshark's companion reads no such compression."""
+
+
+def _rows() -> list[dict[str, str]]:
+    if not (SHARED / "INDEX.tsv").exists():
+        return []
+    with (SHARED / "INDEX.tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def _real() -> list[Path]:
+    """The captures that are compared."""
+    shared = [row["file"] for row in _rows() if set(row["link_types"].split(",")) <= LINKS or row["file"] in COMPRESSED]
+    own = sorted(path for path in OWN.glob("*") if path.suffix in {".pcap", ".pcapng", ".gz", ".zst"})
+    return [SHARED / name for name in shared if not name.startswith("malformed/")] + own
+
+
+def _malformed() -> list[Path]:
+    return [SHARED / row["file"] for row in _rows() if row["file"].startswith("malformed/")]
+
+
+def test_shared_captures_are_there() -> None:
+    assert len(_real()) > 200
+
+
+@pytest.mark.parametrize("path", _real(), ids=lambda path: path.name)
+def test_segments_equal_tsharks(path: Path) -> None:
+    theirs = tshark.opinion(path)
+    ours = engine.read(path)
+    expected = DEVIATIONS.get(path.name)
+    found = differences(ours.segments, theirs.segments)
+    counted = count_differences(
+        {"packets": ours.info["packets"], "tcp_segments": ours.segments.height, "connections": ours.info["connections"]},
+        {"packets": theirs.packets, "tcp_segments": theirs.segments.height, "connections": theirs.connections},
+    )
+    assert (counted, found) == ((dict(expected.counts), dict(expected.columns)) if expected else ({}, {}))
+
+
+@pytest.mark.parametrize("path", _real(), ids=lambda path: path.name)
+def test_tables_and_summary_agree(path: Path) -> None:
+    ours = engine.read(path)
+    assert ours.info["connections"] == ours.connections.height == ours.segments["conn"].n_unique()
+    assert ours.connections["conn"].to_list() == list(range(ours.connections.height))
+    assert ours.segments["frame"].is_sorted()
+
+
+def test_deviations_name_real_captures() -> None:
+    assert set(DEVIATIONS) <= {path.name for path in _real()}
+
+
+@pytest.mark.parametrize("path", _malformed(), ids=lambda path: path.name)
+def test_malformed_capture_is_read_or_refused(path: Path) -> None:
+    try:
+        ours = engine.read(path)
+    except EngineError as error:
+        assert error.what
+        assert error.path == str(path)
+        return
+    assert ours.segments["frame"].is_sorted()
+    assert ours.loses_data or ours.info["complete"]

@@ -1,0 +1,24 @@
+"""The report of one analysis: `data(analysis)` → plain dictionary, `render(dictionary)` → one self-contained HTML page.
+
+Read in this order: `data` (what the page says) · `choose` (which connections have room) · `series` (segments → lines and
+marks, in one pass) · `thin` (which points are drawn) · `plots` (→ Plotly figures) · `pack` and `render` (→ HTML).
+"""
+
+from __future__ import annotations
+
+from tcptrace_lab.output import opened
+from tcptrace_lab.report.data import Analysed, ReportData, data
+from tcptrace_lab.report.render import render
+
+__all__ = ["Analysed", "ReportData", "data", "render", "write_report"]
+
+
+def write_report(analysis: Analysed, path: str) -> None:
+    """Write the report to `path`, whole or not at all.
+
+    Raises:
+        OutputUnwritable: no room, no rights.
+    """
+    page = render(data(analysis))
+    with opened(path) as stream:
+        stream.write(page.encode("utf-8"))

@@ -1,0 +1,104 @@
+"""Which connections a page has room for, and how many points each may take. The rules are words too: the page shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import schema
+from tcptrace_lab.report import thin
+from tcptrace_lab.report.series import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LISTED_CONNECTIONS = 500
+"""Rows of the connection table: about 600 bytes of HTML each."""
+
+DRAWN_CONNECTIONS = 8
+_BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 4, 2, 2
+
+LISTED_RULE = f"the {LISTED_CONNECTIONS} with most payload, then the longest"
+DRAWN_RULE = (
+    f"Of the connections that carried data, up to {DRAWN_CONNECTIONS} are drawn: the {_BY_PAYLOAD} with most payload, "
+    f"the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest, "
+    "and where these are the same ones, the next by payload."
+)
+
+LINE_POINTS, REPORT_LINE_POINTS = 3_000, 14_000
+"""Points of one line at most, and of all directions together: about 60 bytes of the report for one point of all six lines."""
+
+MARK_POINTS, REPORT_MARK_POINTS = 5_000, 16_000
+"""Marks of one figure at most, and of all figures together: about 15 bytes of the report each."""
+
+PAYLOAD = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
+RESENT = pl.col("client_retransmitted_segments") + pl.col("server_retransmitted_segments")
+DURATION_NS = pl.col("last_ts_ns") - pl.col("first_ts_ns")
+
+_OTHER_SIDE = {"client": "server", "server": "client"}
+_MARK_COLUMNS = (
+    "retransmitted_segments",
+    "out_of_order_segments",
+    "keepalives",
+    "zero_window_probes",
+    "syn_segments",
+    "fin_segments",
+    "rst_segments",
+)
+_OTHER_MARK_COLUMNS = ("duplicate_acks", "zero_window_advertisements", "rst_segments")
+
+
+def listed(connections: pl.DataFrame) -> pl.DataFrame:
+    """The rows that the connection table shows, in the order of the capture."""
+    if connections.height <= LISTED_CONNECTIONS:
+        return connections
+    ranked = connections.select("conn", PAYLOAD.alias("payload"), DURATION_NS.alias("duration_ns"))
+    top = ranked.top_k(LISTED_CONNECTIONS, by=["payload", "duration_ns"])
+    return connections.filter(pl.col("conn").is_in(top["conn"].implode())).sort("conn")
+
+
+def drawn(connections: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the connections that get figures (see `DRAWN_RULE`), most payload first."""
+    ranked = connections.select("conn", PAYLOAD.alias("payload"), RESENT.alias("resent"), DURATION_NS.alias("duration_ns"))
+    ranked = ranked.filter(pl.col("payload") > 0, pl.col("duration_ns").is_not_null())
+    chosen: list[int] = []
+    for by, most in (("payload", _BY_PAYLOAD), ("resent", _BY_RESENT), ("duration_ns", _BY_DURATION), ("payload", DRAWN_CONNECTIONS)):
+        for conn in ranked.filter(pl.col(by) > 0).top_k(most, by=[by, "payload"])["conn"]:
+            if conn not in chosen and len(chosen) < DRAWN_CONNECTIONS:
+                chosen.append(conn)
+    return connections.filter(pl.col("conn").is_in(chosen)).sort(PAYLOAD, descending=True, maintain_order=True)
+
+
+def requests(rows: pl.DataFrame) -> list[Request]:
+    """What to read for the drawn connections, with the budgets shared among their directions."""
+    sides = [(row, name) for row in rows.iter_rows(named=True) for name in schema.SIDES if row[f"{name}_data_segments"]]
+    lines = thin.share([min(_line_need(row, name), LINE_POINTS) for row, name in sides], REPORT_LINE_POINTS)
+    marks = thin.share([min(_mark_need(row, name), MARK_POINTS) for row, name in sides], REPORT_MARK_POINTS)
+    found: dict[int, Request] = {}
+    for (row, name), line_points, mark_points in zip(sides, lines, marks, strict=True):
+        request = found.setdefault(row["conn"], _request(row))
+        side = schema.SIDES[name]
+        request.data_segments[side] = row[f"{name}_data_segments"]
+        request.line_points[side] = line_points
+        request.mark_points[side] = mark_points
+    return list(found.values())
+
+
+def _request(row: dict[str, int]) -> Request:
+    duration_ns = max(row["last_ts_ns"] - row["first_ts_ns"], 0)
+    return Request(row["conn"], row["first_frame"], row["last_frame"], row["first_ts_ns"], duration_ns, {}, {}, {})
+
+
+def _line_need(row: dict[str, int], name: str) -> int:
+    """Steps that the direction's lines can have: one per segment of either side."""
+    return row["client_segments"] + row["server_segments"] if row[f"{name}_segments"] else 0
+
+
+def _mark_need(row: dict[str, int], name: str) -> int:
+    """Marks that the direction can have; captured duplicates, which have no column of their own, are left to the spare room."""
+    return _sum(row, name, _MARK_COLUMNS) + _sum(row, _OTHER_SIDE[name], _OTHER_MARK_COLUMNS) + row[f"{name}_segments"] // 8
+
+
+def _sum(row: dict[str, int], side: str, columns: Sequence[str]) -> int:
+    return sum(row[f"{side}_{column}"] for column in columns)

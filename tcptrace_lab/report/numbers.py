@@ -1,0 +1,120 @@
+"""Numbers as people say them: ms, KB, Mb/s. Each value is shown short and can be had exactly.
+
+Decimal prefixes throughout (1 KB = 1,000 bytes), so that 1 MB/s is 8 Mb/s. Unknown is shown as a dash, never as 0.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+UNKNOWN = "–"
+
+NS_PER_S = 1_000_000_000
+_SECONDS_PER_MINUTE = 60
+_WORDY_SECONDS = 600
+"""From ten minutes on, durations are said in hours, minutes and seconds."""
+
+_PREFIXES = ("", "K", "M", "G", "T")
+_THOUSAND = 1000
+_SIGNIFICANT = 3
+
+
+def _short(value: float) -> str:
+    """Three significant digits, no exponent, no trailing zeros: 1.46, 12.3, 123, 0.5."""
+    if value == 0:
+        return "0"
+    decimals = max(_SIGNIFICANT - 1 - math.floor(math.log10(abs(value))), 0)
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _prefixed(value: float, unit: str) -> str:
+    """`value` with the decimal prefix that leaves one to three digits before the point."""
+    step = 0
+    while step < len(_PREFIXES) - 1 and abs(float(f"{value:.{_SIGNIFICANT}g}")) >= _THOUSAND:
+        value /= _THOUSAND
+        step += 1
+    return f"{_short(value)} {_PREFIXES[step]}{unit}"
+
+
+def count(value: int | None) -> str:
+    """1234567 → 1,234,567."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def size(value_bytes: int | None) -> str:
+    """1460 → 1.46 KB."""
+    return UNKNOWN if value_bytes is None else _prefixed(value_bytes, "B")
+
+
+def rate(value_bps: float | None) -> str:
+    """Bits per second: 8_500_000 → 8.5 Mb/s."""
+    return UNKNOWN if value_bps is None else _prefixed(value_bps, "b/s").replace(" Kb", " kb")
+
+
+def duration(value_ns: int | None) -> str:
+    """40_123_456 → 40.1 ms."""
+    if value_ns is None:
+        return UNKNOWN
+    if value_ns == 0:
+        return "0 s"
+    magnitude_ns = abs(value_ns)
+    for unit, unit_ns in (("s", NS_PER_S), ("ms", 1_000_000), ("µs", 1_000)):
+        if magnitude_ns >= unit_ns:
+            if unit == "s" and magnitude_ns >= _WORDY_SECONDS * NS_PER_S:
+                return _wordy(value_ns)
+            return f"{_short(value_ns / unit_ns)} {unit}"
+    return f"{value_ns} ns"
+
+
+def _wordy(value_ns: int) -> str:
+    sign = "-" if value_ns < 0 else ""
+    minutes, seconds = divmod(round(abs(value_ns) / NS_PER_S), _SECONDS_PER_MINUTE)
+    hours, minutes = divmod(minutes, _SECONDS_PER_MINUTE)
+    return f"{sign}{hours} h {minutes} min" if hours else f"{sign}{minutes} min {seconds} s"
+
+
+def exact_seconds(value_ns: int | None) -> str:
+    """Nanoseconds as seconds, all nine digits, through integers only: 1_500_000_000 → 1.500000000."""
+    if value_ns is None:
+        return UNKNOWN
+    seconds, fraction = divmod(abs(value_ns), NS_PER_S)
+    return f"{'-' if value_ns < 0 else ''}{seconds}.{fraction:09d}"
+
+
+def utc(value_ns: int | None) -> str:
+    """Nanoseconds since 1970 → 2024-01-31 12:00:00.123456789 UTC."""
+    if value_ns is None:
+        return UNKNOWN
+    seconds, fraction = divmod(value_ns, NS_PER_S)
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    except OverflowError:  # a damaged or 64-bit time stamp beyond the year 9999
+        return f"{exact_seconds(value_ns)} s after 1970"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction:09d} UTC"
+
+
+def said(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (the kind says what it is)
+    """How a value is shown, and the exact value for its tooltip ("" where the text is exact).
+
+    Exact numbers come first in their text and without signs of grouping, so that a table can be sorted by them.
+    """
+    if value is None:
+        return UNKNOWN, "not known"
+    match kind:
+        case "size":
+            return size(value), f"{value} bytes"
+        case "duration":
+            return duration(value), f"{exact_seconds(value)} s"
+        case "offset":
+            return duration(value), f"{exact_seconds(value)} s after the first packet"
+        case "rate":
+            return rate(value), f"{value:.0f} b/s"
+        case "count":
+            return count(value), f"{value}"
+        case "utc":
+            return utc(value), f"{exact_seconds(value)} s since 1970"
+        case _:
+            return str(value), ""

@@ -1,0 +1,263 @@
+"""Series → Plotly figures, as plain dictionaries (`plotly.graph_objects.Figure(figure)` accepts each of them).
+
+Built by hand because importing `plotly.graph_objects` and validating costs more than the rest of a small report. The figures
+carry no colours of the page (text, grid, background): the page's script adds those, light or dark. Trace colours
+have a contrast of at least 3 : 1 against both, come from a palette that colour-blind readers can tell apart, and never
+stand alone: every mark also has a symbol, every line a name.
+
+What the axes mean is said in `schema.py`; titles and notes here are put together from its columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcptrace_lab import schema
+from tcptrace_lab.report import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from tcptrace_lab.report.series import Direction
+
+Figure = dict[str, Any]
+
+BLUE, GREEN, AMBER, RED, PURPLE, GREY = "#1f78b4", "#0a8f6c", "#b27800", "#d5451b", "#8e5bb5", "#7a7f87"
+"""After Okabe and Ito (Color Universal Design, 2008), darkened or lightened until they serve on white and on black."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How one of `series.MARKS` looks."""
+
+    label: str
+    symbol: str
+    colour: str
+    size: int = 8
+
+
+MARKS = {
+    "retransmit": Mark("retransmission", "x-thin-open", RED, 9),
+    "fast_retransmit": Mark("fast retransmission", "triangle-up", RED),
+    "rto_retransmit": Mark("retransmission after timeout", "diamond", RED, 9),
+    "tail_probe": Mark("tail-loss probe", "triangle-right", RED),
+    "spurious": Mark("spurious retransmission", "x-open", RED),
+    "out_of_order": Mark("out of order", "square-open", PURPLE),
+    "capture_duplicate": Mark("captured twice", "hash-open", GREY),
+    "keepalive": Mark("keepalive", "star-open", AMBER),
+    "zero_window_probe": Mark("zero-window probe", "cross-open", AMBER),
+    "reset": Mark("RST by the sender", "hexagram", RED, 12),
+    "syn": Mark("SYN", "triangle-down-open", BLUE, 9),
+    "fin": Mark("FIN", "triangle-left-open", BLUE, 9),
+    "zero_window": Mark("zero window", "circle-x-open", AMBER, 10),
+    "peer_reset": Mark("RST by the receiver", "hexagram-open", RED, 12),
+    "duplicate_ack": Mark("duplicate ACK", "line-ew-open", GREEN, 7),
+}
+
+_FEW_POINTS = 400
+"""Up to here single points are drawn larger, and strokes of data get ends."""
+
+_FINE_CLOCK_NS = 1000
+"""Captures whose clock is finer than this get nine decimals, others six."""
+
+_MERGED_HOVER = (
+    "%{customdata[2]:,} segments, %{customdata[3]:,} bytes<br>frames %{customdata[0]}–%{customdata[1]}<br>%{x:.6f} s, offset %{y:,}"
+)
+_SINGLE_HOVER = "frame %{customdata[0]}, %{customdata[3]:,} bytes<br>%{x:.6f} s, offset %{y:,}"
+_MARK_HOVER = "frame %{customdata[0]}, %{customdata[1]:,} bytes<br>%{x:.6f} s, offset %{y:,}"
+_BYTES_HOVER = "%{y:,} bytes<br>%{x:.6f} s, frame %{customdata}"
+_TIME_HOVER = "%{y:.4s}s<br>%{x:.6f} s, frame %{customdata}"
+_RATE_HOVER = "%{y:.4s}b/s<br>from %{x:.6f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What all figures of one connection share: the time axis.
+
+    Attributes:
+        duration_ns: the axis runs from the first segment of the connection to its last.
+        resolution_ns: of the capture's clock; times are written no finer.
+    """
+
+    duration_ns: int
+    resolution_ns: int
+
+    def seconds(self, t_ns: pl.Series) -> list[float]:
+        """Nanoseconds since the start of the connection as seconds, rounded to the clock."""
+        decimals = 9 if self.resolution_ns < _FINE_CLOCK_NS else 6
+        values: list[float] = (t_ns.cast(float) / numbers.NS_PER_S).round(decimals).to_list()
+        return values
+
+    def axis(self) -> dict[str, Any]:
+        """The time axis."""
+        whole_s = max(self.duration_ns, 1000) / numbers.NS_PER_S
+        margin_s = whole_s * 0.015
+        short = whole_s < 1
+        return {
+            "title": {"text": "seconds since the connection's first segment"},
+            "range": [-margin_s, whole_s + margin_s],
+            "tickformat": "~s" if short else "",
+            "ticksuffix": "s" if short else "",
+        }
+
+
+def time_sequence(direction: Direction, frame: Frame) -> Figure:
+    """Data segments from their first to their last byte, the other side's ACK line and window, and every oddity marked."""
+    traces = [
+        _line(direction.lines["window_edge"], frame, "window (right edge)", AMBER, dash="dot", backdrop=1.5),
+        _line(direction.lines["acked"], frame, "acknowledged", GREEN),
+        _bursts(direction, frame),
+        *(_mark(name, direction, frame) for name in direction.marks),
+    ]
+    return _figure(traces, frame, {"title": {"text": schema.Unit.OFFSET.value}, "tickformat": "~s", "ticksuffix": "B"})
+
+
+def flight(direction: Direction, frame: Frame) -> Figure:
+    """Bytes on their way against the window offered at that time."""
+    traces = [
+        _line(direction.lines["offered"], frame, "window offered", AMBER, dash="dot", backdrop=3.0),
+        _line(direction.lines["flight"], frame, "bytes in flight", BLUE),
+    ]
+    return _figure(traces, frame, {"title": {"text": "bytes in flight"}, "tickformat": "~s", "ticksuffix": "B", "rangemode": "tozero"})
+
+
+def round_trips(direction: Direction, frame: Frame) -> Figure:
+    """Round-trip samples by Karn's rule, and behind them the age of what each ACK acknowledges."""
+    traces = [
+        _samples(direction.lines["ack_lag"], frame, "ACK lag", {"symbol": "circle-open", "color": GREY, "opacity": 0.5}, larger=3),
+        _samples(direction.lines["rtt"], frame, "round-trip time", {"symbol": "circle", "color": BLUE}),
+    ]
+    return _figure(traces, frame, {"title": {"text": "round-trip time"}, "tickformat": "~s", "ticksuffix": "s", "rangemode": "tozero"})
+
+
+def throughput(directions: dict[str, Direction], frame: Frame, bin_ns: int) -> Figure:
+    """New payload per bin in each direction, as a rate. Keys are the traces' names."""
+    looks = ((BLUE, "solid"), (PURPLE, "dash"))
+    traces = [
+        _rate(name, direction, frame, bin_ns, colour, dash)
+        for (name, direction), (colour, dash) in zip(directions.items(), looks, strict=False)
+    ]
+    title = f"new payload per {numbers.duration(bin_ns)}"
+    return _figure(traces, frame, {"title": {"text": title}, "tickformat": "~s", "ticksuffix": "b/s", "rangemode": "tozero"})
+
+
+def _figure(traces: Sequence[dict[str, Any] | None], frame: Frame, y_axis: dict[str, Any]) -> Figure:
+    return {
+        "data": [trace for trace in traces if trace],
+        "layout": {"xaxis": frame.axis(), "yaxis": y_axis, "hovermode": "closest", "dragmode": "zoom"},
+    }
+
+
+def _line(
+    points: pl.DataFrame, frame: Frame, name: str, colour: str, dash: str = "solid", backdrop: float | None = None
+) -> dict[str, Any] | None:
+    """A value that holds until the next one.
+
+    A backdrop may not press the rest of the figure flat: the page shows it only up to `backdrop` times the height of the rest.
+    """
+    if points.is_empty():
+        return None
+    return {
+        **({"meta": {"backdrop": backdrop}} if backdrop else {}),
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "line": {"shape": "hv", "color": colour, "width": 1.5, "dash": dash},
+        "x": frame.seconds(points["t_ns"]),
+        "y": points["y"].to_list(),
+        "customdata": points["frame"].to_list(),
+        "hovertemplate": _BYTES_HOVER,
+    }
+
+
+def _samples(points: pl.DataFrame, frame: Frame, name: str, marker: dict[str, Any], larger: int = 0) -> dict[str, Any] | None:
+    if points.is_empty():
+        return None
+    size = (5 if points.height <= _FEW_POINTS else 3) + larger
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "marker": {**marker, "size": size},
+        "x": frame.seconds(points["t_ns"]),
+        "y": (points["y"].cast(float) / numbers.NS_PER_S).to_list(),
+        "customdata": points["frame"].to_list(),
+        "hovertemplate": _TIME_HOVER,
+    }
+
+
+def _bursts(direction: Direction, frame: Frame) -> dict[str, Any] | None:
+    """Each segment a vertical stroke from its first to its last byte; each run of segments a stroke from its start to its end."""
+    bursts = direction.bursts
+    if bursts.is_empty():
+        return None
+    details = list(zip(*(bursts[name].to_list() for name in ("frame", "frame_end", "segments", "payload_bytes")), strict=True))
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if bursts.height <= _FEW_POINTS else "lines",
+        "marker": {"symbol": "line-ew-open", "size": 6, "color": BLUE},
+        "name": "data (runs of segments)" if direction.merged else "data",
+        "connectgaps": False,
+        "line": {"color": BLUE, "width": 2},
+        "x": _strokes(frame.seconds(bursts["t_ns"]), frame.seconds(bursts["t_end_ns"])),
+        "y": _strokes(bursts["low"].to_list(), bursts["high"].to_list()),
+        "customdata": _strokes(details, details),
+        "hovertemplate": _MERGED_HOVER if direction.merged else _SINGLE_HOVER,
+    }
+
+
+def _strokes(starts: list[Any], ends: list[Any]) -> list[Any]:
+    """start, end, nothing; start, end, nothing; …"""
+    return [value for start, end in zip(starts, ends, strict=True) for value in (start, end, None)]
+
+
+def _mark(name: str, direction: Direction, frame: Frame) -> dict[str, Any]:
+    """A symbol at the segment's first byte, and a stroke over the bytes it carries."""
+    mark, points, count = MARKS[name], direction.marks[name], direction.mark_counts[name]
+    shown = f"{count:,}" if count == points.height else f"{points.height:,} of {count:,}"
+    payload = points["payload_bytes"].to_list()
+    trace: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"{mark.label} ({shown})",
+        "marker": {"symbol": mark.symbol, "color": mark.colour, "size": mark.size, "line": {"width": 1.5, "color": mark.colour}},
+        "x": frame.seconds(points["t_ns"]),
+        "y": points["low"].to_list(),
+        "customdata": list(zip(points["frame"].to_list(), payload, strict=True)),
+        "hovertemplate": f"{mark.label}<br>{_MARK_HOVER}",
+    }
+    if any(payload) and name not in {"zero_window", "duplicate_ack", "fin"}:
+        trace["error_y"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": payload,
+            "arrayminus": [0] * len(payload),
+            "color": mark.colour,
+            "thickness": 1.5,
+            "width": 0,
+        }
+    return trace
+
+
+def _rate(name: str, direction: Direction, frame: Frame, bin_ns: int, colour: str, dash: str) -> dict[str, Any]:
+    """Every bin from the first segment to the last, empty ones too."""
+    bins = max(frame.duration_ns, 0) // bin_ns + 1
+    totals = np.zeros(bins + 1, dtype=np.int64)
+    np.add.at(
+        totals, (direction.throughput["t_ns"].to_numpy() // bin_ns).clip(0, bins - 1), direction.throughput["unique_bytes"].to_numpy()
+    )
+    starts = np.arange(bins + 1, dtype=np.int64) * bin_ns
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "line": {"shape": "hv", "color": colour, "width": 1.5, "dash": dash},
+        "x": (starts / numbers.NS_PER_S).tolist(),
+        "y": (totals * 8 * (numbers.NS_PER_S / bin_ns)).round().astype(np.int64).tolist(),
+        "hovertemplate": f"{_RATE_HOVER}, {numbers.duration(bin_ns)} long",
+    }

@@ -1,0 +1,314 @@
+"""Segments → what the figures of the chosen connections are drawn from, in one pass with bounded memory.
+
+The segment table may be larger than memory. It is read once, a slice of frames at a time, for all chosen connections
+together; each slice is reduced to a bounded number of points before the next one is read. Exact counts are kept of
+whatever is thinned out, so that the page can say what it leaves away.
+
+A *direction* is named by its sender: `from_client=True` is the data of the client and the ACKs of the server for it.
+All times are nanoseconds since the connection's first segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import schema
+from tcptrace_lab.report import thin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SLICE_FRAMES = 1_000_000
+"""Frames read at a time: about 100 MB of the columns below."""
+
+HELD_POINTS = 20_000
+"""Points of one series held between two slices; several times what is drawn in the end, so that reducing twice costs nothing visible."""
+
+COLUMNS = ("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "kind", "ack_lag_ns", "rtt_ns")
+"""The columns of `schema.SEGMENTS` that the figures need."""
+
+FIN, SYN, RST = 1, 2, 4
+"""Bits of `flags` (RFC 9293, 3.1)."""
+
+SENDER_MARKS = (*schema.RESENT, "out_of_order", "capture_duplicate", "keepalive", "zero_window_probe", "reset")
+"""Kinds of the sender's segments that get a mark of their own; all of them are counted, and drawn up to the budget."""
+
+MARKS = (*SENDER_MARKS, "syn", "fin", "zero_window", "peer_reset", "duplicate_ack")
+"""Every mark of a time–sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are the receiver's."""
+
+_UNIQUE_KINDS = ("new", "out_of_order")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A connection to be drawn, and how many points it may take.
+
+    Attributes:
+        conn, first_frame, last_frame, first_ts_ns, duration_ns: as in `schema.CONNECTIONS`.
+        data_segments: segments with data, by direction (`from_client`); directions without data are left out.
+        line_points: points for each line, by direction.
+        mark_points: marks in the time–sequence figure, by direction.
+    """
+
+    conn: int
+    first_frame: int
+    last_frame: int
+    first_ts_ns: int
+    duration_ns: int
+    data_segments: dict[bool, int]
+    line_points: dict[bool, int]
+    mark_points: dict[bool, int]
+
+    @property
+    def bin_ns(self) -> int:
+        """Width of a throughput bin."""
+        return bin_width_ns(self.duration_ns, max(self.data_segments.values(), default=0))
+
+
+@dataclass(slots=True)
+class Direction:
+    """What one direction's figures are drawn from. Frames are sorted by frame number.
+
+    Attributes:
+        bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`: data segments, or runs of them where there are
+            more than fit; offsets from `low` to `high` (exclusive).
+        lines: `acked window_edge flight offered rtt ack_lag`, each `t_ns y frame`.
+        marks: by name of `MARKS`: `t_ns low payload_bytes frame`.
+        mark_counts: how many there were of each, drawn or not.
+        line_counts: the same for lines, in changes or samples.
+        throughput: `t_ns unique_bytes` per bin, empty bins left out.
+    """
+
+    bursts: pl.DataFrame
+    merged: bool
+    lines: dict[str, pl.DataFrame]
+    line_counts: dict[str, int]
+    marks: dict[str, pl.DataFrame]
+    mark_counts: dict[str, int]
+    throughput: pl.DataFrame
+
+
+def read(segments: pl.LazyFrame, requests: Sequence[Request]) -> dict[int, dict[bool, Direction]]:
+    """Read the series of all requested connections, by `conn` and direction.
+
+    Args:
+        segments: rows of `schema.SEGMENTS` in frame order.
+        requests: connections, each at most once.
+    """
+    collectors = {(request.conn, side): _Collector(request, side) for request in requests for side in request.data_segments}
+    for rows in _slices(segments, requests):
+        for key, part in rows.partition_by("conn", as_dict=True, maintain_order=True).items():
+            for side in schema.SIDES.values():
+                collector = collectors.get((key[0], side))
+                if collector is not None:
+                    collector.add(part)
+    found: dict[int, dict[bool, Direction]] = {request.conn: {} for request in requests}
+    for (conn, side), collector in collectors.items():
+        found[conn][side] = collector.finish()
+    return found
+
+
+def bin_width_ns(duration_ns: int, data_segments: int) -> int:
+    """A round bin width (1, 2 or 5 × 10^k ns): between 20 and 200 bins, and about four data segments in each."""
+    bins = min(max(data_segments // 4, 20), 200)
+    wanted_ns = max(duration_ns / bins, 1.0)
+    decade = 1
+    while decade * 10 <= wanted_ns:
+        decade *= 10
+    return next(decade * step for step in (1, 2, 5, 10) if decade * step >= wanted_ns)
+
+
+def _slices(segments: pl.LazyFrame, requests: Sequence[Request]) -> Iterator[pl.DataFrame]:
+    """The requested connections' rows, a bounded number at a time, in frame order."""
+    if not requests:
+        return
+    conns = [request.conn for request in requests]
+    last_frame = max(request.last_frame for request in requests)
+    start = min(request.first_frame for request in requests)
+    while start <= last_frame:
+        stop = start + SLICE_FRAMES
+        alive = [request for request in requests if request.first_frame < stop and request.last_frame >= start]
+        if alive:
+            wanted = pl.col("frame").is_between(start, stop, closed="left") & pl.col("conn").is_in(conns) & pl.col("ts_ns").is_not_null()
+            yield segments.filter(wanted).select(COLUMNS).collect(engine="streaming").sort("frame", maintain_order=True)
+        start = stop
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line that never holds more than about `HELD_POINTS` points."""
+
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, part: pl.DataFrame) -> None:
+        self.count += part.height
+        self.parts.append(part)
+        if sum(piece.height for piece in self.parts) > 2 * HELD_POINTS:
+            self.parts = [self.take(HELD_POINTS)]
+
+    def take(self, keep: int) -> pl.DataFrame:
+        whole = pl.concat(self.parts) if self.parts else pl.DataFrame(schema={"t_ns": pl.Int64, "y": pl.Int64, "frame": pl.UInt64})
+        x = whole["t_ns"].cast(pl.Float64).to_numpy()
+        return whole[thin.line(x, whole["y"].cast(pl.Float64).to_numpy(), keep)]
+
+
+@dataclass(slots=True)
+class _Marks:
+    """Marks of one name, never more than about `HELD_POINTS`."""
+
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, part: pl.DataFrame) -> None:
+        if part.height:
+            self.count += part.height
+            self.parts.append(part)
+            if sum(piece.height for piece in self.parts) > 2 * HELD_POINTS:
+                self.parts = [self.take(HELD_POINTS)]
+
+    def take(self, keep: int) -> pl.DataFrame:
+        whole = pl.concat(self.parts)
+        return whole[thin.even(whole.height, keep)]
+
+
+class _Collector:
+    """One direction, slice after slice."""
+
+    def __init__(self, request: Request, from_client: bool) -> None:
+        self.request = request
+        self.from_client = from_client
+        self.sent: int | None = None
+        self.acked: int | None = None
+        self.edge: int | None = None
+        self.merged = request.data_segments[from_client] > request.line_points[from_client]
+        self.bursts: list[pl.DataFrame] = []
+        self.lines = {name: _Line() for name in ("acked", "window_edge", "flight", "offered", "rtt", "ack_lag")}
+        self.marks = {name: _Marks() for name in MARKS}
+        self.bins: list[pl.DataFrame] = []
+
+    def add(self, part: pl.DataFrame) -> None:
+        """Take the next rows of the connection, both directions."""
+        rows = self._tracked(part)
+        mine = rows.filter(pl.col("mine"))
+        theirs = rows.filter(~pl.col("mine"))
+        self._add_bursts(mine.filter((pl.col("payload_bytes") > 0) & pl.col("kind").cast(pl.String).is_in(SENDER_MARKS).not_()))
+        self._add_lines(rows, theirs)
+        self._add_marks(mine, theirs)
+        bins = mine.filter(pl.col("unique_bytes") > 0).group_by(pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns)
+        self.bins.append(bins.agg(pl.col("unique_bytes").sum()))
+
+    def finish(self) -> Direction:
+        """The reduced series."""
+        bursts = pl.concat(self.bursts) if self.bursts else _bursts(pl.DataFrame(schema=_SENT_SCHEMA), None)
+        names = [name for name in MARKS if self.marks[name].count]
+        granted = thin.share([self.marks[name].count for name in names], self.request.mark_points[self.from_client])
+        keep = self.request.line_points[self.from_client]
+        bins = pl.concat(self.bins) if self.bins else pl.DataFrame(schema={"t_ns": pl.Int64, "unique_bytes": pl.Int64})
+        return Direction(
+            bursts=bursts,
+            merged=self.merged,
+            lines={name: series.take(keep) for name, series in self.lines.items()},
+            line_counts={name: series.count for name, series in self.lines.items()},
+            marks={name: self.marks[name].take(budget) for name, budget in zip(names, granted, strict=True)},
+            mark_counts={name: self.marks[name].count for name in names},
+            throughput=bins.group_by("t_ns").agg(pl.col("unique_bytes").sum()).sort("t_ns"),
+        )
+
+    def _tracked(self, part: pl.DataFrame) -> pl.DataFrame:
+        """Add what is true just after each row: highest offset sent, highest acknowledged, right edge of the window."""
+        mine = pl.col("from_client") == self.from_client
+        reset = _has(RST)
+        payload_end = pl.col("seq") + pl.col("payload_bytes")
+        sent = pl.when(mine & ~reset).then(payload_end + _has(SYN).cast(pl.Int64) + _has(FIN).cast(pl.Int64))
+        acked = pl.when(~mine & ~reset).then(pl.col("ack"))
+        rows = part.with_columns(
+            (pl.col("ts_ns") - self.request.first_ts_ns).alias("t_ns"),
+            mine.alias("mine"),
+            pl.max_horizontal(sent.cum_max().forward_fill(), pl.lit(self.sent, pl.Int64)).alias("sent"),
+            pl.max_horizontal(acked.cum_max().forward_fill(), pl.lit(self.acked, pl.Int64)).alias("acked"),
+        )
+        # An ACK that arrives late, behind a newer one, says nothing about the window now.
+        current = ~mine & ~reset & (pl.col("ack") == pl.col("acked"))
+        edge = pl.when(current).then(pl.col("ack") + pl.col("window_bytes")).forward_fill()
+        before = pl.col("sent").shift(1).fill_null(pl.lit(self.sent, pl.Int64))
+        resent_part = (payload_end - pl.max_horizontal("seq", before)).clip(0, pl.col("payload_bytes"))
+        unique = pl.when(pl.col("kind").cast(pl.String).is_in(_UNIQUE_KINDS)).then(pl.col("payload_bytes")).otherwise(resent_part)
+        rows = rows.with_columns(
+            edge.fill_null(pl.lit(self.edge, pl.Int64)).alias("edge"),
+            pl.when(mine & ~reset).then(unique).otherwise(0).alias("unique_bytes"),
+        ).with_columns(
+            # Below zero, the ACK is for data that the capture did not see: then nobody knows what is on its way.
+            pl.when(pl.col("sent") >= pl.col("acked")).then(pl.col("sent") - pl.col("acked")).alias("flight"),
+            (pl.col("edge") - pl.col("acked")).alias("offered"),
+        )
+        self.sent, self.acked, self.edge = rows.select("sent", "acked", "edge").row(-1)
+        return rows
+
+    def _add_bursts(self, sent: pl.DataFrame) -> None:
+        width_ns = max(self.request.duration_ns // max(self.request.line_points[self.from_client], 1), 1) if self.merged else None
+        self.bursts.append(_bursts(sent, width_ns))
+
+    def _add_lines(self, rows: pl.DataFrame, theirs: pl.DataFrame) -> None:
+        for name, source in (("acked", "acked"), ("window_edge", "edge"), ("flight", "flight"), ("offered", "offered")):
+            self.lines[name].add(_changes(rows, source))
+        for name, source in (("rtt", "rtt_ns"), ("ack_lag", "ack_lag_ns")):
+            self.lines[name].add(theirs.select("t_ns", pl.col(source).alias("y"), "frame").drop_nulls("y"))
+
+    def _add_marks(self, mine: pl.DataFrame, theirs: pl.DataFrame) -> None:
+        for key, part in mine.partition_by("kind", as_dict=True, maintain_order=True).items():
+            if key[0] in SENDER_MARKS:
+                # A RST may carry any sequence number; it is drawn where the stream stood.
+                offset = pl.coalesce("sent", pl.lit(0)) if key[0] == "reset" else pl.col("seq")
+                self.marks[str(key[0])].add(_placed(part, offset))
+        ordinary = mine.filter(pl.col("kind").cast(pl.String).is_in(SENDER_MARKS).not_())
+        self.marks["syn"].add(_placed(ordinary.filter(_has(SYN)), pl.col("seq")))
+        self.marks["fin"].add(_placed(ordinary.filter(_has(FIN)), pl.col("seq") + pl.col("payload_bytes")))
+        alive = theirs.filter(~_has(RST))
+        self.marks["zero_window"].add(_placed(alive.filter(pl.col("window_bytes") == 0, pl.col("ack").is_not_null()), pl.col("ack")))
+        self.marks["duplicate_ack"].add(_placed(alive.filter(pl.col("kind") == "duplicate_ack"), pl.col("ack")))
+        self.marks["peer_reset"].add(_placed(theirs.filter(_has(RST)), pl.coalesce("acked", "sent", pl.lit(0))))
+
+
+_SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
+
+
+def _has(flag: int) -> pl.Expr:
+    return (pl.col("flags") & flag) != 0
+
+
+def _bursts(sent: pl.DataFrame, width_ns: int | None) -> pl.DataFrame:
+    """Data segments one by one, or (with a width) all that left within the same slice of time as one run."""
+    end = pl.col("seq") + pl.col("payload_bytes")
+    if width_ns is None:
+        one_each = (pl.lit(1, pl.Int64).alias("segments"), pl.col("payload_bytes"), pl.col("frame"), pl.col("frame").alias("frame_end"))
+        return sent.select("t_ns", pl.col("t_ns").alias("t_end_ns"), pl.col("seq").alias("low"), end.alias("high"), *one_each)
+    return (
+        sent.group_by(pl.col("t_ns") // width_ns, maintain_order=True)
+        .agg(
+            pl.col("t_ns").min().alias("start_ns"),
+            pl.col("t_ns").max().alias("t_end_ns"),
+            pl.col("seq").min().alias("low"),
+            end.max().alias("high"),
+            pl.len().cast(pl.Int64).alias("segments"),
+            pl.col("payload_bytes").sum(),
+            pl.col("frame").min(),
+            pl.col("frame").max().alias("frame_end"),
+        )
+        .drop("t_ns")
+        .rename({"start_ns": "t_ns"})
+    )
+
+
+def _changes(rows: pl.DataFrame, source: str) -> pl.DataFrame:
+    """The rows at which a step line changes, and the last row, so that the line reaches the end."""
+    known = rows.select("t_ns", pl.col(source).alias("y"), "frame").drop_nulls("y")
+    changed = (pl.col("y") != pl.col("y").shift(1)).fill_null(value=True)
+    return known.filter(changed | (pl.int_range(pl.len()) == pl.len() - 1))
+
+
+def _placed(part: pl.DataFrame, offset: pl.Expr) -> pl.DataFrame:
+    return part.select("t_ns", offset.alias("low"), "payload_bytes", "frame")

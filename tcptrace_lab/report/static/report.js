@@ -1,0 +1,257 @@
+"use strict";
+(() => {
+  // ---- table: sort by any column, search over all ----
+  const table = document.getElementById("table");
+
+  const sortKey = (cell, numeric) => {
+    if (!numeric) return cell.textContent;
+    const number = Number.parseFloat(cell.title || cell.textContent);
+    return Number.isNaN(number) ? Number.NEGATIVE_INFINITY : number; // unknown sorts below everything
+  };
+
+  function sortBy(header) {
+    const place = [...header.parentNode.children].indexOf(header);
+    const numeric = header.classList.contains("number");
+    const first = numeric ? "descending" : "ascending";
+    const order = header.getAttribute("aria-sort") === first ? (numeric ? "ascending" : "descending") : first;
+    for (const other of header.parentNode.children) other.setAttribute("aria-sort", "none");
+    header.setAttribute("aria-sort", order);
+    const sign = order === "ascending" ? 1 : -1;
+    const text = new Intl.Collator("en", { numeric: true });
+    const compare = numeric ? (a, b) => (a < b ? -1 : a > b ? 1 : 0) : text.compare;
+    const body = table.tBodies[0];
+    const rows = [...body.rows].map((row) => [sortKey(row.cells[place], numeric), row]);
+    rows.sort((a, b) => sign * compare(a[0], b[0]));
+    body.append(...rows.map(([, row]) => row));
+  }
+
+  function search(words) {
+    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+    let found = 0;
+    for (const row of table.tBodies[0].rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !wanted.every((word) => text.includes(word));
+      if (!row.hidden) found += 1;
+    }
+    document.getElementById("found").textContent = wanted.length ? `${found} of ${table.tBodies[0].rows.length}` : "";
+  }
+
+  if (table) {
+    for (const header of table.tHead.rows[0].cells) header.firstElementChild.addEventListener("click", () => sortBy(header));
+    document.getElementById("search").addEventListener("input", (event) => search(event.target.value));
+  }
+
+  // ---- figures: unpacked when first needed (the inverse of pack.py) ----
+  async function unpack(text) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return widen(JSON.parse(await new Response(stream).text()));
+  }
+
+  function widen(value) {
+    if (Array.isArray(value)) return value.map(widen);
+    if (value === null || typeof value !== "object") return value;
+    const keys = Object.keys(value);
+    if (keys.length === 1 && keys[0] === "t") {
+      const columns = value.t.map(widen);
+      return columns[0].map((first, row) => (first === null ? null : columns.map((column) => column[row])));
+    }
+    if (keys.length === 2 && "d" in value && "e" in value) {
+      const scale = 10 ** value.e;
+      let total = 0;
+      return value.d.map((step) => (step === null ? null : (total += step) / scale));
+    }
+    for (const key of keys) value[key] = widen(value[key]);
+    return value;
+  }
+
+  const darkness = window.matchMedia("(prefers-color-scheme: dark)");
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  /** Says that a line is out of sight. */
+  const pointer = (name, place) => ({ text: `↑ ${name} is further up`, xref: "paper", yref: "paper", x: 1, y: 1, yshift: -16 * place, xanchor: "right", yanchor: "top", showarrow: false, font: { size: 11 } });
+
+  /** What the page, not the data, decides: colours, fonts, and margins that are the same for all figures, so that times align. */
+  function dressed(plot, layout) {
+    const axis = { gridcolor: colour("--grid"), zerolinecolor: colour("--rule"), linecolor: colour("--rule") };
+    const narrow = plot.clientWidth < NARROW;
+    const yTitle = narrow ? {} : layout.yaxis.title;
+    return {
+      ...layout,
+      xaxis: { ...layout.xaxis, ...axis },
+      yaxis: { ...layout.yaxis, ...axis, title: yTitle },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: "system-ui, sans-serif", size: 12, color: colour("--ink") },
+      margin: { l: narrow ? 54 : 78, r: 12, t: 8, b: 40 },
+      legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", font: { size: 11 } },
+      showlegend: true,
+      hoverlabel: { bgcolor: colour("--card"), bordercolor: colour("--rule"), font: { color: colour("--ink"), family: "system-ui, sans-serif" }, align: "left" },
+    };
+  }
+
+  const CONFIG = { responsive: true, displaylogo: false, doubleClick: "reset", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const CLOSEST = 1e-9; // seconds: the finest clock
+
+  /** Least and greatest y of one trace between two times; null if it shows nothing there. */
+  function extent(trace, from, to) {
+    let low = Infinity;
+    let high = -Infinity;
+    let before = null;
+    const take = (y, above = 0) => {
+      low = Math.min(low, y);
+      high = Math.max(high, y + above);
+    };
+    trace.x.forEach((x, place) => {
+      const y = trace.y[place];
+      if (x === null || y === null || x > to) return;
+      if (x < from) before = y;
+      else take(y, trace.error_y?.array[place]);
+    });
+    if (trace.line?.shape === "hv" && before !== null) take(before); // a step from before the left edge still shows
+    return low <= high ? [low, high] : null;
+  }
+
+  const join = (a, b) => (a && b ? [Math.min(a[0], b[0]), Math.max(a[1], b[1])] : a ?? b);
+
+  /** The range of the y axis for a range of times, and the backdrops that are left out of it because they lie too high. */
+  function fitted(plot, [from, to]) {
+    const seen = plot.data.filter((trace) => trace.visible !== "legendonly");
+    let all = seen.filter((trace) => !trace.meta?.backdrop).reduce((sum, trace) => join(sum, extent(trace, from, to)), null);
+    const above = [];
+    const zero = plot.layout.yaxis.rangemode === "tozero";
+    for (const trace of seen.filter((each) => each.meta?.backdrop)) {
+      const own = extent(trace, from, to);
+      if (!own) continue;
+      const span = all && all[1] - (zero ? 0 : all[0]);
+      if (span > 0 && own[0] > all[0] + span * trace.meta.backdrop) above.push(trace.name);
+      else all = span > 0 ? join(all, [own[0], Math.min(own[1], all[0] + span * trace.meta.backdrop)]) : join(all, own);
+    }
+    if (!all) return { range: null, above };
+    const floor = zero ? Math.min(0, all[0]) : all[0];
+    const margin = (all[1] - floor || 1) * 0.06;
+    return { range: [floor - (zero && floor === 0 ? 0 : margin), all[1] + margin], above };
+  }
+
+  const NARROW = 560; // pixels: below this, axis titles cost more than they tell
+
+  class Connection {
+    constructor(article) {
+      this.article = article;
+      this.figures = [...article.querySelectorAll("figure")];
+      this.range = null; // null: all
+      this.following = 0; // changes of ours under way
+      for (const button of article.querySelectorAll("[data-move]")) button.addEventListener("click", () => this.move(button.dataset.move));
+      for (const radio of article.querySelectorAll("input[type=radio]")) radio.addEventListener("change", () => this.show(radio.value));
+    }
+
+    /** The figures' data, unpacked once. */
+    data() {
+      this.unpacked ??= unpack(this.article.querySelector(".figures").textContent);
+      return this.unpacked;
+    }
+
+    plotOf(figure) {
+      return figure.querySelector(".plot");
+    }
+
+    drawn() {
+      return this.figures.filter((figure) => figure.dataset.drawn === "yes" && !figure.hidden);
+    }
+
+    async draw(figure) {
+      if (figure.dataset.drawn) return;
+      figure.dataset.drawn = "started";
+      const plot = this.plotOf(figure);
+      try {
+        const { data, layout } = (await this.data())[this.figures.indexOf(figure)];
+        this.whole ??= layout.xaxis.range.slice();
+        await Plotly.newPlot(plot, data, dressed(plot, layout), CONFIG);
+        figure.dataset.drawn = "yes";
+        plot.on("plotly_relayout", (change) => this.follow(figure, change));
+        await this.quietly(() => this.zoom(figure));
+      } catch (problem) {
+        figure.dataset.drawn = "failed";
+        plot.classList.add("failed");
+        plot.textContent = `This figure could not be drawn (${problem.message}). A current browser is needed.`;
+      }
+    }
+
+    /** The reader zoomed one figure: the others take over its times. */
+    async follow(source, change) {
+      if (this.following) return;
+      const from = change["xaxis.range[0]"] ?? change["xaxis.range"]?.[0];
+      const to = change["xaxis.range[1]"] ?? change["xaxis.range"]?.[1];
+      const height = Object.keys(change).some((key) => key.startsWith("yaxis."));
+      if (from !== undefined) this.range = [Number(from), Number(to)];
+      else if (change["xaxis.autorange"]) this.range = null;
+      else return;
+      if (this.range && this.range[0] <= this.whole[0] && this.range[1] >= this.whole[1]) this.range = null;
+      await this.zoomAll(height && this.range ? source : null);
+    }
+
+    zoomAll(except) {
+      return this.quietly(() => Promise.all(this.drawn().map((figure) => (figure === except ? null : this.zoom(figure)))));
+    }
+
+    /** Do something to the figures that is not the reader's doing. */
+    async quietly(action) {
+      this.following += 1;
+      try {
+        await action();
+      } finally {
+        this.following -= 1;
+      }
+    }
+
+    async zoom(figure) {
+      const plot = this.plotOf(figure);
+      const range = (this.range ?? this.whole).slice();
+      const { range: height, above } = fitted(plot, range);
+      const change = { "xaxis.range": range, annotations: above.map(pointer) };
+      if (height) change["yaxis.range"] = height;
+      else change["yaxis.autorange"] = true;
+      await Plotly.relayout(plot, change);
+    }
+
+    /** Zoom and pan without a mouse. */
+    async move(way) {
+      await this.data();
+      if (!this.whole) return;
+      const [from, to] = this.range ?? this.whole;
+      const span = to - from;
+      const ways = { in: [from + span / 4, to - span / 4], out: [from - span / 2, to + span / 2], earlier: [from - span / 4, to - span / 4], later: [from + span / 4, to + span / 4] };
+      this.range = ways[way] ?? null;
+      if (this.range && (this.range[1] - this.range[0] < CLOSEST || (way === "out" && this.range[1] - this.range[0] > this.whole[1] - this.whole[0]))) this.range = null;
+      await this.zoomAll(null);
+    }
+
+    /** Change the direction whose data is drawn. */
+    async show(side) {
+      for (const figure of this.figures) figure.hidden = figure.dataset.by !== "both" && figure.dataset.by !== side;
+      for (const figure of this.figures.filter((each) => !each.hidden)) {
+        await this.draw(figure);
+        await this.quietly(() => this.zoom(figure));
+      }
+    }
+
+    async repaint() {
+      for (const figure of this.figures.filter((each) => each.dataset.drawn === "yes")) {
+        const plot = this.plotOf(figure);
+        await Plotly.react(plot, plot.data, dressed(plot, plot.layout), CONFIG);
+      }
+    }
+  }
+
+  const connections = new Map([...document.querySelectorAll(".connection")].map((article) => [article, new Connection(article)]));
+  const watcher = new IntersectionObserver(
+    (entries) => {
+      for (const { isIntersecting, target } of entries) {
+        if (isIntersecting) connections.get(target.closest(".connection")).draw(target);
+      }
+    },
+    { rootMargin: "300px" },
+  );
+  for (const connection of connections.values()) connection.figures.forEach((figure) => watcher.observe(figure));
+  darkness.addEventListener("change", () => connections.forEach((connection) => connection.repaint()));
+})();

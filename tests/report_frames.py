@@ -1,0 +1,149 @@
+"""Analyses written by hand, for tests of the report: tables as `schema.py` declares them, without engine or capture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from tcptrace_lab import schema
+
+BASE_NS = 1_700_000_000_000_000_000
+MS = 1_000_000
+SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
+
+
+@dataclass
+class HandMade:
+    """What `report.data` asks of an analysis."""
+
+    name: str
+    capture: dict[str, Any]
+    connections: pl.DataFrame
+    segments: pl.LazyFrame
+    findings: tuple[Any, ...] = ()
+
+
+@dataclass
+class Exchange:
+    """One connection, segment by segment: `send(ms, side, seq, payload, ack, window, kind)`."""
+
+    conn: int = 0
+    client: str = "10.0.0.1"
+    server: str = "10.0.0.2"
+    first_frame: int = 1
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def send(
+        self,
+        ms: float,
+        side: str,
+        seq: int,
+        payload: int = 0,
+        ack: int | None = None,
+        window: int | None = 65535,
+        kind: str = "",
+        flags: int = 0,
+        **columns: int,
+    ) -> Exchange:
+        """Add one segment; `side` is "C" or "S", `kind` is guessed for plain data and ACKs."""
+        row = dict.fromkeys(schema.SEGMENTS.names)
+        row |= {
+            "frame": self.first_frame + len(self.rows),
+            "ts_ns": BASE_NS + round(ms * MS),
+            "conn": self.conn,
+            "from_client": side == "C",
+            "seq": seq,
+            "ack": ack,
+            "payload_bytes": payload,
+            "captured_payload_bytes": payload,
+            "flags": flags | (ACK if ack is not None else 0),
+            "window_bytes": window,
+            "kind": kind or ("new" if payload or flags & (SYN | FIN) else "ack"),
+            **columns,
+        }
+        self.rows.append(row)
+        return self
+
+    def connection(self) -> dict[str, Any]:
+        """Its row of `schema.CONNECTIONS`: counted from the segments; what the report does not read stays null."""
+        row: dict[str, Any] = dict.fromkeys(schema.CONNECTIONS.names)
+        row |= {"conn": self.conn, "client_addr": self.client, "client_port": 40_000, "server_addr": self.server, "server_port": 80}
+        row |= {"client_known_by": "syn", "closed_by": "end", "first_frame": self.rows[0]["frame"], "last_frame": self.rows[-1]["frame"]}
+        row |= {"first_ts_ns": self.rows[0]["ts_ns"], "last_ts_ns": self.rows[-1]["ts_ns"]}
+        for name, from_client in schema.SIDES.items():
+            mine = [segment for segment in self.rows if segment["from_client"] == from_client]
+            theirs = [segment for segment in self.rows if segment["from_client"] != from_client]
+            resent = [segment for segment in mine if segment["kind"] in schema.RESENT]
+            samples = [segment["rtt_ns"] for segment in theirs if segment["rtt_ns"] is not None]
+            figures = {
+                "segments": len(mine),
+                "data_segments": sum(segment["payload_bytes"] > 0 for segment in mine),
+                "payload_bytes": sum(segment["payload_bytes"] for segment in mine),
+                "unique_bytes": sum(segment["payload_bytes"] for segment in mine) - sum(segment["payload_bytes"] for segment in resent),
+                "retransmitted_segments": len(resent),
+                "retransmitted_bytes": sum(segment["payload_bytes"] for segment in resent),
+                "out_of_order_segments": sum(segment["kind"] == "out_of_order" for segment in mine),
+                "duplicate_acks": sum(segment["kind"] == "duplicate_ack" for segment in mine),
+                "keepalives": sum(segment["kind"] == "keepalive" for segment in mine),
+                "zero_window_probes": sum(segment["kind"] == "zero_window_probe" for segment in mine),
+                "zero_window_advertisements": sum(segment["window_bytes"] == 0 for segment in mine),
+                "syn_segments": sum(bool(segment["flags"] & SYN) for segment in mine),
+                "fin_segments": sum(bool(segment["flags"] & FIN) for segment in mine),
+                "rst_segments": sum(bool(segment["flags"] & RST) for segment in mine),
+                "rtt_samples": len(samples),
+                "rtt_min_ns": min(samples, default=None),
+                "first_data_ts_ns": min(
+                    (segment["ts_ns"] for segment in mine if segment["payload_bytes"] and segment["ts_ns"] is not None), default=None
+                ),
+                "last_data_ts_ns": max(
+                    (segment["ts_ns"] for segment in mine if segment["payload_bytes"] and segment["ts_ns"] is not None), default=None
+                ),
+            }
+            row |= {f"{name}_{key}": value for key, value in figures.items()}
+        return row
+
+
+def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: object) -> HandMade:
+    """The exchanges as one analysis; `capture` overrides entries of its "capture" object."""
+    rows = sorted((row for exchange in exchanges for row in exchange.rows), key=lambda row: row["frame"])
+    segments = pl.DataFrame(rows, schema=schema.SEGMENTS.polars_schema())
+    connections = pl.DataFrame([exchange.connection() for exchange in exchanges], schema=schema.CONNECTIONS.polars_schema())
+    times = segments["ts_ns"].drop_nulls()
+    described: dict[str, Any] = {
+        "path": name,
+        "format": "pcap",
+        "link_types": [{"id": 1, "name": "Ethernet", "packets": segments.height}],
+        "packets": segments.height,
+        "tcp_segments": segments.height,
+        "connections": connections.height,
+        "first_ts_ns": times.min(),
+        "last_ts_ns": times.max(),
+        "complete": True,
+        "problems": [],
+        "trust": {"snaplen_cut": 0, "clock_steps": 0, "resolution_ns": 1000},
+    }
+    return HandMade(name, described | capture, connections, segments.lazy())
+
+
+def lossy_upload(conn: int = 0, first_frame: int = 1) -> Exchange:
+    """10 segments of 1,000 bytes, 10 ms apart, acknowledged 20 ms later; the fourth is lost and resent after three duplicate ACKs."""
+    exchange = Exchange(conn=conn, first_frame=first_frame)
+    exchange.send(0, "C", 0, flags=SYN, window=64_000)
+    exchange.send(20, "S", 0, ack=1, flags=SYN, window=64_000, rtt_ns=20 * MS, ack_lag_ns=20 * MS)
+    exchange.send(20.1, "C", 1, ack=1, window=64_000)
+    events: list[tuple[float, str, dict[str, Any]]] = [
+        (30 + 10 * i, "C", {"seq": 1 + 1000 * i, "payload": 1000, "ack": 1}) for i in range(10)
+    ]
+    events += [(50 + 10 * i, "S", {"seq": 1, "ack": 1001 + 1000 * i, "rtt_ns": 20 * MS, "ack_lag_ns": 20 * MS}) for i in range(3)]
+    events += [(90 + 10 * i, "S", {"seq": 1, "ack": 3001, "kind": "duplicate_ack"}) for i in range(3)]
+    events += [(111, "C", {"seq": 3001, "payload": 1000, "ack": 1, "kind": "fast_retransmit"})]
+    events += [(141, "S", {"seq": 1, "ack": 10_001, "ack_lag_ns": 111 * MS})]
+    for ms, side, columns in sorted(events, key=lambda event: event[0]):
+        exchange.send(ms, side, **columns)
+    return (
+        exchange.send(160, "C", 10_001, ack=1, flags=FIN)
+        .send(180, "S", 1, ack=10_002, flags=FIN, rtt_ns=20 * MS)
+        .send(181, "C", 10_002, ack=2)
+    )

@@ -1,0 +1,62 @@
+# One entry point for people and for CI. `make test` is all that a fresh checkout needs: Python 3.11 or newer with venv, cargo
+# (Rust 1.88 or newer), and tshark for the comparisons.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+CARGO ?= cargo
+MANIFEST := --manifest-path rust/Cargo.toml
+RUST := $(wildcard rust/Cargo.* rust/src/*.rs rust/src/*/*.rs rust/src/*/*/*.rs)
+
+.PHONY: help install build lint format test python-test rust-test bench ci clean
+
+help:
+	@echo 'install      make $(VENV) with the package, as a user gets it'
+	@echo 'build        make $(VENV) for work on the package: editable, with the test tools'
+	@echo 'lint         ruff, mypy, import-linter, cargo fmt, clippy'
+	@echo 'test         build, then all tests of both halves'
+	@echo 'bench        benchmarks against peers'
+	@echo 'ci           what CI runs, on this machine'
+	@echo 'clean        remove what was built'
+
+$(BIN)/python:
+	@test -n '$(PYTHON)' || { echo 'Python 3.11 or newer is needed' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+install: $(BIN)/python
+	$(BIN)/python -m pip install --quiet .
+
+$(VENV)/.built: $(BIN)/python pyproject.toml $(RUST)
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+build: $(VENV)/.built
+
+lint: build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(CARGO) fmt $(MANIFEST) --check
+	$(CARGO) clippy $(MANIFEST) --all-features --all-targets -- -D warnings
+
+format: build
+	$(BIN)/ruff format .
+	$(CARGO) fmt $(MANIFEST)
+
+test: build rust-test python-test
+
+python-test: build
+	$(BIN)/python -m pytest
+
+rust-test:
+	$(CARGO) test $(MANIFEST) --quiet
+
+bench: build
+	$(BIN)/python benchmarks/run.py
+
+ci:
+	.ci/run
+
+clean:
+	rm -rf $(VENV) rust/target .ci/cache dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

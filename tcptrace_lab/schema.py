@@ -121,8 +121,9 @@ RELEASED_BY = ("ack", "write", "timer", "burst", "unknown")
 RESENT = ("retransmit", "fast_retransmit", "rto_retransmit", "tail_probe", "spurious")
 """The kinds that carry bytes which had been sent before."""
 
-CLIENT_KNOWN_BY = ("syn", "syn_ack", "port", "first")
-"""How the client was told from the server: its SYN, the server's SYN-ACK, the higher port, or only who was seen first."""
+CLIENT_KNOWN_BY = ("syn", "syn_ack", "data", "port", "first")
+"""How the client was told from the server: its SYN, the server's SYN-ACK, a request or answer in the first data, the higher port,
+or only who was seen first. The last three are guesses."""
 
 CLOSED_BY = ("fin", "reset", "reuse", "end")
 """What ended a connection: FINs of both sides, a RST, its ports used again, or the end of the capture."""
@@ -224,7 +225,7 @@ CONNECTIONS = _table(
         Column("client_port", "UInt16", Unit.NONE, "Its port"),
         Column("server_addr", "String", Unit.NONE, "Address of the side that was connected to"),
         Column("server_port", "UInt16", Unit.NONE, "Its port"),
-        Column("client_known_by", "Enum", Unit.NONE, "How client and server were told apart", "port and first are guesses", CLIENT_KNOWN_BY),
+        Column("client_known_by", "Enum", Unit.NONE, "How client and server were told apart", "data, port and first are guesses", CLIENT_KNOWN_BY),
         Column("closed_by", "Enum", Unit.NONE, "What ended it in this capture", values=CLOSED_BY),
         Column("first_frame", "UInt64", Unit.FRAME, "First frame"),
         Column("last_frame", "UInt64", Unit.FRAME, "Last frame"),

@@ -43,7 +43,16 @@ pub struct CaptureError {
 impl CaptureError {
     /// A new error without a place; the builder methods add it.
     pub fn new(kind: ErrorKind, path: &str, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into(), path: path.to_owned(), offset: None, frame: None, required: None, got: None, field: None }
+        Self {
+            kind,
+            what: what.into(),
+            path: path.to_owned(),
+            offset: None,
+            frame: None,
+            required: None,
+            got: None,
+            field: None,
+        }
     }
 
     /// An operating-system error on `path`.

@@ -1,9 +1,52 @@
 //! Capture files → frames. One [`Capture`] is one or several files (or stdin), merged by time.
+//!
+//! Inside, from the bytes up: `blocks` (one buffer between a stream and its reader), `compressed` (what may stand
+//! between the two), `pcap` and `pcapng` (records), `reader` (one file of any kind), `merge` (several). `sniff` tells
+//! what a file is that cannot be read.
 
-use crate::error::{CaptureError, Problem};
+#![allow(clippy::result_large_err, reason = "the hot loop passes a boxed error; the public one is built once a file")]
+
+mod blocks;
+mod bytes;
+mod compressed;
+mod merge;
+mod notes;
+mod pcap;
+mod pcap_variant;
+mod pcapng;
+mod reader;
+mod sniff;
+#[cfg(test)]
+mod tests;
+
+use std::io::Read;
+use std::ops::Range;
+
+use crate::error::{CaptureError, ErrorKind, Problem};
+use blocks::BLOCK_BYTES;
+use merge::Merge;
+use reader::{Reader, STDIN};
 
 /// A link type as pcap numbers it (`LINKTYPE_…`).
 pub type LinkType = u32;
+
+/// A byte stream that can be read to its end and never needs to be sought in.
+type Source = Box<dyn Read + Send + Sync>;
+
+/// What ends a file early, without the file's name and the frame's number.
+type Stop = Box<CaptureError>;
+
+/// Captured bytes of one record that are always believed: `MAXIMUM_SNAPLEN` of libpcap and
+/// `WTAP_MAX_PACKET_SIZE_STANDARD` of Wireshark.
+const MAX_RECORD_BYTES: u32 = 262_144;
+
+/// Captured bytes of one record that are believed where the snap length allows them (BIG TCP reaches 512 KiB, netlink
+/// and USB more); beyond, a length is damage.
+const MAX_DECLARED_RECORD_BYTES: u32 = 16 << 20;
+
+/// Memory for the blocks of all files that are merged, and the least that a file gets.
+const MERGE_BYTES: usize = 64 << 20;
+const MIN_BLOCK_BYTES: usize = 16 << 10;
 
 /// One captured frame, borrowed from the reader's buffer until the next [`Capture::advance`].
 #[derive(Clone, Copy, Debug)]
@@ -33,42 +76,128 @@ pub struct CaptureInfo {
     pub kernel_drops: Option<u64>,
 }
 
+/// Where a reader stands: the frame it moved to, its bytes as a range of the buffer.
+#[derive(Clone, Debug, Default)]
+struct Record {
+    /// 1-based within its file; 0 before the first.
+    number: u64,
+    ts_ns: Option<i64>,
+    link_type: Option<LinkType>,
+    original_bytes: u32,
+    data: Range<usize>,
+}
+
+impl Record {
+    /// Forgets the frame, but not its number.
+    fn clear(&mut self) {
+        *self = Self { number: self.number, ..Self::default() };
+    }
+}
+
 /// An opened capture.
-pub struct Capture {}
+pub struct Capture {
+    readers: Vec<Reader>,
+    /// Only where there is more than one file: one file need not pay for it.
+    merge: Option<Merge>,
+}
 
 impl Capture {
-    /// Opens `paths` (`-` is stdin) and reads as far as the first frame of each.
+    /// Opens `paths` (`-` is stdin) and reads their headers.
     ///
     /// # Errors
-    /// A file that is missing, a directory, or not a capture.
+    /// `Io` for a file that is missing, unreadable or a directory (and for no path at all, or stdin twice);
+    /// `NotACapture` for an empty file, text and unknown bytes; `Unsupported` for known formats that are not read;
+    /// `Cut` or `Damaged` where not even the header is whole.
     pub fn open(paths: &[String]) -> Result<Self, CaptureError> {
-        let _ = paths;
-        Ok(Self {})
+        if paths.is_empty() {
+            return Err(CaptureError::new(ErrorKind::Io, "", "no capture was named"));
+        }
+        if paths.iter().filter(|path| *path == STDIN).count() > 1 {
+            return Err(CaptureError::new(ErrorKind::Io, STDIN, "standard input can be read only once"));
+        }
+        let block_bytes = (MERGE_BYTES / paths.len()).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES);
+        let readers = paths.iter().map(|path| Reader::open(path, block_bytes)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::of(readers))
+    }
+
+    /// Reads one capture from any stream of bytes, which errors call `path`.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn from_stream(path: &str, stream: impl Read + Send + Sync + 'static) -> Result<Self, CaptureError> {
+        Ok(Self::of(vec![Reader::new(path, Box::new(stream), BLOCK_BYTES)?]))
+    }
+
+    fn of(readers: Vec<Reader>) -> Self {
+        let merge = (readers.len() > 1).then(Merge::new);
+        Self { readers, merge }
     }
 
     /// Moves to the next frame; false at the end.
     ///
     /// # Errors
     /// The error that ended one of the files early. It is given once; calling again goes on with the other files.
+    /// Its frame number counts within its file.
+    #[inline]
     pub fn advance(&mut self) -> Result<bool, CaptureError> {
-        Ok(false)
+        match (&mut self.merge, self.readers.as_mut_slice()) {
+            (Some(merge), readers) => merge.advance(readers),
+            (None, [reader, ..]) => reader.advance(),
+            (None, []) => Ok(false),
+        }
     }
 
     /// The frame moved to. Before the first `advance` and after the end: an empty frame.
     #[must_use]
+    #[inline]
     pub fn frame(&self) -> Frame<'_> {
-        Frame { number: 0, ts_ns: None, link_type: None, original_bytes: 0, data: &[] }
+        let current = match &self.merge {
+            None => self.readers.first().map(|reader| (reader, reader.record().number)),
+            Some(merge) => {
+                merge.current().and_then(|(index, number)| self.readers.get(index).map(|reader| (reader, number)))
+            }
+        };
+        let Some((reader, number)) = current else {
+            return Frame { number: 0, ts_ns: None, link_type: None, original_bytes: 0, data: &[] };
+        };
+        let Record { ts_ns, link_type, original_bytes, .. } = *reader.record();
+        Frame { number, ts_ns, link_type, original_bytes, data: reader.data() }
     }
 
     /// What the files said about themselves so far.
     #[must_use]
     pub fn info(&self) -> CaptureInfo {
-        CaptureInfo::default()
+        let mut info = CaptureInfo::default();
+        let mut formats: Vec<String> = Vec::new();
+        for file in self.readers.iter().map(Reader::info) {
+            info.snaplen_bytes = info.snaplen_bytes.max(file.snaplen_bytes);
+            info.resolution_ns = info.resolution_ns.max(file.resolution_ns);
+            info.kernel_drops = match (info.kernel_drops, file.kernel_drops) {
+                (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                (one, other) => one.or(other),
+            };
+            if !formats.contains(&file.format) {
+                formats.push(file.format);
+            }
+        }
+        info.format = formats.join(", ");
+        info.resolution_ns = info.resolution_ns.max(1);
+        info
     }
 
-    /// What the readers survived so far, with counts.
+    /// What the readers survived so far, with counts. Frame numbers count within the file that is named.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
-        Vec::new()
+        self.readers.iter().flat_map(Reader::problems).collect()
     }
+}
+
+/// The captured length that is believed of a record under `snaplen` (0: none declared).
+fn record_limit(snaplen: u32) -> u32 {
+    if snaplen == 0 { MAX_DECLARED_RECORD_BYTES } else { snaplen.clamp(MAX_RECORD_BYTES, MAX_DECLARED_RECORD_BYTES) }
+}
+
+/// The error for contradictory bytes at `offset`.
+fn damaged(what: String, offset: u64) -> Stop {
+    Box::new(CaptureError::new(ErrorKind::Damaged, "", what).at(offset))
 }

@@ -1,0 +1,169 @@
+//! zstd (RFC 8878) and lz4 frames: any number of either, with skippable frames between them.
+
+use std::io::Read;
+
+use lz4_flex::frame::FrameDecoder as Lz4;
+use ruzstd::decoding::errors::FrameDecoderError;
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder as Zstd};
+
+use super::raw::Raw;
+use super::{Fault, MAX_WINDOW_BYTES, Step};
+use crate::error::ErrorKind;
+
+/// RFC 8878 3.1.1.
+const ZSTD_MAGIC: u32 = 0xFD2F_B528;
+/// LZ4 frame format 1.6, "Magic Number".
+const LZ4_MAGIC: u32 = 0x184D_2204;
+/// LZ4 frame format 1.6, "Legacy frame"; such a frame has no end mark, the file's end ends it.
+const LZ4_LEGACY_MAGIC: u32 = 0x184C_2102;
+/// RFC 8878 3.1.2: sixteen magics for frames that hold no data, shared with lz4.
+const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
+const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
+
+/// An empty raw block that says it is the last (RFC 8878 3.1.1.2), and room for a checksum behind it. Fed to the
+/// decoder of a frame that was cut, it makes the decoder give out what it held back as window.
+const ZSTD_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
+/// True if `head` begins with one of the magics above.
+pub(super) fn is_magic(head: &[u8]) -> bool {
+    head.first_chunk().is_some_and(|magic| {
+        let magic = u32::from_le_bytes(*magic);
+        matches!(magic, ZSTD_MAGIC | LZ4_MAGIC | LZ4_LEGACY_MAGIC) || magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC
+    })
+}
+
+/// What kind of frame the decoder is in.
+enum Place {
+    Between,
+    Zstd,
+    /// The frame began when so many bytes were used; true if it is a legacy frame.
+    Lz4(bool),
+    End,
+}
+
+/// The decoder of both.
+pub(super) struct Framed {
+    /// Owns the compressed bytes, also while zstd frames are read.
+    lz4: Lz4<Raw>,
+    zstd: Zstd,
+    place: Place,
+    name: Option<&'static str>,
+    /// Behind the bytes that the zstd decoder still holds.
+    pending: Option<Fault>,
+}
+
+impl Framed {
+    pub(super) fn new(raw: Raw) -> Self {
+        let mut zstd = Zstd::new();
+        zstd.set_max_window_size(MAX_WINDOW_BYTES);
+        Self { lz4: Lz4::new(raw), zstd, place: Place::Between, name: None, pending: None }
+    }
+
+    pub(super) fn raw(&self) -> &Raw {
+        self.lz4.get_ref()
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name.unwrap_or("zstd")
+    }
+
+    pub(super) fn read(&mut self, out: &mut [u8]) -> Step {
+        loop {
+            let step = match self.place {
+                Place::End => return Step { bytes: 0, fault: self.raw().end_fault() },
+                Place::Between => self.next_frame(),
+                Place::Zstd => self.read_zstd(out),
+                Place::Lz4(legacy) => self.read_lz4(out, legacy),
+            };
+            match step {
+                Ok(0) => {}
+                Ok(bytes) => return Step::bytes(bytes),
+                Err(fault) => return Step::fault(fault),
+            }
+        }
+    }
+
+    /// Finds the next frame. 0 bytes means only: go on.
+    fn next_frame(&mut self) -> Result<usize, Fault> {
+        let name = self.name();
+        let raw = self.lz4.get_mut();
+        let Some(magic) = raw.peek(4).first_chunk().map(|magic| u32::from_le_bytes(*magic)) else {
+            self.place = Place::End;
+            return if raw.peek(1).is_empty() { Ok(0) } else { Err(raw.fault(name, "")) };
+        };
+        match magic {
+            ZSTD_MAGIC => {
+                self.name.get_or_insert("zstd");
+                let begun = self.zstd.init(self.lz4.get_mut());
+                begun.map_err(|error| self.zstd_fault(&error))?;
+                self.place = Place::Zstd;
+            }
+            LZ4_MAGIC | LZ4_LEGACY_MAGIC => {
+                self.name.get_or_insert("lz4");
+                // A fresh decoder for each frame: the buffers of the crate's are sized by the first frame they meet.
+                let old = std::mem::replace(&mut self.lz4, Lz4::new(Raw::empty()));
+                self.lz4 = Lz4::new(old.into_inner());
+                self.place = Place::Lz4(magic == LZ4_LEGACY_MAGIC);
+            }
+            _ if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC => {
+                let size = raw.peek(8).get(4..).and_then(<[u8]>::first_chunk).map(|size| u32::from_le_bytes(*size));
+                if !size.is_some_and(|size| raw.skip(8 + u64::from(size))) {
+                    return Err(raw.fault(name, ""));
+                }
+            }
+            _ => return Err(raw.fault(name, "what follows a frame is no frame")),
+        }
+        Ok(0)
+    }
+
+    fn read_zstd(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
+        while self.zstd.can_collect() == 0 && !self.zstd.is_finished() {
+            let decoded = self.zstd.decode_blocks(self.lz4.get_mut(), BlockDecodingStrategy::UptoBlocks(1));
+            if let Err(error) = decoded {
+                let fault = self.zstd_fault(&error);
+                let closed = self.zstd.decode_blocks(&ZSTD_LAST_BLOCK[..], BlockDecodingStrategy::UptoBlocks(1));
+                if closed.is_err() {
+                    return Err(fault);
+                }
+                self.pending = Some(fault);
+            }
+        }
+        let bytes = self.zstd.read(out).map_err(|error| self.raw().fault("zstd", &error.to_string()))?;
+        if bytes == 0 && self.zstd.can_collect() == 0 {
+            if let Some(fault) = self.pending.take() {
+                return Err(fault);
+            }
+            let said = self.zstd.get_checksum_from_data();
+            if said.is_some() && said != self.zstd.get_calculated_checksum() {
+                return Err(Fault::new(ErrorKind::Damaged, "the zstd data are damaged: wrong checksum"));
+            }
+            self.place = Place::Between;
+        }
+        Ok(bytes)
+    }
+
+    fn zstd_fault(&self, error: &FrameDecoderError) -> Fault {
+        match error {
+            FrameDecoderError::WindowSizeTooBig { requested, .. } => Fault::new(
+                ErrorKind::Unsupported,
+                format!("the zstd data need a window of {requested} bytes, more than {MAX_WINDOW_BYTES}"),
+            ),
+            FrameDecoderError::DictNotProvided { dict_id } => {
+                Fault::new(ErrorKind::Unsupported, format!("the zstd data need the dictionary {dict_id}"))
+            }
+            _ => self.raw().fault("zstd", &error.to_string()),
+        }
+    }
+
+    /// lz4's decoder says 0 at a frame's end mark, but also where the file ends between two blocks.
+    fn read_lz4(&mut self, out: &mut [u8], legacy: bool) -> Result<usize, Fault> {
+        let bytes = self.lz4.read(out).map_err(|error| self.raw().fault("lz4", &error.to_string()))?;
+        if bytes == 0 {
+            if self.raw().ended() && !legacy {
+                return Err(self.raw().fault("lz4", ""));
+            }
+            self.place = if legacy { Place::End } else { Place::Between };
+        }
+        Ok(bytes)
+    }
+}

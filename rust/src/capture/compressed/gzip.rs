@@ -1,0 +1,87 @@
+//! gzip (RFC 1952), with any number of members.
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::Step;
+use super::raw::Raw;
+
+/// Deflate's largest window, as a power of two (RFC 1951 2).
+const WINDOW_BITS: u8 = 15;
+
+/// Where in the stream the decoder stands.
+enum Place {
+    /// Before a member's header, or at the end.
+    Between,
+    /// In a member.
+    Inside,
+    /// Behind the last member.
+    End,
+}
+
+/// The decoder. Written on `Decompress` and not on flate2's `MultiGzDecoder`, because that one drops what it had
+/// decoded in the call that meets damage, and takes any bytes behind the last member for an error.
+pub(super) struct Gzip {
+    pub(super) raw: Raw,
+    inflate: Decompress,
+    place: Place,
+    trailing: bool,
+}
+
+impl Gzip {
+    pub(super) fn new(raw: Raw) -> Self {
+        Self { raw, inflate: Decompress::new_gzip(WINDOW_BITS), place: Place::Between, trailing: false }
+    }
+
+    pub(super) fn read(&mut self, out: &mut [u8]) -> Step {
+        loop {
+            match self.place {
+                Place::End => return Step { bytes: 0, fault: self.raw.end_fault() },
+                Place::Between => self.next_member(),
+                Place::Inside => {
+                    if let Some(step) = self.inflate(out) {
+                        return step;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks for another member; zeros (tape padding) and other bytes behind the last one are left alone, as gzip
+    /// does, but the latter are remarked.
+    fn next_member(&mut self) {
+        match self.raw.peek(2) {
+            [0x1f, 0x8b, ..] => {
+                self.inflate = Decompress::new_gzip(WINDOW_BITS);
+                self.place = Place::Inside;
+            }
+            [0, ..] => self.raw.consume(1),
+            rest => {
+                self.trailing = !rest.is_empty();
+                self.place = Place::End;
+            }
+        }
+    }
+
+    fn inflate(&mut self, out: &mut [u8]) -> Option<Step> {
+        let input = self.raw.peek(1);
+        if input.is_empty() {
+            return Some(Step::fault(self.raw.fault("gzip", "")));
+        }
+        let (in_before, out_before) = (self.inflate.total_in(), self.inflate.total_out());
+        let result = self.inflate.decompress(input, out, FlushDecompress::None);
+        let used = (self.inflate.total_in() - in_before) as usize;
+        let made = (self.inflate.total_out() - out_before) as usize;
+        self.raw.consume(used);
+        match result {
+            Ok(Status::StreamEnd) => self.place = Place::Between,
+            Ok(_) if used == 0 && made == 0 => return Some(Step::fault(self.raw.fault("gzip", "no progress"))),
+            Ok(_) => {}
+            Err(error) => return Some(Step { bytes: made, fault: Some(self.raw.fault("gzip", &error.to_string())) }),
+        }
+        (made > 0).then(|| Step::bytes(made))
+    }
+
+    pub(super) fn remark(&self) -> Option<&'static str> {
+        self.trailing.then_some("bytes behind the end of the gzip data are not gzip and were left out")
+    }
+}

@@ -1,0 +1,116 @@
+//! The compressed side of a decoder: buffered bytes, counted as they are used.
+
+use std::io::{self, Read};
+
+use super::super::Source;
+use super::super::blocks::{Fault, read_some};
+use crate::error::ErrorKind;
+
+/// Compressed bytes read at once.
+const RAW_BLOCK_BYTES: usize = 128 << 10;
+
+/// Compressed bytes, read ahead in blocks.
+pub(super) struct Raw {
+    source: Source,
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    consumed: u64,
+    ended: bool,
+    error: Option<Fault>,
+}
+
+impl Raw {
+    /// `ahead` is what was already read of `source`.
+    pub(super) fn new(ahead: Vec<u8>, source: Source) -> Self {
+        let end = ahead.len();
+        Self { source, bytes: ahead, start: 0, end, consumed: 0, ended: false, error: None }
+    }
+
+    /// A stream without bytes, to stand where another was taken out.
+    pub(super) fn empty() -> Self {
+        Self::new(Vec::new(), Box::new(io::empty()))
+    }
+
+    /// Bytes used so far.
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// At least `count` bytes if the stream still has them; empty at its end.
+    pub(super) fn peek(&mut self, count: usize) -> &[u8] {
+        while self.end - self.start < count && !self.ended {
+            self.refill();
+        }
+        self.bytes.get(self.start..self.end).unwrap_or_default()
+    }
+
+    fn refill(&mut self) {
+        self.bytes.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.bytes.len() < RAW_BLOCK_BYTES {
+            self.bytes.resize(RAW_BLOCK_BYTES, 0);
+        }
+        match read_some(&mut self.source, self.bytes.get_mut(self.end..).unwrap_or_default()) {
+            Ok(0) => self.ended = true,
+            Ok(more) => self.end = self.bytes.len().min(self.end.saturating_add(more)),
+            Err(error) => {
+                self.error = Some(Fault::io(&error));
+                self.ended = true;
+            }
+        }
+    }
+
+    /// Uses `count` of the peeked bytes.
+    pub(super) fn consume(&mut self, count: usize) {
+        let count = count.min(self.end - self.start);
+        self.start += count;
+        self.consumed += count as u64;
+    }
+
+    /// Uses `count` bytes unseen; false if the stream ends before.
+    pub(super) fn skip(&mut self, mut count: u64) -> bool {
+        while count > 0 {
+            let there = self.peek(1).len();
+            if there == 0 {
+                return false;
+            }
+            let step = usize::try_from(count).unwrap_or(usize::MAX).min(there);
+            self.consume(step);
+            count -= step as u64;
+        }
+        true
+    }
+
+    /// True once a reader asked for more than there is.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Why a decoder failed: the system's error if there was one, else a cut if it ran out of bytes, else damage.
+    pub(super) fn fault(&self, codec: &str, why: &str) -> Fault {
+        match &self.error {
+            Some(error) => error.clone(),
+            None if self.ended => Fault::new(ErrorKind::Cut, format!("the {codec} data end too early")),
+            None => Fault::new(ErrorKind::Damaged, format!("the {codec} data are damaged: {why}")),
+        }
+    }
+
+    /// The end of the stream: the system's error, if that is what ended it.
+    pub(super) fn end_fault(&self) -> Option<Fault> {
+        self.error.clone()
+    }
+}
+
+impl Read for Raw {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let there = self.peek(1);
+        let count = there.len().min(out.len());
+        if let (Some(to), Some(from)) = (out.get_mut(..count), there.get(..count)) {
+            to.copy_from_slice(from);
+        }
+        self.consume(count);
+        Ok(count)
+    }
+}

@@ -1,0 +1,33 @@
+//! What a reader survived: counted by kind, with the first place.
+
+use crate::error::Problem;
+
+/// The kinds of survived trouble of one file. There are few, so a list is searched.
+#[derive(Default)]
+pub(super) struct Notes {
+    problems: Vec<Problem>,
+}
+
+impl Notes {
+    /// Counts one occurrence of `what`; the place of the first one is kept.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn add(&mut self, what: &'static str, frame: u64, offset: u64) {
+        match self.problems.iter_mut().find(|problem| problem.what == what) {
+            Some(problem) => problem.count += 1,
+            None => self.problems.push(Problem {
+                what: what.to_owned(),
+                path: String::new(),
+                frame: (frame > 0).then_some(frame),
+                offset: Some(offset),
+                count: 1,
+                loses_data: false,
+            }),
+        }
+    }
+
+    /// The problems so far, as those of `path`.
+    pub(super) fn of(&self, path: &str) -> impl Iterator<Item = Problem> {
+        self.problems.iter().map(move |problem| Problem { path: path.to_owned(), ..problem.clone() })
+    }
+}

@@ -1,0 +1,180 @@
+//! Variants of pcap that share a magic number and differ in their record headers: told apart, as Wireshark does,
+//! by reading the first records in each layout and taking the least implausible.
+
+use super::MAX_RECORD_BYTES;
+use super::blocks::Blocks;
+use super::pcap::{FileHeader, Magic};
+
+/// Records that are tried.
+const TRIED_RECORDS: usize = 3;
+
+/// An original length above this is implausible (Wireshark takes the same: its largest packet, of D-Bus).
+const PLAUSIBLE_ORIGINAL_BYTES: u32 = 128 << 20;
+
+/// A Linux interface index above this is implausible in a file of 1999.
+const PLAUSIBLE_INTERFACES: u32 = 10_000;
+
+/// `PACKET_OUTGOING`, the largest packet type that Linux had in 1999.
+const LARGEST_PACKET_TYPE: u8 = 4;
+
+/// Which of the two length fields comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lengths {
+    CapturedFirst,
+    /// Before version 2.3, and in DG/UX's 543.0.
+    OriginalFirst,
+    /// Version 2.3 was written both ways; a captured length above the original one makes no sense.
+    SmallerIsCaptured,
+}
+
+/// How the records of a file are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Variant {
+    pub(super) name: &'static str,
+    pub(super) header_bytes: u32,
+    pub(super) unit_ns: u32,
+    pub(super) units_per_s: u32,
+    pub(super) lengths: Lengths,
+    /// AIX writes interface types (RFC 1573) where others write link types.
+    aix: bool,
+}
+
+const MICROSECONDS: Variant = Variant {
+    name: "pcap",
+    header_bytes: 16,
+    unit_ns: 1_000,
+    units_per_s: 1_000_000,
+    lengths: Lengths::CapturedFirst,
+    aix: false,
+};
+const NANOSECONDS: Variant = Variant { unit_ns: 1, units_per_s: 1_000_000_000, ..MICROSECONDS };
+/// Timestamp, lengths, then interface index, protocol, packet type, one byte of padding (patches of 1999-04-17 and
+/// 1999-10-29).
+const KUZNETZOV: Variant = Variant { name: "modified pcap", header_bytes: 24, ..MICROSECONDS };
+/// The same with five bytes of padding (patch of 1999-09-15, SuSE 6.3).
+const KUZNETZOV_LONG: Variant = Variant { header_bytes: 28, ..KUZNETZOV };
+/// Four unknown bytes behind the lengths.
+const NOKIA: Variant = Variant { name: "Nokia pcap", header_bytes: 20, ..MICROSECONDS };
+const AIX: Variant = Variant { name: "AIX pcap", aix: true, ..NANOSECONDS };
+
+impl Variant {
+    /// The layout of the records that follow `header` in `blocks`.
+    pub(super) fn guess(header: &FileHeader, blocks: &mut Blocks) -> Self {
+        let lengths = match header.version {
+            (2, minor) if minor < 3 => Lengths::OriginalFirst,
+            (2, 3) => Lengths::SmallerIsCaptured,
+            (543, _) => Lengths::OriginalFirst,
+            _ => Lengths::CapturedFirst,
+        };
+        match header.magic {
+            Magic::Nanoseconds | Magic::IxiaNanoseconds => Self { lengths, ..NANOSECONDS },
+            Magic::IxiaMicroseconds => Self { lengths, ..MICROSECONDS },
+            Magic::Microseconds if header.version == (2, 2) && aix_link_type(header.network).is_some() => {
+                Self { lengths, ..AIX }
+            }
+            Magic::Microseconds if lengths != Lengths::CapturedFirst => Self { lengths, ..MICROSECONDS },
+            Magic::Microseconds => {
+                // Whatever arrived with the header is looked at first: a live pipe must not wait for three records.
+                if MICROSECONDS.implausibility(header, blocks, false) == 0 {
+                    return MICROSECONDS;
+                }
+                least_implausible(&[MICROSECONDS, KUZNETZOV, NOKIA], header, blocks)
+            }
+            Magic::Modified => least_implausible(&[KUZNETZOV, KUZNETZOV_LONG], header, blocks),
+        }
+    }
+
+    /// The link type that `network` stands for.
+    pub(super) fn link_type(&self, network: u32) -> u32 {
+        if self.aix { aix_link_type(network).unwrap_or(network) } else { network }
+    }
+
+    /// How many things are wrong with the first records if they are laid out like this. `wait` says whether bytes
+    /// that were not read yet are waited for.
+    fn implausibility(&self, header: &FileHeader, blocks: &mut Blocks, wait: bool) -> u32 {
+        let (mut wrong, mut at) = (0, 0);
+        let header_bytes = self.header_bytes as usize;
+        for _ in 0..TRIED_RECORDS {
+            let whole = |blocks: &mut Blocks, bytes: usize| {
+                if wait {
+                    blocks.fill_to(bytes);
+                }
+                blocks.available().len() >= bytes
+            };
+            if wait && !whole(blocks, at + 1) {
+                break;
+            }
+            if !whole(blocks, at + header_bytes) {
+                return wrong + u32::from(wait);
+            }
+            let record = blocks.available().get(at..at + header_bytes).unwrap_or_default();
+            let [_, fraction, captured, original, rest @ ..] = record.as_chunks().0 else {
+                return wrong;
+            };
+            let word = |bytes: &[u8; 4]| header.order.u32(*bytes);
+            let (captured, original) = (word(captured), word(original));
+            wrong += u32::from(word(fraction) >= self.units_per_s)
+                + u32::from(captured > MAX_RECORD_BYTES)
+                + u32::from(captured > header.snaplen)
+                + u32::from(original > PLAUSIBLE_ORIGINAL_BYTES)
+                + u32::from(captured > original)
+                + self.extra_implausibility(header, rest);
+            if captured > MAX_RECORD_BYTES {
+                break;
+            }
+            at += header_bytes + captured as usize;
+            if wait && !whole(blocks, at) {
+                return wrong + 1;
+            }
+        }
+        wrong
+    }
+
+    /// What is wrong with the fields behind the lengths.
+    fn extra_implausibility(&self, header: &FileHeader, rest: &[[u8; 4]]) -> u32 {
+        match (self.header_bytes, rest) {
+            (24 | 28, [interface, [a, b, packet_type, _], ..]) => {
+                let protocol = header.order.u16([*a, *b]);
+                // Ethertypes, and the internal ones of Linux that could be captured.
+                let known = protocol >= 0x0600 || matches!(protocol, 0..=0x17 | 0x60 | 0x200 | 0x400);
+                u32::from(header.order.u32(*interface) > PLAUSIBLE_INTERFACES)
+                    + u32::from(!known)
+                    + u32::from(*packet_type > LARGEST_PACKET_TYPE)
+            }
+            (20, [unknown, ..]) => {
+                // Seen values: 9 or b, fbf, b or d, 6 or 9, 0, 1 or 2 (Wireshark's wiretap/libpcap.c).
+                let value = header.order.u32(*unknown);
+                let known = value & 0x0FFF_00F0 == 0x0FBF_0000
+                    && matches!(value >> 28, 0x9 | 0xB)
+                    && matches!(value >> 12 & 0xF, 0xB | 0xD)
+                    && matches!(value >> 8 & 0xF, 0x6 | 0x9)
+                    && matches!(value & 0xF, 1 | 2);
+                u32::from(!known)
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The link type of an interface type that AIX writes.
+fn aix_link_type(network: u32) -> Option<u32> {
+    match network {
+        6 => Some(1),
+        9 => Some(6),
+        15 => Some(10),
+        24 => Some(0),
+        _ => None,
+    }
+}
+
+/// The first of the least implausible layouts.
+fn least_implausible(variants: &[Variant], header: &FileHeader, blocks: &mut Blocks) -> Variant {
+    let mut best = (u32::MAX, MICROSECONDS);
+    for variant in variants {
+        let wrong = variant.implausibility(header, blocks, true);
+        if wrong < best.0 {
+            best = (wrong, *variant);
+        }
+    }
+    best.1
+}

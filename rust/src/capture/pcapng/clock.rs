@@ -1,0 +1,145 @@
+//! Ticks of an interface's clock → nanoseconds since 1970.
+
+const NS_PER_S: i128 = 1_000_000_000;
+
+/// The exponent of a nanosecond.
+const NANO: u8 = 9;
+
+/// Above this exponent no 64-bit count of ticks reaches a nanosecond (10^29 > 2^64 · 10^9).
+const VANISHING_DECIMAL: u8 = 38;
+
+/// How long a tick is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// 10^-n seconds.
+    Decimal(u8),
+    /// 2^-n seconds.
+    Binary(u8),
+}
+
+/// The clock of one interface: `if_tsresol` and `if_tsoffset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clock {
+    unit: Unit,
+    offset_s: i64,
+    /// Nanoseconds in a tick where that is all there is to do.
+    factor: Option<u64>,
+}
+
+impl Clock {
+    /// `resolution` is `if_tsresol`: an exponent of 10, or of 2 where the highest bit is set; without it
+    /// microseconds. `offset_s` is `if_tsoffset`.
+    pub(super) fn new(resolution: Option<u8>, offset_s: i64) -> Self {
+        let unit = match resolution {
+            Some(value) if value & 0x80 != 0 => Unit::Binary(value & 0x7F),
+            Some(value) => Unit::Decimal(value),
+            None => Unit::Decimal(6),
+        };
+        let factor = match unit {
+            Unit::Decimal(exponent) if exponent <= NANO && offset_s == 0 => Some(10_u64.pow(u32::from(NANO - exponent))),
+            _ => None,
+        };
+        Self { unit, offset_s, factor }
+    }
+
+    /// The time at `ticks`, truncated to a nanosecond, and whether it had to be clamped into 64 bits.
+    #[inline]
+    pub(super) fn ns(&self, ticks: u64) -> (i64, bool) {
+        let simple = self.factor.and_then(|factor| ticks.checked_mul(factor)).and_then(|ns| i64::try_from(ns).ok());
+        match simple {
+            Some(ns) => (ns, false),
+            None => self.ns_in_general(ticks),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ns_in_general(&self, ticks: u64) -> (i64, bool) {
+        let ticks = i128::from(ticks);
+        // No product exceeds 2^64 · 10^9 < 2^94.
+        let since_offset = match self.unit {
+            Unit::Decimal(exponent) if exponent <= NANO => ticks * 10_i128.pow(u32::from(NANO - exponent)),
+            Unit::Decimal(exponent) if exponent <= VANISHING_DECIMAL => {
+                ticks / 10_i128.pow(u32::from(exponent - NANO))
+            }
+            Unit::Decimal(_) => 0,
+            Unit::Binary(exponent) => (ticks * NS_PER_S) >> exponent,
+        };
+        let exact = since_offset + i128::from(self.offset_s) * NS_PER_S;
+        match i64::try_from(exact) {
+            Ok(ns) => (ns, false),
+            Err(_) => (if exact < 0 { i64::MIN } else { i64::MAX }, true),
+        }
+    }
+
+    /// Nanoseconds in a tick, at least 1.
+    pub(super) fn resolution_ns(&self) -> i64 {
+        let ns = match self.unit {
+            Unit::Decimal(exponent) => 10_i128.pow(u32::from(NANO.saturating_sub(exponent))),
+            Unit::Binary(exponent) => NS_PER_S >> exponent,
+        };
+        i64::try_from(ns).unwrap_or(i64::MAX).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Clock;
+    use proptest::prelude::*;
+
+    const NS_PER_S: i128 = 1_000_000_000;
+
+    #[test]
+    fn without_a_resolution_a_tick_is_a_microsecond() {
+        assert_eq!(Clock::new(None, 0).ns(1_700_000_000_123_456), (1_700_000_000_123_456_000, false));
+        assert_eq!(Clock::new(None, 0).resolution_ns(), 1_000);
+    }
+
+    #[test]
+    fn decimal_resolutions_scale_to_nanoseconds() {
+        for (exponent, ticks) in [(0, 1_700_000_000), (3, 1_700_000_000_000), (9, 1_700_000_000_000_000_000)] {
+            assert_eq!(Clock::new(Some(exponent), 0).ns(ticks), (1_700_000_000_000_000_000, false), "10^-{exponent}");
+        }
+        // Picoseconds: 18,446,744 s is all that 64 bits hold.
+        assert_eq!(Clock::new(Some(12), 0).ns(18_000_000_123_456_789_999), (18_000_000_123_456_789, false));
+    }
+
+    #[test]
+    fn a_binary_resolution_is_a_power_of_two() {
+        // 2^-10 s: 1024 ticks a second, 512 are half of one.
+        assert_eq!(Clock::new(Some(0x80 | 10), 0).ns(1_700_000_000 * 1024 + 512), (1_700_000_000_500_000_000, false));
+        // 2^-32 s, as NTP has it: one tick is 0.23 ns.
+        assert_eq!(Clock::new(Some(0x80 | 32), 0).ns((7 << 32) | 0x8000_0000), (7_500_000_000, false));
+        assert_eq!(Clock::new(Some(0x80 | 32), 0).resolution_ns(), 1);
+    }
+
+    #[test]
+    fn an_offset_moves_the_clock_by_seconds() {
+        assert_eq!(Clock::new(Some(6), 1_000_000_000).ns(5_000_001), (1_000_000_005_000_001_000, false));
+        assert_eq!(Clock::new(Some(9), -10).ns(1), (-9_999_999_999, false));
+    }
+
+    #[test]
+    fn times_beyond_64_bits_are_clamped_and_said_to_be() {
+        assert_eq!(Clock::new(Some(0), 0).ns(u64::MAX), (i64::MAX, true));
+        assert_eq!(Clock::new(Some(9), i64::MIN).ns(0), (i64::MIN, true));
+        assert_eq!(Clock::new(Some(9), 0).ns(i64::MAX as u64 + 1), (i64::MAX, true));
+    }
+
+    proptest! {
+        #[test]
+        fn any_clock_agrees_with_exact_arithmetic(resolution in any::<u8>(), offset_s in any::<i64>(), ticks in any::<u64>()) {
+            let (ns, clamped) = Clock::new(Some(resolution), offset_s).ns(ticks);
+            let whole = if clamped { prop_assume!(false); 0 } else { i128::from(ns) - i128::from(offset_s) * NS_PER_S };
+            let exponent = u32::from(resolution & 0x7F);
+            // whole = floor(ticks · 10^9 / base^exponent), checked without dividing where the power fits.
+            if resolution & 0x80 != 0 {
+                prop_assert_eq!(whole, (i128::from(ticks) * NS_PER_S).checked_shr(exponent).unwrap_or(0));
+            } else if let Some(power) = 10_i128.checked_pow(exponent) {
+                prop_assert_eq!(whole, i128::from(ticks) * NS_PER_S / power);
+            } else {
+                prop_assert_eq!(whole, 0);
+            }
+        }
+    }
+}

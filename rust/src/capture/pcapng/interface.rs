@@ -1,0 +1,107 @@
+//! Interfaces of a section, the options that describe them, and what they dropped.
+
+use super::super::bytes::Order;
+use super::super::record_limit;
+use super::clock::Clock;
+
+const OPTION_END: u16 = 0;
+const OPTION_TIME_RESOLUTION: u16 = 9;
+const OPTION_TIME_OFFSET: u16 = 14;
+
+/// What an interface description says.
+pub(super) struct Interface {
+    pub(super) link_type: u32,
+    pub(super) snaplen: u32,
+    /// Captured lengths above this are taken for damage.
+    pub(super) limit: u32,
+    pub(super) clock: Clock,
+    pub(super) drops: Drops,
+}
+
+impl Interface {
+    pub(super) fn new(link_type: u32, snaplen: u32, options: Options<'_>) -> Self {
+        let order = options.order;
+        let (mut resolution, mut offset_s) = (None, 0);
+        for (code, value) in options {
+            match (code, value) {
+                (OPTION_TIME_RESOLUTION, [value]) => resolution = Some(*value),
+                (OPTION_TIME_OFFSET, value) => offset_s = order.number(value).map_or(offset_s, u64::cast_signed),
+                _ => {}
+            }
+        }
+        let clock = Clock::new(resolution, offset_s);
+        Self { link_type, snaplen, limit: record_limit(snaplen), clock, drops: Drops::default() }
+    }
+}
+
+/// Packets that were lost; `None` where nobody said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Drops {
+    /// The last count of the interface's statistics.
+    pub(super) by_interface: Option<u64>,
+    pub(super) by_system: Option<u64>,
+    /// Summed from the packets.
+    counted: Option<u64>,
+    /// Of sections that are over.
+    past: Option<u64>,
+}
+
+impl Drops {
+    /// Adds what a packet says was lost before it.
+    pub(super) fn add_counted(&mut self, dropped: Option<u64>) {
+        self.counted = sum(self.counted, dropped);
+    }
+
+    /// The larger of what the statistics and what the packets say, which tell of the same losses.
+    pub(super) fn total(self) -> Option<u64> {
+        sum(self.past, sum(self.by_interface, self.by_system).max(self.counted))
+    }
+
+    /// The sum, as drops of the past.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { past: sum(self.total(), other.total()), ..Self::default() }
+    }
+}
+
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The options of a block: code and value. What does not fit into the block ends them.
+pub(super) struct Options<'a> {
+    order: Order,
+    rest: &'a [u8],
+}
+
+impl<'a> Options<'a> {
+    /// The options of the whole `block` that begin at byte `at`.
+    pub(super) fn new(order: Order, block: &'a [u8], at: usize) -> Self {
+        let rest = block.get(at..block.len().saturating_sub(super::BLOCK_TAIL_BYTES)).unwrap_or_default();
+        Self { order, rest }
+    }
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = (u16, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (head, rest) = self.rest.split_first_chunk()?;
+        let (code, bytes) = self.order.halves(*head);
+        if code == OPTION_END {
+            return None;
+        }
+        let value = rest.get(..usize::from(bytes))?;
+        self.rest = rest.get(usize::from(bytes).next_multiple_of(4)..).unwrap_or_default();
+        Some((code, value))
+    }
+}
+
+impl Order {
+    /// A 64-bit option value; `None` if it is not one.
+    pub(super) fn number(self, value: &[u8]) -> Option<u64> {
+        value.try_into().ok().map(|bytes| self.u64(bytes))
+    }
+}

@@ -1,0 +1,439 @@
+//! pcapng: sections of blocks; each section has its byte order and its interfaces, each interface its link type
+//! and its clock.
+//!
+//! Format: draft-ietf-opsawg-pcapng. Where files break it, what Wireshark 4.0 does is done, so that frames keep
+//! the numbers that Wireshark gives them.
+
+mod clock;
+mod interface;
+
+use super::blocks::Blocks;
+use super::bytes::Order;
+use super::notes::Notes;
+use super::{MAX_DECLARED_RECORD_BYTES, Record, Stop, damaged};
+use crate::error::{CaptureError, ErrorKind};
+use interface::{Drops, Interface, Options};
+
+/// Block types. The section header's reads the same in both byte orders.
+const SECTION_HEADER: u32 = 0x0A0D_0D0A;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const INTERFACE_STATISTICS: u32 = 5;
+const ENHANCED_PACKET: u32 = 6;
+/// Blocks without a packet that Wireshark 4.0 numbers as frames: the systemd journal, custom blocks (to be copied or
+/// not), and the events of sysdig.
+const SYSTEMD_JOURNAL: u32 = 9;
+const CUSTOM: u32 = 0x0000_0BAD;
+const CUSTOM_NOT_COPIED: u32 = 0x4000_0BAD;
+const SYSDIG_EVENT: u32 = 0x204;
+const SYSDIG_EVENT_2: u32 = 0x216;
+const SYSDIG_EVENT_2_LARGE: u32 = 0x221;
+
+/// The byte-order magic, behind type and length of a section header.
+const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
+
+/// Bytes of the smallest block: type, length, length again.
+const MIN_BLOCK_BYTES: usize = 12;
+/// Bytes before and behind a block's content.
+const BLOCK_HEAD_BYTES: usize = 8;
+const BLOCK_TAIL_BYTES: usize = 4;
+/// Fixed bytes before the packet, and the least a block of the kind can have.
+const ENHANCED_HEAD_BYTES: usize = 28;
+const MIN_ENHANCED_BYTES: usize = 32;
+const SIMPLE_HEAD_BYTES: usize = 12;
+const MIN_SIMPLE_BYTES: usize = 16;
+const MIN_SECTION_BYTES: usize = 28;
+const MIN_INTERFACE_BYTES: usize = 20;
+const MIN_STATISTICS_BYTES: usize = 24;
+
+/// Blocks that are kept whole may have a packet of the largest size and as many bytes of options as Wireshark allows.
+const MAX_KEPT_BLOCK_BYTES: u32 = MAX_DECLARED_RECORD_BYTES + (128 << 10);
+/// Blocks that are skipped may be as large as Wireshark's limit for any block.
+const MAX_SKIPPED_BLOCK_BYTES: u32 = (128 << 20) + (128 << 10);
+
+/// Interfaces of one section. Obsolete packet blocks can name no more, and real files have fewer than a thousand.
+const MAX_INTERFACES: usize = 1 << 16;
+
+/// `drops_count` of an obsolete packet block where it is not known.
+const DROPS_UNKNOWN: u16 = 0xFFFF;
+/// Option `epb_dropcount`: packets lost between this one and the one before it on the interface.
+const OPTION_DROP_COUNT: u16 = 4;
+/// Options `isb_ifdrop` and `isb_osdrop`: packets that interface and system dropped since the capture began.
+const OPTION_INTERFACE_DROPS: u16 = 5;
+const OPTION_SYSTEM_DROPS: u16 = 7;
+
+const TIME_CLAMPED: &str = "a timestamp lies outside the years 1677 to 2262 and was clamped";
+const SIMPLE_SHORT: &str = "a simple packet block holds less than its packet's length says";
+
+/// A block that is whole in the buffer.
+struct Block {
+    kind: u32,
+    /// Rounded up to a multiple of four, as Wireshark does with lengths that are not.
+    bytes: usize,
+}
+
+/// A pcapng file behind its first section header.
+pub(super) struct Pcapng {
+    order: Order,
+    interfaces: Vec<Interface>,
+    snaplen: u32,
+    resolution_ns: i64,
+    /// Of the sections that are over.
+    past_drops: Drops,
+}
+
+impl Pcapng {
+    /// Reads the first section header.
+    ///
+    /// # Errors
+    /// `Cut` or `Damaged` in the header, `Unsupported` for other major versions than 1.
+    pub(super) fn open(blocks: &mut Blocks) -> Result<Self, Stop> {
+        let mut pcapng = Self {
+            order: Order::Little,
+            interfaces: Vec::new(),
+            snaplen: 0,
+            resolution_ns: 0,
+            past_drops: Drops::default(),
+        };
+        pcapng.section(blocks)?;
+        Ok(pcapng)
+    }
+
+    /// Moves to the next numbered block; false at the end.
+    #[inline]
+    pub(super) fn advance(
+        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record,
+    ) -> Result<bool, Stop> {
+        // The road of nearly every block: an enhanced packet block that is whole in the buffer.
+        let available = blocks.available();
+        if let [kind, bytes, _, _, _, _, _, ..] = available.as_chunks::<4>().0 {
+            let bytes = self.order.u32(*bytes) as usize;
+            let whole = (MIN_ENHANCED_BYTES..=available.len()).contains(&bytes) && bytes % 4 == 0;
+            if self.order.u32(*kind) == ENHANCED_PACKET && whole {
+                let block = Block { kind: ENHANCED_PACKET, bytes };
+                self.check_tail(blocks, &block)?;
+                self.enhanced(blocks, notes, record, &block)?;
+                return Ok(true);
+            }
+        }
+        self.advance_over_any(blocks, notes, record)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn advance_over_any(
+        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record,
+    ) -> Result<bool, Stop> {
+        loop {
+            if !blocks.fill_to(1) {
+                return blocks.end_between_records();
+            }
+            let offset = blocks.offset();
+            blocks.fill_to(MIN_BLOCK_BYTES);
+            let [kind, bytes, ..] = blocks.available().as_chunks::<4>().0 else {
+                let got = blocks.available().len() as u64;
+                return Err(blocks.cut("a block header", "block header", BLOCK_HEAD_BYTES as u64, got, offset));
+            };
+            let (kind, bytes) = (self.order.u32(*kind), self.order.u32(*bytes));
+            if kind == SECTION_HEADER {
+                self.section(blocks)?;
+                continue;
+            }
+            if (bytes as usize) < MIN_BLOCK_BYTES {
+                let what = format!("a block says that it is {bytes} bytes long, less than any block is");
+                return Err(damaged(what, offset));
+            }
+            match kind {
+                ENHANCED_PACKET | PACKET | SIMPLE_PACKET => {
+                    let block = self.whole(blocks, kind, bytes)?;
+                    match kind {
+                        ENHANCED_PACKET => self.enhanced(blocks, notes, record, &block)?,
+                        PACKET => self.obsolete(blocks, notes, record, &block)?,
+                        _ => self.simple(blocks, notes, record, &block)?,
+                    }
+                    return Ok(true);
+                }
+                INTERFACE_DESCRIPTION => {
+                    let block = self.whole(blocks, kind, bytes)?;
+                    self.interface(blocks, &block)?;
+                }
+                INTERFACE_STATISTICS => {
+                    let block = self.whole(blocks, kind, bytes)?;
+                    self.statistics(blocks, &block)?;
+                }
+                SYSTEMD_JOURNAL | CUSTOM | CUSTOM_NOT_COPIED | SYSDIG_EVENT | SYSDIG_EVENT_2 | SYSDIG_EVENT_2_LARGE => {
+                    self.skip(blocks, bytes)?;
+                    record.clear();
+                    return Ok(true);
+                }
+                _ => self.skip(blocks, bytes)?,
+            }
+        }
+    }
+
+    /// Fills the buffer with the whole block and checks its end.
+    fn whole(&self, blocks: &mut Blocks, kind: u32, bytes: u32) -> Result<Block, Stop> {
+        let offset = blocks.offset();
+        if bytes > MAX_KEPT_BLOCK_BYTES {
+            return Err(damaged(format!("a block claims {bytes} bytes, more than {MAX_KEPT_BLOCK_BYTES}"), offset));
+        }
+        let block = Block { kind, bytes: bytes.next_multiple_of(4) as usize };
+        if !blocks.fill_to(block.bytes) {
+            let got = blocks.available().len() as u64;
+            return Err(blocks.cut("a block", "block length", block.bytes as u64, got, offset));
+        }
+        self.check_tail(blocks, &block)?;
+        Ok(block)
+    }
+
+    /// The length at a block's end must be the one at its begin.
+    #[inline]
+    fn check_tail(&self, blocks: &Blocks, block: &Block) -> Result<(), Stop> {
+        let tail = blocks.available().get(block.bytes.wrapping_sub(BLOCK_TAIL_BYTES)..).and_then(<[u8]>::first_chunk);
+        match tail.map(|tail| u64::from(self.order.u32(*tail)).next_multiple_of(4) as usize) {
+            Some(bytes) if bytes == block.bytes => Ok(()),
+            tail => Err(tail_mismatch(block.bytes, tail.unwrap_or(0), blocks.offset())),
+        }
+    }
+
+    /// Consumes a block that is not looked into.
+    fn skip(&self, blocks: &mut Blocks, bytes: u32) -> Result<(), Stop> {
+        let offset = blocks.offset();
+        if bytes > MAX_SKIPPED_BLOCK_BYTES {
+            return Err(damaged(format!("a block claims {bytes} bytes, more than {MAX_SKIPPED_BLOCK_BYTES}"), offset));
+        }
+        let bytes = u64::from(bytes).next_multiple_of(4);
+        if !blocks.skip(bytes - BLOCK_TAIL_BYTES as u64) || !blocks.fill_to(BLOCK_TAIL_BYTES) {
+            let got = blocks.offset() + blocks.available().len() as u64 - offset;
+            return Err(blocks.cut("a block", "block length", bytes, got, offset));
+        }
+        let tail = blocks.available().first_chunk().map_or(0, |tail| self.order.u32(*tail));
+        if u64::from(tail).next_multiple_of(4) != bytes {
+            return Err(tail_mismatch(bytes as usize, tail as usize, offset));
+        }
+        blocks.consume(BLOCK_TAIL_BYTES);
+        Ok(())
+    }
+
+    /// A section header: byte order and interfaces begin anew.
+    fn section(&mut self, blocks: &mut Blocks) -> Result<(), Stop> {
+        let offset = blocks.offset();
+        blocks.fill_to(MIN_SECTION_BYTES);
+        let [_, bytes, magic, version, _, _, _, ..] = blocks.available().as_chunks::<4>().0 else {
+            let got = blocks.available().len() as u64;
+            return Err(blocks.cut("a section header", "section header", MIN_SECTION_BYTES as u64, got, offset));
+        };
+        let order = [Order::Little, Order::Big].into_iter().find(|order| order.u32(*magic) == BYTE_ORDER_MAGIC);
+        let Some(order) = order else {
+            return Err(damaged("a section header has no byte-order magic".to_owned(), offset));
+        };
+        let (bytes, (major, minor)) = (order.u32(*bytes), order.halves(*version));
+        if (bytes as usize) < MIN_SECTION_BYTES {
+            return Err(damaged(format!("a section header says that it is only {bytes} bytes long"), offset));
+        }
+        if major != 1 {
+            let what = format!("pcapng version {major}.{minor} is not known");
+            return Err(Box::new(CaptureError::new(ErrorKind::Unsupported, "", what).at(offset)));
+        }
+        self.order = order;
+        self.skip(blocks, bytes)?;
+        self.past_drops = self.drops();
+        self.interfaces.clear();
+        Ok(())
+    }
+
+    fn interface(&mut self, blocks: &mut Blocks, block: &Block) -> Result<(), Stop> {
+        let offset = blocks.offset();
+        let place = blocks.consume(block.bytes);
+        let body = blocks.slice(place);
+        let [_, _, link_type, snaplen, ..] = body.as_chunks::<4>().0 else {
+            return Err(too_short("an interface description", block, MIN_INTERFACE_BYTES, offset));
+        };
+        if block.bytes < MIN_INTERFACE_BYTES {
+            return Err(too_short("an interface description", block, MIN_INTERFACE_BYTES, offset));
+        }
+        if self.interfaces.len() >= MAX_INTERFACES {
+            return Err(damaged(format!("a section has more than {MAX_INTERFACES} interfaces"), offset));
+        }
+        let link_type = u32::from(self.order.halves(*link_type).0);
+        let options = Options::new(self.order, body, MIN_INTERFACE_BYTES - BLOCK_TAIL_BYTES);
+        let interface = Interface::new(link_type, self.order.u32(*snaplen), options);
+        self.snaplen = self.snaplen.max(interface.snaplen);
+        self.resolution_ns = self.resolution_ns.max(interface.clock.resolution_ns());
+        self.interfaces.push(interface);
+        Ok(())
+    }
+
+    fn statistics(&mut self, blocks: &mut Blocks, block: &Block) -> Result<(), Stop> {
+        let offset = blocks.offset();
+        let place = blocks.consume(block.bytes);
+        let body = blocks.slice(place);
+        let [_, _, id, _, _, _, ..] = body.as_chunks::<4>().0 else {
+            return Err(too_short("an interface statistics block", block, MIN_STATISTICS_BYTES, offset));
+        };
+        let id = self.order.u32(*id) as usize;
+        let options = Options::new(self.order, body, MIN_STATISTICS_BYTES - BLOCK_TAIL_BYTES);
+        if let Some(interface) = self.interfaces.get_mut(id) {
+            for (code, value) in options {
+                match code {
+                    OPTION_INTERFACE_DROPS => interface.drops.by_interface = self.order.number(value),
+                    OPTION_SYSTEM_DROPS => interface.drops.by_system = self.order.number(value),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn enhanced(
+        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record, block: &Block,
+    ) -> Result<(), Stop> {
+        let [_, _, id, high, low, captured, original, ..] = blocks.available().as_chunks::<4>().0 else {
+            return Err(too_short("an enhanced packet block", block, MIN_ENHANCED_BYTES, blocks.offset()));
+        };
+        let word = |bytes: &[u8; 4]| self.order.u32(*bytes);
+        let packet = Packet {
+            interface: word(id) as usize,
+            ticks: u64::from(word(high)) << 32 | u64::from(word(low)),
+            captured: word(captured),
+            original: word(original),
+            dropped_before: None,
+        };
+        self.packet(blocks, notes, record, block, packet)
+    }
+
+    /// The obsolete packet block: as the enhanced one, but the interface shares its word with a count of drops.
+    fn obsolete(
+        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record, block: &Block,
+    ) -> Result<(), Stop> {
+        let [_, _, id, high, low, captured, original, ..] = blocks.available().as_chunks::<4>().0 else {
+            return Err(too_short("a packet block", block, MIN_ENHANCED_BYTES, blocks.offset()));
+        };
+        let word = |bytes: &[u8; 4]| self.order.u32(*bytes);
+        let (id, drops) = self.order.halves(*id);
+        let packet = Packet {
+            interface: usize::from(id),
+            ticks: u64::from(word(high)) << 32 | u64::from(word(low)),
+            captured: word(captured),
+            original: word(original),
+            dropped_before: (drops != DROPS_UNKNOWN).then_some(u64::from(drops)),
+        };
+        self.packet(blocks, notes, record, block, packet)
+    }
+
+    /// What both kinds of packet blocks share.
+    #[inline]
+    fn packet(
+        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record, block: &Block, packet: Packet,
+    ) -> Result<(), Stop> {
+        let order = self.order;
+        let padded = (packet.captured as usize).next_multiple_of(4);
+        let options_at = ENHANCED_HEAD_BYTES + padded;
+        let Some(options_bytes) = block.bytes.checked_sub(options_at + BLOCK_TAIL_BYTES) else {
+            return Err(too_small(block, packet.captured, blocks.offset()));
+        };
+        let interfaces = self.interfaces.len();
+        let Some(interface) = self.interfaces.get_mut(packet.interface) else {
+            return Err(no_interface(packet.interface, interfaces, blocks.offset()));
+        };
+        if packet.captured > interface.limit {
+            let what = format!("a packet claims {} captured bytes, more than {}", packet.captured, interface.limit);
+            return Err(damaged(what, blocks.offset()));
+        }
+        let (ts_ns, clamped) = interface.clock.ns(packet.ticks);
+        if clamped {
+            notes.add(TIME_CLAMPED, record.number + 1, blocks.offset());
+        }
+        if packet.dropped_before.is_some() || options_bytes > 0 {
+            let body = blocks.available().get(..block.bytes).unwrap_or_default();
+            let said = Options::new(order, body, options_at).find(|(code, _)| *code == OPTION_DROP_COUNT);
+            let dropped = said.map_or(packet.dropped_before, |(_, value)| order.number(value));
+            interface.drops.add_counted(dropped);
+        }
+        record.ts_ns = Some(ts_ns);
+        record.link_type = Some(interface.link_type);
+        record.original_bytes = packet.original;
+        let place = blocks.consume(block.bytes);
+        let start = place.start + ENHANCED_HEAD_BYTES;
+        record.data = start..start + packet.captured as usize;
+        Ok(())
+    }
+
+    /// A simple packet block has no time, and its captured length is what snap length and block leave of the packet.
+    fn simple(
+        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record, block: &Block,
+    ) -> Result<(), Stop> {
+        let offset = blocks.offset();
+        let [_, _, original, _, ..] = blocks.available().as_chunks::<4>().0 else {
+            return Err(too_short("a simple packet block", block, MIN_SIMPLE_BYTES, offset));
+        };
+        let Some(room) = block.bytes.checked_sub(SIMPLE_HEAD_BYTES + BLOCK_TAIL_BYTES) else {
+            return Err(too_short("a simple packet block", block, MIN_SIMPLE_BYTES, offset));
+        };
+        let original = self.order.u32(*original);
+        let Some(interface) = self.interfaces.first() else {
+            return Err(no_interface(0, 0, offset));
+        };
+        let snapped = if interface.snaplen == 0 { original } else { original.min(interface.snaplen) } as usize;
+        if snapped > room {
+            notes.add(SIMPLE_SHORT, record.number + 1, offset);
+        }
+        record.ts_ns = None;
+        record.link_type = Some(interface.link_type);
+        record.original_bytes = original;
+        let place = blocks.consume(block.bytes);
+        let start = place.start + SIMPLE_HEAD_BYTES;
+        record.data = start..start + snapped.min(room);
+        Ok(())
+    }
+
+    /// Packets that were lost, over all interfaces of all sections so far.
+    fn drops(&self) -> Drops {
+        self.interfaces.iter().fold(self.past_drops, |sum, interface| sum.plus(interface.drops))
+    }
+
+    pub(super) fn kernel_drops(&self) -> Option<u64> {
+        self.drops().total()
+    }
+
+    pub(super) fn snaplen_bytes(&self) -> u32 {
+        self.snaplen
+    }
+
+    pub(super) fn resolution_ns(&self) -> i64 {
+        self.resolution_ns
+    }
+}
+
+/// The fixed part of a packet block.
+#[derive(Clone, Copy)]
+struct Packet {
+    interface: usize,
+    ticks: u64,
+    captured: u32,
+    original: u32,
+    dropped_before: Option<u64>,
+}
+
+#[cold]
+fn tail_mismatch(head: usize, tail: usize, offset: u64) -> Stop {
+    damaged(format!("a block says at its begin that it is {head} bytes long and at its end {tail}"), offset)
+}
+
+#[cold]
+fn too_short(what: &str, block: &Block, least: usize, offset: u64) -> Stop {
+    damaged(format!("{what} is {} bytes long, less than {least}", block.bytes), offset)
+}
+
+#[cold]
+fn too_small(block: &Block, captured: u32, offset: u64) -> Stop {
+    let kind = if block.kind == PACKET { "a packet block" } else { "an enhanced packet block" };
+    damaged(format!("{kind} of {} bytes is too small for {captured} bytes of packet", block.bytes), offset)
+}
+
+#[cold]
+fn no_interface(interface: usize, interfaces: usize, offset: u64) -> Stop {
+    damaged(format!("a packet names interface {interface}, its section has {interfaces}"), offset)
+}

@@ -1,0 +1,196 @@
+//! One capture file, whatever its format and compression.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use super::blocks::{Blocks, Input};
+use super::compressed::{Codec, Decoder};
+use super::notes::Notes;
+use super::pcap::{Magic, Pcap};
+use super::pcapng::Pcapng;
+use super::sniff::{self, SNIFFED_BYTES};
+use super::{Record, Source};
+use crate::error::{CaptureError, ErrorKind, Problem};
+
+/// The path that stands for standard input.
+pub(super) const STDIN: &str = "-";
+
+/// The type that begins a pcapng file.
+const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
+
+enum Format {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+    /// Behind the end, or behind the error that ended it.
+    Ended,
+}
+
+/// What the file said about itself, kept when it ends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FileInfo {
+    pub(super) format: String,
+    pub(super) snaplen_bytes: u32,
+    pub(super) resolution_ns: i64,
+    pub(super) kernel_drops: Option<u64>,
+}
+
+/// An opened file and its current frame.
+pub(super) struct Reader {
+    path: String,
+    blocks: Blocks,
+    format: Format,
+    name: String,
+    last_info: FileInfo,
+    notes: Notes,
+    record: Record,
+}
+
+impl Reader {
+    /// Opens `path` (or stdin) and reads its header.
+    ///
+    /// # Errors
+    /// See [`super::Capture::open`].
+    pub(super) fn open(path: &str, block_bytes: usize) -> Result<Self, CaptureError> {
+        let source = open_source(path).map_err(|error| CaptureError::io(path, &error))?;
+        if source.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            return Err(CaptureError::new(ErrorKind::Io, path, "is a directory, not a capture"));
+        }
+        Self::new(path, Box::new(source), block_bytes)
+    }
+
+    /// Reads the header of `source`, which errors call `path`.
+    pub(super) fn new(path: &str, source: Source, block_bytes: usize) -> Result<Self, CaptureError> {
+        let mut blocks = Blocks::new(Input::Plain(source), block_bytes);
+        blocks.fill_to(SNIFFED_BYTES.min(block_bytes));
+        let mut codec = Codec::detect(blocks.available());
+        if let Some(codec) = codec.take() {
+            blocks = decompressed(blocks, codec, block_bytes);
+            blocks.fill_to(SNIFFED_BYTES.min(block_bytes));
+            if Codec::detect(blocks.available()).is_some() {
+                let what = "is compressed twice; unpack it once";
+                return Err(CaptureError::new(ErrorKind::Unsupported, path, what));
+            }
+        }
+        let mut notes = Notes::default();
+        let head = blocks.available();
+        let magic = Magic::detect(head);
+        let opened = if head.starts_with(&PCAPNG_MAGIC) {
+            Pcapng::open(&mut blocks).map(|pcapng| (Format::Pcapng(pcapng), "pcapng"))
+        } else if let Some((magic, order)) = magic {
+            Pcap::open(&mut blocks, &mut notes, magic, order).map(|pcap| {
+                let name = pcap.name();
+                (Format::Pcap(pcap), name)
+            })
+        } else {
+            return Err(not_a_capture(path, &blocks));
+        };
+        let (format, name) = opened.map_err(|stop| CaptureError { path: path.to_owned(), ..*stop })?;
+        let name = blocks.compression().map_or_else(|| name.to_owned(), |compression| format!("{compression} {name}"));
+        let path = path.to_owned();
+        Ok(Self { path, blocks, format, name, last_info: FileInfo::default(), notes, record: Record::default() })
+    }
+
+    /// Moves to the next frame; false at the end, and ever after.
+    #[inline]
+    pub(super) fn advance(&mut self) -> Result<bool, CaptureError> {
+        let moved = match &mut self.format {
+            Format::Pcap(pcap) => pcap.advance(&mut self.blocks, &mut self.notes, &mut self.record),
+            Format::Pcapng(pcapng) => pcapng.advance(&mut self.blocks, &mut self.notes, &mut self.record),
+            Format::Ended => Ok(false),
+        };
+        match moved {
+            Ok(true) => {
+                self.record.number += 1;
+                Ok(true)
+            }
+            Ok(false) => {
+                self.end();
+                Ok(false)
+            }
+            Err(stop) => Err(self.end_with(*stop)),
+        }
+    }
+
+    #[cold]
+    fn end(&mut self) {
+        self.last_info = self.info();
+        self.format = Format::Ended;
+        self.record = Record::default();
+    }
+
+    #[cold]
+    fn end_with(&mut self, stop: CaptureError) -> CaptureError {
+        let frame = self.record.number + 1;
+        self.end();
+        CaptureError { path: self.path.clone(), ..stop }.in_frame(frame)
+    }
+
+    /// The current frame's description.
+    #[inline]
+    pub(super) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The current frame's bytes.
+    #[inline]
+    pub(super) fn data(&self) -> &[u8] {
+        self.blocks.slice(self.record.data.clone())
+    }
+
+    pub(super) fn info(&self) -> FileInfo {
+        let format = self.name.clone();
+        match &self.format {
+            Format::Pcap(pcap) => FileInfo {
+                format,
+                snaplen_bytes: pcap.snaplen_bytes(),
+                resolution_ns: pcap.resolution_ns(),
+                kernel_drops: None,
+            },
+            Format::Pcapng(pcapng) => FileInfo {
+                format,
+                snaplen_bytes: pcapng.snaplen_bytes(),
+                resolution_ns: pcapng.resolution_ns(),
+                kernel_drops: pcapng.kernel_drops(),
+            },
+            Format::Ended => self.last_info.clone(),
+        }
+    }
+
+    pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
+        let remark = self.blocks.remark().map(|what| Problem {
+            what: what.to_owned(),
+            path: self.path.clone(),
+            frame: None,
+            offset: None,
+            count: 1,
+            loses_data: false,
+        });
+        self.notes.of(&self.path).chain(remark)
+    }
+}
+
+/// Stdin is read through its descriptor: the standard library's own buffer would only copy once more.
+fn open_source(path: &str) -> std::io::Result<File> {
+    if path == STDIN { std::io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
+}
+
+/// The same stream, decoded.
+fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> Blocks {
+    let (ahead, source) = blocks.into_parts();
+    let source = source.unwrap_or_else(|| Box::new(std::io::empty()));
+    Blocks::new(Input::Compressed(Box::new(Decoder::new(codec, ahead, source))), block_bytes)
+}
+
+/// Why a stream without a known magic cannot be read: the fault that ended it, or what it is instead.
+fn not_a_capture(path: &str, blocks: &Blocks) -> CaptureError {
+    let head = blocks.available();
+    if let Some(fault) = blocks.fault() {
+        return CaptureError::new(fault.kind, path, fault.what.clone()).at(head.len() as u64);
+    }
+    match (blocks.compression(), head.is_empty()) {
+        (Some(name), true) => {
+            CaptureError::new(ErrorKind::NotACapture, path, format!("is {name} data without content"))
+        }
+        _ => sniff::refuse(path, head),
+    }
+}

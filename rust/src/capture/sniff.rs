@@ -1,0 +1,150 @@
+//! What a file is, from its first bytes: never from its name.
+
+use crate::error::{CaptureError, ErrorKind};
+
+/// Bytes that are looked at. Enough for the magics below and a glance at text.
+pub(super) const SNIFFED_BYTES: usize = 64;
+
+/// Formats with a magic of their own that this engine does not read: the magic, the name, and whether it holds packets.
+const KNOWN: &[(&[u8], &str)] = &[
+    (b"snoop\0\0\0", "a snoop capture"),
+    (b"RTSS", "a capture of Microsoft Network Monitor 1"),
+    (b"GMBU", "a capture of Microsoft Network Monitor 2"),
+    (b"XCP\0", "a capture of NetXRay or Sniffer (Windows)"),
+    (b"TRSNIFF data    \x1a", "a capture of Sniffer (DOS)"),
+    (b"TR\0d\0", "a capture of HP-UX nettl"),
+    (b"iptrace 1.0", "a capture of AIX iptrace"),
+    (b"iptrace 2.0", "a capture of AIX iptrace"),
+    (b"ObserverPktBufferVersion=", "a capture of Network Instruments Observer"),
+    (b"\x7fver", "a capture of EtherPeek or OmniPeek"),
+    (b"\x05VNF", "a capture of Visual Networks"),
+    (b"btsnoop\0", "a Bluetooth btsnoop capture"),
+    (b"LOGG", "a Vector BLF log"),
+    (b"\x42\xd2\x00\x34\x12\x66\x22\x88", "a capture of RADCOM"),
+    (b"\x00\x00\x02\x00\x12\x05\x00\x10", "a capture of Tektronix K12"),
+    (b"\xaa\xaa\xaa\xaa", "a capture of Accellent 5Views"),
+];
+
+/// Compressions and archives that this engine does not open.
+const PACKED: &[(&[u8], &str)] = &[
+    (b"BZh", "bzip2"),
+    (b"PK\x03\x04", "zip"),
+    (b"\x1f\x9d", "compress (.Z)"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+    (b"Rar!\x1a\x07", "RAR"),
+    (b"LZIP", "lzip"),
+];
+
+/// First record types of LANalyzer files (trace header, cyclic trace header), little-endian, and the largest length
+/// such a record has.
+const LANALYZER_TYPES: [u16; 2] = [0x1001, 0x1007];
+const LANALYZER_HEADER_MAX_BYTES: u16 = 1024;
+
+/// ERF: types up to this one are assigned; a record has at least its 16-byte header; times before 1990 are implausible.
+const ERF_LARGEST_TYPE: u8 = 48;
+const ERF_HEADER_BYTES: u16 = 16;
+const ERF_PLAUSIBLE_S: std::ops::Range<u32> = 631_152_000..4_102_444_800;
+
+/// The error that tells what `head`, the first bytes of the file, is instead of a capture.
+pub(super) fn refuse(path: &str, head: &[u8]) -> CaptureError {
+    if head.is_empty() {
+        return CaptureError::new(ErrorKind::NotACapture, path, "is empty");
+    }
+    if let Some((_, name)) = KNOWN.iter().find(|(magic, _)| head.starts_with(magic)) {
+        return unsupported(path, name);
+    }
+    if let Some((_, name)) = PACKED.iter().find(|(magic, _)| head.starts_with(magic)) {
+        let what = format!("is packed with {name}, which is not read; unpack it first");
+        return CaptureError::new(ErrorKind::Unsupported, path, what);
+    }
+    if looks_like_lanalyzer(head) {
+        return unsupported(path, "a capture of LANalyzer");
+    }
+    if looks_like_erf(head) {
+        return unsupported(path, "an ERF capture (Endace)");
+    }
+    if looks_like_text(head) {
+        return CaptureError::new(ErrorKind::NotACapture, path, "is text, not a capture");
+    }
+    let first = head.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    CaptureError::new(ErrorKind::NotACapture, path, format!("is not a capture: it begins with {first}"))
+}
+
+fn unsupported(path: &str, name: &str) -> CaptureError {
+    CaptureError::new(ErrorKind::Unsupported, path, format!("is {name}, a format that is not read; convert it first"))
+}
+
+fn looks_like_lanalyzer(head: &[u8]) -> bool {
+    match head {
+        [a, b, c, d, ..] => {
+            LANALYZER_TYPES.contains(&u16::from_le_bytes([*a, *b]))
+                && (1..=LANALYZER_HEADER_MAX_BYTES).contains(&u16::from_le_bytes([*c, *d]))
+        }
+        _ => false,
+    }
+}
+
+/// ERF has no magic: a little-endian 32.32 timestamp, then type, flags and the big-endian length of the record.
+fn looks_like_erf(head: &[u8]) -> bool {
+    let [_, _, _, _, s0, s1, s2, s3, kind, _, l0, l1, _, _, w0, w1, ..] = head else {
+        return false;
+    };
+    let seconds = u32::from_le_bytes([*s0, *s1, *s2, *s3]);
+    let (record, wire) = (u16::from_be_bytes([*l0, *l1]), u16::from_be_bytes([*w0, *w1]));
+    ERF_PLAUSIBLE_S.contains(&seconds)
+        && (1..=ERF_LARGEST_TYPE).contains(&(kind & 0x7F))
+        && record >= ERF_HEADER_BYTES
+        && wire > 0
+}
+
+/// Valid UTF-8 (but for a character cut at the end) without control characters.
+fn looks_like_text(head: &[u8]) -> bool {
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            head.get(..error.valid_up_to()).and_then(|valid| std::str::from_utf8(valid).ok()).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    !text.is_empty() && !text.chars().any(|char| char.is_control() && !char.is_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(head: &[u8]) -> (ErrorKind, String) {
+        let error = refuse("f", head);
+        (error.kind, error.to_string())
+    }
+
+    #[test]
+    fn an_empty_file_is_said_to_be_empty() {
+        assert_eq!(refused(b""), (ErrorKind::NotACapture, "f: is empty".to_owned()));
+    }
+
+    #[test]
+    fn text_is_told_from_bytes() {
+        assert_eq!(refused("# Über\n".as_bytes()), (ErrorKind::NotACapture, "f: is text, not a capture".to_owned()));
+        let (kind, what) = refused(&[0, 1, 2, 0xff]);
+        assert_eq!(kind, ErrorKind::NotACapture);
+        assert_eq!(what, "f: is not a capture: it begins with 00 01 02 ff");
+    }
+
+    #[test]
+    fn other_capture_formats_are_named() {
+        for (head, name) in [
+            (&b"snoop\0\0\0\0\0\0\x02"[..], "snoop"),
+            (b"GMBU\0\x02", "Network Monitor 2"),
+            (b"RTSS", "Network Monitor 1"),
+            (b"\x01\x10\x4c\x00", "LANalyzer"),
+            // An Ethernet record (type 2) of 2003, 80 bytes long, 60 on the wire.
+            (b"\x00\x00\x00\x00\x00\x00\x00\x3f\x02\x00\x00\x50\x00\x00\x00\x3c", "ERF"),
+            (b"BZh91AY", "bzip2"),
+        ] {
+            let (kind, what) = refused(head);
+            assert_eq!(kind, ErrorKind::Unsupported, "{what}");
+            assert!(what.contains(name), "{what}");
+        }
+    }
+}

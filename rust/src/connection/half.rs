@@ -1,0 +1,148 @@
+//! One direction of a connection: what its sender has shown so far.
+
+use super::holes::{Holes, Jumper};
+use super::outstanding::Outstanding;
+use super::row::{DirectionFigures, SynOptions};
+use crate::wire::{Segment, TcpFlags};
+
+/// RFC 7323, 2.3: larger shifts count as 14.
+const MAX_WINDOW_SCALE: u8 = 14;
+
+/// A segment placed in the sequence space of its direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    /// Offset of its first byte (or SYN).
+    pub start: i64,
+    /// Offset behind its last byte, SYN and FIN counted.
+    pub end: i64,
+}
+
+/// State of one direction, named after its sender; `snd_*` as in RFC 9293, 3.3.1.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Half {
+    /// Sequence number of offset 0; `None` before anything is known.
+    pub isn: Option<u32>,
+    /// Whether this side was seen to send anything.
+    pub started: bool,
+    /// Highest offset sent.
+    pub snd_max: i64,
+    /// Lowest offset not acknowledged; `None` before anything is known.
+    pub snd_una: Option<i64>,
+    /// What this side's own last segment acknowledged.
+    pub acked: Option<i64>,
+    /// Window of this side's last segment: as in the header, and scaled.
+    pub raw_window: u16,
+    /// See `raw_window`; `None` while the scale is unknown.
+    pub window_bytes: Option<u32>,
+    /// Duplicate ACKs received for this side's data since the last new ACK.
+    pub duplicate_acks_received: u32,
+    /// Its last segment was a keepalive probe.
+    pub last_was_keepalive: bool,
+    /// Its last segment carried data, and so can be followed by the rest of a burst.
+    pub last_was_data: bool,
+    /// Time of its last segment.
+    pub last_ts_ns: Option<i64>,
+    /// Time and frame of its last segment with an ACK.
+    pub last_ack_ts_ns: Option<i64>,
+    /// See `last_ack_ts_ns`.
+    pub last_ack_frame: u64,
+    /// Time of its last segment with data.
+    pub last_data_ts_ns: Option<i64>,
+    /// First frame of the burst being sent.
+    pub burst_frame: u64,
+    pub outstanding: Outstanding,
+    pub holes: Holes,
+    pub figures: DirectionFigures,
+}
+
+impl Half {
+    /// Places a segment that this side sent; the first one fixes offset 0 as Wireshark does: the SYN is 0, or else the
+    /// first byte seen is 1.
+    #[inline]
+    pub(super) fn place(&mut self, segment: &Segment) -> Placed {
+        let syn = segment.flags.any(TcpFlags::SYN);
+        let isn = *self.isn.get_or_insert(if syn { segment.seq } else { segment.seq.wrapping_sub(1) });
+        let start = crate::seq::unwrap(segment.seq, isn, self.snd_max);
+        if !self.started {
+            self.started = true;
+            self.snd_max = start;
+            if syn {
+                self.snd_una.get_or_insert(start);
+            }
+        }
+        let controls = i64::from(syn) + i64::from(segment.flags.any(TcpFlags::FIN));
+        Placed { start, end: start.saturating_add(i64::from(segment.payload_bytes) + controls) }
+    }
+
+    /// Places an acknowledgment of this side's bytes; it fixes offset 0 if nothing else has.
+    #[inline]
+    pub(super) fn place_ack(&mut self, ack: u32) -> i64 {
+        let isn = *self.isn.get_or_insert_with(|| {
+            self.snd_max = 1;
+            ack.wrapping_sub(1)
+        });
+        crate::seq::unwrap(ack, isn, self.snd_max.max(self.snd_una.unwrap_or(self.snd_max)))
+    }
+
+    /// Bytes sent and not acknowledged.
+    #[inline]
+    pub(super) fn in_flight(&self) -> Option<i64> {
+        self.snd_una.map(|una| (self.snd_max - una).max(0))
+    }
+
+    /// Room left in the window that `other` offered.
+    #[inline]
+    pub(super) fn usable_window(&self, other: &Half) -> Option<i64> {
+        Some(self.snd_una?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
+    }
+
+    /// Its figures for the connections table.
+    pub(super) fn row(&self) -> DirectionFigures {
+        DirectionFigures { isn: self.isn, ..self.figures }
+    }
+
+    /// What this side's SYN offers; `None` unless `segment` is one.
+    pub(super) fn syn_options(segment: &Segment) -> Option<SynOptions> {
+        let options = &segment.options;
+        segment.flags.any(TcpFlags::SYN).then(|| SynOptions {
+            mss: options.mss,
+            window_scale: options.window_scale.map(|shift| shift.min(MAX_WINDOW_SCALE)),
+            sack_permitted: options.sack_permitted,
+            timestamps: options.timestamps.is_some(),
+        })
+    }
+
+    /// The window that `segment` of this side advertises; windows of SYNs are never scaled (RFC 7323, 2.2).
+    #[inline]
+    pub(super) fn advertised(&self, segment: &Segment) -> Option<u32> {
+        if segment.flags.any(TcpFlags::SYN) {
+            return Some(u32::from(segment.window));
+        }
+        self.figures.window_scale.map(|shift| u32::from(segment.window) << shift.min(MAX_WINDOW_SCALE))
+    }
+
+    /// What a late segment will be compared with, should this one jump over it. A constant IP identification of 0
+    /// orders nothing.
+    pub(super) fn jumper(segment: &Segment) -> Jumper {
+        Jumper {
+            ts_ns: segment.ts_ns,
+            tsval: segment.options.timestamps.map(|(value, _)| value),
+            ip_id: segment.ip.id.filter(|id| *id != 0),
+        }
+    }
+}
+
+/// The scale of each side's windows, as far as the SYNs seen tell (RFC 7323, 2.2): both must have offered one. A
+/// SYN-ACK may offer a scale only in answer to one, so a SYN-ACK with the option settles its own side; a SYN without
+/// it settles both.
+pub(super) fn settle_window_scales(client: &mut Half, server: &mut Half, server_answered_syn: bool) {
+    let offer = |half: &Half| half.figures.syn_options.map(|options| options.window_scale);
+    let (of_client, of_server) = match (offer(client), offer(server)) {
+        (Some(Some(client)), Some(Some(server))) => (Some(client), Some(server)),
+        (Some(None), _) | (_, Some(None)) => (Some(0), Some(0)),
+        (None, Some(server)) if server_answered_syn => (None, server),
+        _ => (None, None),
+    };
+    client.figures.window_scale = of_client;
+    server.figures.window_scale = of_server;
+}

@@ -1,0 +1,470 @@
+//! Segments → connections: "what we conclude" from the order in which segments were captured.
+//!
+//! [`Connections`] finds the connection of each segment and keeps, per direction, a [`half::Half`]: the sequence space,
+//! what is outstanding, the holes, the window. Each segment is judged against the state just before it, becomes a
+//! [`SegmentRow`] that carries this context, and then moves the state on.
+
+mod classify;
+mod half;
+mod holes;
+mod outstanding;
+mod row;
+
+pub use row::{
+    ClientKnownBy, ClosedBy, ConnectionRow, DirectionFigures, Kind, Nullable, ReleasedBy, RttFigures, SegmentRow,
+    SynOptions,
+};
+
+use std::hash::BuildHasher;
+
+use classify::{Novelty, since};
+use foldhash::fast::RandomState;
+use half::{Half, Placed};
+use hashbrown::HashTable;
+
+use crate::seq;
+use crate::wire::{FlowKey, Segment, TcpFlags};
+
+/// Below this, ports are given to services (RFC 6335, 6): the side that has one is the server.
+const FIRST_USER_PORT: u16 = 1024;
+/// First four bytes of data that only a client sends first.
+const REQUESTS: [&[u8; 4]; 8] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"CONN", b"PRI "];
+/// First four bytes of data that only a server sends.
+const ANSWERS: [&[u8; 4]; 2] = [b"HTTP", b"220 "];
+
+/// One connection.
+#[derive(Clone, Debug)]
+struct Connection {
+    key: FlowKey,
+    number: u32,
+    client_is_low: bool,
+    client_known_by: ClientKnownBy,
+    reset: bool,
+    /// A later connection has the same ports.
+    reused: bool,
+    first_frame: u64,
+    last_frame: u64,
+    first_ts_ns: Option<i64>,
+    last_ts_ns: Option<i64>,
+    handshake: Handshake,
+    client: Half,
+    server: Half,
+}
+
+/// The three times of a handshake.
+#[derive(Clone, Copy, Debug, Default)]
+struct Handshake {
+    syn_ts_ns: Option<i64>,
+    synack_ts_ns: Option<i64>,
+    ack_ts_ns: Option<i64>,
+    synack_seen: bool,
+    ack_seen: bool,
+}
+
+/// All connections of a capture, by their endpoints.
+#[derive(Debug, Default)]
+pub struct Connections {
+    hasher: RandomState,
+    /// Flow → its newest connection.
+    flows: HashTable<u32>,
+    all: Vec<Connection>,
+    latest: usize,
+}
+
+impl Connections {
+    /// Number of connections seen.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// True before the first segment.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Takes one segment in and concludes.
+    #[inline]
+    pub fn take(&mut self, segment: &Segment) -> SegmentRow {
+        let at = self.find(segment);
+        self.latest = at;
+        match self.all.get_mut(at) {
+            Some(connection) => connection.take(segment),
+            None => SegmentRow::default(), // `find` gives indices of `connections` only
+        }
+    }
+
+    /// The rows of all connections, in the order of their numbers.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = ConnectionRow> + '_ {
+        self.all.iter().map(Connection::row)
+    }
+
+    #[inline]
+    fn find(&mut self, segment: &Segment) -> usize {
+        if let Some(connection) = self.all.get(self.latest)
+            && connection.key == segment.key
+            && !connection.is_reused_by(segment)
+        {
+            return self.latest;
+        }
+        let hash = self.hasher.hash_one(segment.key);
+        let all = &self.all;
+        let same = |at: &u32| all.get(*at as usize).is_some_and(|connection| connection.key == segment.key);
+        let next = self.all.len();
+        if let Some(at) = self.flows.find_mut(hash, same) {
+            let found = *at as usize;
+            match self.all.get_mut(found) {
+                Some(connection) if connection.is_reused_by(segment) => connection.reused = true,
+                _ => return found,
+            }
+            *at = next as u32;
+        } else {
+            let (all, hasher) = (&self.all, &self.hasher);
+            self.flows.insert_unique(hash, next as u32, |at| {
+                all.get(*at as usize).map_or(0, |connection| hasher.hash_one(connection.key))
+            });
+        }
+        self.all.push(Connection::new(segment, next as u32));
+        next
+    }
+}
+
+impl Connection {
+    fn new(segment: &Segment, number: u32) -> Self {
+        let (client_known_by, sender_is_client) = guess_client(segment);
+        Self {
+            key: segment.key,
+            number,
+            client_is_low: segment.from_low == sender_is_client,
+            client_known_by,
+            reset: false,
+            reused: false,
+            first_frame: segment.frame,
+            last_frame: segment.frame,
+            first_ts_ns: segment.ts_ns,
+            last_ts_ns: segment.ts_ns,
+            handshake: Handshake::default(),
+            client: Half::default(),
+            server: Half::default(),
+        }
+    }
+
+    /// A SYN opens a new connection on the same ports if its ISN is another one, or after a FIN or RST.
+    #[inline]
+    fn is_reused_by(&self, segment: &Segment) -> bool {
+        if !segment.flags.any(TcpFlags::SYN) || segment.flags.any(TcpFlags::ACK) {
+            return false;
+        }
+        let from_client = segment.from_low == self.client_is_low;
+        let sender = if from_client { &self.client } else { &self.server };
+        let ended = self.reset || self.client.figures.fin_segments > 0 || self.server.figures.fin_segments > 0;
+        sender.isn.is_some_and(|isn| isn != segment.seq || ended)
+    }
+
+    #[inline]
+    fn take(&mut self, segment: &Segment) -> SegmentRow {
+        let from_client = segment.from_low == self.client_is_low;
+        self.last_frame = segment.frame;
+        self.last_ts_ns = segment.ts_ns.or(self.last_ts_ns);
+        self.reset |= segment.flags.any(TcpFlags::RST);
+        if segment.flags.any(TcpFlags::SYN) {
+            self.take_syn(segment, from_client);
+        } else if !self.handshake.ack_seen {
+            self.handshake.take_ack(segment, from_client);
+        }
+        let (sender, receiver) =
+            if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
+        let mut row = exchange(segment, sender, receiver);
+        row.conn = self.number;
+        row.from_client = from_client;
+        row
+    }
+
+    fn take_syn(&mut self, segment: &Segment, from_client: bool) {
+        let answered = segment.flags.any(TcpFlags::ACK);
+        self.handshake.take_syn(segment, from_client, answered);
+        let half = if from_client { &mut self.client } else { &mut self.server };
+        half.figures.syn_options = half.figures.syn_options.or_else(|| Half::syn_options(segment));
+        let server_answered = self.handshake.synack_seen;
+        half::settle_window_scales(&mut self.client, &mut self.server, server_answered);
+    }
+
+    fn row(&self) -> ConnectionRow {
+        let (low, high) = (self.key.low(), self.key.high());
+        let (client, server) = if self.client_is_low { (low, high) } else { (high, low) };
+        let closed_by = if self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0 {
+            ClosedBy::Fin
+        } else if self.reset {
+            ClosedBy::Reset
+        } else if self.reused {
+            ClosedBy::Reuse
+        } else {
+            ClosedBy::End
+        };
+        ConnectionRow {
+            conn: self.number,
+            client,
+            server,
+            client_known_by: self.client_known_by,
+            closed_by,
+            first_frame: self.first_frame,
+            last_frame: self.last_frame,
+            first_ts_ns: self.first_ts_ns,
+            last_ts_ns: self.last_ts_ns,
+            syn_to_synack_ns: since(self.handshake.synack_ts_ns, self.handshake.syn_ts_ns),
+            synack_to_ack_ns: since(self.handshake.ack_ts_ns, self.handshake.synack_ts_ns),
+            directions: [self.client.row(), self.server.row()],
+        }
+    }
+}
+
+impl Handshake {
+    fn take_syn(&mut self, segment: &Segment, from_client: bool, answered: bool) {
+        match (from_client, answered) {
+            (true, false) if !self.synack_seen => self.syn_ts_ns = segment.ts_ns,
+            (false, true) if !self.synack_seen => {
+                self.synack_seen = true;
+                self.synack_ts_ns = segment.ts_ns;
+            }
+            _ => {}
+        }
+    }
+
+    fn take_ack(&mut self, segment: &Segment, from_client: bool) {
+        if from_client && self.synack_seen && segment.flags.any(TcpFlags::ACK) {
+            self.ack_seen = true;
+            self.ack_ts_ns = segment.ts_ns;
+        }
+    }
+}
+
+/// Who opened the connection, from the first segment seen of it, and whether that was its sender.
+fn guess_client(segment: &Segment) -> (ClientKnownBy, bool) {
+    if segment.flags.any(TcpFlags::SYN) {
+        let answered = segment.flags.any(TcpFlags::ACK);
+        return if answered { (ClientKnownBy::SynAck, false) } else { (ClientKnownBy::Syn, true) };
+    }
+    let data = segment.payload_start.to_be_bytes();
+    if REQUESTS.contains(&&data) {
+        return (ClientKnownBy::Data, true);
+    }
+    if ANSWERS.contains(&&data) {
+        return (ClientKnownBy::Data, false);
+    }
+    let (low, high) = (segment.key.low().1, segment.key.high().1);
+    let (from, to) = if segment.from_low { (low, high) } else { (high, low) };
+    if from == to || (from >= FIRST_USER_PORT) == (to >= FIRST_USER_PORT) && from.abs_diff(to) < FIRST_USER_PORT {
+        return (ClientKnownBy::First, true);
+    }
+    (ClientKnownBy::Port, from > to)
+}
+
+/// Judges one segment against the state of its two halves, and moves them on.
+#[inline]
+fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half) -> SegmentRow {
+    let placed = sender.place(segment);
+    let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
+    let in_flight = sender.in_flight();
+    let usable_window = sender.usable_window(receiver);
+    let reset = segment.flags.any(TcpFlags::RST);
+    let novelty = if reset { Novelty::default() } else { novelty_of(segment, placed, sender) };
+    let kind = classify::kind_of(segment, placed, ack, novelty, sender, receiver);
+    let released = (segment.payload_bytes > 0).then(|| classify::released_by(segment, kind, sender, receiver));
+    let window_bytes = sender.advertised(segment);
+    let mut row = SegmentRow {
+        frame: segment.frame,
+        ts_ns: segment.ts_ns.into(),
+        seq: placed.start,
+        ack: ack.into(),
+        in_flight_bytes: in_flight.into(),
+        usable_window_bytes: usable_window.into(),
+        since_previous_ns: since(segment.ts_ns, sender.last_ts_ns).into(),
+        since_last_ack_ns: since(segment.ts_ns, receiver.last_ack_ts_ns).into(),
+        since_last_data_ns: since(segment.ts_ns, receiver.last_data_ts_ns).into(),
+        released_by_frame: released.and_then(|(_, frame)| frame).map(|frame| frame as i64).into(),
+        sack_blocks: sack_blocks(segment, receiver),
+        payload_bytes: segment.payload_bytes,
+        captured_payload_bytes: segment.captured_payload_bytes,
+        window_bytes,
+        timestamps: segment.options.timestamps,
+        ip_id: segment.ip.id,
+        flags: segment.flags,
+        ttl: segment.ip.ttl,
+        ecn: segment.ip.ecn,
+        kind,
+        released_by: released.map(|(by, _)| by),
+        ..SegmentRow::default()
+    };
+    count(segment, placed, kind, novelty, window_bytes, &mut sender.figures);
+    if !reset {
+        send(segment, placed, kind, sender, receiver.started);
+    }
+    let answer = ack.map_or_else(Answer::default, |ack| acknowledge(segment, ack, kind, receiver));
+    remember(segment, ack, kind, window_bytes, released, sender);
+    row.acked_bytes = answer.acked_bytes.into();
+    row.ack_lag_ns = answer.lag_ns.into();
+    row.rtt_ns = answer.rtt_ns.into();
+    row
+}
+
+/// The SACK blocks of a segment as offsets of the stream that they report on.
+#[inline]
+fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[i64]>> {
+    let blocks = &segment.options.sack;
+    if blocks.is_empty() {
+        return None;
+    }
+    let offset = |edge| seq::unwrap(edge, data_sender.isn.unwrap_or(0), data_sender.snd_max);
+    Some(blocks.as_slice().iter().flat_map(|(left, right)| [offset(*left), offset(*right)]).collect())
+}
+
+/// Sequence numbers of the segment that were never seen; closes the holes they fill and opens the one they jump over.
+#[inline]
+fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
+    let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
+    let (filled, jumper) = sender.holes.fill(placed.start, placed.end);
+    // A keepalive or an old ACK jumps over nothing: only what occupies sequence space shows a hole.
+    if placed.start > sender.snd_max && placed.end > placed.start {
+        sender.holes.open(sender.snd_max, placed.start, Half::jumper(segment));
+    }
+    Novelty { new: beyond + filled, jumper }
+}
+
+/// The segment occupies sequence space of its sender.
+#[inline]
+fn send(segment: &Segment, placed: Placed, kind: Kind, sender: &mut Half, answered: bool) {
+    if placed.end > sender.snd_max {
+        let from = placed.start.max(sender.snd_max);
+        if placed.start < sender.snd_max {
+            sender.outstanding.seen_again(placed.start, sender.snd_max, segment.ts_ns, kind.is_resent());
+        }
+        sender.outstanding.push(from, placed.end, segment.ts_ns, answered);
+        sender.snd_max = placed.end;
+    } else if placed.end > placed.start {
+        sender.outstanding.seen_again(placed.start, placed.end, segment.ts_ns, kind.is_resent());
+    }
+    if let Some(in_flight) = sender.in_flight() {
+        let most = sender.figures.max_in_flight_bytes.get_or_insert(0);
+        *most = in_flight.max(*most);
+    }
+}
+
+/// What an acknowledgment tells.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answer {
+    acked_bytes: Option<i64>,
+    lag_ns: Option<i64>,
+    rtt_ns: Option<i64>,
+}
+
+/// `data_sender` sees its bytes below `ack` acknowledged by `segment`.
+#[inline]
+fn acknowledge(segment: &Segment, ack: i64, kind: Kind, data_sender: &mut Half) -> Answer {
+    let una = *data_sender.snd_una.get_or_insert(ack);
+    if kind == Kind::Reset && ack > data_sender.snd_max {
+        return Answer { acked_bytes: Some(0), ..Answer::default() };
+    }
+    if kind == Kind::DuplicateAck {
+        data_sender.duplicate_acks_received += 1;
+    }
+    let acknowledged = data_sender.outstanding.acknowledge(ack);
+    if ack > una {
+        data_sender.snd_una = Some(ack);
+        data_sender.duplicate_acks_received = 0;
+    }
+    let rtt_ns = since(segment.ts_ns, acknowledged.sample_from_ns).filter(|rtt_ns| *rtt_ns >= 0);
+    if let Some(rtt_ns) = rtt_ns {
+        data_sender.figures.rtt.add(rtt_ns);
+    }
+    Answer { acked_bytes: Some((ack - una).max(0)), lag_ns: since(segment.ts_ns, acknowledged.oldest_ts_ns), rtt_ns }
+}
+
+/// What later segments are judged by.
+#[inline]
+fn remember(
+    segment: &Segment,
+    ack: Option<i64>,
+    kind: Kind,
+    window_bytes: Option<u32>,
+    released: Option<(ReleasedBy, Option<u64>)>,
+    sender: &mut Half,
+) {
+    sender.last_ts_ns = segment.ts_ns;
+    sender.last_was_keepalive = kind == Kind::Keepalive;
+    sender.last_was_data = segment.payload_bytes > 0;
+    if segment.payload_bytes > 0 {
+        sender.last_data_ts_ns = segment.ts_ns;
+        sender.burst_frame = match released {
+            Some((ReleasedBy::Burst, Some(first))) => first,
+            _ => segment.frame,
+        };
+    }
+    let Some(ack) = ack else { return };
+    sender.last_ack_ts_ns = segment.ts_ns;
+    sender.last_ack_frame = segment.frame;
+    // An old ACK that came late says nothing about the window of now (RFC 9293, 3.10.7.4: SND.WL2).
+    if kind != Kind::Reset && sender.acked.is_none_or(|acked| ack >= acked) {
+        sender.acked = Some(ack);
+        sender.raw_window = segment.window;
+        sender.window_bytes = window_bytes;
+    }
+}
+
+/// Counts the segment.
+#[inline]
+fn count(
+    segment: &Segment,
+    placed: Placed,
+    kind: Kind,
+    novelty: Novelty,
+    window_bytes: Option<u32>,
+    figures: &mut DirectionFigures,
+) {
+    let flags = segment.flags;
+    let payload = u64::from(segment.payload_bytes);
+    figures.segments += 1;
+    figures.pushed_segments += u32::from(flags.any(TcpFlags::PSH));
+    figures.cut_segments += u64::from(segment.captured_payload_bytes < segment.payload_bytes);
+    if payload > 0 {
+        figures.data_segments += 1;
+        figures.payload_bytes += payload;
+        figures.max_segment_bytes = figures.max_segment_bytes.max(segment.payload_bytes);
+        figures.first_data_ts_ns = figures.first_data_ts_ns.or(segment.ts_ns);
+        figures.last_data_ts_ns = segment.ts_ns.or(figures.last_data_ts_ns);
+        let controls = (placed.end - placed.start) as u64 - payload;
+        let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
+        figures.unique_bytes += new_payload;
+        if kind.is_resent() {
+            // Bytes that fill a hole were resent too: their first copy was lost before it could be captured.
+            let resent = if novelty.jumper.is_some() { payload } else { payload - new_payload };
+            figures.retransmitted_bytes += resent;
+        }
+    } else if !flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
+        figures.pure_acks += 1;
+    }
+    figures.retransmitted_segments += u32::from(kind.is_resent());
+    match kind {
+        Kind::OutOfOrder => figures.out_of_order_segments += 1,
+        Kind::DuplicateAck => figures.duplicate_acks += 1,
+        Kind::Keepalive => figures.keepalives += 1,
+        Kind::ZeroWindowProbe => figures.zero_window_probes += 1,
+        Kind::WindowUpdate => figures.window_updates += 1,
+        _ => {}
+    }
+    if flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
+        figures.syn_segments += u32::from(flags.any(TcpFlags::SYN));
+        figures.fin_segments += u32::from(flags.any(TcpFlags::FIN));
+        figures.rst_segments += u32::from(flags.any(TcpFlags::RST));
+    }
+    if flags.any(TcpFlags::RST) {
+        return;
+    }
+    figures.zero_window_advertisements += u32::from(segment.window == 0);
+    if let Some(window) = window_bytes {
+        figures.max_window_bytes = Some(figures.max_window_bytes.map_or(window, |most| most.max(window)));
+        if !flags.any(TcpFlags::SYN) {
+            figures.min_window_bytes = Some(figures.min_window_bytes.map_or(window, |least| least.min(window)));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The rows that leave this layer: one per segment, one per connection.
+
+use std::net::IpAddr;
+
+use crate::wire::{Ecn, TcpFlags};
+
+/// What a segment is. The order is that of `KINDS` in `schema.py`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// New data, or the first SYN or FIN.
+    New,
+    /// A pure ACK that is nothing more special.
+    #[default]
+    Ack,
+    /// Bytes sent before; the cause is not told further.
+    Retransmit,
+    /// Resent after three duplicate ACKs (RFC 5681, 3.2).
+    FastRetransmit,
+    /// Resent by the retransmission timer (RFC 6298).
+    RtoRetransmit,
+    /// A tail loss probe (RFC 8985, 7).
+    TailProbe,
+    /// Resent although the first copy arrived.
+    Spurious,
+    /// Came behind later bytes, sent once.
+    OutOfOrder,
+    /// The capture holds the packet twice.
+    CaptureDuplicate,
+    /// A keepalive probe (RFC 9293, 3.8.4).
+    Keepalive,
+    /// The answer to it.
+    KeepaliveAck,
+    /// A probe into a closed window (RFC 9293, 3.8.6.1).
+    ZeroWindowProbe,
+    /// An ACK sent only to move the window.
+    WindowUpdate,
+    /// A duplicate ACK (RFC 5681, 2).
+    DuplicateAck,
+    /// A RST.
+    Reset,
+}
+
+impl Kind {
+    /// Whether it carries bytes that had been sent before.
+    #[must_use]
+    pub fn is_resent(self) -> bool {
+        matches!(self, Self::Retransmit | Self::FastRetransmit | Self::RtoRetransmit | Self::TailProbe | Self::Spurious)
+    }
+}
+
+/// What let a data segment leave. The order is that of `RELEASED_BY` in `schema.py`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ReleasedBy {
+    /// An ACK that arrived just before.
+    Ack,
+    /// The program wrote: nothing was in flight.
+    Write,
+    /// A timer of the sender.
+    Timer,
+    /// It follows another segment of the same burst.
+    Burst,
+    /// The capture does not tell.
+    #[default]
+    Unknown,
+}
+
+/// An `Option<i64>` in eight bytes, so that rows stay in a core's cache: the smallest i64, which no time, size or
+/// offset of a capture reaches, stands for null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nullable(i64);
+
+impl Nullable {
+    const NULL: i64 = i64::MIN;
+
+    /// True unless null.
+    #[inline]
+    #[must_use]
+    pub fn is_some(self) -> bool {
+        self.0 != Self::NULL
+    }
+
+    /// The value; of no meaning if null.
+    #[inline]
+    #[must_use]
+    pub fn value(self) -> i64 {
+        self.0
+    }
+}
+
+impl Default for Nullable {
+    fn default() -> Self {
+        Self(Self::NULL)
+    }
+}
+
+impl From<Option<i64>> for Nullable {
+    #[inline]
+    fn from(value: Option<i64>) -> Self {
+        Self(value.unwrap_or(Self::NULL))
+    }
+}
+
+/// One row of the segments table; `schema.py` says what each column means.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)] // one fact has one home
+pub struct SegmentRow {
+    pub frame: u64,
+    pub ts_ns: Nullable,
+    pub seq: i64,
+    pub ack: Nullable,
+    pub in_flight_bytes: Nullable,
+    pub usable_window_bytes: Nullable,
+    pub since_previous_ns: Nullable,
+    pub since_last_ack_ns: Nullable,
+    pub since_last_data_ns: Nullable,
+    pub released_by_frame: Nullable,
+    pub acked_bytes: Nullable,
+    pub ack_lag_ns: Nullable,
+    pub rtt_ns: Nullable,
+    /// Left, right, left, right, …
+    pub sack_blocks: Option<Box<[i64]>>,
+    pub conn: u32,
+    pub payload_bytes: u32,
+    pub captured_payload_bytes: u32,
+    pub window_bytes: Option<u32>,
+    pub timestamps: Option<(u32, u32)>,
+    pub ip_id: Option<u16>,
+    pub flags: TcpFlags,
+    pub from_client: bool,
+    pub ttl: u8,
+    pub ecn: Ecn,
+    pub kind: Kind,
+    pub released_by: Option<ReleasedBy>,
+}
+
+/// How the client was told from the server. The order is that of `CLIENT_KNOWN_BY` in `schema.py`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ClientKnownBy {
+    /// It sent the SYN.
+    Syn,
+    /// The other side sent the SYN-ACK.
+    SynAck,
+    /// The first data seen is a request, or an answer.
+    Data,
+    /// The server's port is the lower one.
+    Port,
+    /// Only who was seen first is known.
+    First,
+}
+
+/// What ended a connection. The order is that of `CLOSED_BY` in `schema.py`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ClosedBy {
+    /// FINs of both sides.
+    Fin,
+    /// A RST.
+    Reset,
+    /// Its ports were used again.
+    Reuse,
+    /// The capture ended.
+    End,
+}
+
+/// The figures of one direction; `schema.py` says what each means.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // one fact has one home
+pub struct DirectionFigures {
+    pub segments: u64,
+    pub data_segments: u64,
+    pub payload_bytes: u64,
+    pub unique_bytes: u64,
+    pub retransmitted_segments: u32,
+    pub retransmitted_bytes: u64,
+    pub out_of_order_segments: u32,
+    pub duplicate_acks: u32,
+    pub pure_acks: u64,
+    pub keepalives: u32,
+    pub zero_window_probes: u32,
+    pub window_updates: u32,
+    pub zero_window_advertisements: u32,
+    pub pushed_segments: u32,
+    pub cut_segments: u64,
+    pub syn_segments: u32,
+    pub fin_segments: u32,
+    pub rst_segments: u32,
+    pub isn: Option<u32>,
+    pub syn_options: Option<SynOptions>,
+    pub window_scale: Option<u8>,
+    pub max_window_bytes: Option<u32>,
+    pub min_window_bytes: Option<u32>,
+    pub max_in_flight_bytes: Option<i64>,
+    pub max_segment_bytes: u32,
+    pub rtt: RttFigures,
+    pub first_data_ts_ns: Option<i64>,
+    pub last_data_ts_ns: Option<i64>,
+}
+
+/// What a SYN offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SynOptions {
+    /// Largest segment the sender of the SYN wants to receive.
+    pub mss: Option<u16>,
+    /// Its window shift, limited to 14 (RFC 7323, 2.3).
+    pub window_scale: Option<u8>,
+    /// SACK permitted.
+    pub sack_permitted: bool,
+    /// Timestamps.
+    pub timestamps: bool,
+}
+
+/// Round-trip samples in sum.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RttFigures {
+    /// Number of samples.
+    pub samples: u64,
+    sum_ns: i128,
+    min_ns: i64,
+    max_ns: i64,
+}
+
+impl RttFigures {
+    /// Takes one sample in.
+    #[inline]
+    pub fn add(&mut self, rtt_ns: i64) {
+        self.min_ns = if self.samples == 0 { rtt_ns } else { self.min_ns.min(rtt_ns) };
+        self.max_ns = if self.samples == 0 { rtt_ns } else { self.max_ns.max(rtt_ns) };
+        self.sum_ns += i128::from(rtt_ns);
+        self.samples += 1;
+    }
+
+    /// Smallest sample.
+    #[inline]
+    #[must_use]
+    pub fn min_ns(&self) -> Option<i64> {
+        (self.samples > 0).then_some(self.min_ns)
+    }
+
+    /// Mean of the samples, rounded down.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<i64> {
+        (self.samples > 0).then(|| (self.sum_ns / i128::from(self.samples)) as i64)
+    }
+
+    /// Largest sample.
+    #[must_use]
+    pub fn max_ns(&self) -> Option<i64> {
+        (self.samples > 0).then_some(self.max_ns)
+    }
+}
+
+/// One row of the connections table; `schema.py` says what each column means.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // one fact has one home
+pub struct ConnectionRow {
+    pub conn: u32,
+    pub client: (IpAddr, u16),
+    pub server: (IpAddr, u16),
+    pub client_known_by: ClientKnownBy,
+    pub closed_by: ClosedBy,
+    pub first_frame: u64,
+    pub last_frame: u64,
+    pub first_ts_ns: Option<i64>,
+    pub last_ts_ns: Option<i64>,
+    pub syn_to_synack_ns: Option<i64>,
+    pub synack_to_ack_ns: Option<i64>,
+    /// Client's, server's.
+    pub directions: [DirectionFigures; 2],
+}

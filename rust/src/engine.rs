@@ -1,0 +1,321 @@
+//! Drives the layers as a pipeline of three threads with bounded memory: one reads frames and takes them apart, one
+//! concludes, and the caller's builds columns. Between them go a few chunks of fixed size.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
+
+use crate::capture::{Capture, CaptureInfo, LinkType};
+use crate::connection::{ConnectionRow, Connections, SegmentRow};
+use crate::error::{CaptureError, Problem};
+use crate::table;
+use crate::wire::{self, Segment, Stop};
+
+/// Segments handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
+const CHUNK_SEGMENTS: usize = 1024;
+/// Chunks on their way between two threads.
+const CHUNKS_IN_FLIGHT: usize = 4;
+/// Rows per batch where the caller does not say: as many as fit a core's second-level cache.
+pub const DEFAULT_BATCH_ROWS: usize = 4096;
+
+/// What a pass over a capture should give.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Rows per batch.
+    pub batch_rows: usize,
+    /// Columns of the segments table; `None`: all.
+    pub columns: Option<Vec<String>>,
+    /// Connections whose segments are wanted; `None`: all. The connections table always has all.
+    pub connections: Option<HashSet<u32>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { batch_rows: DEFAULT_BATCH_ROWS, columns: None, connections: None }
+    }
+}
+
+/// What was read so far.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// What the files said about themselves.
+    pub capture: CaptureInfo,
+    /// Link type → packets that had it.
+    pub link_types: BTreeMap<LinkType, u64>,
+    /// Frames, as Wireshark numbers them.
+    pub packets: u64,
+    /// TCP segments.
+    pub tcp_segments: u64,
+    /// Earliest and latest capture time.
+    pub first_ts_ns: Option<i64>,
+    /// See `first_ts_ns`.
+    pub last_ts_ns: Option<i64>,
+    /// Frames of which the capture holds less than was on the wire.
+    pub snaplen_cut: u64,
+    /// Frames with a time before that of the frame before them.
+    pub clock_steps: u64,
+    /// What was survived.
+    pub problems: Vec<Problem>,
+}
+
+impl Summary {
+    /// Whether everything in the files could be used.
+    #[must_use]
+    pub fn complete(&self) -> bool {
+        !self.problems.iter().any(|problem| problem.loses_data)
+    }
+}
+
+/// One pass over one capture.
+#[derive(Debug)]
+pub struct Engine {
+    columns: Option<Vec<String>>,
+    rows: Receiver<Vec<SegmentRow>>,
+    concluding: Option<JoinHandle<Conclusion>>,
+    conclusion: Conclusion,
+}
+
+/// What the threads leave behind at the end.
+#[derive(Debug, Default)]
+struct Conclusion {
+    connections: Connections,
+    summary: Summary,
+}
+
+impl Engine {
+    /// Opens `paths` (one capture, or several merged by time; `-` is stdin) and starts to read.
+    ///
+    /// # Errors
+    /// A file that cannot be opened or is not a capture.
+    pub fn open(paths: &[String], options: Options) -> Result<Self, CaptureError> {
+        let capture = Capture::open(paths)?;
+        let Options { batch_rows, columns, connections } = options;
+        let (to_concluding, segments) = sync_channel(CHUNKS_IN_FLIGHT);
+        let (to_caller, rows) = sync_channel(CHUNKS_IN_FLIGHT);
+        let spawn_error = |error| CaptureError::io(&paths.join(", "), &error);
+        let reading = std::thread::Builder::new()
+            .name("read".into())
+            .spawn(move || FrameReader::new(capture).run(&to_concluding))
+            .map_err(spawn_error)?;
+        let concluding = std::thread::Builder::new()
+            .name("conclude".into())
+            .spawn(move || {
+                let connections = conclude(&segments, &to_caller, batch_rows.max(1), connections.as_ref());
+                drop(segments);
+                Conclusion { connections, summary: join(reading) }
+            })
+            .map_err(spawn_error)?;
+        Ok(Self { columns, rows, concluding: Some(concluding), conclusion: Conclusion::default() })
+    }
+
+    /// The schema of the batches.
+    ///
+    /// # Errors
+    /// None in practice; see [`table::segments`].
+    pub fn schema(&self) -> Result<SchemaRef, ArrowError> {
+        table::segments_schema(self.columns.as_deref())
+    }
+
+    /// The next batch of segment rows; `None` at the end.
+    ///
+    /// # Errors
+    /// None in practice; see [`table::segments`].
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        if let Ok(rows) = self.rows.recv() {
+            return table::segments(&rows, self.columns.as_deref()).map(Some);
+        }
+        self.finish();
+        Ok(None)
+    }
+
+    /// Reads what is left without building columns.
+    pub fn skip_rest(&mut self) {
+        while self.rows.recv().is_ok() {}
+        self.finish();
+    }
+
+    /// The rows of all connections, by number; none before the batches are exhausted.
+    #[must_use]
+    pub fn connection_rows(&self) -> impl ExactSizeIterator<Item = ConnectionRow> + '_ {
+        self.conclusion.connections.rows()
+    }
+
+    /// What was read; empty before the batches are exhausted.
+    #[must_use]
+    pub fn summary(&self) -> &Summary {
+        &self.conclusion.summary
+    }
+
+    fn finish(&mut self) {
+        if let Some(concluding) = self.concluding.take() {
+            self.conclusion = join(concluding);
+        }
+    }
+}
+
+/// A thread's result; its panic goes on in this one.
+fn join<T>(thread: JoinHandle<T>) -> T {
+    match thread.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// The concluding thread: segments → rows, until there are no more or nobody wants them.
+fn conclude(
+    segments: &Receiver<Vec<Segment>>,
+    to_caller: &SyncSender<Vec<SegmentRow>>,
+    batch_rows: usize,
+    wanted: Option<&HashSet<u32>>,
+) -> Connections {
+    let mut connections = Connections::default();
+    let mut rows = Vec::with_capacity(batch_rows);
+    for chunk in segments {
+        for segment in &chunk {
+            let row = connections.take(segment);
+            if wanted.is_some_and(|wanted| !wanted.contains(&row.conn)) {
+                continue;
+            }
+            rows.push(row);
+            if rows.len() == batch_rows {
+                let full = std::mem::replace(&mut rows, Vec::with_capacity(batch_rows));
+                if to_caller.send(full).is_err() {
+                    return connections;
+                }
+            }
+        }
+    }
+    if !rows.is_empty() {
+        // Nobody listens any more: then nobody misses the last rows either.
+        let _ = to_caller.send(rows);
+    }
+    connections
+}
+
+/// The reading thread: frames → segments, and the account of everything that was not one.
+struct FrameReader {
+    capture: Capture,
+    summary: Summary,
+    /// Why frames gave no segment, each reason once.
+    stops: Vec<(Stop, Problem)>,
+    /// Errors that ended a file early.
+    ends: Vec<Problem>,
+    previous_ts_ns: Option<i64>,
+}
+
+impl FrameReader {
+    fn new(capture: Capture) -> Self {
+        Self { capture, summary: Summary::default(), stops: Vec::new(), ends: Vec::new(), previous_ts_ns: None }
+    }
+
+    /// Reads to the end, or until nobody listens any more.
+    fn run(mut self, to_connections: &SyncSender<Vec<Segment>>) -> Summary {
+        let mut chunk = Vec::with_capacity(CHUNK_SEGMENTS);
+        loop {
+            match self.capture.advance() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    self.ends.push(ended_early(&error));
+                    continue;
+                }
+            }
+            let Some(segment) = self.read_frame() else { continue };
+            chunk.push(segment);
+            if chunk.len() == CHUNK_SEGMENTS {
+                let full = std::mem::replace(&mut chunk, Vec::with_capacity(CHUNK_SEGMENTS));
+                if to_connections.send(full).is_err() {
+                    break;
+                }
+            }
+        }
+        // Nobody listens any more: then nobody misses the last chunk either.
+        let _ = to_connections.send(chunk);
+        self.account()
+    }
+
+    #[inline]
+    fn read_frame(&mut self) -> Option<Segment> {
+        let frame = self.capture.frame();
+        let summary = &mut self.summary;
+        summary.packets += 1;
+        if let Some(ts_ns) = frame.ts_ns {
+            summary.first_ts_ns = Some(summary.first_ts_ns.map_or(ts_ns, |first| first.min(ts_ns)));
+            summary.last_ts_ns = Some(summary.last_ts_ns.map_or(ts_ns, |last| last.max(ts_ns)));
+            summary.clock_steps += u64::from(self.previous_ts_ns.is_some_and(|previous| ts_ns < previous));
+            self.previous_ts_ns = frame.ts_ns;
+        }
+        summary.snaplen_cut += u64::from((frame.data.len() as u64) < u64::from(frame.original_bytes));
+        if let Some(link_type) = frame.link_type {
+            match summary.link_types.get_mut(&link_type) {
+                Some(packets) => *packets += 1,
+                None => {
+                    summary.link_types.insert(link_type, 1);
+                }
+            }
+        }
+        match wire::segment_of(&frame) {
+            Ok(segment) => {
+                summary.tcp_segments += 1;
+                Some(segment)
+            }
+            Err(Stop::NotTcp) => None,
+            Err(stop) => {
+                let number = frame.number;
+                self.stopped(stop, number);
+                None
+            }
+        }
+    }
+
+    fn stopped(&mut self, stop: Stop, frame: u64) {
+        if let Some((_, problem)) = self.stops.iter_mut().find(|(known, _)| *known == stop) {
+            problem.count += 1;
+            return;
+        }
+        let (what, loses_data) = describe(stop);
+        let problem = Problem { what, path: String::new(), frame: Some(frame), offset: None, count: 1, loses_data };
+        self.stops.push((stop, problem));
+    }
+
+    fn account(self) -> Summary {
+        let mut problems = self.ends;
+        problems.extend(self.capture.problems());
+        problems.extend(self.stops.into_iter().map(|(_, problem)| problem));
+        Summary { capture: self.capture.info(), problems, ..self.summary }
+    }
+}
+
+fn ended_early(error: &CaptureError) -> Problem {
+    let lengths = match (error.field, error.required, error.got) {
+        (Some(field), Some(required), Some(got)) => {
+            format!(" ({field} asks for {required} bytes, {got} are there)")
+        }
+        _ => String::new(),
+    };
+    Problem {
+        what: format!("{}{lengths}; everything before it was read", error.what),
+        path: error.path.clone(),
+        frame: error.frame,
+        offset: error.offset,
+        count: 1,
+        loses_data: true,
+    }
+}
+
+/// What a stop means for people, and whether TCP may have been lost by it.
+fn describe(stop: Stop) -> (String, bool) {
+    match stop {
+        Stop::NotTcp => ("not TCP".into(), false),
+        Stop::Cut(header) => (format!("the capture cuts the {header} (snaplen): not analyzed"), true),
+        Stop::Malformed(header) => (format!("{header} contradicts itself or the frame: not analyzed"), false),
+        Stop::Fragment => ("IP fragment: not analyzed".into(), true),
+        Stop::UnknownLink(link_type) => {
+            (format!("link type {link_type} ({}) is not supported: not analyzed", wire::link_name(link_type)), true)
+        }
+        Stop::TooDeep => ("more nested headers than any real packet has: not analyzed".into(), false),
+    }
+}

@@ -1,0 +1,218 @@
+//! The compiled module `tcptrace_lab._core`: the only file that knows Python. Types in `_core.pyi`.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+
+use crate::engine::{self, DEFAULT_BATCH_ROWS, Options};
+use crate::error::{CaptureError, ErrorKind, Problem};
+use crate::table;
+use crate::wire::{link_name, link_supported};
+
+create_exception!(tcptrace_lab._core, EngineError, PyException);
+
+/// Rows of a connection batch.
+const CONNECTION_BATCH_ROWS: usize = 8192;
+
+type Shared = Arc<Mutex<engine::Engine>>;
+
+/// The lock is held for one batch at a time; a poisoned one means a panic that Python has already been told of.
+fn lock(engine: &Shared) -> MutexGuard<'_, engine::Engine> {
+    engine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
+    let kind = match error.kind {
+        ErrorKind::Io => "io",
+        ErrorKind::NotACapture => "not_a_capture",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::Cut => "cut",
+        ErrorKind::Damaged => "damaged",
+    };
+    let exception = EngineError::new_err(error.to_string());
+    let value = exception.value(py);
+    let set = || -> PyResult<()> {
+        value.setattr("kind", kind)?;
+        value.setattr("what", &error.what)?;
+        value.setattr("path", &error.path)?;
+        value.setattr("offset", error.offset)?;
+        value.setattr("frame", error.frame)
+    };
+    set().err().unwrap_or(exception)
+}
+
+fn arrow_error(error: &ArrowError) -> PyErr {
+    EngineError::new_err(error.to_string())
+}
+
+/// A stream of record batches, consumed once.
+#[pyclass(module = "tcptrace_lab._core")]
+struct ArrowStream {
+    reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
+}
+
+impl ArrowStream {
+    fn new(reader: impl RecordBatchReader + Send + 'static) -> Self {
+        Self { reader: Mutex::new(Some(Box::new(reader))) }
+    }
+}
+
+#[pymethods]
+impl ArrowStream {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema; // may be ignored, says the Arrow PyCapsule interface
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let reader = reader.ok_or_else(|| EngineError::new_err("this stream was consumed before"))?;
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
+    }
+}
+
+/// The next segment batches, up to a number of rows.
+struct SegmentBatches {
+    engine: Shared,
+    schema: SchemaRef,
+    rows_left: usize,
+}
+
+impl Iterator for SegmentBatches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rows_left == 0 {
+            return None;
+        }
+        let batch = lock(&self.engine).next_batch().transpose()?;
+        if let Ok(batch) = &batch {
+            self.rows_left = self.rows_left.saturating_sub(batch.num_rows());
+        }
+        Some(batch)
+    }
+}
+
+impl RecordBatchReader for SegmentBatches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// One pass over one capture.
+#[pyclass(module = "tcptrace_lab._core", frozen)]
+struct Engine {
+    engine: Shared,
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    #[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, connections = None))]
+    fn new(
+        py: Python<'_>,
+        paths: Vec<String>,
+        batch_rows: usize,
+        columns: Option<Vec<String>>,
+        connections: Option<HashSet<u32>>,
+    ) -> PyResult<Self> {
+        let known = |name: &String| table::segment_column_names().any(|column| column == name);
+        if let Some(unknown) = columns.iter().flatten().find(|name| !known(name)) {
+            return Err(PyValueError::new_err(format!("the segments table has no column {unknown:?}")));
+        }
+        let options = Options { batch_rows, columns, connections };
+        let opened = py.detach(|| engine::Engine::open(&paths, options));
+        let engine = opened.map_err(|error| to_python(py, &error))?;
+        Ok(Self { engine: Arc::new(Mutex::new(engine)) })
+    }
+
+    #[pyo3(signature = (max_rows = None))]
+    fn segments(&self, max_rows: Option<usize>) -> PyResult<ArrowStream> {
+        let schema = lock(&self.engine).schema().map_err(|error| arrow_error(&error))?;
+        let rows_left = max_rows.unwrap_or(usize::MAX);
+        Ok(ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left }))
+    }
+
+    fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        let schema = table::connections_schema().map_err(|error| arrow_error(&error))?;
+        let batches = py.detach(|| {
+            let mut engine = lock(&self.engine);
+            engine.skip_rest();
+            let rows: Vec<_> = engine.connection_rows().collect();
+            rows.chunks(CONNECTION_BATCH_ROWS).map(table::connections).collect::<Vec<_>>()
+        });
+        Ok(ArrowStream::new(RecordBatchIterator::new(batches, schema)))
+    }
+
+    /// Runs all segment batches through and drops them; returns the number of rows.
+    fn drain(&self, py: Python<'_>) -> PyResult<u64> {
+        let drained = py.detach(|| {
+            let mut engine = lock(&self.engine);
+            let mut rows = 0;
+            while let Some(batch) = engine.next_batch()? {
+                rows += batch.num_rows() as u64;
+            }
+            Ok(rows)
+        });
+        drained.map_err(|error| arrow_error(&error))
+    }
+
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let engine = lock(&self.engine);
+        let summary = engine.summary();
+        let links = PyList::empty(py);
+        for (link_type, packets) in &summary.link_types {
+            let link = PyDict::new(py);
+            link.set_item("id", link_type)?;
+            link.set_item("name", link_name(*link_type))?;
+            link.set_item("packets", packets)?;
+            link.set_item("supported", link_supported(*link_type))?;
+            links.append(link)?;
+        }
+        let info = PyDict::new(py);
+        info.set_item("format", &summary.capture.format)?;
+        info.set_item("link_types", links)?;
+        info.set_item("packets", summary.packets)?;
+        info.set_item("tcp_segments", summary.tcp_segments)?;
+        info.set_item("connections", engine.connection_rows().len())?;
+        info.set_item("first_ts_ns", summary.first_ts_ns)?;
+        info.set_item("last_ts_ns", summary.last_ts_ns)?;
+        info.set_item("complete", summary.complete())?;
+        info.set_item("snaplen_bytes", summary.capture.snaplen_bytes)?;
+        info.set_item("snaplen_cut", summary.snaplen_cut)?;
+        info.set_item("clock_steps", summary.clock_steps)?;
+        info.set_item("resolution_ns", summary.capture.resolution_ns)?;
+        info.set_item("kernel_drops", summary.capture.kernel_drops)?;
+        Ok(info)
+    }
+
+    fn problems<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        lock(&self.engine).summary().problems.iter().map(|problem| problem_dict(py, problem)).collect()
+    }
+}
+
+fn problem_dict<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("what", &problem.what)?;
+    dict.set_item("path", &problem.path)?;
+    dict.set_item("frame", problem.frame)?;
+    dict.set_item("offset", problem.offset)?;
+    dict.set_item("count", problem.count)?;
+    dict.set_item("loses_data", problem.loses_data)?;
+    Ok(dict)
+}
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::{ArrowStream, Engine, EngineError};
+}

@@ -1,0 +1,211 @@
+//! Rows → Arrow columns, in batches. Column names and order are those of `schema.py` (a test holds them together).
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Int64Builder, LargeListBuilder, StringBuilder};
+use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+
+use crate::connection::{ConnectionRow, DirectionFigures, Nullable, SegmentRow};
+use crate::wire::Ecn;
+
+/// A named column.
+type Column = (String, ArrayRef);
+
+fn numbers<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> T::Native) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::from_iter_values(rows.iter().map(value)))
+}
+
+fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
+    let values = rows.iter().map(|row| value(row).unwrap_or_default()).collect::<Vec<_>>();
+    Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
+}
+
+fn nullable<R>(rows: &[R], value: impl Fn(&R) -> Nullable) -> ArrayRef {
+    let values = rows.iter().map(|row| value(row).value()).collect::<Vec<_>>();
+    Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), validity(rows, |row| value(row).is_some())))
+}
+
+fn flags<R>(rows: &[R], value: impl Fn(&R) -> bool) -> ArrayRef {
+    Arc::new(BooleanArray::new(bits(rows, value), None))
+}
+
+/// Which rows are not null; `None` if all are.
+fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<NullBuffer> {
+    Some(NullBuffer::new(bits(rows, is_some))).filter(|nulls| nulls.null_count() > 0)
+}
+
+fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
+    BooleanBuffer::collect_bool(rows.len(), |at| rows.get(at).is_some_and(&value))
+}
+
+fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
+        columns.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+}
+
+/// The schema of segment batches.
+///
+/// # Errors
+/// None in practice: the columns are those of an empty batch.
+pub fn segments_schema(wanted: Option<&[String]>) -> Result<SchemaRef, ArrowError> {
+    segments(&[], wanted).map(|batch| batch.schema())
+}
+
+/// The schema of connection batches.
+///
+/// # Errors
+/// None in practice: the columns are those of an empty batch.
+pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
+    connections(&[]).map(|batch| batch.schema())
+}
+
+/// How a column of the segments table is made from rows.
+type SegmentColumn = fn(&[SegmentRow]) -> ArrayRef;
+
+/// Every column of the segments table, in order.
+const SEGMENT_COLUMNS: [(&str, SegmentColumn); 28] = [
+    ("frame", |rows| numbers::<UInt64Type, _>(rows, |row| row.frame)),
+    ("ts_ns", |rows| nullable(rows, |row| row.ts_ns)),
+    ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
+    ("from_client", |rows| flags(rows, |row| row.from_client)),
+    ("seq", |rows| numbers::<Int64Type, _>(rows, |row| row.seq)),
+    ("ack", |rows| nullable(rows, |row| row.ack)),
+    ("payload_bytes", |rows| numbers::<Int64Type, _>(rows, |row| row.payload_bytes.into())),
+    ("captured_payload_bytes", |rows| numbers::<Int64Type, _>(rows, |row| row.captured_payload_bytes.into())),
+    ("flags", |rows| numbers::<UInt16Type, _>(rows, |row| row.flags.0)),
+    ("window_bytes", |rows| maybe::<Int64Type, _>(rows, |row| row.window_bytes.map(i64::from))),
+    ("sack_blocks", sack_blocks),
+    ("tsval", |rows| maybe::<UInt32Type, _>(rows, |row| row.timestamps.map(|(value, _)| value))),
+    ("tsecr", |rows| maybe::<UInt32Type, _>(rows, |row| row.timestamps.map(|(_, echo)| echo))),
+    ("ip_id", |rows| maybe::<UInt16Type, _>(rows, |row| row.ip_id)),
+    ("ttl", |rows| numbers::<UInt8Type, _>(rows, |row| row.ttl)),
+    ("ect", |rows| numbers::<UInt8Type, _>(rows, |row| row.ecn.0)),
+    ("ce", |rows| flags(rows, |row| row.ecn.0 == Ecn::CE)),
+    ("kind", |rows| numbers::<UInt8Type, _>(rows, |row| row.kind as u8)),
+    ("in_flight_bytes", |rows| nullable(rows, |row| row.in_flight_bytes)),
+    ("usable_window_bytes", |rows| nullable(rows, |row| row.usable_window_bytes)),
+    ("since_previous_ns", |rows| nullable(rows, |row| row.since_previous_ns)),
+    ("since_last_ack_ns", |rows| nullable(rows, |row| row.since_last_ack_ns)),
+    ("since_last_data_ns", |rows| nullable(rows, |row| row.since_last_data_ns)),
+    ("released_by", |rows| maybe::<UInt8Type, _>(rows, |row| row.released_by.map(|by| by as u8))),
+    ("released_by_frame", |rows| {
+        let frame = |row: &SegmentRow| row.released_by_frame.is_some().then(|| row.released_by_frame.value() as u64);
+        maybe::<UInt64Type, _>(rows, frame)
+    }),
+    ("acked_bytes", |rows| nullable(rows, |row| row.acked_bytes)),
+    ("ack_lag_ns", |rows| nullable(rows, |row| row.ack_lag_ns)),
+    ("rtt_ns", |rows| nullable(rows, |row| row.rtt_ns)),
+];
+
+/// The names of all columns of the segments table, in order.
+pub fn segment_column_names() -> impl Iterator<Item = &'static str> {
+    SEGMENT_COLUMNS.iter().map(|(name, _)| *name)
+}
+
+/// One batch of the segments table, of the columns that `wanted` names (all of them if `None`), in the table's order.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn segments(rows: &[SegmentRow], wanted: Option<&[String]>) -> Result<RecordBatch, ArrowError> {
+    let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
+    let columns = SEGMENT_COLUMNS.iter().filter(|(name, _)| is_wanted(name));
+    batch(columns.map(|(name, make)| ((*name).to_owned(), make(rows))).collect())
+}
+
+fn sack_blocks(rows: &[SegmentRow]) -> ArrayRef {
+    let mut lists = LargeListBuilder::new(Int64Builder::new());
+    for row in rows {
+        if let Some(blocks) = &row.sack_blocks {
+            lists.values().append_slice(blocks);
+        }
+        lists.append(row.sack_blocks.is_some());
+    }
+    Arc::new(lists.finish())
+}
+
+/// One batch of the connections table.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
+    let mut columns: Vec<Column> = vec![
+        ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
+        ("client_addr".into(), addresses(rows, |row| row.client.0)),
+        ("client_port".into(), numbers::<UInt16Type, _>(rows, |row| row.client.1)),
+        ("server_addr".into(), addresses(rows, |row| row.server.0)),
+        ("server_port".into(), numbers::<UInt16Type, _>(rows, |row| row.server.1)),
+        ("client_known_by".into(), numbers::<UInt8Type, _>(rows, |row| row.client_known_by as u8)),
+        ("closed_by".into(), numbers::<UInt8Type, _>(rows, |row| row.closed_by as u8)),
+        ("first_frame".into(), numbers::<UInt64Type, _>(rows, |row| row.first_frame)),
+        ("last_frame".into(), numbers::<UInt64Type, _>(rows, |row| row.last_frame)),
+        ("first_ts_ns".into(), maybe::<Int64Type, _>(rows, |row| row.first_ts_ns)),
+        ("last_ts_ns".into(), maybe::<Int64Type, _>(rows, |row| row.last_ts_ns)),
+        ("syn_to_synack_ns".into(), maybe::<Int64Type, _>(rows, |row| row.syn_to_synack_ns)),
+        ("synack_to_ack_ns".into(), maybe::<Int64Type, _>(rows, |row| row.synack_to_ack_ns)),
+    ];
+    let client: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[0]).collect();
+    let server: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[1]).collect();
+    directions("client", &client, &mut columns);
+    directions("server", &server, &mut columns);
+    batch(columns)
+}
+
+fn addresses(rows: &[ConnectionRow], value: impl Fn(&ConnectionRow) -> std::net::IpAddr) -> ArrayRef {
+    let mut strings = StringBuilder::new();
+    for row in rows {
+        strings.append_value(value(row).to_string());
+    }
+    Arc::new(strings.finish())
+}
+
+fn directions(side: &str, rows: &[DirectionFigures], columns: &mut Vec<Column>) {
+    let count = |value: fn(&DirectionFigures) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
+    let amount = |value: fn(&DirectionFigures) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
+    let agreed = |value: fn(&DirectionFigures) -> Option<bool>| -> ArrayRef {
+        let mut flags = BooleanBuilder::new();
+        for row in rows {
+            flags.append_option(value(row));
+        }
+        Arc::new(flags.finish())
+    };
+    let named: Vec<(&str, ArrayRef)> = vec![
+        ("segments", count(|row| row.segments)),
+        ("data_segments", count(|row| row.data_segments)),
+        ("payload_bytes", count(|row| row.payload_bytes)),
+        ("unique_bytes", count(|row| row.unique_bytes)),
+        ("retransmitted_segments", count(|row| row.retransmitted_segments.into())),
+        ("retransmitted_bytes", count(|row| row.retransmitted_bytes)),
+        ("out_of_order_segments", count(|row| row.out_of_order_segments.into())),
+        ("duplicate_acks", count(|row| row.duplicate_acks.into())),
+        ("pure_acks", count(|row| row.pure_acks)),
+        ("keepalives", count(|row| row.keepalives.into())),
+        ("zero_window_probes", count(|row| row.zero_window_probes.into())),
+        ("window_updates", count(|row| row.window_updates.into())),
+        ("zero_window_advertisements", count(|row| row.zero_window_advertisements.into())),
+        ("pushed_segments", count(|row| row.pushed_segments.into())),
+        ("cut_segments", count(|row| row.cut_segments)),
+        ("syn_segments", count(|row| row.syn_segments.into())),
+        ("fin_segments", count(|row| row.fin_segments.into())),
+        ("rst_segments", count(|row| row.rst_segments.into())),
+        ("isn", maybe::<UInt32Type, _>(rows, |row| row.isn)),
+        ("mss_bytes", amount(|row| row.syn_options?.mss.map(i64::from))),
+        ("window_scale", maybe::<UInt8Type, _>(rows, |row| row.window_scale)),
+        ("sack_permitted", agreed(|row| row.syn_options.map(|options| options.sack_permitted))),
+        ("timestamps", agreed(|row| row.syn_options.map(|options| options.timestamps))),
+        ("max_window_bytes", amount(|row| row.max_window_bytes.map(i64::from))),
+        ("min_window_bytes", amount(|row| row.min_window_bytes.map(i64::from))),
+        ("max_in_flight_bytes", amount(|row| row.max_in_flight_bytes)),
+        ("max_segment_bytes", count(|row| row.max_segment_bytes.into())),
+        ("rtt_samples", count(|row| row.rtt.samples)),
+        ("rtt_min_ns", amount(|row| row.rtt.min_ns())),
+        ("rtt_mean_ns", amount(|row| row.rtt.mean_ns())),
+        ("rtt_max_ns", amount(|row| row.rtt.max_ns())),
+        ("first_data_ts_ns", amount(|row| row.first_data_ts_ns)),
+        ("last_data_ts_ns", amount(|row| row.last_data_ts_ns)),
+    ];
+    columns.extend(named.into_iter().map(|(name, array)| (format!("{side}_{name}"), array)));
+}

@@ -1,0 +1,132 @@
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) with their options and extension headers.
+
+use super::segment::{IpEndpoints, IpFacts};
+use super::{Cursor, Ecn, Layer, Stop};
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION: u8 = 60;
+const MOBILITY: u8 = 135;
+const HOST_IDENTITY: u8 = 139;
+const SHIM6: u8 = 140;
+/// RFC 2675: a hop-by-hop option with the length of a packet longer than 65,535 bytes.
+const JUMBO_OPTION: u8 = 0xc2;
+/// Most extension headers of one packet; RFC 8200 has each of them once, destination options twice.
+const MAX_EXTENSIONS: usize = 16;
+
+/// IPv4 or IPv6 by the version nibble.
+#[inline]
+pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
+    match cursor.data.first().map(|byte| byte >> 4) {
+        Some(4) => Ok(Layer::Ipv4),
+        Some(6) => Ok(Layer::Ipv6),
+        Some(_) => Err(Stop::NotTcp),
+        None => Err(Stop::Cut("IP header")),
+    }
+}
+
+/// IPv4.
+///
+/// A total length of 0 stands in captures taken before segmentation offload (TSO) and in BIG TCP: then the frame's own
+/// length counts. A total length past the end of the frame is cut to it, as Wireshark does.
+#[inline]
+pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
+    let start = *cursor;
+    let h = cursor.take::<20>("IPv4 header")?;
+    let header_bytes = usize::from(h[0] & 0x0f) * 4;
+    if h[0] >> 4 != 4 || header_bytes < 20 {
+        return Err(Stop::Malformed("IPv4 header"));
+    }
+    let total_bytes = match usize::from(u16::from_be_bytes([h[2], h[3]])) {
+        0 => start.wire_bytes,
+        total => total,
+    };
+    if total_bytes < header_bytes {
+        return Err(Stop::Malformed("IPv4 header"));
+    }
+    cursor.limit(total_bytes - 20);
+    cursor.take_slice(header_bytes - 20, "IPv4 options")?;
+    *facts = IpFacts { id: Some(u16::from_be_bytes([h[4], h[5]])), ttl: h[8], ecn: Ecn(h[1] & 3) };
+    *endpoints = IpEndpoints {
+        source: [0, u64::from(u32::from_be_bytes([h[12], h[13], h[14], h[15]]))],
+        destination: [0, u64::from(u32::from_be_bytes([h[16], h[17], h[18], h[19]]))],
+        v6: false,
+    };
+    let fragment = u16::from_be_bytes([h[6], h[7]]);
+    if fragment & 0x3fff != 0 {
+        return Err(Stop::Fragment);
+    }
+    Ok(Layer::IpProtocol(h[9]))
+}
+
+/// IPv6 with its extension headers.
+///
+/// A payload length of 0 is a jumbogram (RFC 2675) if a hop-by-hop option says so; Linux's BIG TCP leaves the option
+/// out, and then the frame's own length counts.
+pub(super) fn v6(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
+    let h = cursor.take::<40>("IPv6 header")?;
+    if h[0] >> 4 != 6 {
+        return Err(Stop::Malformed("IPv6 header"));
+    }
+    let payload_bytes = usize::from(u16::from_be_bytes([h[4], h[5]]));
+    if payload_bytes != 0 {
+        cursor.limit(payload_bytes);
+    }
+    *facts = IpFacts { id: None, ttl: h[7], ecn: Ecn((h[1] >> 4) & 3) };
+    *endpoints = IpEndpoints { source: [word(h, 8), word(h, 16)], destination: [word(h, 24), word(h, 32)], v6: true };
+    extensions(h[6], cursor)
+}
+
+fn word(header: &[u8; 40], at: usize) -> u64 {
+    header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+fn extensions(first: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let mut next = first;
+    for _ in 0..MAX_EXTENSIONS {
+        match next {
+            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => {
+                let head = cursor.take::<2>("IPv6 extension header")?;
+                let body = cursor.take_slice(usize::from(head[1]) * 8 + 6, "IPv6 extension header")?;
+                if next == HOP_BY_HOP {
+                    limit_to_jumbo(body, cursor);
+                }
+                next = head[0];
+            }
+            AUTHENTICATION => {
+                let head = cursor.take::<2>("IPv6 authentication header")?;
+                cursor.take_slice(usize::from(head[1]) * 4 + 6, "IPv6 authentication header")?;
+                next = head[0];
+            }
+            FRAGMENT => {
+                let head = cursor.take::<8>("IPv6 fragment header")?;
+                // Offset 0 without "more": an atomic fragment (RFC 6946), whole in itself.
+                if u16::from_be_bytes([head[2], head[3]]) & 0xfff9 != 0 {
+                    return Err(Stop::Fragment);
+                }
+                next = head[0];
+            }
+            other => return Ok(Layer::IpProtocol(other)),
+        }
+    }
+    Err(Stop::TooDeep)
+}
+
+/// Applies the jumbo payload option, if there is one. `cursor` stands behind the hop-by-hop header.
+fn limit_to_jumbo(options: &[u8], cursor: &mut Cursor<'_>) {
+    let mut rest = options;
+    while let [kind, tail @ ..] = rest {
+        if *kind == 0 {
+            rest = tail;
+            continue;
+        }
+        let [length, body @ ..] = tail else { return };
+        if let (JUMBO_OPTION, 4, Some(bytes)) = (*kind, *length, body.first_chunk::<4>()) {
+            let hop_by_hop_bytes = options.len() + 2;
+            cursor.limit((u32::from_be_bytes(*bytes) as usize).saturating_sub(hop_by_hop_bytes));
+        }
+        rest = body.get(usize::from(*length)..).unwrap_or(&[]);
+    }
+}

@@ -1,0 +1,178 @@
+//! What one TCP segment says, as plain data.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The unordered pair of endpoints that names a flow: the same for both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FlowKey {
+    low: [u64; 2],
+    high: [u64; 2],
+    /// Port of `low`, port of `high` << 16, and 1 << 32 for IPv6.
+    ports: u64,
+}
+
+const IPV6_BIT: u64 = 1 << 32;
+
+impl FlowKey {
+    /// The key of a segment from `source` to `destination`, and whether the source is its low end.
+    #[inline]
+    #[must_use]
+    pub(super) fn new(ip: &IpEndpoints, source_port: u16, destination_port: u16) -> (Self, bool) {
+        let IpEndpoints { source, destination, v6 } = *ip;
+        let family = if v6 { IPV6_BIT } else { 0 };
+        let (from, to) = (u64::from(source_port), u64::from(destination_port));
+        if (source, source_port) <= (destination, destination_port) {
+            (Self { low: source, high: destination, ports: from | to << 16 | family }, true)
+        } else {
+            (Self { low: destination, high: source, ports: to | from << 16 | family }, false)
+        }
+    }
+
+    /// Address and port of the low end.
+    #[must_use]
+    pub fn low(&self) -> (IpAddr, u16) {
+        (self.address(self.low), self.ports as u16)
+    }
+
+    /// Address and port of the high end.
+    #[must_use]
+    pub fn high(&self) -> (IpAddr, u16) {
+        (self.address(self.high), (self.ports >> 16) as u16)
+    }
+
+    fn address(&self, words: [u64; 2]) -> IpAddr {
+        if self.ports & IPV6_BIT != 0 {
+            Ipv6Addr::from_bits(u128::from(words[0]) << 64 | u128::from(words[1])).into()
+        } else {
+            Ipv4Addr::from_bits(words[1] as u32).into()
+        }
+    }
+}
+
+/// The nine flag bits of the TCP header (RFC 9293, RFC 3168; AE of RFC 9768, formerly NS).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpFlags(pub u16);
+
+impl TcpFlags {
+    /// Finish.
+    pub const FIN: u16 = 1;
+    /// Synchronize.
+    pub const SYN: u16 = 2;
+    /// Reset.
+    pub const RST: u16 = 4;
+    /// Push.
+    pub const PSH: u16 = 8;
+    /// The acknowledgment number counts.
+    pub const ACK: u16 = 16;
+
+    /// Whether any bit of `mask` is set.
+    #[inline]
+    #[must_use]
+    pub fn any(self, mask: u16) -> bool {
+        self.0 & mask != 0
+    }
+}
+
+/// The two ECN bits of the IP header (RFC 3168, RFC 8311).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ecn(pub u8);
+
+impl Ecn {
+    /// Congestion experienced.
+    pub const CE: u8 = 3;
+}
+
+/// Up to four SACK blocks (RFC 2018): the option space holds no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    edges: [(u32, u32); 4],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// Adds a block; more than four cannot come from one header and are dropped.
+    pub(crate) fn push(&mut self, left: u32, right: u32) {
+        if let Some(edge) = self.edges.get_mut(usize::from(self.count)) {
+            *edge = (left, right);
+            self.count += 1;
+        }
+    }
+
+    /// The blocks as (left edge, right edge) sequence numbers, in the order of the option.
+    #[must_use]
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        self.edges.get(..usize::from(self.count)).unwrap_or(&[])
+    }
+
+    /// True without any block.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// The TCP options that matter for timing. `None`: not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Maximum segment size (RFC 9293, 3.7.1).
+    pub mss: Option<u16>,
+    /// Window scale shift (RFC 7323, 2.2), as in the option, not limited to 14.
+    pub window_scale: Option<u8>,
+    /// SACK permitted (RFC 2018).
+    pub sack_permitted: bool,
+    /// Timestamps: value and echo reply (RFC 7323, 3.2).
+    pub timestamps: Option<(u32, u32)>,
+    /// SACK blocks (RFC 2018).
+    pub sack: SackBlocks,
+}
+
+/// One TCP segment as its headers describe it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Segment {
+    /// 1-based frame number.
+    pub frame: u64,
+    /// Capture time, nanoseconds since 1970.
+    pub ts_ns: Option<i64>,
+    /// The pair of endpoints.
+    pub key: FlowKey,
+    /// True if the low end of `key` sent it.
+    pub from_low: bool,
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgment number; counts only with the ACK flag.
+    pub ack: u32,
+    /// Flags.
+    pub flags: TcpFlags,
+    /// Window as in the header, unscaled.
+    pub window: u16,
+    /// Bytes of data by the lengths in the headers.
+    pub payload_bytes: u32,
+    /// Bytes of data that were captured.
+    pub captured_payload_bytes: u32,
+    /// The first four captured bytes of data, big-endian; 0 if there are fewer.
+    pub payload_start: u32,
+    /// Options.
+    pub options: TcpOptions,
+    /// The IP header it came in.
+    pub ip: IpFacts,
+}
+
+/// What the IP header in front of a segment says about its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IpFacts {
+    /// IPv4 identification; `None` for IPv6.
+    pub id: Option<u16>,
+    /// Time to live or hop limit.
+    pub ttl: u8,
+    /// ECN bits.
+    pub ecn: Ecn,
+}
+
+/// An IP header's addresses; IPv4 ones stand in the low 32 bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct IpEndpoints {
+    pub source: [u64; 2],
+    pub destination: [u64; 2],
+    pub v6: bool,
+}

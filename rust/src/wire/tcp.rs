@@ -1,0 +1,103 @@
+//! The TCP header and its options (RFC 9293, RFC 7323, RFC 2018).
+
+use super::segment::IpEndpoints;
+use super::{Cursor, FlowKey, IpFacts, Segment, Stop, TcpFlags, TcpOptions};
+use crate::capture::Frame;
+
+/// TCP's number among IP protocols.
+pub(super) const PROTOCOL: u8 = 6;
+
+const END_OF_OPTIONS: u8 = 0;
+const NO_OPERATION: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+/// Reads the TCP header that `cursor` stands on.
+///
+/// A data offset below 5, or past the end of the packet, leaves a segment without data: where its data starts is
+/// unknown. Options that the capture cut are read as far as they go.
+#[inline]
+pub(super) fn read(
+    cursor: &mut Cursor<'_>,
+    frame: &Frame<'_>,
+    ip: IpFacts,
+    endpoints: &IpEndpoints,
+) -> Result<Segment, Stop> {
+    let h = cursor.take::<20>("TCP header")?;
+    let (source_port, destination_port) = (u16::from_be_bytes([h[0], h[1]]), u16::from_be_bytes([h[2], h[3]]));
+    let (key, from_low) = FlowKey::new(endpoints, source_port, destination_port);
+    let mut segment = Segment {
+        frame: frame.number,
+        ts_ns: frame.ts_ns,
+        key,
+        from_low,
+        seq: u32::from_be_bytes([h[4], h[5], h[6], h[7]]),
+        ack: u32::from_be_bytes([h[8], h[9], h[10], h[11]]),
+        flags: TcpFlags(u16::from_be_bytes([h[12], h[13]]) & 0x01ff),
+        window: u16::from_be_bytes([h[14], h[15]]),
+        ip,
+        ..Segment::default()
+    };
+    let option_bytes = (usize::from(h[12] >> 4) * 4).checked_sub(20).filter(|bytes| *bytes <= cursor.wire_bytes);
+    let Some(option_bytes) = option_bytes else { return Ok(segment) };
+    let (options, payload) = cursor.data.split_at_checked(option_bytes).unwrap_or((cursor.data, &[]));
+    segment.options = read_options(options);
+    segment.payload_bytes = (cursor.wire_bytes - option_bytes) as u32;
+    segment.captured_payload_bytes = payload.len() as u32;
+    segment.payload_start = payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    Ok(segment)
+}
+
+#[inline]
+fn read_options(options: &[u8]) -> TcpOptions {
+    // What nearly every segment of a connection with timestamps carries.
+    if let [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, times @ ..] = options
+        && let Ok(times) = times.try_into()
+    {
+        return TcpOptions { timestamps: Some(two_words(times)), ..TcpOptions::default() };
+    }
+    if options.is_empty() { TcpOptions::default() } else { walk_options(options) }
+}
+
+fn walk_options(mut rest: &[u8]) -> TcpOptions {
+    let mut found = TcpOptions::default();
+    while let [kind, tail @ ..] = rest {
+        match *kind {
+            END_OF_OPTIONS => break,
+            NO_OPERATION => {
+                rest = tail;
+                continue;
+            }
+            _ => {}
+        }
+        let Some(length) = tail.first().map(|length| usize::from(*length)).filter(|length| *length >= 2) else { break };
+        let Some((option, after)) = rest.split_at_checked(length) else { break };
+        read_option(option, &mut found);
+        rest = after;
+    }
+    found
+}
+
+fn read_option(option: &[u8], found: &mut TcpOptions) {
+    match *option {
+        [MSS, 4, high, low] => found.mss = Some(u16::from_be_bytes([high, low])),
+        [WINDOW_SCALE, 3, shift] => found.window_scale = Some(shift),
+        [SACK_PERMITTED, 2] => found.sack_permitted = true,
+        [TIMESTAMPS, 10, ref times @ ..] => found.timestamps = times.first_chunk().copied().map(two_words),
+        [SACK, _, ref blocks @ ..] => {
+            for (left, right) in blocks.as_chunks().0.iter().copied().map(two_words) {
+                found.sack.push(left, right);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[inline]
+fn two_words(bytes: [u8; 8]) -> (u32, u32) {
+    let both = u64::from_be_bytes(bytes);
+    ((both >> 32) as u32, both as u32)
+}

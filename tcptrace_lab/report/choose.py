@@ -26,10 +26,10 @@ DRAWN_RULE = (
     "and where these are the same ones, the next by payload."
 )
 
-LINE_POINTS, REPORT_LINE_POINTS = 3_000, 14_000
-"""Points of one line at most, and of all directions together: about 60 bytes of the report for one point of all six lines."""
+LINE_POINTS, REPORT_LINE_POINTS = 3_000, 24_000
+"""Points of one line at most, and of all directions together: at most 85 bytes of the report for one point of each."""
 
-MARK_POINTS, REPORT_MARK_POINTS = 5_000, 16_000
+MARK_POINTS, REPORT_MARK_POINTS = 5_000, 24_000
 """Marks of one figure at most, and of all figures together: about 15 bytes of the report each."""
 
 PAYLOAD = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")

@@ -10,20 +10,34 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 SHORT = 8
 """Lists up to this length stay as they are."""
 
-_MOST_DECIMALS = 9
+_DECIMALS = (0, 3, 6, 9)
+_LEVEL = 6
+"""Of zlib: Plotly's script in 0.11 s to 1.47 MB; level 1 takes 0.04 s to 1.71 MB, level 9 0.2 s to 1.46 MB."""
+
 _LARGEST_EXACT = 2**53
 """Integers beyond this lose digits in JavaScript; a list that needs them stays as it is."""
 
 
 def pack(value: object) -> str:
     """JSON-like `value` (dicts, lists, strings, finite numbers, null) as base64 text."""
-    text = json.dumps(_squeezed(value), separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(zlib.compress(text.encode(), level=9)).decode("ascii")
+    return deflate(json.dumps(_squeezed(value), separators=(",", ":"), allow_nan=False))
+
+
+def deflate(text: str) -> str:
+    """Any text as deflated base64."""
+    return base64.b64encode(zlib.compress(text.encode(), level=_LEVEL)).decode("ascii")
 
 
 def unpack(text: str) -> Any:  # noqa: ANN401  (any JSON value)
@@ -40,45 +54,40 @@ def _squeezed(value: object) -> object:
     return value
 
 
-def _numbers(values: list[Any] | tuple[Any, ...]) -> dict[str, Any] | None:
+def _numbers(values: Sequence[Any]) -> dict[str, Any] | None:
     """The compact form of a list of numbers or of tuples of numbers; None if it is neither."""
     known = [value for value in values if value is not None]
-    if not known:
-        return None
-    if all(isinstance(value, list | tuple) and len(value) == len(known[0]) for value in known):
-        columns = [_numbers([None if value is None else value[place] for value in values]) for place in range(len(known[0]))]
+    types = {type(value) for value in known}
+    if types and types <= {list, tuple}:
+        width = len(known[0])
+        if any(len(value) != width for value in known):
+            return None
+        columns = [_numbers([None if value is None else value[place] for value in values]) for place in range(width)]
         return {"t": columns} if all(column and "d" in column for column in columns) else None
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+    if not types or not types <= {int, float}:
         return None
-    decimals = _decimals(known)
-    if decimals is None:
+    scaled = _integers(known, whole=types == {int})
+    if scaled is None:
         return None
-    steps: list[int | None] = []
-    previous = 0
-    for value in values:
-        scaled = None if value is None else round(value * 10**decimals)
-        steps.append(None if scaled is None else scaled - previous)
-        previous = previous if scaled is None else scaled
-    return {"d": steps, "e": decimals}
+    decimals, integers = scaled
+    steps = iter(np.diff(integers, prepend=0).tolist())
+    return {"d": [None if value is None else next(steps) for value in values], "e": decimals}
 
 
-def _decimals(known: list[int | float]) -> int | None:
-    """The fewest decimals that write all values exactly; None if none do."""
-    if all(isinstance(value, int) for value in known):
-        decimals = 0
-    else:
-        decimals = max(_written(value) for value in known)
-    if decimals > _MOST_DECIMALS or max(abs(value) for value in known) * 10**decimals >= _LARGEST_EXACT:
+def _integers(known: list[Any], *, whole: bool) -> tuple[int, NDArray[np.int64]] | None:
+    """The fewest decimals that write all values exactly, and the values as integers of that unit; None if there are none."""
+    if max(abs(value) for value in known) >= _LARGEST_EXACT:
         return None
-    return decimals
-
-
-def _written(value: float) -> int:
-    """Decimals in the shortest text that reads back as `value`."""
-    for decimals in (0, 3, 6, _MOST_DECIMALS):
-        if round(value, decimals) == value:
-            return decimals
-    return _MOST_DECIMALS + 1
+    exact = np.array(known, dtype=np.int64 if whole else np.float64)
+    if whole:
+        return 0, exact.astype(np.int64)
+    for decimals in _DECIMALS:
+        units = np.round(exact * 10**decimals)
+        if float(np.abs(units).max()) >= _LARGEST_EXACT:
+            return None
+        if bool(np.all(units / 10**decimals == exact)):
+            return decimals, units.astype(np.int64)
+    return None
 
 
 def _widened(value: Any) -> Any:  # noqa: ANN401  (any JSON value)

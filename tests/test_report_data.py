@@ -1,0 +1,202 @@
+"""What the page says, as plain data: which connections, which numbers, and what it leaves away."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+from report_frames import BASE_NS, FIN, MS, Exchange, HandMade, analysis, lossy_upload
+
+from tcptrace_lab import report, schema
+from tcptrace_lab.report import choose, plots, series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def facts(values: list[dict[str, Any]]) -> dict[str, Any]:
+    """Label → value."""
+    return {value["label"]: value["value"] for value in values}
+
+
+def table(**columns: list[int]) -> pl.DataFrame:
+    """Connections of which only some columns matter; counts are 0, the rest is null."""
+    rows = len(next(iter(columns.values())))
+    zeros = {column.name: [0] * rows for column in schema.CONNECTIONS if column.dtype == "Int64" and "_ns" not in column.name}
+    values: dict[str, list[Any]] = {"conn": list(range(rows)), "first_ts_ns": [BASE_NS] * rows, "last_ts_ns": [BASE_NS + MS] * rows}
+    frame = pl.DataFrame({**zeros, **values, **columns})
+    missing = [pl.lit(None, column.polars_type()).alias(column.name) for column in schema.CONNECTIONS if column.name not in frame.columns]
+    return frame.with_columns(missing)
+
+
+def all_figures(made: HandMade) -> Iterator[dict[str, Any]]:
+    """Every figure of the report."""
+    for connection in report.data(made)["drawn"]:
+        yield from connection["figures"]
+
+
+def test_header_says_what_was_captured() -> None:
+    said = facts(report.data(analysis(lossy_upload(), packets=30))["capture"])
+    assert said["Packets"] == 30
+    assert said["TCP segments"] == 24
+    assert said["Link types"] == "Ethernet"
+    assert (said["First packet"], said["Last packet"], said["Duration"]) == (BASE_NS, BASE_NS + 181 * MS, 181 * MS)
+    assert said["Clock resolution"] == 1000
+
+
+def test_several_link_types_are_told_with_their_share() -> None:
+    links = [{"id": 1, "name": "Ethernet", "packets": 1_200}, {"id": 113, "name": "Linux cooked", "packets": 4}]
+    assert facts(report.data(analysis(lossy_upload(), link_types=links))["capture"])["Link types"] == "Ethernet (1,200 packets), Linux cooked (4 packets)"
+
+
+def test_connection_row_has_the_numbers_of_the_table() -> None:
+    (row,) = report.data(analysis(lossy_upload()))["rows"]
+    assert row == {
+        "conn": 0,
+        "client": "10.0.0.1:40000",
+        "server": "10.0.0.2:80",
+        "start_ns": 0,
+        "duration_ns": 181 * MS,
+        "client_bytes": 10_000,
+        "server_bytes": 0,
+        "resent": 1,
+        "rtt_min_ns": 20 * MS,
+        "throughput_bps": pytest.approx(10_000 * 8 / 0.090),
+        "closed_by": "end of capture",
+    }
+
+
+def test_ipv6_endpoints_are_bracketed() -> None:
+    (row,) = report.data(analysis(Exchange(client="2001:db8::1").send(0, "C", 1, 10, ack=1)))["rows"]
+    assert row["client"] == "[2001:db8::1]:40000"
+
+
+def test_problems_beyond_the_list_are_counted() -> None:
+    problems = [{"what": f"problem {n}", "frame": n, "offset": None} for n in range(60)]
+    said = report.data(analysis(lossy_upload(), complete=False, problems=problems))
+    assert (len(said["problems"]), said["problems_total"], said["complete"]) == (50, 60, False)
+
+
+def test_a_connection_is_drawn_for_its_payload_its_losses_or_its_length() -> None:
+    payload = [100 - n for n in range(20)]
+    resent = [0] * 20
+    resent[17], resent[18] = 5, 9
+    last = [BASE_NS + MS] * 20
+    last[15] = BASE_NS + 900 * MS
+    chosen = choose.drawn(table(client_payload_bytes=payload, client_retransmitted_segments=resent, last_ts_ns=last))["conn"].to_list()
+    assert len(chosen) == choose.DRAWN_CONNECTIONS
+    assert {0, 1, 2, 3, 15, 17, 18} <= set(chosen)
+    assert chosen == sorted(chosen), "most payload first"
+
+
+def test_connections_without_data_or_time_are_not_drawn() -> None:
+    assert choose.drawn(table(client_payload_bytes=[0, 5], first_ts_ns=[BASE_NS, None])).is_empty()
+
+
+def test_the_table_keeps_the_largest_of_many_connections() -> None:
+    payload = [n % 1_000 for n in range(3_000)]
+    listed = choose.listed(table(server_payload_bytes=payload))
+    assert listed.height == choose.LISTED_CONNECTIONS
+    assert listed["server_payload_bytes"].min() == 1_000 - 167, "three of each size, the 500 largest"
+    assert listed["conn"].is_sorted()
+
+
+def test_the_reason_is_told_where_nothing_can_be_drawn() -> None:
+    silent = Exchange().send(0, "C", 1, ack=1).send(1, "S", 1, ack=1)
+    timeless = lossy_upload()
+    for row in timeless.rows:
+        row["ts_ns"] = None
+    nothing = analysis(silent)
+    nothing.connections = nothing.connections.clear()
+    nothing.segments = nothing.segments.filter(pl.col("conn") > 0)
+    assert report.data(analysis(silent))["undrawn_reason"] == "No connection in this capture carried data."
+    assert report.data(analysis(timeless))["undrawn_reason"].startswith("This capture stores no times")
+    assert report.data(nothing)["undrawn_reason"].startswith("There is no TCP connection")
+
+
+def test_the_direction_with_most_payload_comes_first_and_the_other_is_offered() -> None:
+    both = Exchange().send(0, "C", 1, 100, ack=1).send(5, "S", 1, 5_000, ack=101).send(9, "C", 101, ack=5_001)
+    (connection,) = report.data(analysis(both))["drawn"]
+    assert [side["label"] for side in connection["sides"]] == ["server → client", "client → server"]
+    assert [(figure["key"], figure["by"]) for figure in connection["figures"]] == [
+        *((key, side) for side in ("server", "client") for key in ("time-sequence", "flight", "rtt")),
+        ("throughput", "both"),
+    ]
+
+
+def test_figures_are_valid_plotly_and_plain_json() -> None:
+    for figure in all_figures(analysis(lossy_upload())):
+        drawn = go.Figure(figure["figure"])
+        assert len(drawn.data) == len(figure["figure"]["data"])
+        assert json.loads(json.dumps(figure, allow_nan=False))
+
+
+def test_all_figures_of_a_connection_share_one_time_axis() -> None:
+    axes = [figure["figure"]["layout"]["xaxis"] for figure in all_figures(analysis(lossy_upload()))]
+    assert all(axis == axes[0] for axis in axes)
+    assert axes[0]["range"][0] < 0 < 0.181 < axes[0]["range"][1]
+
+
+def test_a_retransmission_is_told_with_its_frame_and_length() -> None:
+    figure = next(each for each in all_figures(analysis(lossy_upload())) if each["key"] == "time-sequence")["figure"]
+    (mark,) = [trace for trace in figure["data"] if trace["name"].startswith("fast retransmission")]
+    assert (mark["x"], mark["y"], mark["error_y"]["array"]) == ([0.111], [3001], [1000])
+    frame, length = mark["customdata"][0]
+    assert length == 1000
+    assert analysis(lossy_upload()).segments.filter(pl.col("frame") == frame).collect()["kind"].item() == "fast_retransmit"
+
+
+def test_every_mark_has_its_own_look() -> None:
+    assert tuple(plots.MARKS) == series.MARKS
+    looks = [(mark.symbol, mark.colour) for mark in plots.MARKS.values()]
+    assert len({symbol for symbol, _ in looks}) == len(looks), "told apart without colour"
+
+
+def test_one_segment_at_one_instant_is_a_picture_too() -> None:
+    (connection,) = report.data(analysis(Exchange().send(0, "C", 1, 10)))["drawn"]
+    for figure in connection["figures"]:
+        go.Figure(figure["figure"])
+    assert facts(connection["facts"])["throughput"] is None
+
+
+def storm(segments: int) -> HandMade:
+    """New data, retransmissions and zero windows without end: `segments` data segments, every second one sent twice."""
+    exchange = Exchange()
+    exchange.send(0, "C", 1, 1000, ack=1)
+    made = analysis(exchange.send(1, "S", 1, ack=1001, flags=FIN))
+    row = pl.int_range(segments, dtype=pl.Int64)
+    kind = pl.when(row % 2 == 0).then(pl.lit("new")).otherwise(pl.lit("retransmit")).cast(schema.SEGMENTS["kind"].polars_type())
+    segment = made.segments.collect().filter(pl.col("from_client"))
+    sent = segment.sample(segments, with_replacement=True).with_columns(
+        frame=(row + 1).cast(pl.UInt64), ts_ns=BASE_NS + row * 997_001, seq=row // 2 * 1000 + 1, kind=kind
+    )
+    resent = segments // 2
+    counts = {"client_segments": segments, "client_data_segments": segments, "client_retransmitted_segments": resent}
+    last = [pl.lit(segments, pl.UInt64).alias("last_frame"), pl.lit(sent["ts_ns"].max()).alias("last_ts_ns")]
+    literals = [pl.lit(value, pl.Int64).alias(name) for name, value in counts.items()]
+    made.connections = made.connections.with_columns(*literals, *last)
+    made.segments = sent.lazy()
+    return made
+
+
+def test_what_is_left_away_is_said() -> None:
+    (connection,) = report.data(storm(40_000))["drawn"]
+    assert any("5,000 of 20,000 marks “retransmission” drawn" in note for note in connection["omitted"])
+    assert any("drawn as one stroke" in note for note in connection["omitted"])
+    figure = connection["figures"][0]["figure"]
+    marks = next(trace for trace in figure["data"] if trace["name"].startswith("retransmission"))
+    assert marks["name"] == "retransmission (5,000 of 20,000)"
+    assert len(marks["x"]) == 5_000
+
+
+def test_runs_of_segments_lose_no_byte() -> None:
+    """Strokes of merged segments together hold every new segment and its bytes."""
+    figure = report.data(storm(40_000))["drawn"][0]["figures"][0]["figure"]
+    strokes = next(trace for trace in figure["data"] if trace["name"].startswith("data"))
+    runs = strokes["customdata"][::3]
+    assert sum(run[2] for run in runs) == 20_000
+    assert sum(run[3] for run in runs) == 20_000_000
+    assert len(runs) <= choose.LINE_POINTS + 1

@@ -1,0 +1,181 @@
+"""The page as a file: nothing from a capture becomes markup, nothing is fetched, and it stays small whatever it shows."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import re
+import zlib
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_frames import Exchange, analysis, lossy_upload
+
+from tcptrace_lab import report
+from tcptrace_lab.report import choose
+from tcptrace_lab.report.pack import pack, unpack
+from tcptrace_lab.report.render import plotly_script
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onmouseover='alert(3)' &lt;{{ 7 * 7 }}\u2028\u202e"
+REPORT_BYTES = 6_000_000
+"""What the design promises for a report that stands alone."""
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and the text of its scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self._script = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._script = tag == "script"
+        if self._script:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._script = self._script and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self._script:
+            self.scripts[-1] += data
+        else:
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def hostile_page() -> Page:
+    """Every string that comes from outside is hostile."""
+    exchange = lossy_upload()
+    exchange.client = exchange.server = HOSTILE
+    links = [{"id": 1, "name": HOSTILE, "packets": 1}, {"id": 2, "name": HOSTILE, "packets": 1}]
+    problems = [{"what": HOSTILE, "frame": 1, "offset": 2}]
+    made = analysis(exchange, name=HOSTILE, format=HOSTILE, path=HOSTILE, link_types=links, problems=problems)
+    return Page(report.render(report.data(made)))
+
+
+def test_hostile_strings_are_shown_as_text(hostile_page: Page) -> None:
+    tame = Page(report.render(report.data(analysis(lossy_upload(), problems=[{"what": "", "frame": 1, "offset": 2}]))))
+    assert [tag for tag, _ in hostile_page.elements] == [tag for tag, _ in tame.elements]
+    assert [set(attributes) for _, attributes in hostile_page.elements] == [set(attributes) for _, attributes in tame.elements]
+    assert hostile_page.text.count(HOSTILE) >= 6
+
+
+def test_nothing_is_referred_to_outside_the_page(hostile_page: Page) -> None:
+    for tag, attributes in hostile_page.elements:
+        assert tag not in {"link", "img", "iframe", "object", "embed", "base", "form"}
+        for name in ("src", "href", "action", "data", "poster", "srcset", "background"):
+            assert (attributes.get(name) or "#").startswith("#"), (tag, attributes)
+        assert not any(name.startswith("on") for name in attributes)
+    style = (report.render.__globals__["_static"])("report.css")
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_policy_forbids_the_network_and_names_exactly_the_scripts_of_the_page(hostile_page: Page) -> None:
+    policy = next(attributes["content"] for tag, attributes in hostile_page.elements if attributes.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none';")
+    assert "http" not in policy
+    assert "unsafe-eval" not in policy
+    script_rule = re.search(r"script-src ([^;]*);", policy)
+    assert script_rule is not None
+    kinds = [attributes.get("type") for tag, attributes in hostile_page.elements if tag == "script"]
+    (own,) = [script for script, kind in zip(hostile_page.scripts, kinds, strict=True) if kind is None]
+    assert script_rule[1].split() == [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (plotly_script(), own)]
+
+
+def test_plotly_is_there_once(hostile_page: Page) -> None:
+    script = plotly_script()
+    places = [place for place, (tag, attributes) in enumerate(e for e in hostile_page.elements if e[0] == "script") if attributes.get("id") == "plotly"]
+    assert [zlib.decompress(base64.b64decode(hostile_page.scripts[place])).decode() for place in places] == [script]
+    assert "\r" not in script, "browsers read it as a new line, and the hash would be another"
+
+
+def test_a_file_name_that_is_not_utf8_is_spelled_out(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    report.write_report(analysis(lossy_upload(), name="caf\udce9.pcap"), str(target))
+    assert "caf\\udce9.pcap" in target.read_text(encoding="utf-8")
+
+
+def test_problems_are_told_with_their_place() -> None:
+    cut = [{"what": "the file ends inside a packet", "frame": 1204, "offset": 81_920}]
+    text = " ".join(Page(report.render(report.data(analysis(lossy_upload(), complete=False, problems=cut)))).text.split())
+    assert "This capture could be read only in part" in text
+    assert "the file ends inside a packet, frame 1,204, byte 81,920" in text
+
+
+def test_connections_that_are_not_listed_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "LISTED_CONNECTIONS", 2)
+    made = analysis(*(Exchange(conn=n, first_frame=n + 1).send(n, "C", 1, 10 + n, ack=1) for n in range(5)))
+    page = Page(report.render(report.data(made)))
+    assert "3 of 5 connections are not listed." in page.text
+    assert sum(tag == "tr" for tag, _ in page.elements) == 1 + 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1, 2, None, 4, 5, 6, 7, 8, 9, -10],
+        [0.000001 * n for n in range(20)],
+        [[n, n * n] for n in range(12)] + [None],
+        [1e-12, *range(10)],
+        [2**60, *range(10)],
+        ["a", *range(10)],
+        [None] * 12,
+        [],
+        {"x": [0.1, 0.25, 3.0, 4, 5, 6, 7, 8, 9.123456789], "name": "</script>"},
+    ],
+)
+def test_packed_numbers_come_back_exactly(value: Any) -> None:  # noqa: ANN401
+    assert unpack(pack(value)) == value
+
+
+@given(st.lists(st.none() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9), max_size=40))
+def test_any_list_of_numbers_survives_packing(values: list[float | None]) -> None:
+    assert unpack(pack(values)) == values
+
+
+def busiest() -> dict[str, Any]:
+    """The data of a report that fills every budget: as many rows, lines and marks as are allowed, of numbers that pack badly."""
+    dice = random.Random(7)  # noqa: S311
+    made = report.data(analysis(lossy_upload()))
+    endpoint = "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
+    row = made["rows"][0] | {"client": endpoint, "server": endpoint, "start_ns": 7_654_321_987_654_321, "throughput_bps": 123456789.123}
+    made["rows"] = [row | {"conn": n, "client_bytes": dice.randrange(10**12), "server_bytes": dice.randrange(10**12)} for n in range(choose.LISTED_CONNECTIONS)]
+    clock = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.REPORT_LINE_POINTS))
+    frames = sorted(dice.randrange(10**7) for _ in clock)
+
+    def line() -> dict[str, Any]:
+        return {"x": clock, "y": sorted(dice.randrange(10**10) for _ in clock), "customdata": frames}
+
+    def jumps() -> dict[str, Any]:
+        return {"x": clock, "y": [dice.randrange(10**6) for _ in clock], "customdata": frames}
+
+    def samples() -> dict[str, Any]:
+        return {"x": clock, "y": [dice.randrange(10**8) / 1e9 for _ in clock], "customdata": frames}
+
+    strokes = {"x": [t for t in clock for _ in "123"], "y": [v for v in line()["y"] for _ in "123"], "customdata": [[f, f + 9, 10, 14_480] for f in frames for _ in "123"]}
+    moments = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.REPORT_MARK_POINTS))
+    sizes = [dice.choice((1448, 1448, 1448, 536, 12)) for _ in moments]
+    marks = {"x": moments, "y": sorted(dice.randrange(10**10) for _ in moments), "customdata": [[int(t * 1e4), s] for t, s in zip(moments, sizes, strict=True)]}
+    marks["error_y"] = {"array": sizes, "arrayminus": [0] * len(sizes)}
+    traces = [strokes, line(), line(), jumps(), jumps(), samples(), samples(), marks]
+    made["drawn"][0]["figures"][0]["figure"]["data"] = traces
+    return dict(made)
+
+
+def test_the_busiest_report_stays_within_the_promised_size() -> None:
+    assert len(report.render(busiest()).encode()) <= REPORT_BYTES

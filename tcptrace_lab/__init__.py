@@ -1,0 +1,41 @@
+"""tcptrace-lab: where did the time of a slow TCP transfer go, and what must be changed? Answers from packet captures.
+
+The road, in the order in which to read the package: capture file → packets (the Rust engine, `_core`) → segments and
+connections (`segments`) → findings (`findings`) → `analysis` → `json_output`, `export`, `report` → the commands (`cli`).
+Every arrow is one function from tables to a table; imports point one way. `schema` says what each column means, `errors`
+what can go wrong.
+
+The public names are those of `__all__`. They are imported when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tcptrace_lab import errors
+    from tcptrace_lab.analysis import Analysis, analyze
+    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.segments import Tables, read
+
+__all__ = ["Analysis", "Finding", "Tables", "analyze", "errors", "read"]
+
+_HOME = {"Analysis": "analysis", "analyze": "analysis", "Finding": "findings", "Tables": "segments", "read": "segments"}
+"""Public name → the module that defines it. What is not listed is a module itself."""
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  (a module's attribute can be anything)
+    """Import a public name on first use (PEP 562)."""
+    if name not in __all__:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    module = importlib.import_module(f"{__name__}.{_HOME.get(name, name)}")
+    value = getattr(module, name) if name in _HOME else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted({*globals(), *__all__})

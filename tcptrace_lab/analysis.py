@@ -1,0 +1,114 @@
+"""The road from a path to an Analysis: read, summarise, judge. Nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import IO, TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import json_output
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.rtt import quantiles
+from tcptrace_lab.segments import SPILL_ROWS, read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tcptrace_lab._core import Problem
+    from tcptrace_lab.errors import ReadInPart
+    from tcptrace_lab.findings import Finding
+
+SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
+"""Endings of file names that say what a capture is, not which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What is known about a capture.
+
+    Attributes:
+        name: the capture's name: its file's without folder and endings.
+        capture: what was captured, as under `capture` in the JSON.
+        connections: rows of `schema.CONNECTIONS`, by `conn`.
+        segments: rows of `schema.SEGMENTS` of these connections, in capture order; lazy, because they may be larger than memory.
+        rtt: `conn from_client p50_ns p95_ns`: quantiles of the round trips of each direction's data (see `rtt.quantiles`).
+        findings: where the time went, most expensive first.
+        problems: what was survived in reading the capture.
+        loss: what of the capture could not be used, if anything.
+    """
+
+    name: str
+    capture: dict[str, Any]
+    connections: pl.DataFrame
+    segments: pl.LazyFrame
+    rtt: pl.DataFrame
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    loss: ReadInPart | None = None
+
+    def write_json(self, stream: IO[bytes]) -> None:
+        """Write the JSON document (UTF-8, with a newline at its end) connection by connection."""
+        json_output.write(stream, self.capture, self.connections, self.rtt, self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same document as a dict. With very many connections, `write_json` needs less memory."""
+        document = io.BytesIO()
+        self.write_json(document)
+        data: dict[str, Any] = json.loads(document.getvalue())
+        return data
+
+
+def analyze(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    connection: int | None = None,
+    spill_rows: int = SPILL_ROWS,
+    progress: Callable[[int], None] | None = None,
+) -> Analysis:
+    """Analyze a capture.
+
+    Args:
+        paths: a file, or several that are one capture and are merged by time; `-` is standard input.
+        connection: keep only this one, by its number (`conn`).
+        spill_rows: as for `read`.
+        progress: as for `read`.
+
+    Raises:
+        UsageError: there is no such connection, or no path.
+        CaptureUnreadable: nothing could be read.
+        OutputUnwritable: temporary files have no room.
+    """
+    names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
+    tables = read(names, spill_rows=spill_rows, progress=progress)
+    connections, segments = tables.connections, tables.segments
+    if connection is not None:
+        connections = connections.filter(pl.col("conn") == connection)
+        segments = segments.filter(pl.col("conn") == connection)
+        if connections.is_empty():
+            raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.connections.height))
+    return Analysis(
+        name=capture_name(names),
+        capture=json_output.capture_object(", ".join(names), tables),
+        connections=connections,
+        segments=segments,
+        rtt=quantiles(segments),
+        problems=tables.problems,
+        loss=tables.loss,
+    )
+
+
+def capture_name(paths: list[str]) -> str:
+    """`/tmp/slow.pcap.gz` → `slow`; of several, the first and how many more."""
+    path = PurePath("stdin" if paths[0] == "-" else paths[0])
+    while path.suffix.lower() in SUFFIXES:
+        path = path.with_suffix("")
+    return path.name if len(paths) == 1 else f"{path.name}-and-{len(paths) - 1}-more"
+
+
+def _numbers(count: int) -> str:
+    return f"they are numbered 0 to {count - 1}" if count else "the capture has none"

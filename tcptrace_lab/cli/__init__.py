@@ -1,0 +1,78 @@
+"""The command line: one file per command, each with its options and one call.
+
+Here: the program as a whole, what it exits with, and how errors are told. Every error is one line on stderr,
+`tcptrace-lab: <what>: <where>; <what to do>`; `--debug` adds the traceback. Exit codes are told in `errors`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from tcptrace_lab import errors
+from tcptrace_lab.cli import analyze, export
+from tcptrace_lab.cli.terminal import PROGRAM, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+app = typer.Typer(
+    name=PROGRAM,
+    help="Where did the time of a slow TCP transfer go, and what must be changed? Answers from packet captures.",
+    epilog="Exit codes: 0 done, 1 finding at or above --fail-on, 2 usage, 3 not a capture or unreadable, "
+    "4 read in part, 5 a tool is missing, 70 a defect of this program.",
+    rich_markup_mode=None,  # plain help: Rich would take longer to import than all the rest
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(analyze.analyze)
+app.command()(export.export)
+
+
+@app.callback()
+def _program() -> None:
+    """Make commands of the functions above even when there is only one."""
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; nothing is raised."""
+    try:
+        code: int | None = app(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_gone()
+    except KeyboardInterrupt:
+        return errors.EXIT_INTERRUPTED
+    except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception; no traceback is shown unasked)
+        return _told(error, debug="--debug" in arguments)
+    return code or errors.EXIT_DONE
+
+
+def _told(error: BaseException, *, debug: bool) -> int:
+    """Say what went wrong, in one line; return the exit code."""
+    if debug:
+        import traceback  # noqa: PLC0415
+
+        traceback.print_exception(error)
+    if isinstance(error, errors.TcptraceLabError):
+        say(str(error))
+        return error.exit_code
+    if isinstance(error, typer.TyperException):
+        say(f"{error.format_message().rstrip('.')}; {PROGRAM} --help tells how")
+        return errors.EXIT_USAGE
+    say(f"defect of this program: {type(error).__name__}: {error}; please report it, with what --debug shows")
+    return errors.EXIT_DEFECT
+
+
+def _reader_gone() -> int:
+    """Nobody reads our output any more: end quietly, and let the interpreter's last flush go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return errors.EXIT_BROKEN_PIPE

@@ -1,0 +1,116 @@
+"""`tcptrace-lab analyze`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcptrace_lab import output
+from tcptrace_lab.cli.options import Debug, Files, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError, place
+
+if TYPE_CHECKING:
+    from tcptrace_lab.analysis import Analysis
+
+REPORTS = Path("reports")
+"""Where a report goes by default, from the current directory."""
+
+NOTES = 10
+"""Problems of a capture that are told on stderr; the JSON has them all."""
+
+
+class SeverityName(StrEnum):
+    """What `--fail-on` takes."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    INFO = "info"
+
+
+Report = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="REPORT.html", help="Where the report goes.", show_default="reports/<capture's name>.html"),
+]
+Json = Annotated[str | None, typer.Option("--json", metavar="PATH|-", help="Write the results as JSON, too; - is standard output.")]
+Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Only this connection, by its number.")]
+FailOn = Annotated[SeverityName | None, typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more.")]
+
+
+def analyze(
+    files: Files,
+    report: Report = None,
+    json_path: Json = None,
+    connection: Connection = None,
+    fail_on: FailOn = None,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Tell where the time of a capture went: a table of its connections, the findings, and a report.
+
+    Several FILEs are one capture, merged by time. Words and the table go to stderr; stdout holds nothing but what is asked for with -.
+    """
+    for path in (report, json_path):
+        if path is not None:
+            output.check(path, files)
+    if report == output.STDOUT:
+        raise UsageError("the report cannot go to standard output", remedy="name a file with -o")
+    with activity("reading", quiet=quiet) as shown:
+        from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+
+        analysis = analyze_paths(files, connection=connection, progress=shown.packets)
+        if json_path is not None:
+            shown.doing("writing the JSON")
+            with output.opened(json_path) as stream:
+                analysis.write_json(stream)
+        shown.doing("writing the report")
+        written = _write_report(analysis, report)
+    if not quiet:
+        _tell(analysis, written)
+    return _exit_code(analysis, fail_on)
+
+
+def _write_report(analysis: Analysis, report: str | None) -> str:
+    from tcptrace_lab.report import write_report  # noqa: PLC0415  (the figures' library is the slowest import of all)
+
+    if report is None:
+        try:
+            REPORTS.mkdir(exist_ok=True)
+        except OSError as error:
+            raise output.refused(error, str(REPORTS)) from error
+    path = str(REPORTS / f"{analysis.name}.html") if report is None else report
+    output.check(path, ())
+    try:
+        write_report(analysis, path)
+    except OSError as error:
+        raise output.refused(error, path) from error
+    return path
+
+
+def _tell(analysis: Analysis, report: str) -> None:
+    from tcptrace_lab.cli.table import show  # noqa: PLC0415  (Rich and Polars)
+
+    show(analysis)
+    for problem in analysis.problems[:NOTES]:
+        times = f" ({problem['count']:,} times)" if problem["count"] > 1 else ""
+        say(f"note: {problem['what']}{times}: {place(problem['path'], problem['frame'], problem['offset'])}")
+    if len(analysis.problems) > NOTES:
+        say(f"note: {len(analysis.problems) - NOTES} more kinds of problem; --json has them all")
+    say(f"report written: {report}")
+
+
+def _exit_code(analysis: Analysis, fail_on: SeverityName | None) -> int:
+    """A finding that was asked for outweighs a capture read in part, which stderr tells of in any case."""
+    from tcptrace_lab.findings import Severity  # noqa: PLC0415
+
+    met = fail_on is not None and any(finding.severity >= Severity.named(fail_on) for finding in analysis.findings)
+    if analysis.loss is None:
+        return EXIT_FINDING if met else EXIT_DONE
+    if not met:
+        raise analysis.loss
+    say(str(analysis.loss))
+    return EXIT_FINDING

@@ -1,0 +1,105 @@
+"""The connections as a table for people: the largest first, within the width of the terminal, in 80 columns too."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tcptrace_lab.cli.terminal import printable
+from tcptrace_lab.report import numbers
+
+if TYPE_CHECKING:
+    from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.findings import Finding
+
+ROWS = 20
+"""Connections shown; the report and the JSON have them all."""
+
+FALLBACK_WIDTH = 80
+"""Columns where stderr is no terminal."""
+
+_ENDPOINT_MIN, _ENDPOINT_MAX = 12, 47
+"""Width of an address with its port: of the shortened, and of the longest IPv6 one."""
+
+_SIDES = ("client", "server")
+_FIGURES = (("time", 8), ("sent by client", 9), ("by server", 9), ("resent", 6))
+"""Heading and width of the columns right of the addresses; a heading that is wider wraps."""
+
+
+def show(analysis: Analysis) -> None:
+    """Print the table of connections, what it leaves out, and the findings to stderr."""
+    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
+    console.print(Text(headline(analysis)), soft_wrap=False)
+    if not analysis.connections.is_empty():
+        console.print(_table(analysis.connections, console.width))
+    more = analysis.connections.height - ROWS
+    if more > 0:
+        console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''} with fewer bytes"))
+    for finding in analysis.findings:
+        console.print(Text(finding_line(finding)))
+
+
+def headline(analysis: Analysis) -> str:
+    """`slow.pcap: 1,204 packets, 1,200 TCP segments, 2 connections in 3.21 s`."""
+    capture = analysis.capture
+    counts = ", ".join(
+        f"{capture[key]:,} {word if capture[key] == 1 else word + 's'}"
+        for key, word in (("packets", "packet"), ("tcp_segments", "TCP segment"), ("connections", "connection"))
+    )
+    first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
+    lasting = "" if first_ns is None or last_ns is None else f" in {numbers.duration(last_ns - first_ns)}"
+    return f"{printable(capture['path'])}: {counts}{lasting}"
+
+
+def finding_line(finding: Finding) -> str:
+    """`high, proved: connection 3, from the client: 1.2 s lost: <title>`."""
+    about = [] if finding.conn is None else [f"connection {finding.conn}"]
+    if finding.from_client is not None:
+        about.append(f"from the {'client' if finding.from_client else 'server'}")
+    if finding.cost_ns is not None:
+        about.append(f"{numbers.duration(finding.cost_ns)} lost")
+    return f"{finding.severity}, {finding.confidence}: " + ", ".join(about) + (": " if about else "") + printable(finding.title)
+
+
+def endpoint(address: str, port: int, width: int) -> str:
+    """`10.0.0.1:80`, `[2001:db8::1]:443`; where it is too wide, the middle of the address is left out."""
+    tail = f"]:{port}" if ":" in address else f":{port}"
+    text = ("[" if ":" in address else "") + address + tail
+    if len(text) <= width:
+        return text
+    head = text.removesuffix(tail)
+    room = max(width - len(tail) - 1, 2)
+    return head[: room - room // 2] + "…" + head[len(head) - room // 2 :] + tail
+
+
+def _table(connections: pl.DataFrame, width: int) -> Table:
+    bytes_both = sum((pl.col(f"{side}_payload_bytes") for side in _SIDES), pl.lit(0))
+    largest = connections.sort(bytes_both, descending=True, maintain_order=True).head(ROWS).to_dicts()
+    number_width = max(len("conn"), *(len(str(row["conn"])) for row in largest))
+    fixed = number_width + sum(figure_width + 1 for _, figure_width in _FIGURES) + len(_SIDES)
+    endpoint_width = min(max((width - fixed) // len(_SIDES), _ENDPOINT_MIN), _ENDPOINT_MAX)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
+    table.add_column("conn", justify="right", width=number_width)
+    for side in _SIDES:
+        table.add_column(side, max_width=endpoint_width, no_wrap=True)
+    for heading, figure_width in _FIGURES:
+        table.add_column(heading, justify="right", width=figure_width)
+    for row in largest:
+        table.add_row(*(Text(cell) for cell in _cells(row, endpoint_width)))
+    return table
+
+
+def _cells(row: dict[str, Any], endpoint_width: int) -> list[str]:
+    known = row["first_ts_ns"] is not None and row["last_ts_ns"] is not None
+    return [
+        str(row["conn"]),
+        *(endpoint(row[f"{side}_addr"], row[f"{side}_port"], endpoint_width) for side in _SIDES),
+        numbers.duration(row["last_ts_ns"] - row["first_ts_ns"] if known else None),
+        *(numbers.size(row[f"{side}_unique_bytes"]) for side in _SIDES),
+        numbers.count(sum(row[f"{side}_retransmitted_segments"] for side in _SIDES)),
+    ]

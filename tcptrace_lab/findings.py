@@ -1,0 +1,120 @@
+"""What a finding is. A finding says where the time of a connection went, what proves it, and what to change.
+
+Findings are ordered most expensive first. Their ids are fixed: they are used in the JSON, in reports and by `--fail-on`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Any
+
+NS_PER_S = 1_000_000_000
+
+FINDING_IDS = (
+    "nagle-delayed-ack",
+    "throughput-deadlock",
+    "delayed-ack",
+    "send-buffer-limited",
+    "receiver-window-limited",
+    "zero-window",
+    "application-limited",
+    "slow-start-limited",
+    "loss",
+    "timeout",
+    "reordering",
+    "spurious-retransmission",
+    "bufferbloat",
+    "network-limited",
+    "anomalous-message-sizes",
+    "tinygrams",
+    "silly-window",
+    "handshake-slow",
+    "capture-incomplete",
+    "capture-duplicates",
+    "offload",
+    "clock",
+)
+"""Every id that a finding can have."""
+
+
+class Severity(IntEnum):
+    """How much a finding matters; ordered, so that `--fail-on` can compare."""
+
+    INFO = 0
+    LOW = 1
+    MEDIUM = 2
+    HIGH = 3
+
+    @classmethod
+    def named(cls, name: str) -> Severity:
+        """The severity called `name` (`info`, `low`, `medium`, `high`); KeyError if there is none."""
+        return cls[name.upper()]
+
+    def __str__(self) -> str:
+        """The name as JSON and people write it."""
+        return self.name.lower()
+
+
+class Confidence(StrEnum):
+    """How sure a finding is: proved, consistent with what was seen, or only possible."""
+
+    PROVED = "proved"
+    CONSISTENT = "consistent"
+    POSSIBLE = "possible"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause of lost time.
+
+    Attributes:
+        id: one of FINDING_IDS.
+        severity: how much it matters.
+        confidence: how sure it is.
+        conn: the connection; None where it concerns the capture as a whole.
+        from_client: the direction, by its sender; None where it concerns both or none.
+        cost_ns: time lost to it; None where it costs no time by itself.
+        cost_share: that time as a share (0 to 1) of the direction's life; None likewise.
+        title: one line.
+        mechanism: how the time is lost, for people.
+        evidence_frames: frame numbers that show it.
+        limits: what the capture cannot tell about it; empty where nothing is in doubt.
+        remedy: what to change, best first.
+        predicted_gain: what the remedy is expected to bring; None where nobody computed it.
+        source: where the rule comes from.
+    """
+
+    id: str
+    severity: Severity
+    confidence: Confidence
+    conn: int | None
+    from_client: bool | None
+    cost_ns: int | None
+    cost_share: float | None
+    title: str
+    mechanism: str
+    evidence_frames: tuple[int, ...]
+    limits: str
+    remedy: tuple[str, ...]
+    predicted_gain: str | None
+    source: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding under the keys of the published JSON (`analysis.schema.json`)."""
+        return {
+            "id": self.id,
+            "severity": str(self.severity),
+            "confidence": str(self.confidence),
+            "connection": self.conn,
+            "from_client": self.from_client,
+            "cost_s": None if self.cost_ns is None else self.cost_ns / NS_PER_S,
+            "cost_share": self.cost_share,
+            "title": self.title,
+            "mechanism": self.mechanism,
+            "evidence": {"frames": list(self.evidence_frames)},
+            "limits": self.limits,
+            "remedy": list(self.remedy),
+            "predicted_gain": self.predicted_gain,
+            "source": self.source,
+        }

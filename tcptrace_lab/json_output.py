@@ -1,0 +1,180 @@
+"""The published JSON of an analysis (`analysis.schema.json` beside this file), written connection by connection.
+
+One Polars expression says what a connection looks like in JSON; Polars turns it into text a slice of rows at a time, so a
+capture with a million connections needs no million dicts. Unknown is null.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import IO, TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab._core import Problem
+    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.segments import Tables
+
+SCHEMA_VERSION = 1
+
+SLICE_CONNECTIONS = 8_192
+"""Connections turned into text at a time: about 20 MB."""
+
+NS_PER_S = 1e9
+NS_PER_MS = 1e6
+_S_DECIMALS, _MS_DECIMALS = 9, 6
+"""To the nanosecond. Polars divides by a constant by multiplying with its inverse; rounding takes the error away again."""
+
+BITS_PER_BYTE = 8
+
+_UNKNOWN = pl.lit("unknown")
+_COUNTS = (
+    "segments",
+    "data_segments",
+    "payload_bytes",
+    "unique_bytes",
+    "retransmitted_segments",
+    "retransmitted_bytes",
+    "spurious_retransmissions",
+    "out_of_order_segments",
+    "duplicate_acks",
+    "zero_window_advertisements",
+    "mss_bytes",
+    "window_scale",
+    "max_window_bytes",
+    "max_in_flight_bytes",
+)
+_NOT_JUDGED = ("spurious_retransmissions",)
+"""Counts that no rule makes yet."""
+
+
+def capture_object(path: str, tables: Tables) -> dict[str, Any]:
+    """The `capture` of the JSON.
+
+    Args:
+        path: what was read, as the caller named it.
+        tables: what the engine made of it.
+    """
+    info = tables.info
+    first_ns, last_ns = info["first_ts_ns"], info["last_ts_ns"]
+    return {
+        "path": path,
+        "format": info["format"],
+        "link_types": [{"id": link["id"], "name": link["name"], "packets": link["packets"]} for link in info["link_types"]],
+        "packets": info["packets"],
+        "tcp_segments": info["tcp_segments"],
+        "connections": info["connections"],
+        "first_ts_ns": first_ns,
+        "last_ts_ns": last_ns,
+        "duration_s": None if first_ns is None or last_ns is None else (last_ns - first_ns) / NS_PER_S,
+        "complete": tables.complete,
+        "problems": [_problem(problem) for problem in tables.problems],
+        "trust": {
+            "drops_suspected": None,
+            "duplicates": None,
+            "offload": None,
+            "snaplen_cut": info["snaplen_cut"],
+            "clock_steps": info["clock_steps"],
+            "resolution_ns": info["resolution_ns"],
+        },
+    }
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    times = "" if problem["count"] == 1 else f" ({problem['count']} times)"
+    return {"what": problem["what"] + times, "frame": problem["frame"], "offset": problem["offset"]}
+
+
+def write(stream: IO[bytes], capture: dict[str, Any], connections: pl.DataFrame, rtt: pl.DataFrame, findings: Sequence[Finding]) -> None:
+    """Write one JSON document and a newline.
+
+    Args:
+        stream: takes the bytes (UTF-8).
+        capture: as `capture_object` makes it.
+        connections: rows of `schema.CONNECTIONS`.
+        rtt: as `rtt.quantiles` makes it.
+        findings: most expensive first.
+    """
+    stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())
+    separator = b"\n"
+    shaped = _with_quantiles(connections, rtt)
+    for rows in shaped.iter_slices(SLICE_CONNECTIONS):
+        lines = io.BytesIO()
+        rows.select(_connection()).write_ndjson(lines)
+        stream.write(separator + lines.getvalue().rstrip(b"\n").replace(b"\n", b",\n"))  # newlines inside strings are escaped
+        separator = b",\n"
+    stream.write(b'],\n"message_sizes": [],\n"findings": [')
+    stream.write(b",".join(b"\n" + json.dumps(finding.to_dict()).encode() for finding in findings))
+    stream.write(b"]}\n")
+
+
+def _with_quantiles(connections: pl.DataFrame, rtt: pl.DataFrame) -> pl.DataFrame:
+    """`connections` with `client_p50_ns`, `server_p95_ns`, … beside the rest."""
+    for side, from_client in SIDES.items():
+        own = rtt.filter(pl.col("from_client") == from_client).select("conn", pl.selectors.ends_with("_ns").name.prefix(f"{side}_"))
+        connections = connections.join(own, on="conn", how="left", maintain_order="left")
+    return connections
+
+
+def _connection() -> list[pl.Expr]:
+    """One connection: each expression is named by its key."""
+    handshake = {
+        "seen": pl.col("syn_to_synack_ns").is_not_null(),
+        "syn_to_synack_s": _seconds(pl.col("syn_to_synack_ns")),
+        "synack_to_ack_s": _seconds(pl.col("synack_to_ack_ns")),
+    }
+    fields = {
+        "id": pl.col("conn"),
+        **{side: _object({"addr": pl.col(f"{side}_addr"), "port": pl.col(f"{side}_port")}) for side in SIDES},
+        "first_frame": pl.col("first_frame"),
+        "last_frame": pl.col("last_frame"),
+        "duration_s": _life_s(),
+        "vantage": _UNKNOWN,
+        "handshake": _object(handshake),
+        "client_to_server": _direction("client"),
+        "server_to_client": _direction("server"),
+    }
+    return _named(fields)
+
+
+def _direction(side: str) -> pl.Expr:
+    """One direction, by its sender. What no rule judges yet is null, `unknown` or empty."""
+    sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
+    rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
+    rtt_columns = {"min": "rtt_min_ns", "mean": "rtt_mean_ns", "p50": "p50_ns", "p95": "p95_ns", "max": "rtt_max_ns"}
+    rtt_ms = {name: (pl.col(f"{side}_{column}") / NS_PER_MS).round(_MS_DECIMALS) for name, column in rtt_columns.items()}
+    counts = {name: pl.lit(None, dtype=pl.Int64) if name in _NOT_JUDGED else pl.col(f"{side}_{name}") for name in _COUNTS}
+    fields = {
+        **counts,
+        "throughput_bps": pl.when(sent_ns > 0).then(rate_bps),
+        "rtt_ms": _object({"samples": pl.col(f"{side}_rtt_samples"), **rtt_ms}),
+        "send_buffer_estimate_bytes": pl.lit(None, dtype=pl.Int64),
+        "delayed_ack": _object({"policy": _UNKNOWN, "timer_ms": pl.lit(None, dtype=pl.Float64), "samples": pl.lit(0)}),
+        "nagle": _UNKNOWN,
+        "ledger_s": pl.lit({}, dtype=pl.Struct({})),
+        "life_s": _life_s(),
+    }
+    return _object(fields)
+
+
+def _life_s() -> pl.Expr:
+    """A direction lives from its connection's first segment to the last."""
+    return _seconds(pl.col("last_ts_ns") - pl.col("first_ts_ns"))
+
+
+def _seconds(time_ns: pl.Expr) -> pl.Expr:
+    return (time_ns / NS_PER_S).round(_S_DECIMALS)
+
+
+def _object(fields: dict[str, pl.Expr]) -> pl.Expr:
+    return pl.struct(_named(fields))
+
+
+def _named(fields: dict[str, pl.Expr]) -> list[pl.Expr]:
+    return [expression.alias(name) for name, expression in fields.items()]

@@ -1,0 +1,89 @@
+"""Where results are written: a file that appears whole or not at all, or standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from tcptrace_lab.errors import OutputUnwritable, UsageError, as_os_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+STDOUT = "-"
+"""Stands for standard output where a path is expected."""
+
+_ELSEWHERE = "name another place"
+
+
+def check(path: str, inputs: Iterable[str]) -> None:
+    """Refuse what cannot be right before any work is done: a directory, a folder that is not there, one of the inputs.
+
+    Raises:
+        UsageError: it is the capture itself.
+        OutputUnwritable: it cannot be written.
+    """
+    if path == STDOUT:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise OutputUnwritable("the output is a directory", where=path, remedy="name a file in it")
+    if not target.parent.is_dir():
+        raise OutputUnwritable("no such directory", where=str(target.parent), remedy="make it first, or name another place")
+    for name in inputs:
+        if name != STDOUT and target.exists() and Path(name).exists() and target.samefile(name):
+            raise UsageError("the output would overwrite the capture", where=path, remedy=_ELSEWHERE)
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise OutputUnwritable("no permission to write", where=path, remedy=_ELSEWHERE)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """A stream of bytes that becomes the file `path` when the block ends well; with an error, whatever stood there stays.
+
+    `-` is standard output. Devices and pipes are written as they are.
+
+    Raises:
+        OutputUnwritable: no room, no rights.
+        BrokenPipeError: nobody reads our output any more.
+    """
+    try:
+        if path == STDOUT:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        elif Path(path).exists() and not Path(path).is_file():
+            with open(path, "wb") as stream:  # noqa: PTH123  (a path as the user gave it)
+                yield stream
+        else:
+            yield from _replaced(Path(path))
+    except Exception as error:
+        refusal = as_os_error(error)
+        if refusal is None:
+            raise
+        if isinstance(refusal, BrokenPipeError):
+            raise refusal from error
+        raise refused(refusal, path) from error
+
+
+def refused(error: OSError, path: str) -> OutputUnwritable:
+    """The error to raise where the operating system refuses to write `path`."""
+    return OutputUnwritable.from_os(error, "standard output" if path == STDOUT else path, _ELSEWHERE)
+
+
+def _replaced(path: Path) -> Iterator[IO[bytes]]:
+    """A temporary file beside `path` that takes its place."""
+    umask = os.umask(0)
+    os.umask(umask)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:64]}.", delete=False) as stream:
+        try:
+            yield stream
+            stream.flush()
+            Path(stream.name).chmod(0o666 & ~umask)  # as open() would have made it
+            Path(stream.name).replace(path)
+        except BaseException:
+            Path(stream.name).unlink(missing_ok=True)
+            raise

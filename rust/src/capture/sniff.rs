@@ -35,7 +35,7 @@ const PACKED: &[(&[u8], &str)] = &[
     (b"LZIP", "lzip"),
 ];
 
-/// First record types of LANalyzer files (trace header, cyclic trace header), little-endian, and the largest length
+/// First record types of `LANalyzer` files (trace header, cyclic trace header), little-endian, and the largest length
 /// such a record has.
 const LANALYZER_TYPES: [u16; 2] = [0x1001, 0x1007];
 const LANALYZER_HEADER_MAX_BYTES: u16 = 1024;

@@ -48,7 +48,7 @@ impl Codec {
 }
 
 enum Decoding {
-    Gzip(Gzip),
+    Gzip(Box<Gzip>),
     Framed(Box<Framed>),
     Xz(Box<Xz>),
 }
@@ -66,7 +66,7 @@ impl Decoder {
     pub(super) fn new(codec: Codec, ahead: Vec<u8>, source: Source) -> Self {
         let raw = Raw::new(ahead, source);
         let decoding = match codec {
-            Codec::Gzip => Decoding::Gzip(Gzip::new(raw)),
+            Codec::Gzip => Decoding::Gzip(Box::new(Gzip::new(raw))),
             Codec::Framed => Decoding::Framed(Box::new(Framed::new(raw))),
             Codec::Xz => Decoding::Xz(Box::new(Xz::new(raw))),
         };

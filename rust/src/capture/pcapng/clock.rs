@@ -36,7 +36,9 @@ impl Clock {
             None => Unit::Decimal(6),
         };
         let factor = match unit {
-            Unit::Decimal(exponent) if exponent <= NANO && offset_s == 0 => Some(10_u64.pow(u32::from(NANO - exponent))),
+            Unit::Decimal(exponent) if exponent <= NANO && offset_s == 0 => {
+                Some(10_u64.pow(u32::from(NANO - exponent)))
+            }
             _ => None,
         };
         Self { unit, offset_s, factor }
@@ -59,9 +61,7 @@ impl Clock {
         // No product exceeds 2^64 · 10^9 < 2^94.
         let since_offset = match self.unit {
             Unit::Decimal(exponent) if exponent <= NANO => ticks * 10_i128.pow(u32::from(NANO - exponent)),
-            Unit::Decimal(exponent) if exponent <= VANISHING_DECIMAL => {
-                ticks / 10_i128.pow(u32::from(exponent - NANO))
-            }
+            Unit::Decimal(exponent) if exponent <= VANISHING_DECIMAL => ticks / 10_i128.pow(u32::from(exponent - NANO)),
             Unit::Decimal(_) => 0,
             Unit::Binary(exponent) => (ticks * NS_PER_S) >> exponent,
         };
@@ -107,10 +107,10 @@ mod tests {
     #[test]
     fn a_binary_resolution_is_a_power_of_two() {
         // 2^-10 s: 1024 ticks a second, 512 are half of one.
-        assert_eq!(Clock::new(Some(0x80 | 10), 0).ns(1_700_000_000 * 1024 + 512), (1_700_000_000_500_000_000, false));
+        assert_eq!(Clock::new(Some(0x8A), 0).ns(1_700_000_000 * 1024 + 512), (1_700_000_000_500_000_000, false));
         // 2^-32 s, as NTP has it: one tick is 0.23 ns.
-        assert_eq!(Clock::new(Some(0x80 | 32), 0).ns((7 << 32) | 0x8000_0000), (7_500_000_000, false));
-        assert_eq!(Clock::new(Some(0x80 | 32), 0).resolution_ns(), 1);
+        assert_eq!(Clock::new(Some(0xA0), 0).ns((7 << 32) | 0x8000_0000), (7_500_000_000, false));
+        assert_eq!(Clock::new(Some(0xA0), 0).resolution_ns(), 1);
     }
 
     #[test]

@@ -103,13 +103,16 @@ impl Pcapng {
     /// Moves to the next numbered block; false at the end.
     #[inline]
     pub(super) fn advance(
-        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record,
+        &mut self,
+        blocks: &mut Blocks,
+        notes: &mut Notes,
+        record: &mut Record,
     ) -> Result<bool, Stop> {
         // The road of nearly every block: an enhanced packet block that is whole in the buffer.
         let available = blocks.available();
         if let [kind, bytes, _, _, _, _, _, ..] = available.as_chunks::<4>().0 {
             let bytes = self.order.u32(*bytes) as usize;
-            let whole = (MIN_ENHANCED_BYTES..=available.len()).contains(&bytes) && bytes % 4 == 0;
+            let whole = (MIN_ENHANCED_BYTES..=available.len()).contains(&bytes) && bytes.is_multiple_of(4);
             if self.order.u32(*kind) == ENHANCED_PACKET && whole {
                 let block = Block { kind: ENHANCED_PACKET, bytes };
                 self.check_tail(blocks, &block)?;
@@ -122,9 +125,7 @@ impl Pcapng {
 
     #[cold]
     #[inline(never)]
-    fn advance_over_any(
-        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record,
-    ) -> Result<bool, Stop> {
+    fn advance_over_any(&mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record) -> Result<bool, Stop> {
         loop {
             if !blocks.fill_to(1) {
                 return blocks.end_between_records();
@@ -288,7 +289,11 @@ impl Pcapng {
 
     #[inline]
     fn enhanced(
-        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record, block: &Block,
+        &mut self,
+        blocks: &mut Blocks,
+        notes: &mut Notes,
+        record: &mut Record,
+        block: &Block,
     ) -> Result<(), Stop> {
         let [_, _, id, high, low, captured, original, ..] = blocks.available().as_chunks::<4>().0 else {
             return Err(too_short("an enhanced packet block", block, MIN_ENHANCED_BYTES, blocks.offset()));
@@ -306,7 +311,11 @@ impl Pcapng {
 
     /// The obsolete packet block: as the enhanced one, but the interface shares its word with a count of drops.
     fn obsolete(
-        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record, block: &Block,
+        &mut self,
+        blocks: &mut Blocks,
+        notes: &mut Notes,
+        record: &mut Record,
+        block: &Block,
     ) -> Result<(), Stop> {
         let [_, _, id, high, low, captured, original, ..] = blocks.available().as_chunks::<4>().0 else {
             return Err(too_short("a packet block", block, MIN_ENHANCED_BYTES, blocks.offset()));
@@ -326,7 +335,12 @@ impl Pcapng {
     /// What both kinds of packet blocks share.
     #[inline]
     fn packet(
-        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record, block: &Block, packet: Packet,
+        &mut self,
+        blocks: &mut Blocks,
+        notes: &mut Notes,
+        record: &mut Record,
+        block: &Block,
+        packet: Packet,
     ) -> Result<(), Stop> {
         let order = self.order;
         let padded = (packet.captured as usize).next_multiple_of(4);
@@ -363,7 +377,11 @@ impl Pcapng {
 
     /// A simple packet block has no time, and its captured length is what snap length and block leave of the packet.
     fn simple(
-        &mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record, block: &Block,
+        &mut self,
+        blocks: &mut Blocks,
+        notes: &mut Notes,
+        record: &mut Record,
+        block: &Block,
     ) -> Result<(), Stop> {
         let offset = blocks.offset();
         let [_, _, original, _, ..] = blocks.available().as_chunks::<4>().0 else {

@@ -135,9 +135,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Makes the big captures of the benchmarks that are missing.")
     parser.add_argument("--divisor", type=int, default=1, help="this many times fewer packets")
     parser.add_argument("--into", type=Path, default=DATA, metavar="FOLDER", help="where the captures are kept (default: %(default)s)")
+    parser.add_argument(
+        "--only", nargs="+", choices=recipes(), metavar="CAPTURE", default=list(recipes()), help=f"of {', '.join(recipes())}"
+    )
     options = parser.parse_args()
-    for recipe in recipes(options.divisor).values():
-        ensure(recipe, options.into)
+    for kind, recipe in recipes(options.divisor).items():
+        if kind in options.only:
+            ensure(recipe, options.into)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,190 @@
+"""The commands that are compared: the engine, `analyze`, tcptrace, tshark, capinfos and the bare walk."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from measure import Check, Command, Printed
+
+HERE: Final = Path(__file__).resolve().parent
+_WALK: Final = HERE / "walk"
+
+ENGINE_DRAIN: Final = "engine, drained"
+ENGINE_FRAMES: Final = "engine, Polars frames"
+ANALYZE: Final = "analyze, with report"
+TCPTRACE: Final = "tcptrace -lr -n"
+TSHARK: Final = "tshark -T fields"
+CAPINFOS: Final = "capinfos -c"
+WALK: Final = "bare walk (mmap)"
+HELP: Final = "--help"
+OURS: Final = (ENGINE_DRAIN, ENGINE_FRAMES, ANALYZE)
+TOOLS: Final = (*OURS, TCPTRACE, TSHARK, CAPINFOS, WALK)
+"""In the order of the table."""
+
+TSHARK_FIELDS: Final = (
+    "frame.number",
+    "frame.time_epoch",
+    "tcp.stream",
+    "ip.src",
+    "ip.dst",
+    "tcp.srcport",
+    "tcp.dstport",
+    "tcp.seq",
+    "tcp.ack",
+    "tcp.len",
+    "frame.cap_len",
+    "tcp.flags",
+    "tcp.window_size",
+    "tcp.options.sack_le",
+    "tcp.options.sack_re",
+    "tcp.options.timestamp.tsval",
+    "tcp.options.timestamp.tsecr",
+    "ip.id",
+    "ip.ttl",
+    "ip.dsfield.ecn",
+    "tcp.analysis.retransmission",
+    "tcp.analysis.fast_retransmission",
+    "tcp.analysis.spurious_retransmission",
+    "tcp.analysis.out_of_order",
+    "tcp.analysis.duplicate_ack",
+    "tcp.analysis.keep_alive",
+    "tcp.analysis.keep_alive_ack",
+    "tcp.analysis.zero_window",
+    "tcp.analysis.zero_window_probe",
+    "tcp.analysis.window_update",
+    "tcp.analysis.bytes_in_flight",
+    "tcp.analysis.push_bytes_sent",
+    "tcp.analysis.acks_frame",
+    "tcp.analysis.ack_rtt",
+    "tcp.time_delta",
+)
+"""What tshark has of the columns of the segments table."""
+
+_PREFIX_PACKETS: Final = 1_000_000
+"""tshark reads at most this many packets of a capture; its time is per packet, so it is scaled to the whole."""
+_START_PACKETS: Final = 1000
+"""Size of the capture whose `analyze` is timed as a start."""
+_HUNDRED_MB_PACKETS: Final = 975_000
+"""Packets of the mixed capture in 100 MB: 102 bytes a record on average."""
+START: Final = "start"
+HUNDRED_MB: Final = "100 MB"
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture and what the generator counted in it."""
+
+    kind: str
+    path: Path
+    packets: int
+    connections: int
+    retransmissions: int
+    file_bytes: int
+
+
+def first_packets(capture: Capture, packets: int) -> Path:
+    """The capture's first `packets` packets as a file beside it; the capture itself if it has no more."""
+    if packets >= capture.packets:
+        return capture.path
+    target = capture.path.with_name(f"{capture.path.stem}-first-{packets}.pcap")
+    if target.exists() and target.stat().st_mtime_ns >= capture.path.stat().st_mtime_ns:
+        return target
+    unfinished = target.with_suffix(".unfinished")
+    with capture.path.open("rb") as whole, unfinished.open("wb") as part:
+        part.write(whole.read(24))
+        for _ in range(packets):
+            header = whole.read(16)
+            part.write(header + whole.read(struct.unpack_from("<I", header, 8)[0]))
+    unfinished.replace(target)
+    return target
+
+
+def build_walk() -> None:
+    """Compiles the bare walk, if cargo is there; without cargo or the built program its row says so."""
+    if cargo := shutil.which("cargo"):
+        subprocess.run([cargo, "build", "--release", "--quiet", "--locked"], cwd=_WALK, check=True)  # noqa: S603  (our own list)
+
+
+def commands(capture: Capture, reports: Path) -> list[Command]:
+    """All tools on one capture; reports of `analyze` go to the folder `reports`."""
+    path, whole = str(capture.path), capture.packets
+    prefix_packets = min(_PREFIX_PACKETS, whole)
+    report = reports / f"{capture.kind}.html"
+    engine = (sys.executable, str(HERE / "consume.py"))
+    counted = _all_of(segments=whole, connections=capture.connections)
+    fields = tuple(word for name in TSHARK_FIELDS for word in ("-e", name))
+    tshark = ("tshark", "-n", "-r", str(first_packets(capture, prefix_packets)), "-T", "fields", *fields)
+
+    def command(tool: str, arguments: tuple[str, ...], check: Check, packets: int = whole) -> Command:
+        return Command(tool, capture.kind, arguments, packets, whole, check)
+
+    return [
+        command(ENGINE_DRAIN, (*engine, "drain", path), counted),
+        command(ENGINE_FRAMES, (*engine, "frames", path), counted),
+        command(ANALYZE, (*_PROGRAM, "analyze", path, "-o", str(report), "--quiet"), lambda _: _report_is_there(report)),
+        command(TCPTRACE, ("tcptrace", "-lr", "-n", path), _tcptrace_read_all(capture)),
+        command(TSHARK, tshark, lambda printed: _equal("lines", printed.lines, prefix_packets), prefix_packets),
+        command(CAPINFOS, ("capinfos", "-c", "-M", path), _all_of(**{"Number of packets": whole})),
+        command(WALK, (str(_WALK / "target" / "release" / "walk"), path), _all_of(packets=whole)),
+    ]
+
+
+def prefixes(capture: Capture, reports: Path) -> list[Command]:
+    """`--help`, and engine and `analyze` on the beginning of `capture`: what starting costs, and the memory for 100 MB."""
+
+    def command(tool: str, kind: str, arguments: tuple[str, ...], check: Check, packets: int = 1) -> Command:
+        return Command(tool, kind, arguments, packets, packets, check)
+
+    def analyze(kind: str, packets: int) -> Command:
+        report = reports / f"{packets}.html"
+        arguments = (*_PROGRAM, "analyze", str(first_packets(capture, packets)), "-o", str(report), "--quiet")
+        return command(ANALYZE, kind, arguments, lambda _: _report_is_there(report), packets)
+
+    small = str(first_packets(capture, _START_PACKETS))
+    drain = (sys.executable, str(HERE / "consume.py"), "drain", small)
+    found = [
+        command(HELP, START, (*_PROGRAM, "--help"), lambda printed: None if "analyze" in printed.head else "no help"),
+        command(ENGINE_DRAIN, START, drain, _all_of(segments=_START_PACKETS), _START_PACKETS),
+        analyze(START, _START_PACKETS),
+    ]
+    if capture.packets > _HUNDRED_MB_PACKETS:
+        found.append(analyze(HUNDRED_MB, _HUNDRED_MB_PACKETS))
+    return found
+
+
+_PROGRAM: Final = (str(Path(sys.executable).with_name("tcptrace-lab")),)
+"""The installed command of the Python that runs this."""
+
+
+def _equal(what: str, got: int, expected: int) -> str | None:
+    return None if got == expected else f"{what}: {got}, expected {expected}"
+
+
+def _all_of(**expected: int) -> Check:
+    """Checks that the output says the expected numbers: `NUMBER name` or `name: NUMBER`."""
+
+    def check(printed: Printed) -> str | None:
+        for name, number in expected.items():
+            said = re.search(rf"(\d+) {name}|{name}:\s+(\d+)", printed.head)
+            if said is None:
+                return f"does not say how many {name}"
+            if wrong := _equal(name, int(said[1] or said[2]), number):
+                return wrong
+        return None
+
+    return check
+
+
+def _tcptrace_read_all(capture: Capture) -> Check:
+    return _all_of(**{"packets seen": capture.packets, "TCP connections? traced": capture.connections})
+
+
+def _report_is_there(report: Path) -> str | None:
+    return None if report.exists() and report.stat().st_size else "wrote no report"

@@ -1,0 +1,124 @@
+"""What the design promises about speed and memory, judged by what was measured in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import peers
+from measure import Measured
+
+Results: TypeAlias = Mapping[tuple[str, str], Measured]
+"""(kind of capture, tool) → what was measured; only what works."""
+
+MB: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One promise: what was promised, what came out, and whether that holds; None where it was not measured."""
+
+    promise: str
+    measured: str
+    holds: bool | None
+
+
+def judge(results: Results, report_bytes: int | None) -> list[Verdict]:
+    """All promises that a benchmark can judge, in the order of the design.
+
+    Args:
+        results: what was measured.
+        report_bytes: size of the report on the mixed capture.
+    """
+    return [
+        _faster(results, "table >= 3 x tcptrace -lr", peers.TCPTRACE, at_least=3),
+        _faster(results, "table >= 100 x tshark, same fields", peers.TSHARK, at_least=100),
+        _within(results, "table within 3 x of the bare walk", times=3),
+        _analyze(results),
+        _memory(results),
+        _small_memory(results),
+        _many_connections(results),
+        _start(results, "--help <= 0.2 s", peers.HELP, limit_s=0.2),
+        _start(results, "analyze of 1,000 packets <= 1.5 s", peers.ANALYZE, limit_s=1.5),
+        _report(report_bytes),
+    ]
+
+
+def _compared(
+    results: Results, promise: str, peer: str, figure: Callable[[float, float], float], holds: Callable[[float], bool]
+) -> Verdict:
+    """Judges the table as Python gets it, by wall time; beside it the engine alone, and the same by processor time.
+
+    Args:
+        figure: (seconds of ours, seconds of the peer) → what was promised.
+    """
+    frames, drained, other = (results.get(("mixed", tool)) for tool in (peers.ENGINE_FRAMES, peers.ENGINE_DRAIN, peer))
+    if frames is None or other is None:
+        return Verdict(promise, "", None)
+    judged = figure(frames.wall_median_s, other.wall_median_s)
+    beside = [f"cpu {figure(frames.cpu_median_s, other.cpu_median_s):.2f}"]
+    if drained:
+        beside.append(f"drained {figure(drained.wall_median_s, other.wall_median_s):.2f}")
+        beside.append(f"cpu {figure(drained.cpu_median_s, other.cpu_median_s):.2f}")
+    return Verdict(promise, f"{judged:.2f} ({', '.join(beside)})", holds(judged))
+
+
+def _faster(results: Results, promise: str, peer: str, at_least: float) -> Verdict:
+    return _compared(results, promise, peer, lambda ours_s, theirs_s: theirs_s / ours_s, lambda ratio: ratio >= at_least)
+
+
+def _within(results: Results, promise: str, times: float) -> Verdict:
+    return _compared(results, promise, peers.WALK, lambda ours_s, theirs_s: ours_s / theirs_s, lambda ratio: ratio <= times)
+
+
+def _analyze(results: Results) -> Verdict:
+    promise = "analyze <= tcptrace -lr"
+    ours, theirs = results.get(("mixed", peers.ANALYZE)), results.get(("mixed", peers.TCPTRACE))
+    if ours is None or theirs is None:
+        return Verdict(promise, "", None)
+    return Verdict(promise, f"{ours.wall_median_s:.2f} s, {theirs.wall_median_s:.2f} s", ours.wall_median_s <= theirs.wall_median_s)
+
+
+def _memory(results: Results) -> Verdict:
+    promise = "memory <= 1.5 GB"
+    ours = [found for (_, tool), found in results.items() if tool in peers.OURS]
+    if not ours:
+        return Verdict(promise, "", None)
+    worst = max(ours, key=lambda found: found.peak_max_bytes)
+    where = f"{worst.command.tool.split(',')[0]} on {worst.command.capture}"
+    return Verdict(promise, f"{worst.peak_max_bytes / MB:,.0f} MB ({where})", worst.peak_max_bytes <= 1500 * MB)
+
+
+def _small_memory(results: Results) -> Verdict:
+    promise = "memory <= 300 MB for 100 MB"
+    found = results.get((peers.HUNDRED_MB, peers.ANALYZE))
+    if found is None:
+        return Verdict(promise, "", None)
+    return Verdict(promise, f"{found.peak_max_bytes / MB:,.0f} MB (analyze)", found.peak_max_bytes <= 300 * MB)
+
+
+def _many_connections(results: Results) -> Verdict:
+    """Rates are taken without the start of the process: the two captures differ in size."""
+    promise = "1 M connections >= 0.5 x rate of 1"
+    tool = peers.ENGINE_DRAIN
+    many, one, start = (results.get((kind, tool)) for kind in ("short", "single", peers.START))
+    if many is None or one is None or start is None:
+        return Verdict(promise, "", None)
+    many_rate, one_rate = (found.command.packets / max(found.wall_median_s - start.wall_median_s, 1e-6) for found in (many, one))
+    share = many_rate / one_rate
+    return Verdict(promise, f"{share:.2f} ({many_rate / 1e6:.1f} of {one_rate / 1e6:.1f} M/s)", share >= 0.5)  # noqa: PLR2004
+
+
+def _start(results: Results, promise: str, tool: str, limit_s: float) -> Verdict:
+    found = results.get((peers.START, tool))
+    if found is None:
+        return Verdict(promise, "", None)
+    return Verdict(promise, f"{found.wall_median_s:.2f} s", found.wall_median_s <= limit_s)
+
+
+def _report(report_bytes: int | None) -> Verdict:
+    promise = "report of 10 M packets <= 6 MB"
+    if report_bytes is None:
+        return Verdict(promise, "", None)
+    return Verdict(promise, f"{report_bytes / MB:.1f} MB", report_bytes <= 6 * MB)

@@ -1,0 +1,90 @@
+"""Measures this engine and its peers on big captures: `python benchmarks/run.py`.
+
+Makes the captures and builds the bare walk if they are missing, measures whole processes in turn, prints one table and
+keeps it in `benchmarks/results/` as text and JSON. Exit code 1 if a promise is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import peers
+import promises
+import table
+from measure import Command, measure
+
+_KINDS: Final = ("mixed", "full", "single", "short")
+_QUICK_DIVISOR: Final = 100
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measures the engine, analyze and their peers on big captures.")
+    parser.add_argument("--quick", action="store_true", help=f"{_QUICK_DIVISOR} times smaller captures; promises are not judged")
+    parser.add_argument("--only", nargs="+", choices=_KINDS, default=_KINDS, metavar="CAPTURE", help=f"of {', '.join(_KINDS)}")
+    parser.add_argument("--tools", nargs="+", metavar="WORD", help=f"only tools with such a word in their name: {'; '.join(peers.TOOLS)}")
+    parser.add_argument("--runs", type=int, default=3, help="counted runs of each command, after one warm-up (default: %(default)s)")
+    parser.add_argument("--data", type=Path, default=peers.HERE / "data", metavar="FOLDER", help="where the captures are kept")
+    parser.add_argument("--results", type=Path, default=peers.HERE / "results", metavar="FOLDER", help="where the results are written")
+    options = parser.parse_args()
+    if options.runs < 1:
+        parser.error("--runs must be at least 1")
+    return options
+
+
+def _captures(divisor: int, kinds: list[str], folder: Path) -> list[peers.Capture]:
+    """The captures, made where missing (in a process of its own, whose memory must not count as this one's)."""
+    maker = [sys.executable, str(peers.HERE / "make_captures.py"), "--divisor", str(divisor), "--into", str(folder), "--only", *kinds]
+    subprocess.run(maker, check=True)  # noqa: S603  (our own list)
+    suffix = "" if divisor == 1 else f"-{divisor}th"
+    found = []
+    for kind in kinds:
+        (facts,) = (path for path in (folder / f"{kind}{suffix}.json", folder / f"{kind}-96{suffix}.json") if path.exists())
+        made = json.loads(facts.read_text())
+        numbers = (made["packets"], made["connections"], made["retransmissions"], made["file_bytes"])
+        found.append(peers.Capture(kind, facts.with_suffix(".pcap"), *numbers))
+    return found
+
+
+def _commands(captures: list[peers.Capture], words: list[str] | None, reports: Path) -> list[Command]:
+    commands = [command for capture in captures for command in peers.commands(capture, reports)]
+    commands += [command for capture in captures if capture.kind == "mixed" for command in peers.prefixes(capture, reports)]
+    return [command for command in commands if not words or any(word in command.tool for word in words)]
+
+
+def _progress(doing: str) -> None:
+    """What is done now, on a terminal; nothing in a log."""
+    if sys.stderr.isatty():
+        print(f"{doing:<79}", file=sys.stderr, end="\r", flush=True)
+
+
+def main() -> int:
+    """Measures, prints and keeps the results; 1 if a promise is broken."""
+    options = _options()
+    captures = _captures(_QUICK_DIVISOR if options.quick else 1, list(options.only), options.data)
+    about = {"date": dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%d %H:%M UTC"), **table.machine()}
+    with tempfile.TemporaryDirectory() as folder:
+        commands = _commands(captures, options.tools, Path(folder))
+        if any(command.tool == peers.WALK for command in commands):
+            peers.build_walk()
+        measured = measure(commands, options.runs, _progress)
+        report = Path(folder) / "mixed.html"
+        report_bytes = report.stat().st_size if report.exists() else None
+    works = {(found.command.capture, found.command.tool): found for found in measured if found.works}
+    verdicts = [] if options.quick else promises.judge(works, report_bytes)
+    printed = table.text(about, captures, measured, verdicts)
+    print(printed, end="")
+    options.results.mkdir(parents=True, exist_ok=True)
+    (options.results / "latest.txt").write_text(printed)
+    (options.results / "latest.json").write_text(json.dumps(table.as_json(about, captures, measured, verdicts), indent=1) + "\n")
+    return int(any(verdict.holds is False for verdict in verdicts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

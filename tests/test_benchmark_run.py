@@ -1,0 +1,128 @@
+"""The benchmark measures whole processes, checks that they read everything, and judges the promises by what came out."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+MIB = 1 << 20
+
+
+@pytest.fixture
+def measure(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))  # the benchmark is a program, not a package
+    return importlib.import_module("measure")
+
+
+@pytest.fixture
+def promises(measure: ModuleType) -> ModuleType:
+    assert measure.__file__ is not None
+    return importlib.import_module("promises")
+
+
+def python(measure: ModuleType, program: str, check: Any = lambda _: None, packets: int = 1, of_packets: int = 1) -> Any:
+    """A command that runs a line of Python."""
+    return measure.Command("tool", "capture", (sys.executable, "-c", program), packets, of_packets, check)
+
+
+def measured(measure: ModuleType, wall_s: float, peak_bytes: int = MIB, packets: int = 10_000_000) -> Any:
+    """A measurement that took this long and this much."""
+    command = measure.Command("tool", "capture", (), packets, packets, lambda _: None)
+    return measure.Measured(command, [wall_s], [wall_s], [peak_bytes])
+
+
+def test_peak_memory_and_time_are_those_of_the_child(measure: ModuleType) -> None:
+    (found,) = measure.measure([python(measure, f"x = bytearray({200 * MIB}); x[::4096] = b'1' * len(x[::4096])")], 2, lambda _: None)
+    assert found.works
+    assert len(found.wall_s) == 2
+    assert all(peak > 200 * MIB for peak in found.peak_bytes), "at most a few MiB more, but for the peak of this process itself"
+    assert all(0 < cpu <= wall + 0.1 for cpu, wall in zip(found.cpu_s, found.wall_s, strict=True))
+
+
+def test_commands_take_turns(measure: ModuleType, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    commands = [python(measure, f"open({str(log)!r}, 'a').write({letter!r})") for letter in "ABC"]
+    measure.measure(commands, 2, lambda _: None)
+    assert log.read_text() == "ABC" * 3, "one warm-up and two counted rounds"
+
+
+def test_a_failing_command_is_reported_with_its_last_words(measure: ModuleType) -> None:
+    (found,) = measure.measure([python(measure, "raise SystemExit('no such capture')")], 3, lambda _: None)
+    assert not found.works
+    assert found.failure == "exit 1: no such capture"
+    assert found.wall_s == []
+
+
+def test_a_command_that_did_not_read_everything_is_not_measured(measure: ModuleType) -> None:
+    peers = importlib.import_module("peers")
+    capture = peers.Capture("mixed", Path("mixed.pcap"), 10, 2, 0, 0)
+    check = next(command.check for command in peers.commands(capture, Path()) if command.tool == peers.TCPTRACE)
+    program = "print('9 packets seen, 9 TCP packets traced'); print('2 TCP connections traced:')"
+    (found,) = measure.measure([python(measure, program, check)], 1, lambda _: None)
+    assert found.failure == "packets seen: 9, expected 10"
+
+
+def test_the_time_of_a_prefix_is_scaled_to_the_whole(measure: ModuleType) -> None:
+    command = python(measure, "", packets=1_000_000, of_packets=10_000_000)
+    found = measure.Measured(command, wall_s=[2.0, 1.0, 9.0], cpu_s=[1.0], peak_bytes=[1])
+    assert found.wall_median_s == pytest.approx(20.0)
+    assert found.packets_per_s == pytest.approx(500_000)
+
+
+def test_promises_are_judged_by_wall_time_of_the_frames(measure: ModuleType, promises: ModuleType) -> None:
+    peers = importlib.import_module("peers")
+    results = {
+        ("mixed", peers.ENGINE_FRAMES): measured(measure, 1.0, peak_bytes=400 * MIB),
+        ("mixed", peers.ENGINE_DRAIN): measured(measure, 0.5),
+        ("mixed", peers.ANALYZE): measured(measure, 2.5, peak_bytes=1600 * 1_000_000),
+        ("mixed", peers.TCPTRACE): measured(measure, 3.1),
+        ("mixed", peers.TSHARK): measured(measure, 99.0),
+        ("mixed", peers.WALK): measured(measure, 0.3),
+    }
+    verdicts = {verdict.promise: verdict.holds for verdict in promises.judge(results, 5_000_000)}
+    assert verdicts == {
+        "table >= 3 x tcptrace -lr": True,
+        "table >= 100 x tshark, same fields": False,
+        "table within 3 x of the bare walk": False,
+        "analyze <= tcptrace -lr": True,
+        "memory <= 1.5 GB": False,
+        "memory <= 300 MB for 100 MB": None,
+        "1 M connections >= 0.5 x rate of 1": None,
+        "--help <= 0.2 s": None,
+        "analyze of 1,000 packets <= 1.5 s": None,
+        "report of 10 M packets <= 6 MB": True,
+    }
+
+
+def test_the_rate_of_many_connections_is_taken_without_the_start_of_the_process(measure: ModuleType, promises: ModuleType) -> None:
+    peers = importlib.import_module("peers")
+    results = {
+        ("short", peers.ENGINE_DRAIN): measured(measure, 2.1),
+        ("single", peers.ENGINE_DRAIN): measured(measure, 0.4, packets=3_000_000),
+        (peers.START, peers.ENGINE_DRAIN): measured(measure, 0.1, packets=1000),
+    }
+    verdict = next(verdict for verdict in promises.judge(results, None) if "1 M connections" in verdict.promise)
+    assert verdict.measured == "0.50 (5.0 of 10.0 M/s)"
+    assert verdict.holds
+
+
+def test_the_engine_reads_all_of_a_made_capture_and_the_table_fits_a_terminal(tmp_path: Path) -> None:
+    small = ("--quick", "--only", "short", "--tools", "engine", "--runs", "1", "--data", str(tmp_path), "--results", str(tmp_path))
+    done = subprocess.run([sys.executable, str(BENCHMARKS / "run.py"), *small], capture_output=True, text=True, check=True)
+    kept = json.loads((tmp_path / "latest.json").read_text())
+    assert {row["tool"]: (row["failure"], len(row["wall_s"])) for row in kept["measured"]} == {
+        "engine, drained": (None, 1),
+        "engine, Polars frames": (None, 1),
+    }
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+    assert (tmp_path / "latest.txt").read_text() == done.stdout

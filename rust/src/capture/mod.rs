@@ -23,8 +23,9 @@ use std::io::Read;
 use std::ops::Range;
 
 use crate::error::{CaptureError, ErrorKind, Problem};
-use blocks::BLOCK_BYTES;
+use blocks::{BLOCK_BYTES, Blocks};
 use merge::Merge;
+use notes::Notes;
 use reader::{Reader, STDIN};
 
 /// A link type as pcap numbers it (`LINKTYPE_…`).
@@ -92,6 +93,13 @@ impl Record {
     fn clear(&mut self) {
         *self = Self { number: self.number, ..Self::default() };
     }
+}
+
+/// What a format reader works on: the bytes, what it survived, and the frame it stands at.
+struct Stream {
+    blocks: Blocks,
+    notes: Notes,
+    record: Record,
 }
 
 /// An opened capture.

@@ -4,9 +4,8 @@
 
 use super::blocks::Blocks;
 use super::bytes::Order;
-use super::notes::Notes;
 use super::pcap_variant::{Lengths, Variant};
-use super::{Record, Stop, damaged, record_limit};
+use super::{Stop, Stream, damaged, record_limit};
 use crate::error::{CaptureError, ErrorKind};
 
 /// Bytes of the file header.
@@ -86,7 +85,8 @@ impl Pcap {
     ///
     /// # Errors
     /// `Cut` in the header, `Unsupported` for versions before 2.
-    pub(super) fn open(blocks: &mut Blocks, notes: &mut Notes, magic: Magic, order: Order) -> Result<Self, Stop> {
+    pub(super) fn open(stream: &mut Stream, magic: Magic, order: Order) -> Result<Self, Stop> {
+        let Stream { blocks, notes, .. } = stream;
         let header_bytes = FILE_HEADER_BYTES + magic.extra_bytes();
         blocks.fill_to(header_bytes);
         let available = blocks.available();
@@ -122,12 +122,8 @@ impl Pcap {
 
     /// Moves to the next record; false at the end.
     #[inline]
-    pub(super) fn advance(
-        &mut self,
-        blocks: &mut Blocks,
-        notes: &mut Notes,
-        record: &mut Record,
-    ) -> Result<bool, Stop> {
+    pub(super) fn advance(&mut self, stream: &mut Stream) -> Result<bool, Stop> {
+        let Stream { blocks, notes, record } = stream;
         loop {
             let available = blocks.available();
             if let [seconds, fraction, first, second, ..] = available.as_chunks().0 {

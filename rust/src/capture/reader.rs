@@ -9,7 +9,7 @@ use super::notes::Notes;
 use super::pcap::{Magic, Pcap};
 use super::pcapng::Pcapng;
 use super::sniff::{self, SNIFFED_BYTES};
-use super::{Record, Source};
+use super::{Record, Source, Stream};
 use crate::error::{CaptureError, ErrorKind, Problem};
 
 /// The path that stands for standard input.
@@ -37,12 +37,10 @@ pub(super) struct FileInfo {
 /// An opened file and its current frame.
 pub(super) struct Reader {
     path: String,
-    blocks: Blocks,
+    stream: Stream,
     format: Format,
     name: String,
     last_info: FileInfo,
-    notes: Notes,
-    record: Record,
 }
 
 impl Reader {
@@ -62,8 +60,7 @@ impl Reader {
     pub(super) fn new(path: &str, source: Source, block_bytes: usize) -> Result<Self, CaptureError> {
         let mut blocks = Blocks::new(Input::Plain(source), block_bytes);
         blocks.fill_to(SNIFFED_BYTES.min(block_bytes));
-        let mut codec = Codec::detect(blocks.available());
-        if let Some(codec) = codec.take() {
+        if let Some(codec) = Codec::detect(blocks.available()) {
             blocks = decompressed(blocks, codec, block_bytes);
             blocks.fill_to(SNIFFED_BYTES.min(block_bytes));
             if Codec::detect(blocks.available()).is_some() {
@@ -71,36 +68,35 @@ impl Reader {
                 return Err(CaptureError::new(ErrorKind::Unsupported, path, what));
             }
         }
-        let mut notes = Notes::default();
-        let head = blocks.available();
-        let magic = Magic::detect(head);
+        let mut stream = Stream { blocks, notes: Notes::default(), record: Record::default() };
+        let head = stream.blocks.available();
         let opened = if head.starts_with(&PCAPNG_MAGIC) {
-            Pcapng::open(&mut blocks).map(|pcapng| (Format::Pcapng(pcapng), "pcapng"))
-        } else if let Some((magic, order)) = magic {
-            Pcap::open(&mut blocks, &mut notes, magic, order).map(|pcap| {
+            Pcapng::open(&mut stream.blocks).map(|pcapng| (Format::Pcapng(pcapng), "pcapng"))
+        } else if let Some((magic, order)) = Magic::detect(head) {
+            Pcap::open(&mut stream, magic, order).map(|pcap| {
                 let name = pcap.name();
                 (Format::Pcap(pcap), name)
             })
         } else {
-            return Err(not_a_capture(path, &blocks));
+            return Err(not_a_capture(path, &stream.blocks));
         };
         let (format, name) = opened.map_err(|stop| CaptureError { path: path.to_owned(), ..*stop })?;
-        let name = blocks.compression().map_or_else(|| name.to_owned(), |compression| format!("{compression} {name}"));
-        let path = path.to_owned();
-        Ok(Self { path, blocks, format, name, last_info: FileInfo::default(), notes, record: Record::default() })
+        let compression = stream.blocks.compression();
+        let name = compression.map_or_else(|| name.to_owned(), |compression| format!("{compression} {name}"));
+        Ok(Self { path: path.to_owned(), stream, format, name, last_info: FileInfo::default() })
     }
 
     /// Moves to the next frame; false at the end, and ever after.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<bool, CaptureError> {
         let moved = match &mut self.format {
-            Format::Pcap(pcap) => pcap.advance(&mut self.blocks, &mut self.notes, &mut self.record),
-            Format::Pcapng(pcapng) => pcapng.advance(&mut self.blocks, &mut self.notes, &mut self.record),
+            Format::Pcap(pcap) => pcap.advance(&mut self.stream),
+            Format::Pcapng(pcapng) => pcapng.advance(&mut self.stream),
             Format::Ended => Ok(false),
         };
         match moved {
             Ok(true) => {
-                self.record.number += 1;
+                self.stream.record.number += 1;
                 Ok(true)
             }
             Ok(false) => {
@@ -115,12 +111,12 @@ impl Reader {
     fn end(&mut self) {
         self.last_info = self.info();
         self.format = Format::Ended;
-        self.record = Record::default();
+        self.stream.record = Record::default();
     }
 
     #[cold]
     fn end_with(&mut self, stop: CaptureError) -> CaptureError {
-        let frame = self.record.number + 1;
+        let frame = self.stream.record.number + 1;
         self.end();
         CaptureError { path: self.path.clone(), ..stop }.in_frame(frame)
     }
@@ -128,13 +124,13 @@ impl Reader {
     /// The current frame's description.
     #[inline]
     pub(super) fn record(&self) -> &Record {
-        &self.record
+        &self.stream.record
     }
 
     /// The current frame's bytes.
     #[inline]
     pub(super) fn data(&self) -> &[u8] {
-        self.blocks.slice(self.record.data.clone())
+        self.stream.blocks.slice(self.stream.record.data.clone())
     }
 
     pub(super) fn info(&self) -> FileInfo {
@@ -157,7 +153,7 @@ impl Reader {
     }
 
     pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
-        let remark = self.blocks.remark().map(|what| Problem {
+        let remark = self.stream.blocks.remark().map(|what| Problem {
             what: what.to_owned(),
             path: self.path.clone(),
             frame: None,
@@ -165,7 +161,7 @@ impl Reader {
             count: 1,
             loses_data: false,
         });
-        self.notes.of(&self.path).chain(remark)
+        self.stream.notes.of(&self.path).chain(remark)
     }
 }
 

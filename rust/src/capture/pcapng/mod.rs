@@ -6,13 +6,14 @@
 
 mod clock;
 mod interface;
+mod packets;
 
 use super::blocks::Blocks;
 use super::bytes::Order;
-use super::notes::Notes;
-use super::{MAX_DECLARED_RECORD_BYTES, Record, Stop, damaged};
+use super::{MAX_DECLARED_RECORD_BYTES, Stop, Stream, damaged};
 use crate::error::{CaptureError, ErrorKind};
 use interface::{Drops, Interface, Options};
+use packets::MIN_ENHANCED_BYTES;
 
 /// Block types. The section header's reads the same in both byte orders.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
@@ -38,11 +39,7 @@ const MIN_BLOCK_BYTES: usize = 12;
 /// Bytes before and behind a block's content.
 const BLOCK_HEAD_BYTES: usize = 8;
 const BLOCK_TAIL_BYTES: usize = 4;
-/// Fixed bytes before the packet, and the least a block of the kind can have.
-const ENHANCED_HEAD_BYTES: usize = 28;
-const MIN_ENHANCED_BYTES: usize = 32;
-const SIMPLE_HEAD_BYTES: usize = 12;
-const MIN_SIMPLE_BYTES: usize = 16;
+/// The least that a block of the kind has.
 const MIN_SECTION_BYTES: usize = 28;
 const MIN_INTERFACE_BYTES: usize = 20;
 const MIN_STATISTICS_BYTES: usize = 24;
@@ -55,16 +52,9 @@ const MAX_SKIPPED_BLOCK_BYTES: u32 = (128 << 20) + (128 << 10);
 /// Interfaces of one section. Obsolete packet blocks can name no more, and real files have fewer than a thousand.
 const MAX_INTERFACES: usize = 1 << 16;
 
-/// `drops_count` of an obsolete packet block where it is not known.
-const DROPS_UNKNOWN: u16 = 0xFFFF;
-/// Option `epb_dropcount`: packets lost between this one and the one before it on the interface.
-const OPTION_DROP_COUNT: u16 = 4;
 /// Options `isb_ifdrop` and `isb_osdrop`: packets that interface and system dropped since the capture began.
 const OPTION_INTERFACE_DROPS: u16 = 5;
 const OPTION_SYSTEM_DROPS: u16 = 7;
-
-const TIME_CLAMPED: &str = "a timestamp lies outside the years 1677 to 2262 and was clamped";
-const SIMPLE_SHORT: &str = "a simple packet block holds less than its packet's length says";
 
 /// A block that is whole in the buffer.
 struct Block {
@@ -102,31 +92,27 @@ impl Pcapng {
 
     /// Moves to the next numbered block; false at the end.
     #[inline]
-    pub(super) fn advance(
-        &mut self,
-        blocks: &mut Blocks,
-        notes: &mut Notes,
-        record: &mut Record,
-    ) -> Result<bool, Stop> {
+    pub(super) fn advance(&mut self, stream: &mut Stream) -> Result<bool, Stop> {
         // The road of nearly every block: an enhanced packet block that is whole in the buffer.
-        let available = blocks.available();
-        if let [kind, bytes, _, _, _, _, _, ..] = available.as_chunks::<4>().0 {
+        let available = stream.blocks.available();
+        if let [kind, bytes, ..] = available.as_chunks::<4>().0 {
             let bytes = self.order.u32(*bytes) as usize;
             let whole = (MIN_ENHANCED_BYTES..=available.len()).contains(&bytes) && bytes.is_multiple_of(4);
             if self.order.u32(*kind) == ENHANCED_PACKET && whole {
                 let block = Block { kind: ENHANCED_PACKET, bytes };
-                self.check_tail(blocks, &block)?;
-                self.enhanced(blocks, notes, record, &block)?;
+                self.check_tail(&stream.blocks, &block)?;
+                self.enhanced_or_obsolete(stream, &block)?;
                 return Ok(true);
             }
         }
-        self.advance_over_any(blocks, notes, record)
+        self.advance_over_any(stream)
     }
 
     #[cold]
     #[inline(never)]
-    fn advance_over_any(&mut self, blocks: &mut Blocks, notes: &mut Notes, record: &mut Record) -> Result<bool, Stop> {
+    fn advance_over_any(&mut self, stream: &mut Stream) -> Result<bool, Stop> {
         loop {
+            let blocks = &mut stream.blocks;
             if !blocks.fill_to(1) {
                 return blocks.end_between_records();
             }
@@ -137,22 +123,20 @@ impl Pcapng {
                 return Err(blocks.cut("a block header", "block header", BLOCK_HEAD_BYTES as u64, got, offset));
             };
             let (kind, bytes) = (self.order.u32(*kind), self.order.u32(*bytes));
-            if kind == SECTION_HEADER {
-                self.section(blocks)?;
-                continue;
-            }
-            if (bytes as usize) < MIN_BLOCK_BYTES {
+            if kind != SECTION_HEADER && (bytes as usize) < MIN_BLOCK_BYTES {
                 let what = format!("a block says that it is {bytes} bytes long, less than any block is");
                 return Err(damaged(what, offset));
             }
             match kind {
-                ENHANCED_PACKET | PACKET | SIMPLE_PACKET => {
+                SECTION_HEADER => self.section(blocks)?,
+                ENHANCED_PACKET | PACKET => {
                     let block = self.whole(blocks, kind, bytes)?;
-                    match kind {
-                        ENHANCED_PACKET => self.enhanced(blocks, notes, record, &block)?,
-                        PACKET => self.obsolete(blocks, notes, record, &block)?,
-                        _ => self.simple(blocks, notes, record, &block)?,
-                    }
+                    self.enhanced_or_obsolete(stream, &block)?;
+                    return Ok(true);
+                }
+                SIMPLE_PACKET => {
+                    let block = self.whole(blocks, kind, bytes)?;
+                    self.simple(stream, &block)?;
                     return Ok(true);
                 }
                 INTERFACE_DESCRIPTION => {
@@ -165,7 +149,7 @@ impl Pcapng {
                 }
                 SYSTEMD_JOURNAL | CUSTOM | CUSTOM_NOT_COPIED | SYSDIG_EVENT | SYSDIG_EVENT_2 | SYSDIG_EVENT_2_LARGE => {
                     self.skip(blocks, bytes)?;
-                    record.clear();
+                    stream.record.clear();
                     return Ok(true);
                 }
                 _ => self.skip(blocks, bytes)?,
@@ -287,126 +271,6 @@ impl Pcapng {
         Ok(())
     }
 
-    #[inline]
-    fn enhanced(
-        &mut self,
-        blocks: &mut Blocks,
-        notes: &mut Notes,
-        record: &mut Record,
-        block: &Block,
-    ) -> Result<(), Stop> {
-        let [_, _, id, high, low, captured, original, ..] = blocks.available().as_chunks::<4>().0 else {
-            return Err(too_short("an enhanced packet block", block, MIN_ENHANCED_BYTES, blocks.offset()));
-        };
-        let word = |bytes: &[u8; 4]| self.order.u32(*bytes);
-        let packet = Packet {
-            interface: word(id) as usize,
-            ticks: u64::from(word(high)) << 32 | u64::from(word(low)),
-            captured: word(captured),
-            original: word(original),
-            dropped_before: None,
-        };
-        self.packet(blocks, notes, record, block, packet)
-    }
-
-    /// The obsolete packet block: as the enhanced one, but the interface shares its word with a count of drops.
-    fn obsolete(
-        &mut self,
-        blocks: &mut Blocks,
-        notes: &mut Notes,
-        record: &mut Record,
-        block: &Block,
-    ) -> Result<(), Stop> {
-        let [_, _, id, high, low, captured, original, ..] = blocks.available().as_chunks::<4>().0 else {
-            return Err(too_short("a packet block", block, MIN_ENHANCED_BYTES, blocks.offset()));
-        };
-        let word = |bytes: &[u8; 4]| self.order.u32(*bytes);
-        let (id, drops) = self.order.halves(*id);
-        let packet = Packet {
-            interface: usize::from(id),
-            ticks: u64::from(word(high)) << 32 | u64::from(word(low)),
-            captured: word(captured),
-            original: word(original),
-            dropped_before: (drops != DROPS_UNKNOWN).then_some(u64::from(drops)),
-        };
-        self.packet(blocks, notes, record, block, packet)
-    }
-
-    /// What both kinds of packet blocks share.
-    #[inline]
-    fn packet(
-        &mut self,
-        blocks: &mut Blocks,
-        notes: &mut Notes,
-        record: &mut Record,
-        block: &Block,
-        packet: Packet,
-    ) -> Result<(), Stop> {
-        let order = self.order;
-        let padded = (packet.captured as usize).next_multiple_of(4);
-        let options_at = ENHANCED_HEAD_BYTES + padded;
-        let Some(options_bytes) = block.bytes.checked_sub(options_at + BLOCK_TAIL_BYTES) else {
-            return Err(too_small(block, packet.captured, blocks.offset()));
-        };
-        let interfaces = self.interfaces.len();
-        let Some(interface) = self.interfaces.get_mut(packet.interface) else {
-            return Err(no_interface(packet.interface, interfaces, blocks.offset()));
-        };
-        if packet.captured > interface.limit {
-            let what = format!("a packet claims {} captured bytes, more than {}", packet.captured, interface.limit);
-            return Err(damaged(what, blocks.offset()));
-        }
-        let (ts_ns, clamped) = interface.clock.ns(packet.ticks);
-        if clamped {
-            notes.add(TIME_CLAMPED, record.number + 1, blocks.offset());
-        }
-        if packet.dropped_before.is_some() || options_bytes > 0 {
-            let body = blocks.available().get(..block.bytes).unwrap_or_default();
-            let said = Options::new(order, body, options_at).find(|(code, _)| *code == OPTION_DROP_COUNT);
-            let dropped = said.map_or(packet.dropped_before, |(_, value)| order.number(value));
-            interface.drops.add_counted(dropped);
-        }
-        record.ts_ns = Some(ts_ns);
-        record.link_type = Some(interface.link_type);
-        record.original_bytes = packet.original;
-        let place = blocks.consume(block.bytes);
-        let start = place.start + ENHANCED_HEAD_BYTES;
-        record.data = start..start + packet.captured as usize;
-        Ok(())
-    }
-
-    /// A simple packet block has no time, and its captured length is what snap length and block leave of the packet.
-    fn simple(
-        &mut self,
-        blocks: &mut Blocks,
-        notes: &mut Notes,
-        record: &mut Record,
-        block: &Block,
-    ) -> Result<(), Stop> {
-        let offset = blocks.offset();
-        let [_, _, original, _, ..] = blocks.available().as_chunks::<4>().0 else {
-            return Err(too_short("a simple packet block", block, MIN_SIMPLE_BYTES, offset));
-        };
-        let Some(room) = block.bytes.checked_sub(SIMPLE_HEAD_BYTES + BLOCK_TAIL_BYTES) else {
-            return Err(too_short("a simple packet block", block, MIN_SIMPLE_BYTES, offset));
-        };
-        let original = self.order.u32(*original);
-        let Some(interface) = self.interfaces.first() else {
-            return Err(no_interface(0, 0, offset));
-        };
-        let snapped = if interface.snaplen == 0 { original } else { original.min(interface.snaplen) } as usize;
-        if snapped > room {
-            notes.add(SIMPLE_SHORT, record.number + 1, offset);
-        }
-        record.ts_ns = None;
-        record.link_type = Some(interface.link_type);
-        record.original_bytes = original;
-        let place = blocks.consume(block.bytes);
-        let start = place.start + SIMPLE_HEAD_BYTES;
-        record.data = start..start + snapped.min(room);
-        Ok(())
-    }
-
     /// Packets that were lost, over all interfaces of all sections so far.
     fn drops(&self) -> Drops {
         self.interfaces.iter().fold(self.past_drops, |sum, interface| sum.plus(interface.drops))
@@ -425,16 +289,6 @@ impl Pcapng {
     }
 }
 
-/// The fixed part of a packet block.
-#[derive(Clone, Copy)]
-struct Packet {
-    interface: usize,
-    ticks: u64,
-    captured: u32,
-    original: u32,
-    dropped_before: Option<u64>,
-}
-
 #[cold]
 fn tail_mismatch(head: usize, tail: usize, offset: u64) -> Stop {
     damaged(format!("a block says at its begin that it is {head} bytes long and at its end {tail}"), offset)
@@ -443,15 +297,4 @@ fn tail_mismatch(head: usize, tail: usize, offset: u64) -> Stop {
 #[cold]
 fn too_short(what: &str, block: &Block, least: usize, offset: u64) -> Stop {
     damaged(format!("{what} is {} bytes long, less than {least}", block.bytes), offset)
-}
-
-#[cold]
-fn too_small(block: &Block, captured: u32, offset: u64) -> Stop {
-    let kind = if block.kind == PACKET { "a packet block" } else { "an enhanced packet block" };
-    damaged(format!("{kind} of {} bytes is too small for {captured} bytes of packet", block.bytes), offset)
-}
-
-#[cold]
-fn no_interface(interface: usize, interfaces: usize, offset: u64) -> Stop {
-    damaged(format!("a packet names interface {interface}, its section has {interfaces}"), offset)
 }

@@ -1,0 +1,124 @@
+//! The three kinds of blocks that hold a packet.
+
+use super::super::{Stop, Stream, damaged};
+use super::interface::Options;
+use super::{BLOCK_TAIL_BYTES, Block, PACKET, Pcapng, too_short};
+
+/// Bytes of a block before its packet, and the least that a block of the kind has.
+const ENHANCED_HEAD_BYTES: usize = 28;
+pub(super) const MIN_ENHANCED_BYTES: usize = ENHANCED_HEAD_BYTES + BLOCK_TAIL_BYTES;
+const SIMPLE_HEAD_BYTES: usize = 12;
+const MIN_SIMPLE_BYTES: usize = SIMPLE_HEAD_BYTES + BLOCK_TAIL_BYTES;
+
+/// `drops_count` of an obsolete packet block where it is not known.
+const DROPS_UNKNOWN: u16 = 0xFFFF;
+/// Option `epb_dropcount`: packets lost between this one and the one before it on the interface.
+const OPTION_DROP_COUNT: u16 = 4;
+
+const TIME_CLAMPED: &str = "a timestamp lies outside the years 1677 to 2262 and was clamped";
+const SIMPLE_SHORT: &str = "a simple packet block holds less than its packet's length says";
+
+/// The fixed part of a packet block.
+#[derive(Clone, Copy)]
+struct Packet {
+    interface: usize,
+    ticks: u64,
+    captured: u32,
+    original: u32,
+    dropped_before: Option<u64>,
+}
+
+impl Pcapng {
+    /// The enhanced packet block, and the obsolete one, whose interface shares its word with a count of drops.
+    #[inline]
+    pub(super) fn enhanced_or_obsolete(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
+        let [_, _, id, high, low, captured, original, ..] = stream.blocks.available().as_chunks::<4>().0 else {
+            return Err(too_short("a packet block", block, MIN_ENHANCED_BYTES, stream.blocks.offset()));
+        };
+        let word = |bytes: &[u8; 4]| self.order.u32(*bytes);
+        let (interface, dropped_before) = if block.kind == PACKET {
+            let (id, drops) = self.order.halves(*id);
+            (usize::from(id), (drops != DROPS_UNKNOWN).then_some(u64::from(drops)))
+        } else {
+            (word(id) as usize, None)
+        };
+        let packet = Packet {
+            interface,
+            ticks: (u64::from(word(high)) << 32) | u64::from(word(low)),
+            captured: word(captured),
+            original: word(original),
+            dropped_before,
+        };
+        self.packet(stream, block, packet)
+    }
+
+    #[inline]
+    fn packet(&mut self, stream: &mut Stream, block: &Block, packet: Packet) -> Result<(), Stop> {
+        let Stream { blocks, notes, record } = stream;
+        let padded = (packet.captured as usize).next_multiple_of(4);
+        let Some(options_bytes) = block.bytes.checked_sub(MIN_ENHANCED_BYTES + padded) else {
+            return Err(too_small(block, packet.captured, blocks.offset()));
+        };
+        let interfaces = self.interfaces.len();
+        let Some(interface) = self.interfaces.get_mut(packet.interface) else {
+            return Err(no_interface(packet.interface, interfaces, blocks.offset()));
+        };
+        if packet.captured > interface.limit {
+            let what = format!("a packet claims {} captured bytes, more than {}", packet.captured, interface.limit);
+            return Err(damaged(what, blocks.offset()));
+        }
+        let (ts_ns, clamped) = interface.clock.ns(packet.ticks);
+        if clamped {
+            notes.add(TIME_CLAMPED, record.number + 1, blocks.offset());
+        }
+        if packet.dropped_before.is_some() || options_bytes > 0 {
+            let body = blocks.available().get(..block.bytes).unwrap_or_default();
+            let mut options = Options::new(self.order, body, ENHANCED_HEAD_BYTES + padded);
+            let said = options.find(|(code, _)| *code == OPTION_DROP_COUNT);
+            let dropped = said.map_or(packet.dropped_before, |(_, value)| self.order.number(value));
+            interface.drops.add_counted(dropped);
+        }
+        record.ts_ns = Some(ts_ns);
+        record.link_type = Some(interface.link_type);
+        record.original_bytes = packet.original;
+        let start = blocks.consume(block.bytes).start + ENHANCED_HEAD_BYTES;
+        record.data = start..start + packet.captured as usize;
+        Ok(())
+    }
+
+    /// A simple packet block has no time; its captured length is what snap length and block leave of the packet.
+    pub(super) fn simple(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
+        let Stream { blocks, notes, record } = stream;
+        let offset = blocks.offset();
+        let [_, _, original, _, ..] = blocks.available().as_chunks::<4>().0 else {
+            return Err(too_short("a simple packet block", block, MIN_SIMPLE_BYTES, offset));
+        };
+        let Some(room) = block.bytes.checked_sub(MIN_SIMPLE_BYTES) else {
+            return Err(too_short("a simple packet block", block, MIN_SIMPLE_BYTES, offset));
+        };
+        let original = self.order.u32(*original);
+        let Some(interface) = self.interfaces.first() else {
+            return Err(no_interface(0, 0, offset));
+        };
+        let snapped = if interface.snaplen == 0 { original } else { original.min(interface.snaplen) } as usize;
+        if snapped > room {
+            notes.add(SIMPLE_SHORT, record.number + 1, offset);
+        }
+        record.ts_ns = None;
+        record.link_type = Some(interface.link_type);
+        record.original_bytes = original;
+        let start = blocks.consume(block.bytes).start + SIMPLE_HEAD_BYTES;
+        record.data = start..start + snapped.min(room);
+        Ok(())
+    }
+}
+
+#[cold]
+fn too_small(block: &Block, captured: u32, offset: u64) -> Stop {
+    damaged(format!("a packet block of {} bytes is too small for {captured} bytes of packet", block.bytes), offset)
+}
+
+#[cold]
+fn no_interface(interface: usize, interfaces: usize, offset: u64) -> Stop {
+    damaged(format!("a packet names interface {interface}, its section has {interfaces}"), offset)
+}

@@ -175,11 +175,7 @@ fn conclude(
     let mut rows = Vec::with_capacity(batch_rows);
     for chunk in segments {
         for segment in &chunk {
-            let row = connections.take(segment);
-            if wanted.is_some_and(|wanted| !wanted.contains(&row.conn)) {
-                continue;
-            }
-            rows.push(row);
+            connections.take(segment, wanted, &mut rows);
             if rows.len() == batch_rows {
                 let full = std::mem::replace(&mut rows, Vec::with_capacity(batch_rows));
                 if to_caller.send(full).is_err() {

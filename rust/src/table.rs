@@ -117,7 +117,7 @@ pub fn segments(rows: &[SegmentRow], wanted: Option<&[String]>) -> Result<Record
 }
 
 fn sack_blocks(rows: &[SegmentRow]) -> ArrayRef {
-    let mut lists = LargeListBuilder::new(Int64Builder::new());
+    let mut lists = LargeListBuilder::with_capacity(Int64Builder::new(), rows.len());
     for row in rows {
         if let Some(blocks) = &row.sack_blocks {
             lists.values().append_slice(blocks);
@@ -142,10 +142,10 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         ("closed_by".into(), numbers::<UInt8Type, _>(rows, |row| row.closed_by as u8)),
         ("first_frame".into(), numbers::<UInt64Type, _>(rows, |row| row.first_frame)),
         ("last_frame".into(), numbers::<UInt64Type, _>(rows, |row| row.last_frame)),
-        ("first_ts_ns".into(), maybe::<Int64Type, _>(rows, |row| row.first_ts_ns)),
-        ("last_ts_ns".into(), maybe::<Int64Type, _>(rows, |row| row.last_ts_ns)),
-        ("syn_to_synack_ns".into(), maybe::<Int64Type, _>(rows, |row| row.syn_to_synack_ns)),
-        ("synack_to_ack_ns".into(), maybe::<Int64Type, _>(rows, |row| row.synack_to_ack_ns)),
+        ("first_ts_ns".into(), nullable(rows, |row| row.first_ts_ns)),
+        ("last_ts_ns".into(), nullable(rows, |row| row.last_ts_ns)),
+        ("syn_to_synack_ns".into(), nullable(rows, |row| row.syn_to_synack_ns)),
+        ("synack_to_ack_ns".into(), nullable(rows, |row| row.synack_to_ack_ns)),
     ];
     let client: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[0]).collect();
     let server: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[1]).collect();
@@ -198,14 +198,14 @@ fn directions(side: &str, rows: &[DirectionFigures], columns: &mut Vec<Column>) 
         ("timestamps", agreed(|row| row.syn_options.map(|options| options.timestamps))),
         ("max_window_bytes", amount(|row| row.max_window_bytes.map(i64::from))),
         ("min_window_bytes", amount(|row| row.min_window_bytes.map(i64::from))),
-        ("max_in_flight_bytes", amount(|row| row.max_in_flight_bytes)),
+        ("max_in_flight_bytes", nullable(rows, |row| row.max_in_flight_bytes)),
         ("max_segment_bytes", count(|row| row.max_segment_bytes.into())),
         ("rtt_samples", count(|row| row.rtt.samples)),
         ("rtt_min_ns", amount(|row| row.rtt.min_ns())),
         ("rtt_mean_ns", amount(|row| row.rtt.mean_ns())),
         ("rtt_max_ns", amount(|row| row.rtt.max_ns())),
-        ("first_data_ts_ns", amount(|row| row.first_data_ts_ns)),
-        ("last_data_ts_ns", amount(|row| row.last_data_ts_ns)),
+        ("first_data_ts_ns", nullable(rows, |row| row.first_data_ts_ns)),
+        ("last_data_ts_ns", nullable(rows, |row| row.last_data_ts_ns)),
     ];
     columns.extend(named.into_iter().map(|(name, array)| (format!("{side}_{name}"), array)));
 }

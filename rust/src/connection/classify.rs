@@ -2,7 +2,7 @@
 
 use super::half::{Half, Placed};
 use super::holes::Jumper;
-use super::row::{Kind, ReleasedBy};
+use super::row::{Kind, Nullable, ReleasedBy};
 use crate::wire::{Segment, TcpFlags};
 
 /// RFC 5681, 3.2: the third duplicate ACK lets a segment be resent.
@@ -62,7 +62,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
     {
         return None;
     }
-    let una = sender.snd_una?;
+    let una = sender.snd_una.get()?;
     let below = placed.start == una - 1;
     if receiver.started && receiver.raw_window == 0 && receiver.acked.is_some() {
         let at = placed.start == una && segment.payload_bytes == 1;
@@ -73,7 +73,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
 
 /// RFC 5681, 2 for duplicate ACKs; with SACK blocks the window may move at the same time (RFC 6675, 2).
 fn pure_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Kind {
-    if sender.acked != Some(ack) {
+    if sender.acked.get() != Some(ack) {
         return Kind::Ack;
     }
     let same_window = segment.window == sender.raw_window;
@@ -103,16 +103,16 @@ fn came_late(segment: &Segment, novelty: Novelty, sender: &Half) -> bool {
         return (late.wrapping_sub(jumper) as i16) < 0;
     }
     let bound_ns = sender.figures.rtt.min_ns().map_or(REORDERING_NS, |rtt_ns| REORDERING_NS.max(rtt_ns / 2));
-    since(late.ts_ns, jumper.ts_ns).is_some_and(|gap_ns| gap_ns < bound_ns)
+    late.ts_ns.since(jumper.ts_ns).get().is_some_and(|gap_ns| gap_ns < bound_ns)
 }
 
 fn resent(segment: &Segment, placed: Placed, sender: &Half) -> Kind {
-    let at_una = sender.snd_una == Some(placed.start);
+    let at_una = sender.snd_una.get() == Some(placed.start);
     if at_una && sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS {
         return Kind::FastRetransmit;
     }
-    let waited_ns = since(segment.ts_ns, sender.outstanding.last_seen(placed.start));
-    if at_una && waited_ns.is_some_and(|waited_ns| waited_ns >= MIN_RTO_NS) {
+    let waited_ns = Nullable::from(segment.ts_ns).since(sender.outstanding.last_seen(placed.start));
+    if at_una && waited_ns.get().is_some_and(|waited_ns| waited_ns >= MIN_RTO_NS) {
         return Kind::RtoRetransmit;
     }
     Kind::Retransmit
@@ -130,8 +130,10 @@ pub(super) fn released_by(segment: &Segment, kind: Kind, sender: &Half, receiver
     }
     let causal_ns = sender.figures.rtt.min_ns().map_or(CAUSAL_NS, |rtt_ns| CAUSAL_NS.max(rtt_ns / 10));
     let idle = sender.in_flight() == Some(0);
-    let soon = |from_ns| since(segment.ts_ns, from_ns).is_some_and(|gap_ns| gap_ns <= causal_ns);
-    let heard_after_sending = receiver.last_ack_ts_ns.is_some() && receiver.last_ack_ts_ns >= sender.last_ts_ns;
+    let now = Nullable::from(segment.ts_ns);
+    let soon = |from: Nullable| now.since(from).get().is_some_and(|gap_ns| gap_ns <= causal_ns);
+    let heard_after_sending =
+        receiver.last_ack_ts_ns.is_some() && receiver.last_ack_ts_ns.value() >= sender.last_ts_ns.value();
     if !heard_after_sending && sender.last_was_data && soon(sender.last_ts_ns) {
         return (ReleasedBy::Burst, Some(sender.burst_frame));
     }
@@ -144,10 +146,4 @@ pub(super) fn released_by(segment: &Segment, kind: Kind, sender: &Half, receiver
         return (ReleasedBy::Write, None);
     }
     (ReleasedBy::Unknown, None)
-}
-
-/// `later - earlier`, where both are known.
-#[inline]
-pub(super) fn since(later: Option<i64>, earlier: Option<i64>) -> Option<i64> {
-    Some(later?.saturating_sub(earlier?))
 }

@@ -2,7 +2,7 @@
 
 use super::holes::{Holes, Jumper};
 use super::outstanding::Outstanding;
-use super::row::{DirectionFigures, SynOptions};
+use super::row::{DirectionFigures, Nullable, SynOptions};
 use crate::wire::{Segment, TcpFlags};
 
 /// RFC 7323, 2.3: larger shifts count as 14.
@@ -27,9 +27,9 @@ pub(super) struct Half {
     /// Highest offset sent.
     pub snd_max: i64,
     /// Lowest offset not acknowledged; `None` before anything is known.
-    pub snd_una: Option<i64>,
+    pub snd_una: Nullable,
     /// What this side's own last segment acknowledged.
-    pub acked: Option<i64>,
+    pub acked: Nullable,
     /// Window of this side's last segment: as in the header, and scaled.
     pub raw_window: u16,
     /// See `raw_window`; `None` while the scale is unknown.
@@ -41,13 +41,13 @@ pub(super) struct Half {
     /// Its last segment carried data, and so can be followed by the rest of a burst.
     pub last_was_data: bool,
     /// Time of its last segment.
-    pub last_ts_ns: Option<i64>,
+    pub last_ts_ns: Nullable,
     /// Time and frame of its last segment with an ACK.
-    pub last_ack_ts_ns: Option<i64>,
+    pub last_ack_ts_ns: Nullable,
     /// See `last_ack_ts_ns`.
     pub last_ack_frame: u64,
     /// Time of its last segment with data.
-    pub last_data_ts_ns: Option<i64>,
+    pub last_data_ts_ns: Nullable,
     /// First frame of the burst being sent.
     pub burst_frame: u64,
     pub outstanding: Outstanding,
@@ -66,8 +66,8 @@ impl Half {
         if !self.started {
             self.started = true;
             self.snd_max = start;
-            if syn {
-                self.snd_una.get_or_insert(start);
+            if syn && !self.snd_una.is_some() {
+                self.snd_una = Some(start).into();
             }
         }
         let controls = i64::from(syn) + i64::from(segment.flags.any(TcpFlags::FIN));
@@ -81,19 +81,19 @@ impl Half {
             self.snd_max = 1;
             ack.wrapping_sub(1)
         });
-        crate::seq::unwrap(ack, isn, self.snd_max.max(self.snd_una.unwrap_or(self.snd_max)))
+        crate::seq::unwrap(ack, isn, self.snd_max.max(self.snd_una.get().unwrap_or(self.snd_max)))
     }
 
     /// Bytes sent and not acknowledged.
     #[inline]
     pub(super) fn in_flight(&self) -> Option<i64> {
-        self.snd_una.map(|una| (self.snd_max - una).max(0))
+        self.snd_una.get().map(|una| (self.snd_max - una).max(0))
     }
 
     /// Room left in the window that `other` offered.
     #[inline]
     pub(super) fn usable_window(&self, other: &Half) -> Option<i64> {
-        Some(self.snd_una?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
+        Some(self.snd_una.get()?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
     }
 
     /// Its figures for the connections table.
@@ -125,7 +125,7 @@ impl Half {
     /// orders nothing.
     pub(super) fn jumper(segment: &Segment) -> Jumper {
         Jumper {
-            ts_ns: segment.ts_ns,
+            ts_ns: segment.ts_ns.into(),
             tsval: segment.options.timestamps.map(|(value, _)| value),
             ip_id: segment.ip.id.filter(|id| *id != 0),
         }

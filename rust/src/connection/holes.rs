@@ -1,5 +1,7 @@
 //! Ranges of a stream that were jumped over: lost before the capture point, late, or not captured.
 
+use super::row::Nullable;
+
 /// Most holes remembered per direction; the oldest is forgotten first and its bytes then count as seen.
 const MAX_HOLES: usize = 256;
 
@@ -7,7 +9,7 @@ const MAX_HOLES: usize = 256;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Jumper {
     /// When it was seen.
-    pub ts_ns: Option<i64>,
+    pub ts_ns: Nullable,
     /// Its TCP timestamp.
     pub tsval: Option<u32>,
     /// Its IP identification, where it has one that counts.

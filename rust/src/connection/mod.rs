@@ -15,9 +15,10 @@ pub use row::{
     SynOptions,
 };
 
+use std::collections::HashSet;
 use std::hash::BuildHasher;
 
-use classify::{Novelty, since};
+use classify::Novelty;
 use foldhash::fast::RandomState;
 use half::{Half, Placed};
 use hashbrown::HashTable;
@@ -44,8 +45,8 @@ struct Connection {
     reused: bool,
     first_frame: u64,
     last_frame: u64,
-    first_ts_ns: Option<i64>,
-    last_ts_ns: Option<i64>,
+    first_ts_ns: Nullable,
+    last_ts_ns: Nullable,
     handshake: Handshake,
     client: Half,
     server: Half,
@@ -54,9 +55,9 @@ struct Connection {
 /// The three times of a handshake.
 #[derive(Clone, Copy, Debug, Default)]
 struct Handshake {
-    syn_ts_ns: Option<i64>,
-    synack_ts_ns: Option<i64>,
-    ack_ts_ns: Option<i64>,
+    syn_ts_ns: Nullable,
+    synack_ts_ns: Nullable,
+    ack_ts_ns: Nullable,
     synack_seen: bool,
     ack_seen: bool,
 }
@@ -84,14 +85,16 @@ impl Connections {
         self.all.is_empty()
     }
 
-    /// Takes one segment in and concludes.
+    /// Takes one segment in, concludes, and adds its row to `rows` if its connection is `wanted` (`None`: all are).
     #[inline]
-    pub fn take(&mut self, segment: &Segment) -> SegmentRow {
+    pub fn take(&mut self, segment: &Segment, wanted: Option<&HashSet<u32>>, rows: &mut Vec<SegmentRow>) {
         let at = self.find(segment);
         self.latest = at;
-        match self.all.get_mut(at) {
-            Some(connection) => connection.take(segment),
-            None => SegmentRow::default(), // `find` gives indices of `connections` only
+        if let Some(connection) = self.all.get_mut(at) {
+            let row = connection.take(segment);
+            if wanted.is_none_or(|wanted| wanted.contains(&(at as u32))) {
+                rows.push(row);
+            }
         }
     }
 
@@ -142,8 +145,8 @@ impl Connection {
             reused: false,
             first_frame: segment.frame,
             last_frame: segment.frame,
-            first_ts_ns: segment.ts_ns,
-            last_ts_ns: segment.ts_ns,
+            first_ts_ns: segment.ts_ns.into(),
+            last_ts_ns: segment.ts_ns.into(),
             handshake: Handshake::default(),
             client: Half::default(),
             server: Half::default(),
@@ -166,7 +169,9 @@ impl Connection {
     fn take(&mut self, segment: &Segment) -> SegmentRow {
         let from_client = segment.from_low == self.client_is_low;
         self.last_frame = segment.frame;
-        self.last_ts_ns = segment.ts_ns.or(self.last_ts_ns);
+        if let Some(ts_ns) = segment.ts_ns {
+            self.last_ts_ns = Some(ts_ns).into();
+        }
         self.reset |= segment.flags.any(TcpFlags::RST);
         if segment.flags.any(TcpFlags::SYN) {
             self.take_syn(segment, from_client);
@@ -175,10 +180,7 @@ impl Connection {
         }
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
-        let mut row = exchange(segment, sender, receiver);
-        row.conn = self.number;
-        row.from_client = from_client;
-        row
+        exchange(segment, sender, receiver, self.number, from_client)
     }
 
     fn take_syn(&mut self, segment: &Segment, from_client: bool) {
@@ -212,8 +214,8 @@ impl Connection {
             last_frame: self.last_frame,
             first_ts_ns: self.first_ts_ns,
             last_ts_ns: self.last_ts_ns,
-            syn_to_synack_ns: since(self.handshake.synack_ts_ns, self.handshake.syn_ts_ns),
-            synack_to_ack_ns: since(self.handshake.ack_ts_ns, self.handshake.synack_ts_ns),
+            syn_to_synack_ns: self.handshake.synack_ts_ns.since(self.handshake.syn_ts_ns),
+            synack_to_ack_ns: self.handshake.ack_ts_ns.since(self.handshake.synack_ts_ns),
             directions: [self.client.row(), self.server.row()],
         }
     }
@@ -222,10 +224,10 @@ impl Connection {
 impl Handshake {
     fn take_syn(&mut self, segment: &Segment, from_client: bool, answered: bool) {
         match (from_client, answered) {
-            (true, false) if !self.synack_seen => self.syn_ts_ns = segment.ts_ns,
+            (true, false) if !self.synack_seen => self.syn_ts_ns = segment.ts_ns.into(),
             (false, true) if !self.synack_seen => {
                 self.synack_seen = true;
-                self.synack_ts_ns = segment.ts_ns;
+                self.synack_ts_ns = segment.ts_ns.into();
             }
             _ => {}
         }
@@ -234,7 +236,7 @@ impl Handshake {
     fn take_ack(&mut self, segment: &Segment, from_client: bool) {
         if from_client && self.synack_seen && segment.flags.any(TcpFlags::ACK) {
             self.ack_seen = true;
-            self.ack_ts_ns = segment.ts_ns;
+            self.ack_ts_ns = segment.ts_ns.into();
         }
     }
 }
@@ -262,50 +264,53 @@ fn guess_client(segment: &Segment) -> (ClientKnownBy, bool) {
 
 /// Judges one segment against the state of its two halves, and moves them on.
 #[inline]
-fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half) -> SegmentRow {
+fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half, conn: u32, from_client: bool) -> SegmentRow {
+    let now = Nullable::from(segment.ts_ns);
     let placed = sender.place(segment);
     let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
     let in_flight = sender.in_flight();
     let usable_window = sender.usable_window(receiver);
+    let since_previous = now.since(sender.last_ts_ns);
+    let sack_blocks = sack_blocks(segment, receiver);
     let reset = segment.flags.any(TcpFlags::RST);
     let novelty = if reset { Novelty::default() } else { novelty_of(segment, placed, sender) };
     let kind = classify::kind_of(segment, placed, ack, novelty, sender, receiver);
     let released = (segment.payload_bytes > 0).then(|| classify::released_by(segment, kind, sender, receiver));
     let window_bytes = sender.advertised(segment);
-    let mut row = SegmentRow {
+    count(segment, placed, kind, novelty, window_bytes, &mut sender.figures);
+    if !reset {
+        send(now, placed, kind, sender, receiver.started);
+    }
+    let answer = ack.map_or_else(Answer::default, |ack| acknowledge(now, ack, kind, receiver));
+    remember(segment, ack, kind, window_bytes, released, sender);
+    SegmentRow {
         frame: segment.frame,
-        ts_ns: segment.ts_ns.into(),
+        ts_ns: now,
         seq: placed.start,
         ack: ack.into(),
         in_flight_bytes: in_flight.into(),
         usable_window_bytes: usable_window.into(),
-        since_previous_ns: since(segment.ts_ns, sender.last_ts_ns).into(),
-        since_last_ack_ns: since(segment.ts_ns, receiver.last_ack_ts_ns).into(),
-        since_last_data_ns: since(segment.ts_ns, receiver.last_data_ts_ns).into(),
+        since_previous_ns: since_previous,
+        since_last_ack_ns: now.since(receiver.last_ack_ts_ns),
+        since_last_data_ns: now.since(receiver.last_data_ts_ns),
         released_by_frame: released.and_then(|(_, frame)| frame).map(|frame| frame as i64).into(),
-        sack_blocks: sack_blocks(segment, receiver),
+        acked_bytes: answer.acked_bytes,
+        ack_lag_ns: answer.lag_ns,
+        rtt_ns: answer.rtt_ns,
+        sack_blocks,
+        conn,
         payload_bytes: segment.payload_bytes,
         captured_payload_bytes: segment.captured_payload_bytes,
         window_bytes,
         timestamps: segment.options.timestamps,
         ip_id: segment.ip.id,
         flags: segment.flags,
+        from_client,
         ttl: segment.ip.ttl,
         ecn: segment.ip.ecn,
         kind,
         released_by: released.map(|(by, _)| by),
-        ..SegmentRow::default()
-    };
-    count(segment, placed, kind, novelty, window_bytes, &mut sender.figures);
-    if !reset {
-        send(segment, placed, kind, sender, receiver.started);
     }
-    let answer = ack.map_or_else(Answer::default, |ack| acknowledge(segment, ack, kind, receiver));
-    remember(segment, ack, kind, window_bytes, released, sender);
-    row.acked_bytes = answer.acked_bytes.into();
-    row.ack_lag_ns = answer.lag_ns.into();
-    row.rtt_ns = answer.rtt_ns.into();
-    row
 }
 
 /// The SACK blocks of a segment as offsets of the stream that they report on.
@@ -333,51 +338,56 @@ fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
 
 /// The segment occupies sequence space of its sender.
 #[inline]
-fn send(segment: &Segment, placed: Placed, kind: Kind, sender: &mut Half, answered: bool) {
+fn send(now: Nullable, placed: Placed, kind: Kind, sender: &mut Half, answered: bool) {
     if placed.end > sender.snd_max {
         let from = placed.start.max(sender.snd_max);
         if placed.start < sender.snd_max {
-            sender.outstanding.seen_again(placed.start, sender.snd_max, segment.ts_ns, kind.is_resent());
+            sender.outstanding.seen_again(placed.start, sender.snd_max, now, kind.is_resent());
         }
-        sender.outstanding.push(from, placed.end, segment.ts_ns, answered);
+        sender.outstanding.push(from, placed.end, now, answered);
         sender.snd_max = placed.end;
     } else if placed.end > placed.start {
-        sender.outstanding.seen_again(placed.start, placed.end, segment.ts_ns, kind.is_resent());
+        sender.outstanding.seen_again(placed.start, placed.end, now, kind.is_resent());
     }
     if let Some(in_flight) = sender.in_flight() {
-        let most = sender.figures.max_in_flight_bytes.get_or_insert(0);
-        *most = in_flight.max(*most);
+        let most = sender.figures.max_in_flight_bytes.get().unwrap_or(0);
+        sender.figures.max_in_flight_bytes = Some(in_flight.max(most)).into();
     }
 }
 
 /// What an acknowledgment tells.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answer {
-    acked_bytes: Option<i64>,
-    lag_ns: Option<i64>,
-    rtt_ns: Option<i64>,
+    acked_bytes: Nullable,
+    lag_ns: Nullable,
+    rtt_ns: Nullable,
 }
 
-/// `data_sender` sees its bytes below `ack` acknowledged by `segment`.
+/// `data_sender` sees its bytes below `ack` acknowledged.
 #[inline]
-fn acknowledge(segment: &Segment, ack: i64, kind: Kind, data_sender: &mut Half) -> Answer {
-    let una = *data_sender.snd_una.get_or_insert(ack);
+fn acknowledge(now: Nullable, ack: i64, kind: Kind, data_sender: &mut Half) -> Answer {
+    let una = data_sender.snd_una.get().unwrap_or(ack);
+    data_sender.snd_una = Some(una).into();
     if kind == Kind::Reset && ack > data_sender.snd_max {
-        return Answer { acked_bytes: Some(0), ..Answer::default() };
+        return Answer { acked_bytes: Some(0).into(), ..Answer::default() };
     }
     if kind == Kind::DuplicateAck {
         data_sender.duplicate_acks_received += 1;
     }
-    let acknowledged = data_sender.outstanding.acknowledge(ack);
     if ack > una {
-        data_sender.snd_una = Some(ack);
+        data_sender.snd_una = Some(ack).into();
         data_sender.duplicate_acks_received = 0;
     }
-    let rtt_ns = since(segment.ts_ns, acknowledged.sample_from_ns).filter(|rtt_ns| *rtt_ns >= 0);
+    let acknowledged = data_sender.outstanding.acknowledge(ack);
+    let rtt_ns = now.since(acknowledged.sample_from_ns).get().filter(|rtt_ns| *rtt_ns >= 0);
     if let Some(rtt_ns) = rtt_ns {
         data_sender.figures.rtt.add(rtt_ns);
     }
-    Answer { acked_bytes: Some((ack - una).max(0)), lag_ns: since(segment.ts_ns, acknowledged.oldest_ts_ns), rtt_ns }
+    Answer {
+        acked_bytes: Some((ack - una).max(0)).into(),
+        lag_ns: now.since(acknowledged.oldest_ts_ns),
+        rtt_ns: rtt_ns.into(),
+    }
 }
 
 /// What later segments are judged by.
@@ -390,22 +400,23 @@ fn remember(
     released: Option<(ReleasedBy, Option<u64>)>,
     sender: &mut Half,
 ) {
-    sender.last_ts_ns = segment.ts_ns;
+    let now = Nullable::from(segment.ts_ns);
+    sender.last_ts_ns = now;
     sender.last_was_keepalive = kind == Kind::Keepalive;
     sender.last_was_data = segment.payload_bytes > 0;
     if segment.payload_bytes > 0 {
-        sender.last_data_ts_ns = segment.ts_ns;
+        sender.last_data_ts_ns = now;
         sender.burst_frame = match released {
             Some((ReleasedBy::Burst, Some(first))) => first,
             _ => segment.frame,
         };
     }
     let Some(ack) = ack else { return };
-    sender.last_ack_ts_ns = segment.ts_ns;
+    sender.last_ack_ts_ns = now;
     sender.last_ack_frame = segment.frame;
     // An old ACK that came late says nothing about the window of now (RFC 9293, 3.10.7.4: SND.WL2).
-    if kind != Kind::Reset && sender.acked.is_none_or(|acked| ack >= acked) {
-        sender.acked = Some(ack);
+    if kind != Kind::Reset && sender.acked.get().is_none_or(|acked| ack >= acked) {
+        sender.acked = Some(ack).into();
         sender.raw_window = segment.window;
         sender.window_bytes = window_bytes;
     }
@@ -430,8 +441,10 @@ fn count(
         figures.data_segments += 1;
         figures.payload_bytes += payload;
         figures.max_segment_bytes = figures.max_segment_bytes.max(segment.payload_bytes);
-        figures.first_data_ts_ns = figures.first_data_ts_ns.or(segment.ts_ns);
-        figures.last_data_ts_ns = segment.ts_ns.or(figures.last_data_ts_ns);
+        if let Some(ts_ns) = segment.ts_ns {
+            figures.first_data_ts_ns = figures.first_data_ts_ns.get().or(Some(ts_ns)).into();
+            figures.last_data_ts_ns = Some(ts_ns).into();
+        }
         let controls = (placed.end - placed.start) as u64 - payload;
         let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
         figures.unique_bytes += new_payload;

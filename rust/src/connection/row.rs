@@ -87,6 +87,20 @@ impl Nullable {
     pub fn value(self) -> i64 {
         self.0
     }
+
+    /// The value, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn get(self) -> Option<i64> {
+        self.is_some().then_some(self.0)
+    }
+
+    /// `self - earlier`, where both are known.
+    #[inline]
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        if self.is_some() && earlier.is_some() { Self(self.0.saturating_sub(earlier.0)) } else { Self::default() }
+    }
 }
 
 impl Default for Nullable {
@@ -192,11 +206,11 @@ pub struct DirectionFigures {
     pub window_scale: Option<u8>,
     pub max_window_bytes: Option<u32>,
     pub min_window_bytes: Option<u32>,
-    pub max_in_flight_bytes: Option<i64>,
+    pub max_in_flight_bytes: Nullable,
     pub max_segment_bytes: u32,
     pub rtt: RttFigures,
-    pub first_data_ts_ns: Option<i64>,
-    pub last_data_ts_ns: Option<i64>,
+    pub first_data_ts_ns: Nullable,
+    pub last_data_ts_ns: Nullable,
 }
 
 /// What a SYN offers.
@@ -217,7 +231,7 @@ pub struct SynOptions {
 pub struct RttFigures {
     /// Number of samples.
     pub samples: u64,
-    sum_ns: i128,
+    sum_ns: i64,
     min_ns: i64,
     max_ns: i64,
 }
@@ -228,7 +242,7 @@ impl RttFigures {
     pub fn add(&mut self, rtt_ns: i64) {
         self.min_ns = if self.samples == 0 { rtt_ns } else { self.min_ns.min(rtt_ns) };
         self.max_ns = if self.samples == 0 { rtt_ns } else { self.max_ns.max(rtt_ns) };
-        self.sum_ns += i128::from(rtt_ns);
+        self.sum_ns = self.sum_ns.saturating_add(rtt_ns);
         self.samples += 1;
     }
 
@@ -242,7 +256,7 @@ impl RttFigures {
     /// Mean of the samples, rounded down.
     #[must_use]
     pub fn mean_ns(&self) -> Option<i64> {
-        (self.samples > 0).then(|| (self.sum_ns / i128::from(self.samples)) as i64)
+        (self.samples > 0).then(|| self.sum_ns / self.samples as i64)
     }
 
     /// Largest sample.
@@ -263,10 +277,10 @@ pub struct ConnectionRow {
     pub closed_by: ClosedBy,
     pub first_frame: u64,
     pub last_frame: u64,
-    pub first_ts_ns: Option<i64>,
-    pub last_ts_ns: Option<i64>,
-    pub syn_to_synack_ns: Option<i64>,
-    pub synack_to_ack_ns: Option<i64>,
+    pub first_ts_ns: Nullable,
+    pub last_ts_ns: Nullable,
+    pub syn_to_synack_ns: Nullable,
+    pub synack_to_ack_ns: Nullable,
     /// Client's, server's.
     pub directions: [DirectionFigures; 2],
 }

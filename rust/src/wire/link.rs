@@ -4,7 +4,7 @@ use super::{Cursor, Layer, Stop, atm, tunnel, wifi};
 use crate::capture::LinkType;
 
 const NULL: LinkType = 0;
-const ETHERNET: LinkType = 1;
+pub(super) const ETHERNET: LinkType = 1;
 const TOKEN_RING: LinkType = 6;
 const SLIP: LinkType = 8;
 const PPP: LinkType = 9;
@@ -101,7 +101,7 @@ pub fn link_supported(link_type: LinkType) -> bool {
 }
 
 /// Takes the link header off and names what stands behind it.
-#[inline]
+#[inline(never)]
 pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match link_type {
         ETHERNET => Ok(Layer::Ethernet),

@@ -124,7 +124,15 @@ pub fn segment_of(frame: &Frame<'_>) -> Result<Segment, Stop> {
     let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
     let mut cursor = Cursor { data: frame.data, wire_bytes };
     let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
-    let mut layer = link::first_layer(link_type, &mut cursor)?;
+    // Nearly every frame is IPv4 on Ethernet: those two steps are taken before the loop, where they can be inlined.
+    let mut layer = if link_type == link::ETHERNET {
+        link::ethernet(&mut cursor)?
+    } else {
+        link::first_layer(link_type, &mut cursor)?
+    };
+    if layer == Layer::Ipv4 {
+        layer = ip::v4(&mut cursor, &mut ip, &mut endpoints)?;
+    }
     for _ in 0..MAX_LAYERS {
         layer = match layer {
             Layer::Ethernet => link::ethernet(&mut cursor)?,

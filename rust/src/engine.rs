@@ -2,7 +2,7 @@
 //! concludes, and the caller's builds columns. Between them go a few chunks of fixed size.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use arrow_array::RecordBatch;
@@ -73,7 +73,7 @@ impl Summary {
 #[derive(Debug)]
 pub struct Engine {
     columns: Option<Vec<String>>,
-    rows: Receiver<Vec<SegmentRow>>,
+    rows: Outlet<SegmentRow>,
     concluding: Option<JoinHandle<Conclusion>>,
     conclusion: Conclusion,
 }
@@ -93,18 +93,18 @@ impl Engine {
     pub fn open(paths: &[String], options: Options) -> Result<Self, CaptureError> {
         let capture = Capture::open(paths)?;
         let Options { batch_rows, columns, connections } = options;
-        let (to_concluding, segments) = sync_channel(CHUNKS_IN_FLIGHT);
-        let (to_caller, rows) = sync_channel(CHUNKS_IN_FLIGHT);
+        let (mut to_concluding, segments) = pipe(CHUNK_SEGMENTS);
+        let (mut to_caller, rows) = pipe(batch_rows.max(1));
         let spawn_error = |error| CaptureError::io(&paths.join(", "), &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
-            .spawn(move || FrameReader::new(capture).run(&to_concluding))
+            .spawn(move || FrameReader::new(capture).run(&mut to_concluding))
             .map_err(spawn_error)?;
         let concluding = std::thread::Builder::new()
             .name("conclude".into())
             .spawn(move || {
-                let connections = conclude(&segments, &to_caller, batch_rows.max(1), connections.as_ref());
-                drop(segments);
+                let connections = conclude(&segments, &mut to_caller, connections.as_ref());
+                drop((segments, to_caller));
                 Conclusion { connections, summary: join(reading) }
             })
             .map_err(spawn_error)?;
@@ -124,16 +124,20 @@ impl Engine {
     /// # Errors
     /// None in practice; see [`table::segments`].
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        if let Ok(rows) = self.rows.recv() {
-            return table::segments(&rows, self.columns.as_deref()).map(Some);
-        }
-        self.finish();
-        Ok(None)
+        let Some(rows) = self.rows.next() else {
+            self.finish();
+            return Ok(None);
+        };
+        let batch = table::segments(&rows, self.columns.as_deref());
+        self.rows.give_back(rows);
+        batch.map(Some)
     }
 
     /// Reads what is left without building columns.
     pub fn skip_rest(&mut self) {
-        while self.rows.recv().is_ok() {}
+        while let Some(rows) = self.rows.next() {
+            self.rows.give_back(rows);
+        }
         self.finish();
     }
 
@@ -166,29 +170,71 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 
 /// The concluding thread: segments → rows, until there are no more or nobody wants them.
 fn conclude(
-    segments: &Receiver<Vec<Segment>>,
-    to_caller: &SyncSender<Vec<SegmentRow>>,
-    batch_rows: usize,
+    segments: &Outlet<Segment>,
+    to_caller: &mut Inlet<SegmentRow>,
     wanted: Option<&HashSet<u32>>,
 ) -> Connections {
     let mut connections = Connections::default();
-    let mut rows = Vec::with_capacity(batch_rows);
-    for chunk in segments {
+    while let Some(chunk) = segments.next() {
         for segment in &chunk {
-            connections.take(segment, wanted, &mut rows);
-            if rows.len() == batch_rows {
-                let full = std::mem::replace(&mut rows, Vec::with_capacity(batch_rows));
-                if to_caller.send(full).is_err() {
-                    return connections;
-                }
+            connections.take(segment, wanted, &mut to_caller.chunk);
+            if !to_caller.pass_on_if_full() {
+                return connections;
             }
         }
+        segments.give_back(chunk);
     }
-    if !rows.is_empty() {
-        // Nobody listens any more: then nobody misses the last rows either.
-        let _ = to_caller.send(rows);
-    }
+    to_caller.pass_on();
     connections
+}
+
+/// The two ends of a channel that carries chunks of `size` items; used chunks go back and are filled again.
+fn pipe<T>(size: usize) -> (Inlet<T>, Outlet<T>) {
+    let (full, taken) = sync_channel(CHUNKS_IN_FLIGHT);
+    let (used, spare) = channel();
+    (Inlet { chunk: Vec::with_capacity(size), size, full, spare }, Outlet { taken, used })
+}
+
+/// Where chunks are filled.
+struct Inlet<T> {
+    chunk: Vec<T>,
+    size: usize,
+    full: SyncSender<Vec<T>>,
+    spare: Receiver<Vec<T>>,
+}
+
+impl<T> Inlet<T> {
+    /// Passes the chunk on if it is full. False when nobody listens any more.
+    #[inline]
+    fn pass_on_if_full(&mut self) -> bool {
+        self.chunk.len() < self.size || self.pass_on()
+    }
+
+    fn pass_on(&mut self) -> bool {
+        let next = self.spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(self.size));
+        let chunk = std::mem::replace(&mut self.chunk, next);
+        chunk.is_empty() || self.full.send(chunk).is_ok()
+    }
+}
+
+/// Where chunks are used.
+#[derive(Debug)]
+struct Outlet<T> {
+    taken: Receiver<Vec<T>>,
+    used: Sender<Vec<T>>,
+}
+
+impl<T> Outlet<T> {
+    /// The next chunk, never empty; `None` at the end.
+    fn next(&self) -> Option<Vec<T>> {
+        self.taken.recv().ok()
+    }
+
+    fn give_back(&self, mut chunk: Vec<T>) {
+        chunk.clear();
+        // The other end may be gone: then the chunk is of no more use.
+        let _ = self.used.send(chunk);
+    }
 }
 
 /// The reading thread: frames → segments, and the account of everything that was not one.
@@ -208,8 +254,7 @@ impl FrameReader {
     }
 
     /// Reads to the end, or until nobody listens any more.
-    fn run(mut self, to_connections: &SyncSender<Vec<Segment>>) -> Summary {
-        let mut chunk = Vec::with_capacity(CHUNK_SEGMENTS);
+    fn run(mut self, to_concluding: &mut Inlet<Segment>) -> Summary {
         loop {
             match self.capture.advance() {
                 Ok(true) => {}
@@ -219,17 +264,14 @@ impl FrameReader {
                     continue;
                 }
             }
-            let Some(segment) = self.read_frame() else { continue };
-            chunk.push(segment);
-            if chunk.len() == CHUNK_SEGMENTS {
-                let full = std::mem::replace(&mut chunk, Vec::with_capacity(CHUNK_SEGMENTS));
-                if to_connections.send(full).is_err() {
+            if let Some(segment) = self.read_frame() {
+                to_concluding.chunk.push(segment);
+                if !to_concluding.pass_on_if_full() {
                     break;
                 }
             }
         }
-        // Nobody listens any more: then nobody misses the last chunk either.
-        let _ = to_connections.send(chunk);
+        to_concluding.pass_on();
         self.account()
     }
 

@@ -12,7 +12,7 @@ use crate::capture::{Capture, CaptureInfo, LinkType};
 use crate::connection::{ConnectionRow, Connections, SegmentRow};
 use crate::error::{CaptureError, Problem};
 use crate::table;
-use crate::wire::{self, Segment, Stop};
+use crate::wire::{self, Dissector, Segment, Stop};
 
 /// Segments handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
 const CHUNK_SEGMENTS: usize = 1024;
@@ -240,6 +240,7 @@ impl<T> Outlet<T> {
 /// The reading thread: frames → segments, and the account of everything that was not one.
 struct FrameReader {
     capture: Capture,
+    dissector: Dissector,
     summary: Summary,
     /// Why frames gave no segment, each reason once.
     stops: Vec<(Stop, Problem)>,
@@ -250,7 +251,14 @@ struct FrameReader {
 
 impl FrameReader {
     fn new(capture: Capture) -> Self {
-        Self { capture, summary: Summary::default(), stops: Vec::new(), ends: Vec::new(), previous_ts_ns: None }
+        Self {
+            capture,
+            dissector: Dissector::default(),
+            summary: Summary::default(),
+            stops: Vec::new(),
+            ends: Vec::new(),
+            previous_ts_ns: None,
+        }
     }
 
     /// Reads to the end, or until nobody listens any more.
@@ -295,12 +303,13 @@ impl FrameReader {
                 }
             }
         }
-        match wire::segment_of(&frame) {
+        match self.dissector.segment_of(&frame) {
             Ok(segment) => {
                 summary.tcp_segments += 1;
                 Some(segment)
             }
-            Err(Stop::NotTcp) => None,
+            // A fragment that waits is no loss; one that waits in vain is told of at the end.
+            Err(Stop::NotTcp | Stop::Fragment) => None,
             Err(stop) => {
                 let number = frame.number;
                 self.stopped(stop, number);
@@ -322,6 +331,14 @@ impl FrameReader {
     fn account(self) -> Summary {
         let mut problems = self.ends;
         problems.extend(self.capture.problems());
+        problems.extend(self.dissector.incidents().into_iter().map(|incident| Problem {
+            what: incident.what.into(),
+            path: String::new(),
+            frame: Some(incident.first_frame),
+            offset: None,
+            count: incident.count,
+            loses_data: true,
+        }));
         problems.extend(self.stops.into_iter().map(|(_, problem)| problem));
         Summary { capture: self.capture.info(), problems, ..self.summary }
     }
@@ -347,10 +364,9 @@ fn ended_early(error: &CaptureError) -> Problem {
 /// What a stop means for people, and whether TCP may have been lost by it.
 fn describe(stop: Stop) -> (String, bool) {
     match stop {
-        Stop::NotTcp => ("not TCP".into(), false),
+        Stop::NotTcp | Stop::Fragment => ("not TCP".into(), false),
         Stop::Cut(header) => (format!("the capture cuts the {header} (snaplen): not analyzed"), true),
         Stop::Malformed(header) => (format!("{header} contradicts itself or the frame: not analyzed"), false),
-        Stop::Fragment => ("IP fragment: not analyzed".into(), true),
         Stop::UnknownLink(link_type) => {
             (format!("link type {link_type} ({}) is not supported: not analyzed", wire::link_name(link_type)), true)
         }

@@ -1,7 +1,8 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) with their options and extension headers.
 
+use super::fragments::FragmentPlace;
 use super::segment::{IpEndpoints, IpFacts};
-use super::{Cursor, Ecn, Layer, Stop};
+use super::{Cursor, Ecn, Layer, Stop, tunnel};
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -11,10 +12,12 @@ const DESTINATION: u8 = 60;
 const MOBILITY: u8 = 135;
 const HOST_IDENTITY: u8 = 139;
 const SHIM6: u8 = 140;
+/// IPv4's flag that others follow, and the bits that count units of eight bytes.
+const MORE_FRAGMENTS: u16 = 0x2000;
+/// See `MORE_FRAGMENTS`.
+const FRAGMENT_UNITS: u16 = 0x1fff;
 /// RFC 2675: a hop-by-hop option with the length of a packet longer than 65,535 bytes.
 const JUMBO_OPTION: u8 = 0xc2;
-/// Most extension headers of one packet; RFC 8200 has each of them once, destination options twice.
-const MAX_EXTENSIONS: usize = 16;
 
 /// IPv4 or IPv6 by the version nibble.
 #[inline]
@@ -55,8 +58,13 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
         v6: false,
     };
     let fragment = u16::from_be_bytes([h[6], h[7]]);
-    if fragment & 0x3fff != 0 {
-        return Err(Stop::Fragment);
+    if fragment & (MORE_FRAGMENTS | FRAGMENT_UNITS) != 0 {
+        return Ok(Layer::Fragment(FragmentPlace {
+            identification: u32::from(u16::from_be_bytes([h[4], h[5]])),
+            protocol: h[9],
+            offset: (fragment & FRAGMENT_UNITS) << 3,
+            more: fragment & MORE_FRAGMENTS != 0,
+        }));
     }
     Ok(Layer::IpProtocol(h[9]))
 }
@@ -76,42 +84,45 @@ pub(super) fn v6(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
     }
     *facts = IpFacts { id: None, ttl: h[7], ecn: Ecn((h[1] >> 4) & 3) };
     *endpoints = IpEndpoints { source: [word(h, 8), word(h, 16)], destination: [word(h, 24), word(h, 32)], v6: true };
-    extensions(h[6], cursor)
+    Ok(Layer::IpProtocol(h[6]))
 }
 
 fn word(header: &[u8; 40], at: usize) -> u64 {
     header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-fn extensions(first: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    let mut next = first;
-    for _ in 0..MAX_EXTENSIONS {
-        match next {
-            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => {
-                let head = cursor.take::<2>("IPv6 extension header")?;
-                let body = cursor.take_slice(usize::from(head[1]) * 8 + 6, "IPv6 extension header")?;
-                if next == HOP_BY_HOP {
-                    limit_to_jumbo(body, cursor);
-                }
-                next = head[0];
+/// An IPv6 extension header (IPsec's authentication header stands in IPv4 too), or else what the protocol announces.
+pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    match number {
+        HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => {
+            let head = cursor.take::<2>("IPv6 extension header")?;
+            let body = cursor.take_slice(usize::from(head[1]) * 8 + 6, "IPv6 extension header")?;
+            if number == HOP_BY_HOP {
+                limit_to_jumbo(body, cursor);
             }
-            AUTHENTICATION => {
-                let head = cursor.take::<2>("IPv6 authentication header")?;
-                cursor.take_slice(usize::from(head[1]) * 4 + 6, "IPv6 authentication header")?;
-                next = head[0];
-            }
-            FRAGMENT => {
-                let head = cursor.take::<8>("IPv6 fragment header")?;
-                // Offset 0 without "more": an atomic fragment (RFC 6946), whole in itself.
-                if u16::from_be_bytes([head[2], head[3]]) & 0xfff9 != 0 {
-                    return Err(Stop::Fragment);
-                }
-                next = head[0];
-            }
-            other => return Ok(Layer::IpProtocol(other)),
+            Ok(Layer::IpProtocol(head[0]))
         }
+        AUTHENTICATION => {
+            let head = cursor.take::<2>("IP authentication header")?;
+            cursor.take_slice(usize::from(head[1]) * 4 + 6, "IP authentication header")?;
+            Ok(Layer::IpProtocol(head[0]))
+        }
+        FRAGMENT => {
+            let head = cursor.take::<8>("IPv6 fragment header")?;
+            let fragment = u16::from_be_bytes([head[2], head[3]]);
+            // Offset 0 without "more": an atomic fragment (RFC 6946), whole in itself.
+            if fragment & 0xfff9 == 0 {
+                return Ok(Layer::IpProtocol(head[0]));
+            }
+            Ok(Layer::Fragment(FragmentPlace {
+                identification: u32::from_be_bytes([head[4], head[5], head[6], head[7]]),
+                protocol: head[0],
+                offset: fragment & 0xfff8,
+                more: fragment & 1 != 0,
+            }))
+        }
+        other => tunnel::ip_protocol(other),
     }
-    Err(Stop::TooDeep)
 }
 
 /// Applies the jumbo payload option, if there is one. `cursor` stands behind the hop-by-hop header.

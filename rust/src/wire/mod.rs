@@ -1,10 +1,12 @@
-//! A frame → the TCP segment in it. Stateless: "what the bytes say", never what they mean for a connection.
+//! A frame → the TCP segment in it: "what the bytes say", never what they mean for a connection. Nothing is remembered
+//! from frame to frame but fragments of IP packets ([`fragments`]).
 //!
 //! A frame is taken apart by a loop over [`Layer`]s: each step looks at one header, takes it off the front of the
 //! [`Cursor`] and names the layer behind it. Depth is bounded, so no nesting can hang the loop. What is cut short or
 //! contradicts itself stops the loop with a [`Stop`] that says why; it never panics.
 
 mod atm;
+mod fragments;
 mod ip;
 mod link;
 mod segment;
@@ -16,6 +18,7 @@ pub use link::{link_name, link_supported};
 pub use segment::{Ecn, FlowKey, IpFacts, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 use crate::capture::{Frame, LinkType};
+use fragments::{Fragment, FragmentPlace, Reassembler};
 use segment::IpEndpoints;
 
 /// Most headers taken off one frame. Real stacks of tunnels stay below ten.
@@ -93,6 +96,8 @@ pub(crate) enum Layer {
     Wifi,
     /// An AAL5 PDU: LLC/SNAP, bridged, or IP at once (RFC 2684, Fore IP).
     Aal5,
+    /// A fragment of an IP packet.
+    Fragment(FragmentPlace),
     /// What the IP protocol or next-header number announces.
     IpProtocol(u8),
 }
@@ -106,7 +111,7 @@ pub enum Stop {
     Cut(&'static str),
     /// This header contradicts itself or its surroundings.
     Malformed(&'static str),
-    /// A fragment of an IP packet.
+    /// A fragment of an IP packet that does not complete it.
     Fragment,
     /// A link type that this engine does not take apart.
     UnknownLink(LinkType),
@@ -114,42 +119,122 @@ pub enum Stop {
     TooDeep,
 }
 
-/// Takes a frame apart down to its TCP segment.
-///
-/// # Errors
-/// The [`Stop`] that says why there is none.
-#[inline]
-pub fn segment_of(frame: &Frame<'_>) -> Result<Segment, Stop> {
-    let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
-    let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
-    let mut cursor = Cursor { data: frame.data, wire_bytes };
-    let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
-    // Nearly every frame is IPv4 on Ethernet: those two steps are taken before the loop, where they can be inlined.
-    let mut layer = if link_type == link::ETHERNET {
-        link::ethernet(&mut cursor)?
-    } else {
-        link::first_layer(link_type, &mut cursor)?
-    };
-    if layer == Layer::Ipv4 {
-        layer = ip::v4(&mut cursor, &mut ip, &mut endpoints)?;
+/// What ends a walk into a frame without a segment.
+enum Halt<'a> {
+    Stop(Stop),
+    Fragment(Fragment<'a>),
+}
+
+impl From<Stop> for Halt<'_> {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
     }
+}
+
+/// Something that happened to several frames together, with the frame of the first time and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incident {
+    /// What, for people.
+    pub what: &'static str,
+    /// Frame of the first.
+    pub first_frame: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// Takes frames apart. The only thing it remembers is fragments of IP packets that wait for the rest.
+#[derive(Debug, Default)]
+pub struct Dissector {
+    reassembler: Reassembler,
+}
+
+impl Dissector {
+    /// Takes a frame apart down to its TCP segment. The frame that brings the last missing fragment of a packet is the
+    /// frame of the whole packet, as in Wireshark.
+    ///
+    /// # Errors
+    /// The [`Stop`] that says why there is none.
+    #[inline]
+    pub fn segment_of(&mut self, frame: &Frame<'_>) -> Result<Segment, Stop> {
+        let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
+        let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
+        let mut cursor = Cursor { data: frame.data, wire_bytes };
+        let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
+        // Nearly every frame is IPv4 on Ethernet: those two steps are taken before the loop, where they can be inlined.
+        let mut layer = if link_type == link::ETHERNET {
+            link::ethernet(&mut cursor)?
+        } else {
+            link::first_layer(link_type, &mut cursor)?
+        };
+        if layer == Layer::Ipv4 {
+            layer = ip::v4(&mut cursor, &mut ip, &mut endpoints)?;
+        }
+        match walk(layer, &mut cursor, ip, endpoints, frame) {
+            Ok(segment) => Ok(segment),
+            Err(Halt::Stop(stop)) => Err(stop),
+            Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, frame),
+        }
+    }
+
+    /// Takes a fragment in, and goes on if it completes a packet: which may again hold a fragment of another.
+    #[cold]
+    fn reassemble(&mut self, fragment: &Fragment<'_>, frame: &Frame<'_>) -> Result<Segment, Stop> {
+        let mut whole = self.reassembler.add(fragment, frame.number, frame.ts_ns).ok_or(Stop::Fragment)?;
+        for _ in 0..MAX_LAYERS {
+            let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes };
+            let inner = match walk(whole.layer, &mut cursor, whole.facts, whole.endpoints, frame) {
+                Ok(segment) => return Ok(segment),
+                Err(Halt::Stop(stop)) => return Err(stop),
+                Err(Halt::Fragment(inner)) => inner,
+            };
+            whole = self.reassembler.add(&inner, frame.number, frame.ts_ns).ok_or(Stop::Fragment)?;
+        }
+        Err(Stop::TooDeep)
+    }
+
+    /// What happened to packets that did not come whole, now that the capture is at its end.
+    #[must_use]
+    pub fn incidents(self) -> Vec<Incident> {
+        let given_up = self.reassembler.finish();
+        let incomplete = "IP packet without all of its fragments: not analyzed";
+        let overlapping = "IP fragments that overlap: their packet was given up, as Linux does";
+        [(incomplete, given_up.incomplete), (overlapping, given_up.overlapping)]
+            .into_iter()
+            .filter_map(|(what, seen)| seen.map(|(first_frame, count)| Incident { what, first_frame, count }))
+            .collect()
+    }
+}
+
+/// Goes from `layer` inwards.
+#[inline]
+fn walk<'a>(
+    mut layer: Layer,
+    cursor: &mut Cursor<'a>,
+    mut ip: IpFacts,
+    mut endpoints: IpEndpoints,
+    frame: &Frame<'_>,
+) -> Result<Segment, Halt<'a>> {
     for _ in 0..MAX_LAYERS {
         layer = match layer {
-            Layer::Ethernet => link::ethernet(&mut cursor)?,
-            Layer::EtherType(ether_type) => link::ether_type(ether_type, &mut cursor)?,
-            Layer::Llc => link::llc(&mut cursor)?,
-            Layer::Ip => ip::any(&cursor)?,
-            Layer::Ipv4 => ip::v4(&mut cursor, &mut ip, &mut endpoints)?,
-            Layer::Ipv6 => ip::v6(&mut cursor, &mut ip, &mut endpoints)?,
-            Layer::Ppp => tunnel::ppp(&mut cursor)?,
-            Layer::Mpls => tunnel::mpls(&mut cursor)?,
-            Layer::Gre => tunnel::gre(&mut cursor)?,
-            Layer::Udp => tunnel::udp(&mut cursor)?,
-            Layer::Wifi => wifi::data(&mut cursor)?,
-            Layer::Aal5 => atm::aal5(&mut cursor)?,
-            Layer::IpProtocol(tcp::PROTOCOL) => return tcp::read(&mut cursor, frame, ip, &endpoints),
-            Layer::IpProtocol(protocol) => tunnel::ip_protocol(protocol)?,
+            Layer::Ethernet => link::ethernet(cursor)?,
+            Layer::EtherType(ether_type) => link::ether_type(ether_type, cursor)?,
+            Layer::Llc => link::llc(cursor)?,
+            Layer::Ip => ip::any(cursor)?,
+            Layer::Ipv4 => ip::v4(cursor, &mut ip, &mut endpoints)?,
+            Layer::Ipv6 => ip::v6(cursor, &mut ip, &mut endpoints)?,
+            Layer::Ppp => tunnel::ppp(cursor)?,
+            Layer::Mpls => tunnel::mpls(cursor)?,
+            Layer::Gre => tunnel::gre(cursor)?,
+            Layer::Udp => tunnel::udp(cursor)?,
+            Layer::Wifi => wifi::data(cursor)?,
+            Layer::Aal5 => atm::aal5(cursor)?,
+            Layer::IpProtocol(tcp::PROTOCOL) => return Ok(tcp::read(cursor, frame, ip, &endpoints)?),
+            Layer::IpProtocol(protocol) => ip::protocol(protocol, cursor)?,
+            Layer::Fragment(place) => {
+                let (data, wire_bytes) = (cursor.data, cursor.wire_bytes);
+                return Err(Halt::Fragment(Fragment { facts: ip, endpoints, place, data, wire_bytes }));
+            }
         };
     }
-    Err(Stop::TooDeep)
+    Err(Stop::TooDeep.into())
 }

@@ -16,13 +16,15 @@ from tcptrace_lab.report import choose, plots, series
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tcptrace_lab.report.shape import Figure, Value
 
-def facts(values: list[dict[str, Any]]) -> dict[str, Any]:
+
+def facts(values: list[Value]) -> dict[str, Any]:
     """Label → value."""
     return {value["label"]: value["value"] for value in values}
 
 
-def table(**columns: list[int]) -> pl.DataFrame:
+def table(**columns: list[Any]) -> pl.DataFrame:
     """Connections of which only some columns matter; counts are 0, the rest is null."""
     rows = len(next(iter(columns.values())))
     zeros = {column.name: [0] * rows for column in schema.CONNECTIONS if column.dtype == "Int64" and "_ns" not in column.name}
@@ -32,7 +34,7 @@ def table(**columns: list[int]) -> pl.DataFrame:
     return frame.with_columns(missing)
 
 
-def all_figures(made: HandMade) -> Iterator[dict[str, Any]]:
+def all_figures(made: HandMade) -> Iterator[Figure]:
     """Every figure of the report."""
     for connection in report.data(made)["drawn"]:
         yield from connection["figures"]
@@ -49,7 +51,10 @@ def test_header_says_what_was_captured() -> None:
 
 def test_several_link_types_are_told_with_their_share() -> None:
     links = [{"id": 1, "name": "Ethernet", "packets": 1_200}, {"id": 113, "name": "Linux cooked", "packets": 4}]
-    assert facts(report.data(analysis(lossy_upload(), link_types=links))["capture"])["Link types"] == "Ethernet (1,200 packets), Linux cooked (4 packets)"
+    assert (
+        facts(report.data(analysis(lossy_upload(), link_types=links))["capture"])["Link types"]
+        == "Ethernet (1,200 packets), Linux cooked (4 packets)"
+    )
 
 
 def test_connection_row_has_the_numbers_of_the_table() -> None:
@@ -137,7 +142,9 @@ def test_figures_are_valid_plotly_and_plain_json() -> None:
 def test_all_figures_of_a_connection_share_one_time_axis() -> None:
     axes = [figure["figure"]["layout"]["xaxis"] for figure in all_figures(analysis(lossy_upload()))]
     assert all(axis == axes[0] for axis in axes)
-    assert axes[0]["range"][0] < 0 < 0.181 < axes[0]["range"][1]
+    start_s, end_s = axes[0]["range"]
+    assert start_s < 0
+    assert end_s > 0.181
 
 
 def test_a_retransmission_is_told_with_its_frame_and_length() -> None:
@@ -185,7 +192,7 @@ def storm(segments: int) -> HandMade:
 def test_what_is_left_away_is_said() -> None:
     (connection,) = report.data(storm(40_000))["drawn"]
     assert any("5,000 of 20,000 marks “retransmission” drawn" in note for note in connection["omitted"])
-    assert any("drawn as one stroke" in note for note in connection["omitted"])
+    assert any("20,000 data segments are drawn as" in note for note in connection["omitted"])
     figure = connection["figures"][0]["figure"]
     marks = next(trace for trace in figure["data"] if trace["name"].startswith("retransmission"))
     assert marks["name"] == "retransmission (5,000 of 20,000)"
@@ -199,4 +206,4 @@ def test_runs_of_segments_lose_no_byte() -> None:
     runs = strokes["customdata"][::3]
     assert sum(run[2] for run in runs) == 20_000
     assert sum(run[3] for run in runs) == 20_000_000
-    assert len(runs) <= choose.LINE_POINTS + 1
+    assert len(runs) <= 2 * choose.LINE_POINTS

@@ -10,7 +10,7 @@ from tcptrace_lab.report import numbers
 @pytest.mark.parametrize(
     ("value", "kind", "text", "exact"),
     [
-        (None, "size", "–", "not known"),
+        (None, "size", "\u2013", "not known"),
         (0, "size", "0 B", "0 bytes"),
         (999, "size", "999 B", "999 bytes"),
         (1_460, "size", "1.46 KB", "1460 bytes"),

@@ -40,15 +40,18 @@ class Page(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
         self.elements.append((tag, dict(attrs)))
         self._script = tag == "script"
         if self._script:
             self.scripts.append("")
 
     def handle_endtag(self, tag: str) -> None:
+        """Note the end of a script."""
         self._script = self._script and tag != "script"
 
     def handle_data(self, data: str) -> None:
+        """Collect text."""
         if self._script:
             self.scripts[-1] += data
         else:
@@ -85,7 +88,9 @@ def test_nothing_is_referred_to_outside_the_page(hostile_page: Page) -> None:
 
 
 def test_policy_forbids_the_network_and_names_exactly_the_scripts_of_the_page(hostile_page: Page) -> None:
-    policy = next(attributes["content"] for tag, attributes in hostile_page.elements if attributes.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        attributes["content"] for tag, attributes in hostile_page.elements if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert policy.startswith("default-src 'none';")
     assert "http" not in policy
@@ -94,12 +99,18 @@ def test_policy_forbids_the_network_and_names_exactly_the_scripts_of_the_page(ho
     assert script_rule is not None
     kinds = [attributes.get("type") for tag, attributes in hostile_page.elements if tag == "script"]
     (own,) = [script for script, kind in zip(hostile_page.scripts, kinds, strict=True) if kind is None]
-    assert script_rule[1].split() == [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (plotly_script(), own)]
+    assert script_rule[1].split() == [
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (plotly_script(), own)
+    ]
 
 
 def test_plotly_is_there_once(hostile_page: Page) -> None:
     script = plotly_script()
-    places = [place for place, (tag, attributes) in enumerate(e for e in hostile_page.elements if e[0] == "script") if attributes.get("id") == "plotly"]
+    places = [
+        place
+        for place, (tag, attributes) in enumerate(e for e in hostile_page.elements if e[0] == "script")
+        if attributes.get("id") == "plotly"
+    ]
     assert [zlib.decompress(base64.b64decode(hostile_page.scripts[place])).decode() for place in places] == [script]
     assert "\r" not in script, "browsers read it as a new line, and the hash would be another"
 
@@ -154,7 +165,10 @@ def busiest() -> dict[str, Any]:
     made = report.data(analysis(lossy_upload()))
     endpoint = "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
     row = made["rows"][0] | {"client": endpoint, "server": endpoint, "start_ns": 7_654_321_987_654_321, "throughput_bps": 123456789.123}
-    made["rows"] = [row | {"conn": n, "client_bytes": dice.randrange(10**12), "server_bytes": dice.randrange(10**12)} for n in range(choose.LISTED_CONNECTIONS)]
+    made["rows"] = [
+        row | {"conn": n, "client_bytes": dice.randrange(10**12), "server_bytes": dice.randrange(10**12)}
+        for n in range(choose.LISTED_CONNECTIONS)
+    ]
     clock = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.REPORT_LINE_POINTS))
     frames = sorted(dice.randrange(10**7) for _ in clock)
 
@@ -167,10 +181,18 @@ def busiest() -> dict[str, Any]:
     def samples() -> dict[str, Any]:
         return {"x": clock, "y": [dice.randrange(10**8) / 1e9 for _ in clock], "customdata": frames}
 
-    strokes = {"x": [t for t in clock for _ in "123"], "y": [v for v in line()["y"] for _ in "123"], "customdata": [[f, f + 9, 10, 14_480] for f in frames for _ in "123"]}
+    strokes = {
+        "x": [t for t in clock for _ in "123"],
+        "y": [v for v in line()["y"] for _ in "123"],
+        "customdata": [[f, f + 9, 10, 14_480] for f in frames for _ in "123"],
+    }
     moments = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.REPORT_MARK_POINTS))
     sizes = [dice.choice((1448, 1448, 1448, 536, 12)) for _ in moments]
-    marks = {"x": moments, "y": sorted(dice.randrange(10**10) for _ in moments), "customdata": [[int(t * 1e4), s] for t, s in zip(moments, sizes, strict=True)]}
+    marks = {
+        "x": moments,
+        "y": sorted(dice.randrange(10**10) for _ in moments),
+        "customdata": [[int(t * 1e4), s] for t, s in zip(moments, sizes, strict=True)],
+    }
     marks["error_y"] = {"array": sizes, "arrayminus": [0] * len(sizes)}
     traces = [strokes, line(), line(), jumps(), jumps(), samples(), samples(), marks]
     made["drawn"][0]["figures"][0]["figure"]["data"] = traces

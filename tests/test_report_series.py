@@ -138,6 +138,18 @@ def _as_drawn(line: pl.DataFrame) -> pl.DataFrame:
     return line.filter((pl.col("y") != pl.col("y").shift(1)).fill_null(value=True)).select("t_ns", "y")
 
 
+def test_a_stroke_of_many_segments_never_spans_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "LINE_POINTS", 4)
+    exchange = Exchange()
+    for n in range(12):
+        exchange.send(n + (500 if n >= 7 else 0), "C", 1 + 100 * n, 100, ack=1)
+    direction = upload(analysis(exchange))
+    assert direction.merged
+    assert direction.bursts.select("low", "high", "segments", "frame", "frame_end").rows() == [
+        (1, 301, 3, 1, 3), (301, 601, 3, 4, 6), (601, 701, 1, 7, 7), (701, 901, 2, 8, 9), (901, 1201, 3, 10, 12),
+    ]  # fmt: skip
+
+
 def test_segments_of_other_connections_are_left_out() -> None:
     quiet = Exchange(conn=1, first_frame=100).send(500, "C", 1, ack=1).send(501, "S", 1, ack=1)
     made = analysis(lossy_upload(), quiet)

@@ -1,14 +1,16 @@
 """The report of one analysis: `data(analysis)` → plain dictionary, `render(dictionary)` → one self-contained HTML page.
 
-Read in this order: `data` (what the page says) · `choose` (which connections have room) · `series` (segments → lines and
-marks, in one pass) · `thin` (which points are drawn) · `plots` (→ Plotly figures) · `pack` and `render` (→ HTML).
+Read in this order: `shape` (the dictionary) · `data` (the page) · `table` · `drawn` (a connection with its figures) · `choose`
+(which connections have room) · `series` (segments → lines and marks, in one pass) · `thin` (which points are drawn) ·
+`plots` (→ Plotly figures) · `numbers` (→ words) · `pack` and `render` (→ HTML).
 """
 
 from __future__ import annotations
 
 from tcptrace_lab.output import opened
-from tcptrace_lab.report.data import Analysed, ReportData, data
+from tcptrace_lab.report.data import data
 from tcptrace_lab.report.render import render
+from tcptrace_lab.report.shape import Analysed, ReportData
 
 __all__ = ["Analysed", "ReportData", "data", "render", "write_report"]
 

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-UNKNOWN = "–"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNKNOWN = "\u2013"
+"""A dash."""
 
 NS_PER_S = 1_000_000_000
 _SECONDS_PER_MINUTE = 60
@@ -103,18 +107,16 @@ def said(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (the kind s
     """
     if value is None:
         return UNKNOWN, "not known"
-    match kind:
-        case "size":
-            return size(value), f"{value} bytes"
-        case "duration":
-            return duration(value), f"{exact_seconds(value)} s"
-        case "offset":
-            return duration(value), f"{exact_seconds(value)} s after the first packet"
-        case "rate":
-            return rate(value), f"{value:.0f} b/s"
-        case "count":
-            return count(value), f"{value}"
-        case "utc":
-            return utc(value), f"{exact_seconds(value)} s since 1970"
-        case _:
-            return str(value), ""
+    return _WORDS[kind](value) if kind in _WORDS else (str(value), "")
+
+
+_WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
+    "size": lambda value: (size(value), f"{value} bytes"),
+    "bytes": lambda value: (f"{value:,} B", f"{value} bytes"),
+    "duration": lambda value: (duration(value), f"{exact_seconds(value)} s"),
+    "offset": lambda value: (duration(value), f"{exact_seconds(value)} s after the first packet"),
+    "rate": lambda value: (rate(value), f"{value:.0f} b/s"),
+    "count": lambda value: (count(value), f"{value}"),
+    "utc": lambda value: (utc(value), f"{exact_seconds(value)} s since 1970"),
+}
+"""Kind of value → how it is shown, and exactly. Any other kind is text."""

@@ -66,7 +66,7 @@ _FINE_CLOCK_NS = 1000
 """Captures whose clock is finer than this get nine decimals, others six."""
 
 _MERGED_HOVER = (
-    "%{customdata[2]:,} segments, %{customdata[3]:,} bytes<br>frames %{customdata[0]}–%{customdata[1]}<br>%{x:.6f} s, offset %{y:,}"
+    "%{customdata[2]:,} segments, %{customdata[3]:,} bytes<br>frames %{customdata[0]} to %{customdata[1]}<br>%{x:.6f} s, offset %{y:,}"
 )
 _SINGLE_HOVER = "frame %{customdata[0]}, %{customdata[3]:,} bytes<br>%{x:.6f} s, offset %{y:,}"
 _MARK_HOVER = "frame %{customdata[0]}, %{customdata[1]:,} bytes<br>%{x:.6f} s, offset %{y:,}"
@@ -212,7 +212,7 @@ def _bursts(direction: Direction, frame: Frame) -> dict[str, Any] | None:
 
 
 def _strokes(starts: list[Any], ends: list[Any]) -> list[Any]:
-    """start, end, nothing; start, end, nothing; …"""
+    """Start, end, nothing; start, end, nothing; and so on."""
     return [value for start, end in zip(starts, ends, strict=True) for value in (start, end, None)]
 
 

@@ -40,8 +40,8 @@ def render(report: Mapping[str, Any]) -> str:
             report=report,
             policy=POLICY.format(scripts=f"{_hash_source(plotly)} {_hash_source(own)}"),
             style=Markup(_static("report.css")),  # noqa: S704  (ours)
-            plotly=deflate(plotly),
-        script=Markup(own),  # noqa: S704  (ours)
+            plotly=deflate(plotly) if report["drawn"] else "",
+            script=Markup(own),  # noqa: S704  (ours)
         )
     )
     return page.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -37,7 +37,7 @@ SENDER_MARKS = (*schema.RESENT, "out_of_order", "capture_duplicate", "keepalive"
 """Kinds of the sender's segments that get a mark of their own; all of them are counted, and drawn up to the budget."""
 
 MARKS = (*SENDER_MARKS, "syn", "fin", "zero_window", "peer_reset", "duplicate_ack")
-"""Every mark of a time–sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are the receiver's."""
+"""Every mark of a time-sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are the receiver's."""
 
 _UNIQUE_KINDS = ("new", "out_of_order")
 
@@ -50,7 +50,7 @@ class Request:
         conn, first_frame, last_frame, first_ts_ns, duration_ns: as in `schema.CONNECTIONS`.
         data_segments: segments with data, by direction (`from_client`); directions without data are left out.
         line_points: points for each line, by direction.
-        mark_points: marks in the time–sequence figure, by direction.
+        mark_points: marks in the time-sequence figure, by direction.
     """
 
     conn: int
@@ -98,7 +98,7 @@ def read(segments: pl.LazyFrame, requests: Sequence[Request]) -> dict[int, dict[
         segments: rows of `schema.SEGMENTS` in frame order.
         requests: connections, each at most once.
     """
-    collectors = {(request.conn, side): _Collector(request, side) for request in requests for side in request.data_segments}
+    collectors = {(request.conn, side): _Collector(request, from_client=side) for request in requests for side in request.data_segments}
     for rows in _slices(segments, requests):
         for key, part in rows.partition_by("conn", as_dict=True, maintain_order=True).items():
             for side in schema.SIDES.values():
@@ -112,7 +112,7 @@ def read(segments: pl.LazyFrame, requests: Sequence[Request]) -> dict[int, dict[
 
 
 def bin_width_ns(duration_ns: int, data_segments: int) -> int:
-    """A round bin width (1, 2 or 5 × 10^k ns): between 20 and 200 bins, and about four data segments in each."""
+    """A round bin width (1, 2 or 5 times a power of ten, ns): between 20 and 200 bins, and about four data segments in each."""
     bins = min(max(data_segments // 4, 20), 200)
     wanted_ns = max(duration_ns / bins, 1.0)
     decade = 1
@@ -178,7 +178,7 @@ class _Marks:
 class _Collector:
     """One direction, slice after slice."""
 
-    def __init__(self, request: Request, from_client: bool) -> None:
+    def __init__(self, request: Request, *, from_client: bool) -> None:
         self.request = request
         self.from_client = from_client
         self.sent: int | None = None
@@ -203,7 +203,7 @@ class _Collector:
 
     def finish(self) -> Direction:
         """The reduced series."""
-        bursts = pl.concat(self.bursts) if self.bursts else _bursts(pl.DataFrame(schema=_SENT_SCHEMA), None)
+        bursts = pl.concat(self.bursts) if self.bursts else _bursts(pl.DataFrame(schema=_SENT_SCHEMA), 1, 1)
         names = [name for name in MARKS if self.marks[name].count]
         granted = thin.share([self.marks[name].count for name in names], self.request.mark_points[self.from_client])
         keep = self.request.line_points[self.from_client]
@@ -249,8 +249,9 @@ class _Collector:
         return rows
 
     def _add_bursts(self, sent: pl.DataFrame) -> None:
-        width_ns = max(self.request.duration_ns // max(self.request.line_points[self.from_client], 1), 1) if self.merged else None
-        self.bursts.append(_bursts(sent, width_ns))
+        points = max(self.request.line_points[self.from_client], 1)
+        run = -(-self.request.data_segments[self.from_client] // points)
+        self.bursts.append(_bursts(sent, run, max(self.request.duration_ns // points, 1)))
 
     def _add_lines(self, rows: pl.DataFrame, theirs: pl.DataFrame) -> None:
         for name, source in (("acked", "acked"), ("window_edge", "edge"), ("flight", "flight"), ("offered", "offered")):
@@ -280,26 +281,23 @@ def _has(flag: int) -> pl.Expr:
     return (pl.col("flags") & flag) != 0
 
 
-def _bursts(sent: pl.DataFrame, width_ns: int | None) -> pl.DataFrame:
-    """Data segments one by one, or (with a width) all that left within the same slice of time as one run."""
-    end = pl.col("seq") + pl.col("payload_bytes")
-    if width_ns is None:
-        one_each = (pl.lit(1, pl.Int64).alias("segments"), pl.col("payload_bytes"), pl.col("frame"), pl.col("frame").alias("frame_end"))
-        return sent.select("t_ns", pl.col("t_ns").alias("t_end_ns"), pl.col("seq").alias("low"), end.alias("high"), *one_each)
+def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
+    """Data segments in runs of up to `run`; a run ends at a pause longer than `silence_ns`, so that no stroke hides one."""
+    pause = (pl.col("t_ns") - pl.col("t_ns").shift(1)) > silence_ns
+    parted = (pl.int_range(pl.len()) % run == 0) | pause.fill_null(value=True)
     return (
-        sent.group_by(pl.col("t_ns") // width_ns, maintain_order=True)
+        sent.group_by(parted.cum_sum().alias("run"), maintain_order=True)
         .agg(
-            pl.col("t_ns").min().alias("start_ns"),
-            pl.col("t_ns").max().alias("t_end_ns"),
+            pl.col("t_ns").first(),
+            pl.col("t_ns").last().alias("t_end_ns"),
             pl.col("seq").min().alias("low"),
-            end.max().alias("high"),
+            (pl.col("seq") + pl.col("payload_bytes")).max().alias("high"),
             pl.len().cast(pl.Int64).alias("segments"),
             pl.col("payload_bytes").sum(),
-            pl.col("frame").min(),
-            pl.col("frame").max().alias("frame_end"),
+            pl.col("frame").first(),
+            pl.col("frame").last().alias("frame_end"),
         )
-        .drop("t_ns")
-        .rename({"start_ns": "t_ns"})
+        .drop("run")
     )
 
 

@@ -82,22 +82,21 @@
   const darkness = window.matchMedia("(prefers-color-scheme: dark)");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  /** Says that a line is out of sight. */
-  const pointer = (name, place) => ({ text: `↑ ${name} is further up`, xref: "paper", yref: "paper", x: 1, y: 1, yshift: -16 * place, xanchor: "right", yanchor: "top", showarrow: false, font: { size: 11 } });
+  const remark = (text, place) => ({ text, xref: "paper", yref: "paper", x: 1, y: 1, yshift: -16 * place, xanchor: "right", yanchor: "top", showarrow: false, font: { size: 11 } });
 
   /** What the page, not the data, decides: colours, fonts, and margins that are the same for all figures, so that times align. */
   function dressed(plot, layout) {
     const axis = { gridcolor: colour("--grid"), zerolinecolor: colour("--rule"), linecolor: colour("--rule") };
     const narrow = plot.clientWidth < NARROW;
-    const yTitle = narrow ? {} : layout.yaxis.title;
+    const last = !plot.closest("figure").nextElementSibling?.matches("figure"); // the time axis is named once, below the last
     return {
       ...layout,
-      xaxis: { ...layout.xaxis, ...axis },
-      yaxis: { ...layout.yaxis, ...axis, title: yTitle },
+      xaxis: { ...layout.xaxis, ...axis, title: last ? { ...layout.xaxis.title, font: { size: narrow ? 10 : 12 } } : {} },
+      yaxis: { ...layout.yaxis, ...axis, title: narrow ? {} : layout.yaxis.title },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: "system-ui, sans-serif", size: 12, color: colour("--ink") },
-      margin: { l: narrow ? 54 : 78, r: 12, t: 8, b: 40 },
+      margin: { l: narrow ? 56 : 90, r: 12, t: 8, b: last ? 42 : 26 },
       legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", font: { size: 11 } },
       showlegend: true,
       hoverlabel: { bgcolor: colour("--card"), bordercolor: colour("--rule"), font: { color: colour("--ink"), family: "system-ui, sans-serif" }, align: "left" },
@@ -128,23 +127,25 @@
 
   const join = (a, b) => (a && b ? [Math.min(a[0], b[0]), Math.max(a[1], b[1])] : a ?? b);
 
-  /** The range of the y axis for a range of times, and the backdrops that are left out of it because they lie too high. */
+  /** The range of the y axis for a range of times, and what to say of backdrops that would press the rest flat. */
   function fitted(plot, [from, to]) {
     const seen = plot.data.filter((trace) => trace.visible !== "legendonly");
-    let all = seen.filter((trace) => !trace.meta?.backdrop).reduce((sum, trace) => join(sum, extent(trace, from, to)), null);
-    const above = [];
     const zero = plot.layout.yaxis.rangemode === "tozero";
+    let all = seen.filter((trace) => !trace.meta?.backdrop).reduce((sum, trace) => join(sum, extent(trace, from, to)), null);
+    const remarks = [];
     for (const trace of seen.filter((each) => each.meta?.backdrop)) {
       const own = extent(trace, from, to);
       if (!own) continue;
-      const span = all && all[1] - (zero ? 0 : all[0]);
-      if (span > 0 && own[0] > all[0] + span * trace.meta.backdrop) above.push(trace.name);
-      else all = span > 0 ? join(all, [own[0], Math.min(own[1], all[0] + span * trace.meta.backdrop)]) : join(all, own);
+      const height = all ? all[1] - (zero ? 0 : all[0]) : 0;
+      const limit = height > 0 ? (zero ? 0 : all[0]) + height * trace.meta.backdrop : Infinity;
+      if (own[0] > limit) remarks.push(`↑ ${trace.name} is further up`);
+      else if (own[1] > limit) remarks.push(`↑ ${trace.name} goes further up`);
+      if (own[0] <= limit) all = join(all, [own[0], Math.min(own[1], limit)]);
     }
-    if (!all) return { range: null, above };
+    if (!all) return { range: null, remarks };
     const floor = zero ? Math.min(0, all[0]) : all[0];
     const margin = (all[1] - floor || 1) * 0.06;
-    return { range: [floor - (zero && floor === 0 ? 0 : margin), all[1] + margin], above };
+    return { range: [floor - (zero && floor === 0 ? 0 : margin), all[1] + margin], remarks };
   }
 
   const NARROW = 560; // pixels: below this, axis titles cost more than they tell
@@ -152,7 +153,8 @@
   class Connection {
     constructor(article) {
       this.article = article;
-      this.figures = [...article.querySelectorAll("figure")];
+      this.all = [...article.querySelectorAll("figure")]; // as in the data
+      this.figures = this.all.filter((figure) => this.plotOf(figure)); // those with something to draw
       this.range = null; // null: all
       this.following = 0; // changes of ours under way
       for (const button of article.querySelectorAll("[data-move]")) button.addEventListener("click", () => this.move(button.dataset.move));
@@ -179,7 +181,7 @@
       const plot = this.plotOf(figure);
       try {
         const [{ newPlot }, figures] = await Promise.all([plotly(), this.data()]);
-        const { data, layout } = figures[this.figures.indexOf(figure)];
+        const { data, layout } = figures[this.all.indexOf(figure)];
         this.whole ??= layout.xaxis.range.slice();
         await newPlot(plot, data, dressed(plot, layout), CONFIG);
         figure.dataset.drawn = "yes";
@@ -222,8 +224,8 @@
     async zoom(figure) {
       const plot = this.plotOf(figure);
       const range = (this.range ?? this.whole).slice();
-      const { range: height, above } = fitted(plot, range);
-      const change = { "xaxis.range": range, annotations: above.map(pointer) };
+      const { range: height, remarks } = fitted(plot, range);
+      const change = { "xaxis.range": range, annotations: remarks.map(remark) };
       if (height) change["yaxis.range"] = height;
       else change["yaxis.autorange"] = true;
       await Plotly.relayout(plot, change);
@@ -243,7 +245,7 @@
 
     /** Change the direction whose data is drawn. */
     async show(side) {
-      for (const figure of this.figures) figure.hidden = figure.dataset.by !== "both" && figure.dataset.by !== side;
+      for (const figure of this.all) figure.hidden = figure.dataset.by !== "both" && figure.dataset.by !== side;
       for (const figure of this.figures.filter((each) => !each.hidden)) {
         await this.draw(figure);
         await this.quietly(() => this.zoom(figure));

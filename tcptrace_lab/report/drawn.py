@@ -1,0 +1,141 @@
+"""The connections that get figures: facts, four figures for each direction with data, and what those leave away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab import schema
+from tcptrace_lab.report import choose, plots, series, table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tcptrace_lab.report.shape import Connection, Figure, Value
+
+_LABELS = {"client": "client → server", "server": "server → client"}
+
+_TABLE_FACTS = {"duration_ns", "client_bytes", "server_bytes", "resent", "rtt_min_ns", "throughput_bps", "closed_by"}
+"""Columns of the connection table that are repeated above a connection's figures."""
+
+
+def connections(segments: pl.LazyFrame, chosen: pl.DataFrame, resolution_ns: int) -> list[Connection]:
+    """Read and draw the chosen rows of `schema.CONNECTIONS`, in their order.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`.
+        chosen: as `choose.drawn` gives them.
+        resolution_ns: of the capture's clock.
+    """
+    requests = choose.requests(chosen)
+    found = series.read(segments, requests)
+    by_conn = {request.conn: request for request in requests}
+    return [_connection(row, by_conn[row["conn"]], found[row["conn"]], resolution_ns) for row in chosen.iter_rows(named=True)]
+
+
+def _connection(row: dict[str, Any], request: series.Request, directions: dict[bool, series.Direction], resolution_ns: int) -> Connection:
+    main = table.main_side(row)
+    keys = [key for key in sorted(schema.SIDES, key=lambda key: key != main) if schema.SIDES[key] in directions]
+    by_key = {key: directions[schema.SIDES[key]] for key in keys}
+    frame = plots.Frame(request.duration_ns, resolution_ns)
+    named = {_LABELS[key]: direction for key, direction in by_key.items()}
+    rate = plots.throughput(named, frame, request.bin_ns)
+    return {
+        "conn": row["conn"],
+        "client": table.endpoint(row, "client"),
+        "server": table.endpoint(row, "server"),
+        "facts": _facts(row, main),
+        "sides": [{"key": key, "label": _LABELS[key], "payload_bytes": row[f"{key}_payload_bytes"]} for key in keys],
+        "figures": [
+            *(figure for key, direction in by_key.items() for figure in _direction_figures(key, direction, frame)),
+            _figure(
+                "throughput",
+                "both",
+                "Throughput",
+                "New payload per slice of time, resent bytes not counted again.",
+                "No new payload.",
+                rate,
+            ),
+        ],
+        "omitted": [note for label, direction in named.items() for note in _omitted(label, direction)],
+    }
+
+
+def _figure(key: str, by: str, title: str, note: str, without: str, figure: plots.Figure) -> Figure:
+    return {"key": key, "by": by, "title": title, "note": note, "without": without, "figure": figure}
+
+
+def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame) -> list[Figure]:
+    columns = schema.SEGMENTS
+    path = schema.CONNECTIONS["client_rtt_min_ns"].limits.split(";", maxsplit=1)[0]
+    return [
+        _figure(
+            "time-sequence",
+            key,
+            "Time and sequence",
+            "Each stroke is data from first byte to last; below it what the receiver acknowledged, above it where its window ends.",
+            "There is nothing to draw.",
+            plots.time_sequence(direction, frame),
+        ),
+        _figure(
+            "flight",
+            key,
+            "Bytes in flight and window",
+            "Sent and not yet acknowledged, against the window offered at that time, seen from the capture point.",
+            "Bytes in flight are not known: nothing was acknowledged.",
+            plots.flight(direction, frame),
+        ),
+        _figure(
+            "rtt",
+            key,
+            "Round-trip time",
+            f"Dots: {_lower_first(columns['rtt_ns'].meaning)} ({path}). Rings, ACK lag: {_lower_first(columns['ack_lag_ns'].meaning)}.",
+            "There is no sample: no ACK of new data was captured.",
+            plots.round_trips(direction, frame),
+        ),
+    ]
+
+
+def _omitted(label: str, direction: series.Direction) -> list[str]:
+    """What the figures leave away, in words."""
+    notes = [
+        f"{label}: {points.height:,} of {direction.mark_counts[name]:,} marks “{plots.MARKS[name].label}” drawn, evenly chosen."
+        for name, points in direction.marks.items()
+        if points.height < direction.mark_counts[name]
+    ]
+    if direction.merged:
+        segments, strokes = direction.bursts["segments"].sum(), direction.bursts.height
+        notes.append(f"{label}: {segments:,} data segments are drawn as {strokes:,} strokes, several in a row as one.")
+    longest = max(direction.line_counts, key=lambda name: direction.line_counts[name])
+    drawn, counted = direction.lines[longest].height, direction.line_counts[longest]
+    if drawn < counted:
+        notes.append(
+            f"{label}: lines are drawn with up to {drawn:,} of {counted:,} points; extremes and the longest silences are all there."
+        )
+    if direction.lines["window_edge"].is_empty():
+        notes.append(f"{label}: the receiver's window is not known, because the capture holds no SYN that tells its scale, or no ACK.")
+    return notes
+
+
+def _facts(row: dict[str, Any], main: str) -> list[Value]:
+    """The line of facts above a connection's figures."""
+    table_row = table.row(row, row["first_ts_ns"])
+    facts: list[Value] = [
+        {"label": column["label"], "value": table_row[column["key"]], "kind": column["kind"], "tooltip": column["tooltip"]}
+        for column in table.columns()
+        if column["key"] in _TABLE_FACTS
+    ]
+    facts.append(_fact(row, f"{main}_max_in_flight_bytes", "most in flight", "size"))
+    for side in schema.SIDES:
+        facts.append(_fact(row, f"{side}_mss_bytes", f"MSS of {side}", "bytes"))
+        facts.append(_fact(row, f"{side}_window_scale", f"window scale of {side}", "integer"))
+    facts.append({"label": "frames", "value": f"{row['first_frame']} to {row['last_frame']}", "kind": "text"})
+    return facts
+
+
+def _fact(row: dict[str, Any], name: str, label: str, kind: str) -> Value:
+    column = schema.CONNECTIONS[name]
+    return {"label": label, "value": row[name], "kind": kind, "tooltip": f"{column.meaning}; {column.limits}"}
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

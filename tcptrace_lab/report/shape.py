@@ -1,0 +1,102 @@
+"""What goes in (`Analysed`) and what comes out (`ReportData`) of `data.py`: types only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from tcptrace_lab.report.plots import Figure as PlotlyFigure
+
+
+class Analysed(Protocol):
+    """What a report needs of an `Analysis`."""
+
+    @property
+    def name(self) -> str:
+        """The capture's name, as people know it."""
+
+    @property
+    def capture(self) -> Mapping[str, Any]:
+        """What was captured and what could not be read: the "capture" object of the JSON output."""
+
+    @property
+    def connections(self) -> pl.DataFrame:
+        """`schema.CONNECTIONS`."""
+
+    @property
+    def segments(self) -> pl.LazyFrame:
+        """`schema.SEGMENTS`, in frame order; possibly larger than memory."""
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        """Findings, most expensive first."""
+
+
+class Value(TypedDict):
+    """One fact: its name, its value, and how to read it (`numbers.said`)."""
+
+    label: str
+    value: Any
+    kind: str
+    tooltip: NotRequired[str]
+
+
+class Column(TypedDict):
+    """One column of the connection table."""
+
+    key: str
+    label: str
+    kind: str
+    tooltip: str
+
+
+class Figure(TypedDict):
+    """One figure: `by` is the direction it belongs to ("client", "server") or "both"; `without` is said where it has no traces."""
+
+    key: str
+    by: str
+    title: str
+    note: str
+    without: str
+    figure: PlotlyFigure
+
+
+class Side(TypedDict):
+    """One direction of a drawn connection, named by its sender."""
+
+    key: str
+    label: str
+    payload_bytes: int
+
+
+class Connection(TypedDict):
+    """A drawn connection. `sides` has the direction with most payload first; `omitted` says what the figures leave away."""
+
+    conn: int
+    client: str
+    server: str
+    facts: list[Value]
+    sides: list[Side]
+    figures: list[Figure]
+    omitted: list[str]
+
+
+class ReportData(TypedDict):
+    """All that a page says."""
+
+    name: str
+    capture: list[Value]
+    complete: bool
+    problems: list[Mapping[str, Any]]
+    problems_total: int
+    columns: list[Column]
+    rows: list[dict[str, Any]]
+    connections_total: int
+    listed_rule: str
+    drawn_rule: str
+    drawn: list[Connection]
+    undrawn_reason: str

@@ -1,0 +1,83 @@
+"""The connection table: its columns, explained by `schema.py`, and one row of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab import schema
+from tcptrace_lab.report import numbers
+
+if TYPE_CHECKING:
+    from tcptrace_lab.report.shape import Column
+
+_ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports used again", "end": "end of capture"}
+"""`schema.CLOSED_BY` in words short enough for a cell."""
+
+
+def columns() -> list[Column]:
+    """The columns, in order."""
+    meaning = {column.name: column.meaning for column in schema.CONNECTIONS}
+    resent = meaning["client_retransmitted_segments"].removesuffix(" (by the client)")
+    rtt_limits = schema.CONNECTIONS["client_rtt_min_ns"].limits
+    return [
+        _column("conn", "#", "integer", meaning["conn"]),
+        _column("client", "client", "text", f"{meaning['client_addr']}, and its port"),
+        _column("server", "server", "text", f"{meaning['server_addr']}, and its port"),
+        _column("start_ns", "start", "offset", f"{meaning['first_ts_ns']}, after the first packet of the capture"),
+        _column("duration_ns", "duration", "duration", "From the first segment to the last"),
+        _column("client_bytes", "bytes →", "size", meaning["client_unique_bytes"]),
+        _column("server_bytes", "← bytes", "size", meaning["server_unique_bytes"]),
+        _column("resent", "resent", "count", f"{resent}, both directions"),
+        _column("rtt_min_ns", "RTT min", "duration", f"Smallest round-trip sample of the direction with most data, {rtt_limits}"),
+        _column(
+            "throughput_bps",
+            "throughput",
+            "rate",
+            "New payload of the direction with most data, over the time from its first data segment to its last",
+        ),
+        _column("closed_by", "ended by", "text", meaning["closed_by"]),
+    ]
+
+
+def row(connection: dict[str, Any], origin_ns: int | None) -> dict[str, Any]:
+    """One row of `schema.CONNECTIONS` as a row of this table; `origin_ns` is the time of the capture's first packet."""
+    main = main_side(connection)
+    return {
+        "conn": connection["conn"],
+        "client": endpoint(connection, "client"),
+        "server": endpoint(connection, "server"),
+        "start_ns": difference(connection["first_ts_ns"], origin_ns),
+        "duration_ns": difference(connection["last_ts_ns"], connection["first_ts_ns"]),
+        "client_bytes": connection["client_unique_bytes"],
+        "server_bytes": connection["server_unique_bytes"],
+        "resent": connection["client_retransmitted_segments"] + connection["server_retransmitted_segments"],
+        "rtt_min_ns": connection[f"{main}_rtt_min_ns"],
+        "throughput_bps": _throughput_bps(connection, main),
+        "closed_by": _ENDS[connection["closed_by"]],
+    }
+
+
+def main_side(connection: dict[str, Any]) -> str:
+    """The side that sent more data."""
+    return "client" if connection["client_payload_bytes"] > connection["server_payload_bytes"] else "server"
+
+
+def endpoint(connection: dict[str, Any], side: str) -> str:
+    """`10.0.0.1:80`, `[2001:db8::1]:80`."""
+    address, port = connection[f"{side}_addr"], connection[f"{side}_port"]
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def difference(later_ns: int | None, earlier_ns: int | None) -> int | None:
+    """`later_ns - earlier_ns`, unknown if either is."""
+    return None if later_ns is None or earlier_ns is None else later_ns - earlier_ns
+
+
+def _column(key: str, label: str, kind: str, tooltip: str) -> Column:
+    return {"key": key, "label": label, "kind": kind, "tooltip": tooltip}
+
+
+def _throughput_bps(connection: dict[str, Any], side: str) -> float | None:
+    """As in the JSON: new payload over the time from the first data segment to the last."""
+    sent_ns = difference(connection[f"{side}_last_data_ts_ns"], connection[f"{side}_first_data_ts_ns"])
+    return connection[f"{side}_unique_bytes"] * 8 * numbers.NS_PER_S / sent_ns if sent_ns and sent_ns > 0 else None

@@ -1,0 +1,189 @@
+"""The report as readers meet it: opened from a file, offline, with mouse and with keyboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from report_frames import MS, Exchange, HandMade, analysis, lossy_upload
+
+from tcptrace_lab import analyze, report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from visits import Visit
+
+    Open = Callable[..., Visit]
+
+pytest_plugins = ("visits",)
+
+CAPTURES = sorted(path for path in Path(__file__).parents[2].joinpath("captures").iterdir() if ".pcap" in path.name)
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><b>\"'"
+
+
+def page_of(made: Any) -> str:  # noqa: ANN401  (anything that `report.data` takes)
+    return report.render(report.data(made))
+
+
+def two_way() -> HandMade:
+    """A connection with data in both directions, and a second, smaller one."""
+    exchange = lossy_upload()
+    exchange.send(200, "S", 2, 700, ack=10_002).send(220, "C", 10_002, ack=702, rtt_ns=20 * MS)
+    return analysis(exchange, Exchange(conn=1, client="192.0.2.7", first_frame=100).send(300, "C", 1, 50, ack=1).send(310, "S", 1, ack=51))
+
+
+def test_there_are_captures_to_try() -> None:
+    assert len(CAPTURES) >= 12
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
+def test_report_of_a_capture_opens_without_a_word_and_without_a_request(visit: Open, capture: Path) -> None:
+    opened = visit(page_of(analyze(capture)))
+    opened.draw_all()
+    strokes = opened.page.evaluate(
+        "[...document.querySelectorAll('.connection')].map((each) => each.querySelectorAll('.scatterlayer .js-line').length)"
+    )
+    assert strokes
+    assert all(strokes), "each connection has lines"
+    assert opened.messages == []
+    assert opened.requests == [opened.page.url]
+
+
+def test_hostile_strings_are_shown_as_text(visit: Open) -> None:
+    exchange = lossy_upload()
+    exchange.client = HOSTILE
+    opened = visit(page_of(analysis(exchange, name=HOSTILE, format=HOSTILE, problems=[{"what": HOSTILE, "frame": None, "offset": None}])))
+    opened.draw_all()
+    assert opened.page.locator("h1").inner_text() == HOSTILE
+    assert opened.page.locator(".problems li").inner_text() == HOSTILE
+    assert opened.page.locator("img").count() == 0
+    assert opened.messages == []
+
+
+def test_policy_stops_a_script_that_is_not_ours(visit: Open) -> None:
+    """Were all escaping to fail, the browser would still not run what it finds, nor fetch anything."""
+    opened = visit(
+        page_of(two_way()).replace("</main>", "<script>document.title = 'owned'</script><img src='http://192.0.2.1/x.png'></main>")
+    )
+    assert opened.page.title() != "owned"
+    refused = [message for message in opened.messages if "Content Security Policy" in message]
+    assert len(refused) == len(opened.messages) == 2, "the script and the image"
+
+
+def test_figures_are_drawn_only_when_they_come_into_view(visit: Open) -> None:
+    opened = visit(page_of(two_way()), viewport={"width": 1000, "height": 500})
+    opened.page.locator(".connection figure").first.scroll_into_view_if_needed()
+    opened.until("document.querySelector('figure').dataset.drawn === 'yes'")
+    last = opened.page.locator(".connection figure").last
+    assert last.get_attribute("data-drawn") is None
+    last.scroll_into_view_if_needed()
+    opened.until("[...document.querySelectorAll('.connection:last-of-type figure')].at(-1).dataset.drawn === 'yes'")
+
+
+def test_zooming_one_figure_zooms_all_of_its_connection(visit: Open) -> None:
+    opened = visit(page_of(two_way()), viewport={"width": 1200, "height": 900})
+    opened.draw_all()
+    whole = opened.axis("xaxis", "client")
+    assert len(whole) == 4
+    assert all(each == whole[0] for each in whole)
+    drag = opened.page.locator(".nsewdrag").first
+    drag.scroll_into_view_if_needed()
+    box = drag.bounding_box()
+    assert box is not None
+    opened.page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 20)
+    opened.page.mouse.down()
+    opened.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] - 20, steps=4)
+    opened.page.mouse.up()
+    start = whole[0][0] + 0.25 * (whole[0][1] - whole[0][0])
+    opened.until(
+        """[...document.querySelector('.connection').querySelectorAll('.plot')].filter((plot) => plot.offsetParent)
+            .every((plot) => Math.abs(plot._fullLayout.xaxis.range[0] - given) < 0.01)""",
+        start,
+    )
+    zoomed = opened.axis("xaxis", "client")
+    assert all(each == pytest.approx(zoomed[0]) for each in zoomed)
+    opened.page.get_by_role("button", name="all", exact=True).first.click()
+    opened.until("document.querySelector('.plot')._fullLayout.xaxis.range[1] === given", whole[0][1])
+    assert opened.axis("xaxis", "client") == whole
+    assert opened.messages == []
+
+
+def test_height_follows_what_is_left_in_sight(visit: Open) -> None:
+    """The first 30 ms hold no data: the sequence axis closes in on the handshake."""
+    opened = visit(page_of(two_way()))
+    opened.draw_all()
+    tall = opened.axis("yaxis", "client")[0]
+    opened.page.evaluate("Plotly.relayout(document.querySelector('.plot'), {'xaxis.range': [0, 0.025]})")
+    opened.until("document.querySelector('.plot')._fullLayout.yaxis.range[1] < 100")
+    assert tall[1] > 10_000
+
+
+def test_time_can_be_zoomed_with_the_keyboard(visit: Open) -> None:
+    opened = visit(page_of(two_way()))
+    opened.draw_all()
+    (start, end), *_ = opened.axis("xaxis", "client")
+    opened.page.get_by_role("button", name="zoom in").first.focus()
+    opened.page.keyboard.press("Enter")
+    quarter = (end - start) / 4
+    opened.until("Math.abs(document.querySelector('.plot')._fullLayout.xaxis.range[0] - given) < 1e-6", start + quarter)
+    assert all(each == pytest.approx([start + quarter, end - quarter]) for each in opened.axis("xaxis", "client"))
+
+
+def test_the_other_direction_can_be_chosen_and_keeps_the_zoom(visit: Open) -> None:
+    opened = visit(page_of(two_way()))
+    opened.draw_all()
+    opened.page.get_by_role("button", name="zoom in").first.click()
+    opened.page.get_by_role("radio", name="server → client (700 B)").check()
+    opened.draw_all()
+    assert opened.page.locator("figure[data-by=client]:visible").count() == 4 - 1, "those of the second connection"
+    ranges = opened.axis("xaxis", "server")
+    assert len(ranges) == 4
+    assert all(each == pytest.approx(ranges[0]) for each in ranges)
+
+
+def test_table_is_sorted_by_keyboard_and_tells_it(visit: Open) -> None:
+    opened = visit(page_of(two_way()))
+    clients = opened.page.locator("tbody td:nth-child(2)")
+    header = opened.page.get_by_role("columnheader", name="bytes →", exact=True)
+    header.get_by_role("button").focus()
+    opened.page.keyboard.press("Enter")
+    assert header.get_attribute("aria-sort") == "descending"
+    assert clients.all_inner_texts() == ["10.0.0.1:40000", "192.0.2.7:40000"]
+    opened.page.keyboard.press("Enter")
+    assert header.get_attribute("aria-sort") == "ascending"
+    assert clients.all_inner_texts() == ["192.0.2.7:40000", "10.0.0.1:40000"]
+
+
+def test_search_leaves_the_rows_that_have_all_words(visit: Open) -> None:
+    opened = visit(page_of(two_way()))
+    opened.page.get_by_label("Search").fill("capture 192.0.2.7")
+    assert opened.page.locator("tbody tr:visible td:nth-child(2)").all_inner_texts() == ["192.0.2.7:40000"]
+    assert opened.page.locator("#found").inner_text() == "1 of 2"
+
+
+def test_figures_follow_the_change_from_light_to_dark(visit: Open) -> None:
+    opened = visit(page_of(two_way()), color_scheme="light")
+    opened.draw_all()
+    ink = "document.querySelector('.plot')._fullLayout.font.color"
+    light = opened.page.evaluate(ink)
+    opened.page.emulate_media(color_scheme="dark")
+    opened.until(f"{ink} !== given", light)
+    assert opened.messages == []
+
+
+@pytest.mark.parametrize("width", [360, 820, 1600])
+def test_nothing_sticks_out_of_the_page(visit: Open, width: int) -> None:
+    opened = visit(page_of(two_way()), viewport={"width": width, "height": 800})
+    opened.draw_all()
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_report_without_connections_needs_no_script_of_plotly(visit: Open) -> None:
+    silent = analysis(Exchange().send(0, "C", 1, ack=1).send(1, "S", 1, ack=1))
+    html = page_of(silent)
+    opened = visit(html)
+    assert "No connection in this capture carried data." in opened.page.locator("main").inner_text()
+    assert len(html) < 100_000
+    assert opened.messages == []

@@ -13,8 +13,8 @@ import polars as pl
 
 from tcptrace_lab import json_output
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.rtt import quantiles
-from tcptrace_lab.segments import SPILL_ROWS, read
+from tcptrace_lab.rtt import RttSamples
+from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ class Analysis:
         capture: what was captured, as under `capture` in the JSON.
         connections: rows of `schema.CONNECTIONS`, by `conn`.
         segments: rows of `schema.SEGMENTS` of these connections, in capture order; lazy, because they may be larger than memory.
-        rtt: `conn from_client p50_ns p95_ns`: quantiles of the round trips of each direction's data (see `rtt.quantiles`).
+        rtt: `conn from_client p50_ns p95_ns`: quantiles of the round trips of each direction's data (see `rtt.RttSamples`).
         findings: where the time went, most expensive first.
         problems: what was survived in reading the capture.
         loss: what of the capture could not be used, if anything.
@@ -68,6 +68,7 @@ def analyze(
     *,
     connection: int | None = None,
     spill_rows: int = SPILL_ROWS,
+    reread_bytes: int = REREAD_BYTES,
     progress: Callable[[int], None] | None = None,
 ) -> Analysis:
     """Analyze a capture.
@@ -76,6 +77,7 @@ def analyze(
         paths: a file, or several that are one capture and are merged by time; `-` is standard input.
         connection: keep only this one, by its number (`conn`).
         spill_rows: as for `read`.
+        reread_bytes: as for `read`.
         progress: as for `read`.
 
     Raises:
@@ -84,11 +86,13 @@ def analyze(
         OutputUnwritable: temporary files have no room.
     """
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
-    tables = read(names, spill_rows=spill_rows, progress=progress)
-    connections, segments = tables.connections, tables.segments
+    samples = RttSamples()
+    tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, watchers=[samples], progress=progress)
+    connections, segments, rtt = tables.connections, tables.segments, samples.quantiles()
     if connection is not None:
         connections = connections.filter(pl.col("conn") == connection)
         segments = segments.filter(pl.col("conn") == connection)
+        rtt = rtt.filter(pl.col("conn") == connection)
         if connections.is_empty():
             raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.connections.height))
     return Analysis(
@@ -96,7 +100,7 @@ def analyze(
         capture=json_output.capture_object(", ".join(names), tables),
         connections=connections,
         segments=segments,
-        rtt=quantiles(segments),
+        rtt=rtt,
         problems=tables.problems,
         loss=tables.loss,
     )

@@ -98,7 +98,7 @@ def write(stream: IO[bytes], capture: dict[str, Any], connections: pl.DataFrame,
         stream: takes the bytes (UTF-8).
         capture: as `capture_object` makes it.
         connections: rows of `schema.CONNECTIONS`.
-        rtt: as `rtt.quantiles` makes it.
+        rtt: as `rtt.RttSamples.quantiles` makes it.
         findings: most expensive first.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())

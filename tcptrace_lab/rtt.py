@@ -1,50 +1,75 @@
-"""Round-trip samples → their median and 95th percentile, for each direction, with bounded memory.
+"""Round-trip samples → their median and 95th percentile, for each direction, in the pass that reads them, with bounded memory.
 
-A capture may hold more samples than memory. So samples are counted by their value rounded to three significant figures; the
-quantile is the mean of the samples in the bucket that holds its rank. It is exact where the samples in that bucket are
-equal, as in all small captures, and otherwise within half a unit of the third figure (0.5 % at worst).
+A capture may hold more samples than memory. So samples are counted in buckets that are 0.1 % wide; the quantile is the mean of the
+samples in the bucket that holds its rank. It is exact where those are equal, as in all small captures, and otherwise
+within 0.1 %.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
 import polars as pl
 
-FIGURES = 3
-"""Significant figures of a bucket: at most 900 buckets a decade. The choice is a heuristic."""
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 QUANTILES = {"p50_ns": 0.50, "p95_ns": 0.95}
 """Column → the share of samples at or below it (nearest rank)."""
 
-_DIRECTION = ("conn", "from_client")
+DROPPED_BITS = 13
+"""A bucket is a 32-bit float without its last 13 of 23 fraction bits: the 10 that stay make steps of 2^-10."""
+
+BUCKET_BITS = 31 - DROPPED_BITS
+"""Bits of a bucket's number (a float without its sign)."""
+
+MERGE_ROWS = 4_000_000
+"""Buckets (20 bytes each) that are collected before equal ones are added up."""
 
 
-def quantiles(segments: pl.LazyFrame) -> pl.DataFrame:
-    """Quantiles of `rtt_ns`, by the sender of the data that was timed.
+class RttSamples:
+    """Counts samples as segments go by (a `segments.Watcher`)."""
 
-    Args:
-        segments: rows of `schema.SEGMENTS`, of which `conn`, `from_client` and `rtt_ns` are read.
+    columns = ("conn", "from_client", "rtt_ns")
 
-    Returns:
-        `conn from_client p50_ns p95_ns` (nanoseconds), sorted; one row for each direction that has samples. `from_client` is true for
-        the round trips of the client's data, which are samples on the *server's* ACKs.
-    """
-    counted = (
-        segments.filter(pl.col("rtt_ns").is_not_null())
-        .group_by("conn", ~pl.col("from_client"), pl.col("rtt_ns").round_sig_figs(FIGURES).alias("bucket_ns"))
-        .agg(samples=pl.len(), sum_ns=pl.col("rtt_ns").sum())
-        .collect(engine="streaming")
-        .sort(*_DIRECTION, "bucket_ns")
-    )
-    samples = pl.col("samples").cast(pl.Int64)
-    ranked = counted.with_columns(
-        rank=samples.cum_sum().over(_DIRECTION),
-        total=samples.sum().over(_DIRECTION),
-        mean_ns=(pl.col("sum_ns") / samples).round().cast(pl.Int64),
-    )
-    picks = [_at_rank(share).alias(name) for name, share in QUANTILES.items()]
-    return ranked.group_by(_DIRECTION, maintain_order=True).agg(picks)
+    def __init__(self) -> None:
+        """No samples yet."""
+        self._counts: list[pl.DataFrame] = [_counts(np.empty(0, np.uint64), np.empty(0, np.int64))]
+        self._rows = 0
+        self._merge_at = MERGE_ROWS
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Count the samples in some rows of `schema.SEGMENTS`."""
+        samples = rows.select(self.columns).drop_nulls("rtt_ns")
+        rtt_ns = samples["rtt_ns"].to_numpy()
+        direction = samples["conn"].to_numpy().astype(np.uint64) * 2 + ~samples["from_client"].to_numpy()
+        bucket = np.maximum(rtt_ns, 0).astype(np.float32).view(np.uint32) >> DROPPED_BITS  # a clock that steps back makes samples below 0
+        counts = _counts(direction << BUCKET_BITS | bucket, rtt_ns)
+        self._counts.append(counts)
+        self._rows += counts.height
+        if self._rows > self._merge_at:
+            merged = pl.concat(self._counts).group_by("key").agg(pl.col("samples", "sum_ns").sum())
+            self._counts, self._rows = [merged], merged.height
+            self._merge_at = max(MERGE_ROWS, 2 * merged.height)
+
+    def quantiles(self) -> pl.DataFrame:
+        """The quantiles of all samples so far.
+
+        Returns:
+            `conn from_client p50_ns p95_ns` (nanoseconds), sorted; one row for each direction that has samples. `from_client` is true
+            for the round trips of the client's data, which are samples on the *server's* ACKs.
+        """
+        counts = pl.concat(self._counts).sort("key")
+        direction = counts["key"].to_numpy() >> BUCKET_BITS
+        upto = np.cumsum(counts["samples"].to_numpy())
+        mean_ns = np.rint(counts["sum_ns"].to_numpy() / counts["samples"].to_numpy()).astype(np.int64)
+        last = np.flatnonzero(np.diff(direction, append=np.uint64(0xFFFF_FFFF_FFFF_FFFF)))  # the largest bucket of each direction
+        total = np.diff(upto[last], prepend=0)
+        found = {name: mean_ns[np.searchsorted(upto, upto[last] - total + np.ceil(share * total))] for name, share in QUANTILES.items()}
+        return pl.DataFrame({"conn": (direction[last] >> 1).astype(np.uint32), "from_client": (direction[last] & 1).astype(bool), **found})
 
 
-def _at_rank(share: float) -> pl.Expr:
-    """The value of the first bucket that reaches the nearest rank, ⌈share · total⌉."""
-    return pl.col("mean_ns").filter(pl.col("rank") >= share * pl.col("total")).first()
+def _counts(key: NDArray[np.uint64], rtt_ns: NDArray[np.int64]) -> pl.DataFrame:
+    """`key samples sum_ns`: the samples of each bucket of each direction, unsorted."""
+    return pl.DataFrame({"key": key, "rtt_ns": rtt_ns}).group_by("key").agg(samples=pl.len().cast(pl.Int64), sum_ns=pl.col("rtt_ns").sum())

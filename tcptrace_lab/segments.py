@@ -1,32 +1,47 @@
-"""A capture, or several as one → its tables `segments` and `connections`. The engine is called here and nowhere else."""
+"""A capture, or several as one → its tables `segments` and `connections`.
+
+The engine is called here, and in `reread` for captures that are too large to keep. Segments stay in memory up to a bound.
+Beyond it, a plain file is simply read again when a query wants its segments; what cannot be read twice (a pipe) or only
+slowly (a compressed file) is kept in temporary files instead.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Protocol
 
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine, EngineError
 from tcptrace_lab.errors import ReadInPart, UsageError, from_engine, place
+from tcptrace_lab.reread import Files, frame, pulled
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from tcptrace_lab._core import ArrowStream, CaptureInfo, Problem
+    import polars as pl
 
-PULL_ROWS = 262_144
-"""Segment rows taken from the engine at a time: about 40 MB."""
+    from tcptrace_lab._core import CaptureInfo, Problem
 
 SPILL_ROWS = 524_288
-"""Segment rows kept in memory, about 85 MB; a capture with more goes through temporary files. The promise behind it: 300 MB in
-all for a capture of 100 MB, which has 0.9 million segments where 96 bytes of each are kept."""
+"""Segment rows kept in memory, about 85 MB. The promise behind both bounds: 300 MB in all for a capture of 100 MB, 1.5 GB for any."""
 
+REREAD_BYTES = 64_000_000
+"""Size from which plain captures are read again rather than kept: about as many segments as `SPILL_ROWS`."""
 
 _PARTIAL = "the results hold what could be read"
+
+
+class Watcher(Protocol):
+    """Sees the rows of `schema.SEGMENTS` go by while a capture is read, so that no second pass is needed."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """The next rows, in capture order, with at least these columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +49,8 @@ class Tables:
     """What the engine makes of a capture.
 
     Attributes:
-        segments: rows of `schema.SEGMENTS` in capture order; lazy, because they may be larger than memory.
+        segments: rows of `schema.SEGMENTS` in capture order; lazy, because they may be larger than memory. Each query on a large
+            capture is a pass over its files: select columns, and collect once what belongs together.
         connections: rows of `schema.CONNECTIONS` by `conn`.
         info: what was captured, as the files and the engine say.
         problems: what the engine survived, each kind once, with its count and the place of the first.
@@ -67,6 +83,8 @@ def read(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     spill_rows: int = SPILL_ROWS,
+    reread_bytes: int = REREAD_BYTES,
+    watchers: Sequence[Watcher] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Tables:
     """Read a capture into tables.
@@ -74,10 +92,12 @@ def read(
     Args:
         paths: a file, or several that are merged by time; `-` is standard input.
         spill_rows: segment rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where).
+        reread_bytes: size from which uncompressed captures are read again by every query instead.
+        watchers: see all segments go by.
         progress: called now and then with the number of packets read so far.
 
     Raises:
-        CaptureUnreadable, NotACapture: nothing could be read.
+        CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
         UsageError: no path at all.
         OutputUnwritable: the temporary files have no room.
     """
@@ -85,26 +105,62 @@ def read(
     if not names:
         raise UsageError("no capture given", remedy="name at least one file")
     try:
-        return _drain(Engine(names), spill_rows, progress)
+        files = _rereadable(names, reread_bytes)
+        if files is None:
+            return _keep(Engine(names), spill_rows, watchers, progress)
+        return _pass_by(names, files, watchers, progress)
     except EngineError as error:
         raise from_engine(error) from error
 
 
-def _drain(engine: Engine, spill_rows: int, progress: Callable[[int], None] | None) -> Tables:
+def _rereadable(names: list[str], reread_bytes: int) -> Files | None:
+    """The files, if they are better read again than kept."""
+    try:
+        files = Files(names)
+    except OSError:
+        return None  # standard input, or a file that the engine will complain of
+    if not files.regular or files.size_bytes < reread_bytes:
+        return None
+    return None if _compressed(Engine(names).info()["format"]) else files
+
+
+def _compressed(formats: str) -> bool:
+    """`gzip pcap` is, `pcap, pcapng` is not."""
+    return any(" " in form for form in formats.split(", "))
+
+
+def _keep(engine: Engine, spill_rows: int, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
-    while True:
-        rows = _frame(engine.segments(PULL_ROWS), schema.SEGMENTS)
-        if rows.is_empty():
-            break
-        spill.add(rows)
+    _run(engine, [_Keeper(spill), *watchers], progress)
+    return _tables(engine, spill.finish())
+
+
+def _pass_by(names: list[str], files: Files, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
+    columns = {"frame", *(name for watcher in watchers for name in watcher.columns)}
+    engine = Engine(names, columns=sorted(columns))
+    _run(engine, watchers, progress)
+    return _tables(engine, files.segments(engine.info()["packets"]))
+
+
+def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:
+    for rows in pulled(engine):
+        for watcher in watchers:
+            watcher.add(rows)
         if progress is not None:
             progress(engine.info()["packets"])
-    connections = _frame(engine.connections(), schema.CONNECTIONS)
-    return Tables(spill.finish(), connections, engine.info(), tuple(engine.problems()))
 
 
-def _frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
-    """The engine's columns, uncopied, with its category codes named."""
-    data: Any = stream  # Polars knows the interface by its method, its type hints do not
-    named = [pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values]
-    return pl.DataFrame(data).with_columns(named)
+def _tables(engine: Engine, segments: pl.LazyFrame) -> Tables:
+    connections = frame(engine.connections(), schema.CONNECTIONS)
+    return Tables(segments, connections, engine.info(), tuple(engine.problems()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Keeper:
+    """Keeps all rows."""
+
+    spill: Spill
+    columns: tuple[str, ...] = schema.SEGMENTS.names
+
+    def add(self, rows: pl.DataFrame) -> None:
+        self.spill.add(rows)

@@ -16,8 +16,6 @@ mod pcap_variant;
 mod pcapng;
 mod reader;
 mod sniff;
-#[cfg(test)]
-mod tests;
 
 use std::io::Read;
 use std::ops::Range;

@@ -91,7 +91,7 @@ fn word(header: &[u8; 40], at: usize) -> u64 {
     header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// An IPv6 extension header (IPsec's authentication header stands in IPv4 too), or else what the protocol announces.
+/// An IPv6 extension header (the authentication header stands in IPv4 too), or else what the protocol announces.
 pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match number {
         HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => {

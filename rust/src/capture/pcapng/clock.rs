@@ -84,10 +84,8 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use super::Clock;
+    use super::{Clock, NS_PER_S};
     use proptest::prelude::*;
-
-    const NS_PER_S: i128 = 1_000_000_000;
 
     #[test]
     fn without_a_resolution_a_tick_is_a_microsecond() {
@@ -128,18 +126,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_clock_agrees_with_exact_arithmetic(resolution in any::<u8>(), offset_s in any::<i64>(), ticks in any::<u64>()) {
-            let (ns, clamped) = Clock::new(Some(resolution), offset_s).ns(ticks);
-            let whole = if clamped { prop_assume!(false); 0 } else { i128::from(ns) - i128::from(offset_s) * NS_PER_S };
+        fn any_clock_agrees_with_exact_arithmetic(
+            resolution in any::<u8>(),
+            offset_s in prop_oneof![any::<i64>(), -5_000_000_000..5_000_000_000_i64],
+            ticks in prop_oneof![any::<u64>(), any::<u32>().prop_map(u64::from)],
+        ) {
             let exponent = u32::from(resolution & 0x7F);
-            // whole = floor(ticks · 10^9 / base^exponent), checked without dividing where the power fits.
-            if resolution & 0x80 != 0 {
-                prop_assert_eq!(whole, (i128::from(ticks) * NS_PER_S).checked_shr(exponent).unwrap_or(0));
-            } else if let Some(power) = 10_i128.checked_pow(exponent) {
-                prop_assert_eq!(whole, i128::from(ticks) * NS_PER_S / power);
-            } else {
-                prop_assert_eq!(whole, 0);
-            }
+            let base = if resolution & 0x80 == 0 { 10_i128 } else { 2 };
+            // A power that does not fit into 127 bits is more than any count of nanoseconds.
+            let since_offset = base.checked_pow(exponent).map_or(0, |power| i128::from(ticks) * NS_PER_S / power);
+            let exact = since_offset + i128::from(offset_s) * NS_PER_S;
+            let (ns, clamped) = Clock::new(Some(resolution), offset_s).ns(ticks);
+            prop_assert_eq!(i128::from(ns), exact.clamp(i128::from(i64::MIN), i128::from(i64::MAX)));
+            prop_assert_eq!(clamped, i128::from(ns) != exact);
         }
     }
 }

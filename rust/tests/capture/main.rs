@@ -1,0 +1,19 @@
+//! Capture files → frames: formats written by hand, cut and damaged at every byte, and compared with Wireshark's tools.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that panics has failed, which is its purpose"
+)]
+
+mod compressed;
+mod hostile;
+mod merged;
+mod opened;
+mod pcap;
+mod pcapng;
+mod support;
+mod witness;

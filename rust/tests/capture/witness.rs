@@ -1,0 +1,208 @@
+//! Wireshark as the witness: the captures of others, frame by frame, and files merged by `mergecap`.
+
+use std::path::{Path, PathBuf};
+
+use tcptrace_lab_core::capture::Capture;
+
+use crate::support::*;
+
+/// Bytes of header that Wireshark takes off the frame for itself, so that its lengths are smaller: `SunATM`.
+const HEADER_TAKEN_BYTES: [(u32, u32); 1] = [(123, 4)];
+
+/// Files that Wireshark and this engine read differently, and why.
+const EXCEPTIONS: [(&str, &str); 5] = [
+    ("the-tcpdump-group-tcpdump__brcm-tag.pcap", "tshark refuses the file for its link type; the frames are there"),
+    ("the-tcpdump-group-tcpdump__dsa.pcap", "tshark refuses the file for its link type; the frames are there"),
+    ("seladb-PcapPlusPlus__solaris.snoop", "snoop is refused, by its name"),
+    (
+        "the-tcpdump-group-tcpdump__timestamp_invalid_micro.pcap",
+        "tshark multiplies the sub-second field in 32 bits; here it is carried over",
+    ),
+    (
+        "the-tcpdump-group-tcpdump__timestamp_invalid_nano.pcap",
+        "tshark takes the sub-second field for a signed number; here it is carried over",
+    ),
+];
+
+/// The captures that are shared beside the project; none where they are not there.
+fn shared_captures() -> Vec<PathBuf> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures");
+    let mut files = Vec::new();
+    for directory in [shared.clone(), shared.join("malformed"), shared.join("derived")] {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        files.extend(entries.map(|entry| entry.path()).filter(|path| path.is_file()));
+    }
+    files.retain(|path| !matches!(path.extension().and_then(|end| end.to_str()), Some("tsv" | "md")));
+    files.sort();
+    files
+}
+
+/// A frame as both see it: number, time, original and captured length.
+type Line = (u64, Option<i128>, u64, u64);
+
+/// Seconds with nine decimals → nanoseconds.
+fn nanoseconds(epoch: &str) -> Option<i128> {
+    let (seconds, fraction) = epoch.split_once('.')?;
+    Some(seconds.parse::<i128>().ok()? * 1_000_000_000 + format!("{fraction:0<9}").parse::<i128>().ok()?)
+}
+
+fn tshark_lines(path: &str) -> Option<Vec<Line>> {
+    let fields = ["frame.number", "frame.time_epoch", "frame.len", "frame.cap_len"];
+    let mut arguments = vec!["-n", "-r", path, "-T", "fields"];
+    arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+    let lines = wireshark_tool("tshark", &arguments)?;
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        (fields[0].parse().unwrap(), nanoseconds(fields[1]), fields[2].parse().unwrap(), fields[3].parse().unwrap())
+    };
+    Some(lines.lines().map(line).collect())
+}
+
+/// Our frame, said as Wireshark would say it.
+fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
+    let Some(link_type) = frame.link_type else {
+        // A numbered block without a packet: Wireshark shows the lengths of the block's content.
+        return (frame.number, None, theirs.2, theirs.3);
+    };
+    let taken = HEADER_TAKEN_BYTES.iter().find(|(link, _)| *link == link_type).map_or(0, |(_, bytes)| *bytes);
+    let lengths = (frame.original_bytes - taken, frame.data.len() as u32 - taken);
+    // Beyond 64 bits of nanoseconds the time is clamped here.
+    let ts_ns = match (frame.ts_ns, theirs.1) {
+        (Some(i64::MAX), Some(ns)) if ns > i128::from(i64::MAX) => Some(ns),
+        (ts_ns, _) => ts_ns.map(i128::from),
+    };
+    (frame.number, ts_ns, u64::from(lengths.0), u64::from(lengths.1))
+}
+
+fn assert_like_tshark(path: &str) -> Option<usize> {
+    let theirs = tshark_lines(path)?;
+    let ours = Capture::open(&[path.to_owned()]).map(read_all).map(|all| all.frames).unwrap_or_default();
+    assert_eq!(ours.len(), theirs.len(), "frames of {path}");
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(said_like_wireshark(ours, theirs), *theirs, "{path}");
+    }
+    Some(theirs.len())
+}
+
+#[test]
+fn the_shared_captures_are_read_as_tshark_reads_them() {
+    let files = shared_captures();
+    let mut frames = 0;
+    for file in &files {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        if EXCEPTIONS.iter().all(|(exception, _)| *exception != name) {
+            match assert_like_tshark(file.to_str().unwrap()) {
+                Some(count) => frames += count,
+                None => return,
+            }
+        }
+    }
+    eprintln!("{} files, {frames} frames", files.len());
+}
+
+/// Files that nobody captured: the cases that the shared captures do not have.
+fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
+    let mut files = Vec::new();
+    let packet = |order, id, ticks| enhanced(order, id, ticks, &[0x45; 30], 99, &[]);
+    for order in BOTH_ORDERS {
+        for magic in [MICROSECONDS, NANOSECONDS, 0x1C00_01AC, 0x1C00_01AB] {
+            let mut file = pcap_header(order, magic, 0, RAW);
+            if magic >> 16 == 0x1C00 {
+                file.extend(order.u32(0));
+            }
+            for second in 0..4 {
+                file.extend(pcap_record(order, 0xFFFF_FFF0 + second, 999_999, &[0x45; 40], 1500));
+            }
+            files.push(("pcap", file));
+        }
+        for extra_bytes in [8, 12] {
+            let mut file = pcap_header(order, MODIFIED, 1500, RAW);
+            for second in 0..5 {
+                file.extend(order.words(&[second, 7, 6, 60]));
+                file.extend([order.u32(2).to_vec(), order.u16(0x0800).to_vec(), vec![0; extra_bytes - 6]].concat());
+                file.extend([0x45; 6]);
+            }
+            files.push(("modified pcap", file));
+        }
+        for version in [(2, 2), (2, 3), (2, 4), (3, 1), (543, 0)] {
+            let mut file = pcap_header_of_version(order, MICROSECONDS, version, 1500, RAW);
+            for second in 0..4 {
+                file.extend(order.words(&[second, 0, 20, 20]));
+                file.extend([0x45; 20]);
+            }
+            file.extend(order.words(&[9, 0, 40, 20]));
+            file.extend([0x45; 20]);
+            files.push(("pcap of another version", file));
+        }
+        let resolutions = [0, 3, 6, 7, 9, 12, 0x80 + 3, 0x80 + 20, 0x80 + 30];
+        let interfaces: Vec<u8> =
+            resolutions.iter().flat_map(|value| interface(order, 101, 0, &[option(order, 9, &[*value])])).collect();
+        let mut file = [section(order), interfaces].concat();
+        for id in 0..resolutions.len() as u32 {
+            file.extend(packet(order, id, 1_234_567_891));
+        }
+        files.push(("resolutions", file.clone()));
+        // Lengths that are no multiple of four, a wrong end, too short a block, an interface that is not there.
+        let mut odd = packet(order, 2, 5);
+        let end = odd.len() - 4;
+        odd[4..8].copy_from_slice(&order.u32(end as u32 + 3));
+        odd[end..].copy_from_slice(&order.u32(end as u32 + 3));
+        let mut wrong_end = packet(order, 2, 5);
+        wrong_end[end..].copy_from_slice(&order.u32(64));
+        let too_short = block(order, 6, &[0; 8]);
+        for (what, tail) in [("odd", odd), ("end", wrong_end), ("short", too_short), ("id", packet(order, 99, 0))] {
+            files.push((what, [file.clone(), tail, packet(order, 2, 6)].concat()));
+        }
+        for kind in [4, 9, 10, 0x0BAD, 0x4000_0BAD, 0x8000_0000, 0x204, 0x216, 0x221, 0x1234] {
+            let body = if kind == 9 { b"__REALTIME_TIMESTAMP=5\nMESSAGE=hello\n".to_vec() } else { vec![0; 40] };
+            files.push(("no packet", [file.clone(), block(order, kind, &body), packet(order, 2, 6)].concat()));
+        }
+        let other = if order == Order::Little { Order::Big } else { Order::Little };
+        let second = [section(other), interface(other, 101, 16, &[]), simple(other, &[0x45; 16], 99)].concat();
+        files.push(("sections", [file, second, packet(other, 0, 7)].concat()));
+    }
+    files
+}
+
+#[test]
+fn files_written_by_hand_are_read_as_tshark_reads_them() {
+    for (index, (what, bytes)) in written_by_hand().into_iter().enumerate() {
+        let file = Temporary::new(&format!("{index}-{}", what.replace(' ', "-")), &bytes);
+        if assert_like_tshark(&file.path()).is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn merged_captures_are_what_mergecap_makes_of_them() {
+    // Times that never are the same in two files, one of them running backward; mergecap takes ties the other way
+    // round (see the module that merges).
+    let of = |first: u32, steps: &[u32]| {
+        let mut file = pcap_header(Order::Little, MICROSECONDS, 1500, RAW);
+        let mut ms = first;
+        for (index, step) in steps.iter().cycle().take(200).enumerate() {
+            ms += 5 * step;
+            if index % 50 == 49 {
+                ms -= 400;
+            }
+            let data = [0x45, first as u8, index as u8, 0];
+            file.extend(pcap_record(Order::Little, 1_000 + ms / 1000, ms % 1000 * 1000, &data, 60));
+        }
+        file
+    };
+    let files = [of(1, &[1, 7, 2]), of(2, &[3]), of(3, &[1, 1, 90])];
+    let files: Vec<_> = files.iter().enumerate().map(|(i, b)| Temporary::new(&format!("part-{i}"), b)).collect();
+    let merged = Temporary::new("merged", b"");
+    let paths: Vec<String> = files.iter().map(Temporary::path).collect();
+    let mut arguments = vec!["-F", "pcap", "-w"];
+    let merged_path = merged.path();
+    arguments.push(&merged_path);
+    arguments.extend(paths.iter().map(String::as_str));
+    if wireshark_tool("mergecap", &arguments).is_some() {
+        let theirs = read_all(Capture::open(&[merged.path()]).unwrap()).frames;
+        let ours = read_all(Capture::open(&paths).unwrap()).frames;
+        assert_eq!(ours.len(), 600);
+        assert!(ours == theirs);
+    }
+}

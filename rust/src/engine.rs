@@ -49,6 +49,8 @@ pub struct Summary {
     pub packets: u64,
     /// TCP segments.
     pub tcp_segments: u64,
+    /// Connections.
+    pub connections: usize,
     /// Earliest and latest capture time.
     pub first_ts_ns: Option<i64>,
     /// See `first_ts_ns`.
@@ -105,7 +107,8 @@ impl Engine {
             .spawn(move || {
                 let connections = conclude(&segments, &mut to_caller, connections.as_ref());
                 drop((segments, to_caller));
-                Conclusion { connections, summary: join(reading) }
+                let summary = Summary { connections: connections.len(), ..join(reading) };
+                Conclusion { connections, summary }
             })
             .map_err(spawn_error)?;
         Ok(Self { columns, rows, concluding: Some(concluding), conclusion: Conclusion::default() })
@@ -141,10 +144,10 @@ impl Engine {
         self.finish();
     }
 
-    /// The rows of all connections, by number; none before the batches are exhausted.
-    #[must_use]
-    pub fn connection_rows(&self) -> impl ExactSizeIterator<Item = ConnectionRow> + '_ {
-        self.conclusion.connections.rows()
+    /// Hands out the rows of all connections, by number, some at a time; none before the batches are exhausted, and none
+    /// the second time.
+    pub fn take_connection_rows(&mut self) -> impl Iterator<Item = Vec<ConnectionRow>> + use<> {
+        std::mem::take(&mut self.conclusion.connections).into_rows()
     }
 
     /// What was read; empty before the batches are exhausted.

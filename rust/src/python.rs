@@ -18,9 +18,6 @@ use crate::wire::{link_name, link_supported};
 
 create_exception!(tcptrace_lab._core, EngineError, PyException);
 
-/// Rows of a connection batch.
-const CONNECTION_BATCH_ROWS: usize = 8192;
-
 type Shared = Arc<Mutex<engine::Engine>>;
 
 /// The lock is held for one batch at a time; a poisoned one means a panic that Python has already been told of.
@@ -144,13 +141,12 @@ impl Engine {
 
     fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         let schema = table::connections_schema().map_err(|error| arrow_error(&error))?;
-        let batches = py.detach(|| {
+        let rows = py.detach(|| {
             let mut engine = lock(&self.engine);
             engine.skip_rest();
-            let rows: Vec<_> = engine.connection_rows().collect();
-            rows.chunks(CONNECTION_BATCH_ROWS).map(table::connections).collect::<Vec<_>>()
+            engine.take_connection_rows()
         });
-        Ok(ArrowStream::new(RecordBatchIterator::new(batches, schema)))
+        Ok(ArrowStream::new(RecordBatchIterator::new(rows.map(|rows| table::connections(&rows)), schema)))
     }
 
     /// Runs all segment batches through and drops them; returns the number of rows.
@@ -183,7 +179,7 @@ impl Engine {
         info.set_item("link_types", links)?;
         info.set_item("packets", summary.packets)?;
         info.set_item("tcp_segments", summary.tcp_segments)?;
-        info.set_item("connections", engine.connection_rows().len())?;
+        info.set_item("connections", summary.connections)?;
         info.set_item("first_ts_ns", summary.first_ts_ns)?;
         info.set_item("last_ts_ns", summary.last_ts_ns)?;
         info.set_item("complete", summary.complete())?;

@@ -68,7 +68,7 @@ pub struct Connections {
     hasher: RandomState,
     /// Flow → its newest connection.
     flows: HashTable<u32>,
-    all: Vec<Connection>,
+    all: Slabs,
     latest: usize,
 }
 
@@ -76,13 +76,13 @@ impl Connections {
     /// Number of connections seen.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.all.len()
+        self.all.len
     }
 
     /// True before the first segment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.len() == 0
     }
 
     /// Takes one segment in, concludes, and adds its row to `rows` if its connection is `wanted` (`None`: all are).
@@ -98,9 +98,9 @@ impl Connections {
         }
     }
 
-    /// The rows of all connections, in the order of their numbers.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = ConnectionRow> + '_ {
-        self.all.iter().map(Connection::row)
+    /// The rows of all connections in the order of their numbers, some at a time; gives their memory back as it goes.
+    pub fn into_rows(self) -> impl Iterator<Item = Vec<ConnectionRow>> {
+        self.all.slabs.into_iter().map(|slab| slab.iter().map(Connection::row).collect())
     }
 
     #[inline]
@@ -114,7 +114,7 @@ impl Connections {
         let hash = self.hasher.hash_one(segment.key);
         let all = &self.all;
         let same = |at: &u32| all.get(*at as usize).is_some_and(|connection| connection.key == segment.key);
-        let next = self.all.len();
+        let next = self.all.len;
         if let Some(at) = self.flows.find_mut(hash, same) {
             let found = *at as usize;
             match self.all.get_mut(found) {
@@ -130,6 +130,38 @@ impl Connections {
         }
         self.all.push(Connection::new(segment, next as u32));
         next
+    }
+}
+
+/// A list that grows without moving what it holds, and can be given back in parts.
+#[derive(Debug, Default)]
+struct Slabs {
+    slabs: Vec<Vec<Connection>>,
+    len: usize,
+}
+
+impl Slabs {
+    /// Connections per slab: under a megabyte.
+    const SIZE: usize = 1024;
+
+    #[inline]
+    fn get(&self, at: usize) -> Option<&Connection> {
+        self.slabs.get(at / Self::SIZE)?.get(at % Self::SIZE)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, at: usize) -> Option<&mut Connection> {
+        self.slabs.get_mut(at / Self::SIZE)?.get_mut(at % Self::SIZE)
+    }
+
+    fn push(&mut self, connection: Connection) {
+        if self.len.is_multiple_of(Self::SIZE) {
+            self.slabs.push(Vec::with_capacity(Self::SIZE));
+        }
+        if let Some(slab) = self.slabs.last_mut() {
+            slab.push(connection);
+            self.len += 1;
+        }
     }
 }
 

@@ -112,8 +112,8 @@ def test_throughput_bins_are_round_and_few() -> None:
     assert series.bin_width_ns(0, 1) == 1
 
 
-@pytest.mark.parametrize("slice_frames", [1, 2, 7, 25])
-def test_slices_change_nothing(monkeypatch: pytest.MonkeyPatch, slice_frames: int) -> None:
+@pytest.mark.parametrize("slice_rows", [1, 2, 7, 25])
+def test_slices_change_nothing(monkeypatch: pytest.MonkeyPatch, slice_rows: int) -> None:
     """State is carried from slice to slice: the same pictures as when read at once, for interleaved connections."""
     first, second = lossy_upload(), lossy_upload(conn=1)
     for place, row in enumerate(first.rows):
@@ -122,7 +122,7 @@ def test_slices_change_nothing(monkeypatch: pytest.MonkeyPatch, slice_frames: in
         row["frame"] = 2 * place + 2
     made = analysis(first, second)
     whole = read(made)
-    monkeypatch.setattr(series, "SLICE_FRAMES", slice_frames)
+    monkeypatch.setattr(series, "SLICE_ROWS", slice_rows)
     sliced = read(made)
     for conn, side in ((0, True), (1, True)):
         a, b = whole[conn][side], sliced[conn][side]

@@ -59,7 +59,7 @@ def row(connection: dict[str, Any], origin_ns: int | None) -> dict[str, Any]:
 
 def main_side(connection: dict[str, Any]) -> str:
     """The side that sent more data."""
-    return "client" if connection["client_payload_bytes"] > connection["server_payload_bytes"] else "server"
+    return "client" if connection["client_payload_bytes"] >= connection["server_payload_bytes"] else "server"
 
 
 def endpoint(connection: dict[str, Any], side: str) -> str:

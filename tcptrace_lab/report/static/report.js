@@ -82,7 +82,7 @@
   const darkness = window.matchMedia("(prefers-color-scheme: dark)");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  const remark = (text, place) => ({ text, xref: "paper", yref: "paper", x: 1, y: 1, yshift: -16 * place, xanchor: "right", yanchor: "top", showarrow: false, font: { size: 11 } });
+  const remark = (text, place) => ({ text, xref: "paper", yref: "paper", x: 1, y: 1, yshift: -16 * place, xanchor: "right", yanchor: "top", showarrow: false, font: { size: 11 }, bgcolor: colour("--card"), borderpad: 2 });
 
   /** What the page, not the data, decides: colours, fonts, and margins that are the same for all figures, so that times align. */
   function dressed(plot, layout) {
@@ -92,7 +92,7 @@
     return {
       ...layout,
       xaxis: { ...layout.xaxis, ...axis, title: last ? { ...layout.xaxis.title, font: { size: narrow ? 10 : 12 } } : {} },
-      yaxis: { ...layout.yaxis, ...axis, title: narrow ? {} : layout.yaxis.title },
+      yaxis: { ...layout.yaxis, ...axis, title: narrow ? {} : { ...layout.yaxis.title, standoff: 8 } },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: "system-ui, sans-serif", size: 12, color: colour("--ink") },

@@ -277,6 +277,10 @@ impl FrameReader {
             }
             if let Some(segment) = self.read_frame() {
                 to_concluding.chunk.push(segment);
+                while let Some(segment) = self.dissector.one_more() {
+                    self.summary.tcp_segments += 1;
+                    to_concluding.chunk.push(segment);
+                }
                 if !to_concluding.pass_on_if_full() {
                     break;
                 }
@@ -373,6 +377,7 @@ fn describe(stop: Stop) -> (String, bool) {
         Stop::UnknownLink(link_type) => {
             (format!("link type {link_type} ({}) is not supported: not analyzed", wire::link_name(link_type)), true)
         }
+        Stop::DamagedPdu => ("AAL5 PDU that the link damaged, headers and all: not analyzed".into(), false),
         Stop::TooDeep => ("more nested headers than any real packet has: not analyzed".into(), false),
     }
 }

@@ -411,6 +411,9 @@ fn acknowledge(now: Nullable, ack: i64, kind: Kind, data_sender: &mut Half) -> A
         data_sender.duplicate_acks_received = 0;
     }
     let acknowledged = data_sender.outstanding.acknowledge(ack);
+    if data_sender.figures.fin_segments > 0 {
+        data_sender.outstanding.release();
+    }
     let rtt_ns = now.since(acknowledged.sample_from_ns).get().filter(|rtt_ns| *rtt_ns >= 0);
     if let Some(rtt_ns) = rtt_ns {
         data_sender.figures.rtt.add(rtt_ns);

@@ -61,6 +61,13 @@ impl Outstanding {
         }
     }
 
+    /// Gives the memory of an empty queue back: nothing more is expected.
+    pub(super) fn release(&mut self) {
+        if self.queue.is_empty() {
+            self.queue = VecDeque::new();
+        }
+    }
+
     /// When the byte at `offset` was last seen, if it is outstanding.
     pub(super) fn last_seen(&self, offset: i64) -> Nullable {
         let at = self.queue.partition_point(|sent| sent.end <= offset);

@@ -1,5 +1,6 @@
 //! Link layers: what stands before IP. Numbers from the LINKTYPE registry of tcpdump.org.
 
+use super::segment::AtmFacts;
 use super::{Cursor, Layer, Stop, atm, tunnel, wifi};
 use crate::capture::LinkType;
 
@@ -26,6 +27,7 @@ const LINUX_SLL: LinkType = 113;
 const SUNATM: LinkType = 123;
 const IEEE802_11_RADIOTAP: LinkType = 127;
 const ARCNET_LINUX: LinkType = 129;
+pub(super) const ERF: LinkType = 197;
 const IPV4: LinkType = 228;
 const IPV6: LinkType = 229;
 const NFLOG: LinkType = 239;
@@ -76,7 +78,7 @@ pub fn link_name(link_type: LinkType) -> &'static str {
         189 => "USB_LINUX",
         192 => "PPI",
         195 => "IEEE802_15_4_WITHFCS",
-        197 => "ERF",
+        ERF => "ERF",
         220 => "USB_LINUX_MMAPPED",
         IPV4 => "IPV4",
         IPV6 => "IPV6",
@@ -97,12 +99,16 @@ pub fn link_name(link_type: LinkType) -> &'static str {
 #[must_use]
 pub fn link_supported(link_type: LinkType) -> bool {
     let mut nothing = Cursor { data: &[], wire_bytes: 0 };
-    !matches!(first_layer(link_type, &mut nothing), Err(Stop::UnknownLink(_)))
+    link_type == ERF || !matches!(first_layer(link_type, &mut nothing, &mut None), Err(Stop::UnknownLink(_)))
 }
 
 /// Takes the link header off and names what stands behind it.
 #[inline(never)]
-pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+pub(super) fn first_layer(
+    link_type: LinkType,
+    cursor: &mut Cursor<'_>,
+    atm: &mut Option<AtmFacts>,
+) -> Result<Layer, Stop> {
     match link_type {
         ETHERNET => Ok(Layer::Ethernet),
         RAW | RAW_BSD | RAW_OPENBSD => Ok(Layer::Ip),
@@ -111,7 +117,7 @@ pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Resul
         NULL | LOOP => bsd_loopback(cursor),
         LINUX_SLL => cooked(cursor),
         LINUX_SLL2 => cooked_v2(cursor),
-        PPP | PPP_HDLC => Ok(Layer::Ppp),
+        PPP | PPP_HDLC => hdlc(cursor),
         PPP_ETHER => tunnel::pppoe(cursor),
         C_HDLC => cisco_hdlc(cursor),
         FDDI => fddi(cursor),
@@ -123,8 +129,11 @@ pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Resul
         IPOIB => ip_over_infiniband(cursor),
         IEEE802_11 => Ok(Layer::Wifi),
         IEEE802_11_RADIOTAP => wifi::radiotap(cursor),
-        ATM_RFC1483 | ATM_CLIP => Ok(Layer::Aal5),
-        SUNATM => atm::sun(cursor),
+        ATM_RFC1483 | ATM_CLIP => {
+            *atm = Some(atm::facts(0, 0, cursor.wire_bytes));
+            Ok(Layer::Aal5)
+        }
+        SUNATM => atm::sun(cursor, atm),
         other => Err(Stop::UnknownLink(other)),
     }
 }
@@ -209,6 +218,14 @@ fn cooked_protocol(protocol: u16) -> Layer {
     match protocol {
         SLL_802_2 | SLL_802_3 => Layer::Llc,
         other => Layer::EtherType(other),
+    }
+}
+
+/// HDLC framing of either kind, told apart by its address byte: PPP has 255 or leaves it out, Cisco 15 or 143.
+pub(super) fn hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    match cursor.data.first() {
+        Some(0x0f | 0x8f) => cisco_hdlc(cursor),
+        _ => Ok(Layer::Ppp),
     }
 }
 

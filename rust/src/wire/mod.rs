@@ -1,11 +1,13 @@
 //! A frame → the TCP segment in it: "what the bytes say", never what they mean for a connection. Nothing is remembered
-//! from frame to frame but fragments of IP packets ([`fragments`]).
+//! from frame to frame but fragments of IP packets ([`fragments`]) and cells of AAL5 PDUs ([`aal5`]).
 //!
 //! A frame is taken apart by a loop over [`Layer`]s: each step looks at one header, takes it off the front of the
 //! [`Cursor`] and names the layer behind it. Depth is bounded, so no nesting can hang the loop. What is cut short or
 //! contradicts itself stops the loop with a [`Stop`] that says why; it never panics.
 
+mod aal5;
 mod atm;
+mod erf;
 mod fragments;
 mod ip;
 mod link;
@@ -15,9 +17,10 @@ mod tunnel;
 mod wifi;
 
 pub use link::{link_name, link_supported};
-pub use segment::{Ecn, FlowKey, IpFacts, SackBlocks, Segment, TcpFlags, TcpOptions};
+pub use segment::{AtmFacts, Ecn, FlowKey, IpFacts, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 use crate::capture::{Frame, LinkType};
+use aal5::Cells;
 use fragments::{Fragment, FragmentPlace, Reassembler};
 use segment::IpEndpoints;
 
@@ -84,6 +87,8 @@ pub(crate) enum Layer {
     Ip,
     Ipv4,
     Ipv6,
+    /// HDLC framing: PPP or Cisco's.
+    Hdlc,
     /// PPP (RFC 1661), with or without its HDLC address and control.
     Ppp,
     /// MPLS label stack (RFC 3032).
@@ -115,6 +120,8 @@ pub enum Stop {
     Fragment,
     /// A link type that this engine does not take apart.
     UnknownLink(LinkType),
+    /// An AAL5 PDU of which the link lost a part, with it the headers.
+    DamagedPdu,
     /// More nested headers than [`MAX_LAYERS`].
     TooDeep,
 }
@@ -146,6 +153,9 @@ pub struct Incident {
 #[derive(Debug, Default)]
 pub struct Dissector {
     reassembler: Reassembler,
+    cells: Cells,
+    /// Segments of PDUs that a frame ended together with the one it was asked for.
+    more: Vec<Segment>,
 }
 
 impl Dissector {
@@ -159,20 +169,98 @@ impl Dissector {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
         let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
         let mut cursor = Cursor { data: frame.data, wire_bytes };
-        let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
         // Nearly every frame is IPv4 on Ethernet: those two steps are taken before the loop, where they can be inlined.
-        let mut layer = if link_type == link::ETHERNET {
-            link::ethernet(&mut cursor)?
-        } else {
-            link::first_layer(link_type, &mut cursor)?
-        };
-        if layer == Layer::Ipv4 {
-            layer = ip::v4(&mut cursor, &mut ip, &mut endpoints)?;
+        if link_type == link::ETHERNET {
+            let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
+            let mut layer = link::ethernet(&mut cursor)?;
+            if layer == Layer::Ipv4 {
+                layer = ip::v4(&mut cursor, &mut ip, &mut endpoints)?;
+            }
+            return match walk(layer, &mut cursor, ip, endpoints, frame) {
+                Ok(segment) => Ok(segment),
+                Err(Halt::Stop(stop)) => Err(stop),
+                Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, frame),
+            };
         }
-        match walk(layer, &mut cursor, ip, endpoints, frame) {
+        if link_type == link::ERF {
+            return self.record(&mut cursor, frame);
+        }
+        let mut atm = None;
+        let layer = link::first_layer(link_type, &mut cursor, &mut atm)?;
+        Ok(Segment { atm, ..self.inside(layer, &mut cursor, frame)? })
+    }
+
+    /// A segment that the frame before also ended, if there is one more.
+    #[inline]
+    pub fn one_more(&mut self) -> Option<Segment> {
+        self.more.pop()
+    }
+
+    fn inside(&mut self, layer: Layer, cursor: &mut Cursor<'_>, frame: &Frame<'_>) -> Result<Segment, Stop> {
+        match walk(layer, cursor, IpFacts::default(), IpEndpoints::default(), frame) {
             Ok(segment) => Ok(segment),
             Err(Halt::Stop(stop)) => Err(stop),
             Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, frame),
+        }
+    }
+
+    /// An ERF record: a packet, a PDU, or a cell that may end one or two PDUs.
+    fn record(&mut self, cursor: &mut Cursor<'_>, frame: &Frame<'_>) -> Result<Segment, Stop> {
+        /// User cells have payload types 0 to 3; an odd one ends a PDU (I.361, 2.2.4).
+        const MAX_USER_TYPE: u8 = 3;
+        let record = match erf::record(cursor)? {
+            erf::Record::Layer(layer) => return self.inside(layer, cursor, frame),
+            record => record,
+        };
+        let &[a, b, c, d] = cursor.take::<4>("ATM cell header")?;
+        let channel = (
+            u16::from(a & 0x0f) << 4 | u16::from(b >> 4),
+            u16::from(b & 0x0f) << 12 | u16::from(c) << 4 | u16::from(d >> 4),
+        );
+        let payload_type = d >> 1 & 7;
+        if record == erf::Record::Aal5 {
+            return self.whole_pdu(channel, cursor, frame);
+        }
+        if payload_type > MAX_USER_TYPE {
+            return Err(Stop::NotTcp);
+        }
+        let payload = cursor.take::<{ aal5::CELL_BYTES }>("ATM cell")?;
+        let mut pdus = self.cells.add(channel, payload, payload_type & 1 == 1).into_iter();
+        let first = pdus.next().ok_or(Stop::NotTcp).and_then(|pdu| self.pdu(&pdu, frame));
+        let second = pdus.next().map(|pdu| self.pdu(&pdu, frame));
+        match (first, second) {
+            (Ok(first), second) => {
+                self.more.extend(second.and_then(Result::ok));
+                Ok(first)
+            }
+            (Err(_), Some(second)) => second,
+            (Err(stop), None) => Err(stop),
+        }
+    }
+
+    /// A PDU that was captured in one piece: perhaps cut by the snap length, and then its CRC cannot be checked.
+    fn whole_pdu(
+        &mut self,
+        (vpi, vci): aal5::Channel,
+        cursor: &mut Cursor<'_>,
+        frame: &Frame<'_>,
+    ) -> Result<Segment, Stop> {
+        let cells = (cursor.wire_bytes / aal5::CELL_BYTES) as u16;
+        let is_cut = cursor.data.len() < cursor.wire_bytes;
+        let damaged = !is_cut && !aal5::is_whole(cursor.data);
+        if let (false, false, Some(length)) = (is_cut, damaged, aal5::payload_length(cursor.data)) {
+            cursor.limit(length);
+        }
+        let segment = self.inside(Layer::Aal5, cursor, frame)?;
+        Ok(Segment { atm: Some(AtmFacts { vpi, vci, cells }), damaged, ..segment })
+    }
+
+    fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>) -> Result<Segment, Stop> {
+        let mut cursor = Cursor { data: &pdu.data, wire_bytes: pdu.data.len() };
+        match self.inside(Layer::Aal5, &mut cursor, frame) {
+            Ok(segment) => Ok(Segment { atm: Some(pdu.atm), damaged: pdu.damaged, ..segment }),
+            Err(_) if pdu.damaged => Err(Stop::DamagedPdu),
+            Err(stop) => Err(stop),
         }
     }
 
@@ -222,12 +310,13 @@ fn walk<'a>(
             Layer::Ip => ip::any(cursor)?,
             Layer::Ipv4 => ip::v4(cursor, &mut ip, &mut endpoints)?,
             Layer::Ipv6 => ip::v6(cursor, &mut ip, &mut endpoints)?,
+            Layer::Hdlc => link::hdlc(cursor)?,
             Layer::Ppp => tunnel::ppp(cursor)?,
             Layer::Mpls => tunnel::mpls(cursor)?,
             Layer::Gre => tunnel::gre(cursor)?,
             Layer::Udp => tunnel::udp(cursor)?,
             Layer::Wifi => wifi::data(cursor)?,
-            Layer::Aal5 => atm::aal5(cursor)?,
+            Layer::Aal5 => atm::payload(cursor)?,
             Layer::IpProtocol(tcp::PROTOCOL) => return Ok(tcp::read(cursor, frame, ip, &endpoints)?),
             Layer::IpProtocol(protocol) => ip::protocol(protocol, cursor)?,
             Layer::Fragment(place) => {

@@ -156,6 +156,21 @@ pub struct Segment {
     pub options: TcpOptions,
     /// The IP header it came in.
     pub ip: IpFacts,
+    /// The ATM channel it came over.
+    pub atm: Option<AtmFacts>,
+    /// True if the link lost a part of it, so that the receiver threw it away.
+    pub damaged: bool,
+}
+
+/// What the ATM layer says about the PDU that a segment came in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtmFacts {
+    /// Virtual path identifier; 0 where the capture does not say.
+    pub vpi: u16,
+    /// Virtual channel identifier; 0 where the capture does not say.
+    pub vci: u16,
+    /// Cells on the line.
+    pub cells: u16,
 }
 
 /// What the IP header in front of a segment says about its way.

@@ -1,0 +1,160 @@
+//! AAL5 (ITU-T I.363.5): 53-byte cells → PDUs, per virtual channel.
+//!
+//! A PDU that lost a cell or fails its CRC is thrown away by the receiver's adaptation layer. Its bytes are still given
+//! out here, marked as damaged: the segment in it was sent, and later stages must not take it for "not captured".
+
+use std::collections::VecDeque;
+
+use super::segment::AtmFacts;
+
+/// Payload of a cell.
+pub(super) const CELL_BYTES: usize = 48;
+/// CPCS-UU, CPI, length, CRC-32.
+const TRAILER_BYTES: usize = 8;
+/// The length field has 16 bits; with padding and trailer that is this many cells.
+const MAX_CELLS: usize = (65_535 + TRAILER_BYTES).div_ceil(CELL_BYTES);
+/// Most channels on which a PDU is under way at a time; the one that waited longest is given up first.
+const MAX_CHANNELS: usize = 4096;
+
+/// A virtual channel: VPI, VCI.
+pub(super) type Channel = (u16, u16);
+
+/// What an AAL5 PDU, or a damaged part of one, holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pdu {
+    pub atm: AtmFacts,
+    /// CPCS payload, without padding and trailer; as received where damaged.
+    pub data: Vec<u8>,
+    /// True if the receiver's adaptation layer threw it away.
+    pub damaged: bool,
+}
+
+/// The PDUs under way, least recently begun first.
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    channels: VecDeque<(Channel, Vec<u8>)>,
+}
+
+impl Cells {
+    /// Takes a user cell in. The last cell of a PDU gives it out: two where the last cell of the one before was lost, which
+    /// the trailer betrays, and then both are damaged.
+    pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool) -> Vec<Pdu> {
+        let at = self.channels.iter().position(|(known, _)| *known == channel).unwrap_or_else(|| {
+            if self.channels.len() == MAX_CHANNELS {
+                self.channels.pop_front();
+            }
+            self.channels.push_back((channel, Vec::new()));
+            self.channels.len() - 1
+        });
+        let Some((_, bytes)) = self.channels.get_mut(at) else { return Vec::new() };
+        bytes.extend_from_slice(payload);
+        if !last && bytes.len() < MAX_CELLS * CELL_BYTES {
+            return Vec::new();
+        }
+        self.channels.remove(at).map_or_else(Vec::new, |(_, bytes)| pdus(channel, &bytes))
+    }
+}
+
+/// Splits what came up to an end-of-PDU cell.
+fn pdus(channel: Channel, bytes: &[u8]) -> Vec<Pdu> {
+    let one = |bytes: &[u8], damaged: bool| {
+        let atm = AtmFacts { vpi: channel.0, vci: channel.1, cells: (bytes.len() / CELL_BYTES) as u16 };
+        let payload_bytes = if damaged { bytes.len() } else { payload_length(bytes).unwrap_or(bytes.len()) };
+        Pdu { atm, data: bytes.get(..payload_bytes).unwrap_or(bytes).to_vec(), damaged }
+    };
+    if is_whole(bytes) {
+        return vec![one(bytes, false)];
+    }
+    let tail_bytes =
+        payload_length(bytes).map_or(0, |length| (length + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES);
+    match bytes.len().checked_sub(tail_bytes).map(|at| bytes.split_at(at)) {
+        Some((head, tail)) if !head.is_empty() && is_whole(tail) => vec![one(head, true), one(tail, true)],
+        _ => vec![one(bytes, true)],
+    }
+}
+
+/// Whether `pdu` (padded, with trailer) has the cells that its length field asks for and the right CRC.
+pub(super) fn is_whole(pdu: &[u8]) -> bool {
+    payload_length(pdu).is_some_and(|length| (length + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES == pdu.len())
+        && crc32(pdu) == GOOD_CRC
+}
+
+/// The length field of the trailer; 0 would be an abort.
+pub(super) fn payload_length(pdu: &[u8]) -> Option<usize> {
+    let [.., high, low, _, _, _, _] = *pdu else { return None };
+    Some(usize::from(u16::from_be_bytes([high, low]))).filter(|length| *length > 0)
+}
+
+/// What the register holds after a PDU and its right CRC (the remainder of I.363.5, 9.2.1.2).
+const GOOD_CRC: u32 = 0xc704_dd7b;
+const POLYNOMIAL: u32 = 0x04c1_1db7;
+
+/// CRC-32, most significant bit first, started with ones.
+fn crc32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(
+            crc ^ u32::from(*byte) << 24,
+            |crc, _| {
+                if crc & 0x8000_0000 != 0 { crc << 1 ^ POLYNOMIAL } else { crc << 1 }
+            },
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pads, adds length and CRC.
+    fn pdu(payload: &[u8]) -> Vec<u8> {
+        let mut bytes = payload.to_vec();
+        bytes.resize((payload.len() + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES - 6, 0);
+        bytes.extend((payload.len() as u16).to_be_bytes());
+        bytes.extend((!crc32(&bytes)).to_be_bytes());
+        bytes
+    }
+
+    fn send(cells: &mut Cells, bytes: &[u8], without: &[usize]) -> Vec<Pdu> {
+        let (chunks, _) = bytes.as_chunks::<CELL_BYTES>();
+        let last = chunks.len() - 1;
+        let kept = chunks.iter().enumerate().filter(|(at, _)| !without.contains(at));
+        kept.flat_map(|(at, chunk)| cells.add((0, 32), chunk, at == last)).collect()
+    }
+
+    #[test]
+    fn the_crc_is_that_of_the_check_string() {
+        // CRC-32/BZIP2 of "123456789", from the catalogue of parametrised CRC algorithms.
+        assert_eq!(!crc32(b"123456789"), 0xfc89_1918);
+    }
+
+    #[test]
+    fn a_pdu_comes_back_without_padding_and_trailer() {
+        let payload = [7; 100];
+        let given = send(&mut Cells::default(), &pdu(&payload), &[]);
+        let atm = AtmFacts { vpi: 0, vci: 32, cells: 3 };
+        assert_eq!(given, [Pdu { atm, data: payload.to_vec(), damaged: false }]);
+    }
+
+    #[test]
+    fn a_lost_cell_damages_its_pdu_and_no_other() {
+        let mut cells = Cells::default();
+        let given = send(&mut cells, &pdu(&[7; 100]), &[1]);
+        assert_eq!(given.iter().map(|pdu| pdu.damaged).collect::<Vec<_>>(), [true]);
+        assert!(!send(&mut cells, &pdu(&[8; 100]), &[])[0].damaged);
+    }
+
+    #[test]
+    fn a_lost_last_cell_damages_two_pdus() {
+        let mut cells = Cells::default();
+        assert!(send(&mut cells, &pdu(&[7; 100]), &[2]).is_empty());
+        let given = send(&mut cells, &pdu(&[8; 200]), &[]);
+        assert_eq!(given.iter().map(|pdu| (pdu.damaged, pdu.data[0])).collect::<Vec<_>>(), [(true, 7), (true, 8)]);
+    }
+
+    #[test]
+    fn a_channel_that_never_ends_a_pdu_is_cut_at_the_largest() {
+        let mut cells = Cells::default();
+        let given: usize = (0..10_000).map(|_| cells.add((0, 5), &[0; CELL_BYTES], false).len()).sum();
+        assert_eq!(given, 10_000 / MAX_CELLS);
+    }
+}

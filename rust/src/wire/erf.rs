@@ -1,0 +1,59 @@
+//! Endace's extensible record format: a record header of its own before each packet or cell.
+
+use super::{Cursor, Layer, Stop};
+
+/// Type, with the bit that announces extension headers, and what follows.
+const EXTENSION_HEADERS: u8 = 0x80;
+/// Bytes before the type: the time.
+const HEADER_BYTES: usize = 16;
+
+/// What a record carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    /// Begins with this layer.
+    Layer(Layer),
+    /// One ATM cell: 4 bytes of header (no HEC), 48 of payload.
+    Cell,
+    /// 4 bytes of ATM header, then an AAL5 PDU with padding and trailer.
+    Aal5,
+}
+
+/// Takes the record header off, with its extension headers and the bytes that some types put before the packet.
+pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
+    let header = cursor.take::<HEADER_BYTES>("ERF header")?;
+    let (kind, wire_bytes) = (header[8], u16::from_be_bytes([header[14], header[15]]));
+    let mut more = kind & EXTENSION_HEADERS;
+    while more != 0 {
+        more = cursor.take::<8>("ERF extension header")?[0] & EXTENSION_HEADERS;
+    }
+    let record = match kind & !EXTENSION_HEADERS {
+        // HDLC, also by channel or colour: PPP or Cisco HDLC, told apart by the first byte.
+        1 | 10 | 15 | 17 => Record::Layer(Layer::Hdlc),
+        5 => {
+            cursor.take::<4>("ERF channel header")?;
+            Record::Layer(Layer::Hdlc)
+        }
+        2 | 11 | 16 | 20 => {
+            cursor.take::<2>("ERF Ethernet padding")?;
+            Record::Layer(Layer::Ethernet)
+        }
+        3 => Record::Cell,
+        4 => Record::Aal5,
+        7 => {
+            cursor.take::<4>("ERF channel header")?;
+            Record::Cell
+        }
+        9 => {
+            cursor.take::<4>("ERF channel header")?;
+            Record::Aal5
+        }
+        22 => Record::Layer(Layer::Ipv4),
+        23 => Record::Layer(Layer::Ipv6),
+        _ => return Err(Stop::NotTcp),
+    };
+    // Behind the packet the record is padded to a multiple of eight.
+    if record != Record::Cell {
+        cursor.limit(usize::from(wire_bytes));
+    }
+    Ok(record)
+}

@@ -17,6 +17,7 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.report import thin
+from tcptrace_lab.report.holes import Holes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +40,10 @@ SENDER_MARKS = (*schema.RESENT, "out_of_order", "capture_duplicate", "keepalive"
 MARKS = (*SENDER_MARKS, "syn", "fin", "zero_window", "peer_reset", "duplicate_ack")
 """Every mark of a time-sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are the receiver's."""
 
-_UNIQUE_KINDS = ("new", "out_of_order")
+_AGAIN_KINDS = (*schema.RESENT, "keepalive", "zero_window_probe", "capture_duplicate")
+"""Kinds whose bytes count as new only where they go beyond all that was sent, or fill a hole."""
+
+_FILLING_KINDS = (*schema.RESENT, "out_of_order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,7 @@ class _Collector:
         self.sent: int | None = None
         self.acked: int | None = None
         self.edge: int | None = None
+        self.holes = Holes()
         self.merged = request.data_segments[from_client] > request.line_points[from_client]
         self.bursts: list[pl.DataFrame] = []
         self.lines = {name: _Line() for name in ("acked", "window_edge", "flight", "offered", "rtt", "ack_lag")}
@@ -198,8 +203,11 @@ class _Collector:
         self._add_bursts(mine.filter((pl.col("payload_bytes") > 0) & pl.col("kind").cast(pl.String).is_in(SENDER_MARKS).not_()))
         self._add_lines(rows, theirs)
         self._add_marks(mine, theirs)
-        bins = mine.filter(pl.col("unique_bytes") > 0).group_by(pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns)
-        self.bins.append(bins.agg(pl.col("unique_bytes").sum()))
+        data = mine.filter(pl.col("payload_bytes") > 0, ~_has(RST))
+        bins = data.with_columns(self._unique(data).alias("unique_bytes")).group_by(
+            pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns
+        )
+        self.bins.append(bins.agg(pl.col("unique_bytes").sum()).filter(pl.col("unique_bytes") > 0))
 
     def finish(self) -> Direction:
         """The reduced series."""
@@ -234,12 +242,9 @@ class _Collector:
         # An ACK that arrives late, behind a newer one, says nothing about the window now.
         current = ~mine & ~reset & (pl.col("ack") == pl.col("acked"))
         edge = pl.when(current).then(pl.col("ack") + pl.col("window_bytes")).forward_fill()
-        before = pl.col("sent").shift(1).fill_null(pl.lit(self.sent, pl.Int64))
-        resent_part = (payload_end - pl.max_horizontal("seq", before)).clip(0, pl.col("payload_bytes"))
-        unique = pl.when(pl.col("kind").cast(pl.String).is_in(_UNIQUE_KINDS)).then(pl.col("payload_bytes")).otherwise(resent_part)
         rows = rows.with_columns(
             edge.fill_null(pl.lit(self.edge, pl.Int64)).alias("edge"),
-            pl.when(mine & ~reset).then(unique).otherwise(0).alias("unique_bytes"),
+            pl.col("sent").shift(1).fill_null(pl.lit(self.sent, pl.Int64)).alias("sent_before"),
         ).with_columns(
             # Below zero, the ACK is for data that the capture did not see: then nobody knows what is on its way.
             pl.when(pl.col("sent") >= pl.col("acked")).then(pl.col("sent") - pl.col("acked")).alias("flight"),
@@ -247,6 +252,26 @@ class _Collector:
         )
         self.sent, self.acked, self.edge = rows.select("sent", "acked", "edge").row(-1)
         return rows
+
+    def _unique(self, sent: pl.DataFrame) -> pl.Series:
+        """Bytes of each of the sender's data segments that this capture sees for the first time."""
+        behind = pl.col("seq") < pl.col("sent_before")
+        again = pl.col("kind").cast(pl.String).is_in(_AGAIN_KINDS)
+        fresh = (pl.col("seq") + pl.col("payload_bytes") - pl.max_horizontal("seq", "sent_before")).clip(0, pl.col("payload_bytes"))
+        unique = sent.select(pl.when(again).then(fresh).otherwise(pl.col("payload_bytes"))).to_series()
+        changes = sent.with_row_index("place").filter(
+            (pl.col("seq") > pl.col("sent_before")) | (behind & pl.col("kind").cast(pl.String).is_in(_FILLING_KINDS))
+        )
+        filled: dict[int, int] = {}
+        for place, seq, payload_bytes, sent_before, kind in changes.select(
+            "place", "seq", "payload_bytes", "sent_before", "kind"
+        ).iter_rows():
+            if seq > sent_before:
+                self.holes.open(sent_before, seq)
+            elif len(self.holes):
+                missing = self.holes.fill(seq, min(seq + payload_bytes, sent_before))
+                filled[place] = missing if kind in schema.RESENT else 0
+        return unique.scatter(list(filled), [unique[place] + missing for place, missing in filled.items()]) if filled else unique
 
     def _add_bursts(self, sent: pl.DataFrame) -> None:
         points = max(self.request.line_points[self.from_client], 1)

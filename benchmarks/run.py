@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import importlib.util
 import json
 import subprocess
 import sys
@@ -64,6 +65,13 @@ def _progress(doing: str) -> None:
         print(f"{doing:<79}", file=sys.stderr, end="\r", flush=True)
 
 
+def _engine_build() -> tuple[str, int] | None:
+    """File and time of the compiled engine; None if it is not installed."""
+    found = importlib.util.find_spec("tcptrace_lab")
+    built = sorted(Path(found.origin).parent.glob("_core*.so")) if found and found.origin else []
+    return (built[0].name, built[0].stat().st_mtime_ns) if built else None
+
+
 def main() -> int:
     """Measures, prints and keeps the results; 1 if a promise is broken."""
     options = _options()
@@ -73,7 +81,10 @@ def main() -> int:
         commands = _commands(captures, options.tools, Path(folder))
         if any(command.tool == peers.WALK for command in commands):
             peers.build_walk()
+        before = _engine_build()
         measured = measure(commands, options.runs, _progress)
+        if _engine_build() != before:
+            about["warning"] = "the engine was rebuilt during the run: the figures mix two builds"
         report = Path(folder) / "mixed.html"
         report_bytes = report.stat().st_size if report.exists() else None
     works = {(found.command.capture, found.command.tool): found for found in measured if found.works}

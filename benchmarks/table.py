@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 80
 _MB: Final = 1_000_000
+_QUIET_LOAD: Final = 0.5
+"""Runnable processes over the last minute; a guess at what a median of three runs still bears."""
 _HEADINGS: Final = f"{'':<23}{'wall s':>8}{'spread':>7}{'cpu s':>8}{'Mpkt/s':>8}{'peak MB':>9}{'x engine':>10}{'runs':>5}"
 
 
@@ -29,7 +31,7 @@ def machine() -> dict[str, str]:
     models = [line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")]
     versions = {tool: _version(tool) for tool in ("tcptrace", "tshark", "capinfos")}
     processor = f"{models[0]}, {len(models)} cores" if models else platform.processor()
-    load = f"{os.getloadavg()[0]:.1f} before the first run; much above 0 spoils the wall times"
+    load = f"{os.getloadavg()[0]:.1f} before the first run{'' if quiet() else ': other programs spoil the wall times'}"
     return {
         "processor": processor,
         "load": load,
@@ -37,6 +39,11 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         **versions,
     }
+
+
+def quiet() -> bool:
+    """True if nothing else runs on this machine worth mentioning."""
+    return os.getloadavg()[0] < _QUIET_LOAD
 
 
 def _version(tool: str) -> str:
@@ -64,7 +71,7 @@ def text(about: dict[str, str], captures: Sequence[peers.Capture], measured: Seq
         "the first million packets.",
     ]
     if verdicts:
-        lines += ["", "Promises", *(_verdict(verdict) for verdict in verdicts)]
+        lines += ["", "Promises, judged by wall time (on a busy machine trust cpu instead)", *(_verdict(verdict) for verdict in verdicts)]
     return "\n".join(lines) + "\n"
 
 
@@ -77,9 +84,7 @@ def _rows(kind: str, measured: Sequence[Measured]) -> Iterator[str]:
     of_kind = [found for found in measured if found.command.capture == kind]
     engine = next((found for found in of_kind if found.command.tool == peers.ENGINE_FRAMES and found.works), None)
     for found in of_kind:
-        name = f"{found.command.tool}{'' if kind in found.command.capture else kind}"
-        if kind == peers.HUNDRED_MB:
-            name = f"{found.command.tool}, 100 MB"
+        name = f"{found.command.tool.split(',')[0]}, 100 MB" if kind == peers.HUNDRED_MB else found.command.tool
         if not found.works:
             yield f"{name:<23} {found.failure}"[:_WIDTH]
             continue

@@ -62,6 +62,7 @@ def test_connection_row_has_the_numbers_of_the_table() -> None:
     assert row == {
         "conn": 0,
         "client": "10.0.0.1:40000",
+        "client_guessed": "",
         "server": "10.0.0.2:80",
         "start_ns": 0,
         "duration_ns": 181 * MS,

@@ -10,6 +10,7 @@ import zlib
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,6 +127,13 @@ def test_problems_are_told_with_their_place() -> None:
     text = " ".join(Page(report.render(report.data(analysis(lossy_upload(), complete=False, problems=cut)))).text.split())
     assert "This capture could be read only in part" in text
     assert "the file ends inside a packet, frame 1,204, byte 81,920" in text
+
+
+def test_a_client_that_no_syn_tells_is_said_to_be_a_guess() -> None:
+    made = analysis(lossy_upload())
+    assert "guessed" not in Page(report.render(report.data(made))).text
+    made.connections = made.connections.with_columns(client_known_by=pl.lit("port").cast(made.connections.schema["client_known_by"]))
+    assert "10.0.0.1:40000 guessed" in Page(report.render(report.data(made))).text
 
 
 def test_connections_that_are_not_listed_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

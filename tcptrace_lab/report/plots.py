@@ -203,7 +203,7 @@ def _bursts(direction: Direction, frame: Frame) -> dict[str, Any] | None:
         "marker": {"symbol": "line-ew-open", "size": 6, "color": BLUE},
         "name": "data (runs of segments)" if direction.merged else "data",
         "connectgaps": False,
-        "line": {"color": BLUE, "width": 2 if bursts.height <= _FEW_POINTS else 3},
+        "line": {"color": BLUE, "width": 2 if direction.merged or bursts.height <= _FEW_POINTS else 3},
         "x": _strokes(frame.seconds(bursts["t_ns"]), frame.seconds(bursts["t_end_ns"])),
         "y": _strokes(bursts["low"].to_list(), bursts["high"].to_list()),
         "customdata": _strokes(details, details),

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports used again", "end": "end of capture"}
 """`schema.CLOSED_BY` in words short enough for a cell."""
 
+_GUESSES = {"port": "its port is the higher one", "first": "it was seen first"}
+"""The values of `schema.CLIENT_KNOWN_BY` that are guesses, and why."""
+
 
 def columns() -> list[Column]:
     """The columns, in order."""
@@ -40,11 +43,19 @@ def columns() -> list[Column]:
 
 
 def row(connection: dict[str, Any], origin_ns: int | None) -> dict[str, Any]:
-    """One row of `schema.CONNECTIONS` as a row of this table; `origin_ns` is the time of the capture's first packet."""
+    """One row of `schema.CONNECTIONS` as a row of this table.
+
+    Keys are those of the columns, and `client_guessed`: why this side is taken for the client, where no SYN tells.
+
+    Args:
+        connection: the row.
+        origin_ns: time of the capture's first packet.
+    """
     main = main_side(connection)
     return {
         "conn": connection["conn"],
         "client": endpoint(connection, "client"),
+        "client_guessed": _GUESSES.get(connection["client_known_by"], ""),
         "server": endpoint(connection, "server"),
         "start_ns": difference(connection["first_ts_ns"], origin_ns),
         "duration_ns": difference(connection["last_ts_ns"], connection["first_ts_ns"]),

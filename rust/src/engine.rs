@@ -313,6 +313,9 @@ impl FrameReader {
         match self.dissector.segment_of(&frame) {
             Ok(segment) => {
                 summary.tcp_segments += 1;
+                if segment.bad_data_offset {
+                    self.stopped(Stop::BadDataOffset, segment.frame);
+                }
                 Some(segment)
             }
             // A fragment that waits is no loss; one that waits in vain is told of at the end.
@@ -376,6 +379,9 @@ fn describe(stop: Stop) -> (String, bool) {
         Stop::Malformed(header) => (format!("{header} contradicts itself or the frame: not analyzed"), false),
         Stop::UnknownLink(link_type) => {
             (format!("link type {link_type} ({}) is not supported: not analyzed", wire::link_name(link_type)), true)
+        }
+        Stop::BadDataOffset => {
+            ("the TCP header's length contradicts itself or the packet: analyzed without its data".into(), false)
         }
         Stop::DamagedPdu => ("AAL5 PDU that the link damaged, headers and all: not analyzed".into(), false),
         Stop::TooDeep => ("more nested headers than any real packet has: not analyzed".into(), false),

@@ -22,6 +22,8 @@ pub(super) struct Placed {
 pub(super) struct Half {
     /// Sequence number of offset 0; `None` before anything is known.
     pub isn: Option<u32>,
+    /// Whether `isn` is that of a SYN, not a guess from a later segment.
+    pub isn_from_syn: bool,
     /// Whether this side was seen to send anything.
     pub started: bool,
     /// Highest offset sent.
@@ -57,21 +59,43 @@ pub(super) struct Half {
 
 impl Half {
     /// Places a segment that this side sent; the first one fixes offset 0 as Wireshark does: the SYN is 0, or else the
-    /// first byte seen is 1.
+    /// first byte seen is 1. A RST fixes nothing: anyone may have made its numbers up (RFC 5961).
     #[inline]
     pub(super) fn place(&mut self, segment: &Segment) -> Placed {
         let syn = segment.flags.any(TcpFlags::SYN);
-        let isn = *self.isn.get_or_insert(if syn { segment.seq } else { segment.seq.wrapping_sub(1) });
+        let first = if syn { segment.seq } else { segment.seq.wrapping_sub(1) };
+        let isn = self.isn.unwrap_or(first);
         let start = crate::seq::unwrap(segment.seq, isn, self.snd_max);
-        if !self.started {
-            self.started = true;
-            self.snd_max = start;
-            if syn && !self.snd_una.is_some() {
-                self.snd_una = Some(start).into();
+        if !segment.flags.any(TcpFlags::RST) {
+            self.isn = Some(isn);
+            if syn {
+                self.isn_from_syn = true;
+            }
+            if !self.started {
+                self.started = true;
+                self.snd_max = start;
+                if syn && !self.snd_una.is_some() {
+                    self.snd_una = Some(start).into();
+                }
             }
         }
         let controls = i64::from(syn) + i64::from(segment.flags.any(TcpFlags::FIN));
         Placed { start, end: start.saturating_add(i64::from(segment.payload_bytes) + controls) }
+    }
+
+    /// A SYN that comes after other segments (late, or behind forged ones) moves offset 0 to itself, as long as no data
+    /// was placed by the guess before. `receiver` has acknowledged by the same guess.
+    pub(super) fn anchor(&mut self, syn: &Segment, receiver: &mut Half) {
+        let guessed = self.isn.filter(|isn| !self.isn_from_syn && *isn != syn.seq && self.figures.data_segments == 0);
+        let Some(guessed) = guessed else { return };
+        let shift = crate::seq::unwrap(syn.seq, guessed, self.snd_max);
+        let moved = |offset: Nullable| Nullable::from(offset.get().map(|offset| offset - shift));
+        self.isn = Some(syn.seq);
+        self.snd_max -= shift;
+        self.snd_una = moved(self.snd_una);
+        receiver.acked = moved(receiver.acked);
+        self.outstanding = Outstanding::default();
+        self.holes = Holes::default();
     }
 
     /// Places an acknowledgment of this side's bytes; it fixes offset 0 if nothing else has.

@@ -221,6 +221,11 @@ impl Connection {
         let half = if from_client { &mut self.client } else { &mut self.server };
         half.figures.syn_options = half.figures.syn_options.or_else(|| Half::syn_options(segment));
         let server_answered = self.handshake.synack_seen;
+        if from_client {
+            self.client.anchor(segment, &mut self.server);
+        } else {
+            self.server.anchor(segment, &mut self.client);
+        }
         half::settle_window_scales(&mut self.client, &mut self.server, server_answered);
     }
 
@@ -398,7 +403,9 @@ struct Answer {
 /// `data_sender` sees its bytes below `ack` acknowledged.
 #[inline]
 fn acknowledge(now: Nullable, ack: i64, kind: Kind, data_sender: &mut Half) -> Answer {
-    let una = data_sender.snd_una.get().unwrap_or(ack);
+    // In mid-stream the first ACK acknowledges at least what was seen since offset 1.
+    let first_seen = if data_sender.started { ack.min(1) } else { ack };
+    let una = data_sender.snd_una.get().unwrap_or(first_seen);
     data_sender.snd_una = Some(una).into();
     if kind == Kind::Reset && ack > data_sender.snd_max {
         return Answer { acked_bytes: Some(0).into(), ..Answer::default() };

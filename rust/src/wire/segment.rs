@@ -158,6 +158,8 @@ pub struct Segment {
     pub ip: IpFacts,
     /// The ATM channel it came over.
     pub atm: Option<AtmFacts>,
+    /// True if the header's length contradicts itself or the packet: where the data starts is unknown.
+    pub bad_data_offset: bool,
     /// True if the link lost a part of it, so that the receiver threw it away.
     pub damaged: bool,
 }

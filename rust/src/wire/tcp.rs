@@ -42,7 +42,10 @@ pub(super) fn read(
         ..Segment::default()
     };
     let option_bytes = (usize::from(h[12] >> 4) * 4).checked_sub(20).filter(|bytes| *bytes <= cursor.wire_bytes);
-    let Some(option_bytes) = option_bytes else { return Ok(segment) };
+    let Some(option_bytes) = option_bytes else {
+        segment.bad_data_offset = true;
+        return Ok(segment);
+    };
     let (options, payload) = cursor.data.split_at_checked(option_bytes).unwrap_or((cursor.data, &[]));
     segment.options = read_options(options);
     segment.payload_bytes = (cursor.wire_bytes - option_bytes) as u32;

@@ -14,6 +14,8 @@ const ETHER_ERSPAN_3: u16 = 0x22eb;
 const ETHER_PBB: u16 = 0x88e7;
 /// Cisco `FabricPath`: a tag of 2 bytes, then a frame with its addresses.
 const ETHER_FABRIC_PATH: u16 = 0x8903;
+/// Intel's Centrino cards write 802.11 frames that they overheard behind this type.
+const ETHER_CENTRINO: u16 = 0x2452;
 /// Aruba's access points number their GRE tunnels upwards from here; 802.11 frames follow.
 const ETHER_ARUBA: std::ops::RangeInclusive<u16> = 0x8200..=0x83ff;
 
@@ -23,6 +25,7 @@ pub(super) fn ether_type(value: u16, cursor: &mut Cursor<'_>) -> Result<Layer, S
         ETHER_TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),
         ETHER_PPP => Ok(Layer::Ppp),
         ETHER_PPPOE_SESSION => pppoe(cursor),
+        ETHER_CENTRINO => Ok(Layer::Wifi),
         ETHER_PBB => {
             cursor.take::<4>("802.1ah tag")?;
             Ok(Layer::Ethernet)

@@ -38,6 +38,8 @@ def differences(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[str, Differs]:
     `frame_only_theirs`.
     """
     both = _ours(ours).join(_theirs(theirs), on="frame", how="inner", maintain_order="left")
+    for column in ("conn", "their_conn"):
+        both = _by_first_appearance(both, column)
     found = {
         "frame_only_ours": ours.join(theirs, on="frame", how="anti").select("frame"),
         "frame_only_theirs": theirs.join(ours, on="frame", how="anti").select("frame"),
@@ -82,7 +84,7 @@ def _ours(segments: pl.DataFrame) -> pl.DataFrame:
     return segments.select(
         "frame",
         "ts_ns",
-        _by_first_appearance("conn"),
+        "conn",
         pl.col("seq") % SEQ_SPACE,
         pl.col("ack") % SEQ_SPACE,
         "payload_bytes",
@@ -95,10 +97,10 @@ def _ours(segments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _theirs(segments: pl.DataFrame) -> pl.DataFrame:
-    """tshark's columns under the engine's names, with `their_` before them."""
+    """Tshark's columns under the engine's names, with `their_` before them."""
     columns = {
         "ts_ns": pl.col("ts_ns"),
-        "conn": _by_first_appearance("conn"),
+        "conn": pl.col("conn"),
         "seq": pl.col("seq"),
         "ack": pl.when(pl.col("flags") & ACK_FLAG != 0).then("ack"),
         "payload_bytes": pl.col("payload_bytes"),
@@ -116,7 +118,7 @@ def _theirs(segments: pl.DataFrame) -> pl.DataFrame:
     return segments.select("frame", *(column.alias(f"their_{name}") for name, column in columns.items()))
 
 
-def _by_first_appearance(column: str) -> pl.Expr:
-    """The values renumbered from 0 in the order in which they first appear."""
-    first_row = pl.int_range(pl.len()).min().over(column)
-    return (first_row.rank("dense") - 1).cast(pl.Int64).alias(column)
+def _by_first_appearance(rows: pl.DataFrame, column: str) -> pl.DataFrame:
+    """`rows` with the values of `column` renumbered from 0 in the order in which they first appear."""
+    first_row = pl.col("row").min().over(column)
+    return rows.with_row_index("row").with_columns((first_row.rank("dense").cast(pl.Int64) - 1).alias(column)).drop("row")

@@ -26,5 +26,52 @@ class Deviation:
     columns: Mapping[str, Differs] = field(default_factory=dict)
 
 
-DEVIATIONS: Mapping[str, Deviation] = {}
+ONE_SYN = (
+    "Only one SYN was captured up to there. tshark scales windows by it without knowing whether the other side agreed to scaling; "
+    "ours are unknown until both were seen (RFC 7323, 2.2)."
+)
+SFLOW = "The TCP header is a sample inside an sFlow datagram, a report about a packet elsewhere, which tshark takes for a segment."
+TIME_BEYOND_64_BITS = (
+    "100 packets bear a time of 584,542 years after 1970 (a small negative count of microseconds, written unsigned). 64 bits of "
+    "nanoseconds cannot hold it: the engine keeps the largest it can and names the problem; there is nothing to compare it with."
+)
+TIME_CARRIED = "The field for the part below a second holds 2^31. The engine carries it over into the seconds and names the problem; tshark takes it for signed."
+
+DEVIATIONS: Mapping[str, Deviation] = {
+    "Zious11-wirerust__dns-remoteshell.pcap": Deviation(
+        "66 frames of Ethertype 0x2452 are copies of 802.11 frames, written beside the Ethernet ones by a card's promiscuous mode. tshark "
+        "opens them and so counts segments twice; the engine does not read 802.11.",
+        counts={"tcp_segments": (52, 118)},
+        columns={"frame_only_theirs": Differs(66, 6)},
+    ),
+    "seladb-PcapPlusPlus__pcapng-example.pcapng": Deviation(TIME_BEYOND_64_BITS, columns={"ts_ns": Differs(100, 60)}),
+    "seladb-PcapPlusPlus__pcapng-example.pcapng.zst": Deviation(TIME_BEYOND_64_BITS, columns={"ts_ns": Differs(100, 60)}),
+    "seladb-PcapPlusPlus__raw_ip.pcap": Deviation(ONE_SYN, columns={"window_known": Differs(38, 54)}),
+    "seladb-PcapPlusPlus__tcp-malformed.pcap": Deviation(
+        "The TCP header claims 28 bytes where the IP length leaves 24. tshark stops before it knows the length and shows raw numbers; the "
+        "fixed header is whole, so the engine keeps the segment, without payload.",
+        columns={"seq": Differs(2, 1), "ack": Differs(2, 1), "payload_bytes": Differs(2, 1)},
+    ),
+    "seladb-PcapPlusPlus__tcp-reassembly.pcap": Deviation(
+        SFLOW, counts={"tcp_segments": (65, 66), "connections": (1, 2)}, columns={"frame_only_theirs": Differs(1, 66)}
+    ),
+    "the-tcpdump-group-tcpdump__bigtcp-ipv6.pcap": Deviation(
+        "BIG TCP: the IPv6 payload length is 0 and no hop-by-hop header tells the true one. The frame's length does; tshark 4.0 gives up.",
+        counts={"tcp_segments": (1, 0), "connections": (1, 0)},
+        columns={"frame_only_ours": Differs(1, 1)},
+    ),
+    "the-tcpdump-group-tcpdump__sflow_expanded.pcap": Deviation(
+        SFLOW, counts={"tcp_segments": (0, 1), "connections": (0, 1)}, columns={"frame_only_theirs": Differs(1, 1)}
+    ),
+    "the-tcpdump-group-tcpdump__timestamp_invalid_micro.pcap": Deviation(TIME_CARRIED, columns={"ts_ns": Differs(1, 3)}),
+    "the-tcpdump-group-tcpdump__timestamp_invalid_nano.pcap": Deviation(TIME_CARRIED, columns={"ts_ns": Differs(1, 3)}),
+    "zeek-zeek__cisco-fabric-path.pcap": Deviation(
+        "tshark takes the last four bytes of the frame inside FabricPath for its checksum, although they belong to the TCP header, and "
+        "then finds the header too short to give a length.",
+        columns={"payload_bytes": Differs(16, 34)},
+    ),
+    "zeek-zeek__fin_retransmission.pcap": Deviation(ONE_SYN, columns={"window_known": Differs(1, 2)}),
+    "zeek-zeek__gre-aruba.pcap": Deviation(ONE_SYN, columns={"window_known": Differs(2382, 6)}),
+    "zeek-zeek__ssh.client-side-half-duplex.pcap": Deviation(ONE_SYN, columns={"window_known": Differs(816, 2)}),
+}
 """File name → what differs there."""

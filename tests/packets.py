@@ -37,15 +37,17 @@ import ipaddress
 import re
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dpkt.pcap  # type: ignore[import-untyped]
-import dpkt.pcapng  # type: ignore[import-untyped]
+import dpkt.pcap
+import dpkt.pcapng
 from scapy.layers.inet import IP, TCP, UDP, IPOption
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting
 from scapy.layers.l2 import CookedLinux, CookedLinuxV2, Dot1AD, Dot1Q, Ether, Loopback
 from scapy.packet import Packet, Raw
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BASE_NS = 1_700_000_000_000_000_000
 """Time 0 of an exchange, nanoseconds since 1970."""
@@ -259,25 +261,24 @@ def _transport(segment: re.Match[str], source: Host, target: Host, header: _Head
 
 def _tcp_option(words: list[str], other_isn: int) -> tuple[str | int, Any]:
     """One TCP option as Scapy wants it."""
+    option: tuple[str | int, Any]
     match words:
-        case ["mss", value]:
-            return "MSS", int(value)
-        case ["wscale", value]:
-            return "WScale", int(value)
+        case ["mss" | "wscale" as name, value]:
+            option = {"mss": "MSS", "wscale": "WScale"}[name], int(value)
+        case ["nop" | "eol" as name]:
+            option = name.upper(), None
         case ["sackOK"]:
-            return "SAckOK", b""
+            option = "SAckOK", b""
         case ["sack", *blocks]:
             edges = [int(edge) for block in blocks for edge in block.split(":")]
-            return "SAck", tuple((other_isn + edge) % SEQ_SPACE for edge in edges)
+            option = "SAck", tuple((other_isn + edge) % SEQ_SPACE for edge in edges)
         case ["TS", "val", value, "ecr", echo]:
-            return "Timestamp", (int(value), int(echo))
-        case ["nop"]:
-            return "NOP", None
-        case ["eol"]:
-            return "EOL", None
+            option = "Timestamp", (int(value), int(echo))
         case ["opt", kind, *data]:
-            return int(kind), bytes.fromhex("".join(data))
-    raise ValueError(f"unknown TCP option {' '.join(words)!r}")
+            option = int(kind), bytes.fromhex("".join(data))
+        case _:
+            raise ValueError(f"unknown TCP option {' '.join(words)!r}")
+    return option
 
 
 def _header(text: str) -> _Header:

@@ -104,10 +104,18 @@ def test_comparison_finds_each_planted_difference(tmp_path: Path) -> None:
     )
     assert differences(ours, theirs) == {}
     assert differences(ours.with_columns(pl.col("seq") - (1 << 32), pl.col("conn") + 5), theirs) == {}
-    for name in ("ts_ns", "seq", "payload_bytes", "flags", "ttl", "ect", "tsval", "ip_id"):
+    for name in ("ts_ns", "seq", "ack", "payload_bytes", "flags", "ttl", "ect", "tsval", "ip_id"):
         planted = ours.with_columns(
             pl.when(pl.col("frame") >= 7).then((pl.col(name).fill_null(0) + 1) % 250).otherwise(pl.col(name)).alias(name)
         )
         assert differences(planted, theirs) == {name: Differs(2, 7)}
+    one_less = ours.with_columns(pl.when(pl.col("frame") == 8).then(0).otherwise("conn").alias("conn"))
+    assert differences(one_less, theirs) == {"conn": Differs(1, 8)}
+    blocks = ours.with_columns(pl.when(pl.col("frame") == 4).then([11, 21]).otherwise("sack_blocks").alias("sack_blocks"))
+    assert differences(blocks, theirs) == {"sack_blocks": Differs(1, 4)}
+    unknown = ours.with_columns(pl.when(pl.col("frame") == 4).then(None).otherwise("window_bytes").alias("window_bytes"))
+    assert differences(unknown, theirs) == {"window_known": Differs(1, 4)}
+    unscaled = ours.with_columns(pl.when(pl.col("frame") == 4).then(100).otherwise("window_bytes").alias("window_bytes"))
+    assert differences(unscaled, theirs) == {"window_bytes": Differs(1, 4)}
     assert differences(ours.filter(pl.col("frame") != 3), theirs) == {"frame_only_theirs": Differs(1, 3)}
     assert differences(ours, theirs.filter(pl.col("frame") != 3)) == {"frame_only_ours": Differs(1, 3)}

@@ -107,7 +107,7 @@ _SCHEMA: dict[str, Any] = {
     "ts_ns": pl.Int64,
     "protocols": pl.String,
     "tcp_headers": pl.Int64,
-    **{name: pl.Int64 for name in (*TCP_FIELDS.values(), *OPTION_FIELDS.values(), "ip_id", "ttl", "ecn")},
+    **dict.fromkeys((*TCP_FIELDS.values(), *OPTION_FIELDS.values(), "ip_id", "ttl", "ecn"), pl.Int64),
     "source": pl.String,
     "target": pl.String,
     "sack_blocks": pl.List(pl.Int64),

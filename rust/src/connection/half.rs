@@ -22,8 +22,6 @@ pub(super) struct Placed {
 pub(super) struct Half {
     /// Sequence number of offset 0; `None` before anything is known.
     pub isn: Option<u32>,
-    /// Whether `isn` is that of a SYN, not a guess from a later segment.
-    pub isn_from_syn: bool,
     /// Whether this side was seen to send anything.
     pub started: bool,
     /// Highest offset sent.
@@ -68,9 +66,6 @@ impl Half {
         let start = crate::seq::unwrap(segment.seq, isn, self.snd_max);
         if !segment.flags.any(TcpFlags::RST) {
             self.isn = Some(isn);
-            if syn {
-                self.isn_from_syn = true;
-            }
             if !self.started {
                 self.started = true;
                 self.snd_max = start;
@@ -86,7 +81,8 @@ impl Half {
     /// A SYN that comes after other segments (late, or behind forged ones) moves offset 0 to itself, as long as no data
     /// was placed by the guess before. `receiver` has acknowledged by the same guess.
     pub(super) fn anchor(&mut self, syn: &Segment, receiver: &mut Half) {
-        let guessed = self.isn.filter(|isn| !self.isn_from_syn && *isn != syn.seq && self.figures.data_segments == 0);
+        let guessed =
+            self.isn.filter(|isn| *isn != syn.seq && self.figures.syn_segments == 0 && self.figures.data_segments == 0);
         let Some(guessed) = guessed else { return };
         let shift = crate::seq::unwrap(syn.seq, guessed, self.snd_max);
         let moved = |offset: Nullable| Nullable::from(offset.get().map(|offset| offset - shift));

@@ -18,6 +18,7 @@ this program (EX_SOFTWARE of BSD's sysexits.h), 130 interrupted and 141 the read
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from typing import ClassVar, Protocol
@@ -115,11 +116,14 @@ _BY_KIND: dict[str, tuple[type[CaptureUnreadable], str]] = {
 _OS_NUMBER = re.compile(r" ?\(os error (\d+)\)")
 """What Rust's std::io::Error adds to the operating system's words."""
 
+_FOOTER_REFUSED = "Invalid thrift: transport error"
+"""All that Polars says when the last bytes of a Parquet file cannot be written."""
+
 
 def from_engine(error: EngineFailure) -> CaptureUnreadable:
     """The one place where an error of the engine becomes an error of this package."""
     kind, remedy = _BY_KIND.get(error.kind, (CaptureUnreadable, ""))
-    what = _OS_NUMBER.sub("", error.what)
+    what = _OS_NUMBER.sub("", error.what).removeprefix("is ")  # the engine says "<file> is not a capture"
     return kind(what, where=place(error.path, error.frame, error.offset), remedy=remedy)
 
 
@@ -132,11 +136,13 @@ def as_os_error(error: Exception) -> OSError | None:
     if isinstance(error, OSError) and error.errno is not None:
         return error
     number = _OS_NUMBER.search(str(error))
-    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else None
+    if number:
+        return OSError(int(number[1]), os.strerror(int(number[1])))
+    return OSError(errno.EIO, "the file's end was refused (is there room?)") if _FOOTER_REFUSED in str(error) else None
 
 
 def place(path: str, frame: int | None, offset: int | None) -> str:
     """`path, frame 7, byte 1024`: a place in a capture, as far as it is known. Offsets count the decompressed stream."""
     name = "standard input" if path == "-" else path
-    parts = [name] + [f"{word} {number}" for word, number in (("frame", frame), ("byte", offset)) if number is not None]
-    return ", ".join(parts)
+    numbers = [f"{word} {number}" for word, number in (("frame", frame), ("byte", offset)) if number is not None]
+    return ", ".join([name, *numbers] if name else numbers)

@@ -94,7 +94,7 @@ def read(
         spill_rows: segment rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where).
         reread_bytes: size from which uncompressed captures are read again by every query instead.
         watchers: see all segments go by.
-        progress: called now and then with the number of packets read so far.
+        progress: called now and then with the number of segments read so far.
 
     Raises:
         CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
@@ -107,7 +107,7 @@ def read(
     try:
         files = _rereadable(names, reread_bytes)
         if files is None:
-            return _keep(Engine(names), spill_rows, watchers, progress)
+            return _keep(names, spill_rows, watchers, progress)
         return _pass_by(names, files, watchers, progress)
     except EngineError as error:
         raise from_engine(error) from error
@@ -117,42 +117,41 @@ def _rereadable(names: list[str], reread_bytes: int) -> Files | None:
     """The files, if they are better read again than kept."""
     try:
         files = Files(names)
+        return files if files.regular and files.size_bytes >= reread_bytes and not files.compressed() else None
     except OSError:
-        return None  # standard input, or a file that the engine will complain of
-    if not files.regular or files.size_bytes < reread_bytes:
-        return None
-    return None if _compressed(Engine(names).info()["format"]) else files
+        return None  # standard input, or what the engine will complain of
 
 
-def _compressed(formats: str) -> bool:
-    """`gzip pcap` is, `pcap, pcapng` is not."""
-    return any(" " in form for form in formats.split(", "))
-
-
-def _keep(engine: Engine, spill_rows: int, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
+def _keep(names: list[str], spill_rows: int, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
+    engine = Engine(names)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     _run(engine, [_Keeper(spill), *watchers], progress)
-    return _tables(engine, spill.finish())
+    return _tables(names, engine, spill.finish())
 
 
 def _pass_by(names: list[str], files: Files, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
     columns = {"frame", *(name for watcher in watchers for name in watcher.columns)}
     engine = Engine(names, columns=sorted(columns))
     _run(engine, watchers, progress)
-    return _tables(engine, files.segments(engine.info()["packets"]))
+    return _tables(names, engine, files.segments(engine.info()["packets"]))
 
 
 def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:
+    segments = 0
     for rows in pulled(engine):
         for watcher in watchers:
             watcher.add(rows)
+        segments += rows.height
         if progress is not None:
-            progress(engine.info()["packets"])
+            progress(segments)
 
 
-def _tables(engine: Engine, segments: pl.LazyFrame) -> Tables:
+def _tables(names: list[str], engine: Engine, segments: pl.LazyFrame) -> Tables:
     connections = frame(engine.connections(), schema.CONNECTIONS)
-    return Tables(segments, connections, engine.info(), tuple(engine.problems()))
+    problems = engine.problems()
+    for problem in problems:
+        problem["path"] = problem["path"] or ", ".join(names)  # what is found in packets is not told by file
+    return Tables(segments, connections, engine.info(), tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)

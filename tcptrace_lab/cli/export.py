@@ -37,7 +37,7 @@ def export(
         from tcptrace_lab.export import export as export_table  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
         from tcptrace_lab.segments import read  # noqa: PLC0415
 
-        tables = read(files, progress=shown.packets)
+        tables = read(files, progress=shown.segments)
         shown.doing(f"writing {table}")
         with output.opened(path) as stream:
             export_table(tables, table, form, stream)

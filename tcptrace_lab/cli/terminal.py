@@ -51,9 +51,9 @@ class Activity:
         self._timer = threading.Timer(PATIENCE_S, self._show)
         self._timer.daemon = True
 
-    def packets(self, count: int) -> None:
-        """So many packets are read."""
-        self.doing(f"{count:,} packets read")
+    def segments(self, count: int) -> None:
+        """So many segments are read."""
+        self.doing(f"{count:,} segments read")
 
     def doing(self, words: str) -> None:
         """Something else goes on now."""

@@ -16,6 +16,8 @@ from measure import Check, Command, Printed
 HERE: Final = Path(__file__).resolve().parent
 _WALK: Final = HERE / "walk"
 
+KINDS: Final = ("mixed", "full", "single", "short")
+"""The captures that everything is measured on."""
 ENGINE_DRAIN: Final = "engine, drained"
 ENGINE_FRAMES: Final = "engine, Polars frames"
 ANALYZE: Final = "analyze, with report"

@@ -21,14 +21,15 @@ import promises
 import table
 from measure import Command, measure
 
-_KINDS: Final = ("mixed", "full", "single", "short")
 _QUICK_DIVISOR: Final = 100
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measures the engine, analyze and their peers on big captures.")
     parser.add_argument("--quick", action="store_true", help=f"{_QUICK_DIVISOR} times smaller captures; promises are not judged")
-    parser.add_argument("--only", nargs="+", choices=_KINDS, default=_KINDS, metavar="CAPTURE", help=f"of {', '.join(_KINDS)}")
+    parser.add_argument(
+        "--only", nargs="+", choices=peers.KINDS, default=peers.KINDS, metavar="CAPTURE", help=f"of {', '.join(peers.KINDS)}"
+    )
     parser.add_argument("--tools", nargs="+", metavar="WORD", help=f"only tools with such a word in their name: {'; '.join(peers.TOOLS)}")
     parser.add_argument("--runs", type=int, default=3, help="counted runs of each command, after one warm-up (default: %(default)s)")
     parser.add_argument("--data", type=Path, default=peers.HERE / "data", metavar="FOLDER", help="where the captures are kept")

@@ -71,7 +71,11 @@ def text(about: dict[str, str], captures: Sequence[peers.Capture], measured: Seq
         "the first million packets.",
     ]
     if verdicts:
-        lines += ["", "Promises, judged by wall time (on a busy machine trust cpu instead)", *(_verdict(verdict) for verdict in verdicts)]
+        lines += [
+            "",
+            "Promises, judged by wall time (cpu is steadier, and counts all threads)",
+            *(_verdict(verdict) for verdict in verdicts),
+        ]
     return "\n".join(lines) + "\n"
 
 

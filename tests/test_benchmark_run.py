@@ -104,6 +104,16 @@ def test_promises_are_judged_by_wall_time_of_the_frames(measure: ModuleType, pro
     }
 
 
+@pytest.mark.parametrize(("kinds", "holds"), [(("mixed",), None), (("mixed", "full", "single", "short"), True)])
+def test_memory_holds_only_when_every_capture_was_measured(
+    measure: ModuleType, promises: ModuleType, kinds: tuple[str, ...], holds: bool | None
+) -> None:
+    peers = importlib.import_module("peers")
+    results = {(kind, tool): measured(measure, 1.0) for kind in kinds for tool in peers.OURS}
+    verdict = next(verdict for verdict in promises.judge(results, None) if verdict.promise == "memory <= 1.5 GB")
+    assert verdict.holds is holds
+
+
 def test_the_rate_of_many_connections_is_taken_without_the_start_of_the_process(measure: ModuleType, promises: ModuleType) -> None:
     peers = importlib.import_module("peers")
     results = {

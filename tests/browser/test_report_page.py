@@ -173,6 +173,13 @@ def test_figures_follow_the_change_from_light_to_dark(visit: Open) -> None:
     assert opened.messages == []
 
 
+def test_a_finger_scrolls_the_page_and_does_not_zoom(visit: Open) -> None:
+    opened = visit(page_of(two_way()), has_touch=True, is_mobile=True, viewport={"width": 390, "height": 800})
+    opened.draw_all()
+    assert opened.page.evaluate("document.querySelector('.plot')._fullLayout.dragmode") is False
+    assert opened.messages == []
+
+
 @pytest.mark.parametrize("width", [360, 820, 1600])
 def test_nothing_sticks_out_of_the_page(visit: Open, width: int) -> None:
     opened = visit(page_of(two_way()), viewport={"width": width, "height": 800})

@@ -91,6 +91,7 @@
     const last = !plot.closest("figure").nextElementSibling?.matches("figure"); // the time axis is named once, below the last
     return {
       ...layout,
+      dragmode: window.matchMedia("(pointer: coarse)").matches ? false : layout.dragmode, // a finger scrolls the page
       xaxis: { ...layout.xaxis, ...axis, title: last ? { ...layout.xaxis.title, font: { size: narrow ? 10 : 12 } } : {} },
       yaxis: { ...layout.yaxis, ...axis, title: narrow ? {} : { ...layout.yaxis.title, standoff: 8 } },
       paper_bgcolor: "rgba(0,0,0,0)",

@@ -93,6 +93,13 @@ def test_port_used_again_without_fin_is_a_new_connection(tmp_path: Path) -> None
     assert read.connections["closed_by"].to_list() == ["reuse", "end"]
 
 
+def test_syn_sent_again_after_a_refusal_is_a_new_connection(tmp_path: Path) -> None:
+    """The RST ended the first attempt, so the same ISN does not make the next SYN a part of it (Windows tries three times)."""
+    read = read_text(tmp_path, "0.0 C > S S 0:0(0)\n0.1 S > C R. 0:0(0) ack 1\n0.6 C > S S 0:0(0)\n0.7 S > C R. 0:0(0) ack 1")
+    assert column(read.segments, "conn") == [0, 0, 1, 1]
+    assert read.connections["closed_by"].to_list() == ["reset", "reset"]
+
+
 def test_syn_sent_again_stays_in_its_connection(tmp_path: Path) -> None:
     read = read_text(
         tmp_path,

@@ -36,8 +36,18 @@ def test_bytes_in_flight_are_those_sent_and_not_yet_acknowledged(tmp_path: Path)
         """,
     )
     assert column(read.segments, "in_flight_bytes", 4, 5, 6, 7, 8) == [0, 1460, 0, 1460, 2920]
-    assert column(read.segments, "in_flight_bytes", 1) == [None], "no ACK of the server was seen yet"
+    assert column(read.segments, "in_flight_bytes", 1, 2, 3) == [0, 0, 0]
     assert read.connections["client_max_in_flight_bytes"].to_list() == [4380], "after frame 8: 5841 - 1461"
+
+
+def test_bytes_in_flight_are_unknown_in_mid_stream_until_the_other_side_acknowledges(tmp_path: Path) -> None:
+    read = read_text(tmp_path, "0 C > S . 1:1461 ack 1\n1 C > S . 1461:2921 ack 1\n2 S > C . 1:1(0) ack 1461\n3 C > S . 2921:4381 ack 1")
+    assert column(read.segments, "in_flight_bytes", 1, 2, 4) == [None, None, 1460]
+
+
+def test_syn_and_fin_are_acknowledged_like_a_byte_each(tmp_path: Path) -> None:
+    read = read_text(tmp_path, f"{HANDSHAKE}\n0.02 C > S FP. 1:101 ack 1\n0.03 S > C F. 1:1(0) ack 102\n0.04 C > S . ack 2")
+    assert column(read.segments, "acked_bytes") == [None, 1, 1, 0, 101, 1]
 
 
 def test_bytes_sent_again_are_in_flight_once(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from comparison import count_differences, differences
 from deviations import DEVIATIONS
 
 from tcptrace_lab._core import EngineError
+from tcptrace_lab.cli import run
+from tcptrace_lab.errors import EXIT_DONE, EXIT_READ_IN_PART, EXIT_UNREADABLE
 
 PROJECT = Path(__file__).parent.parent
 SHARED = PROJECT.parent / "shared" / "captures"
@@ -76,13 +78,19 @@ def test_deviations_name_real_captures() -> None:
 
 
 @pytest.mark.parametrize("path", _malformed(), ids=lambda path: path.name)
-def test_malformed_capture_is_read_or_refused(path: Path) -> None:
+def test_malformed_capture_is_read_or_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The engine reads what it can; `analyze` says by its exit code whether that was all (0), a part (4) or nothing (3)."""
     ours = _read_or_refusal(path)
     if isinstance(ours, EngineError):
         assert (ours.path, bool(ours.what)) == (str(path), True)
+        expected = EXIT_UNREADABLE
     else:
         assert ours.segments["frame"].is_sorted()
-        assert ours.loses_data or ours.info["complete"]
+        expected = EXIT_READ_IN_PART if ours.loses_data else EXIT_DONE
+        assert ours.info["complete"] or ours.loses_data
+    arguments = ["analyze", str(path), "-o", str(tmp_path / "report.html"), "--quiet"]
+    assert run(arguments) == expected
+    assert ("tcptrace-lab: " in capsys.readouterr().err) == (expected != EXIT_DONE)
 
 
 def _read_or_refusal(path: Path) -> engine.Read | EngineError:

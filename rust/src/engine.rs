@@ -275,15 +275,9 @@ impl FrameReader {
                     continue;
                 }
             }
-            if let Some(segment) = self.read_frame() {
-                to_concluding.chunk.push(segment);
-                while let Some(segment) = self.dissector.one_more() {
-                    self.summary.tcp_segments += 1;
-                    to_concluding.chunk.push(segment);
-                }
-                if !to_concluding.pass_on_if_full() {
-                    break;
-                }
+            self.read_frame(&mut to_concluding.chunk);
+            if !to_concluding.pass_on_if_full() {
+                break;
             }
         }
         to_concluding.pass_on();
@@ -291,7 +285,7 @@ impl FrameReader {
     }
 
     #[inline]
-    fn read_frame(&mut self) -> Option<Segment> {
+    fn read_frame(&mut self, segments: &mut Vec<Segment>) {
         let frame = self.capture.frame();
         let summary = &mut self.summary;
         summary.packets += 1;
@@ -310,20 +304,20 @@ impl FrameReader {
                 }
             }
         }
-        match self.dissector.segment_of(&frame) {
-            Ok(segment) => {
-                summary.tcp_segments += 1;
-                if segment.bad_data_offset {
-                    self.stopped(Stop::BadDataOffset, segment.frame);
+        let before = segments.len();
+        match self.dissector.read(&frame, segments) {
+            Ok(()) => {
+                summary.tcp_segments += (segments.len() - before) as u64;
+                if segments.last().is_some_and(|segment| segment.bad_data_offset) {
+                    let number = frame.number;
+                    self.stopped(Stop::BadDataOffset, number);
                 }
-                Some(segment)
             }
             // A fragment that waits is no loss; one that waits in vain is told of at the end.
-            Err(Stop::NotTcp | Stop::Fragment) => None,
+            Err(Stop::NotTcp | Stop::Fragment) => {}
             Err(stop) => {
                 let number = frame.number;
                 self.stopped(stop, number);
-                None
             }
         }
     }

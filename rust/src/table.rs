@@ -24,8 +24,11 @@ fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::N
 }
 
 fn nullable<R>(rows: &[R], value: impl Fn(&R) -> Nullable) -> ArrayRef {
-    let values = rows.iter().map(|row| value(row).value()).collect::<Vec<_>>();
-    Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), validity(rows, |row| value(row).is_some())))
+    let values = rows.iter().map(value).collect::<Vec<_>>();
+    let all = values.iter().all(|value| value.is_some());
+    let nulls = (!all).then(|| NullBuffer::new(bits(&values, |value| value.is_some())));
+    let values = values.into_iter().map(Nullable::value).collect::<Vec<_>>();
+    Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls))
 }
 
 fn flags<R>(rows: &[R], value: impl Fn(&R) -> bool) -> ArrayRef {

@@ -10,7 +10,9 @@ use super::compressed::Decoder;
 use super::{Source, Stop};
 use crate::error::{CaptureError, ErrorKind};
 
-/// Bytes read at once when one capture is read: a block that stays in the second-level cache until it is walked.
+/// Bytes read at once when one capture is read. Measured on 10 million records of 112 bytes in the page cache (1 MiB of
+/// second-level cache a core), processor seconds: 32 KiB 0.176, 64 KiB 0.169, 128 KiB 0.163, 256 KiB 0.160, 1 MiB
+/// 0.159, 4 MiB 0.158. On that plateau the small one leaves most of the cache to what is done with the frames.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 /// Why a stream ended before its time.

@@ -15,6 +15,9 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 /// The path that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
+/// Bytes that tell every format that is read. No more are waited for, so that a live pipe is opened by its header.
+const MAGIC_BYTES: usize = 6;
+
 /// The type that begins a pcapng file.
 const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 
@@ -59,10 +62,10 @@ impl Reader {
     /// Reads the header of `source`, which errors call `path`.
     pub(super) fn new(path: &str, source: Source, block_bytes: usize) -> Result<Self, CaptureError> {
         let mut blocks = Blocks::new(Input::Plain(source), block_bytes);
-        blocks.fill_to(SNIFFED_BYTES.min(block_bytes));
+        blocks.fill_to(MAGIC_BYTES);
         if let Some(codec) = Codec::detect(blocks.available()) {
             blocks = decompressed(blocks, codec, block_bytes);
-            blocks.fill_to(SNIFFED_BYTES.min(block_bytes));
+            blocks.fill_to(MAGIC_BYTES);
             if Codec::detect(blocks.available()).is_some() {
                 let what = "is compressed twice; unpack it once";
                 return Err(CaptureError::new(ErrorKind::Unsupported, path, what));
@@ -78,7 +81,7 @@ impl Reader {
                 (Format::Pcap(pcap), name)
             })
         } else {
-            return Err(not_a_capture(path, &stream.blocks));
+            return Err(not_a_capture(path, &mut stream.blocks));
         };
         let (format, name) = opened.map_err(|stop| CaptureError { path: path.to_owned(), ..*stop })?;
         let compression = stream.blocks.compression();
@@ -178,7 +181,8 @@ fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> Blocks {
 }
 
 /// Why a stream without a known magic cannot be read: the fault that ended it, or what it is instead.
-fn not_a_capture(path: &str, blocks: &Blocks) -> CaptureError {
+fn not_a_capture(path: &str, blocks: &mut Blocks) -> CaptureError {
+    blocks.fill_to(SNIFFED_BYTES);
     let head = blocks.available();
     if let Some(fault) = blocks.fault() {
         return CaptureError::new(fault.kind, path, fault.what.clone()).at(head.len() as u64);

@@ -57,14 +57,14 @@ pub(super) fn refuse(path: &str, head: &[u8]) -> CaptureError {
         let what = format!("is packed with {name}, which is not read; unpack it first");
         return CaptureError::new(ErrorKind::Unsupported, path, what);
     }
+    if looks_like_text(head) {
+        return CaptureError::new(ErrorKind::NotACapture, path, "is text, not a capture");
+    }
     if looks_like_lanalyzer(head) {
         return unsupported(path, "a capture of LANalyzer");
     }
     if looks_like_erf(head) {
         return unsupported(path, "an ERF capture (Endace)");
-    }
-    if looks_like_text(head) {
-        return CaptureError::new(ErrorKind::NotACapture, path, "is text, not a capture");
     }
     let first = head.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
     CaptureError::new(ErrorKind::NotACapture, path, format!("is not a capture: it begins with {first}"))

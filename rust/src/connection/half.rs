@@ -69,9 +69,6 @@ impl Half {
             if !self.started {
                 self.started = true;
                 self.snd_max = start;
-                if syn && !self.snd_una.is_some() {
-                    self.snd_una = Some(start).into();
-                }
             }
         }
         let controls = i64::from(syn) + i64::from(segment.flags.any(TcpFlags::FIN));
@@ -104,7 +101,7 @@ impl Half {
         crate::seq::unwrap(ack, isn, self.snd_max.max(self.snd_una.get().unwrap_or(self.snd_max)))
     }
 
-    /// Bytes sent and not acknowledged.
+    /// Bytes sent and not acknowledged; `None` until the other side's first ACK.
     #[inline]
     pub(super) fn in_flight(&self) -> Option<i64> {
         self.snd_una.get().map(|una| (self.snd_max - una).max(0))
@@ -138,7 +135,9 @@ impl Half {
         if segment.flags.any(TcpFlags::SYN) {
             return Some(u32::from(segment.window));
         }
-        self.figures.window_scale.map(|shift| u32::from(segment.window) << shift.min(MAX_WINDOW_SCALE))
+        // Nothing is nothing at any scale.
+        let shift = self.figures.window_scale.or_else(|| (segment.window == 0).then_some(0))?;
+        Some(u32::from(segment.window) << shift.min(MAX_WINDOW_SCALE))
     }
 
     /// What a late segment will be compared with, should this one jump over it. A constant IP identification of 0

@@ -403,8 +403,9 @@ struct Answer {
 /// `data_sender` sees its bytes below `ack` acknowledged.
 #[inline]
 fn acknowledge(now: Nullable, ack: i64, kind: Kind, data_sender: &mut Half) -> Answer {
-    // In mid-stream the first ACK acknowledges at least what was seen since offset 1.
-    let first_seen = if data_sender.started { ack.min(1) } else { ack };
+    // The first ACK acknowledges at least what was seen: from the SYN on, or in mid-stream from offset 1.
+    let first = i64::from(data_sender.figures.syn_segments == 0);
+    let first_seen = if data_sender.started { ack.min(first) } else { ack };
     let una = data_sender.snd_una.get().unwrap_or(first_seen);
     data_sender.snd_una = Some(una).into();
     if kind == Kind::Reset && ack > data_sender.snd_max {

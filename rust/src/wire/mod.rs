@@ -151,23 +151,22 @@ pub struct Incident {
     pub count: u64,
 }
 
-/// Takes frames apart. The only thing it remembers is fragments of IP packets that wait for the rest.
+/// Takes frames apart. All that it remembers from one to the next is fragments and cells that wait for the rest.
 #[derive(Debug, Default)]
 pub struct Dissector {
     reassembler: Reassembler,
     cells: Cells,
-    /// Segments of PDUs that a frame ended together with the one it was asked for.
-    more: Vec<Segment>,
 }
 
 impl Dissector {
-    /// Takes a frame apart down to its TCP segment. The frame that brings the last missing fragment of a packet is the
-    /// frame of the whole packet, as in Wireshark.
+    /// Takes a frame apart down to its TCP segment and adds it to `segments`: none where it returns a [`Stop`], and two
+    /// where one ATM cell ended two PDUs. The frame that brings the last missing part of a packet is the frame of the
+    /// whole packet, as in Wireshark.
     ///
     /// # Errors
     /// The [`Stop`] that says why there is none.
     #[inline]
-    pub fn segment_of(&mut self, frame: &Frame<'_>) -> Result<Segment, Stop> {
+    pub fn read(&mut self, frame: &Frame<'_>, segments: &mut Vec<Segment>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
         let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
         let mut cursor = Cursor { data: frame.data, wire_bytes };
@@ -177,67 +176,65 @@ impl Dissector {
             let mut layer = link::ethernet(&mut cursor)?;
             if layer == Layer::Ipv4 {
                 layer = ip::v4(&mut cursor, &mut ip, &mut endpoints)?;
+                if layer == Layer::IpProtocol(tcp::PROTOCOL) {
+                    return tcp::read(&mut cursor, frame, ip, &endpoints, segments);
+                }
             }
-            return match walk(layer, &mut cursor, ip, endpoints, frame) {
-                Ok(segment) => Ok(segment),
+            return match walk(layer, &mut cursor, ip, endpoints, frame, segments) {
+                Ok(()) => Ok(()),
                 Err(Halt::Stop(stop)) => Err(stop),
-                Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, frame),
+                Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, frame, segments),
             };
         }
         if link_type == link::ERF {
-            return self.record(&mut cursor, frame);
+            return self.record(&mut cursor, frame, segments);
         }
         let mut atm = None;
         let layer = link::first_layer(link_type, &mut cursor, &mut atm)?;
-        Ok(Segment { atm, ..self.inside(layer, &mut cursor, frame)? })
+        self.inside(layer, &mut cursor, frame, segments)?;
+        if let Some(segment) = segments.last_mut() {
+            segment.atm = atm;
+        }
+        Ok(())
     }
 
-    /// A segment that the frame before also ended, if there is one more.
-    #[inline]
-    pub fn one_more(&mut self) -> Option<Segment> {
-        self.more.pop()
-    }
-
-    fn inside(&mut self, layer: Layer, cursor: &mut Cursor<'_>, frame: &Frame<'_>) -> Result<Segment, Stop> {
-        match walk(layer, cursor, IpFacts::default(), IpEndpoints::default(), frame) {
-            Ok(segment) => Ok(segment),
+    fn inside(
+        &mut self,
+        layer: Layer,
+        cursor: &mut Cursor<'_>,
+        frame: &Frame<'_>,
+        segments: &mut Vec<Segment>,
+    ) -> Result<(), Stop> {
+        match walk(layer, cursor, IpFacts::default(), IpEndpoints::default(), frame, segments) {
+            Ok(()) => Ok(()),
             Err(Halt::Stop(stop)) => Err(stop),
-            Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, frame),
+            Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, frame, segments),
         }
     }
 
     /// An ERF record: a packet, a PDU, or a cell that may end one or two PDUs.
-    fn record(&mut self, cursor: &mut Cursor<'_>, frame: &Frame<'_>) -> Result<Segment, Stop> {
+    fn record(&mut self, cursor: &mut Cursor<'_>, frame: &Frame<'_>, segments: &mut Vec<Segment>) -> Result<(), Stop> {
         /// User cells have payload types 0 to 3; an odd one ends a PDU (I.361, 2.2.4).
         const MAX_USER_TYPE: u8 = 3;
         let record = match erf::record(cursor)? {
-            erf::Record::Layer(layer) => return self.inside(layer, cursor, frame),
+            erf::Record::Layer(layer) => return self.inside(layer, cursor, frame, segments),
             record => record,
         };
-        let &[a, b, c, d] = cursor.take::<4>("ATM cell header")?;
-        let channel = (
-            u16::from(a & 0x0f) << 4 | u16::from(b >> 4),
-            u16::from(b & 0x0f) << 12 | u16::from(c) << 4 | u16::from(d >> 4),
-        );
-        let payload_type = d >> 1 & 7;
+        let header = u32::from_be_bytes(*cursor.take::<4>("ATM cell header")?);
+        let channel = ((header >> 20 & 0xff) as u16, (header >> 4 & 0xffff) as u16);
         if record == erf::Record::Aal5 {
-            return self.whole_pdu(channel, cursor, frame);
+            return self.whole_pdu(channel, cursor, frame, segments);
         }
+        let payload_type = (header >> 1 & 7) as u8;
         if payload_type > MAX_USER_TYPE {
             return Err(Stop::NotTcp);
         }
         let payload = cursor.take::<{ aal5::CELL_BYTES }>("ATM cell")?;
-        let mut pdus = self.cells.add(channel, payload, payload_type & 1 == 1).into_iter();
-        let first = pdus.next().ok_or(Stop::NotTcp).and_then(|pdu| self.pdu(&pdu, frame));
-        let second = pdus.next().map(|pdu| self.pdu(&pdu, frame));
-        match (first, second) {
-            (Ok(first), second) => {
-                self.more.extend(second.and_then(Result::ok));
-                Ok(first)
-            }
-            (Err(_), Some(second)) => second,
-            (Err(stop), None) => Err(stop),
+        let mut result = Err(Stop::NotTcp);
+        for pdu in self.cells.add(channel, payload, payload_type & 1 == 1) {
+            result = self.pdu(&pdu, frame, segments).or(result);
         }
+        result
     }
 
     /// A PDU that was captured in one piece: perhaps cut by the snap length, and then its CRC cannot be checked.
@@ -246,34 +243,49 @@ impl Dissector {
         (vpi, vci): aal5::Channel,
         cursor: &mut Cursor<'_>,
         frame: &Frame<'_>,
-    ) -> Result<Segment, Stop> {
+        segments: &mut Vec<Segment>,
+    ) -> Result<(), Stop> {
         let cells = (cursor.wire_bytes / aal5::CELL_BYTES) as u16;
         let is_cut = cursor.data.len() < cursor.wire_bytes;
         let damaged = !is_cut && !aal5::is_whole(cursor.data);
         if let (false, false, Some(length)) = (is_cut, damaged, aal5::payload_length(cursor.data)) {
             cursor.limit(length);
         }
-        let segment = self.inside(Layer::Aal5, cursor, frame)?;
-        Ok(Segment { atm: Some(AtmFacts { vpi, vci, cells }), damaged, ..segment })
+        self.inside(Layer::Aal5, cursor, frame, segments)?;
+        if let Some(segment) = segments.last_mut() {
+            segment.atm = Some(AtmFacts { vpi, vci, cells });
+            segment.damaged = damaged;
+        }
+        Ok(())
     }
 
-    fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>) -> Result<Segment, Stop> {
+    fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, segments: &mut Vec<Segment>) -> Result<(), Stop> {
         let mut cursor = Cursor { data: &pdu.data, wire_bytes: pdu.data.len() };
-        match self.inside(Layer::Aal5, &mut cursor, frame) {
-            Ok(segment) => Ok(Segment { atm: Some(pdu.atm), damaged: pdu.damaged, ..segment }),
-            Err(_) if pdu.damaged => Err(Stop::DamagedPdu),
-            Err(stop) => Err(stop),
+        let read = self.inside(Layer::Aal5, &mut cursor, frame, segments);
+        if pdu.damaged && read.is_err() {
+            return Err(Stop::DamagedPdu);
         }
+        read?;
+        if let Some(segment) = segments.last_mut() {
+            segment.atm = Some(pdu.atm);
+            segment.damaged = pdu.damaged;
+        }
+        Ok(())
     }
 
     /// Takes a fragment in, and goes on if it completes a packet: which may again hold a fragment of another.
     #[cold]
-    fn reassemble(&mut self, fragment: &Fragment<'_>, frame: &Frame<'_>) -> Result<Segment, Stop> {
+    fn reassemble(
+        &mut self,
+        fragment: &Fragment<'_>,
+        frame: &Frame<'_>,
+        segments: &mut Vec<Segment>,
+    ) -> Result<(), Stop> {
         let mut whole = self.reassembler.add(fragment, frame.number, frame.ts_ns).ok_or(Stop::Fragment)?;
         for _ in 0..MAX_LAYERS {
             let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes };
-            let inner = match walk(whole.layer, &mut cursor, whole.facts, whole.endpoints, frame) {
-                Ok(segment) => return Ok(segment),
+            let inner = match walk(whole.layer, &mut cursor, whole.facts, whole.endpoints, frame, segments) {
+                Ok(()) => return Ok(()),
                 Err(Halt::Stop(stop)) => return Err(stop),
                 Err(Halt::Fragment(inner)) => inner,
             };
@@ -296,14 +308,14 @@ impl Dissector {
 }
 
 /// Goes from `layer` inwards.
-#[inline]
 fn walk<'a>(
     mut layer: Layer,
     cursor: &mut Cursor<'a>,
     mut ip: IpFacts,
     mut endpoints: IpEndpoints,
     frame: &Frame<'_>,
-) -> Result<Segment, Halt<'a>> {
+    segments: &mut Vec<Segment>,
+) -> Result<(), Halt<'a>> {
     for _ in 0..MAX_LAYERS {
         layer = match layer {
             Layer::Ethernet => link::ethernet(cursor)?,
@@ -319,7 +331,7 @@ fn walk<'a>(
             Layer::Udp => tunnel::udp(cursor)?,
             Layer::Wifi => wifi::data(cursor)?,
             Layer::Aal5 => atm::payload(cursor)?,
-            Layer::IpProtocol(tcp::PROTOCOL) => return Ok(tcp::read(cursor, frame, ip, &endpoints)?),
+            Layer::IpProtocol(tcp::PROTOCOL) => return Ok(tcp::read(cursor, frame, ip, &endpoints, segments)?),
             Layer::IpProtocol(protocol) => ip::protocol(protocol, cursor)?,
             Layer::Fragment(place) => {
                 let (data, wire_bytes) = (cursor.data, cursor.wire_bytes);

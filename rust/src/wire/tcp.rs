@@ -15,7 +15,7 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// Reads the TCP header that `cursor` stands on.
+/// Reads the TCP header that `cursor` stands on, and adds its segment to `segments`.
 ///
 /// A data offset below 5, or past the end of the packet, leaves a segment without data: where its data starts is
 /// unknown. Options that the capture cut are read as far as they go.
@@ -25,11 +25,15 @@ pub(super) fn read(
     frame: &Frame<'_>,
     ip: IpFacts,
     endpoints: &IpEndpoints,
-) -> Result<Segment, Stop> {
+    segments: &mut Vec<Segment>,
+) -> Result<(), Stop> {
     let h = cursor.take::<20>("TCP header")?;
     let (source_port, destination_port) = (u16::from_be_bytes([h[0], h[1]]), u16::from_be_bytes([h[2], h[3]]));
     let (key, from_low) = FlowKey::new(endpoints, source_port, destination_port);
-    let mut segment = Segment {
+    let option_bytes = (usize::from(h[12] >> 4) * 4).checked_sub(20).filter(|bytes| *bytes <= cursor.wire_bytes);
+    let split_at = option_bytes.unwrap_or(cursor.data.len());
+    let (options, payload) = cursor.data.split_at_checked(split_at).unwrap_or((cursor.data, &[]));
+    segments.push(Segment {
         frame: frame.number,
         ts_ns: frame.ts_ns,
         key,
@@ -38,20 +42,16 @@ pub(super) fn read(
         ack: u32::from_be_bytes([h[8], h[9], h[10], h[11]]),
         flags: TcpFlags(u16::from_be_bytes([h[12], h[13]]) & 0x01ff),
         window: u16::from_be_bytes([h[14], h[15]]),
+        payload_bytes: option_bytes.map_or(0, |option_bytes| (cursor.wire_bytes - option_bytes) as u32),
+        captured_payload_bytes: payload.len() as u32,
+        payload_start: payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes)),
+        options: if option_bytes.is_some() { read_options(options) } else { TcpOptions::default() },
         ip,
-        ..Segment::default()
-    };
-    let option_bytes = (usize::from(h[12] >> 4) * 4).checked_sub(20).filter(|bytes| *bytes <= cursor.wire_bytes);
-    let Some(option_bytes) = option_bytes else {
-        segment.bad_data_offset = true;
-        return Ok(segment);
-    };
-    let (options, payload) = cursor.data.split_at_checked(option_bytes).unwrap_or((cursor.data, &[]));
-    segment.options = read_options(options);
-    segment.payload_bytes = (cursor.wire_bytes - option_bytes) as u32;
-    segment.captured_payload_bytes = payload.len() as u32;
-    segment.payload_start = payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-    Ok(segment)
+        atm: None,
+        bad_data_offset: option_bytes.is_none(),
+        damaged: false,
+    });
+    Ok(())
 }
 
 #[inline]

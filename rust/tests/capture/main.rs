@@ -6,6 +6,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::result_large_err,
     reason = "a test that panics has failed, which is its purpose"
 )]
 

@@ -61,8 +61,8 @@ fn tshark_lines(path: &str) -> Option<Vec<Line>> {
 /// Our frame, said as Wireshark would say it.
 fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     let Some(link_type) = frame.link_type else {
-        // A numbered block without a packet: Wireshark shows the lengths of the block's content.
-        return (frame.number, None, theirs.2, theirs.3);
+        // A numbered block without a packet: Wireshark shows the lengths of its content, and a journal entry's time.
+        return (frame.number, theirs.1, theirs.2, theirs.3);
     };
     let taken = HEADER_TAKEN_BYTES.iter().find(|(link, _)| *link == link_type).map_or(0, |(_, bytes)| *bytes);
     let lengths = (frame.original_bytes - taken, frame.data.len() as u32 - taken);
@@ -105,7 +105,8 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
     let mut files = Vec::new();
     let packet = |order, id, ticks| enhanced(order, id, ticks, &[0x45; 30], 99, &[]);
     for order in BOTH_ORDERS {
-        for magic in [MICROSECONDS, NANOSECONDS, 0x1C00_01AC, 0x1C00_01AB] {
+        // Ixia's 0x1C0001AC is left out: tshark 4.0 reads its nanoseconds as microseconds, later versions do not.
+        for magic in [MICROSECONDS, NANOSECONDS, 0x1C00_01AB] {
             let mut file = pcap_header(order, magic, 0, RAW);
             if magic >> 16 == 0x1C00 {
                 file.extend(order.u32(0));
@@ -137,8 +138,9 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
         let resolutions = [0, 3, 6, 7, 9, 12, 0x80 + 3, 0x80 + 20, 0x80 + 30];
         let interfaces: Vec<u8> =
             resolutions.iter().flat_map(|value| interface(order, 101, 0, &[option(order, 9, &[*value])])).collect();
-        let mut file = [section(order), interfaces].concat();
-        for id in 0..resolutions.len() as u32 {
+        let offset = option(order, 14, &order.u64(1_700_000_000));
+        let mut file = [section(order), interfaces, interface(order, 101, 0, &[offset])].concat();
+        for id in 0..=resolutions.len() as u32 {
             file.extend(packet(order, id, 1_234_567_891));
         }
         files.push(("resolutions", file.clone()));

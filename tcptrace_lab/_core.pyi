@@ -38,7 +38,15 @@ class ArrowStream:
 
 class Engine:
     """One pass over one capture (one file, several merged by time, or stdin as "-")."""
-    def __init__(self, paths: Sequence[str], batch_rows: int = ...) -> None: ...
+    def __init__(
+        self,
+        paths: Sequence[str],
+        batch_rows: int = ...,
+        columns: Sequence[str] | None = ...,
+        connections: set[int] | None = ...,
+    ) -> None: ...
+    def drain(self) -> int:
+        """Run all segment batches through and drop them; the number of rows."""
     def segments(self, max_rows: int | None = None) -> ArrowStream:
         """The next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
     def connections(self) -> ArrowStream:

@@ -161,7 +161,7 @@ SEGMENTS = _table(
             "flags", "UInt16", Unit.NONE, "TCP flags as in the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128, AE 256"
         ),
         Column(
-            "window_bytes", "Int64", Unit.BYTES, "Window that this segment advertises, scaled", "null while the window scale is unknown"
+            "window_bytes", "Int64", Unit.BYTES, "Window that this segment advertises, scaled", "null while the window scale is unknown, unless it is 0"
         ),
         Column(
             "sack_blocks",
@@ -182,7 +182,7 @@ SEGMENTS = _table(
             "Int64",
             Unit.BYTES,
             "Sent and not yet acknowledged in this direction, just before this segment",
-            "null until this side's SYN or the other side's first ACK was seen",
+            "null until the other side's first ACK",
         ),
         Column(
             "usable_window_bytes",
@@ -277,7 +277,7 @@ _DIRECTION = (
         "Smallest window this side advertised, scaled, SYN and RST excepted",
         "null while the scale is unknown",
     ),
-    Column("max_in_flight_bytes", "Int64", Unit.BYTES, "Most bytes sent and not yet acknowledged", "null until this side's SYN or the other side's first ACK was seen"),
+    Column("max_in_flight_bytes", "Int64", Unit.BYTES, "Most bytes sent and not yet acknowledged", "null until the other side's first ACK"),
     Column(
         "max_segment_bytes", "Int64", Unit.BYTES, "Largest payload of one captured segment", "may exceed the MSS under offload (TSO, GRO)"
     ),

@@ -164,8 +164,9 @@ def _direction(side: str) -> pl.Expr:
 
 
 def _life_s() -> pl.Expr:
-    """A direction lives from its connection's first segment to the last."""
-    return _seconds(pl.col("last_ts_ns") - pl.col("first_ts_ns"))
+    """A direction lives from its connection's first segment to the last; unknown where the clock went back between them."""
+    life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
+    return _seconds(pl.when(life_ns >= 0).then(life_ns))
 
 
 def _seconds(time_ns: pl.Expr) -> pl.Expr:

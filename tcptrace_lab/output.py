@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -64,9 +65,16 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         refusal = as_os_error(error)
         if refusal is None:
             raise
-        if isinstance(refusal, BrokenPipeError):
-            raise refusal from error
+        if isinstance(refusal, BrokenPipeError) or (path == STDOUT and _nobody_reads(sys.stdout.fileno())):
+            raise BrokenPipeError from error
         raise refused(refusal, path) from error
+
+
+def _nobody_reads(descriptor: int) -> bool:
+    """True for a pipe whose reader is gone (POLLERR; see pipe(7))."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def refused(error: OSError, path: str) -> OutputUnwritable:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine, EngineError
-from tcptrace_lab.errors import ReadInPart, UsageError, from_engine, place
+from tcptrace_lab.errors import CaptureUnreadable, ReadInPart, UsageError, from_engine, place
 from tcptrace_lab.reread import Files, frame, pulled
 from tcptrace_lab.spill import Spill
 
@@ -104,6 +104,8 @@ def read(
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
     if not names:
         raise UsageError("no capture given", remedy="name at least one file")
+    for name in names:
+        _check_name(name)
     try:
         files = _rereadable(names, reread_bytes)
         if files is None:
@@ -111,6 +113,15 @@ def read(
         return _pass_by(names, files, watchers, progress)
     except EngineError as error:
         raise from_engine(error) from error
+
+
+def _check_name(name: str) -> None:
+    """The engine takes names as UTF-8 only."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        remedy = "rename it, or give it as standard input"
+        raise CaptureUnreadable("the name of the file is not UTF-8", where=name, remedy=remedy) from error
 
 
 def _rereadable(names: list[str], reread_bytes: int) -> Files | None:

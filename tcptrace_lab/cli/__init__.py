@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code: int | None = app(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # Typer makes a SystemExit of a broken pipe, and of nothing else in this mode
         return _reader_gone()
     except KeyboardInterrupt:
         return errors.EXIT_INTERRUPTED

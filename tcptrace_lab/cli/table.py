@@ -95,7 +95,7 @@ def _table(connections: pl.DataFrame, width: int) -> Table:
 
 
 def _cells(row: dict[str, Any], endpoint_width: int) -> list[str]:
-    known = row["first_ts_ns"] is not None and row["last_ts_ns"] is not None
+    known = row["first_ts_ns"] is not None and row["last_ts_ns"] is not None and row["first_ts_ns"] <= row["last_ts_ns"]
     return [
         str(row["conn"]),
         *(endpoint(row[f"{side}_addr"], row[f"{side}_port"], endpoint_width) for side in _SIDES),

@@ -1,0 +1,111 @@
+"""Exports hold what the tables hold: every format is read back and compared."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import packets
+import polars as pl
+import pytest
+import transfer
+from command import only_line, tcptrace_lab
+from polars.testing import assert_frame_equal
+from test_cli import on_terminal
+
+from tcptrace_lab import read, schema
+from tcptrace_lab.export import export
+from tcptrace_lab.formats import Format, TableName
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab import Tables
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
+
+
+@pytest.fixture
+def tables(path: Path) -> Tables:
+    return read(path)
+
+
+def rows(tables: Tables, table: TableName) -> pl.DataFrame:
+    return tables.segments.collect() if table is TableName.SEGMENTS else tables.connections
+
+
+def exported(tables: Tables, table: TableName, form: Format) -> io.BytesIO:
+    stream = io.BytesIO()
+    export(tables, table, form, stream)
+    stream.seek(0)
+    return stream
+
+
+@pytest.mark.parametrize("table", TableName)
+def test_parquet_and_arrow_keep_every_value_and_type(tables: Tables, table: TableName) -> None:
+    assert_frame_equal(pl.read_parquet(exported(tables, table, Format.PARQUET)), rows(tables, table))
+    assert_frame_equal(pl.read_ipc(exported(tables, table, Format.ARROW)), rows(tables, table))
+
+
+@pytest.mark.parametrize("table", TableName)
+def test_ndjson_has_one_object_a_row_with_nulls_and_lists(tables: Tables, table: TableName) -> None:
+    objects = [json.loads(line) for line in exported(tables, table, Format.NDJSON)]
+    assert objects == rows(tables, table).to_dicts()
+
+
+@pytest.mark.parametrize("table", TableName)
+def test_csv_has_the_names_and_values_of_the_table(tables: Tables, table: TableName) -> None:
+    types: dict[str, Any] = {
+        name: pl.String if dtype == pl.List(pl.Int64) else dtype for name, dtype in schema.TABLES[table].polars_schema().items()
+    }
+    back = pl.read_csv(exported(tables, table, Format.CSV), schema=types)
+    plain = [name for name in types if name != "sack_blocks"]
+    assert_frame_equal(back.select(plain), rows(tables, table).select(plain))
+
+
+def test_sack_blocks_are_text_in_csv(tmp_path: Path) -> None:
+    path = packets.capture(
+        tmp_path / "sack.pcap",
+        """
+        0.0 C > S  S   0:0(0)        <sackOK>
+        0.1 S > C  S.  0:0(0) ack 1  <sackOK>
+        0.2 C > S  .          ack 1  <sack 101:201 301:401>
+        0.3 C > S  .          ack 1  <sack -99:-49>
+        """,
+    )
+    back = pl.read_csv(exported(read(path), TableName.SEGMENTS, Format.CSV), infer_schema=False)
+    assert back["sack_blocks"].to_list() == [None, None, "101:201 301:401", "-99:-49"]
+
+
+def test_the_command_writes_a_file_or_standard_output(path: Path, tables: Tables, tmp_path: Path) -> None:
+    expected = exported(tables, TableName.CONNECTIONS, Format.CSV).getvalue()
+    arguments = ("export", path, "--table", "connections", "--format", "csv")
+    done = tcptrace_lab(*arguments, folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, b"")
+    done = tcptrace_lab(*arguments, "-o", "out.csv", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "out.csv").read_bytes() == expected
+
+
+def test_parquet_goes_through_a_pipe(path: Path, tables: Tables) -> None:
+    done = tcptrace_lab("export", "-", stdin=path.read_bytes())
+    assert done.returncode == 0
+    assert_frame_equal(pl.read_parquet(io.BytesIO(done.stdout)), tables.segments.collect())
+
+
+def test_a_capture_read_in_part_is_exported_in_part(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut.pcap").write_bytes(path.read_bytes()[:-1])
+    done = tcptrace_lab("export", "cut.pcap", "--format", "ndjson", folder=tmp_path)
+    assert done.returncode == 4
+    assert len(done.stdout.splitlines()) == transfer.SEGMENTS - 1
+    assert "cut.pcap, frame 14" in only_line(done.stderr)
+
+
+def test_binary_formats_are_kept_off_the_terminal(path: Path, tmp_path: Path) -> None:
+    code, shown = on_terminal(["export", path.name], tmp_path, {})
+    assert code == 2
+    assert shown.strip() == "tcptrace-lab: parquet is not for a terminal; name a file with -o, or choose --format csv"

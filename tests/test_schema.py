@@ -1,0 +1,186 @@
+"""The published JSON: valid against its schema on every kind of capture, and true beside hand calculation and tshark."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import packets
+import polars as pl
+import pytest
+import transfer
+import tshark
+
+from tcptrace_lab import Finding, analyze, findings, schema
+
+CAPTURES = Path("../shared/captures")
+
+SHARED = [
+    "Zious11-wirerust__nfs_bad_stalls.cap",
+    "chrissanders-packets__tcp_zerowindowrecovery.pcapng",
+    "seladb-PcapPlusPlus__four_ipv6_http_streams.pcap",
+    "seladb-PcapPlusPlus__example.pcap",
+    "simsong-tcpflow__test1-out-of-order.pcap",
+    "the-tcpdump-group-tcpdump__empty.pcapng",
+    "the-tcpdump-group-tcpdump__LINKTYPE_PKTAP.pcap",
+]
+"""Stalls and snaplen, zero windows, IPv6, many connections, disorder, nothing at all, an unknown link type."""
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, Any]:
+    text = importlib.resources.files("tcptrace_lab").joinpath("analysis.schema.json").read_text()
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+@pytest.fixture
+def valid(published: dict[str, Any]) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(published)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
+
+
+def test_the_schema_is_a_schema(published: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator.check_schema(published)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_json_of_real_captures_is_valid(valid: jsonschema.Draft202012Validator, name: str) -> None:
+    document = analyze(CAPTURES / name).to_dict()
+    valid.validate(document)
+    assert len(document["connections"]) == document["capture"]["connections"]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_counts_and_times_are_those_of_tshark(name: str) -> None:
+    path = CAPTURES / name
+    opinion = tshark.opinion(path).segments
+    document = analyze(path).to_dict()
+    assert document["capture"]["tcp_segments"] == opinion.height
+    assert document["capture"]["packets"] == int(capinfos(path, "-c"))
+    for connection in document["connections"]:
+        own = opinion.filter(pl.col("conn") == connection["id"]).sort("frame")
+        assert (connection["first_frame"], connection["last_frame"]) == (own["frame"][0], own["frame"][-1])
+        lasting_ns: int = own["ts_ns"][-1] - own["ts_ns"][0]
+        assert connection["duration_s"] == (None if lasting_ns < 0 else pytest.approx(lasting_ns / 1e9, abs=1e-9))
+        sent = {"client_to_server": connection["client"]["port"], "server_to_client": connection["server"]["port"]}
+        for key, port in sent.items():
+            by_port = own.filter(pl.col("source_port") == port)
+            assert connection[key]["segments"] == by_port.height
+            assert connection[key]["payload_bytes"] == by_port["payload_bytes"].sum()
+
+
+def capinfos(path: Path, option: str) -> str:
+    """One figure of Wireshark's capinfos."""
+    done = subprocess.run(["capinfos", "-T", "-r", "-M", option, str(path)], capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.split("\t")[1].strip()
+
+
+def test_a_transfer_with_a_lost_segment_in_json(path: Path, valid: jsonschema.Draft202012Validator) -> None:
+    document = analyze(path).to_dict()
+    valid.validate(document)
+    assert document["capture"]["duration_s"] == transfer.DURATION_S
+    assert document["capture"]["first_ts_ns"] == packets.BASE_NS
+    (connection,) = document["connections"]
+    assert connection["client"] == {"addr": "10.0.0.1", "port": 40_000}
+    assert connection["handshake"] == {"seen": True, "syn_to_synack_s": 0.01, "synack_to_ack_s": 0.001}
+    assert connection["duration_s"] == transfer.DURATION_S
+    client, server = connection["client_to_server"], connection["server_to_client"]
+    assert {key: client[key] for key in transfer.CLIENT} == transfer.CLIENT
+    assert {key: server[key] for key in transfer.SERVER} == transfer.SERVER
+    assert client["rtt_ms"] == transfer.CLIENT_RTT_MS
+    assert server["rtt_ms"] == transfer.SERVER_RTT_MS
+    assert client["throughput_bps"] is None
+    assert server["throughput_bps"] == pytest.approx(transfer.SERVER_THROUGHPUT_BPS)
+    assert (client["duplicate_acks"], server["mss_bytes"], server["window_scale"]) == (1, 1460, 7)
+
+
+def test_what_was_not_seen_is_null_and_never_zero(tmp_path: Path, valid: jsonschema.Draft202012Validator) -> None:
+    document = analyze(packets.capture(tmp_path / "middle.pcap", "0 C > S P. 1:101 ack 1")).to_dict()
+    valid.validate(document)
+    (connection,) = document["connections"]
+    assert connection["handshake"] == {"seen": False, "syn_to_synack_s": None, "synack_to_ack_s": None}
+    client = connection["client_to_server"]
+    assert [client[key] for key in ("mss_bytes", "window_scale", "max_window_bytes", "throughput_bps")] == [None] * 4
+    assert client["rtt_ms"] == {"samples": 0, "min": None, "mean": None, "p50": None, "p95": None, "max": None}
+
+
+def test_an_empty_capture_is_valid_json(tmp_path: Path, valid: jsonschema.Draft202012Validator) -> None:
+    document = analyze(packets.capture(tmp_path / "nothing.pcap", "")).to_dict()
+    valid.validate(document)
+    assert document["connections"] == []
+    assert document["capture"]["duration_s"] is None
+
+
+def test_connections_beyond_one_slice_keep_their_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcptrace_lab.json_output.SLICE_CONNECTIONS", 3)
+    hosts = "\n".join(f"host H{number} 10.0.1.{number}:50000" for number in range(7))
+    data = "\n".join(f"{number} H{number} > S P. 1:10 ack 1" for number in range(7))
+    document = analyze(packets.capture(tmp_path / "seven.pcap", f"{hosts}\n{data}")).to_dict()
+    assert [connection["id"] for connection in document["connections"]] == list(range(7))
+
+
+def test_findings_are_valid_json(path: Path, valid: jsonschema.Draft202012Validator) -> None:
+    finding = Finding(
+        id="nagle-delayed-ack",
+        severity=findings.Severity.HIGH,
+        confidence=findings.Confidence.PROVED,
+        conn=0,
+        from_client=True,
+        cost_ns=1_500_000_000,
+        cost_share=0.5,
+        title="held by Nagle",
+        mechanism="a small segment waits for a delayed ACK",
+        evidence_frames=(4, 5),
+        limits="",
+        remedy=("set TCP_NODELAY",),
+        predicted_gain=None,
+        source="RFC 9293, 3.7.4",
+    )
+    whole_capture = replace(
+        finding, id="clock", conn=None, from_client=None, cost_ns=None, cost_share=None, severity=findings.Severity.INFO
+    )
+    document = replace(analyze(path), findings=(finding, whole_capture)).to_dict()
+    valid.validate(document)
+    assert document["findings"][0]["severity"] == "high"
+    assert document["findings"][0]["cost_s"] == 1.5
+    assert document["findings"][0]["evidence"] == {"frames": [4, 5]}
+    assert document["findings"][1]["connection"] is None
+
+
+def test_an_unknown_key_or_a_missing_one_is_not_valid(path: Path, valid: jsonschema.Draft202012Validator) -> None:
+    document = analyze(path).to_dict()
+    del document["connections"][0]["vantage"]
+    document["connections"][0]["server_to_client"]["novelty"] = 1
+    missing, unknown = sorted(error.message for error in valid.iter_errors(document))
+    assert missing == "'vantage' is a required property"
+    assert "'novelty' was unexpected" in unknown
+
+
+def test_ids_of_findings_stand_once_in_code_and_schema(published: dict[str, Any]) -> None:
+    assert tuple(published["$defs"]["finding"]["properties"]["id"]["enum"]) == findings.FINDING_IDS
+    severities = [str(severity) for severity in sorted(findings.Severity, reverse=True)]
+    assert published["$defs"]["finding"]["properties"]["severity"]["enum"] == severities
+    assert published["$defs"]["finding"]["properties"]["confidence"]["enum"] == list(findings.Confidence)
+
+
+@pytest.mark.parametrize("table", schema.TABLES.values(), ids=lambda table: table.name)
+def test_every_column_says_what_it_means(table: schema.Table) -> None:
+    assert len(set(table.names)) == len(table.names)
+    for column in table:
+        assert column.meaning
+        assert column.polars_type() is not None
+        assert (column.dtype == "Enum") == bool(column.values)
+        if column.name.endswith("_ns"):
+            assert (column.unit, column.dtype) == (schema.Unit.NS, "Int64")
+        if column.name.endswith("_bytes"):
+            assert (column.unit, column.dtype) == (schema.Unit.BYTES, "Int64")

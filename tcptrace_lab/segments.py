@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from tcptrace_lab._core import CaptureInfo, Problem
 
-SPILL_ROWS = 524_288
-"""Segment rows kept in memory, about 85 MB. The promise behind both bounds: 300 MB in all for a capture of 100 MB, 1.5 GB for any."""
+SPILL_ROWS = 262_144
+"""Segment rows kept in memory, about 40 MB. The promise behind both bounds: 300 MB in all for a capture of 100 MB, 1.5 GB for any."""
 
-REREAD_BYTES = 64_000_000
+REREAD_BYTES = 32_000_000
 """Size from which plain captures are read again rather than kept: about as many segments as `SPILL_ROWS`."""
 
 _PARTIAL = "the results hold what could be read"
@@ -144,7 +144,8 @@ def _pass_by(names: list[str], files: Files, watchers: Sequence[Watcher], progre
     columns = {"frame", *(name for watcher in watchers for name in watcher.columns)}
     engine = Engine(names, columns=sorted(columns))
     _run(engine, watchers, progress)
-    return _tables(names, engine, files.segments(engine.info()["packets"]))
+    info = engine.info()
+    return _tables(names, engine, files.segments(info["packets"], info["connections"]))
 
 
 def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:

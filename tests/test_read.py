@@ -73,6 +73,25 @@ def test_queries_give_the_same_however_rows_are_kept(path: Path, expected: pl.Da
     assert_frame_equal(segments.select("ts_ns", "frame").tail(2).collect(), expected.select("ts_ns", "frame").tail(2))
 
 
+def test_queries_for_some_connections_give_the_same_when_read_again(tmp_path: Path) -> None:
+    hosts = "\n".join(f"host H{number} 10.0.1.{number}:50000" for number in range(5))
+    data = "\n".join(f"{number + 10 * turn} H{number} > S P. ack 1" for turn in range(3) for number in range(5))
+    path = packets.capture(tmp_path / "five.pcap", f"{hosts}\n{data}")
+    conn = pl.col("conn")
+    queries = [
+        conn == 3,
+        conn.is_in([0, 4]) & (pl.col("frame") > 5),
+        (conn == 1) | (pl.col("frame") == 3),
+        (conn != 2) & (conn < 4) & ~pl.col("from_client"),
+        (conn > 1) ^ (conn > 3),
+        pl.col("frame") % 5 == conn,
+        conn > 99,
+    ]
+    kept, again = read(path, reread_bytes=FAR).segments, read(path, reread_bytes=0).segments
+    for query in queries:
+        assert_frame_equal(again.filter(query).collect(), kept.filter(query).collect())
+
+
 def test_codes_of_the_engine_get_their_names(expected: pl.DataFrame) -> None:
     kinds = dict(expected.select("frame", "kind").iter_rows())
     assert (kinds[4], kinds[3], kinds[9]) == ("new", "ack", "duplicate_ack")

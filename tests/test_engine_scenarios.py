@@ -221,6 +221,32 @@ def test_bytes_from_before_a_mid_stream_start_have_offsets_below_one(tmp_path: P
     assert read.connections["client_isn"].to_list() == [1000 + 100_000 - 1]
 
 
+def test_syn_sets_offset_zero_even_behind_a_forged_reset(tmp_path: Path) -> None:
+    """The RST bears a sequence number of its own making; the SYN-ACK behind it says where the stream begins."""
+    read = read_text(
+        tmp_path,
+        """
+        0.000 C > S S  0:0(0)
+        0.001 S > C R. 3000000:3000000(0) ack 1
+        0.010 S > C S. 0:0(0) ack 1
+        0.011 C > S .  1:1(0) ack 1
+        0.020 S > C P. 1:101  ack 1
+        """,
+    )
+    assert column(read.segments, "conn") == [0] * 5
+    assert column(read.segments, "seq", 3, 5) == [0, 1]
+    assert column(read.segments, "ack", 4) == [1]
+    assert read.connections["server_isn"].to_list() == [5000]
+
+
+def test_window_stays_unknown_when_only_one_syn_was_seen(tmp_path: Path) -> None:
+    """RFC 7323, 2.2: scaling holds only if both SYNs offer it; a SYN-ACK offers it only if the SYN did."""
+    client_only = read_text(tmp_path, "0 C > S S 0:0(0) win 64240 <wscale 7>\n1 C > S . 1:1(0) ack 1 win 502")
+    assert column(client_only.segments, "window_bytes") == [64_240, None]
+    server_only = read_text(tmp_path, "0 S > C S. 0:0(0) ack 1 win 65160 <wscale 7>\n1 C > S . 1:1(0) ack 1 win 5\n2 S > C . ack 1 win 9")
+    assert column(server_only.segments, "window_bytes") == [65_160, None, 9 << 7]
+
+
 def test_timestamps_ip_id_ttl_and_ecn_are_those_of_the_headers(tmp_path: Path) -> None:
     read = read_text(
         tmp_path,

@@ -55,6 +55,9 @@ PCAP_RECORD_BYTES = 16
 PCAPNG_MAGIC = b"\n\r\r\n"
 BIG_ENDIAN_MARK = b"\x1a\x2b\x3c\x4d"
 SMALLEST_BLOCK_BYTES = 12
+XZ_MAGIC = b"\xfd7zXZ\0"
+LOOK_AHEAD_BYTES = 20
+"""What a decoder may want to have before it gives out one more symbol (LZMA_REQUIRED_INPUT_MAX of the LZMA SDK)."""
 NUMBERED_BLOCKS = {2, 3, 6, 0x0BAD, 0x4000_0BAD}
 """Obsolete, simple and enhanced packet blocks (pcapng, 4.3, 4.4 and appendix A), and custom blocks, which Wireshark numbers too."""
 
@@ -85,7 +88,7 @@ def unpack(data: bytes) -> bytes:
     """As much of `data` as can be decompressed; `data` itself where it is not compressed."""
     if data.startswith(b"\x1f\x8b"):
         return zlib.decompressobj(wbits=31).decompress(data)
-    return lzma.LZMADecompressor().decompress(data) if data.startswith(b"\xfd7zXZ\0") else data
+    return lzma.LZMADecompressor().decompress(data) if data.startswith(XZ_MAGIC) else data
 
 
 def frame_ends(data: bytes) -> Iterator[tuple[int, int]]:
@@ -107,18 +110,27 @@ def frame_ends(data: bytes) -> Iterator[tuple[int, int]]:
             position, count = position + PCAP_RECORD_BYTES + words[2], count + 1
 
 
+def frames_inside(data: bytes, ends: dict[int, int]) -> int:
+    """Number of frames that are wholly in `data`, the first part of a capture whose records end at `ends`."""
+    plain_bytes = len(unpack(data))
+    return max((count for end, count in ends.items() if end <= plain_bytes), default=0)
+
+
 def check_prefix(folder: Path, data: bytes, whole: pl.DataFrame, ends: dict[int, int], cut: int) -> None:
     """Reads the first `cut` bytes of `data` and holds the result against the rows of the whole."""
     read = read_bytes(folder, data[:cut])
-    plain_bytes = len(unpack(data[:cut])) if cut else 0
-    inside = max((count for end, count in ends.items() if end <= plain_bytes), default=0)
+    plain_bytes = len(unpack(data[:cut]))
+    compressed = plain_bytes != cut
+    inside = frames_inside(data[:cut], ends)
     if isinstance(read, EngineError):
         header_bytes = PCAP_HEADER_BYTES if 0 not in ends else min(end for end in ends if end)
-        compressed = plain_bytes != cut
         assert plain_bytes < header_bytes or (compressed and inside == 0), f"refused with {plain_bytes} bytes: {read.what}"
         return
-    assert read.segments.equals(whole.filter(pl.col("frame") <= inside))
-    clean = plain_bytes in ends and (plain_bytes == cut or cut == len(data))
+    looks_ahead = data.startswith(XZ_MAGIC) and LOOK_AHEAD_BYTES < cut < len(data)
+    fewest = frames_inside(data[: cut - LOOK_AHEAD_BYTES], ends) if looks_ahead else inside
+    assert fewest <= read.info["packets"] <= inside
+    assert read.segments.equals(whole.filter(pl.col("frame") <= read.info["packets"]))
+    clean = plain_bytes in ends and (not compressed or cut == len(data))
     assert read.info["complete"] == clean
     assert read.loses_data != clean
 

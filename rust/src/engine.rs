@@ -12,7 +12,7 @@ use crate::capture::{Capture, CaptureInfo, LinkType};
 use crate::connection::{ConnectionRow, Connections, SegmentRow};
 use crate::error::{CaptureError, Problem};
 use crate::table;
-use crate::wire::{self, Dissector, Segment, Stop};
+use crate::wire::{self, Dissector, PathNames, Segment, Stop};
 
 /// Segments handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
 const CHUNK_SEGMENTS: usize = 1024;
@@ -75,6 +75,7 @@ impl Summary {
 #[derive(Debug)]
 pub struct Engine {
     columns: Option<Vec<String>>,
+    paths: PathNames,
     rows: Outlet<SegmentRow>,
     concluding: Option<JoinHandle<Conclusion>>,
     conclusion: Conclusion,
@@ -94,13 +95,15 @@ impl Engine {
     /// A file that cannot be opened or is not a capture.
     pub fn open(paths: &[String], options: Options) -> Result<Self, CaptureError> {
         let capture = Capture::open(paths)?;
+        let reader = FrameReader::new(capture);
+        let path_names = reader.dissector.path_names();
         let Options { batch_rows, columns, connections } = options;
         let (mut to_concluding, segments) = pipe(CHUNK_SEGMENTS);
         let (mut to_caller, rows) = pipe(batch_rows.max(1));
         let spawn_error = |error| CaptureError::io(&paths.join(", "), &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
-            .spawn(move || FrameReader::new(capture).run(&mut to_concluding))
+            .spawn(move || reader.run(&mut to_concluding))
             .map_err(spawn_error)?;
         let concluding = std::thread::Builder::new()
             .name("conclude".into())
@@ -111,7 +114,7 @@ impl Engine {
                 Conclusion { connections, summary }
             })
             .map_err(spawn_error)?;
-        Ok(Self { columns, rows, concluding: Some(concluding), conclusion: Conclusion::default() })
+        Ok(Self { columns, paths: path_names, rows, concluding: Some(concluding), conclusion: Conclusion::default() })
     }
 
     /// The schema of the batches.
@@ -131,7 +134,7 @@ impl Engine {
             self.finish();
             return Ok(None);
         };
-        let batch = table::segments(&rows, self.columns.as_deref());
+        let batch = table::segments(&rows, &self.paths, self.columns.as_deref());
         self.rows.give_back(rows);
         batch.map(Some)
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Int64Builder, LargeListBuilder, StringBuilder};
 use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch};
+use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::connection::{ConnectionRow, DirectionFigures, Nullable, SegmentRow};
-use crate::wire::Ecn;
+use crate::wire::{Ecn, PathNames};
 
 /// A named column.
 type Column = (String, ArrayRef);
@@ -55,7 +55,7 @@ fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
 /// # Errors
 /// None in practice: the columns are those of an empty batch.
 pub fn segments_schema(wanted: Option<&[String]>) -> Result<SchemaRef, ArrowError> {
-    segments(&[], wanted).map(|batch| batch.schema())
+    segments(&[], &PathNames::default(), wanted).map(|batch| batch.schema())
 }
 
 /// The schema of connection batches.
@@ -67,41 +67,45 @@ pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
 }
 
 /// How a column of the segments table is made from rows.
-type SegmentColumn = fn(&[SegmentRow]) -> ArrayRef;
+type SegmentColumn = fn(&[SegmentRow], &PathNames) -> ArrayRef;
 
 /// Every column of the segments table, in order.
-const SEGMENT_COLUMNS: [(&str, SegmentColumn); 28] = [
-    ("frame", |rows| numbers::<UInt64Type, _>(rows, |row| row.frame)),
-    ("ts_ns", |rows| nullable(rows, |row| row.ts_ns)),
-    ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
-    ("from_client", |rows| flags(rows, |row| row.from_client)),
-    ("seq", |rows| numbers::<Int64Type, _>(rows, |row| row.seq)),
-    ("ack", |rows| nullable(rows, |row| row.ack)),
-    ("payload_bytes", |rows| numbers::<Int64Type, _>(rows, |row| row.payload_bytes.into())),
-    ("captured_payload_bytes", |rows| numbers::<Int64Type, _>(rows, |row| row.captured_payload_bytes.into())),
-    ("flags", |rows| numbers::<UInt16Type, _>(rows, |row| row.flags.0)),
-    ("window_bytes", |rows| maybe::<Int64Type, _>(rows, |row| row.window_bytes.map(i64::from))),
-    ("sack_blocks", sack_blocks),
-    ("tsval", |rows| maybe::<UInt32Type, _>(rows, |row| row.timestamps.map(|(value, _)| value))),
-    ("tsecr", |rows| maybe::<UInt32Type, _>(rows, |row| row.timestamps.map(|(_, echo)| echo))),
-    ("ip_id", |rows| maybe::<UInt16Type, _>(rows, |row| row.ip_id)),
-    ("ttl", |rows| numbers::<UInt8Type, _>(rows, |row| row.ttl)),
-    ("ect", |rows| numbers::<UInt8Type, _>(rows, |row| row.ecn.0)),
-    ("ce", |rows| flags(rows, |row| row.ecn.0 == Ecn::CE)),
-    ("kind", |rows| numbers::<UInt8Type, _>(rows, |row| row.kind as u8)),
-    ("in_flight_bytes", |rows| nullable(rows, |row| row.in_flight_bytes)),
-    ("usable_window_bytes", |rows| nullable(rows, |row| row.usable_window_bytes)),
-    ("since_previous_ns", |rows| nullable(rows, |row| row.since_previous_ns)),
-    ("since_last_ack_ns", |rows| nullable(rows, |row| row.since_last_ack_ns)),
-    ("since_last_data_ns", |rows| nullable(rows, |row| row.since_last_data_ns)),
-    ("released_by", |rows| maybe::<UInt8Type, _>(rows, |row| row.released_by.map(|by| by as u8))),
-    ("released_by_frame", |rows| {
+const SEGMENT_COLUMNS: [(&str, SegmentColumn); 32] = [
+    ("frame", |rows, _| numbers::<UInt64Type, _>(rows, |row| row.frame)),
+    ("ts_ns", |rows, _| nullable(rows, |row| row.ts_ns)),
+    ("conn", |rows, _| numbers::<UInt32Type, _>(rows, |row| row.conn)),
+    ("from_client", |rows, _| flags(rows, |row| row.from_client)),
+    ("seq", |rows, _| numbers::<Int64Type, _>(rows, |row| row.seq)),
+    ("ack", |rows, _| nullable(rows, |row| row.ack)),
+    ("payload_bytes", |rows, _| numbers::<Int64Type, _>(rows, |row| row.payload_bytes.into())),
+    ("captured_payload_bytes", |rows, _| numbers::<Int64Type, _>(rows, |row| row.captured_payload_bytes.into())),
+    ("flags", |rows, _| numbers::<UInt16Type, _>(rows, |row| row.flags.0)),
+    ("window_bytes", |rows, _| maybe::<Int64Type, _>(rows, |row| row.window_bytes.map(i64::from))),
+    ("sack_blocks", |rows, _| sack_blocks(rows)),
+    ("tsval", |rows, _| maybe::<UInt32Type, _>(rows, |row| row.timestamps.map(|(value, _)| value))),
+    ("tsecr", |rows, _| maybe::<UInt32Type, _>(rows, |row| row.timestamps.map(|(_, echo)| echo))),
+    ("ip_id", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.ip_id)),
+    ("ttl", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.ttl)),
+    ("ect", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.ecn.0)),
+    ("ce", |rows, _| flags(rows, |row| row.ecn.0 == Ecn::CE)),
+    ("kind", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.kind as u8)),
+    ("in_flight_bytes", |rows, _| nullable(rows, |row| row.in_flight_bytes)),
+    ("usable_window_bytes", |rows, _| nullable(rows, |row| row.usable_window_bytes)),
+    ("since_previous_ns", |rows, _| nullable(rows, |row| row.since_previous_ns)),
+    ("since_last_ack_ns", |rows, _| nullable(rows, |row| row.since_last_ack_ns)),
+    ("since_last_data_ns", |rows, _| nullable(rows, |row| row.since_last_data_ns)),
+    ("released_by", |rows, _| maybe::<UInt8Type, _>(rows, |row| row.released_by.map(|by| by as u8))),
+    ("released_by_frame", |rows, _| {
         let frame = |row: &SegmentRow| row.released_by_frame.is_some().then(|| row.released_by_frame.value() as u64);
         maybe::<UInt64Type, _>(rows, frame)
     }),
-    ("acked_bytes", |rows| nullable(rows, |row| row.acked_bytes)),
-    ("ack_lag_ns", |rows| nullable(rows, |row| row.ack_lag_ns)),
-    ("rtt_ns", |rows| nullable(rows, |row| row.rtt_ns)),
+    ("acked_bytes", |rows, _| nullable(rows, |row| row.acked_bytes)),
+    ("ack_lag_ns", |rows, _| nullable(rows, |row| row.ack_lag_ns)),
+    ("rtt_ns", |rows, _| nullable(rows, |row| row.rtt_ns)),
+    ("layers", layers),
+    ("vpi", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.vpi))),
+    ("vci", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.vci))),
+    ("cells", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.cells))),
 ];
 
 /// The names of all columns of the segments table, in order.
@@ -113,10 +117,25 @@ pub fn segment_column_names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
-pub fn segments(rows: &[SegmentRow], wanted: Option<&[String]>) -> Result<RecordBatch, ArrowError> {
+pub fn segments(rows: &[SegmentRow], paths: &PathNames, wanted: Option<&[String]>) -> Result<RecordBatch, ArrowError> {
     let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let columns = SEGMENT_COLUMNS.iter().filter(|(name, _)| is_wanted(name));
-    batch(columns.map(|(name, make)| ((*name).to_owned(), make(rows))).collect())
+    batch(columns.map(|(name, make)| ((*name).to_owned(), make(rows, paths))).collect())
+}
+
+/// The path of layers of each row, as a dictionary of the names known so far.
+fn layers(rows: &[SegmentRow], paths: &PathNames) -> ArrayRef {
+    let keys = PrimitiveArray::<UInt16Type>::from_iter_values(rows.iter().map(|row| row.path));
+    let names: StringArray = paths.so_far().iter().map(Some).collect();
+    match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
+        Ok(array) => Arc::new(array),
+        // A path is named before a row has its number.
+        Err(_) => arrow_array::new_null_array(&layers_type(), rows.len()),
+    }
+}
+
+fn layers_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8))
 }
 
 fn sack_blocks(rows: &[SegmentRow]) -> ArrayRef {

@@ -35,6 +35,9 @@ pub(super) fn kind_of(
     sender: &Half,
     receiver: &Half,
 ) -> Kind {
+    if segment.damaged {
+        return Kind::LinkDamaged;
+    }
     if segment.flags.any(TcpFlags::RST) {
         return Kind::Reset;
     }

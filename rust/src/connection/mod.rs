@@ -305,6 +305,8 @@ fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half, conn: u32
     let now = Nullable::from(segment.ts_ns);
     let placed = sender.place(segment);
     let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
+    // What the receiver's link threw away was sent, but its acknowledgment and window never arrived.
+    let arrived_ack = ack.filter(|_| !segment.damaged);
     let in_flight = sender.in_flight();
     let usable_window = sender.usable_window(receiver);
     let since_previous = now.since(sender.last_ts_ns);
@@ -318,8 +320,8 @@ fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half, conn: u32
     if !reset {
         send(now, placed, kind, sender, receiver.started);
     }
-    let answer = ack.map_or_else(Answer::default, |ack| acknowledge(now, ack, kind, receiver));
-    remember(segment, ack, kind, window_bytes, released, sender);
+    let answer = arrived_ack.map_or_else(Answer::default, |ack| acknowledge(now, ack, kind, receiver));
+    remember(segment, arrived_ack, kind, window_bytes, released, sender);
     SegmentRow {
         frame: segment.frame,
         ts_ns: now,
@@ -347,6 +349,8 @@ fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half, conn: u32
         ecn: segment.ip.ecn,
         kind,
         released_by: released.map(|(by, _)| by),
+        path: segment.path,
+        atm: segment.atm,
     }
 }
 

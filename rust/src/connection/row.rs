@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::wire::{Ecn, TcpFlags};
+use crate::wire::{AtmFacts, Ecn, TcpFlags};
 
 /// What a segment is. The order is that of `KINDS` in `schema.py`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub enum Kind {
     DuplicateAck,
     /// A RST.
     Reset,
+    /// Sent, and thrown away by the receiver's link because a part was lost or damaged (AAL5).
+    LinkDamaged,
 }
 
 impl Kind {
@@ -147,6 +149,8 @@ pub struct SegmentRow {
     pub ecn: Ecn,
     pub kind: Kind,
     pub released_by: Option<ReleasedBy>,
+    pub path: u16,
+    pub atm: Option<AtmFacts>,
 }
 
 /// How the client was told from the server. The order is that of `CLIENT_KNOWN_BY` in `schema.py`.

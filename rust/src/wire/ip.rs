@@ -50,7 +50,10 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
         return Err(Stop::Malformed("IPv4 header"));
     }
     cursor.limit(total_bytes - 20);
-    cursor.take_slice(header_bytes - 20, "IPv4 options")?;
+    let options = cursor.take_slice(header_bytes - 20, "IPv4 options")?;
+    if cursor.suspect && !checksum_is_right(h, options) {
+        return Err(Stop::Malformed("IPv4 header"));
+    }
     *facts = IpFacts { id: Some(u16::from_be_bytes([h[4], h[5]])), ttl: h[8], ecn: Ecn(h[1] & 3) };
     *endpoints = IpEndpoints {
         source: [0, u64::from(u32::from_be_bytes([h[12], h[13], h[14], h[15]]))],
@@ -67,6 +70,13 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
         }));
     }
     Ok(Layer::IpProtocol(h[9]))
+}
+
+/// RFC 1071: the words of a header with its checksum add up to all ones.
+fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
+    let words = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum::<u32>();
+    let sum = words(header) + words(options);
+    (sum & 0xffff) + (sum >> 16) == 0xffff
 }
 
 /// IPv6 with its extension headers.

@@ -98,7 +98,7 @@ pub fn link_name(link_type: LinkType) -> &'static str {
 /// Whether this engine takes frames of this link type apart.
 #[must_use]
 pub fn link_supported(link_type: LinkType) -> bool {
-    let mut nothing = Cursor { data: &[], wire_bytes: 0 };
+    let mut nothing = Cursor { data: &[], wire_bytes: 0, suspect: false };
     link_type == ERF || !matches!(first_layer(link_type, &mut nothing, &mut None), Err(Stop::UnknownLink(_)))
 }
 
@@ -117,8 +117,8 @@ pub(super) fn first_layer(
         NULL | LOOP => bsd_loopback(cursor),
         LINUX_SLL => cooked(cursor),
         LINUX_SLL2 => cooked_v2(cursor),
-        PPP | PPP_HDLC => hdlc(cursor),
-        PPP_ETHER => tunnel::pppoe(cursor),
+        PPP | PPP_HDLC => Ok(Layer::Hdlc),
+        PPP_ETHER => Ok(Layer::Pppoe),
         C_HDLC => cisco_hdlc(cursor),
         FDDI => fddi(cursor),
         TOKEN_RING => token_ring(cursor),
@@ -156,16 +156,19 @@ fn type_or_length(value: u16, cursor: &mut Cursor<'_>) -> Layer {
 
 /// What an Ethernet type announces.
 #[inline]
-pub(super) fn ether_type(value: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     match value {
         ETHER_IPV4 => Ok(Layer::Ipv4),
         ETHER_IPV6 => Ok(Layer::Ipv6),
-        tag if ETHER_VLAN.contains(&tag) => {
-            let tag = cursor.take::<4>("VLAN tag")?;
-            Ok(type_or_length(u16::from_be_bytes([tag[2], tag[3]]), cursor))
-        }
-        _ => tunnel::ether_type(value, cursor),
+        tag if ETHER_VLAN.contains(&tag) => Ok(Layer::Vlan),
+        other => tunnel::ether_type(other),
     }
+}
+
+/// The tag behind a VLAN type, and the next type.
+pub(super) fn vlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let tag = cursor.take::<4>("VLAN tag")?;
+    Ok(type_or_length(u16::from_be_bytes([tag[2], tag[3]]), cursor))
 }
 
 /// IEEE 802.2 LLC; with SNAP it announces an Ethernet type (RFC 1042).

@@ -10,22 +10,29 @@ mod atm;
 mod erf;
 mod fragments;
 mod ip;
+mod layers;
 mod link;
 mod segment;
 mod tcp;
 mod tunnel;
 mod wifi;
 
+pub use layers::PathNames;
 pub use link::{link_name, link_supported};
 pub use segment::{AtmFacts, Ecn, FlowKey, IpFacts, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 use crate::capture::{Frame, LinkType};
 use aal5::Cells;
-use fragments::{Fragment, FragmentPlace, Reassembler};
+use fragments::{Fragment, Reassembler};
+pub(crate) use layers::Layer;
+use layers::{ETHERNET_IP_TCP, Path, Paths};
 use segment::IpEndpoints;
 
 /// Most headers taken off one frame. Real stacks of tunnels stay below ten.
 const MAX_LAYERS: usize = 24;
+
+/// AAL5's length field reaches this far, and padding and trailer a little further.
+const MAX_PDU_BYTES: usize = 1 << 16;
 
 /// Where a frame's bytes go on: what is left of them, captured and on the wire.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +41,8 @@ pub(crate) struct Cursor<'a> {
     data: &'a [u8],
     /// Bytes that remained on the wire: never fewer than captured.
     wire_bytes: usize,
+    /// Whether the link damaged them somewhere, so that a header must prove itself.
+    suspect: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -73,38 +82,6 @@ impl<'a> Cursor<'a> {
             self.data = self.data.get(..wire_bytes).unwrap_or(self.data);
         }
     }
-}
-
-/// The header that comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layer {
-    Ethernet,
-    /// A 16-bit type as in Ethernet, with what it announces.
-    EtherType(u16),
-    /// IEEE 802.2 LLC, perhaps with SNAP.
-    Llc,
-    /// IPv4 or IPv6, told apart by the version nibble.
-    Ip,
-    Ipv4,
-    Ipv6,
-    /// HDLC framing: PPP or Cisco's.
-    Hdlc,
-    /// PPP (RFC 1661), with or without its HDLC address and control.
-    Ppp,
-    /// MPLS label stack (RFC 3032).
-    Mpls,
-    /// GRE (RFC 2784, RFC 2890, RFC 2637).
-    Gre,
-    /// UDP: only for the tunnels in it.
-    Udp,
-    /// IEEE 802.11 data frame.
-    Wifi,
-    /// An AAL5 PDU: LLC/SNAP, bridged, or IP at once (RFC 2684, Fore IP).
-    Aal5,
-    /// A fragment of an IP packet.
-    Fragment(FragmentPlace),
-    /// What the IP protocol or next-header number announces.
-    IpProtocol(u8),
 }
 
 /// Why the way into a frame ended before a TCP segment was read.
@@ -156,9 +133,16 @@ pub struct Incident {
 pub struct Dissector {
     reassembler: Reassembler,
     cells: Cells,
+    paths: Paths,
 }
 
 impl Dissector {
+    /// The names of the paths of layers, by the numbers in [`Segment::path`].
+    #[must_use]
+    pub fn path_names(&self) -> PathNames {
+        self.paths.names.clone()
+    }
+
     /// Takes a frame apart down to its TCP segment and adds it to `segments`: none where it returns a [`Stop`], and two
     /// where one ATM cell ended two PDUs. The frame that brings the last missing part of a packet is the frame of the
     /// whole packet, as in Wireshark.
@@ -169,22 +153,17 @@ impl Dissector {
     pub fn read(&mut self, frame: &Frame<'_>, segments: &mut Vec<Segment>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
         let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
-        let mut cursor = Cursor { data: frame.data, wire_bytes };
-        // Nearly every frame is IPv4 on Ethernet: those two steps are taken before the loop, where they can be inlined.
+        let mut cursor = Cursor { data: frame.data, wire_bytes, suspect: false };
+        // Nearly every frame is TCP in IPv4 on Ethernet: those steps are taken here, where they can be inlined.
         if link_type == link::ETHERNET {
+            let start = cursor;
             let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
-            let mut layer = link::ethernet(&mut cursor)?;
-            if layer == Layer::Ipv4 {
-                layer = ip::v4(&mut cursor, &mut ip, &mut endpoints)?;
-                if layer == Layer::IpProtocol(tcp::PROTOCOL) {
-                    return tcp::read(&mut cursor, frame, ip, &endpoints, segments);
-                }
+            if link::ethernet(&mut cursor)? == Layer::EtherType(link::ETHER_IPV4)
+                && ip::v4(&mut cursor, &mut ip, &mut endpoints)? == Layer::IpProtocol(tcp::PROTOCOL)
+            {
+                return tcp::read(&mut cursor, frame, ip, &endpoints, ETHERNET_IP_TCP, segments);
             }
-            return match walk(layer, &mut cursor, ip, endpoints, frame, segments) {
-                Ok(()) => Ok(()),
-                Err(Halt::Stop(stop)) => Err(stop),
-                Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, frame, segments),
-            };
+            cursor = start;
         }
         if link_type == link::ERF {
             return self.record(&mut cursor, frame, segments);
@@ -205,10 +184,11 @@ impl Dissector {
         frame: &Frame<'_>,
         segments: &mut Vec<Segment>,
     ) -> Result<(), Stop> {
-        match walk(layer, cursor, IpFacts::default(), IpEndpoints::default(), frame, segments) {
-            Ok(()) => Ok(()),
+        let mut path = Path::default();
+        match walk(layer, cursor, &mut path) {
+            Ok((ip, endpoints)) => tcp::read(cursor, frame, ip, &endpoints, self.paths.number(&path), segments),
             Err(Halt::Stop(stop)) => Err(stop),
-            Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, frame, segments),
+            Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, path, frame, segments),
         }
     }
 
@@ -260,7 +240,9 @@ impl Dissector {
     }
 
     fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, segments: &mut Vec<Segment>) -> Result<(), Stop> {
-        let mut cursor = Cursor { data: &pdu.data, wire_bytes: pdu.data.len() };
+        // What is missing of a damaged PDU was on the wire: its IP header says how long it was.
+        let wire_bytes = if pdu.damaged { MAX_PDU_BYTES } else { pdu.data.len() };
+        let mut cursor = Cursor { data: &pdu.data, wire_bytes, suspect: pdu.damaged };
         let read = self.inside(Layer::Aal5, &mut cursor, frame, segments);
         if pdu.damaged && read.is_err() {
             return Err(Stop::DamagedPdu);
@@ -278,14 +260,20 @@ impl Dissector {
     fn reassemble(
         &mut self,
         fragment: &Fragment<'_>,
+        mut path: Path,
         frame: &Frame<'_>,
         segments: &mut Vec<Segment>,
     ) -> Result<(), Stop> {
         let mut whole = self.reassembler.add(fragment, frame.number, frame.ts_ns).ok_or(Stop::Fragment)?;
         for _ in 0..MAX_LAYERS {
-            let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes };
-            let inner = match walk(whole.layer, &mut cursor, whole.facts, whole.endpoints, frame, segments) {
-                Ok(()) => return Ok(()),
+            let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes, suspect: false };
+            let inner = match walk(whole.layer, &mut cursor, &mut path) {
+                Ok((ip, endpoints)) => {
+                    // The packet's own header, unless a tunnel in it has brought another.
+                    let (ip, endpoints) =
+                        if endpoints.is_set() { (ip, endpoints) } else { (whole.facts, whole.endpoints) };
+                    return tcp::read(&mut cursor, frame, ip, &endpoints, self.paths.number(&path), segments);
+                }
                 Err(Halt::Stop(stop)) => return Err(stop),
                 Err(Halt::Fragment(inner)) => inner,
             };
@@ -307,31 +295,38 @@ impl Dissector {
     }
 }
 
-/// Goes from `layer` inwards.
-fn walk<'a>(
-    mut layer: Layer,
-    cursor: &mut Cursor<'a>,
-    mut ip: IpFacts,
-    mut endpoints: IpEndpoints,
-    frame: &Frame<'_>,
-    segments: &mut Vec<Segment>,
-) -> Result<(), Halt<'a>> {
+/// Goes from `layer` inwards, up to TCP; notes the layers in `path`.
+fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Result<(IpFacts, IpEndpoints), Halt<'a>> {
+    let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
     for _ in 0..MAX_LAYERS {
+        path.push(layer);
         layer = match layer {
             Layer::Ethernet => link::ethernet(cursor)?,
-            Layer::EtherType(ether_type) => link::ether_type(ether_type, cursor)?,
+            Layer::EtherType(ether_type) => link::ether_type(ether_type)?,
+            Layer::Vlan => link::vlan(cursor)?,
+            Layer::Backbone => tunnel::backbone(cursor)?,
+            Layer::FabricPath => tunnel::fabric_path(cursor)?,
             Layer::Llc => link::llc(cursor)?,
             Layer::Ip => ip::any(cursor)?,
             Layer::Ipv4 => ip::v4(cursor, &mut ip, &mut endpoints)?,
             Layer::Ipv6 => ip::v6(cursor, &mut ip, &mut endpoints)?,
             Layer::Hdlc => link::hdlc(cursor)?,
             Layer::Ppp => tunnel::ppp(cursor)?,
+            Layer::Pppoe => tunnel::pppoe(cursor)?,
             Layer::Mpls => tunnel::mpls(cursor)?,
             Layer::Gre => tunnel::gre(cursor)?,
+            Layer::Erspan2 { sequenced } => tunnel::erspan_2(sequenced, cursor)?,
+            Layer::Erspan3 => tunnel::erspan_3(cursor)?,
+            Layer::Wccp => tunnel::wccp(cursor)?,
             Layer::Udp => tunnel::udp(cursor)?,
+            Layer::Vxlan => tunnel::vxlan(cursor)?,
+            Layer::Geneve => tunnel::geneve(cursor)?,
+            Layer::Gtp => tunnel::gtp_user(cursor)?,
+            Layer::Teredo => tunnel::teredo(cursor)?,
+            Layer::Ayiya => tunnel::ayiya(cursor)?,
             Layer::Wifi => wifi::data(cursor)?,
             Layer::Aal5 => atm::payload(cursor)?,
-            Layer::IpProtocol(tcp::PROTOCOL) => return Ok(tcp::read(cursor, frame, ip, &endpoints, segments)?),
+            Layer::IpProtocol(tcp::PROTOCOL) => return Ok((ip, endpoints)),
             Layer::IpProtocol(protocol) => ip::protocol(protocol, cursor)?,
             Layer::Fragment(place) => {
                 let (data, wire_bytes) = (cursor.data, cursor.wire_bytes);

@@ -156,6 +156,8 @@ pub struct Segment {
     pub options: TcpOptions,
     /// The IP header it came in.
     pub ip: IpFacts,
+    /// Number of the path of layers that led to it; see `Dissector::path_names`.
+    pub path: u16,
     /// The ATM channel it came over.
     pub atm: Option<AtmFacts>,
     /// True if the header's length contradicts itself or the packet: where the data starts is unknown.
@@ -192,4 +194,11 @@ pub(super) struct IpEndpoints {
     pub source: [u64; 2],
     pub destination: [u64; 2],
     pub v6: bool,
+}
+
+impl IpEndpoints {
+    /// Whether an IP header was read into it.
+    pub(super) fn is_set(&self) -> bool {
+        self.v6 || self.source != [0; 2] || self.destination != [0; 2]
+    }
 }

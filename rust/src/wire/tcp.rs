@@ -25,6 +25,7 @@ pub(super) fn read(
     frame: &Frame<'_>,
     ip: IpFacts,
     endpoints: &IpEndpoints,
+    path: u16,
     segments: &mut Vec<Segment>,
 ) -> Result<(), Stop> {
     let h = cursor.take::<20>("TCP header")?;
@@ -47,6 +48,7 @@ pub(super) fn read(
         payload_start: payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes)),
         options: if option_bytes.is_some() { read_options(options) } else { TcpOptions::default() },
         ip,
+        path,
         atm: None,
         bad_data_offset: option_bytes.is_none(),
         damaged: false,

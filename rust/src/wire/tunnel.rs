@@ -19,24 +19,30 @@ const ETHER_CENTRINO: u16 = 0x2452;
 /// Aruba's access points number their GRE tunnels upwards from here; 802.11 frames follow.
 const ETHER_ARUBA: std::ops::RangeInclusive<u16> = 0x8200..=0x83ff;
 
-/// What an Ethernet type that is not IP announces.
-pub(super) fn ether_type(value: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+/// What an Ethernet type that is neither IP nor a VLAN tag announces.
+pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     match value {
         ETHER_TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),
         ETHER_PPP => Ok(Layer::Ppp),
-        ETHER_PPPOE_SESSION => pppoe(cursor),
+        ETHER_PPPOE_SESSION => Ok(Layer::Pppoe),
         ETHER_CENTRINO => Ok(Layer::Wifi),
-        ETHER_PBB => {
-            cursor.take::<4>("802.1ah tag")?;
-            Ok(Layer::Ethernet)
-        }
-        ETHER_FABRIC_PATH => {
-            cursor.take::<2>("FabricPath tag")?;
-            Ok(Layer::Ethernet)
-        }
+        ETHER_PBB => Ok(Layer::Backbone),
+        ETHER_FABRIC_PATH => Ok(Layer::FabricPath),
         mpls if ETHER_MPLS.contains(&mpls) => Ok(Layer::Mpls),
         _ => Err(Stop::NotTcp),
     }
+}
+
+/// The tag of IEEE 802.1ah.
+pub(super) fn backbone(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    cursor.take::<4>("802.1ah tag")?;
+    Ok(Layer::Ethernet)
+}
+
+/// The tag of `FabricPath`.
+pub(super) fn fabric_path(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    cursor.take::<2>("FabricPath tag")?;
+    Ok(Layer::Ethernet)
 }
 
 /// What an IP protocol other than TCP announces.
@@ -118,23 +124,23 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         cursor.take::<4>("GRE header")?;
     }
     match u16::from_be_bytes([high, low]) {
-        ETHER_ERSPAN_2 => erspan_2(first & SEQUENCE != 0, cursor),
-        ETHER_ERSPAN_3 => erspan_3(cursor),
-        ETHER_WCCP => wccp(cursor),
+        ETHER_ERSPAN_2 => Ok(Layer::Erspan2 { sequenced: first & SEQUENCE != 0 }),
+        ETHER_ERSPAN_3 => Ok(Layer::Erspan3),
+        ETHER_WCCP => Ok(Layer::Wccp),
         aruba if ETHER_ARUBA.contains(&aruba) => Ok(Layer::Wifi),
         other => Ok(Layer::EtherType(other)),
     }
 }
 
 /// ERSPAN type II has a header of its own, type I (without GRE's sequence number) has none.
-fn erspan_2(sequenced: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+pub(super) fn erspan_2(sequenced: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if sequenced {
         cursor.take::<8>("ERSPAN header")?;
     }
     Ok(Layer::Ethernet)
 }
 
-fn erspan_3(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+pub(super) fn erspan_3(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PLATFORM_HEADER: u8 = 1;
     let header = cursor.take::<12>("ERSPAN header")?;
     if header[11] & PLATFORM_HEADER != 0 {
@@ -144,7 +150,7 @@ fn erspan_3(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 }
 
 /// WCCP version 2 puts 4 bytes before the redirected IPv4 packet, version 1 none.
-fn wccp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+pub(super) fn wccp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.first().is_none_or(|byte| byte >> 4 != 4) {
         cursor.take::<4>("WCCP header")?;
     }
@@ -164,51 +170,49 @@ pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if length >= 8 {
         cursor.limit(length - 8);
     }
-    for port in [ports[1], ports[0]] {
-        let inside = match port {
-            vxlan if VXLAN.contains(&vxlan) => self::vxlan(cursor)?,
-            GENEVE => geneve(cursor)?,
-            GTP_USER => gtp_user(cursor)?,
-            TEREDO => teredo(cursor)?,
-            AYIYA => ayiya(cursor)?,
-            _ => None,
-        };
-        if let Some(layer) = inside {
-            return Ok(layer);
-        }
-    }
-    Err(Stop::NotTcp)
+    let inside = |port: u16| match port {
+        vxlan if VXLAN.contains(&vxlan) => is_vxlan(cursor.data).then_some(Layer::Vxlan),
+        GENEVE => is_geneve(cursor.data).then_some(Layer::Geneve),
+        GTP_USER => is_gtp_user(cursor.data).then_some(Layer::Gtp),
+        TEREDO => is_teredo(cursor.data).then_some(Layer::Teredo),
+        AYIYA => is_ayiya(cursor.data).then_some(Layer::Ayiya),
+        _ => None,
+    };
+    inside(ports[1]).or_else(|| inside(ports[0])).ok_or(Stop::NotTcp)
 }
 
 /// VXLAN (RFC 7348): the flag that says that the network identifier counts is always set.
-fn vxlan(cursor: &mut Cursor<'_>) -> Result<Option<Layer>, Stop> {
+fn is_vxlan(data: &[u8]) -> bool {
     const HAS_IDENTIFIER: u8 = 0x08;
-    if cursor.data.first().is_none_or(|flags| flags & HAS_IDENTIFIER == 0) {
-        return Ok(None);
-    }
+    data.first().is_some_and(|flags| flags & HAS_IDENTIFIER != 0)
+}
+
+pub(super) fn vxlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<8>("VXLAN header")?;
-    Ok(Some(Layer::Ethernet))
+    Ok(Layer::Ethernet)
 }
 
 /// GENEVE (RFC 8926), version 0.
-fn geneve(cursor: &mut Cursor<'_>) -> Result<Option<Layer>, Stop> {
-    if cursor.data.first().is_none_or(|byte| byte >> 6 != 0) {
-        return Ok(None);
-    }
+fn is_geneve(data: &[u8]) -> bool {
+    data.first().is_some_and(|byte| byte >> 6 == 0)
+}
+
+pub(super) fn geneve(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<8>("GENEVE header")?;
     cursor.take_slice(usize::from(header[0] & 0x3f) * 4, "GENEVE options")?;
-    Ok(Some(Layer::EtherType(u16::from_be_bytes([header[2], header[3]]))))
+    Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
 }
 
 /// GTP version 1, user plane (3GPP TS 29.281): a packet of a subscriber, behind optional fields and extension headers.
-fn gtp_user(cursor: &mut Cursor<'_>) -> Result<Option<Layer>, Stop> {
+fn is_gtp_user(data: &[u8]) -> bool {
     const VERSION_AND_TYPE: u8 = 0x30;
     const USER_PACKET: u8 = 0xff;
+    matches!(data, [first, USER_PACKET, ..] if first & 0xf0 == VERSION_AND_TYPE)
+}
+
+pub(super) fn gtp_user(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const OPTIONAL_FIELDS: u8 = 0x07;
     const EXTENDED: u8 = 0x04;
-    if !matches!(cursor.data, [first, USER_PACKET, ..] if first & 0xf0 == VERSION_AND_TYPE) {
-        return Ok(None);
-    }
     let header = cursor.take::<8>("GTP header")?;
     if header[0] & OPTIONAL_FIELDS != 0 {
         let mut next = cursor.take::<4>("GTP header")?[3];
@@ -221,29 +225,38 @@ fn gtp_user(cursor: &mut Cursor<'_>) -> Result<Option<Layer>, Stop> {
             next = body.last().copied().unwrap_or(0);
         }
     }
-    Ok(Some(Layer::Ip))
+    Ok(Layer::Ip)
 }
 
 /// Teredo (RFC 4380): perhaps an authentication and an origin indication, then IPv6.
-fn teredo(cursor: &mut Cursor<'_>) -> Result<Option<Layer>, Stop> {
+fn is_teredo(data: &[u8]) -> bool {
+    matches!(data, [0, 0 | 1, ..]) || data.first().is_some_and(|byte| byte >> 4 == 6)
+}
+
+pub(super) fn teredo(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if let [0, 1, client_bytes, value_bytes, ..] = *cursor.data {
-        cursor.take_slice(4 + usize::from(client_bytes) + usize::from(value_bytes) + 9, "Teredo authentication")?;
+        let length = 4 + usize::from(client_bytes) + usize::from(value_bytes) + 9;
+        cursor.take_slice(length, "Teredo authentication")?;
     }
     if cursor.data.starts_with(&[0, 0]) {
         cursor.take::<8>("Teredo origin")?;
     }
-    Ok(cursor.data.first().filter(|byte| *byte >> 4 == 6).map(|_| Layer::Ipv6))
+    match cursor.data.first().map(|byte| byte >> 4) {
+        Some(6) => Ok(Layer::Ipv6),
+        _ => Err(Stop::NotTcp),
+    }
 }
 
 /// AYIYA (Anything In Anything): identity and signature of stated lengths, then what an IP protocol number names.
-fn ayiya(cursor: &mut Cursor<'_>) -> Result<Option<Layer>, Stop> {
+fn is_ayiya(data: &[u8]) -> bool {
     const FORWARD: u8 = 1;
+    data.get(2).is_some_and(|byte| byte & 0x0f == FORWARD)
+}
+
+pub(super) fn ayiya(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<8>("AYIYA header")?;
-    if header[2] & 0x0f != FORWARD {
-        return Ok(None);
-    }
     let identity_bytes = 1usize << (header[0] >> 4);
     let signature_bytes = usize::from(header[1] >> 4) * 4;
     cursor.take_slice(identity_bytes + signature_bytes, "AYIYA identity and signature")?;
-    Ok(Some(Layer::IpProtocol(header[3])))
+    Ok(Layer::IpProtocol(header[3]))
 }

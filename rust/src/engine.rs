@@ -9,13 +9,13 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::capture::{Capture, CaptureInfo, LinkType};
-use crate::connection::{ConnectionRow, Connections, SegmentRow};
+use crate::connection::{ConnectionRow, Connections, DatagramRow, FlowRow, Flows, SegmentRow};
 use crate::error::{CaptureError, Problem};
 use crate::table;
-use crate::wire::{self, Dissector, PathNames, Segment, Stop};
+use crate::wire::{self, Dissector, Packet, PathNames, Stop};
 
-/// Segments handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
-const CHUNK_SEGMENTS: usize = 1024;
+/// Packets handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
+const CHUNK_PACKETS: usize = 1024;
 /// Chunks on their way between two threads.
 const CHUNKS_IN_FLIGHT: usize = 4;
 /// Rows per batch where the caller does not say: as many as fit a core's second-level cache.
@@ -30,11 +30,13 @@ pub struct Options {
     pub columns: Option<Vec<String>>,
     /// Connections whose segments are wanted; `None`: all. The connections table always has all.
     pub connections: Option<HashSet<u32>>,
+    /// Whether UDP datagrams are wanted, too.
+    pub datagrams: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { batch_rows: DEFAULT_BATCH_ROWS, columns: None, connections: None }
+        Self { batch_rows: DEFAULT_BATCH_ROWS, columns: None, connections: None, datagrams: false }
     }
 }
 
@@ -51,6 +53,8 @@ pub struct Summary {
     pub tcp_segments: u64,
     /// Connections.
     pub connections: usize,
+    /// UDP datagrams.
+    pub udp_datagrams: u64,
     /// Earliest and latest capture time.
     pub first_ts_ns: Option<i64>,
     /// See `first_ts_ns`.
@@ -76,15 +80,39 @@ impl Summary {
 pub struct Engine {
     columns: Option<Vec<String>>,
     paths: PathNames,
-    rows: Outlet<SegmentRow>,
+    rows: Receiver<Rows>,
+    used_rows: Sender<Vec<SegmentRow>>,
     concluding: Option<JoinHandle<Conclusion>>,
     conclusion: Conclusion,
+}
+
+/// A batch of one of the two tables that are read row by row.
+#[derive(Debug)]
+pub enum Batch {
+    /// Of the segments table.
+    Segments(RecordBatch),
+    /// Of the datagrams table.
+    Datagrams(RecordBatch),
+}
+
+/// Rows on their way to the caller.
+#[derive(Debug)]
+enum Rows {
+    Segments(Vec<SegmentRow>),
+    Datagrams(Vec<DatagramRow>),
+}
+
+impl From<Vec<SegmentRow>> for Rows {
+    fn from(rows: Vec<SegmentRow>) -> Self {
+        Self::Segments(rows)
+    }
 }
 
 /// What the threads leave behind at the end.
 #[derive(Debug, Default)]
 struct Conclusion {
     connections: Connections,
+    flows: Flows,
     summary: Summary,
 }
 
@@ -97,9 +125,13 @@ impl Engine {
         let capture = Capture::open(paths)?;
         let reader = FrameReader::new(capture);
         let path_names = reader.dissector.path_names();
-        let Options { batch_rows, columns, connections } = options;
-        let (mut to_concluding, segments) = pipe(CHUNK_SEGMENTS);
-        let (mut to_caller, rows) = pipe(batch_rows.max(1));
+        let Options { batch_rows, columns, connections, datagrams } = options;
+        let (mut to_concluding, packets) = pipe(CHUNK_PACKETS);
+        let (full, rows) = sync_channel(CHUNKS_IN_FLIGHT);
+        let (used_rows, spare) = channel();
+        let batch_rows = batch_rows.max(1);
+        let segments = Inlet { chunk: Vec::with_capacity(batch_rows), size: batch_rows, full, spare };
+        let wanted = Wanted { segments, connections, datagrams };
         let spawn_error = |error| CaptureError::io(&paths.join(", "), &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
@@ -108,16 +140,23 @@ impl Engine {
         let concluding = std::thread::Builder::new()
             .name("conclude".into())
             .spawn(move || {
-                let connections = conclude(&segments, &mut to_caller, connections.as_ref());
-                drop((segments, to_caller));
+                let (connections, flows) = conclude(&packets, wanted);
+                drop(packets);
                 let summary = Summary { connections: connections.len(), ..join(reading) };
-                Conclusion { connections, summary }
+                Conclusion { connections, flows, summary }
             })
             .map_err(spawn_error)?;
-        Ok(Self { columns, paths: path_names, rows, concluding: Some(concluding), conclusion: Conclusion::default() })
+        Ok(Self {
+            columns,
+            paths: path_names,
+            rows,
+            used_rows,
+            concluding: Some(concluding),
+            conclusion: Conclusion::default(),
+        })
     }
 
-    /// The schema of the batches.
+    /// The schema of the segment batches.
     ///
     /// # Errors
     /// None in practice; see [`table::segments`].
@@ -125,26 +164,38 @@ impl Engine {
         table::segments_schema(self.columns.as_deref())
     }
 
-    /// The next batch of segment rows; `None` at the end.
+    /// The next batch of segment or datagram rows; `None` at the end.
     ///
     /// # Errors
     /// None in practice; see [`table::segments`].
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        let Some(rows) = self.rows.next() else {
-            self.finish();
-            return Ok(None);
+    pub fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
+        let batch = match self.rows.recv() {
+            Ok(Rows::Segments(mut rows)) => {
+                let batch = table::segments(&rows, &self.paths, self.columns.as_deref());
+                rows.clear();
+                // The other end may be gone: then the rows are of no more use.
+                let _ = self.used_rows.send(rows);
+                Batch::Segments(batch?)
+            }
+            Ok(Rows::Datagrams(rows)) => Batch::Datagrams(table::datagrams(&rows, &self.paths)?),
+            Err(_) => {
+                self.finish();
+                return Ok(None);
+            }
         };
-        let batch = table::segments(&rows, &self.paths, self.columns.as_deref());
-        self.rows.give_back(rows);
-        batch.map(Some)
+        Ok(Some(batch))
     }
 
     /// Reads what is left without building columns.
     pub fn skip_rest(&mut self) {
-        while let Some(rows) = self.rows.next() {
-            self.rows.give_back(rows);
-        }
+        while self.rows.recv().is_ok() {}
         self.finish();
+    }
+
+    /// Hands out the rows of all UDP flows, by number; none before the batches are exhausted.
+    #[must_use]
+    pub fn flow_rows(&self) -> Vec<FlowRow> {
+        self.conclusion.flows.rows().collect()
     }
 
     /// Hands out the rows of all connections, by number, some at a time; none before the batches are exhausted, and none
@@ -174,42 +225,57 @@ fn join<T>(thread: JoinHandle<T>) -> T {
     }
 }
 
-/// The concluding thread: segments → rows, until there are no more or nobody wants them.
-fn conclude(
-    segments: &Outlet<Segment>,
-    to_caller: &mut Inlet<SegmentRow>,
-    wanted: Option<&HashSet<u32>>,
-) -> Connections {
-    let mut connections = Connections::default();
-    while let Some(chunk) = segments.next() {
-        for segment in &chunk {
-            connections.take(segment, wanted, &mut to_caller.chunk);
-            if !to_caller.pass_on_if_full() {
-                return connections;
+/// What the caller wants of the conclusions.
+struct Wanted {
+    segments: Inlet<SegmentRow, Rows>,
+    /// Connections whose segments are wanted; `None`: all.
+    connections: Option<HashSet<u32>>,
+    datagrams: bool,
+}
+
+/// The concluding thread: packets → rows, until there are no more or nobody wants them.
+fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
+    let Wanted { mut segments, connections: wanted, datagrams } = wanted;
+    let (mut connections, mut flows) = (Connections::default(), Flows::default());
+    while let Some(chunk) = packets.next() {
+        let mut datagram_rows = Vec::new();
+        for packet in &chunk {
+            match packet {
+                Packet::Tcp(segment) => {
+                    connections.take(segment, wanted.as_ref(), &mut segments.chunk);
+                    if !segments.pass_on_if_full() {
+                        return (connections, flows);
+                    }
+                }
+                Packet::Udp(datagram) if datagrams => datagram_rows.push(flows.take(datagram)),
+                Packet::Udp(_) => {}
             }
         }
-        segments.give_back(chunk);
+        packets.give_back(chunk);
+        if !datagram_rows.is_empty() && segments.full.send(Rows::Datagrams(datagram_rows)).is_err() {
+            break;
+        }
     }
-    to_caller.pass_on();
-    connections
+    segments.pass_on();
+    (connections, flows)
 }
 
 /// The two ends of a channel that carries chunks of `size` items; used chunks go back and are filled again.
-fn pipe<T>(size: usize) -> (Inlet<T>, Outlet<T>) {
+fn pipe<T>(size: usize) -> (Inlet<T, Vec<T>>, Outlet<T>) {
     let (full, taken) = sync_channel(CHUNKS_IN_FLIGHT);
     let (used, spare) = channel();
     (Inlet { chunk: Vec::with_capacity(size), size, full, spare }, Outlet { taken, used })
 }
 
-/// Where chunks are filled.
-struct Inlet<T> {
+/// Where chunks are filled. `M` is what they travel as.
+struct Inlet<T, M> {
     chunk: Vec<T>,
     size: usize,
-    full: SyncSender<Vec<T>>,
+    full: SyncSender<M>,
     spare: Receiver<Vec<T>>,
 }
 
-impl<T> Inlet<T> {
+impl<T, M: From<Vec<T>>> Inlet<T, M> {
     /// Passes the chunk on if it is full. False when nobody listens any more.
     #[inline]
     fn pass_on_if_full(&mut self) -> bool {
@@ -219,7 +285,7 @@ impl<T> Inlet<T> {
     fn pass_on(&mut self) -> bool {
         let next = self.spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(self.size));
         let chunk = std::mem::replace(&mut self.chunk, next);
-        chunk.is_empty() || self.full.send(chunk).is_ok()
+        chunk.is_empty() || self.full.send(chunk.into()).is_ok()
     }
 }
 
@@ -268,7 +334,7 @@ impl FrameReader {
     }
 
     /// Reads to the end, or until nobody listens any more.
-    fn run(mut self, to_concluding: &mut Inlet<Segment>) -> Summary {
+    fn run(mut self, to_concluding: &mut Inlet<Packet, Vec<Packet>>) -> Summary {
         loop {
             match self.capture.advance() {
                 Ok(true) => {}
@@ -288,7 +354,7 @@ impl FrameReader {
     }
 
     #[inline]
-    fn read_frame(&mut self, segments: &mut Vec<Segment>) {
+    fn read_frame(&mut self, packets: &mut Vec<Packet>) {
         let frame = self.capture.frame();
         let summary = &mut self.summary;
         summary.packets += 1;
@@ -307,32 +373,25 @@ impl FrameReader {
                 }
             }
         }
-        let before = segments.len();
-        match self.dissector.read(&frame, segments) {
+        let before = packets.len();
+        match self.dissector.read(&frame, packets) {
             Ok(()) => {
-                summary.tcp_segments += (segments.len() - before) as u64;
-                if segments.last().is_some_and(|segment| segment.bad_data_offset) {
-                    let number = frame.number;
-                    self.stopped(Stop::BadDataOffset, number);
+                for packet in packets.get(before..).unwrap_or_default() {
+                    match packet {
+                        Packet::Tcp(segment) => {
+                            self.summary.tcp_segments += 1;
+                            if segment.bad_data_offset {
+                                stopped(&mut self.stops, Stop::BadDataOffset, frame.number);
+                            }
+                        }
+                        Packet::Udp(_) => self.summary.udp_datagrams += 1,
+                    }
                 }
             }
             // A fragment that waits is no loss; one that waits in vain is told of at the end.
             Err(Stop::NotTcp | Stop::Fragment) => {}
-            Err(stop) => {
-                let number = frame.number;
-                self.stopped(stop, number);
-            }
+            Err(stop) => stopped(&mut self.stops, stop, frame.number),
         }
-    }
-
-    fn stopped(&mut self, stop: Stop, frame: u64) {
-        if let Some((_, problem)) = self.stops.iter_mut().find(|(known, _)| *known == stop) {
-            problem.count += 1;
-            return;
-        }
-        let (what, loses_data) = describe(stop);
-        let problem = Problem { what, path: String::new(), frame: Some(frame), offset: None, count: 1, loses_data };
-        self.stops.push((stop, problem));
     }
 
     fn account(self) -> Summary {
@@ -349,6 +408,16 @@ impl FrameReader {
         problems.extend(self.stops.into_iter().map(|(_, problem)| problem));
         Summary { capture: self.capture.info(), problems, ..self.summary }
     }
+}
+
+fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64) {
+    if let Some((_, problem)) = stops.iter_mut().find(|(known, _)| *known == stop) {
+        problem.count += 1;
+        return;
+    }
+    let (what, loses_data) = describe(stop);
+    let problem = Problem { what, path: String::new(), frame: Some(frame), offset: None, count: 1, loses_data };
+    stops.push((stop, problem));
 }
 
 fn ended_early(error: &CaptureError) -> Problem {

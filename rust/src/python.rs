@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
-use crate::engine::{self, DEFAULT_BATCH_ROWS, Options};
+use crate::engine::{self, Batch, DEFAULT_BATCH_ROWS, Options};
 use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::table;
 use crate::wire::{link_name, link_supported};
@@ -90,11 +90,17 @@ impl Iterator for SegmentBatches {
         if self.rows_left == 0 {
             return None;
         }
-        let batch = lock(&self.engine).next_batch().transpose()?;
-        if let Ok(batch) = &batch {
-            self.rows_left = self.rows_left.saturating_sub(batch.num_rows());
+        loop {
+            match lock(&self.engine).next_batch() {
+                Ok(Some(Batch::Segments(batch))) => {
+                    self.rows_left = self.rows_left.saturating_sub(batch.num_rows());
+                    return Some(Ok(batch));
+                }
+                Ok(Some(Batch::Datagrams(_))) => {}
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
+            }
         }
-        Some(batch)
     }
 }
 
@@ -114,19 +120,20 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, connections = None))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, connections = None, datagrams = false))]
     fn new(
         py: Python<'_>,
         paths: Vec<String>,
         batch_rows: usize,
         columns: Option<Vec<String>>,
         connections: Option<HashSet<u32>>,
+        datagrams: bool,
     ) -> PyResult<Self> {
         let known = |name: &String| table::segment_column_names().any(|column| column == name);
         if let Some(unknown) = columns.iter().flatten().find(|name| !known(name)) {
             return Err(PyValueError::new_err(format!("the segments table has no column {unknown:?}")));
         }
-        let options = Options { batch_rows, columns, connections };
+        let options = Options { batch_rows, columns, connections, datagrams };
         let opened = py.detach(|| engine::Engine::open(&paths, options));
         let engine = opened.map_err(|error| to_python(py, &error))?;
         Ok(Self { engine: Arc::new(Mutex::new(engine)) })
@@ -137,6 +144,46 @@ impl Engine {
         let schema = lock(&self.engine).schema().map_err(|error| arrow_error(&error))?;
         let rows_left = max_rows.unwrap_or(usize::MAX);
         Ok(ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left }))
+    }
+
+    /// The next segment and datagram rows, together at least `max_rows`; both empty at the end.
+    fn both(&self, py: Python<'_>, max_rows: usize) -> PyResult<(ArrowStream, ArrowStream)> {
+        let read = || -> Result<_, ArrowError> {
+            let mut engine = lock(&self.engine);
+            let (mut segments, mut datagrams, mut rows) = (Vec::new(), Vec::new(), 0);
+            while rows < max_rows
+                && let Some(batch) = engine.next_batch()?
+            {
+                match batch {
+                    Batch::Segments(batch) => {
+                        rows += batch.num_rows();
+                        segments.push(Ok(batch));
+                    }
+                    Batch::Datagrams(batch) => {
+                        rows += batch.num_rows();
+                        datagrams.push(Ok(batch));
+                    }
+                }
+            }
+            Ok((segments, engine.schema()?, datagrams, table::datagrams_schema()?))
+        };
+        let (segments, schema, datagrams, datagrams_schema) = py.detach(read).map_err(|error| arrow_error(&error))?;
+        Ok((
+            ArrowStream::new(RecordBatchIterator::new(segments, schema)),
+            ArrowStream::new(RecordBatchIterator::new(datagrams, datagrams_schema)),
+        ))
+    }
+
+    /// All UDP flows, by number.
+    fn flows(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        let rows = py.detach(|| {
+            let mut engine = lock(&self.engine);
+            engine.skip_rest();
+            engine.flow_rows()
+        });
+        let flows = table::flows(&rows).map_err(|error| arrow_error(&error))?;
+        let schema = flows.schema();
+        Ok(ArrowStream::new(RecordBatchIterator::new([Ok(flows)], schema)))
     }
 
     fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {
@@ -155,6 +202,7 @@ impl Engine {
             let mut engine = lock(&self.engine);
             let mut rows = 0;
             while let Some(batch) = engine.next_batch()? {
+                let (Batch::Segments(batch) | Batch::Datagrams(batch)) = batch;
                 rows += batch.num_rows() as u64;
             }
             Ok(rows)
@@ -179,6 +227,7 @@ impl Engine {
         info.set_item("link_types", links)?;
         info.set_item("packets", summary.packets)?;
         info.set_item("tcp_segments", summary.tcp_segments)?;
+        info.set_item("udp_datagrams", summary.udp_datagrams)?;
         info.set_item("connections", summary.connections)?;
         info.set_item("first_ts_ns", summary.first_ts_ns)?;
         info.set_item("last_ts_ns", summary.last_ts_ns)?;

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, Recor
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::connection::{ConnectionRow, DirectionFigures, Nullable, SegmentRow};
+use crate::connection::{ConnectionRow, DatagramRow, DirectionFigures, FlowRow, Nullable, SegmentRow};
 use crate::wire::{Ecn, PathNames};
 
 /// A named column.
@@ -102,7 +102,7 @@ const SEGMENT_COLUMNS: [(&str, SegmentColumn); 32] = [
     ("acked_bytes", |rows, _| nullable(rows, |row| row.acked_bytes)),
     ("ack_lag_ns", |rows, _| nullable(rows, |row| row.ack_lag_ns)),
     ("rtt_ns", |rows, _| nullable(rows, |row| row.rtt_ns)),
-    ("layers", layers),
+    ("layers", |rows, paths| layers(rows, |row| row.path, paths)),
     ("vpi", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.vpi))),
     ("vci", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.vci))),
     ("cells", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.cells))),
@@ -124,8 +124,8 @@ pub fn segments(rows: &[SegmentRow], paths: &PathNames, wanted: Option<&[String]
 }
 
 /// The path of layers of each row, as a dictionary of the names known so far.
-fn layers(rows: &[SegmentRow], paths: &PathNames) -> ArrayRef {
-    let keys = PrimitiveArray::<UInt16Type>::from_iter_values(rows.iter().map(|row| row.path));
+fn layers<R>(rows: &[R], path: impl Fn(&R) -> u16, paths: &PathNames) -> ArrayRef {
+    let keys = PrimitiveArray::<UInt16Type>::from_iter_values(rows.iter().map(path));
     let names: StringArray = paths.so_far().iter().map(Some).collect();
     match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
         Ok(array) => Arc::new(array),
@@ -176,7 +176,7 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
     batch(columns)
 }
 
-fn addresses(rows: &[ConnectionRow], value: impl Fn(&ConnectionRow) -> std::net::IpAddr) -> ArrayRef {
+fn addresses<R>(rows: &[R], value: impl Fn(&R) -> std::net::IpAddr) -> ArrayRef {
     let mut strings = StringBuilder::new();
     for row in rows {
         strings.append_value(value(row).to_string());
@@ -230,4 +230,47 @@ fn directions(side: &str, rows: &[DirectionFigures], columns: &mut Vec<Column>) 
         ("last_data_ts_ns", nullable(rows, |row| row.last_data_ts_ns)),
     ];
     columns.extend(named.into_iter().map(|(name, array)| (format!("{side}_{name}"), array)));
+}
+
+/// The schema of datagram batches.
+///
+/// # Errors
+/// None in practice: the columns are those of an empty batch.
+pub fn datagrams_schema() -> Result<SchemaRef, ArrowError> {
+    datagrams(&[], &PathNames::default()).map(|batch| batch.schema())
+}
+
+/// One batch of the datagrams table.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn datagrams(rows: &[DatagramRow], paths: &PathNames) -> Result<RecordBatch, ArrowError> {
+    batch(vec![
+        ("frame".into(), numbers::<UInt64Type, _>(rows, |row| row.frame)),
+        ("ts_ns".into(), nullable(rows, |row| row.ts_ns)),
+        ("flow".into(), numbers::<UInt32Type, _>(rows, |row| row.flow)),
+        ("from_client".into(), flags(rows, |row| row.from_client)),
+        ("payload_bytes".into(), numbers::<Int64Type, _>(rows, |row| row.payload_bytes.into())),
+        ("captured_payload_bytes".into(), numbers::<Int64Type, _>(rows, |row| row.captured_payload_bytes.into())),
+        ("fragments".into(), numbers::<UInt16Type, _>(rows, |row| row.fragments)),
+        ("since_previous_ns".into(), nullable(rows, |row| row.since_previous_ns)),
+        ("since_other_ns".into(), nullable(rows, |row| row.since_other_ns)),
+        ("ip_id".into(), maybe::<UInt16Type, _>(rows, |row| row.ip_id)),
+        ("ttl".into(), numbers::<UInt8Type, _>(rows, |row| row.ttl)),
+        ("layers".into(), layers(rows, |row| row.path, paths)),
+    ])
+}
+
+/// One batch of the flows table, as far as the engine fills it.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn flows(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
+    batch(vec![
+        ("flow".into(), numbers::<UInt32Type, _>(rows, |row| row.flow)),
+        ("client_addr".into(), addresses(rows, |row| row.client.0)),
+        ("client_port".into(), numbers::<UInt16Type, _>(rows, |row| row.client.1)),
+        ("server_addr".into(), addresses(rows, |row| row.server.0)),
+        ("server_port".into(), numbers::<UInt16Type, _>(rows, |row| row.server.1)),
+    ])
 }

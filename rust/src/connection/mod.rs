@@ -5,11 +5,13 @@
 //! [`SegmentRow`] that carries this context, and then moves the state on.
 
 mod classify;
+mod flows;
 mod half;
 mod holes;
 mod outstanding;
 mod row;
 
+pub use flows::{DatagramRow, FlowRow, Flows};
 pub use row::{
     ClientKnownBy, ClosedBy, ConnectionRow, DirectionFigures, Kind, Nullable, ReleasedBy, RttFigures, SegmentRow,
     SynOptions,

@@ -77,6 +77,8 @@ pub(crate) struct Reassembled {
     pub facts: IpFacts,
     pub endpoints: IpEndpoints,
     pub layer: Layer,
+    /// How many fragments it came in.
+    pub fragments: u16,
     /// Captured bytes up to the first that is missing.
     pub data: Vec<u8>,
     /// Length of the datagram's payload.
@@ -208,6 +210,7 @@ impl Datagram {
     fn reassemble(self, endpoints: IpEndpoints) -> Option<Reassembled> {
         let (facts, protocol) = self.head?;
         let wire_bytes = self.total_bytes?;
+        let fragments = self.parts.len().min(usize::from(u16::MAX)) as u16;
         let mut data = Vec::with_capacity(wire_bytes);
         for part in self.parts {
             data.extend_from_slice(&part.captured);
@@ -215,7 +218,7 @@ impl Datagram {
                 break;
             }
         }
-        Some(Reassembled { facts, endpoints, layer: Layer::IpProtocol(protocol), data, wire_bytes })
+        Some(Reassembled { facts, endpoints, layer: Layer::IpProtocol(protocol), fragments, data, wire_bytes })
     }
 }
 

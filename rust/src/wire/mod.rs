@@ -1,4 +1,4 @@
-//! A frame → the TCP segment in it: "what the bytes say", never what they mean for a connection. Nothing is remembered
+//! A frame → the TCP segment or UDP datagram in it: "what the bytes say", never what they mean for a connection. Nothing is remembered
 //! from frame to frame but fragments of IP packets ([`fragments`]) and cells of AAL5 PDUs ([`aal5`]).
 //!
 //! A frame is taken apart by a loop over [`Layer`]s: each step looks at one header, takes it off the front of the
@@ -19,7 +19,7 @@ mod wifi;
 
 pub use layers::PathNames;
 pub use link::{link_name, link_supported};
-pub use segment::{AtmFacts, Ecn, FlowKey, IpFacts, SackBlocks, Segment, TcpFlags, TcpOptions};
+pub use segment::{AtmFacts, Datagram, Ecn, FlowKey, IpFacts, Packet, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 use crate::capture::{Frame, LinkType};
 use aal5::Cells;
@@ -143,14 +143,14 @@ impl Dissector {
         self.paths.names.clone()
     }
 
-    /// Takes a frame apart down to its TCP segment and adds it to `segments`: none where it returns a [`Stop`], and two
+    /// Takes a frame apart down to its TCP segment or UDP datagram and adds it to `packets`: none where it returns a [`Stop`], and two
     /// where one ATM cell ended two PDUs. The frame that brings the last missing part of a packet is the frame of the
     /// whole packet, as in Wireshark.
     ///
     /// # Errors
     /// The [`Stop`] that says why there is none.
     #[inline]
-    pub fn read(&mut self, frame: &Frame<'_>, segments: &mut Vec<Segment>) -> Result<(), Stop> {
+    pub fn read(&mut self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
         let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
         let mut cursor = Cursor { data: frame.data, wire_bytes, suspect: false };
@@ -161,19 +161,17 @@ impl Dissector {
             if link::ethernet(&mut cursor)? == Layer::EtherType(link::ETHER_IPV4)
                 && ip::v4(&mut cursor, &mut ip, &mut endpoints)? == Layer::IpProtocol(tcp::PROTOCOL)
             {
-                return tcp::read(&mut cursor, frame, ip, &endpoints, ETHERNET_IP_TCP, segments);
+                return tcp::read(&mut cursor, frame, ip, &endpoints, ETHERNET_IP_TCP, packets);
             }
             cursor = start;
         }
         if link_type == link::ERF {
-            return self.record(&mut cursor, frame, segments);
+            return self.record(&mut cursor, frame, packets);
         }
         let mut atm = None;
         let layer = link::first_layer(link_type, &mut cursor, &mut atm)?;
-        self.inside(layer, &mut cursor, frame, segments)?;
-        if let Some(segment) = segments.last_mut() {
-            segment.atm = atm;
-        }
+        self.inside(layer, &mut cursor, frame, packets)?;
+        set_link(packets, atm, false);
         Ok(())
     }
 
@@ -182,28 +180,58 @@ impl Dissector {
         layer: Layer,
         cursor: &mut Cursor<'_>,
         frame: &Frame<'_>,
-        segments: &mut Vec<Segment>,
+        packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let mut path = Path::default();
         match walk(layer, cursor, &mut path) {
-            Ok((ip, endpoints)) => tcp::read(cursor, frame, ip, &endpoints, self.paths.number(&path), segments),
+            Ok(inner) => self.innermost(&inner, cursor, &path, 1, frame, packets),
             Err(Halt::Stop(stop)) => Err(stop),
-            Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, path, frame, segments),
+            Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, path, frame, packets),
+        }
+    }
+
+    fn innermost(
+        &mut self,
+        inner: &Innermost,
+        cursor: &mut Cursor<'_>,
+        path: &Path,
+        fragments: u16,
+        frame: &Frame<'_>,
+        packets: &mut Vec<Packet>,
+    ) -> Result<(), Stop> {
+        let path = self.paths.number(path);
+        match inner.udp_ports {
+            None => tcp::read(cursor, frame, inner.ip, &inner.endpoints, path, packets),
+            Some((source, destination)) => {
+                let (key, from_low) = FlowKey::new(&inner.endpoints, source, destination);
+                packets.push(Packet::Udp(Datagram {
+                    frame: frame.number,
+                    ts_ns: frame.ts_ns,
+                    key,
+                    from_low,
+                    payload_bytes: cursor.wire_bytes as u32,
+                    captured_payload_bytes: cursor.data.len() as u32,
+                    fragments,
+                    ip: inner.ip,
+                    path,
+                }));
+                Ok(())
+            }
         }
     }
 
     /// An ERF record: a packet, a PDU, or a cell that may end one or two PDUs.
-    fn record(&mut self, cursor: &mut Cursor<'_>, frame: &Frame<'_>, segments: &mut Vec<Segment>) -> Result<(), Stop> {
+    fn record(&mut self, cursor: &mut Cursor<'_>, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         /// User cells have payload types 0 to 3; an odd one ends a PDU (I.361, 2.2.4).
         const MAX_USER_TYPE: u8 = 3;
         let record = match erf::record(cursor)? {
-            erf::Record::Layer(layer) => return self.inside(layer, cursor, frame, segments),
+            erf::Record::Layer(layer) => return self.inside(layer, cursor, frame, packets),
             record => record,
         };
         let header = u32::from_be_bytes(*cursor.take::<4>("ATM cell header")?);
         let channel = ((header >> 20 & 0xff) as u16, (header >> 4 & 0xffff) as u16);
         if record == erf::Record::Aal5 {
-            return self.whole_pdu(channel, cursor, frame, segments);
+            return self.whole_pdu(channel, cursor, frame, packets);
         }
         let payload_type = (header >> 1 & 7) as u8;
         if payload_type > MAX_USER_TYPE {
@@ -212,7 +240,7 @@ impl Dissector {
         let payload = cursor.take::<{ aal5::CELL_BYTES }>("ATM cell")?;
         let mut result = Err(Stop::NotTcp);
         for pdu in self.cells.add(channel, payload, payload_type & 1 == 1) {
-            result = self.pdu(&pdu, frame, segments).or(result);
+            result = self.pdu(&pdu, frame, packets).or(result);
         }
         result
     }
@@ -223,7 +251,7 @@ impl Dissector {
         (vpi, vci): aal5::Channel,
         cursor: &mut Cursor<'_>,
         frame: &Frame<'_>,
-        segments: &mut Vec<Segment>,
+        packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let cells = (cursor.wire_bytes / aal5::CELL_BYTES) as u16;
         let is_cut = cursor.data.len() < cursor.wire_bytes;
@@ -231,27 +259,21 @@ impl Dissector {
         if let (false, false, Some(length)) = (is_cut, damaged, aal5::payload_length(cursor.data)) {
             cursor.limit(length);
         }
-        self.inside(Layer::Aal5, cursor, frame, segments)?;
-        if let Some(segment) = segments.last_mut() {
-            segment.atm = Some(AtmFacts { vpi, vci, cells });
-            segment.damaged = damaged;
-        }
+        self.inside(Layer::Aal5, cursor, frame, packets)?;
+        set_link(packets, Some(AtmFacts { vpi, vci, cells }), damaged);
         Ok(())
     }
 
-    fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, segments: &mut Vec<Segment>) -> Result<(), Stop> {
+    fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         // What is missing of a damaged PDU was on the wire: its IP header says how long it was.
         let wire_bytes = if pdu.damaged { MAX_PDU_BYTES } else { pdu.data.len() };
         let mut cursor = Cursor { data: &pdu.data, wire_bytes, suspect: pdu.damaged };
-        let read = self.inside(Layer::Aal5, &mut cursor, frame, segments);
+        let read = self.inside(Layer::Aal5, &mut cursor, frame, packets);
         if pdu.damaged && read.is_err() {
             return Err(Stop::DamagedPdu);
         }
         read?;
-        if let Some(segment) = segments.last_mut() {
-            segment.atm = Some(pdu.atm);
-            segment.damaged = pdu.damaged;
-        }
+        set_link(packets, Some(pdu.atm), pdu.damaged);
         Ok(())
     }
 
@@ -262,17 +284,18 @@ impl Dissector {
         fragment: &Fragment<'_>,
         mut path: Path,
         frame: &Frame<'_>,
-        segments: &mut Vec<Segment>,
+        packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let mut whole = self.reassembler.add(fragment, frame.number, frame.ts_ns).ok_or(Stop::Fragment)?;
         for _ in 0..MAX_LAYERS {
             let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes, suspect: false };
             let inner = match walk(whole.layer, &mut cursor, &mut path) {
-                Ok((ip, endpoints)) => {
+                Ok(mut inner) => {
                     // The packet's own header, unless a tunnel in it has brought another.
-                    let (ip, endpoints) =
-                        if endpoints.is_set() { (ip, endpoints) } else { (whole.facts, whole.endpoints) };
-                    return tcp::read(&mut cursor, frame, ip, &endpoints, self.paths.number(&path), segments);
+                    if !inner.endpoints.is_set() {
+                        (inner.ip, inner.endpoints) = (whole.facts, whole.endpoints);
+                    }
+                    return self.innermost(&inner, &mut cursor, &path, whole.fragments, frame, packets);
                 }
                 Err(Halt::Stop(stop)) => return Err(stop),
                 Err(Halt::Fragment(inner)) => inner,
@@ -295,8 +318,24 @@ impl Dissector {
     }
 }
 
-/// Goes from `layer` inwards, up to TCP; notes the layers in `path`.
-fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Result<(IpFacts, IpEndpoints), Halt<'a>> {
+/// Notes on the packet added last what its link says.
+fn set_link(packets: &mut [Packet], atm: Option<AtmFacts>, damaged: bool) {
+    if let Some(Packet::Tcp(segment)) = packets.last_mut() {
+        segment.atm = atm;
+        segment.damaged = damaged;
+    }
+}
+
+/// The header in front of the innermost TCP or UDP.
+struct Innermost {
+    ip: IpFacts,
+    endpoints: IpEndpoints,
+    /// Source and destination; `None` for TCP, whose header is still to be read.
+    udp_ports: Option<(u16, u16)>,
+}
+
+/// Goes from `layer` inwards, up to TCP, or to UDP without a tunnel in it; notes the layers in `path`.
+fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Result<Innermost, Halt<'a>> {
     let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
     for _ in 0..MAX_LAYERS {
         path.push(layer);
@@ -318,7 +357,10 @@ fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Resul
             Layer::Erspan2 { sequenced } => tunnel::erspan_2(sequenced, cursor)?,
             Layer::Erspan3 => tunnel::erspan_3(cursor)?,
             Layer::Wccp => tunnel::wccp(cursor)?,
-            Layer::Udp => tunnel::udp(cursor)?,
+            Layer::Udp => match tunnel::udp(cursor)? {
+                tunnel::Udp::Tunnel(layer) => layer,
+                tunnel::Udp::Ports(ports) => return Ok(Innermost { ip, endpoints, udp_ports: Some(ports) }),
+            },
             Layer::Vxlan => tunnel::vxlan(cursor)?,
             Layer::Geneve => tunnel::geneve(cursor)?,
             Layer::Gtp => tunnel::gtp_user(cursor)?,
@@ -326,7 +368,7 @@ fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Resul
             Layer::Ayiya => tunnel::ayiya(cursor)?,
             Layer::Wifi => wifi::data(cursor)?,
             Layer::Aal5 => atm::payload(cursor)?,
-            Layer::IpProtocol(tcp::PROTOCOL) => return Ok((ip, endpoints)),
+            Layer::IpProtocol(tcp::PROTOCOL) => return Ok(Innermost { ip, endpoints, udp_ports: None }),
             Layer::IpProtocol(protocol) => ip::protocol(protocol, cursor)?,
             Layer::Fragment(place) => {
                 let (data, wire_bytes) = (cursor.data, cursor.wire_bytes);

@@ -127,6 +127,38 @@ pub struct TcpOptions {
     pub sack: SackBlocks,
 }
 
+/// What a frame was taken apart for.
+#[derive(Clone, Copy, Debug)]
+pub enum Packet {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A UDP datagram.
+    Udp(Datagram),
+}
+
+/// One UDP datagram as its headers describe it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Datagram {
+    /// 1-based frame number.
+    pub frame: u64,
+    /// Capture time, nanoseconds since 1970.
+    pub ts_ns: Option<i64>,
+    /// The pair of endpoints.
+    pub key: FlowKey,
+    /// True if the low end of `key` sent it.
+    pub from_low: bool,
+    /// Bytes of data by the lengths in the headers.
+    pub payload_bytes: u32,
+    /// Bytes of data that were captured.
+    pub captured_payload_bytes: u32,
+    /// IP fragments that it came in; 1 if whole.
+    pub fragments: u16,
+    /// The IP header it came in.
+    pub ip: IpFacts,
+    /// Number of the path of layers that led to it.
+    pub path: u16,
+}
+
 /// One TCP segment as its headers describe it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Segment {

@@ -1,7 +1,7 @@
 //! The TCP header and its options (RFC 9293, RFC 7323, RFC 2018).
 
 use super::segment::IpEndpoints;
-use super::{Cursor, FlowKey, IpFacts, Segment, Stop, TcpFlags, TcpOptions};
+use super::{Cursor, FlowKey, IpFacts, Packet, Segment, Stop, TcpFlags, TcpOptions};
 use crate::capture::Frame;
 
 /// TCP's number among IP protocols.
@@ -15,7 +15,7 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// Reads the TCP header that `cursor` stands on, and adds its segment to `segments`.
+/// Reads the TCP header that `cursor` stands on, and adds its segment to `packets`.
 ///
 /// A data offset below 5, or past the end of the packet, leaves a segment without data: where its data starts is
 /// unknown. Options that the capture cut are read as far as they go.
@@ -26,7 +26,7 @@ pub(super) fn read(
     ip: IpFacts,
     endpoints: &IpEndpoints,
     path: u16,
-    segments: &mut Vec<Segment>,
+    packets: &mut Vec<Packet>,
 ) -> Result<(), Stop> {
     let h = cursor.take::<20>("TCP header")?;
     let (source_port, destination_port) = (u16::from_be_bytes([h[0], h[1]]), u16::from_be_bytes([h[2], h[3]]));
@@ -34,7 +34,7 @@ pub(super) fn read(
     let option_bytes = (usize::from(h[12] >> 4) * 4).checked_sub(20).filter(|bytes| *bytes <= cursor.wire_bytes);
     let split_at = option_bytes.unwrap_or(cursor.data.len());
     let (options, payload) = cursor.data.split_at_checked(split_at).unwrap_or((cursor.data, &[]));
-    segments.push(Segment {
+    packets.push(Packet::Tcp(Segment {
         frame: frame.number,
         ts_ns: frame.ts_ns,
         key,
@@ -52,7 +52,7 @@ pub(super) fn read(
         atm: None,
         bad_data_offset: option_bytes.is_none(),
         damaged: false,
-    });
+    }));
     Ok(())
 }
 

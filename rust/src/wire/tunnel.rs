@@ -157,8 +157,15 @@ pub(super) fn wccp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ipv4)
 }
 
-/// UDP, for the tunnels that use it.
-pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+/// What a UDP header is followed by.
+pub(super) enum Udp {
+    Tunnel(Layer),
+    /// Nothing known: a datagram in its own right, from port to port.
+    Ports((u16, u16)),
+}
+
+/// UDP (RFC 768): a tunnel where port and content say so.
+pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
     const TEREDO: u16 = 3544;
     const AYIYA: u16 = 5072;
     const GTP_USER: u16 = 2152;
@@ -178,7 +185,8 @@ pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         AYIYA => is_ayiya(cursor.data).then_some(Layer::Ayiya),
         _ => None,
     };
-    inside(ports[1]).or_else(|| inside(ports[0])).ok_or(Stop::NotTcp)
+    let tunnel = inside(ports[1]).or_else(|| inside(ports[0]));
+    Ok(tunnel.map_or(Udp::Ports((ports[0], ports[1])), Udp::Tunnel))
 }
 
 /// VXLAN (RFC 7348): the flag that says that the network identifier counts is always set.

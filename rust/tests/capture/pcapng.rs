@@ -226,10 +226,10 @@ fn a_section_cannot_have_interfaces_without_end() {
 }
 
 #[test]
-fn a_time_beyond_the_year_2262_is_clamped_and_said() {
+fn a_time_beyond_the_year_2262_is_unknown_and_said_to_be() {
     let order = Order::Little;
     let file = [section(order), interface(order, 1, 0, &[]), enhanced(order, 0, u64::MAX, b"", 0, &[])];
     let all = read_whole(file.concat());
-    assert_eq!(all.frames[0].ts_ns, Some(i64::MAX));
+    assert_eq!(all.frames[0].ts_ns, None);
     assert_eq!((all.problems.len(), all.problems[0].frame), (1, Some(1)));
 }

@@ -66,9 +66,9 @@ fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     };
     let taken = HEADER_TAKEN_BYTES.iter().find(|(link, _)| *link == link_type).map_or(0, |(_, bytes)| *bytes);
     let lengths = (frame.original_bytes - taken, frame.data.len() as u32 - taken);
-    // Beyond 64 bits of nanoseconds the time is clamped here.
+    // Beyond 64 bits of nanoseconds the time is unknown here.
     let ts_ns = match (frame.ts_ns, theirs.1) {
-        (Some(i64::MAX), Some(ns)) if ns > i128::from(i64::MAX) => Some(ns),
+        (None, Some(ns)) if i64::try_from(ns).is_err() => Some(ns),
         (ts_ns, _) => ts_ns.map(i128::from),
     };
     (frame.number, ts_ns, u64::from(lengths.0), u64::from(lengths.1))

@@ -44,19 +44,16 @@ impl Clock {
         Self { unit, offset_s, factor }
     }
 
-    /// The time at `ticks`, truncated to a nanosecond, and whether it had to be clamped into 64 bits.
+    /// The time at `ticks`, truncated to a nanosecond; `None` where 64 bits cannot hold it (before 1677, after 2262).
     #[inline]
-    pub(super) fn ns(&self, ticks: u64) -> (i64, bool) {
+    pub(super) fn ns(&self, ticks: u64) -> Option<i64> {
         let simple = self.factor.and_then(|factor| ticks.checked_mul(factor)).and_then(|ns| i64::try_from(ns).ok());
-        match simple {
-            Some(ns) => (ns, false),
-            None => self.ns_in_general(ticks),
-        }
+        simple.or_else(|| self.ns_in_general(ticks))
     }
 
     #[cold]
     #[inline(never)]
-    fn ns_in_general(&self, ticks: u64) -> (i64, bool) {
+    fn ns_in_general(&self, ticks: u64) -> Option<i64> {
         let ticks = i128::from(ticks);
         // No product exceeds 2^64 · 10^9 < 2^94.
         let since_offset = match self.unit {
@@ -65,11 +62,7 @@ impl Clock {
             Unit::Decimal(_) => 0,
             Unit::Binary(exponent) => (ticks * NS_PER_S) >> exponent,
         };
-        let exact = since_offset + i128::from(self.offset_s) * NS_PER_S;
-        match i64::try_from(exact) {
-            Ok(ns) => (ns, false),
-            Err(_) => (if exact < 0 { i64::MIN } else { i64::MAX }, true),
-        }
+        i64::try_from(since_offset + i128::from(self.offset_s) * NS_PER_S).ok()
     }
 
     /// Nanoseconds in a tick, at least 1.
@@ -89,39 +82,39 @@ mod tests {
 
     #[test]
     fn without_a_resolution_a_tick_is_a_microsecond() {
-        assert_eq!(Clock::new(None, 0).ns(1_700_000_000_123_456), (1_700_000_000_123_456_000, false));
+        assert_eq!(Clock::new(None, 0).ns(1_700_000_000_123_456), Some(1_700_000_000_123_456_000));
         assert_eq!(Clock::new(None, 0).resolution_ns(), 1_000);
     }
 
     #[test]
     fn decimal_resolutions_scale_to_nanoseconds() {
         for (exponent, ticks) in [(0, 1_700_000_000), (3, 1_700_000_000_000), (9, 1_700_000_000_000_000_000)] {
-            assert_eq!(Clock::new(Some(exponent), 0).ns(ticks), (1_700_000_000_000_000_000, false), "10^-{exponent}");
+            assert_eq!(Clock::new(Some(exponent), 0).ns(ticks), Some(1_700_000_000_000_000_000), "10^-{exponent}");
         }
         // Picoseconds: 18,446,744 s is all that 64 bits hold.
-        assert_eq!(Clock::new(Some(12), 0).ns(18_000_000_123_456_789_999), (18_000_000_123_456_789, false));
+        assert_eq!(Clock::new(Some(12), 0).ns(18_000_000_123_456_789_999), Some(18_000_000_123_456_789));
     }
 
     #[test]
     fn a_binary_resolution_is_a_power_of_two() {
         // 2^-10 s: 1024 ticks a second, 512 are half of one.
-        assert_eq!(Clock::new(Some(0x8A), 0).ns(1_700_000_000 * 1024 + 512), (1_700_000_000_500_000_000, false));
+        assert_eq!(Clock::new(Some(0x8A), 0).ns(1_700_000_000 * 1024 + 512), Some(1_700_000_000_500_000_000));
         // 2^-32 s, as NTP has it: one tick is 0.23 ns.
-        assert_eq!(Clock::new(Some(0xA0), 0).ns((7 << 32) | 0x8000_0000), (7_500_000_000, false));
+        assert_eq!(Clock::new(Some(0xA0), 0).ns((7 << 32) | 0x8000_0000), Some(7_500_000_000));
         assert_eq!(Clock::new(Some(0xA0), 0).resolution_ns(), 1);
     }
 
     #[test]
     fn an_offset_moves_the_clock_by_seconds() {
-        assert_eq!(Clock::new(Some(6), 1_000_000_000).ns(5_000_001), (1_000_000_005_000_001_000, false));
-        assert_eq!(Clock::new(Some(9), -10).ns(1), (-9_999_999_999, false));
+        assert_eq!(Clock::new(Some(6), 1_000_000_000).ns(5_000_001), Some(1_000_000_005_000_001_000));
+        assert_eq!(Clock::new(Some(9), -10).ns(1), Some(-9_999_999_999));
     }
 
     #[test]
-    fn times_beyond_64_bits_are_clamped_and_said_to_be() {
-        assert_eq!(Clock::new(Some(0), 0).ns(u64::MAX), (i64::MAX, true));
-        assert_eq!(Clock::new(Some(9), i64::MIN).ns(0), (i64::MIN, true));
-        assert_eq!(Clock::new(Some(9), 0).ns(i64::MAX as u64 + 1), (i64::MAX, true));
+    fn times_beyond_64_bits_are_unknown() {
+        assert_eq!(Clock::new(Some(0), 0).ns(u64::MAX), None);
+        assert_eq!(Clock::new(Some(9), i64::MIN).ns(0), None);
+        assert_eq!(Clock::new(Some(9), 0).ns(i64::MAX as u64 + 1), None);
     }
 
     proptest! {
@@ -136,9 +129,7 @@ mod tests {
             // A power that does not fit into 127 bits is more than any count of nanoseconds.
             let since_offset = base.checked_pow(exponent).map_or(0, |power| i128::from(ticks) * NS_PER_S / power);
             let exact = since_offset + i128::from(offset_s) * NS_PER_S;
-            let (ns, clamped) = Clock::new(Some(resolution), offset_s).ns(ticks);
-            prop_assert_eq!(i128::from(ns), exact.clamp(i128::from(i64::MIN), i128::from(i64::MAX)));
-            prop_assert_eq!(clamped, i128::from(ns) != exact);
+            prop_assert_eq!(Clock::new(Some(resolution), offset_s).ns(ticks), i64::try_from(exact).ok());
         }
     }
 }

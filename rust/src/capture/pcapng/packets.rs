@@ -15,7 +15,7 @@ const DROPS_UNKNOWN: u16 = 0xFFFF;
 /// Option `epb_dropcount`: packets lost between this one and the one before it on the interface.
 const OPTION_DROP_COUNT: u16 = 4;
 
-const TIME_CLAMPED: &str = "a timestamp lies outside the years 1677 to 2262 and was clamped";
+const TIME_UNKNOWN: &str = "a timestamp lies outside the years 1677 to 2262: taken as unknown";
 const SIMPLE_SHORT: &str = "a simple packet block holds less than its packet's length says";
 
 /// The fixed part of a packet block.
@@ -67,9 +67,9 @@ impl Pcapng {
             let what = format!("a packet claims {} captured bytes, more than {}", packet.captured, interface.limit);
             return Err(damaged(what, blocks.offset()));
         }
-        let (ts_ns, clamped) = interface.clock.ns(packet.ticks);
-        if clamped {
-            notes.add(TIME_CLAMPED, record.number + 1, blocks.offset());
+        let ts_ns = interface.clock.ns(packet.ticks);
+        if ts_ns.is_none() {
+            notes.add(TIME_UNKNOWN, record.number + 1, blocks.offset());
         }
         if packet.dropped_before.is_some() || options_bytes > 0 {
             let body = blocks.available().get(..block.bytes).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Pcapng {
             let dropped = said.map_or(packet.dropped_before, |(_, value)| self.order.number(value));
             interface.drops.add_counted(dropped);
         }
-        record.ts_ns = Some(ts_ns);
+        record.ts_ns = ts_ns;
         record.link_type = Some(interface.link_type);
         record.original_bytes = packet.original;
         let start = blocks.consume(block.bytes).start + ENHANCED_HEAD_BYTES;

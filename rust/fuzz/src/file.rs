@@ -1,0 +1,93 @@
+//! Target: the bytes of a capture file.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+
+use tcptrace_lab_core::capture::{Capture, Frame};
+use tcptrace_lab_core::error::{CaptureError, ErrorKind};
+
+use crate::bounds;
+use crate::pipeline::Pipeline;
+
+/// The history window that a zstd frame or an xz block may ask for.
+const MAX_WINDOW_BYTES: usize = 128 << 20;
+/// Bytes that a slow source gives at a time.
+const DRIBS: [usize; 5] = [1, 2, 7, 64, 1000];
+
+/// Reads a capture from bytes of any kind, down to tables; then its frames once more from a source that gives few
+/// bytes at a time, which must be the same.
+pub fn file(input: &[u8]) {
+    let bytes: Arc<[u8]> = input.into();
+    let window_bytes = if is_compressed(input) { MAX_WINDOW_BYTES } else { 0 };
+    bounds::hold(input, window_bytes, || {
+        let mut pipeline = Pipeline::default();
+        if let Ok(capture) = Capture::from_stream("whole", Cursor::new(bytes.clone())) {
+            each_frame(capture, |frame| pipeline.take(frame));
+        }
+        pipeline.finish().bytes_read
+    });
+    let whole = frames_of(Cursor::new(bytes.clone()));
+    assert_eq!(frames_of(Dribbling { bytes: Cursor::new(bytes), reads: 0 }), whole, "short reads give other frames");
+}
+
+fn is_compressed(input: &[u8]) -> bool {
+    matches!(input, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0xfd, b'7', b'z', ..]) || matches!(input, [0x50..=0x5f, 0x2a, ..])
+}
+
+/// Hands every frame over; gives the error that ended the capture early.
+fn each_frame(mut capture: Capture, mut take: impl FnMut(&Frame<'_>)) -> Option<CaptureError> {
+    let mut ended_by = None;
+    let mut number = 0;
+    loop {
+        match capture.advance() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                assert!(ended_by.is_none(), "one file ends once, not by {ended_by:?} and by {error}");
+                ended_by = Some(error);
+                continue;
+            }
+        }
+        let frame = capture.frame();
+        assert!(ended_by.is_none(), "frame {} behind the end", frame.number);
+        assert!(frame.number > number, "frame {} after frame {number}", frame.number);
+        number = frame.number;
+        take(&frame);
+    }
+    assert!(matches!(capture.advance(), Ok(false)), "the end is no end");
+    assert!(capture.frame().data.is_empty(), "a frame behind the end");
+    assert!(capture.info().resolution_ns >= 1, "resolution {} ns", capture.info().resolution_ns);
+    for problem in capture.problems() {
+        assert!(problem.count >= 1 && !problem.what.is_empty(), "a problem without content: {problem:?}");
+    }
+    ended_by
+}
+
+/// Number and digest of the frames, and what ended them: of the opening, or of the reading.
+fn frames_of(stream: impl Read + Send + Sync + 'static) -> (u64, u64, Option<ErrorKind>) {
+    let mut digest = DefaultHasher::new();
+    let mut frames = 0;
+    let ended_by = match Capture::from_stream("frames", stream) {
+        Ok(capture) => each_frame(capture, |frame| {
+            frames += 1;
+            (frame.number, frame.ts_ns, frame.link_type, frame.original_bytes, frame.data).hash(&mut digest);
+        }),
+        Err(error) => Some(error),
+    };
+    (frames, digest.finish(), ended_by.map(|error| error.kind))
+}
+
+/// A source like a slow pipe.
+struct Dribbling {
+    bytes: Cursor<Arc<[u8]>>,
+    reads: usize,
+}
+
+impl Read for Dribbling {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = DRIBS[self.reads % DRIBS.len()].min(out.len());
+        self.reads += 1;
+        self.bytes.read(&mut out[..bytes])
+    }
+}

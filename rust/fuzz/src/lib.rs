@@ -1,0 +1,60 @@
+//! Fuzz targets of the engine: bytes from anywhere must give rows or a clean problem, in bounded time and memory.
+//!
+//! Each target is a function of bytes that panics where a promise is broken. libFuzzer calls them (`fuzz_targets/`,
+//! started by `./run`), and so does a test that replays the seeds and small changes of them (`tests/seeds.rs`).
+//!
+//! - [`file`]: the bytes of a capture file, of any format and compression.
+//! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`]: frames of one family of link types.
+//! - [`segments`]: TCP segments between few endpoints, with any numbers in them.
+//!
+//! All go through [`pipeline`], which does in one thread what the engine does in three, and checks what it gives.
+//! [`bounds`] holds every input to its time and memory; [`memory`] counts.
+
+pub mod bounds;
+pub mod file;
+pub mod frames;
+pub mod memory;
+pub mod pipeline;
+pub mod tcp;
+
+pub use file::file;
+pub use tcp::segments;
+
+/// A target: panics where a promise is broken.
+pub type Target = fn(&[u8]);
+
+/// All targets by name.
+pub const TARGETS: [(&str, Target); 7] = [
+    ("file", file),
+    ("ethernet", ethernet),
+    ("loopback_cooked_raw", loopback_cooked_raw),
+    ("atm", atm),
+    ("erf", erf),
+    ("wifi_ppp_other", wifi_ppp_other),
+    ("segments", segments),
+];
+
+/// Ethernet, with all that can stand on it: VLAN tags, MPLS, PPPoE, tunnels, IP fragments.
+pub fn ethernet(input: &[u8]) {
+    frames::read(input, &frames::ETHERNET);
+}
+
+/// BSD loopback, Linux cooked captures, and IP without a link header.
+pub fn loopback_cooked_raw(input: &[u8]) {
+    frames::read(input, &frames::LOOPBACK_COOKED_RAW);
+}
+
+/// AAL5 PDUs: RFC 1483, Classical IP, `SunATM`.
+pub fn atm(input: &[u8]) {
+    frames::read(input, &frames::ATM);
+}
+
+/// ERF records: Ethernet, HDLC, AAL5 PDUs, ATM cells.
+pub fn erf(input: &[u8]) {
+    frames::read(input, &frames::ERF);
+}
+
+/// 802.11, PPP, and every other link type, known or not.
+pub fn wifi_ppp_other(input: &[u8]) {
+    frames::read(input, &frames::WIFI_PPP_OTHER);
+}

@@ -1,0 +1,65 @@
+//! Counts what each thread has allocated, so that an input can be held to a bound.
+#![allow(unsafe_code, reason = "an allocator cannot be written without; this one only counts and calls the system's")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+struct Counting;
+
+/// Bytes that this thread has allocated and not freed; negative where it frees what others allocated.
+struct Account {
+    live: Cell<isize>,
+    peak: Cell<isize>,
+}
+
+thread_local! {
+    // Constant and without a destructor: so its first use allocates nothing.
+    static ACCOUNT: Account = const { Account { live: Cell::new(0), peak: Cell::new(0) } };
+}
+
+fn count(bytes: isize) {
+    ACCOUNT.with(|account| {
+        let live = account.live.get().wrapping_add(bytes);
+        account.live.set(live);
+        account.peak.set(account.peak.get().max(live));
+    });
+}
+
+// SAFETY: every call goes on to the system's allocator with the caller's own arguments.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-layout.size().cast_signed());
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_bytes: usize) -> *mut u8 {
+        // While it moves, both may exist.
+        count(new_bytes.cast_signed());
+        count(-layout.size().cast_signed());
+        unsafe { System.realloc(pointer, layout, new_bytes) }
+    }
+}
+
+/// What `run` gives, and the most bytes that this thread held at once on top of what it held before.
+pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, usize) {
+    let before = ACCOUNT.with(|account| {
+        account.peak.set(account.live.get());
+        account.live.get()
+    });
+    let result = run();
+    let peak = ACCOUNT.with(|account| account.peak.get());
+    (result, usize::try_from(peak - before).unwrap_or(0))
+}

@@ -1,0 +1,144 @@
+//! Frames → rows as the engine does it, in one thread; every result is checked against what holds of any capture.
+
+use tcptrace_lab_core::capture::Frame;
+use tcptrace_lab_core::connection::{ConnectionRow, Connections, DirectionFigures, Nullable, SegmentRow};
+use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
+use tcptrace_lab_core::table;
+use tcptrace_lab_core::wire::{Dissector, Segment};
+
+/// Bytes of a record besides its frame; nothing is exact about it.
+const RECORD_BYTES: usize = 16;
+/// RFC 7323, 2.3: no window is wider.
+const MAX_WINDOW_BYTES: u32 = 65_535 << 14;
+/// Most edges that SACK blocks in one header can have (RFC 2018).
+const MAX_SACK_EDGES: usize = 8;
+
+/// What went through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Account {
+    /// Bytes of frames, with something for their records.
+    pub bytes_read: usize,
+    /// TCP segments.
+    pub segments: u64,
+    /// Their bytes of data.
+    pub payload_bytes: u64,
+}
+
+/// The engine's road from frames to tables.
+#[derive(Default)]
+pub struct Pipeline {
+    dissector: Dissector,
+    segments: Vec<Segment>,
+    connections: Connections,
+    rows: Vec<SegmentRow>,
+    account: Account,
+}
+
+impl Pipeline {
+    /// Takes a frame all the way to rows.
+    pub fn take(&mut self, frame: &Frame<'_>) {
+        self.account.bytes_read += frame.data.len() + RECORD_BYTES;
+        self.segments.clear();
+        let read = self.dissector.read(frame, &mut self.segments);
+        assert_eq!(read.is_ok(), !self.segments.is_empty(), "{read:?} with {} segments", self.segments.len());
+        for segment in &self.segments {
+            assert_eq!((segment.frame, segment.ts_ns), (frame.number, frame.ts_ns), "a segment of another frame");
+            assert!(segment.captured_payload_bytes <= segment.payload_bytes, "more captured than sent: {segment:?}");
+            let rows = self.rows.len();
+            self.connections.take(segment, None, &mut self.rows);
+            assert_eq!(self.rows.len(), rows + 1, "a segment is a row");
+            self.account.segments += 1;
+            self.account.payload_bytes += u64::from(segment.payload_bytes);
+        }
+        if self.rows.len() >= DEFAULT_BATCH_ROWS {
+            self.hand_out();
+        }
+    }
+
+    /// Ends the capture.
+    pub fn finish(mut self) -> Account {
+        self.hand_out();
+        for incident in self.dissector.incidents() {
+            assert!(incident.count >= 1, "{incident:?}");
+        }
+        let (mut segments, mut payload_bytes, mut number) = (0, 0, 0);
+        for rows in self.connections.into_rows() {
+            for row in &rows {
+                assert_eq!(row.conn, number, "connections out of order");
+                number += 1;
+                check_connection(row);
+                segments += row.directions.iter().map(|figures| figures.segments).sum::<u64>();
+                payload_bytes += row.directions.iter().map(|figures| figures.payload_bytes).sum::<u64>();
+            }
+            let table = table::connections(&rows).expect("columns of one length");
+            assert_eq!(table.num_rows(), rows.len());
+        }
+        assert_eq!(segments, self.account.segments, "connections with other segments than were read");
+        assert_eq!(payload_bytes, self.account.payload_bytes, "connections with other bytes than were read");
+        self.account
+    }
+
+    fn hand_out(&mut self) {
+        for row in &self.rows {
+            check_segment(row, self.connections.len());
+        }
+        let table = table::segments(&self.rows, &self.dissector.path_names(), None).expect("columns of one length");
+        assert_eq!(table.num_rows(), self.rows.len());
+        self.rows.clear();
+    }
+}
+
+/// True if null or at least 0.
+fn natural(value: Nullable) -> bool {
+    value.get().is_none_or(|value| value >= 0)
+}
+
+fn check_segment(row: &SegmentRow, connections: usize) {
+    assert!((row.conn as usize) < connections, "unknown connection: {row:?}");
+    assert!(natural(row.in_flight_bytes) && natural(row.acked_bytes) && natural(row.rtt_ns), "below nothing: {row:?}");
+    assert!(row.window_bytes.is_none_or(|window| window <= MAX_WINDOW_BYTES), "window: {row:?}");
+    let edges = row.sack_blocks.as_ref().map_or(0, |edges| edges.len());
+    assert!(edges <= MAX_SACK_EDGES && edges.is_multiple_of(2), "SACK blocks: {row:?}");
+}
+
+fn check_connection(row: &ConnectionRow) {
+    assert!(row.first_frame <= row.last_frame, "frames: {row:?}");
+    for figures in &row.directions {
+        check_direction(figures);
+    }
+}
+
+fn check_direction(figures: &DirectionFigures) {
+    let segments = figures.segments;
+    let of_all = [
+        figures.data_segments,
+        figures.pure_acks,
+        figures.cut_segments,
+        figures.retransmitted_segments.into(),
+        figures.out_of_order_segments.into(),
+        figures.duplicate_acks.into(),
+        figures.keepalives.into(),
+        figures.zero_window_probes.into(),
+        figures.window_updates.into(),
+        figures.zero_window_advertisements.into(),
+        figures.pushed_segments.into(),
+        figures.syn_segments.into(),
+        figures.fin_segments.into(),
+        figures.rst_segments.into(),
+    ];
+    assert!(of_all.iter().all(|some| *some <= segments), "a part is more than the whole: {figures:?}");
+    let payload = figures.payload_bytes;
+    assert!(
+        figures.unique_bytes <= payload && figures.retransmitted_bytes <= payload,
+        "bytes counted twice: {figures:?}"
+    );
+    assert!(u64::from(figures.max_segment_bytes) <= payload, "largest segment: {figures:?}");
+    assert!(natural(figures.max_in_flight_bytes), "in flight: {figures:?}");
+    assert!(figures.window_scale.is_none_or(|scale| scale <= 14), "window scale: {figures:?}");
+    if let (Some(min), Some(max)) = (figures.min_window_bytes, figures.max_window_bytes) {
+        assert!(min <= max, "windows: {figures:?}");
+    }
+    if let (Some(min), Some(mean), Some(max)) = (figures.rtt.min_ns(), figures.rtt.mean_ns(), figures.rtt.max_ns()) {
+        assert!(0 <= min && min <= mean && mean <= max, "round trips: {figures:?}");
+    }
+}

@@ -126,8 +126,9 @@ CLIENT_KNOWN_BY = ("syn", "syn_ack", "data", "port", "first")
 """How the client was told from the server: its SYN, the server's SYN-ACK, a request or answer in the first data, the higher port,
 or only who was seen first. The last three are guesses."""
 
-CLOSED_BY = ("fin", "reset", "reuse", "end")
-"""What ended a connection: FINs of both sides, a RST, its ports used again, or the end of the capture."""
+CLOSED_BY = ("fin", "reset", "reuse", "end", "room")
+"""What ended a connection: FINs of both sides, a RST, its ports used again, the end of the capture, or the engine's need for room
+(more than 262,144 connections at a time)."""
 
 
 def _table(name: str, row: str, columns: Iterable[Column]) -> Table:

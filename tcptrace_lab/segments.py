@@ -160,6 +160,8 @@ def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], 
 
 def _tables(names: list[str], engine: Engine, segments: pl.LazyFrame) -> Tables:
     connections = frame(engine.connections(), schema.CONNECTIONS)
+    if not connections["conn"].is_sorted():  # connections that were closed to make room come first
+        connections = connections.sort("conn")
     problems = engine.problems()
     for problem in problems:
         problem["path"] = problem["path"] or ", ".join(names)  # what is found in packets is not told by file

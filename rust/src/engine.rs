@@ -93,6 +93,8 @@ pub enum Batch {
     Segments(RecordBatch),
     /// Of the datagrams table.
     Datagrams(RecordBatch),
+    /// Of the connections table: some that were closed to make room for others.
+    Connections(RecordBatch),
 }
 
 /// Rows on their way to the caller.
@@ -100,6 +102,7 @@ pub enum Batch {
 enum Rows {
     Segments(Vec<SegmentRow>),
     Datagrams(Vec<DatagramRow>),
+    Connections(Vec<ConnectionRow>),
 }
 
 impl From<Vec<SegmentRow>> for Rows {
@@ -142,7 +145,8 @@ impl Engine {
             .spawn(move || {
                 let (connections, flows) = conclude(&packets, wanted);
                 drop(packets);
-                let summary = Summary { connections: connections.len(), ..join(reading) };
+                let mut summary = Summary { connections: connections.len(), ..join(reading) };
+                summary.problems.extend(closed_early(&connections));
                 Conclusion { connections, flows, summary }
             })
             .map_err(spawn_error)?;
@@ -164,7 +168,7 @@ impl Engine {
         table::segments_schema(self.columns.as_deref())
     }
 
-    /// The next batch of segment or datagram rows; `None` at the end.
+    /// The next batch of rows; `None` at the end.
     ///
     /// # Errors
     /// None in practice; see [`table::segments`].
@@ -178,18 +182,13 @@ impl Engine {
                 Batch::Segments(batch?)
             }
             Ok(Rows::Datagrams(rows)) => Batch::Datagrams(table::datagrams(&rows, &self.paths)?),
+            Ok(Rows::Connections(rows)) => Batch::Connections(table::connections(&rows)?),
             Err(_) => {
                 self.finish();
                 return Ok(None);
             }
         };
         Ok(Some(batch))
-    }
-
-    /// Reads what is left without building columns.
-    pub fn skip_rest(&mut self) {
-        while self.rows.recv().is_ok() {}
-        self.finish();
     }
 
     /// Hands out the rows of all UDP flows, by number; none before the batches are exhausted.
@@ -252,6 +251,10 @@ fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
             }
         }
         packets.give_back(chunk);
+        let closed = connections.take_closed();
+        if !closed.is_empty() && segments.full.send(Rows::Connections(closed)).is_err() {
+            break;
+        }
         if !datagram_rows.is_empty() && segments.full.send(Rows::Datagrams(datagram_rows)).is_err() {
             break;
         }
@@ -435,6 +438,20 @@ fn ended_early(error: &CaptureError) -> Problem {
         count: 1,
         loses_data: true,
     }
+}
+
+fn closed_early(connections: &Connections) -> Option<Problem> {
+    let count = connections.closed_early();
+    let what = "more connections at a time than are followed: the longest silent was closed; what it still sent counts as \
+                another connection";
+    (count > 0).then(|| Problem {
+        what: what.into(),
+        path: String::new(),
+        frame: None,
+        offset: None,
+        count,
+        loses_data: false,
+    })
 }
 
 /// What a stop means for people, and whether TCP may have been lost by it.

@@ -18,10 +18,10 @@ use crate::wire::{link_name, link_supported};
 
 create_exception!(tcptrace_lab._core, EngineError, PyException);
 
-type Shared = Arc<Mutex<engine::Engine>>;
+type Shared = Arc<Mutex<Pass>>;
 
 /// The lock is held for one batch at a time; a poisoned one means a panic that Python has already been told of.
-fn lock(engine: &Shared) -> MutexGuard<'_, engine::Engine> {
+fn lock(engine: &Shared) -> MutexGuard<'_, Pass> {
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -76,6 +76,24 @@ impl ArrowStream {
     }
 }
 
+/// The engine, and the batches of closed connections that it gave between others.
+struct Pass {
+    engine: engine::Engine,
+    closed: Vec<RecordBatch>,
+}
+
+impl Pass {
+    /// The next batch of segments or datagrams.
+    fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
+        loop {
+            match self.engine.next_batch()? {
+                Some(Batch::Connections(batch)) => self.closed.push(batch),
+                other => return Ok(other),
+            }
+        }
+    }
+}
+
 /// The next segment batches, up to a number of rows.
 struct SegmentBatches {
     engine: Shared,
@@ -96,7 +114,7 @@ impl Iterator for SegmentBatches {
                     self.rows_left = self.rows_left.saturating_sub(batch.num_rows());
                     return Some(Ok(batch));
                 }
-                Ok(Some(Batch::Datagrams(_))) => {}
+                Ok(Some(_)) => {}
                 Ok(None) => return None,
                 Err(error) => return Some(Err(error)),
             }
@@ -136,12 +154,12 @@ impl Engine {
         let options = Options { batch_rows, columns, connections, datagrams };
         let opened = py.detach(|| engine::Engine::open(&paths, options));
         let engine = opened.map_err(|error| to_python(py, &error))?;
-        Ok(Self { engine: Arc::new(Mutex::new(engine)) })
+        Ok(Self { engine: Arc::new(Mutex::new(Pass { engine, closed: Vec::new() })) })
     }
 
     #[pyo3(signature = (max_rows = None))]
     fn segments(&self, max_rows: Option<usize>) -> PyResult<ArrowStream> {
-        let schema = lock(&self.engine).schema().map_err(|error| arrow_error(&error))?;
+        let schema = lock(&self.engine).engine.schema().map_err(|error| arrow_error(&error))?;
         let rows_left = max_rows.unwrap_or(usize::MAX);
         Ok(ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left }))
     }
@@ -163,9 +181,10 @@ impl Engine {
                         rows += batch.num_rows();
                         datagrams.push(Ok(batch));
                     }
+                    Batch::Connections(_) => {} // `Pass` keeps them apart
                 }
             }
-            Ok((segments, engine.schema()?, datagrams, table::datagrams_schema()?))
+            Ok((segments, engine.engine.schema()?, datagrams, table::datagrams_schema()?))
         };
         let (segments, schema, datagrams, datagrams_schema) = py.detach(read).map_err(|error| arrow_error(&error))?;
         Ok((
@@ -176,33 +195,42 @@ impl Engine {
 
     /// All UDP flows, by number.
     fn flows(&self, py: Python<'_>) -> PyResult<ArrowStream> {
-        let rows = py.detach(|| {
-            let mut engine = lock(&self.engine);
-            engine.skip_rest();
-            engine.flow_rows()
+        let rows = py.detach(|| -> Result<_, ArrowError> {
+            let mut pass = lock(&self.engine);
+            while pass.next_batch()?.is_some() {}
+            Ok(pass.engine.flow_rows())
         });
-        let flows = table::flows(&rows).map_err(|error| arrow_error(&error))?;
+        let flows = rows.and_then(|rows| table::flows(&rows)).map_err(|error| arrow_error(&error))?;
         let schema = flows.schema();
         Ok(ArrowStream::new(RecordBatchIterator::new([Ok(flows)], schema)))
     }
 
+    /// Rows of connections that were closed to make room for others, since the last call.
+    fn closed_connections(&self) -> PyResult<ArrowStream> {
+        let schema = table::connections_schema().map_err(|error| arrow_error(&error))?;
+        let batches = std::mem::take(&mut lock(&self.engine).closed);
+        Ok(ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema)))
+    }
+
     fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         let schema = table::connections_schema().map_err(|error| arrow_error(&error))?;
-        let rows = py.detach(|| {
-            let mut engine = lock(&self.engine);
-            engine.skip_rest();
-            engine.take_connection_rows()
-        });
-        Ok(ArrowStream::new(RecordBatchIterator::new(rows.map(|rows| table::connections(&rows)), schema)))
+        let read = || -> Result<_, ArrowError> {
+            let mut pass = lock(&self.engine);
+            while pass.next_batch()?.is_some() {}
+            Ok((std::mem::take(&mut pass.closed), pass.engine.take_connection_rows()))
+        };
+        let (closed, rows) = py.detach(read).map_err(|error| arrow_error(&error))?;
+        let batches = closed.into_iter().map(Ok).chain(rows.map(|rows| table::connections(&rows)));
+        Ok(ArrowStream::new(RecordBatchIterator::new(batches, schema)))
     }
 
     /// Runs all segment batches through and drops them; returns the number of rows.
     fn drain(&self, py: Python<'_>) -> PyResult<u64> {
         let drained = py.detach(|| {
-            let mut engine = lock(&self.engine);
+            let mut pass = lock(&self.engine);
             let mut rows = 0;
-            while let Some(batch) = engine.next_batch()? {
-                let (Batch::Segments(batch) | Batch::Datagrams(batch)) = batch;
+            while let Some(batch) = pass.next_batch()? {
+                let (Batch::Segments(batch) | Batch::Datagrams(batch) | Batch::Connections(batch)) = batch;
                 rows += batch.num_rows() as u64;
             }
             Ok(rows)
@@ -211,8 +239,8 @@ impl Engine {
     }
 
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let engine = lock(&self.engine);
-        let summary = engine.summary();
+        let pass = lock(&self.engine);
+        let summary = pass.engine.summary();
         let links = PyList::empty(py);
         for (link_type, packets) in &summary.link_types {
             let link = PyDict::new(py);
@@ -241,7 +269,7 @@ impl Engine {
     }
 
     fn problems<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        lock(&self.engine).summary().problems.iter().map(|problem| problem_dict(py, problem)).collect()
+        lock(&self.engine).engine.summary().problems.iter().map(|problem| problem_dict(py, problem)).collect()
     }
 }
 

@@ -64,27 +64,46 @@ struct Handshake {
     ack_seen: bool,
 }
 
-/// All connections of a capture, by their endpoints.
+/// Most connections that are followed at a time: about a quarter of a gigabyte. Past it, for each new one an old one is
+/// closed and handed out; captures with fewer at a time are followed to the end, whatever their number.
+const MAX_LIVE: usize = 1 << 18;
+/// Of so many neighbours the one to close is chosen: one that has ended before one that has not, then the one silent
+/// longest. Among thousands of idle connections a sample finds one as good as the oldest (a heuristic).
+const CANDIDATES: usize = 32;
+
+/// The connections of a capture, by their endpoints.
 #[derive(Debug, Default)]
 pub struct Connections {
     hasher: RandomState,
-    /// Flow → its newest connection.
+    /// Flow → place of its newest connection.
     flows: HashTable<u32>,
-    all: Slabs,
+    live: Slabs,
     latest: usize,
+    count: usize,
+    /// Rows of connections that were closed to make room.
+    closed: Vec<ConnectionRow>,
+    closed_early: u64,
+    /// Where the search for one to close goes on.
+    hand: usize,
 }
 
 impl Connections {
     /// Number of connections seen.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.all.len
+        self.count
     }
 
     /// True before the first segment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.count == 0
+    }
+
+    /// How many had not ended when they were closed to make room.
+    #[must_use]
+    pub fn closed_early(&self) -> u64 {
+        self.closed_early
     }
 
     /// Takes one segment in, concludes, and adds its row to `rows` if its connection is `wanted` (`None`: all are).
@@ -92,46 +111,85 @@ impl Connections {
     pub fn take(&mut self, segment: &Segment, wanted: Option<&HashSet<u32>>, rows: &mut Vec<SegmentRow>) {
         let at = self.find(segment);
         self.latest = at;
-        if let Some(connection) = self.all.get_mut(at) {
+        if let Some(connection) = self.live.get_mut(at) {
             let row = connection.take(segment);
-            if wanted.is_none_or(|wanted| wanted.contains(&(at as u32))) {
+            if wanted.is_none_or(|wanted| wanted.contains(&row.conn)) {
                 rows.push(row);
             }
         }
     }
 
-    /// The rows of all connections in the order of their numbers, some at a time; gives their memory back as it goes.
+    /// The rows of connections that were closed to make room, since the last call.
+    pub fn take_closed(&mut self) -> Vec<ConnectionRow> {
+        std::mem::take(&mut self.closed)
+    }
+
+    /// The rows of all other connections, some at a time; gives their memory back as it goes. In the order of their
+    /// numbers, unless some were closed to make room.
     pub fn into_rows(self) -> impl Iterator<Item = Vec<ConnectionRow>> {
-        self.all.slabs.into_iter().map(|slab| slab.iter().map(Connection::row).collect())
+        self.live.slabs.into_iter().map(|slab| slab.iter().map(Connection::row).collect())
     }
 
     #[inline]
     fn find(&mut self, segment: &Segment) -> usize {
-        if let Some(connection) = self.all.get(self.latest)
+        if let Some(connection) = self.live.get(self.latest)
             && connection.key == segment.key
             && !connection.is_reused_by(segment)
         {
             return self.latest;
         }
         let hash = self.hasher.hash_one(segment.key);
-        let all = &self.all;
-        let same = |at: &u32| all.get(*at as usize).is_some_and(|connection| connection.key == segment.key);
-        let next = self.all.len;
-        if let Some(at) = self.flows.find_mut(hash, same) {
-            let found = *at as usize;
-            match self.all.get_mut(found) {
-                Some(connection) if connection.is_reused_by(segment) => connection.reused = true,
-                _ => return found,
-            }
-            *at = next as u32;
-        } else {
-            let (all, hasher) = (&self.all, &self.hasher);
-            self.flows.insert_unique(hash, next as u32, |at| {
-                all.get(*at as usize).map_or(0, |connection| hasher.hash_one(connection.key))
-            });
+        let live = &self.live;
+        let same = |at: &u32| live.get(*at as usize).is_some_and(|connection| connection.key == segment.key);
+        match self.flows.find(hash, same).map(|at| *at as usize) {
+            Some(found) if !live.get(found).is_some_and(|connection| connection.is_reused_by(segment)) => found,
+            found => self.open(segment, hash, found),
         }
-        self.all.push(Connection::new(segment, next as u32));
-        next
+    }
+
+    /// Begins a new connection; `before` is the place of the one that had the same endpoints.
+    #[cold]
+    fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>) -> usize {
+        if let Some(reused) = before.and_then(|before| self.live.get_mut(before)) {
+            reused.reused = true;
+        }
+        let connection = Connection::new(segment, self.count as u32);
+        self.count += 1;
+        let place = if self.live.len < MAX_LIVE { self.live.len } else { self.make_room(segment.ts_ns) };
+        self.live.put(place, connection);
+        let (live, hasher) = (&self.live, &self.hasher);
+        let key_of = |at: &u32| live.get(*at as usize).map(|connection| connection.key);
+        let same = |at: &u32| before == Some(*at as usize) || key_of(at) == Some(segment.key);
+        if let Some(newest) = self.flows.find_mut(hash, same) {
+            *newest = place as u32;
+        } else {
+            let rehash = |at: &u32| key_of(at).map_or(0, |key| hasher.hash_one(key));
+            self.flows.insert_unique(hash, place as u32, rehash);
+        }
+        place
+    }
+
+    /// Closes the most dispensable of the next few connections and gives its place.
+    fn make_room(&mut self, now_ns: Option<i64>) -> usize {
+        let places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len);
+        let dispensable = |at: &usize| {
+            let connection = self.live.get(*at)?;
+            let silent_ns = Nullable::from(now_ns).since(connection.last_ts_ns).get().unwrap_or(0);
+            Some((connection.has_ended() || connection.reused, silent_ns))
+        };
+        let place = places.max_by_key(dispensable).unwrap_or(0);
+        self.hand = (self.hand + CANDIDATES) % self.live.len;
+        if let Some(connection) = self.live.get(place) {
+            let ended = connection.has_ended() || connection.reused;
+            self.closed_early += u64::from(!ended);
+            let closed_by = if ended { connection.row().closed_by } else { ClosedBy::Room };
+            self.closed.push(ConnectionRow { closed_by, ..connection.row() });
+            let hash = self.hasher.hash_one(connection.key);
+            if let Ok(entry) = self.flows.find_entry(hash, |at| *at as usize == place) {
+                entry.remove();
+            }
+        }
+        place
     }
 }
 
@@ -156,7 +214,12 @@ impl Slabs {
         self.slabs.get_mut(at / Self::SIZE)?.get_mut(at % Self::SIZE)
     }
 
-    fn push(&mut self, connection: Connection) {
+    /// Puts a connection at the end, or in the place of another.
+    fn put(&mut self, at: usize, connection: Connection) {
+        if let Some(place) = self.get_mut(at) {
+            *place = connection;
+            return;
+        }
         if self.len.is_multiple_of(Self::SIZE) {
             self.slabs.push(Vec::with_capacity(Self::SIZE));
         }
@@ -195,8 +258,13 @@ impl Connection {
         }
         let from_client = segment.from_low == self.client_is_low;
         let sender = if from_client { &self.client } else { &self.server };
-        let ended = self.reset || self.client.figures.fin_segments > 0 || self.server.figures.fin_segments > 0;
-        sender.isn.is_some_and(|isn| isn != segment.seq || ended)
+        let closing = self.reset || self.client.figures.fin_segments > 0 || self.server.figures.fin_segments > 0;
+        sender.isn.is_some_and(|isn| isn != segment.seq || closing)
+    }
+
+    /// Whether nothing more is expected but stray segments.
+    fn has_ended(&self) -> bool {
+        self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
 
     #[inline]

@@ -181,6 +181,8 @@ pub enum ClosedBy {
     Reuse,
     /// The capture ended.
     End,
+    /// Too many connections at a time: the engine let go of it.
+    Room,
 }
 
 /// The figures of one direction; `schema.py` says what each means.

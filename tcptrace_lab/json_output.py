@@ -103,10 +103,9 @@ def write(stream: IO[bytes], capture: dict[str, Any], connections: pl.DataFrame,
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())
     separator = b"\n"
-    shaped = _with_quantiles(connections, rtt)
-    for rows in shaped.iter_slices(SLICE_CONNECTIONS):
+    for rows in connections.iter_slices(SLICE_CONNECTIONS):
         lines = io.BytesIO()
-        rows.select(_connection()).write_ndjson(lines)
+        _with_quantiles(rows, rtt).select(_connection()).write_ndjson(lines)
         stream.write(separator + lines.getvalue().rstrip(b"\n").replace(b"\n", b",\n"))  # newlines inside strings are escaped
         separator = b",\n"
     stream.write(b'],\n"message_sizes": [],\n"findings": [')
@@ -116,8 +115,11 @@ def write(stream: IO[bytes], capture: dict[str, Any], connections: pl.DataFrame,
 
 def _with_quantiles(connections: pl.DataFrame, rtt: pl.DataFrame) -> pl.DataFrame:
     """`connections` with `client_p50_ns`, `server_p95_ns`, … beside the rest."""
+    here = pl.col("conn").is_between(connections.item(0, "conn"), connections.item(-1, "conn"))
     for side, from_client in SIDES.items():
-        own = rtt.filter(pl.col("from_client") == from_client).select("conn", pl.selectors.ends_with("_ns").name.prefix(f"{side}_"))
+        own = rtt.filter(here & (pl.col("from_client") == from_client)).select(
+            "conn", pl.selectors.ends_with("_ns").name.prefix(f"{side}_")
+        )
         connections = connections.join(own, on="conn", how="left", maintain_order="left")
     return connections
 

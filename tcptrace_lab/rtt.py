@@ -24,8 +24,8 @@ DROPPED_BITS = 13
 BUCKET_BITS = 31 - DROPPED_BITS
 """Bits of a bucket's number (a float without its sign)."""
 
-MERGE_ROWS = 4_000_000
-"""Buckets (20 bytes each) that are collected before equal ones are added up."""
+MERGE_ROWS = 16_000_000
+"""Buckets (24 bytes each) that are collected before equal ones are added up."""
 
 
 class RttSamples:

@@ -78,8 +78,9 @@ def endpoint(address: str, port: int, width: int) -> str:
 
 
 def _table(connections: pl.DataFrame, width: int) -> Table:
-    bytes_both = sum((pl.col(f"{side}_payload_bytes") for side in _SIDES), pl.lit(0))
-    largest = connections.sort(bytes_both, descending=True, maintain_order=True).head(ROWS).to_dicts()
+    sizes = connections.select(bytes=sum((pl.col(f"{side}_payload_bytes") for side in _SIDES), pl.lit(0))).with_row_index()
+    order = sizes.sort("bytes", descending=True, maintain_order=True)["index"].head(ROWS)
+    largest = connections[order].to_dicts()  # sorting the table itself would copy it, and it may have a million rows
     number_width = max(len("conn"), *(len(str(row["conn"])) for row in largest))
     fixed = number_width + sum(figure_width + 1 for _, figure_width in _FIGURES) + len(_SIDES)
     endpoint_width = min(max((width - fixed) // len(_SIDES), _ENDPOINT_MIN), _ENDPOINT_MAX)

@@ -1,0 +1,67 @@
+"""Quantiles of round trips, beside sorting all samples and counting off the rank."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcptrace_lab.rtt import RttSamples
+
+WIDTH = 0.001
+"""How far a quantile may be off: a bucket's width."""
+
+SAMPLES = st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.one_of(st.none(), st.integers(0, 10**12))), max_size=60)
+
+
+def rows(samples: list[tuple[int, bool, int | None]]) -> pl.DataFrame:
+    return pl.DataFrame(samples, schema={"conn": pl.UInt32, "from_client": pl.Boolean, "rtt_ns": pl.Int64}, orient="row")
+
+
+def nearest_rank(sorted_ns: list[int], share: float) -> int:
+    """By the definition of the nearest rank."""
+    return sorted_ns[math.ceil(share * len(sorted_ns)) - 1]
+
+
+@given(parts=st.lists(SAMPLES, max_size=4), merge_rows=st.sampled_from([0, 7, 10**6]))
+def test_quantiles_are_the_nearest_ranks_to_within_a_bucket(parts: list[list[tuple[int, bool, int | None]]], merge_rows: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tcptrace_lab.rtt.MERGE_ROWS", merge_rows)
+        counted = RttSamples()
+        for part in parts:
+            counted.add(rows(part))
+    expected: defaultdict[tuple[int, bool], list[int]] = defaultdict(list)
+    for conn, ack_from_client, rtt_ns in (sample for part in parts for sample in part):
+        if rtt_ns is not None:
+            expected[conn, not ack_from_client].append(rtt_ns)
+    found = {(conn, from_client): (p50_ns, p95_ns) for conn, from_client, p50_ns, p95_ns in counted.quantiles().iter_rows()}
+    assert list(found) == sorted(expected)
+    for direction, (p50_ns, p95_ns) in found.items():
+        samples_ns = sorted(expected[direction])
+        assert p50_ns == pytest.approx(nearest_rank(samples_ns, 0.50), rel=WIDTH, abs=1)
+        assert p95_ns == pytest.approx(nearest_rank(samples_ns, 0.95), rel=WIDTH, abs=1)
+
+
+def test_equal_samples_give_their_value_exactly() -> None:
+    counted = RttSamples()
+    counted.add(rows([(7, False, 40_000_123)] * 5))
+    assert counted.quantiles().rows() == [(7, True, 40_000_123, 40_000_123)]
+
+
+def test_a_clock_that_steps_back_makes_the_smallest_samples() -> None:
+    counted = RttSamples()
+    counted.add(rows([(0, False, -5_000), (0, False, 1_000), (0, False, 2_000), (0, False, 3_000)]))
+    assert counted.quantiles().rows() == [(0, True, 1_000, 3_000)]
+    counted.add(rows([(0, False, -5_000)] * 5))
+    assert counted.quantiles().rows() == [(0, True, -5_000, 3_000)]
+
+
+def test_no_samples_make_no_rows() -> None:
+    counted = RttSamples()
+    assert counted.quantiles().is_empty()
+    counted.add(rows([(0, True, None)]))
+    assert dict(counted.quantiles().schema) == {"conn": pl.UInt32, "from_client": pl.Boolean, "p50_ns": pl.Int64, "p95_ns": pl.Int64}

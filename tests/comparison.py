@@ -34,8 +34,8 @@ def differences(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[str, Differs]:
         theirs: `tshark.Opinion.segments`.
 
     Sequence numbers are compared modulo 2^32, connections by their order of first appearance, and windows where both sides claim to
-    know them; who knows is the column `window_known`. Frames that only one of the two has are the columns `frame_only_ours` and
-    `frame_only_theirs`.
+    know them; who knows is the column `window_known` (a window of 0 is known without its scale). Frames that only one of the two has
+    are the columns `frame_only_ours` and `frame_only_theirs`.
     """
     both = _ours(ours).join(_theirs(theirs), on="frame", how="inner", maintain_order="left")
     for column in ("conn", "their_conn"):
@@ -66,7 +66,8 @@ _RULES: dict[str, pl.Expr] = {
     "ack": _same("ack"),
     "payload_bytes": _same("payload_bytes"),
     "flags": _same("flags"),
-    "window_known": pl.col("window_bytes").is_not_null() == pl.col("their_scale").ne_missing(SCALE_UNKNOWN),
+    "window_known": pl.col("window_bytes").is_not_null()
+    == (pl.col("their_scale").ne_missing(SCALE_UNKNOWN) | (pl.col("their_field") == 0)),
     "window_bytes": _same("window_bytes") | pl.col("window_bytes").is_null() | pl.col("their_scale").eq_missing(SCALE_UNKNOWN),
     "sack_blocks": _same("sack_blocks"),
     "tsval": _same("tsval"),
@@ -107,6 +108,7 @@ def _theirs(segments: pl.DataFrame) -> pl.DataFrame:
         "flags": pl.col("flags") & FLAG_BITS,
         "window_bytes": pl.col("window_bytes"),
         "scale": pl.col("scale"),
+        "field": pl.col("window_field"),
         "sack_blocks": pl.col("sack_blocks"),
         "tsval": pl.col("tsval"),
         "tsecr": pl.col("tsecr"),

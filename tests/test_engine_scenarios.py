@@ -154,6 +154,22 @@ def test_window_is_unknown_when_the_handshake_was_not_seen(tmp_path: Path) -> No
     assert (connection["client_window_scale"], connection["server_max_window_bytes"], connection["client_mss_bytes"]) == (None, None, None)
 
 
+def test_window_scale_is_unknown_when_the_capture_cut_the_options_of_a_syn(tmp_path: Path) -> None:
+    """54 bytes hold the headers without options: what the SYNs offered is unknown, not absent. A SYN without options says all."""
+    cut = read_text(tmp_path, f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1 win 501", snaplen_bytes=54)
+    assert column(cut.segments, "window_bytes") == [64_240, 65_160, None, None]
+    for name in ("mss_bytes", "window_scale", "sack_permitted", "timestamps"):
+        assert cut.connections.select(f"client_{name}", f"server_{name}").row(0) == (None, None)
+    whole = read_text(tmp_path, "0 C > S S 0:0(0)\n1 S > C S. 0:0(0) ack 1\n2 C > S . 1:1(0) ack 1 win 501", snaplen_bytes=54)
+    assert column(whole.segments, "window_bytes", 3) == [501]
+    assert whole.connections.select("client_sack_permitted", "client_timestamps").row(0) == (False, False)
+
+
+def test_window_of_zero_is_known_without_its_scale(tmp_path: Path) -> None:
+    read = read_text(tmp_path, "0 C > S P. 1:101 ack 1 win 501\n1 S > C . 1:1(0) ack 101 win 0")
+    assert column(read.segments, "window_bytes") == [None, 0]
+
+
 @pytest.mark.parametrize(("client", "server"), [("wscale 7", "nop"), ("nop", "nop")])
 def test_window_scale_is_zero_when_one_side_did_not_offer_it(tmp_path: Path, client: str, server: str) -> None:
     read = read_text(

@@ -251,8 +251,9 @@ fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
             }
         }
         packets.give_back(chunk);
-        let closed = connections.take_closed();
-        if !closed.is_empty() && segments.full.send(Rows::Connections(closed)).is_err() {
+        if let Some(closed) = connections.take_closed()
+            && segments.full.send(Rows::Connections(closed)).is_err()
+        {
             break;
         }
         if !datagram_rows.is_empty() && segments.full.send(Rows::Datagrams(datagram_rows)).is_err() {

@@ -118,10 +118,10 @@ impl Half {
         DirectionFigures { isn: self.isn, ..self.figures }
     }
 
-    /// What this side's SYN offers; `None` unless `segment` is one.
+    /// What this side's SYN offers; `None` unless `segment` is one, with all of its options captured.
     pub(super) fn syn_options(segment: &Segment) -> Option<SynOptions> {
         let options = &segment.options;
-        segment.flags.any(TcpFlags::SYN).then(|| SynOptions {
+        (segment.flags.any(TcpFlags::SYN) && !options.cut).then(|| SynOptions {
             mss: options.mss,
             window_scale: options.window_scale.map(|shift| shift.min(MAX_WINDOW_SCALE)),
             sack_permitted: options.sack_permitted,

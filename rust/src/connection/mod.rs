@@ -67,6 +67,8 @@ struct Handshake {
 /// Most connections that are followed at a time: about a quarter of a gigabyte. Past it, for each new one an old one is
 /// closed and handed out; captures with fewer at a time are followed to the end, whatever their number.
 const MAX_LIVE: usize = 1 << 18;
+/// Rows of closed connections handed out at a time.
+const CLOSED_ROWS: usize = 4096;
 /// Of so many neighbours the one to close is chosen: one that has ended before one that has not, then the one silent
 /// longest. Among thousands of idle connections a sample finds one as good as the oldest (a heuristic).
 const CANDIDATES: usize = 32;
@@ -119,15 +121,16 @@ impl Connections {
         }
     }
 
-    /// The rows of connections that were closed to make room, since the last call.
-    pub fn take_closed(&mut self) -> Vec<ConnectionRow> {
-        std::mem::take(&mut self.closed)
+    /// The rows of connections that were closed to make room, once they are many.
+    pub fn take_closed(&mut self) -> Option<Vec<ConnectionRow>> {
+        (self.closed.len() >= CLOSED_ROWS).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(CLOSED_ROWS)))
     }
 
     /// The rows of all other connections, some at a time; gives their memory back as it goes. In the order of their
     /// numbers, unless some were closed to make room.
     pub fn into_rows(self) -> impl Iterator<Item = Vec<ConnectionRow>> {
-        self.live.slabs.into_iter().map(|slab| slab.iter().map(Connection::row).collect())
+        let live = self.live.slabs.into_iter().map(|slab| slab.iter().map(Connection::row).collect());
+        std::iter::once(self.closed).chain(live).filter(|rows: &Vec<_>| !rows.is_empty())
     }
 
     #[inline]

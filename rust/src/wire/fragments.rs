@@ -90,6 +90,14 @@ pub(crate) struct Reassembled {
 pub(crate) struct GivenUp {
     pub incomplete: Option<(u64, u64)>,
     pub overlapping: Option<(u64, u64)>,
+    pub impossible: Option<(u64, u64)>,
+}
+
+/// Why a fragment gives its datagram up.
+enum Broken {
+    Overlap,
+    /// It ends past the largest datagram or the last fragment, or inside a unit of eight bytes.
+    Impossible,
 }
 
 /// The datagrams that wait for their missing fragments, oldest first.
@@ -122,12 +130,17 @@ impl Reassembler {
             self.waiting.len() - 1
         });
         let datagram = self.waiting.get_mut(at)?;
-        let Some(kept_bytes) = datagram.add(fragment) else {
-            let broken = self.remove(at)?;
-            note(&mut self.given_up.overlapping, broken.first_frame);
-            return None;
-        };
-        self.waiting_bytes += kept_bytes;
+        match datagram.add(fragment) {
+            Ok(kept_bytes) => self.waiting_bytes += kept_bytes,
+            Err(broken) => {
+                let first_frame = self.remove(at)?.first_frame;
+                match broken {
+                    Broken::Overlap => note(&mut self.given_up.overlapping, first_frame),
+                    Broken::Impossible => note(&mut self.given_up.impossible, first_frame),
+                }
+                return None;
+            }
+        }
         if !self.waiting.get(at)?.is_whole() {
             return None;
         }
@@ -162,30 +175,30 @@ impl Reassembler {
 }
 
 impl Datagram {
-    /// Takes a part in; gives the bytes kept of it, or `None` if it contradicts the others.
-    fn add(&mut self, fragment: &Fragment<'_>) -> Option<usize> {
+    /// Takes a part in; gives the bytes kept of it.
+    fn add(&mut self, fragment: &Fragment<'_>) -> Result<usize, Broken> {
         let place = fragment.place;
         let start = usize::from(place.offset);
-        let end = start.checked_add(fragment.wire_bytes)?;
+        let end = start.saturating_add(fragment.wire_bytes);
         let ends_inside_a_unit = place.more && !fragment.wire_bytes.is_multiple_of(8);
         if end > MAX_DATAGRAM_BYTES || ends_inside_a_unit || self.total_bytes.is_some_and(|total| end > total) {
-            return None;
+            return Err(Broken::Impossible);
         }
         let at = self.parts.partition_point(|part| part.start < start);
         if let Some(same) = self.parts.get(at)
             && (same.start, same.end) == (start, end)
         {
-            return Some(0);
+            return Ok(0);
         }
         let overlaps_next = self.parts.get(at).is_some_and(|next| next.start < end);
         let overlaps_previous =
             at.checked_sub(1).and_then(|at| self.parts.get(at)).is_some_and(|previous| previous.end > start);
         if overlaps_next || overlaps_previous {
-            return None;
+            return Err(Broken::Overlap);
         }
         if !place.more {
             if self.parts.last().is_some_and(|last| last.end > end) {
-                return None;
+                return Err(Broken::Impossible);
             }
             self.total_bytes = Some(end);
         }
@@ -193,7 +206,7 @@ impl Datagram {
             self.head = Some((fragment.facts, place.protocol));
         }
         self.parts.insert(at, Part { start, end, captured: fragment.data.to_vec() });
-        Some(fragment.data.len())
+        Ok(fragment.data.len())
     }
 
     fn is_whole(&self) -> bool {

@@ -311,7 +311,8 @@ impl Dissector {
         let given_up = self.reassembler.finish();
         let incomplete = "IP packet without all of its fragments: not analyzed";
         let overlapping = "IP fragments that overlap: their packet was given up, as Linux does";
-        [(incomplete, given_up.incomplete), (overlapping, given_up.overlapping)]
+        let impossible = "IP fragment that reaches past its packet or ends inside a unit of eight bytes: not analyzed";
+        [(incomplete, given_up.incomplete), (overlapping, given_up.overlapping), (impossible, given_up.impossible)]
             .into_iter()
             .filter_map(|(what, seen)| seen.map(|(first_frame, count)| Incident { what, first_frame, count }))
             .collect()

@@ -125,6 +125,8 @@ pub struct TcpOptions {
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks (RFC 2018).
     pub sack: SackBlocks,
+    /// True if the capture cut them: what is not there may have been on the wire.
+    pub cut: bool,
 }
 
 /// What a frame was taken apart for.

@@ -46,7 +46,11 @@ pub(super) fn read(
         payload_bytes: option_bytes.map_or(0, |option_bytes| (cursor.wire_bytes - option_bytes) as u32),
         captured_payload_bytes: payload.len() as u32,
         payload_start: payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes)),
-        options: if option_bytes.is_some() { read_options(options) } else { TcpOptions::default() },
+        options: match option_bytes {
+            Some(bytes) if bytes == options.len() => read_options(options),
+            Some(_) => TcpOptions { cut: true, ..read_options(options) },
+            None => TcpOptions::default(),
+        },
         ip,
         path,
         atm: None,

@@ -67,8 +67,7 @@ class Ends:
 def bulk_transfer(rng: np.random.Generator, ends: Ends, start_ns: int, segments: int, *, near_opens: bool) -> Rows:
     """`segments` full segments from near to far, paced over each round trip, an ACK for every second one.
 
-    Args:
-        near_opens: the near host is the client; otherwise the far one is, and asks with one request first.
+    The near host is the client if `near_opens`; otherwise the far one is, and asks with one request first.
     """
     data_start_ns = start_ns + ends.rtt_ns + 200 * US_NS
     request_bytes = 0 if near_opens else int(rng.integers(120, 600))

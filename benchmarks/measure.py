@@ -138,7 +138,7 @@ def _run(arguments: tuple[str, ...], *, read: bool) -> _Run:
     with tempfile.TemporaryFile() as errors:
         started = time.perf_counter()
         out = subprocess.PIPE if read else subprocess.DEVNULL
-        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)  # noqa: S603  (our own list)
+        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
         limit = threading.Timer(_LIMIT_S, process.kill)
         limit.start()
         printed = _read(process.stdout) if process.stdout else Printed("", 0)

@@ -111,7 +111,7 @@ def first_packets(capture: Capture, packets: int) -> Path:
 def build_walk() -> None:
     """Compiles the bare walk, if cargo is there; without cargo or the built program its row says so."""
     if cargo := shutil.which("cargo"):
-        subprocess.run([cargo, "build", "--release", "--quiet", "--locked"], cwd=_WALK, check=True)  # noqa: S603  (our own list)
+        subprocess.run([cargo, "build", "--release", "--quiet", "--locked"], cwd=_WALK, check=True)
 
 
 def commands(capture: Capture, reports: Path) -> list[Command]:

@@ -50,8 +50,7 @@ def _compared(
 ) -> Verdict:
     """Judges the table as Python gets it, by wall time; beside it the engine alone, and the same by processor time.
 
-    Args:
-        figure: (seconds of ours, seconds of the peer) → what was promised.
+    `figure` makes of our seconds and the peer's what was promised.
     """
     frames, drained, other = (results.get(("mixed", tool)) for tool in (peers.ENGINE_FRAMES, peers.ENGINE_DRAIN, peer))
     if frames is None or other is None:

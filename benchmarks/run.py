@@ -43,7 +43,7 @@ def _options() -> argparse.Namespace:
 def _captures(divisor: int, kinds: list[str], folder: Path) -> list[peers.Capture]:
     """The captures, made where missing (in a process of its own, whose memory must not count as this one's)."""
     maker = [sys.executable, str(peers.HERE / "make_captures.py"), "--divisor", str(divisor), "--into", str(folder), "--only", *kinds]
-    subprocess.run(maker, check=True)  # noqa: S603  (our own list)
+    subprocess.run(maker, check=True)
     suffix = "" if divisor == 1 else f"-{divisor}th"
     found = []
     for kind in kinds:

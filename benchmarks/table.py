@@ -50,7 +50,7 @@ def _version(tool: str) -> str:
     """First line of what the tool says about its version that has a number in it."""
     if not shutil.which(tool):
         return "missing"
-    said = subprocess.run([tool, "-v"], capture_output=True, text=True, errors="replace", check=False)  # noqa: S603  (fixed names)
+    said = subprocess.run([tool, "-v"], capture_output=True, text=True, errors="replace", check=False)
     lines = (said.stdout + said.stderr).splitlines()
     return next((line.strip() for line in lines if any(letter.isdigit() for letter in line)), "unknown")
 

@@ -7,12 +7,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
+
+    from measure import Command, Measured
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 MIB = 1 << 20
@@ -30,15 +33,19 @@ def promises(measure: ModuleType) -> ModuleType:
     return importlib.import_module("promises")
 
 
-def python(measure: ModuleType, program: str, check: Any = lambda _: None, packets: int = 1, of_packets: int = 1) -> Any:
+def python(
+    measure: ModuleType, program: str, check: Callable[[str], None] = lambda _: None, packets: int = 1, of_packets: int = 1
+) -> Command:
     """A command that runs a line of Python."""
-    return measure.Command("tool", "capture", (sys.executable, "-c", program), packets, of_packets, check)
+    command: Command = measure.Command("tool", "capture", (sys.executable, "-c", program), packets, of_packets, check)
+    return command
 
 
-def measured(measure: ModuleType, wall_s: float, peak_bytes: int = MIB, packets: int = 10_000_000) -> Any:
+def measured(measure: ModuleType, wall_s: float, peak_bytes: int = MIB, packets: int = 10_000_000) -> Measured:
     """A measurement that took this long and this much."""
     command = measure.Command("tool", "capture", (), packets, packets, lambda _: None)
-    return measure.Measured(command, [wall_s], [wall_s], [peak_bytes])
+    measurement: Measured = measure.Measured(command, [wall_s], [wall_s], [peak_bytes])
+    return measurement
 
 
 def test_peak_memory_and_time_are_those_of_the_child(measure: ModuleType) -> None:
@@ -106,7 +113,7 @@ def test_promises_are_judged_by_wall_time_of_the_frames(measure: ModuleType, pro
 
 @pytest.mark.parametrize(("kinds", "holds"), [(("mixed",), None), (("mixed", "full", "single", "short"), True)])
 def test_memory_holds_only_when_every_capture_was_measured(
-    measure: ModuleType, promises: ModuleType, kinds: tuple[str, ...], holds: bool | None
+    measure: ModuleType, promises: ModuleType, kinds: tuple[str, ...], *, holds: bool | None
 ) -> None:
     peers = importlib.import_module("peers")
     results = {(kind, tool): measured(measure, 1.0) for kind in kinds for tool in peers.OURS}

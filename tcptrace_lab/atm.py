@@ -71,7 +71,7 @@ def line_bytes(pdu_bytes: int) -> int:
 
 
 def payload_share(mss_bytes: int, ip_and_tcp_header_bytes: int, *, llc: bool = True) -> float:
-    """The share of the line (0 to 1) that is TCP payload when all segments carry `mss_bytes`, the ACKs' way back not counted.
+    """The share of the line (0 to 1) that is TCP payload when all segments carry `mss_bytes`. ACKs go the other way and cost it nothing.
 
     Args:
         mss_bytes: payload of a segment.
@@ -255,13 +255,12 @@ def convert(
         raise UsageError(f"the form {kind} has no cells to lose", remedy=f"use {AtmForm.ERF_CELLS} or {AtmForm.ERF_FILE_CELLS}")
     if target.exists() and target.samefile(source):
         raise UsageError("source and target are one file", where=str(target))
-    with source.open("rb") as reading:
+    conversion = _Conversion(str(source), kind, (vpi, vci), frozenset(lose_cells), pad_cut=pad_cut)
+    with source.open("rb") as reading, target.open("wb") as writing:
         try:
-            with target.open("wb") as writing:
-                conversion = _Conversion(str(source), kind, (vpi, vci), frozenset(lose_cells), pad_cut=pad_cut)
-                return conversion.run(reading, _writer(kind, writing))
+            return conversion.run(reading, _writer(kind, writing))
         except BaseException:
-            target.unlink(missing_ok=True)
+            target.unlink()
             raise
 
 

@@ -161,11 +161,17 @@ def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], 
 def _tables(names: list[str], engine: Engine, segments: pl.LazyFrame) -> Tables:
     connections = frame(engine.connections(), schema.CONNECTIONS)
     if not connections["conn"].is_sorted():  # connections that were closed to make room come first
-        connections = connections.sort("conn")
+        connections = _in_order(connections)
     problems = engine.problems()
     for problem in problems:
         problem["path"] = problem["path"] or ", ".join(names)  # what is found in packets is not told by file
     return Tables(segments, connections, engine.info(), tuple(problems))
+
+
+def _in_order(connections: pl.DataFrame) -> pl.DataFrame:
+    """Sorted by `conn`, column by column: there may be millions of rows, and so they are never held twice."""
+    order = connections["conn"].arg_sort()
+    return pl.DataFrame([connections.drop_in_place(name).gather(order) for name in connections.columns])
 
 
 @dataclass(frozen=True, slots=True)

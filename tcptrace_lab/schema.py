@@ -227,8 +227,8 @@ SEGMENTS = _table(
             "null if any byte it acknowledges was ever resent (Karn), or nothing new is acknowledged",
         ),
         Column("layers", "Categorical", Unit.NONE, "Headers on the way to the segment, outermost first: eth/vlan/ip/gre/ip/tcp"),
-        Column("vpi", "UInt16", Unit.NONE, "Virtual path of the ATM channel it came over", "null but on ATM; 0 where the capture does not say"),
-        Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null but on ATM; 0 where the capture does not say"),
+        Column("vpi", "UInt16", Unit.NONE, "Virtual path of the ATM channel it came over", "null but on ATM, and where the capture does not say"),
+        Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null but on ATM, and where the capture does not say"),
         Column("cells", "UInt16", Unit.NONE, "ATM cells that carried it", "null but on ATM; reckoned from the length where only the PDU was captured"),
     ],
 )

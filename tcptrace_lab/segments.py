@@ -11,6 +11,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import polars as pl
+
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine, EngineError
 from tcptrace_lab.errors import CaptureUnreadable, ReadInPart, UsageError, from_engine, place
@@ -19,8 +21,6 @@ from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    import polars as pl
 
     from tcptrace_lab._core import CaptureInfo, Problem
 

@@ -396,6 +396,9 @@ impl FrameReader {
             Err(Stop::NotTcp | Stop::Fragment) => {}
             Err(stop) => stopped(&mut self.stops, stop, frame.number),
         }
+        for stop in self.dissector.asides().filter(|stop| !matches!(stop, Stop::NotTcp | Stop::Fragment)) {
+            stopped(&mut self.stops, stop, frame.number);
+        }
     }
 
     fn account(self) -> Summary {
@@ -467,7 +470,7 @@ fn describe(stop: Stop) -> (String, bool) {
         Stop::BadDataOffset => {
             ("the TCP header's length contradicts itself or the packet: analyzed without its data".into(), false)
         }
-        Stop::DamagedPdu => ("AAL5 PDU that the link damaged, headers and all: not analyzed".into(), false),
+        Stop::DamagedPdu => ("AAL5 PDU that the link damaged, headers and all: not analyzed".into(), true),
         Stop::TooDeep => ("more nested headers than any real packet has: not analyzed".into(), false),
     }
 }

@@ -103,8 +103,8 @@ const SEGMENT_COLUMNS: [(&str, SegmentColumn); 32] = [
     ("ack_lag_ns", |rows, _| nullable(rows, |row| row.ack_lag_ns)),
     ("rtt_ns", |rows, _| nullable(rows, |row| row.rtt_ns)),
     ("layers", |rows, paths| layers(rows, |row| row.path, paths)),
-    ("vpi", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.vpi))),
-    ("vci", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.vci))),
+    ("vpi", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm?.channel.map(|(vpi, _)| vpi))),
+    ("vci", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm?.channel.map(|(_, vci)| vci))),
     ("cells", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.cells))),
 ];
 

@@ -27,56 +27,93 @@ pub(super) struct Pdu {
     pub data: Vec<u8>,
     /// True if the receiver's adaptation layer threw it away.
     pub damaged: bool,
+    /// Length of the payload as sent, from the trailer; `None` where the trailer is lost.
+    pub payload_bytes: Option<usize>,
 }
 
 /// The PDUs under way, least recently begun first.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
-    channels: VecDeque<(Channel, Vec<u8>)>,
+    under_way: VecDeque<UnderWay>,
+    /// Frame of the first cell, and number, of PDUs whose end never came.
+    unfinished: Option<(u64, u64)>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    channel: Channel,
+    first_frame: u64,
+    bytes: Vec<u8>,
 }
 
 impl Cells {
     /// Takes a user cell in. The last cell of a PDU gives it out: two where the last cell of the one before was lost, which
     /// the trailer betrays, and then both are damaged.
-    pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool) -> Vec<Pdu> {
-        let at = self.channels.iter().position(|(known, _)| *known == channel).unwrap_or_else(|| {
-            if self.channels.len() == MAX_CHANNELS {
-                self.channels.pop_front();
+    pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool, frame: u64) -> Vec<Pdu> {
+        let at = self.under_way.iter().position(|pdu| pdu.channel == channel).unwrap_or_else(|| {
+            if self.under_way.len() == MAX_CHANNELS {
+                self.give_up_oldest();
             }
-            self.channels.push_back((channel, Vec::new()));
-            self.channels.len() - 1
+            self.under_way.push_back(UnderWay { channel, first_frame: frame, bytes: Vec::new() });
+            self.under_way.len() - 1
         });
-        let Some((_, bytes)) = self.channels.get_mut(at) else { return Vec::new() };
-        bytes.extend_from_slice(payload);
-        if !last && bytes.len() < MAX_CELLS * CELL_BYTES {
+        let Some(pdu) = self.under_way.get_mut(at) else { return Vec::new() };
+        pdu.bytes.extend_from_slice(payload);
+        if !last && pdu.bytes.len() < MAX_CELLS * CELL_BYTES {
             return Vec::new();
         }
-        self.channels.remove(at).map_or_else(Vec::new, |(_, bytes)| pdus(channel, &bytes))
+        self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdus(channel, &pdu.bytes))
+    }
+
+    /// Frame of the first cell, and number, of PDUs whose end never came: the capture is at its end.
+    pub(super) fn finish(mut self) -> Option<(u64, u64)> {
+        while !self.under_way.is_empty() {
+            self.give_up_oldest();
+        }
+        self.unfinished
+    }
+
+    fn give_up_oldest(&mut self) {
+        if let Some(pdu) = self.under_way.pop_front() {
+            let (first, count) = self.unfinished.unwrap_or((pdu.first_frame, 0));
+            self.unfinished = Some((first, count + 1));
+        }
     }
 }
 
 /// Splits what came up to an end-of-PDU cell.
 fn pdus(channel: Channel, bytes: &[u8]) -> Vec<Pdu> {
-    let one = |bytes: &[u8], damaged: bool| {
-        let atm = AtmFacts { vpi: channel.0, vci: channel.1, cells: (bytes.len() / CELL_BYTES) as u16 };
-        let payload_bytes = if damaged { bytes.len() } else { payload_length(bytes).unwrap_or(bytes.len()) };
-        Pdu { atm, data: bytes.get(..payload_bytes).unwrap_or(bytes).to_vec(), damaged }
-    };
+    let length = payload_length(bytes);
     if is_whole(bytes) {
-        return vec![one(bytes, false)];
+        return vec![pdu(channel, bytes, length, false)];
     }
-    let tail_bytes =
-        payload_length(bytes).map_or(0, |length| (length + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES);
+    let tail_bytes = length.map_or(0, padded_length);
     match bytes.len().checked_sub(tail_bytes).map(|at| bytes.split_at(at)) {
-        Some((head, tail)) if !head.is_empty() && is_whole(tail) => vec![one(head, true), one(tail, true)],
-        _ => vec![one(bytes, true)],
+        Some((head, tail)) if !head.is_empty() && is_whole(tail) => {
+            vec![pdu(channel, head, None, true), pdu(channel, tail, length, true)]
+        }
+        _ => vec![pdu(channel, bytes, length, true)],
     }
+}
+
+/// One PDU of `bytes` with padding, and with a trailer if its `length` is known.
+fn pdu(channel: Channel, bytes: &[u8], length: Option<usize>, damaged: bool) -> Pdu {
+    let atm = AtmFacts { channel: Some(channel), cells: (bytes.len() / CELL_BYTES) as u16 };
+    // A length that no more than these cells can have carried; else it is that of another PDU, or damaged itself.
+    let payload_bytes = length.filter(|length| padded_length(*length) >= bytes.len());
+    let behind_payload = payload_bytes.map_or(0, |length| padded_length(length) - length);
+    let data = bytes.get(..bytes.len().saturating_sub(behind_payload)).unwrap_or(bytes).to_vec();
+    Pdu { atm, data, damaged, payload_bytes }
+}
+
+/// Bytes of cells that a payload takes with padding and trailer.
+fn padded_length(payload_bytes: usize) -> usize {
+    (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES
 }
 
 /// Whether `pdu` (padded, with trailer) has the cells that its length field asks for and the right CRC.
 pub(super) fn is_whole(pdu: &[u8]) -> bool {
-    payload_length(pdu).is_some_and(|length| (length + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES == pdu.len())
-        && crc32(pdu) == GOOD_CRC
+    payload_length(pdu).is_some_and(|length| padded_length(length) == pdu.len()) && crc32(pdu) == GOOD_CRC
 }
 
 /// The length field of the trailer; 0 would be an abort.
@@ -118,7 +155,7 @@ mod tests {
         let (chunks, _) = bytes.as_chunks::<CELL_BYTES>();
         let last = chunks.len() - 1;
         let kept = chunks.iter().enumerate().filter(|(at, _)| !without.contains(at));
-        kept.flat_map(|(at, chunk)| cells.add((0, 32), chunk, at == last)).collect()
+        kept.flat_map(|(at, chunk)| cells.add((0, 32), chunk, at == last, 1)).collect()
     }
 
     #[test]
@@ -131,8 +168,8 @@ mod tests {
     fn a_pdu_comes_back_without_padding_and_trailer() {
         let payload = [7; 100];
         let given = send(&mut Cells::default(), &pdu(&payload), &[]);
-        let atm = AtmFacts { vpi: 0, vci: 32, cells: 3 };
-        assert_eq!(given, [Pdu { atm, data: payload.to_vec(), damaged: false }]);
+        let atm = AtmFacts { channel: Some((0, 32)), cells: 3 };
+        assert_eq!(given, [Pdu { atm, data: payload.to_vec(), damaged: false, payload_bytes: Some(100) }]);
     }
 
     #[test]
@@ -152,9 +189,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pdu_whose_end_never_came_is_told_of() {
+        let mut cells = Cells::default();
+        cells.add((0, 5), &[0; CELL_BYTES], false, 7);
+        cells.add((0, 6), &[0; CELL_BYTES], false, 8);
+        assert_eq!(cells.finish(), Some((7, 2)));
+    }
+
+    #[test]
     fn a_channel_that_never_ends_a_pdu_is_cut_at_the_largest() {
         let mut cells = Cells::default();
-        let given: usize = (0..10_000).map(|_| cells.add((0, 5), &[0; CELL_BYTES], false).len()).sum();
+        let given: usize = (0..10_000).map(|_| cells.add((0, 5), &[0; CELL_BYTES], false, 1).len()).sum();
         assert_eq!(given, 10_000 / MAX_CELLS);
     }
 }

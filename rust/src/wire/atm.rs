@@ -1,6 +1,6 @@
 //! What AAL5 PDUs carry, and the headers that capture tools put before them (RFC 2684, RFC 2225).
 
-use super::aal5::CELL_BYTES;
+use super::aal5::{CELL_BYTES, Channel};
 use super::segment::AtmFacts;
 use super::{Cursor, Layer, Stop, link};
 
@@ -8,8 +8,8 @@ use super::{Cursor, Layer, Stop, link};
 const TRAILER_BYTES: usize = 8;
 
 /// What the line carried for a PDU of which only the payload was captured.
-pub(super) fn facts(vpi: u16, vci: u16, payload_bytes: usize) -> AtmFacts {
-    AtmFacts { vpi, vci, cells: (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES).min(usize::from(u16::MAX)) as u16 }
+pub(super) fn facts(channel: Option<Channel>, payload_bytes: usize) -> AtmFacts {
+    AtmFacts { channel, cells: (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES).min(usize::from(u16::MAX)) as u16 }
 }
 
 /// `SunATM`: a pseudo-header with direction and traffic type, VPI, VCI.
@@ -17,7 +17,7 @@ pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result
     const LANE: u8 = 1;
     const LLC_MULTIPLEXED: u8 = 2;
     let header = cursor.take::<4>("SunATM header")?;
-    *atm = Some(facts(u16::from(header[1]), u16::from_be_bytes([header[2], header[3]]), cursor.wire_bytes));
+    *atm = Some(facts(Some((u16::from(header[1]), u16::from_be_bytes([header[2], header[3]]))), cursor.wire_bytes));
     match header[0] & 0x0f {
         LLC_MULTIPLEXED => Ok(Layer::Aal5),
         LANE => {

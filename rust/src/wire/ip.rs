@@ -2,7 +2,7 @@
 
 use super::fragments::FragmentPlace;
 use super::segment::{IpEndpoints, IpFacts};
-use super::{Cursor, Ecn, Layer, Stop, tunnel};
+use super::{Cursor, Ecn, Layer, Stop, Trust, tunnel};
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -51,7 +51,7 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
     }
     cursor.limit(total_bytes - 20);
     let options = cursor.take_slice(header_bytes - 20, "IPv4 options")?;
-    if cursor.suspect && !checksum_is_right(h, options) {
+    if start.trust != Trust::Whole && !(checksum_is_right(h, options) && fills(&start, total_bytes)) {
         return Err(Stop::Malformed("IPv4 header"));
     }
     *facts = IpFacts { id: Some(u16::from_be_bytes([h[4], h[5]])), ttl: h[8], ecn: Ecn(h[1] & 3) };
@@ -72,6 +72,14 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
     Ok(Layer::IpProtocol(h[9]))
 }
 
+/// Whether a packet of `total_bytes` can be what a damaged PDU of known length holds: all of it, but for the padding and
+/// checksum of a bridged Ethernet frame. What does not is no header, but data that happens to look like one.
+fn fills(cursor: &Cursor<'_>, total_bytes: usize) -> bool {
+    const MOST_PADDING: usize = 46 - 20 + 4;
+    cursor.trust != Trust::LengthOnly
+        || cursor.wire_bytes.checked_sub(total_bytes).is_some_and(|rest| rest <= MOST_PADDING)
+}
+
 /// RFC 1071: the words of a header with its checksum add up to all ones.
 fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
     let words = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum::<u32>();
@@ -84,11 +92,15 @@ fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
 /// A payload length of 0 is a jumbogram (RFC 2675) if a hop-by-hop option says so; Linux's BIG TCP leaves the option
 /// out, and then the frame's own length counts.
 pub(super) fn v6(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
+    let start = *cursor;
     let h = cursor.take::<40>("IPv6 header")?;
     if h[0] >> 4 != 6 {
         return Err(Stop::Malformed("IPv6 header"));
     }
     let payload_bytes = usize::from(u16::from_be_bytes([h[4], h[5]]));
+    if !fills(&start, payload_bytes + 40) {
+        return Err(Stop::Malformed("IPv6 header"));
+    }
     if payload_bytes != 0 {
         cursor.limit(payload_bytes);
     }

@@ -1,7 +1,7 @@
 //! Link layers: what stands before IP. Numbers from the LINKTYPE registry of tcpdump.org.
 
 use super::segment::AtmFacts;
-use super::{Cursor, Layer, Stop, atm, tunnel, wifi};
+use super::{Cursor, Layer, Stop, Trust, atm, tunnel, wifi};
 use crate::capture::LinkType;
 
 const NULL: LinkType = 0;
@@ -98,7 +98,7 @@ pub fn link_name(link_type: LinkType) -> &'static str {
 /// Whether this engine takes frames of this link type apart.
 #[must_use]
 pub fn link_supported(link_type: LinkType) -> bool {
-    let mut nothing = Cursor { data: &[], wire_bytes: 0, suspect: false };
+    let mut nothing = Cursor { data: &[], wire_bytes: 0, trust: Trust::Whole };
     link_type == ERF || !matches!(first_layer(link_type, &mut nothing, &mut None), Err(Stop::UnknownLink(_)))
 }
 
@@ -130,7 +130,7 @@ pub(super) fn first_layer(
         IEEE802_11 => Ok(Layer::Wifi),
         IEEE802_11_RADIOTAP => wifi::radiotap(cursor),
         ATM_RFC1483 | ATM_CLIP => {
-            *atm = Some(atm::facts(0, 0, cursor.wire_bytes));
+            *atm = Some(atm::facts(None, cursor.wire_bytes));
             Ok(Layer::Aal5)
         }
         SUNATM => atm::sun(cursor, atm),

@@ -41,8 +41,19 @@ pub(crate) struct Cursor<'a> {
     data: &'a [u8],
     /// Bytes that remained on the wire: never fewer than captured.
     wire_bytes: usize,
-    /// Whether the link damaged them somewhere, so that a header must prove itself.
-    suspect: bool,
+    /// Whether a header must prove itself.
+    trust: Trust,
+}
+
+/// How far the bytes of a frame can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// They are those that were sent.
+    Whole,
+    /// The link damaged them somewhere; how many were sent is known.
+    LengthOnly,
+    /// The link damaged them somewhere, and cut them short.
+    Nothing,
 }
 
 impl<'a> Cursor<'a> {
@@ -133,10 +144,17 @@ pub struct Incident {
 pub struct Dissector {
     reassembler: Reassembler,
     cells: Cells,
+    /// Why PDUs gave no packet that a cell ended together with others.
+    asides: Vec<Stop>,
     paths: Paths,
 }
 
 impl Dissector {
+    /// Stops beside the one that `read` returned, since the last call.
+    pub fn asides(&mut self) -> impl Iterator<Item = Stop> + '_ {
+        self.asides.drain(..)
+    }
+
     /// The names of the paths of layers, by the numbers in [`Segment::path`].
     #[must_use]
     pub fn path_names(&self) -> PathNames {
@@ -153,7 +171,7 @@ impl Dissector {
     pub fn read(&mut self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
         let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
-        let mut cursor = Cursor { data: frame.data, wire_bytes, suspect: false };
+        let mut cursor = Cursor { data: frame.data, wire_bytes, trust: Trust::Whole };
         // Nearly every frame is TCP in IPv4 on Ethernet: those steps are taken here, where they can be inlined.
         if link_type == link::ETHERNET {
             let start = cursor;
@@ -238,17 +256,19 @@ impl Dissector {
             return Err(Stop::NotTcp);
         }
         let payload = cursor.take::<{ aal5::CELL_BYTES }>("ATM cell")?;
-        let mut result = Err(Stop::NotTcp);
-        for pdu in self.cells.add(channel, payload, payload_type & 1 == 1) {
-            result = self.pdu(&pdu, frame, packets).or(result);
+        let before = packets.len();
+        for pdu in self.cells.add(channel, payload, payload_type & 1 == 1, frame.number) {
+            if let Err(stop) = self.pdu(&pdu, frame, packets) {
+                self.asides.push(stop);
+            }
         }
-        result
+        if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
     }
 
     /// A PDU that was captured in one piece: perhaps cut by the snap length, and then its CRC cannot be checked.
     fn whole_pdu(
         &mut self,
-        (vpi, vci): aal5::Channel,
+        channel: aal5::Channel,
         cursor: &mut Cursor<'_>,
         frame: &Frame<'_>,
         packets: &mut Vec<Packet>,
@@ -259,15 +279,23 @@ impl Dissector {
         if let (false, false, Some(length)) = (is_cut, damaged, aal5::payload_length(cursor.data)) {
             cursor.limit(length);
         }
-        self.inside(Layer::Aal5, cursor, frame, packets)?;
-        set_link(packets, Some(AtmFacts { vpi, vci, cells }), damaged);
+        let read = self.inside(Layer::Aal5, cursor, frame, packets);
+        if damaged && read.is_err() {
+            return Err(Stop::DamagedPdu);
+        }
+        read?;
+        set_link(packets, Some(AtmFacts { channel: Some(channel), cells }), damaged);
         Ok(())
     }
 
     fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
-        // What is missing of a damaged PDU was on the wire: its IP header says how long it was.
-        let wire_bytes = if pdu.damaged { MAX_PDU_BYTES } else { pdu.data.len() };
-        let mut cursor = Cursor { data: &pdu.data, wire_bytes, suspect: pdu.damaged };
+        // What is missing of a damaged PDU was on the wire: its trailer or else its IP header says how long it was.
+        let (wire_bytes, trust) = match (pdu.damaged, pdu.payload_bytes) {
+            (false, _) => (pdu.data.len(), Trust::Whole),
+            (true, Some(length)) => (length.max(pdu.data.len()), Trust::LengthOnly),
+            (true, None) => (MAX_PDU_BYTES, Trust::Nothing),
+        };
+        let mut cursor = Cursor { data: &pdu.data, wire_bytes, trust };
         let read = self.inside(Layer::Aal5, &mut cursor, frame, packets);
         if pdu.damaged && read.is_err() {
             return Err(Stop::DamagedPdu);
@@ -288,7 +316,7 @@ impl Dissector {
     ) -> Result<(), Stop> {
         let mut whole = self.reassembler.add(fragment, frame.number, frame.ts_ns).ok_or(Stop::Fragment)?;
         for _ in 0..MAX_LAYERS {
-            let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes, suspect: false };
+            let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes, trust: Trust::Whole };
             let inner = match walk(whole.layer, &mut cursor, &mut path) {
                 Ok(mut inner) => {
                     // The packet's own header, unless a tunnel in it has brought another.
@@ -312,10 +340,16 @@ impl Dissector {
         let incomplete = "IP packet without all of its fragments: not analyzed";
         let overlapping = "IP fragments that overlap: their packet was given up, as Linux does";
         let impossible = "IP fragment that reaches past its packet or ends inside a unit of eight bytes: not analyzed";
-        [(incomplete, given_up.incomplete), (overlapping, given_up.overlapping), (impossible, given_up.impossible)]
-            .into_iter()
-            .filter_map(|(what, seen)| seen.map(|(first_frame, count)| Incident { what, first_frame, count }))
-            .collect()
+        let unfinished = "AAL5 PDU whose last cell never came: not analyzed";
+        [
+            (incomplete, given_up.incomplete),
+            (overlapping, given_up.overlapping),
+            (impossible, given_up.impossible),
+            (unfinished, self.cells.finish()),
+        ]
+        .into_iter()
+        .filter_map(|(what, seen)| seen.map(|(first_frame, count)| Incident { what, first_frame, count }))
+        .collect()
     }
 }
 

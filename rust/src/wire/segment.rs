@@ -203,10 +203,8 @@ pub struct Segment {
 /// What the ATM layer says about the PDU that a segment came in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtmFacts {
-    /// Virtual path identifier; 0 where the capture does not say.
-    pub vpi: u16,
-    /// Virtual channel identifier; 0 where the capture does not say.
-    pub vci: u16,
+    /// Virtual path and virtual channel identifier, where the capture says.
+    pub channel: Option<(u16, u16)>,
     /// Cells on the line.
     pub cells: u16,
 }

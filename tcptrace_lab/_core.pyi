@@ -14,6 +14,7 @@ class CaptureInfo(TypedDict):
     link_types: list[LinkInfo]
     packets: int
     tcp_segments: int
+    udp_datagrams: int
     connections: int
     first_ts_ns: int | None
     last_ts_ns: int | None
@@ -44,13 +45,21 @@ class Engine:
         batch_rows: int = ...,
         columns: Sequence[str] | None = ...,
         connections: set[int] | None = ...,
+        datagrams: bool = ...,
+        closed_connections: bool = ...,
     ) -> None: ...
     def drain(self) -> int:
         """Run all segment batches through and drop them; the number of rows."""
     def segments(self, max_rows: int | None = None) -> ArrowStream:
         """The next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
+    def both(self, max_rows: int) -> tuple[ArrowStream, ArrowStream]:
+        """The next segment and datagram rows: together at least `max_rows` or all that remain; both empty at the end."""
     def connections(self) -> ArrowStream:
-        """All connection rows, by `conn`. Reads the rest of the capture first if there is any."""
+        """All connection rows: those that were closed to make room first, the rest by `conn`. Reads the rest of the capture first."""
+    def closed_connections(self) -> ArrowStream:
+        """Rows of connections that were closed to make room for others, since the last call."""
+    def flows(self) -> ArrowStream:
+        """All UDP flows, by `flow`, with `datagrams=True`: who they are between. Reads the rest of the capture first."""
     def info(self) -> CaptureInfo:
         """What was read so far; final once the segments are exhausted."""
     def problems(self) -> list[Problem]:

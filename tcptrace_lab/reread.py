@@ -119,7 +119,12 @@ class _Query:
     def rows(self, names: list[str], last_frame: int, connections: int) -> Iterator[pl.DataFrame]:
         """The answer, some rows at a time."""
         try:
-            engine = Engine(names, columns=self._engine_columns(), connections=self._engine_connections(connections))
+            engine = Engine(
+                names,
+                columns=self._engine_columns(),
+                connections=self._engine_connections(connections),
+                closed_connections=False,
+            )
         except EngineError as error:
             raise from_engine(error) from error
         left = self.limit

@@ -28,6 +28,10 @@ MERGE_ROWS = 16_000_000
 """Buckets (24 bytes each) that are collected before equal ones are added up."""
 
 
+PART_ROWS = 1_000_000
+"""Buckets that are sorted at a time."""
+
+
 class RttSamples:
     """Counts samples as segments go by (a `segments.Watcher`)."""
 
@@ -60,14 +64,24 @@ class RttSamples:
             `conn from_client p50_ns p95_ns` (nanoseconds), sorted; one row for each direction that has samples. `from_client` is true
             for the round trips of the client's data, which are samples on the *server's* ACKs.
         """
-        counts = pl.concat(self._counts).sort("key")
-        direction = counts["key"].to_numpy() >> BUCKET_BITS
-        upto = np.cumsum(counts["samples"].to_numpy())
-        mean_ns = np.rint(counts["sum_ns"].to_numpy() / counts["samples"].to_numpy()).astype(np.int64)
-        last = np.flatnonzero(np.diff(direction, append=np.uint64(0xFFFF_FFFF_FFFF_FFFF)))  # the largest bucket of each direction
-        total = np.diff(upto[last], prepend=0)
-        found = {name: mean_ns[np.searchsorted(upto, upto[last] - total + np.ceil(share * total))] for name, share in QUANTILES.items()}
-        return pl.DataFrame({"conn": (direction[last] >> 1).astype(np.uint32), "from_client": (direction[last] & 1).astype(bool), **found})
+        counts = pl.concat(self._counts, rechunk=False)
+        parts = 1 + counts.height // PART_ROWS
+        step = (int(counts["key"].max() or 0) // parts >> BUCKET_BITS) + 1 << BUCKET_BITS  # whole directions
+        return pl.concat(
+            _quantiles(counts.filter(pl.col("key").is_between(part * step, (part + 1) * step, closed="left"))) for part in range(parts)
+        )
+
+
+def _quantiles(counts: pl.DataFrame) -> pl.DataFrame:
+    """The quantiles of the directions whose buckets these are."""
+    counts = counts.group_by("key").agg(pl.col("samples", "sum_ns").sum()).sort("key")
+    direction = counts["key"].to_numpy() >> BUCKET_BITS
+    upto = np.cumsum(counts["samples"].to_numpy())
+    mean_ns = np.rint(counts["sum_ns"].to_numpy() / counts["samples"].to_numpy()).astype(np.int64)
+    last = np.flatnonzero(np.diff(direction, append=np.uint64(0xFFFF_FFFF_FFFF_FFFF)))  # the largest bucket of each direction
+    total = np.diff(upto[last], prepend=0)
+    found = {name: mean_ns[np.searchsorted(upto, upto[last] - total + np.ceil(share * total))] for name, share in QUANTILES.items()}
+    return pl.DataFrame({"conn": (direction[last] >> 1).astype(np.uint32), "from_client": (direction[last] & 1).astype(bool), **found})
 
 
 def _counts(key: NDArray[np.uint64], rtt_ns: NDArray[np.int64]) -> pl.DataFrame:

@@ -32,11 +32,19 @@ pub struct Options {
     pub connections: Option<HashSet<u32>>,
     /// Whether UDP datagrams are wanted, too.
     pub datagrams: bool,
+    /// Whether rows of connections that are closed to make room are wanted.
+    pub closed_connections: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { batch_rows: DEFAULT_BATCH_ROWS, columns: None, connections: None, datagrams: false }
+        Self {
+            batch_rows: DEFAULT_BATCH_ROWS,
+            columns: None,
+            connections: None,
+            datagrams: false,
+            closed_connections: true,
+        }
     }
 }
 
@@ -128,13 +136,13 @@ impl Engine {
         let capture = Capture::open(paths)?;
         let reader = FrameReader::new(capture);
         let path_names = reader.dissector.path_names();
-        let Options { batch_rows, columns, connections, datagrams } = options;
+        let Options { batch_rows, columns, connections, datagrams, closed_connections } = options;
         let (mut to_concluding, packets) = pipe(CHUNK_PACKETS);
         let (full, rows) = sync_channel(CHUNKS_IN_FLIGHT);
         let (used_rows, spare) = channel();
         let batch_rows = batch_rows.max(1);
         let segments = Inlet { chunk: Vec::with_capacity(batch_rows), size: batch_rows, full, spare };
-        let wanted = Wanted { segments, connections, datagrams };
+        let wanted = Wanted { segments, connections, datagrams, closed_connections };
         let spawn_error = |error| CaptureError::io(&paths.join(", "), &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
@@ -230,11 +238,12 @@ struct Wanted {
     /// Connections whose segments are wanted; `None`: all.
     connections: Option<HashSet<u32>>,
     datagrams: bool,
+    closed_connections: bool,
 }
 
 /// The concluding thread: packets → rows, until there are no more or nobody wants them.
 fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
-    let Wanted { mut segments, connections: wanted, datagrams } = wanted;
+    let Wanted { mut segments, connections: wanted, datagrams, closed_connections } = wanted;
     let (mut connections, mut flows) = (Connections::default(), Flows::default());
     while let Some(chunk) = packets.next() {
         let mut datagram_rows = Vec::new();
@@ -252,6 +261,7 @@ fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
         }
         packets.give_back(chunk);
         if let Some(closed) = connections.take_closed()
+            && closed_connections
             && segments.full.send(Rows::Connections(closed)).is_err()
         {
             break;

@@ -138,7 +138,7 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, connections = None, datagrams = false))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, connections = None, datagrams = false, closed_connections = true))]
     fn new(
         py: Python<'_>,
         paths: Vec<String>,
@@ -146,12 +146,13 @@ impl Engine {
         columns: Option<Vec<String>>,
         connections: Option<HashSet<u32>>,
         datagrams: bool,
+        closed_connections: bool,
     ) -> PyResult<Self> {
         let known = |name: &String| table::segment_column_names().any(|column| column == name);
         if let Some(unknown) = columns.iter().flatten().find(|name| !known(name)) {
             return Err(PyValueError::new_err(format!("the segments table has no column {unknown:?}")));
         }
-        let options = Options { batch_rows, columns, connections, datagrams };
+        let options = Options { batch_rows, columns, connections, datagrams, closed_connections };
         let opened = py.detach(|| engine::Engine::open(&paths, options));
         let engine = opened.map_err(|error| to_python(py, &error))?;
         Ok(Self { engine: Arc::new(Mutex::new(Pass { engine, closed: Vec::new() })) })

@@ -10,10 +10,10 @@ from tcptrace_lab.report import numbers
 if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Column
 
-_ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports used again", "end": "end of capture"}
+_ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports used again", "end": "end of capture", "room": "made room"}
 """`schema.CLOSED_BY` in words short enough for a cell."""
 
-_GUESSES = {"port": "its port is the higher one", "first": "it was seen first"}
+_GUESSES = {"data": "the first data is a request or an answer", "port": "its port is the higher one", "first": "it was seen first"}
 """The values of `schema.CLIENT_KNOWN_BY` that are guesses, and why."""
 
 

@@ -136,31 +136,38 @@ def _rereadable(names: list[str], reread_bytes: int) -> Files | None:
 def _keep(names: list[str], spill_rows: int, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
     engine = Engine(names)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
-    _run(engine, [_Keeper(spill), *watchers], progress)
-    return _tables(names, engine, spill.finish())
+    closed = _run(engine, [_Keeper(spill), *watchers], progress)
+    return _tables(names, engine, closed, spill.finish())
 
 
 def _pass_by(names: list[str], files: Files, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
     columns = {"frame", *(name for watcher in watchers for name in watcher.columns)}
     engine = Engine(names, columns=sorted(columns))
-    _run(engine, watchers, progress)
+    closed = _run(engine, watchers, progress)
     info = engine.info()
-    return _tables(names, engine, files.segments(info["packets"], info["connections"]))
+    return _tables(names, engine, closed, files.segments(info["packets"], info["connections"]))
 
 
-def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:
-    segments = 0
+def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> list[pl.DataFrame]:
+    """Shows all segments to the watchers; gives the connections that the engine closed on the way to make room."""
+    segments, closed = 0, []
     for rows in pulled(engine):
         for watcher in watchers:
             watcher.add(rows)
         segments += rows.height
         if progress is not None:
             progress(segments)
+        connections = frame(engine.closed_connections(), schema.CONNECTIONS)
+        if connections.height:
+            closed.append(connections.sort("conn"))  # sorting copies, and so gives the engine's memory back
+    return closed
 
 
-def _tables(names: list[str], engine: Engine, segments: pl.LazyFrame) -> Tables:
+def _tables(names: list[str], engine: Engine, closed: list[pl.DataFrame], segments: pl.LazyFrame) -> Tables:
     connections = frame(engine.connections(), schema.CONNECTIONS)
-    if not connections["conn"].is_sorted():  # connections that were closed to make room come first
+    if closed:
+        connections = pl.concat([*closed, connections.sort("conn")], rechunk=False)
+        closed.clear()
         connections = _in_order(connections)
     problems = engine.problems()
     for problem in problems:

@@ -11,8 +11,6 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import polars as pl
-
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine, EngineError
 from tcptrace_lab.errors import CaptureUnreadable, ReadInPart, UsageError, from_engine, place
@@ -21,6 +19,8 @@ from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    import polars as pl
 
     from tcptrace_lab._core import CaptureInfo, Problem
 
@@ -51,7 +51,8 @@ class Tables:
     Attributes:
         segments: rows of `schema.SEGMENTS` in capture order; lazy, because they may be larger than memory. Each query on a large
             capture is a pass over its files: select columns, and collect once what belongs together.
-        connections: rows of `schema.CONNECTIONS` by `conn`.
+        connections: rows of `schema.CONNECTIONS` by `conn`; in a capture with more than 131,072 connections at a time, those that were
+            closed to make room come first.
         info: what was captured, as the files and the engine say.
         problems: what the engine survived, each kind once, with its count and the place of the first.
     """
@@ -136,49 +137,34 @@ def _rereadable(names: list[str], reread_bytes: int) -> Files | None:
 def _keep(names: list[str], spill_rows: int, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
     engine = Engine(names)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
-    closed = _run(engine, [_Keeper(spill), *watchers], progress)
-    return _tables(names, engine, closed, spill.finish())
+    _run(engine, [_Keeper(spill), *watchers], progress)
+    return _tables(names, engine, spill.finish())
 
 
 def _pass_by(names: list[str], files: Files, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
     columns = {"frame", *(name for watcher in watchers for name in watcher.columns)}
     engine = Engine(names, columns=sorted(columns))
-    closed = _run(engine, watchers, progress)
+    _run(engine, watchers, progress)
     info = engine.info()
-    return _tables(names, engine, closed, files.segments(info["packets"], info["connections"]))
+    return _tables(names, engine, files.segments(info["packets"], info["connections"]))
 
 
-def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> list[pl.DataFrame]:
-    """Shows all segments to the watchers; gives the connections that the engine closed on the way to make room."""
-    segments, closed = 0, []
+def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:
+    segments = 0
     for rows in pulled(engine):
         for watcher in watchers:
             watcher.add(rows)
         segments += rows.height
         if progress is not None:
             progress(segments)
-        connections = frame(engine.closed_connections(), schema.CONNECTIONS)
-        if connections.height:
-            closed.append(connections.sort("conn"))  # sorting copies, and so gives the engine's memory back
-    return closed
 
 
-def _tables(names: list[str], engine: Engine, closed: list[pl.DataFrame], segments: pl.LazyFrame) -> Tables:
+def _tables(names: list[str], engine: Engine, segments: pl.LazyFrame) -> Tables:
     connections = frame(engine.connections(), schema.CONNECTIONS)
-    if closed:
-        connections = pl.concat([*closed, connections.sort("conn")], rechunk=False)
-        closed.clear()
-        connections = _in_order(connections)
     problems = engine.problems()
     for problem in problems:
         problem["path"] = problem["path"] or ", ".join(names)  # what is found in packets is not told by file
     return Tables(segments, connections, engine.info(), tuple(problems))
-
-
-def _in_order(connections: pl.DataFrame) -> pl.DataFrame:
-    """Sorted by `conn`, column by column: there may be millions of rows, and so they are never held twice."""
-    order = connections["conn"].arg_sort()
-    return pl.DataFrame([connections.drop_in_place(name).gather(order) for name in connections.columns])
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class RttSamples:
         """
         counts = pl.concat(self._counts, rechunk=False)
         parts = 1 + counts.height // PART_ROWS
-        step = (int(counts["key"].max() or 0) // parts >> BUCKET_BITS) + 1 << BUCKET_BITS  # whole directions
+        step = (int(counts["key"].to_numpy().max(initial=0)) // parts >> BUCKET_BITS) + 1 << BUCKET_BITS  # whole directions
         return pl.concat(
             _quantiles(counts.filter(pl.col("key").is_between(part * step, (part + 1) * step, closed="left"))) for part in range(parts)
         )

@@ -40,8 +40,16 @@ fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<NullBuffer> {
     Some(NullBuffer::new(bits(rows, is_some))).filter(|nulls| nulls.null_count() > 0)
 }
 
+/// One bit per row. Bytes of 0 and 1 first, then eight of them at a time into one: several times faster than bit by bit.
 fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
-    BooleanBuffer::collect_bool(rows.len(), |at| rows.get(at).is_some_and(&value))
+    /// Moves the lowest bits of eight bytes into the highest byte of the product, in order and without a carry.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let mut bytes: Vec<u8> = rows.iter().map(|row| u8::from(value(row))).collect();
+    bytes.resize(rows.len().next_multiple_of(8), 0);
+    let (eights, _) = bytes.as_chunks::<8>();
+    let packed: Vec<u8> =
+        eights.iter().map(|eight| (u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56) as u8).collect();
+    BooleanBuffer::new(packed.into(), 0, rows.len())
 }
 
 fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
@@ -273,4 +281,18 @@ pub fn flows(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
         ("server_addr".into(), addresses(rows, |row| row.server.0)),
         ("server_port".into(), numbers::<UInt16Type, _>(rows, |row| row.server.1)),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bits;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_row_keeps_its_bit(flags in prop::collection::vec(any::<bool>(), 0..200)) {
+            let packed = bits(&flags, |flag| *flag);
+            prop_assert_eq!(packed.iter().collect::<Vec<_>>(), flags);
+        }
+    }
 }

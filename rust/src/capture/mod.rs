@@ -1,7 +1,7 @@
 //! Capture files → frames. One [`Capture`] is one or several files (or stdin), merged by time.
 //!
 //! Inside, from the bytes up: `blocks` (one buffer between a stream and its reader), `compressed` (what may stand
-//! between the two), `pcap` and `pcapng` (records), `reader` (one file of any kind), `merge` (several). `sniff` tells
+//! between the two), `pcap`, `pcapng` and `erf` (records), `reader` (one file of any kind), `merge` (several). `sniff` tells
 //! what a file is that cannot be read.
 
 #![allow(clippy::result_large_err, reason = "the hot loop passes a boxed error; the public one is built once a file")]
@@ -9,6 +9,7 @@
 mod blocks;
 mod bytes;
 mod compressed;
+mod erf;
 mod merge;
 mod notes;
 mod pcap;
@@ -65,13 +66,14 @@ pub struct Frame<'a> {
 /// What the files said about themselves, over all of them, as far as they were read.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureInfo {
-    /// `pcap`, `pcapng`, …, with the compression before it: `gzip pcapng`; several distinct ones joined by `, `.
+    /// `pcap`, `pcapng`, `erf`, …, with the compression before it: `gzip pcapng`; several distinct ones joined by `, `.
     pub format: String,
     /// Largest snap length declared (0 = none declared).
     pub snaplen_bytes: u32,
     /// Coarsest timestamp resolution of the interfaces, in nanoseconds (at least 1).
     pub resolution_ns: i64,
-    /// Packets the capturing kernel says it dropped (pcapng interface statistics); `None` where nobody said.
+    /// Packets that the capturing kernel or card says it dropped (pcapng interface statistics, ERF loss counters); `None`
+    /// where nobody said.
     pub kernel_drops: Option<u64>,
 }
 

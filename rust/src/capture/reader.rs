@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 
 use super::blocks::{Blocks, Input};
 use super::compressed::{Codec, Decoder};
+use super::erf::{self, Erf};
 use super::notes::Notes;
 use super::pcap::{Magic, Pcap};
 use super::pcapng::Pcapng;
@@ -15,7 +16,8 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 /// The path that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
-/// Bytes that tell every format that is read. No more are waited for, so that a live pipe is opened by its header.
+/// Bytes that tell every format that has a magic and is read. No more are waited for, so that a live pipe is opened by its
+/// header.
 const MAGIC_BYTES: usize = 6;
 
 /// The type that begins a pcapng file.
@@ -24,6 +26,7 @@ const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
+    Erf(Erf),
     /// Behind the end, or behind the error that ended it.
     Ended,
 }
@@ -68,7 +71,7 @@ impl Reader {
             blocks.fill_to(MAGIC_BYTES);
             if Codec::detect(blocks.available()).is_some() {
                 let what = "is compressed twice; unpack it once";
-                return Err(CaptureError::new(ErrorKind::Unsupported, path, what));
+                return Err(CaptureError::new(ErrorKind::NotACapture, path, what));
             }
         }
         let mut stream = Stream { blocks, notes: Notes::default(), record: Record::default() };
@@ -80,8 +83,10 @@ impl Reader {
                 let name = pcap.name();
                 (Format::Pcap(pcap), name)
             })
+        } else if is_erf(&mut stream.blocks) {
+            Ok((Format::Erf(Erf::default()), "erf"))
         } else {
-            return Err(not_a_capture(path, &mut stream.blocks));
+            return Err(not_a_capture(path, &stream.blocks));
         };
         let (format, name) = opened.map_err(|stop| CaptureError { path: path.to_owned(), ..*stop })?;
         let compression = stream.blocks.compression();
@@ -95,6 +100,7 @@ impl Reader {
         let moved = match &mut self.format {
             Format::Pcap(pcap) => pcap.advance(&mut self.stream),
             Format::Pcapng(pcapng) => pcapng.advance(&mut self.stream),
+            Format::Erf(erf) => erf.advance(&mut self.stream),
             Format::Ended => Ok(false),
         };
         match moved {
@@ -151,6 +157,9 @@ impl Reader {
                 resolution_ns: pcapng.resolution_ns(),
                 kernel_drops: pcapng.kernel_drops(),
             },
+            Format::Erf(erf) => {
+                FileInfo { format, snaplen_bytes: 0, resolution_ns: erf::RESOLUTION_NS, kernel_drops: erf.lost() }
+            }
             Format::Ended => self.last_info.clone(),
         }
     }
@@ -180,9 +189,14 @@ fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> Blocks {
     Blocks::new(Input::Compressed(Box::new(Decoder::new(codec, ahead, source))), block_bytes)
 }
 
-/// Why a stream without a known magic cannot be read: the fault that ended it, or what it is instead.
-fn not_a_capture(path: &str, blocks: &mut Blocks) -> CaptureError {
+/// Whether a stream without a known magic is ERF, which has none. What can be told to be something else is not asked.
+fn is_erf(blocks: &mut Blocks) -> bool {
     blocks.fill_to(SNIFFED_BYTES);
+    !sniff::is_told_apart(blocks.available()) && erf::detect(blocks)
+}
+
+/// Why a stream without a known magic cannot be read: the fault that ended it, or what it is instead.
+fn not_a_capture(path: &str, blocks: &Blocks) -> CaptureError {
     let head = blocks.available();
     if let Some(fault) = blocks.fault() {
         return CaptureError::new(fault.kind, path, fault.what.clone()).at(head.len() as u64);

@@ -5,9 +5,9 @@ use crate::error::{CaptureError, ErrorKind};
 /// Bytes that are looked at. Enough for the magics below and a glance at text.
 pub(super) const SNIFFED_BYTES: usize = 64;
 
-/// Formats with a magic of their own that this engine does not read: the magic, the name, and whether it holds packets.
+/// Formats with a magic of their own that this engine does not read: the magic and the name.
 const KNOWN: &[(&[u8], &str)] = &[
-    (b"snoop\0\0\0", "a snoop capture"),
+    (b"snoop\0\0\0", "a Sun snoop capture"),
     (b"RTSS", "a capture of Microsoft Network Monitor 1"),
     (b"GMBU", "a capture of Microsoft Network Monitor 2"),
     (b"XCP\0", "a capture of NetXRay or Sniffer (Windows)"),
@@ -40,22 +40,17 @@ const PACKED: &[(&[u8], &str)] = &[
 const LANALYZER_TYPES: [u16; 2] = [0x1001, 0x1007];
 const LANALYZER_HEADER_MAX_BYTES: u16 = 1024;
 
-/// ERF: types up to this one are assigned; a record has at least its 16-byte header; times before 1990 are implausible.
-const ERF_LARGEST_TYPE: u8 = 48;
-const ERF_HEADER_BYTES: u16 = 16;
-const ERF_PLAUSIBLE_S: std::ops::Range<u32> = 631_152_000..4_102_444_800;
-
 /// The error that tells what `head`, the first bytes of the file, is instead of a capture.
 pub(super) fn refuse(path: &str, head: &[u8]) -> CaptureError {
     if head.is_empty() {
         return CaptureError::new(ErrorKind::NotACapture, path, "is empty");
     }
-    if let Some((_, name)) = KNOWN.iter().find(|(magic, _)| head.starts_with(magic)) {
+    if let Some((_, name)) = known(head) {
         return unsupported(path, name);
     }
-    if let Some((_, name)) = PACKED.iter().find(|(magic, _)| head.starts_with(magic)) {
-        let what = format!("is packed with {name}, which is not read; unpack it first");
-        return CaptureError::new(ErrorKind::Unsupported, path, what);
+    if let Some((_, name)) = packed(head) {
+        let what = format!("is packed with {name}, which is not opened; unpack it first");
+        return CaptureError::new(ErrorKind::NotACapture, path, what);
     }
     if looks_like_text(head) {
         return CaptureError::new(ErrorKind::NotACapture, path, "is text, not a capture");
@@ -63,15 +58,25 @@ pub(super) fn refuse(path: &str, head: &[u8]) -> CaptureError {
     if looks_like_lanalyzer(head) {
         return unsupported(path, "a capture of LANalyzer");
     }
-    if looks_like_erf(head) {
-        return unsupported(path, "an ERF capture (Endace)");
-    }
     let first = head.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
     CaptureError::new(ErrorKind::NotACapture, path, format!("is not a capture: it begins with {first}"))
 }
 
+/// Whether `head` shows by a magic of its own, or by being text, what the file is: formats without one need not be tried.
+pub(super) fn is_told_apart(head: &[u8]) -> bool {
+    known(head).is_some() || packed(head).is_some() || looks_like_text(head)
+}
+
+fn known(head: &[u8]) -> Option<&'static (&'static [u8], &'static str)> {
+    KNOWN.iter().find(|(magic, _)| head.starts_with(magic))
+}
+
+fn packed(head: &[u8]) -> Option<&'static (&'static [u8], &'static str)> {
+    PACKED.iter().find(|(magic, _)| head.starts_with(magic))
+}
+
 fn unsupported(path: &str, name: &str) -> CaptureError {
-    CaptureError::new(ErrorKind::Unsupported, path, format!("is {name}, a format that is not read; convert it first"))
+    CaptureError::new(ErrorKind::Unsupported, path, format!("is {name}, a format that is not read"))
 }
 
 fn looks_like_lanalyzer(head: &[u8]) -> bool {
@@ -82,19 +87,6 @@ fn looks_like_lanalyzer(head: &[u8]) -> bool {
         }
         _ => false,
     }
-}
-
-/// ERF has no magic: a little-endian 32.32 timestamp, then type, flags and the big-endian length of the record.
-fn looks_like_erf(head: &[u8]) -> bool {
-    let [_, _, _, _, s0, s1, s2, s3, kind, _, l0, l1, _, _, w0, w1, ..] = head else {
-        return false;
-    };
-    let seconds = u32::from_le_bytes([*s0, *s1, *s2, *s3]);
-    let (record, wire) = (u16::from_be_bytes([*l0, *l1]), u16::from_be_bytes([*w0, *w1]));
-    ERF_PLAUSIBLE_S.contains(&seconds)
-        && (1..=ERF_LARGEST_TYPE).contains(&(kind & 0x7F))
-        && record >= ERF_HEADER_BYTES
-        && wire > 0
 }
 
 /// Valid UTF-8 (but for a character cut at the end) without control characters.
@@ -138,13 +130,16 @@ mod tests {
             (b"GMBU\0\x02", "Network Monitor 2"),
             (b"RTSS", "Network Monitor 1"),
             (b"\x01\x10\x4c\x00", "LANalyzer"),
-            // An Ethernet record (type 2) of 2003, 80 bytes long, 60 on the wire.
-            (b"\x00\x00\x00\x00\x00\x00\x00\x3f\x02\x00\x00\x50\x00\x00\x00\x3c", "ERF"),
-            (b"BZh91AY", "bzip2"),
         ] {
             let (kind, what) = refused(head);
             assert_eq!(kind, ErrorKind::Unsupported, "{what}");
             assert!(what.contains(name), "{what}");
         }
+    }
+
+    #[test]
+    fn what_is_packed_is_to_be_unpacked() {
+        let what = "f: is packed with bzip2, which is not opened; unpack it first".to_owned();
+        assert_eq!(refused(b"BZh91AY"), (ErrorKind::NotACapture, what));
     }
 }

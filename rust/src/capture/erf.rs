@@ -1,0 +1,232 @@
+//! ERF, Endace's extensible record format, as a file: records of a 16-byte header and what it announces, one behind the
+//! other, without a file header and without a magic number. A frame is the whole record, as in pcap files of link type
+//! 197, so that one place (`wire::erf`) takes it apart.
+//!
+//! Format: Endace's "ERF types reference guide"; times, lengths and padding as Wireshark's wiretap gives them.
+
+use super::blocks::Blocks;
+use super::{LinkType, Stop, Stream, damaged};
+
+/// `LINKTYPE_ERF`.
+const LINK_TYPE: LinkType = 197;
+
+/// Time, type, flags, record length, loss counter or colour, length on the wire.
+const HEADER_BYTES: usize = 16;
+
+/// The bit of a type that announces an extension header of this many bytes, whose own first byte may announce the next.
+const EXTENDED: u8 = 0x80;
+const EXTENSION_BYTES: usize = 8;
+
+/// The type of records that only fill space: no frame, no number, as in Wireshark.
+const PAD: u8 = 48;
+
+/// Records with a packet that are looked at before a file is taken for ERF (the fewest that Wireshark looks at), and
+/// records of any type. Random bytes pass one such look at a second record in about 600 times: its time must lie within
+/// a year of the first, 1 of 136 years, and its type must be one of 57 in 256.
+const TRIED_PACKETS: usize = 3;
+const TRIED_RECORDS: usize = 20;
+
+/// The first time of a file lies in these seconds since 1970: 1990 to 2100. Endace was founded in 2001; a heuristic.
+const PLAUSIBLE_S: std::ops::Range<u64> = 631_152_000..4_102_444_800;
+
+/// Between the first records time goes on by at most a year and back by at most a second, for records of several
+/// interfaces are not in strict order (both as Wireshark has it).
+const PLAUSIBLE_STEP_S: u64 = 365 * 24 * 3600;
+const PLAUSIBLE_STEP_BACK_S: u64 = 1;
+
+/// A unit of the fraction is a quarter of a nanosecond; the card's clock is coarser and does not say by how much.
+pub(super) const RESOLUTION_NS: i64 = 1;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The header of a record.
+struct Header {
+    /// Seconds since 1970 in the upper half, their fraction in the lower.
+    time: u64,
+    /// With the bit that announces extension headers.
+    kind: u8,
+    record_bytes: u16,
+    /// Records lost before this one, or for some types a colour.
+    lost: u16,
+    wire_bytes: u16,
+}
+
+impl Header {
+    /// The header at the start of `bytes`, if all of it is there.
+    #[inline]
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let [t0, t1, t2, t3, t4, t5, t6, t7, kind, _flags, r0, r1, l0, l1, w0, w1] = *bytes.first_chunk()?;
+        Some(Self {
+            time: u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
+            kind,
+            record_bytes: u16::from_be_bytes([r0, r1]),
+            lost: u16::from_be_bytes([l0, l1]),
+            wire_bytes: u16::from_be_bytes([w0, w1]),
+        })
+    }
+
+    /// To the nearest nanosecond, as Wireshark rounds. It cannot overflow: 2^32 s < 2^63 ns.
+    #[inline]
+    fn ts_ns(&self) -> i64 {
+        let fraction_ns = ((self.time & 0xFFFF_FFFF) * NS_PER_S + (1 << 31)) >> 32;
+        ((self.time >> 32) * NS_PER_S + fraction_ns) as i64
+    }
+
+    /// The type without the bit for extension headers.
+    fn plain_kind(&self) -> u8 {
+        self.kind & !EXTENDED
+    }
+
+    /// Bytes that the type puts between the headers and the packet: a channel, or Ethernet's offset and padding.
+    fn sub_header_bytes(&self) -> usize {
+        match self.plain_kind() {
+            5..=9 | 12 | 17 | 18 => 4,
+            2 | 11 | 16 | 20 => 2,
+            _ => 0,
+        }
+    }
+
+    /// The count of lost records, for the types that do not have a colour in its place.
+    fn counted_lost(&self) -> Option<u64> {
+        match self.plain_kind() {
+            10 | 11 | 15..=17 | 19 | 20 | PAD => None,
+            _ => Some(u64::from(self.lost)),
+        }
+    }
+
+    /// Whether a type is assigned that is written to files (0 is a legacy format, 26 and 30 to 47 are reserved).
+    fn is_known(&self) -> bool {
+        matches!(self.plain_kind(), 1..=25 | 27..=29) || self.kind == PAD
+    }
+}
+
+/// Bytes of `record` before its packet: header, extension headers, what the type adds. `None` if they do not fit, or if
+/// nothing stands behind them.
+fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
+    let (mut bytes, mut more) = (HEADER_BYTES, header.kind & EXTENDED);
+    while more != 0 {
+        more = record.get(bytes)? & EXTENDED;
+        bytes += EXTENSION_BYTES;
+    }
+    bytes += header.sub_header_bytes();
+    (bytes < record.len()).then_some(bytes)
+}
+
+/// Whether `blocks` begins with ERF records. There is no magic number, so the first records have to agree with each
+/// other: each of the first three with a packet has an assigned type, a length that holds its headers and more, and a
+/// time near that of the one before it; the first time is one of our days. A file that ends before may be cut, even in
+/// its second record, but what is there has to agree, and one record must be whole.
+pub(super) fn detect(blocks: &mut Blocks) -> bool {
+    let (mut at, mut packets, mut last_time) = (0, 0, None);
+    for _ in 0..TRIED_RECORDS {
+        blocks.fill_to(at + HEADER_BYTES);
+        let Some(header) = blocks.available().get(at..).and_then(Header::read) else { break };
+        let end = at + usize::from(header.record_bytes);
+        if !header.is_known() || end < at + HEADER_BYTES {
+            return false;
+        }
+        let is_packet = header.kind != PAD;
+        if is_packet && !is_plausible_after(header.time, last_time) {
+            return false;
+        }
+        if !blocks.fill_to(end) {
+            break;
+        }
+        let record = blocks.available().get(at..end).unwrap_or_default();
+        if is_packet {
+            if headers_bytes(&header, record).is_none() {
+                return false;
+            }
+            last_time = Some(header.time);
+            packets += 1;
+            if packets == TRIED_PACKETS {
+                break;
+            }
+        }
+        at = end;
+    }
+    packets > 0
+}
+
+/// Whether a record of `time` may stand behind one of `last`.
+fn is_plausible_after(time: u64, last: Option<u64>) -> bool {
+    match last {
+        None => PLAUSIBLE_S.contains(&(time >> 32)),
+        Some(last) if time < last => (last - time) >> 32 <= PLAUSIBLE_STEP_BACK_S,
+        Some(last) => (time - last) >> 32 <= PLAUSIBLE_STEP_S,
+    }
+}
+
+/// An ERF file.
+#[derive(Default)]
+pub(super) struct Erf {
+    /// Records that the capturing card says it lost; `None` while no record could say so.
+    lost: Option<u64>,
+}
+
+impl Erf {
+    /// Moves to the next record with a packet; false at the end.
+    #[inline]
+    pub(super) fn advance(&mut self, stream: &mut Stream) -> Result<bool, Stop> {
+        let Stream { blocks, record, .. } = stream;
+        loop {
+            let available = blocks.available();
+            if let Some(header) = Header::read(available)
+                && let Some(bytes) = available.get(..usize::from(header.record_bytes))
+                && bytes.len() >= HEADER_BYTES
+            {
+                if header.kind == PAD {
+                    blocks.consume(bytes.len());
+                    continue;
+                }
+                if let Some(headers_bytes) = headers_bytes(&header, bytes) {
+                    if let Some(lost) = header.counted_lost() {
+                        self.lost = Some(self.lost.unwrap_or(0).saturating_add(lost));
+                    }
+                    record.ts_ns = Some(header.ts_ns());
+                    record.link_type = Some(LINK_TYPE);
+                    record.original_bytes = headers_bytes as u32 + u32::from(header.wire_bytes);
+                    record.data = blocks.consume(bytes.len());
+                    return Ok(true);
+                }
+            }
+            if !fill(blocks)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    pub(super) fn lost(&self) -> Option<u64> {
+        self.lost
+    }
+}
+
+/// Makes the next record whole in the buffer, or says why it cannot be.
+#[cold]
+#[inline(never)]
+fn fill(blocks: &mut Blocks) -> Result<bool, Stop> {
+    if !blocks.fill_to(1) {
+        return blocks.end_between_records();
+    }
+    let offset = blocks.offset();
+    blocks.fill_to(HEADER_BYTES);
+    let got = blocks.available().len();
+    let Some(header) = Header::read(blocks.available()) else {
+        return Err(blocks.cut("a record header", "record header", HEADER_BYTES as u64, got as u64, offset));
+    };
+    let record_bytes = usize::from(header.record_bytes);
+    if record_bytes < HEADER_BYTES {
+        let what = format!("an ERF record claims {record_bytes} bytes, fewer than its header has ({HEADER_BYTES})");
+        return Err(damaged(what, offset));
+    }
+    if !blocks.fill_to(record_bytes) {
+        let got = blocks.available().len() as u64;
+        return Err(blocks.cut("a record", "rlen", record_bytes as u64, got, offset));
+    }
+    let record = blocks.available().get(..record_bytes).unwrap_or_default();
+    if header.kind != PAD && headers_bytes(&header, record).is_none() {
+        let what = format!("an ERF record claims {record_bytes} bytes, too few for its headers and a packet");
+        return Err(damaged(what, offset));
+    }
+    Ok(true)
+}

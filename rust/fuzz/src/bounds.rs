@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::memory;
+use crate::pipeline::Account;
 
 /// The promise: a hang is more than a second for each 100 KB.
 const NS_PER_BYTE: u64 = 1_000_000_000 / 100_000;
@@ -15,16 +16,16 @@ const BYTES_PER_BYTE: usize = 32;
 /// Other programs use the machine too: an input is slow only if it is so every time.
 const TRIALS: usize = 3;
 
-/// Runs `run`, which gives the number of bytes that it read: what a compressed input expands to counts.
+/// Runs `run`, whose account tells the bytes that it read: what a compressed input expands to counts.
 /// `window_bytes` more memory are allowed.
-pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> usize) {
+pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     let mut fastest = Duration::MAX;
     let mut allowed = LEAST_TIME;
     for _ in 0..TRIALS {
         let started = Instant::now();
-        let (bytes_read, peak_bytes) = memory::peak_of(&run);
+        let (account, peak_bytes) = memory::peak_of(&run);
         fastest = fastest.min(started.elapsed());
-        let bytes = input.len().max(bytes_read);
+        let bytes = input.len().max(account.bytes_read);
         let allowed_bytes = BASE_BYTES + window_bytes + BYTES_PER_BYTE * bytes;
         assert!(
             peak_bytes <= allowed_bytes,
@@ -32,7 +33,7 @@ pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> usize) {
         );
         allowed = LEAST_TIME.max(Duration::from_nanos(NS_PER_BYTE * bytes as u64));
         if fastest <= allowed {
-            return;
+            return account;
         }
     }
     panic!("{fastest:?} for {} bytes of input; {allowed:?} are allowed", input.len());

@@ -1,12 +1,12 @@
 //! Targets: frames of one family of link types.
 //!
 //! An input is one byte that chooses the first link type (low four bits) and the time of the first frame (next two),
-//! then frames: a byte of [control](step), two of length (little-endian), and so many bytes, or what is left.
+//! then frames: a byte of [control](Control), two of length (little-endian), and so many bytes, or what is left.
 
 use tcptrace_lab_core::capture::{Frame, LinkType};
 
 use crate::bounds;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Account, Pipeline};
 
 /// The link types of a family; numbers from the LINKTYPE registry of tcpdump.org.
 pub type Family = [LinkType];
@@ -21,8 +21,7 @@ pub const ATM: [LinkType; 3] = [100, 106, 123];
 pub const ERF: [LinkType; 1] = [197];
 /// `IEEE802_11` bare and with radiotap, PPP in three forms, Cisco HDLC, Frame Relay, FDDI, Token Ring, SLIP, ARCNET,
 /// NFLOG, `IPOIB`; one that no one has, and two that are known but not read.
-pub const WIFI_PPP_OTHER: [LinkType; 16] =
-    [105, 127, 9, 50, 51, 104, 107, 10, 6, 8, 129, 239, 242, u32::MAX, 137, 119];
+pub const WIFI_PPP_OTHER: [LinkType; 16] = [105, 127, 9, 50, 51, 104, 107, 10, 6, 8, 129, 239, 242, u32::MAX, 137, 119];
 
 /// Times of the first frame: the epoch, 2023, and as far as 64 bits reach both ways.
 const FIRST_TS_NS: [i64; 4] = [0, 1_700_000_000_000_000_000, i64::MAX - 1_000_000, -i64::MAX];
@@ -32,7 +31,7 @@ const STEPS_NS: [i64; 8] = [0, 1_000, 1_000_000, 40_000_000, 1_000_000_000, 31_0
 const UNCAPTURED_BYTES: [u32; 4] = [0, 1, 1_400, 70_000];
 
 /// What the control byte of a frame says.
-struct Step {
+struct Control {
     step_ns: i64,
     uncaptured_bytes: u32,
     has_time: bool,
@@ -41,9 +40,9 @@ struct Step {
 }
 
 /// Bits 0 to 2: time step; 3 and 4: bytes not captured; 5: no time; 6 and 7: link type.
-fn step(control: u8) -> Step {
-    let bits = |shift: u8, mask: u8| usize::from(control >> shift & mask);
-    Step {
+fn control(byte: u8) -> Control {
+    let bits = |shift: u8, mask: u8| usize::from(byte >> shift & mask);
+    Control {
         step_ns: STEPS_NS[bits(0, 7)],
         uncaptured_bytes: UNCAPTURED_BYTES[bits(3, 3)],
         has_time: bits(5, 1) == 0,
@@ -52,18 +51,18 @@ fn step(control: u8) -> Step {
 }
 
 /// Reads the frames of `input` as frames of `family`.
-pub fn read(input: &[u8], family: &Family) {
-    let Some((&head, frames)) = input.split_first() else { return };
+pub fn read(input: &[u8], family: &Family) -> Account {
+    let Some((&head, frames)) = input.split_first() else { return Account::default() };
     bounds::hold(input, 0, || {
         let mut pipeline = Pipeline::default();
         let mut ts_ns = FIRST_TS_NS[usize::from(head >> 4 & 3)];
         let mut number = 0;
         let mut rest = frames;
-        while let [control, low, high, tail @ ..] = rest {
+        while let [first, low, high, tail @ ..] = rest {
             let frame_bytes = usize::from(u16::from_le_bytes([*low, *high])).min(tail.len());
             let (data, after) = tail.split_at(frame_bytes);
             rest = after;
-            let Step { step_ns, uncaptured_bytes, has_time, link } = step(*control);
+            let Control { step_ns, uncaptured_bytes, has_time, link } = control(*first);
             // The smallest number is not a time: the engine writes null by it.
             ts_ns = ts_ns.saturating_add(step_ns).max(-i64::MAX);
             number += 1;
@@ -75,6 +74,6 @@ pub fn read(input: &[u8], family: &Family) {
                 data,
             });
         }
-        pipeline.finish().bytes_read
-    });
+        pipeline.finish()
+    })
 }

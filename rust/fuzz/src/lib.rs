@@ -1,7 +1,7 @@
 //! Fuzz targets of the engine: bytes from anywhere must give rows or a clean problem, in bounded time and memory.
 //!
 //! Each target is a function of bytes that panics where a promise is broken. libFuzzer calls them (`fuzz_targets/`,
-//! started by `./run`), and so does a test that replays the seeds and small changes of them (`tests/seeds.rs`).
+//! started by `./run`), and so do the tests, which replay the seeds and changes of them (`tests/seeds.rs`).
 //!
 //! - [`file`]: the bytes of a capture file, of any format and compression.
 //! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`]: frames of one family of link types.
@@ -20,8 +20,10 @@ pub mod tcp;
 pub use file::file;
 pub use tcp::segments;
 
-/// A target: panics where a promise is broken.
-pub type Target = fn(&[u8]);
+use pipeline::Account;
+
+/// A target: tells what it read, and panics where a promise is broken.
+pub type Target = fn(&[u8]) -> Account;
 
 /// All targets by name.
 pub const TARGETS: [(&str, Target); 7] = [
@@ -34,27 +36,27 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("segments", segments),
 ];
 
-/// Ethernet, with all that can stand on it: VLAN tags, MPLS, PPPoE, tunnels, IP fragments.
-pub fn ethernet(input: &[u8]) {
-    frames::read(input, &frames::ETHERNET);
+/// Ethernet, with all that can stand on it: VLAN tags, MPLS, `PPPoE`, tunnels, IP fragments.
+pub fn ethernet(input: &[u8]) -> Account {
+    frames::read(input, &frames::ETHERNET)
 }
 
 /// BSD loopback, Linux cooked captures, and IP without a link header.
-pub fn loopback_cooked_raw(input: &[u8]) {
-    frames::read(input, &frames::LOOPBACK_COOKED_RAW);
+pub fn loopback_cooked_raw(input: &[u8]) -> Account {
+    frames::read(input, &frames::LOOPBACK_COOKED_RAW)
 }
 
 /// AAL5 PDUs: RFC 1483, Classical IP, `SunATM`.
-pub fn atm(input: &[u8]) {
-    frames::read(input, &frames::ATM);
+pub fn atm(input: &[u8]) -> Account {
+    frames::read(input, &frames::ATM)
 }
 
 /// ERF records: Ethernet, HDLC, AAL5 PDUs, ATM cells.
-pub fn erf(input: &[u8]) {
-    frames::read(input, &frames::ERF);
+pub fn erf(input: &[u8]) -> Account {
+    frames::read(input, &frames::ERF)
 }
 
 /// 802.11, PPP, and every other link type, known or not.
-pub fn wifi_ppp_other(input: &[u8]) {
-    frames::read(input, &frames::WIFI_PPP_OTHER);
+pub fn wifi_ppp_other(input: &[u8]) -> Account {
+    frames::read(input, &frames::WIFI_PPP_OTHER)
 }

@@ -1,10 +1,12 @@
 //! Frames → rows as the engine does it, in one thread; every result is checked against what holds of any capture.
 
 use tcptrace_lab_core::capture::Frame;
-use tcptrace_lab_core::connection::{ConnectionRow, Connections, DirectionFigures, Nullable, SegmentRow};
+use tcptrace_lab_core::connection::{
+    ConnectionRow, Connections, DatagramRow, DirectionFigures, FlowRow, Flows, Nullable, SegmentRow,
+};
 use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
 use tcptrace_lab_core::table;
-use tcptrace_lab_core::wire::{Dissector, Segment};
+use tcptrace_lab_core::wire::{Datagram, Dissector, Packet, Segment};
 
 /// Bytes of a record besides its frame; nothing is exact about it.
 const RECORD_BYTES: usize = 16;
@@ -28,9 +30,13 @@ pub struct Account {
 #[derive(Default)]
 pub struct Pipeline {
     dissector: Dissector,
-    segments: Vec<Segment>,
+    packets: Vec<Packet>,
     connections: Connections,
-    rows: Vec<SegmentRow>,
+    flows: Flows,
+    segment_rows: Vec<SegmentRow>,
+    datagram_rows: Vec<DatagramRow>,
+    /// Connections handed out, and what they sum up to.
+    out: Out,
     account: Account,
 }
 
@@ -38,21 +44,39 @@ impl Pipeline {
     /// Takes a frame all the way to rows.
     pub fn take(&mut self, frame: &Frame<'_>) {
         self.account.bytes_read += frame.data.len() + RECORD_BYTES;
-        self.segments.clear();
-        let read = self.dissector.read(frame, &mut self.segments);
-        assert_eq!(read.is_ok(), !self.segments.is_empty(), "{read:?} with {} segments", self.segments.len());
-        for segment in &self.segments {
-            assert_eq!((segment.frame, segment.ts_ns), (frame.number, frame.ts_ns), "a segment of another frame");
-            assert!(segment.captured_payload_bytes <= segment.payload_bytes, "more captured than sent: {segment:?}");
-            let rows = self.rows.len();
-            self.connections.take(segment, None, &mut self.rows);
-            assert_eq!(self.rows.len(), rows + 1, "a segment is a row");
-            self.account.segments += 1;
-            self.account.payload_bytes += u64::from(segment.payload_bytes);
+        self.packets.clear();
+        let read = self.dissector.read(frame, &mut self.packets);
+        let packets = std::mem::take(&mut self.packets);
+        assert_eq!(read.is_ok(), !packets.is_empty(), "{read:?} with {} packets", packets.len());
+        for packet in &packets {
+            match packet {
+                Packet::Tcp(segment) => self.take_segment(segment, frame),
+                Packet::Udp(datagram) => self.take_datagram(datagram, frame),
+            }
         }
-        if self.rows.len() >= DEFAULT_BATCH_ROWS {
+        self.packets = packets;
+        if self.segment_rows.len().max(self.datagram_rows.len()) >= DEFAULT_BATCH_ROWS {
             self.hand_out();
         }
+    }
+
+    fn take_segment(&mut self, segment: &Segment, frame: &Frame<'_>) {
+        assert_eq!((segment.frame, segment.ts_ns), (frame.number, frame.ts_ns), "a segment of another frame");
+        assert!(segment.captured_payload_bytes <= segment.payload_bytes, "more captured than sent: {segment:?}");
+        let rows = self.segment_rows.len();
+        self.connections.take(segment, None, &mut self.segment_rows);
+        assert_eq!(self.segment_rows.len(), rows + 1, "a segment is a row");
+        self.account.segments += 1;
+        self.account.payload_bytes += u64::from(segment.payload_bytes);
+        if let Some(closed) = self.connections.take_closed() {
+            self.out.take(&closed);
+        }
+    }
+
+    fn take_datagram(&mut self, datagram: &Datagram, frame: &Frame<'_>) {
+        assert_eq!((datagram.frame, datagram.ts_ns), (frame.number, frame.ts_ns), "a datagram of another frame");
+        assert!(datagram.captured_payload_bytes <= datagram.payload_bytes, "more captured than sent: {datagram:?}");
+        self.datagram_rows.push(self.flows.take(datagram));
     }
 
     /// Ends the capture.
@@ -61,30 +85,54 @@ impl Pipeline {
         for incident in self.dissector.incidents() {
             assert!(incident.count >= 1, "{incident:?}");
         }
-        let (mut segments, mut payload_bytes, mut number) = (0, 0, 0);
+        let flows: Vec<FlowRow> = self.flows.rows().collect();
+        assert_eq!(table::flows(&flows).expect("columns of one length").num_rows(), flows.len());
+        let connections = self.connections.len();
         for rows in self.connections.into_rows() {
-            for row in &rows {
-                assert_eq!(row.conn, number, "connections out of order");
-                number += 1;
-                check_connection(row);
-                segments += row.directions.iter().map(|figures| figures.segments).sum::<u64>();
-                payload_bytes += row.directions.iter().map(|figures| figures.payload_bytes).sum::<u64>();
-            }
-            let table = table::connections(&rows).expect("columns of one length");
-            assert_eq!(table.num_rows(), rows.len());
+            self.out.take(&rows);
         }
+        let Out { numbers, segments, payload_bytes } = self.out;
+        assert!(numbers.len() == connections && numbers.iter().all(|out| *out), "each connection is handed out once");
         assert_eq!(segments, self.account.segments, "connections with other segments than were read");
         assert_eq!(payload_bytes, self.account.payload_bytes, "connections with other bytes than were read");
         self.account
     }
 
     fn hand_out(&mut self) {
-        for row in &self.rows {
+        let paths = self.dissector.path_names();
+        for row in &self.segment_rows {
             check_segment(row, self.connections.len());
         }
-        let table = table::segments(&self.rows, &self.dissector.path_names(), None).expect("columns of one length");
-        assert_eq!(table.num_rows(), self.rows.len());
-        self.rows.clear();
+        let table = table::segments(&self.segment_rows, &paths, None).expect("columns of one length");
+        assert_eq!(table.num_rows(), self.segment_rows.len());
+        self.segment_rows.clear();
+        let table = table::datagrams(&self.datagram_rows, &paths).expect("columns of one length");
+        assert_eq!(table.num_rows(), self.datagram_rows.len());
+        self.datagram_rows.clear();
+    }
+}
+
+/// What the connections that were handed out sum up to.
+#[derive(Default)]
+struct Out {
+    /// Which numbers were there.
+    numbers: Vec<bool>,
+    segments: u64,
+    payload_bytes: u64,
+}
+
+impl Out {
+    fn take(&mut self, rows: &[ConnectionRow]) {
+        for row in rows {
+            let number = row.conn as usize;
+            self.numbers.resize(self.numbers.len().max(number + 1), false);
+            assert!(!std::mem::replace(&mut self.numbers[number], true), "connection {number} is handed out twice");
+            check_connection(row);
+            self.segments += row.directions.iter().map(|figures| figures.segments).sum::<u64>();
+            self.payload_bytes += row.directions.iter().map(|figures| figures.payload_bytes).sum::<u64>();
+        }
+        let table = table::connections(rows).expect("columns of one length");
+        assert_eq!(table.num_rows(), rows.len());
     }
 }
 

@@ -6,7 +6,7 @@
 use tcptrace_lab_core::capture::Frame;
 
 use crate::bounds;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Account, Pipeline};
 
 /// Bytes of a segment's description.
 pub const RECORD_BYTES: usize = 24;
@@ -122,7 +122,7 @@ struct Sent {
 }
 
 /// Reads the segments of `input`.
-pub fn segments(input: &[u8]) {
+pub fn segments(input: &[u8]) -> Account {
     bounds::hold(input, 0, || {
         let mut pipeline = Pipeline::default();
         let mut sent = [[Sent::default(); 2]; 4];
@@ -136,8 +136,8 @@ pub fn segments(input: &[u8]) {
         }
         let account = pipeline.finish();
         assert_eq!(account.segments, records.len() as u64, "each packet is a segment");
-        account.bytes_read
-    });
+        account
+    })
 }
 
 /// The captured bytes of the packet that `record` describes, and its length on the wire.

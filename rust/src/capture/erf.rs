@@ -101,7 +101,7 @@ impl Header {
 }
 
 /// Bytes of `record` before its packet: header, extension headers, what the type adds. `None` if they do not fit, or if
-/// nothing stands behind them.
+/// nothing stands behind the first header.
 fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
     let (mut bytes, mut more) = (HEADER_BYTES, header.kind & EXTENDED);
     while more != 0 {
@@ -109,7 +109,7 @@ fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
         bytes += EXTENSION_BYTES;
     }
     bytes += header.sub_header_bytes();
-    (bytes < record.len()).then_some(bytes)
+    (bytes <= record.len() && record.len() > HEADER_BYTES).then_some(bytes)
 }
 
 /// Whether `blocks` begins with ERF records. There is no magic number, so the first records have to agree with each
@@ -225,7 +225,7 @@ fn fill(blocks: &mut Blocks) -> Result<bool, Stop> {
     }
     let record = blocks.available().get(..record_bytes).unwrap_or_default();
     if header.kind != PAD && headers_bytes(&header, record).is_none() {
-        let what = format!("an ERF record claims {record_bytes} bytes, too few for its headers and a packet");
+        let what = format!("an ERF record claims {record_bytes} bytes, too few for what its type demands");
         return Err(damaged(what, offset));
     }
     Ok(true)

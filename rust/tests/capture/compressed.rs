@@ -139,7 +139,7 @@ fn zeros_behind_gzip_are_padding_and_other_bytes_are_remarked() {
 fn what_is_packed_twice_is_refused() {
     for (name, pack) in PACKERS {
         let error = read_bytes(pack(&gzip(&noisy_capture(1)))).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Unsupported, "{name}: {error}");
+        assert_eq!(error.kind, ErrorKind::NotACapture, "{name}: {error}");
     }
 }
 

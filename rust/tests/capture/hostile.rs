@@ -11,6 +11,8 @@ use crate::support::*;
 /// A file with the places where its records end, and how many frames it has given there.
 struct Sample {
     bytes: Vec<u8>,
+    /// Bytes from which on a cut file is known for what it is.
+    known_from: usize,
     /// Offset behind a record, frames so far.
     ends: Vec<(usize, usize)>,
 }
@@ -18,7 +20,7 @@ struct Sample {
 impl Sample {
     fn new(header: Vec<u8>) -> Self {
         let ends = vec![(header.len(), 0)];
-        Self { bytes: header, ends }
+        Self { bytes: header, known_from: 4, ends }
     }
 
     fn add(&mut self, record: &[u8], frames: usize) {
@@ -53,9 +55,25 @@ fn pcapng_sample() -> Sample {
     sample
 }
 
+/// Without a file header: it is known by its first record.
+fn erf_sample() -> Sample {
+    let record = |kind, extensions: &[[u8; 8]], bytes| {
+        let erf = Erf { extensions: extensions.to_vec(), fraction: 1 << 30, ..Erf::of(kind) };
+        erf_record(&erf, &vec![0x45; bytes], 1500)
+    };
+    let first = record(22, &[], 40);
+    let mut sample = Sample { known_from: first.len(), ends: vec![(first.len(), 1)], bytes: first };
+    sample.add(&record(2, &[[1; 8], [2; 8]], 62), 1);
+    sample.add(&record(48, &[], 16), 0);
+    sample.add(&record(9, &[], 56), 1);
+    sample.add(&record(48, &[], 0), 0);
+    sample.add(&record(3, &[], 52), 1);
+    sample
+}
+
 fn samples() -> Vec<Sample> {
     let pcaps = BOTH_ORDERS.map(|order| [MICROSECONDS, NANOSECONDS].map(|magic| pcap_sample(order, magic)));
-    pcaps.into_iter().flatten().chain([pcapng_sample()]).collect()
+    pcaps.into_iter().flatten().chain([pcapng_sample(), erf_sample()]).collect()
 }
 
 #[test]
@@ -67,7 +85,8 @@ fn every_prefix_gives_the_frames_it_holds_whole_and_then_says_that_it_is_cut() {
             let header_bytes = sample.ends[0].0;
             if cut < header_bytes {
                 let kind = read_bytes(prefix).unwrap_err().kind;
-                assert_eq!(kind, if cut < 4 { ErrorKind::NotACapture } else { ErrorKind::Cut }, "cut at {cut}");
+                let known = cut >= sample.known_from;
+                assert_eq!(kind, if known { ErrorKind::Cut } else { ErrorKind::NotACapture }, "cut at {cut}");
                 continue;
             }
             let all = read_bytes(prefix).unwrap();
@@ -118,7 +137,7 @@ proptest! {
 
     #[test]
     fn several_bytes_changed_are_survived(
-        form in 0..25_usize,
+        form in 0..30_usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
     ) {
         let mut bytes = ALL_FORMS[form].clone();
@@ -131,7 +150,7 @@ proptest! {
 
     #[test]
     fn any_bytes_behind_a_good_header_are_survived(
-        form in 0..5_usize,
+        form in 0..6_usize,
         noise in prop::collection::vec(any::<u8>(), 0..400),
     ) {
         let sample = &samples()[form];

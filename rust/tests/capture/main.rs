@@ -11,6 +11,7 @@
 )]
 
 mod compressed;
+mod erf;
 mod hostile;
 mod merged;
 mod opened;

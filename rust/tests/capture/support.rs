@@ -111,6 +111,44 @@ pub fn simple(order: Order, data: &[u8], original: u32) -> Vec<u8> {
     block(order, 3, &[order.u32(original).to_vec(), data.to_vec()].concat())
 }
 
+/// The header of an ERF record.
+#[derive(Clone, Debug)]
+pub struct Erf {
+    pub kind: u8,
+    pub seconds: u32,
+    /// Of a second, in units of 2^-32 s.
+    pub fraction: u32,
+    pub lost: u16,
+    /// Type and content of each; the bit that announces the next is set when they are written.
+    pub extensions: Vec<[u8; 8]>,
+}
+
+impl Erf {
+    /// A record of a type, captured in 2023.
+    pub fn of(kind: u8) -> Self {
+        Self { kind, seconds: 1_700_000_000, fraction: 0, lost: 0, extensions: Vec::new() }
+    }
+}
+
+/// An ERF record, padded to a multiple of eight; `body` begins with what the type puts before the packet.
+pub fn erf_record(erf: &Erf, body: &[u8], wire_bytes: u16) -> Vec<u8> {
+    const EXTENDED: u8 = 0x80;
+    const VARYING_LENGTH: u8 = 4;
+    let more = if erf.extensions.is_empty() { 0 } else { EXTENDED };
+    let record_bytes = (16 + 8 * erf.extensions.len() + body.len()).next_multiple_of(8);
+    let mut record = [erf.fraction.to_le_bytes(), erf.seconds.to_le_bytes()].concat();
+    record.extend([erf.kind | more, VARYING_LENGTH]);
+    record.extend([record_bytes as u16, erf.lost, wire_bytes].iter().flat_map(|field| field.to_be_bytes()));
+    for (index, extension) in erf.extensions.iter().enumerate() {
+        let more = if index + 1 < erf.extensions.len() { EXTENDED } else { 0 };
+        record.push(extension[0] | more);
+        record.extend(&extension[1..]);
+    }
+    record.extend(body);
+    record.resize(record_bytes, 0);
+    record
+}
+
 /// A frame that outlives its reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
@@ -181,9 +219,12 @@ impl Read for Trickle {
     }
 }
 
+/// Records that Wireshark looks at before it takes a file for ERF: here as many as we do.
+const ERF_RECORDS: (&str, &str) = ("ERF_RECORDS_TO_CHECK", "3");
+
 /// Runs a tool of Wireshark's. `None` where it is not installed, which continuous integration does not accept.
 pub fn wireshark_tool(name: &str, arguments: &[&str]) -> Option<String> {
-    match std::process::Command::new(name).args(arguments).output() {
+    match std::process::Command::new(name).args(arguments).env(ERF_RECORDS.0, ERF_RECORDS.1).output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(error) if std::env::var_os("CI").is_none() => {
             eprintln!("{name} is not there ({error}): nothing to compare with");

@@ -6,8 +6,9 @@ use tcptrace_lab_core::capture::Capture;
 
 use crate::support::*;
 
-/// Bytes of header that Wireshark takes off the frame for itself, so that its lengths are smaller: `SunATM`.
-const HEADER_TAKEN_BYTES: [(u32, u32); 1] = [(123, 4)];
+/// Link types whose header Wireshark takes off the frame for itself, so that its lengths are smaller.
+const SUNATM: u32 = 123;
+const ERF: u32 = 197;
 
 /// Files that Wireshark and this engine read differently, and why.
 const EXCEPTIONS: [(&str, &str); 5] = [
@@ -58,14 +59,33 @@ fn tshark_lines(path: &str) -> Option<Vec<Line>> {
     Some(lines.lines().map(line).collect())
 }
 
+/// The header of an ERF record, its extension headers, and what its type adds.
+fn erf_headers_bytes(record: &[u8]) -> u32 {
+    let (mut bytes, mut more) = (16, record[8] >= 0x80);
+    while more {
+        more = record[bytes] >= 0x80;
+        bytes += 8;
+    }
+    let multi_channel = [5, 6, 7, 8, 9, 12, 17, 18].contains(&(record[8] & 0x7F));
+    let ethernet = [2, 11, 16, 20].contains(&(record[8] & 0x7F));
+    bytes as u32 + 4 * u32::from(multi_channel) + 2 * u32::from(ethernet)
+}
+
 /// Our frame, said as Wireshark would say it.
 fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     let Some(link_type) = frame.link_type else {
         // A numbered block without a packet: Wireshark shows the lengths of its content, and a journal entry's time.
         return (frame.number, theirs.1, theirs.2, theirs.3);
     };
-    let taken = HEADER_TAKEN_BYTES.iter().find(|(link, _)| *link == link_type).map_or(0, |(_, bytes)| *bytes);
-    let lengths = (frame.original_bytes - taken, frame.data.len() as u32 - taken);
+    let taken = match link_type {
+        SUNATM => 4,
+        ERF => erf_headers_bytes(&frame.data),
+        _ => 0,
+    };
+    let mut lengths = (frame.original_bytes - taken, frame.data.len() as u32 - taken);
+    if link_type == ERF {
+        lengths.1 = lengths.1.min(lengths.0); // what is behind the packet fills the record
+    }
     // Beyond 64 bits of nanoseconds the time is unknown here.
     let ts_ns = match (frame.ts_ns, theirs.1) {
         (None, Some(ns)) if i64::try_from(ns).is_err() => Some(ns),
@@ -161,6 +181,34 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
         let second = [section(other), interface(other, 101, 16, &[]), simple(other, &[0x45; 16], 99)].concat();
         files.push(("sections", [file, second, packet(other, 0, 7)].concat()));
     }
+    files.extend(erf_files());
+    files
+}
+
+/// Every type of ERF record, with extension headers and without; times; lengths that are too small; cuts.
+fn erf_files() -> Vec<(&'static str, Vec<u8>)> {
+    let types: Vec<u8> = (1..=25)
+        .chain(27..=29)
+        .flat_map(|kind| {
+            let plain = erf_record(&Erf::of(kind), &[0; 60], 54);
+            let cut_by_snaplen = erf_record(&Erf::of(kind), &[0; 32], 1500);
+            let padding = erf_record(&Erf::of(48), &[0; 8], 0);
+            let extended = erf_record(&Erf { extensions: vec![[3; 8], [4; 8]], ..Erf::of(kind) }, &[0; 60], 54);
+            [plain, padding, cut_by_snaplen, extended].concat()
+        })
+        .collect();
+    let ethernet = |seconds, fraction| erf_record(&Erf { seconds, fraction, ..Erf::of(2) }, &[7; 66], 64);
+    let start: Vec<u8> = (0..4).flat_map(|fraction| ethernet(1_700_000_000, fraction)).collect();
+    let times = [(0, 5), (u32::MAX, u32::MAX), (1, 0x8000_0000), (5, 0xAAAA_AAAA), (1_700_000_001, 0xFFFF_FFFD)];
+    let far: Vec<u8> = times.iter().flat_map(|(seconds, fraction)| ethernet(*seconds, *fraction)).collect();
+    let odd = [erf_record(&Erf::of(0), &[1; 9], 9), erf_record(&Erf::of(0x7F), &[1; 9], 9)].concat();
+    let mut files = vec![("erf-types", types), ("erf-times", [start.clone(), far, odd].concat())];
+    for record_bytes in [0, 15, 16, 18, 19, 90] {
+        let mut record = ethernet(1_700_000_002, 0);
+        record[10..12].copy_from_slice(&u16::to_be_bytes(record_bytes));
+        files.push(("erf-length", [start.clone(), record, start.clone()].concat()));
+    }
+    files.push(("erf-cut", start[..start.len() - 9].to_vec()));
     files
 }
 

@@ -11,25 +11,40 @@ from typing import IO, TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab import schema
+from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.formats import Format, TableName
+from tcptrace_lab.segments import read
 
 if TYPE_CHECKING:
-    from tcptrace_lab.segments import Tables
+    import os
+    from collections.abc import Callable, Sequence
+
+    from tcptrace_lab.errors import ReadInPart
 
 
-def export(tables: Tables, table: TableName, form: Format, stream: IO[bytes]) -> None:
+def read_table(
+    paths: Sequence[str | os.PathLike[str]], table: TableName, progress: Callable[[int], None] | None = None
+) -> tuple[pl.LazyFrame, ReadInPart | None]:
+    """One table of a capture, and what was lost of it, if anything; errors and arguments as those of `read` and `read_datagrams`."""
+    if table.is_udp:
+        udp = read_datagrams(paths, progress=progress)
+        return udp.datagrams if table is TableName.DATAGRAMS else udp.flows.lazy(), udp.loss
+    tcp = read(paths, progress=progress)
+    return tcp.segments if table is TableName.SEGMENTS else tcp.connections.lazy(), tcp.loss
+
+
+def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]) -> None:
     """Write one table.
 
     Args:
-        tables: what `read` gave.
-        table: which of them.
+        rows: what it holds.
+        table: which one it is.
         form: the format.
         stream: takes the bytes; it need not be seekable.
 
     Raises:
         OSError: the stream refuses.
     """
-    rows = tables.segments if table is TableName.SEGMENTS else tables.connections.lazy()
     match form:
         case Format.PARQUET:
             rows.sink_parquet(stream)

@@ -24,3 +24,10 @@ class TableName(StrEnum):
 
     SEGMENTS = "segments"
     CONNECTIONS = "connections"
+    DATAGRAMS = "datagrams"
+    FLOWS = "flows"
+
+    @property
+    def is_udp(self) -> bool:
+        """True if it is a table of UDP."""
+        return self in {TableName.DATAGRAMS, TableName.FLOWS}

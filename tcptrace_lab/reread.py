@@ -1,4 +1,4 @@
-"""A capture too large to keep: its segments as a lazy frame that reads the files again, each time it is collected.
+"""A capture too large to keep: its rows as a lazy frame that reads the files again, each time it is collected.
 
 Reading a plain capture again costs less than writing its segments to disk and reading those: measured on 10 M segments (1 GB of
 capture, 1.6 GB of rows), 1.6 s of CPU time for a dozen columns against 4 s for writing Parquet alone. Only the columns that a
@@ -20,12 +20,12 @@ from tcptrace_lab._core import Engine, EngineError
 from tcptrace_lab.errors import CaptureUnreadable, from_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tcptrace_lab._core import ArrowStream
 
 PULL_ROWS = 131_072
-"""Segment rows taken from the engine at a time: about 20 MB with all columns."""
+"""Rows taken from the engine at a time: about 20 MB of segments with all columns."""
 
 COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\x00")
 """What gzip (RFC 1952), zstd (RFC 8878), lz4 and xz files begin with."""
@@ -47,6 +47,26 @@ def pulled(engine: Engine) -> Iterator[pl.DataFrame]:
         if rows.is_empty():
             return
         yield rows
+
+
+def pulled_both(engine: Engine) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """The segment and the datagram rows that remain in `engine`, some at a time; never both empty."""
+    while True:
+        segments, datagrams = engine.both(PULL_ROWS)
+        rows = frame(segments, schema.SEGMENTS), frame(datagrams, schema.DATAGRAMS)
+        if rows[0].is_empty() and rows[1].is_empty():
+            return
+        yield rows
+
+
+def datagram_engine(names: list[str]) -> Engine:
+    """An engine that gives the datagrams of a capture, and no segments. Raises EngineError where nothing can be read."""
+    return Engine(names, columns=["frame"], connections=set(), closed_connections=False, datagrams=True)
+
+
+def pulled_datagrams(engine: Engine) -> Iterator[pl.DataFrame]:
+    """The datagram rows that remain in `engine`, some at a time."""
+    return (datagrams for _, datagrams in pulled_both(engine))
 
 
 class Files:
@@ -80,6 +100,14 @@ class Files:
 
         A query raises CaptureUnreadable if the files have changed since. A single file may have grown: what is new in it is left out.
         """
+        return self._again(schema.SEGMENTS, last_frame, lambda query: pulled(query.segment_engine(self._names, connections)))
+
+    def datagrams(self, last_frame: int) -> pl.LazyFrame:
+        """The rows of `schema.DATAGRAMS`, as `segments` gives those of `schema.SEGMENTS`."""
+        return self._again(schema.DATAGRAMS, last_frame, lambda _: pulled_datagrams(datagram_engine(self._names)))
+
+    def _again(self, table: schema.Table, last_frame: int, pull: Callable[[_Query], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
+        """A lazy frame of `table` that takes its rows from `pull` each time it is collected."""
 
         def rows(
             columns: list[str] | None,
@@ -89,9 +117,9 @@ class Files:
         ) -> Iterator[pl.DataFrame]:
             self._check_unchanged()
             query = _Query(columns, predicate, limit)
-            return query.rows(self._names, last_frame, connections)
+            return query.answer(pull, last_frame)
 
-        return register_io_source(rows, schema=schema.SEGMENTS.polars_schema(), is_pure=True)
+        return register_io_source(rows, schema=table.polars_schema(), is_pure=True)
 
     def _check_unchanged(self) -> None:
         for name, before in zip(self._names, self._looks, strict=True):
@@ -116,19 +144,14 @@ class _Query:
     predicate: pl.Expr | None
     limit: int | None
 
-    def rows(self, names: list[str], last_frame: int, connections: int) -> Iterator[pl.DataFrame]:
-        """The answer, some rows at a time."""
+    def answer(self, pull: Callable[[_Query], Iterator[pl.DataFrame]], last_frame: int) -> Iterator[pl.DataFrame]:
+        """The answer, some rows at a time, from the rows that `pull` gives."""
         try:
-            engine = Engine(
-                names,
-                columns=self._engine_columns(),
-                connections=self._engine_connections(connections),
-                closed_connections=False,
-            )
+            all_rows = pull(self)
         except EngineError as error:
             raise from_engine(error) from error
         left = self.limit
-        for pulled_rows in pulled(engine):
+        for pulled_rows in all_rows:
             rows = pulled_rows
             grown = rows.item(-1, "frame") > last_frame
             if grown:
@@ -142,6 +165,15 @@ class _Query:
                 left -= min(left, rows.height)
             if grown or left == 0:
                 return
+
+    def segment_engine(self, names: list[str], connections: int) -> Engine:
+        """An engine that gives the segments which the query needs. Raises EngineError where nothing can be read."""
+        return Engine(
+            names,
+            columns=self._engine_columns(),
+            connections=self._engine_connections(connections),
+            closed_connections=False,
+        )
 
     def _engine_columns(self) -> list[str] | None:
         if self.columns is None:

@@ -376,7 +376,7 @@ _FLOW_DIRECTION = (
     Column("min_payload_bytes", "Int64", Unit.BYTES, "Smallest datagram", "null without datagrams"),
     Column("mean_payload_bytes", "Int64", Unit.BYTES, "Mean size of the datagrams, rounded", "null without datagrams"),
     Column("max_payload_bytes", "Int64", Unit.BYTES, "Largest datagram", "null without datagrams"),
-    Column("distinct_sizes", "Int64", Unit.NONE, "Different sizes of datagrams", "null where the capture has more than 16 million pairs of direction and size"),
+    Column("distinct_sizes", "Int64", Unit.NONE, "Different sizes of datagrams", "null where the capture has more than 8 million pairs of direction and size"),
     Column("first_ts_ns", "Int64", Unit.NS, "Earliest time of a datagram", "null where the capture stores no time"),
     Column("last_ts_ns", "Int64", Unit.NS, "Latest time of a datagram", "null where the capture stores no time"),
     Column("rate_bps", "Float64", Unit.BITS_PER_SECOND, "Bits of data per second from the first datagram to the last", "too high with few datagrams: the last one's time is not in it; null if all are at one instant"),

@@ -2,7 +2,7 @@
 
 The engine is called here, and in `reread` for captures that are too large to keep. Segments stay in memory up to a bound.
 Beyond it, a plain file is simply read again when a query wants its segments; what cannot be read twice (a pipe) or only
-slowly (a compressed file) is kept in temporary files instead.
+slowly (a compressed file) is kept in temporary files instead. `datagrams` does the same for UDP.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine, EngineError
 from tcptrace_lab.errors import CaptureUnreadable, ReadInPart, UsageError, from_engine, place
-from tcptrace_lab.reread import Files, frame, pulled
+from tcptrace_lab.reread import Files, frame, pulled_both
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _PARTIAL = "the results hold what could be read"
 
 
 class Watcher(Protocol):
-    """Sees the rows of `schema.SEGMENTS` go by while a capture is read, so that no second pass is needed."""
+    """Sees the rows of a table go by while a capture is read, so that no second pass is needed."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -55,29 +55,34 @@ class Tables:
             closed to make room come first.
         info: what was captured, as the files and the engine say.
         problems: what the engine survived, each kind once, with its count and the place of the first.
+        udp_flows: who the UDP flows are between: the first columns of `schema.FLOWS`. None unless datagrams were watched.
     """
 
     segments: pl.LazyFrame
     connections: pl.DataFrame
     info: CaptureInfo
     problems: tuple[Problem, ...]
+    udp_flows: pl.DataFrame | None = None
 
     @property
     def complete(self) -> bool:
         """True if nothing of the capture was lost on the way into the tables."""
-        return self.info["complete"] and not any(problem["loses_data"] for problem in self.problems)
+        return self.loss is None
 
     @property
     def loss(self) -> ReadInPart | None:
         """What was lost, for a caller who cannot live with a part and raises it; None if `complete`."""
-        if self.complete:
-            return None
-        lost = [problem for problem in self.problems if problem["loses_data"]]
-        if not lost:
-            return ReadInPart("the capture was not read to its end", remedy=_PARTIAL)
-        first, more = lost[0], len(lost) - 1
-        what = first["what"] + (f" (first of {more + 1} kinds of loss)" if more else "")
-        return ReadInPart(what, where=place(first["path"], first["frame"], first["offset"]), remedy=_PARTIAL)
+        return loss_of(self.info, self.problems)
+
+
+def loss_of(info: CaptureInfo, problems: Sequence[Problem]) -> ReadInPart | None:
+    """What of a capture did not come into its tables; None if nothing was lost."""
+    lost = [problem for problem in problems if problem["loses_data"]]
+    if not lost:
+        return None if info["complete"] else ReadInPart("the capture was not read to its end", remedy=_PARTIAL)
+    first, more = lost[0], len(lost) - 1
+    what = first["what"] + (f" (first of {more + 1} kinds of loss)" if more else "")
+    return ReadInPart(what, where=place(first["path"], first["frame"], first["offset"]), remedy=_PARTIAL)
 
 
 def read(
@@ -86,6 +91,7 @@ def read(
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
     watchers: Sequence[Watcher] = (),
+    datagram_watchers: Sequence[Watcher] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Tables:
     """Read a capture into tables.
@@ -94,7 +100,8 @@ def read(
         paths: a file, or several that are merged by time; `-` is standard input.
         spill_rows: segment rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where).
         reread_bytes: size from which uncompressed captures are read again by every query instead.
-        watchers: see all segments go by.
+        watchers: see all segments go by, rows of `schema.SEGMENTS`.
+        datagram_watchers: see all UDP datagrams go by, rows of `schema.DATAGRAMS`.
         progress: called now and then with the number of segments read so far.
 
     Raises:
@@ -102,30 +109,31 @@ def read(
         UsageError: no path at all.
         OutputUnwritable: the temporary files have no room.
     """
-    names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
-    if not names:
-        raise UsageError("no capture given", remedy="name at least one file")
-    for name in names:
-        _check_name(name)
+    names = names_of(paths)
     try:
-        files = _rereadable(names, reread_bytes)
+        files = rereadable(names, reread_bytes)
         if files is None:
-            return _keep(names, spill_rows, watchers, progress)
-        return _pass_by(names, files, watchers, progress)
+            return _keep(names, spill_rows, watchers, datagram_watchers, progress)
+        return _pass_by(names, files, watchers, datagram_watchers, progress)
     except EngineError as error:
         raise from_engine(error) from error
 
 
-def _check_name(name: str) -> None:
-    """The engine takes names as UTF-8 only."""
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        remedy = "rename it, or give it as standard input"
-        raise CaptureUnreadable("the name of the file is not UTF-8", where=name, remedy=remedy) from error
+def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """One path or several as names. Raises UsageError without any, CaptureUnreadable where the engine cannot take one (not UTF-8)."""
+    names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
+    if not names:
+        raise UsageError("no capture given", remedy="name at least one file")
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            remedy = "rename it, or give it as standard input"
+            raise CaptureUnreadable("the name of the file is not UTF-8", where=name, remedy=remedy) from error
+    return names
 
 
-def _rereadable(names: list[str], reread_bytes: int) -> Files | None:
+def rereadable(names: list[str], reread_bytes: int) -> Files | None:
     """The files, if they are better read again than kept."""
     try:
         files = Files(names)
@@ -134,37 +142,57 @@ def _rereadable(names: list[str], reread_bytes: int) -> Files | None:
         return None  # standard input, or what the engine will complain of
 
 
-def _keep(names: list[str], spill_rows: int, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
-    engine = Engine(names)
+def problems_of(engine: Engine, names: list[str]) -> tuple[Problem, ...]:
+    """What the engine survived, each with a path."""
+    problems = engine.problems()
+    for problem in problems:
+        problem["path"] = problem["path"] or ", ".join(names)  # what is found in packets is not told by file
+    return tuple(problems)
+
+
+def _keep(
+    names: list[str],
+    spill_rows: int,
+    watchers: Sequence[Watcher],
+    datagram_watchers: Sequence[Watcher],
+    progress: Callable[[int], None] | None,
+) -> Tables:
+    engine = Engine(names, datagrams=bool(datagram_watchers))
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
-    _run(engine, [_Keeper(spill), *watchers], progress)
-    return _tables(names, engine, spill.finish())
+    _run(engine, [_Keeper(spill), *watchers], datagram_watchers, progress)
+    return _tables(names, engine, spill.finish(), with_flows=bool(datagram_watchers))
 
 
-def _pass_by(names: list[str], files: Files, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> Tables:
+def _pass_by(
+    names: list[str],
+    files: Files,
+    watchers: Sequence[Watcher],
+    datagram_watchers: Sequence[Watcher],
+    progress: Callable[[int], None] | None,
+) -> Tables:
     columns = {"frame", *(name for watcher in watchers for name in watcher.columns)}
-    engine = Engine(names, columns=sorted(columns))
-    _run(engine, watchers, progress)
+    engine = Engine(names, columns=sorted(columns), datagrams=bool(datagram_watchers))
+    _run(engine, watchers, datagram_watchers, progress)
     info = engine.info()
-    return _tables(names, engine, files.segments(info["packets"], info["connections"]))
+    return _tables(names, engine, files.segments(info["packets"], info["connections"]), with_flows=bool(datagram_watchers))
 
 
-def _run(engine: Engine, watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:
+def _run(engine: Engine, watchers: Sequence[Watcher], datagram_watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:
     segments = 0
-    for rows in pulled(engine):
-        for watcher in watchers:
-            watcher.add(rows)
+    for rows, datagrams in pulled_both(engine):
+        for watched, those in ((rows, watchers), (datagrams, datagram_watchers)):
+            if not watched.is_empty():
+                for watcher in those:
+                    watcher.add(watched)
         segments += rows.height
         if progress is not None:
             progress(segments)
 
 
-def _tables(names: list[str], engine: Engine, segments: pl.LazyFrame) -> Tables:
+def _tables(names: list[str], engine: Engine, segments: pl.LazyFrame, *, with_flows: bool) -> Tables:
     connections = frame(engine.connections(), schema.CONNECTIONS)
-    problems = engine.problems()
-    for problem in problems:
-        problem["path"] = problem["path"] or ", ".join(names)  # what is found in packets is not told by file
-    return Tables(segments, connections, engine.info(), tuple(problems))
+    flows = frame(engine.flows(), schema.FLOWS) if with_flows else None
+    return Tables(segments, connections, engine.info(), problems_of(engine, names), flows)
 
 
 @dataclass(frozen=True, slots=True)

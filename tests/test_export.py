@@ -15,56 +15,68 @@ from polars.testing import assert_frame_equal
 from test_cli import on_terminal
 
 from tcptrace_lab import read, schema
+from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.export import export
 from tcptrace_lab.formats import Format, TableName
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from tcptrace_lab import Tables
+UDP = """
+    0 C > S udp 100
+    0 S > C udp 200
+    0 C > S udp 100
+"""
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
+    return packets.capture(tmp_path / "transfer.pcap", UDP + transfer.TEXT)
 
 
 @pytest.fixture
-def tables(path: Path) -> Tables:
-    return read(path)
+def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
+    tcp, udp = read(path), read_datagrams(path)
+    return {
+        TableName.SEGMENTS: tcp.segments,
+        TableName.CONNECTIONS: tcp.connections.lazy(),
+        TableName.DATAGRAMS: udp.datagrams,
+        TableName.FLOWS: udp.flows.lazy(),
+    }
 
 
-def rows(tables: Tables, table: TableName) -> pl.DataFrame:
-    return tables.segments.collect() if table is TableName.SEGMENTS else tables.connections
+def exported(tables: Mapping[TableName, pl.LazyFrame], table: TableName, form: Format) -> io.BytesIO:
+    return written(tables[table], table, form)
 
 
-def exported(tables: Tables, table: TableName, form: Format) -> io.BytesIO:
+def written(rows: pl.LazyFrame, table: TableName, form: Format) -> io.BytesIO:
     stream = io.BytesIO()
-    export(tables, table, form, stream)
+    export(rows, table, form, stream)
     stream.seek(0)
     return stream
 
 
 @pytest.mark.parametrize("table", TableName)
-def test_parquet_and_arrow_keep_every_value_and_type(tables: Tables, table: TableName) -> None:
-    assert_frame_equal(pl.read_parquet(exported(tables, table, Format.PARQUET)), rows(tables, table))
-    assert_frame_equal(pl.read_ipc(exported(tables, table, Format.ARROW)), rows(tables, table))
+def test_parquet_and_arrow_keep_every_value_and_type(tables: Mapping[TableName, pl.LazyFrame], table: TableName) -> None:
+    assert_frame_equal(pl.read_parquet(exported(tables, table, Format.PARQUET)), tables[table].collect())
+    assert_frame_equal(pl.read_ipc(exported(tables, table, Format.ARROW)), tables[table].collect())
 
 
 @pytest.mark.parametrize("table", TableName)
-def test_ndjson_has_one_object_a_row_with_nulls_and_lists(tables: Tables, table: TableName) -> None:
+def test_ndjson_has_one_object_a_row_with_nulls_and_lists(tables: Mapping[TableName, pl.LazyFrame], table: TableName) -> None:
     objects = [json.loads(line) for line in exported(tables, table, Format.NDJSON)]
-    assert objects == rows(tables, table).to_dicts()
+    assert objects == tables[table].collect().to_dicts()
 
 
 @pytest.mark.parametrize("table", TableName)
-def test_csv_has_the_names_and_values_of_the_table(tables: Tables, table: TableName) -> None:
+def test_csv_has_the_names_and_values_of_the_table(tables: Mapping[TableName, pl.LazyFrame], table: TableName) -> None:
     types: dict[str, Any] = {
         name: pl.String if dtype == pl.List(pl.Int64) else dtype for name, dtype in schema.TABLES[table].polars_schema().items()
     }
     back = pl.read_csv(exported(tables, table, Format.CSV), schema=types)
     plain = [name for name in types if name != "sack_blocks"]
-    assert_frame_equal(back.select(plain), rows(tables, table).select(plain))
+    assert_frame_equal(back.select(plain), tables[table].collect().select(plain))
 
 
 def test_sack_blocks_are_text_in_csv(tmp_path: Path) -> None:
@@ -77,11 +89,11 @@ def test_sack_blocks_are_text_in_csv(tmp_path: Path) -> None:
         0.3 C > S  .          ack 1  <sack -99:-49>
         """,
     )
-    back = pl.read_csv(exported(read(path), TableName.SEGMENTS, Format.CSV), infer_schema=False)
+    back = pl.read_csv(written(read(path).segments, TableName.SEGMENTS, Format.CSV), infer_schema=False)
     assert back["sack_blocks"].to_list() == [None, None, "101:201 301:401", "-99:-49"]
 
 
-def test_the_command_writes_a_file_or_standard_output(path: Path, tables: Tables, tmp_path: Path) -> None:
+def test_the_command_writes_a_file_or_standard_output(path: Path, tables: Mapping[TableName, pl.LazyFrame], tmp_path: Path) -> None:
     expected = exported(tables, TableName.CONNECTIONS, Format.CSV).getvalue()
     arguments = ("export", path, "--table", "connections", "--format", "csv")
     done = tcptrace_lab(*arguments, folder=tmp_path)
@@ -91,10 +103,17 @@ def test_the_command_writes_a_file_or_standard_output(path: Path, tables: Tables
     assert (tmp_path / "out.csv").read_bytes() == expected
 
 
-def test_parquet_goes_through_a_pipe(path: Path, tables: Tables) -> None:
+@pytest.mark.parametrize("table", TableName)
+def test_the_command_writes_every_table(path: Path, tables: Mapping[TableName, pl.LazyFrame], table: TableName) -> None:
+    done = tcptrace_lab("export", path, "--table", table)
+    assert done.returncode == 0
+    assert_frame_equal(pl.read_parquet(io.BytesIO(done.stdout)), tables[table].collect())
+
+
+def test_parquet_goes_through_a_pipe(path: Path, tables: Mapping[TableName, pl.LazyFrame]) -> None:
     done = tcptrace_lab("export", "-", stdin=path.read_bytes())
     assert done.returncode == 0
-    assert_frame_equal(pl.read_parquet(io.BytesIO(done.stdout)), tables.segments.collect())
+    assert_frame_equal(pl.read_parquet(io.BytesIO(done.stdout)), tables[TableName.SEGMENTS].collect())
 
 
 def test_a_capture_read_in_part_is_exported_in_part(path: Path, tmp_path: Path) -> None:
@@ -102,7 +121,7 @@ def test_a_capture_read_in_part_is_exported_in_part(path: Path, tmp_path: Path) 
     done = tcptrace_lab("export", "cut.pcap", "--format", "ndjson", folder=tmp_path)
     assert done.returncode == 4
     assert len(done.stdout.splitlines()) == transfer.SEGMENTS - 1
-    assert "cut.pcap, frame 14" in only_line(done.stderr)
+    assert f"cut.pcap, frame {transfer.SEGMENTS + 3}" in only_line(done.stderr)
 
 
 def test_binary_formats_are_kept_off_the_terminal(path: Path, tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ def test_the_layers_of_the_design_are_kept() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_only_segments_and_reread_call_the_engine() -> None:
+def test_the_engine_is_called_only_where_rows_come_from() -> None:
     callers = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if ENGINE in imported(ast.parse(path.read_text()))}
-    assert callers == {"segments.py", "reread.py"}
+    assert callers == {"segments.py", "reread.py", "datagrams.py"}
 
 
 def imported(tree: ast.AST) -> set[str]:

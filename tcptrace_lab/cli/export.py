@@ -14,7 +14,7 @@ from tcptrace_lab.errors import EXIT_DONE, UsageError
 from tcptrace_lab.formats import Format, TableName
 
 Form = Annotated[Format, typer.Option("--format", help="The format.")]
-Table = Annotated[TableName, typer.Option("--table", help="The table: one row per TCP segment, or per connection.")]
+Table = Annotated[TableName, typer.Option("--table", help="The table: one row per TCP segment, connection, UDP datagram or UDP flow.")]
 Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="Where it goes; - is standard output.")]
 
 
@@ -35,12 +35,12 @@ def export(
         raise UsageError(f"{form} is not for a terminal", remedy="name a file with -o, or choose --format csv")
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.export import export as export_table  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
-        from tcptrace_lab.segments import read  # noqa: PLC0415
+        from tcptrace_lab.export import read_table  # noqa: PLC0415
 
-        tables = read(files, progress=shown.segments)
+        rows, loss = read_table(files, table, progress=shown.datagrams if table.is_udp else shown.segments)
         shown.doing(f"writing {table}")
         with output.opened(path) as stream:
-            export_table(tables, table, form, stream)
-    if tables.loss is not None:
-        raise tables.loss
+            export_table(rows, table, form, stream)
+    if loss is not None:
+        raise loss
     return EXIT_DONE

@@ -55,6 +55,10 @@ class Activity:
         """So many segments are read."""
         self.doing(f"{count:,} segments read")
 
+    def datagrams(self, count: int) -> None:
+        """So many datagrams are read."""
+        self.doing(f"{count:,} datagrams read")
+
     def doing(self, words: str) -> None:
         """Something else goes on now."""
         with self._lock:

@@ -1,0 +1,91 @@
+"""A capture, or several as one → its UDP tables `datagrams` and `flows`, without its TCP.
+
+Rows are kept as those of `segments` are: in memory up to a bound; beyond it a plain file is read again, and of what cannot be
+read twice they are kept in temporary files. (`analyze` reads UDP beside TCP in one pass and keeps no datagrams.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcptrace_lab import schema
+from tcptrace_lab._core import EngineError
+from tcptrace_lab.errors import from_engine
+from tcptrace_lab.flows import FlowFigures
+from tcptrace_lab.reread import datagram_engine, frame, pulled_datagrams
+from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, loss_of, names_of, problems_of, rereadable
+from tcptrace_lab.spill import Spill
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+
+    import polars as pl
+
+    from tcptrace_lab._core import CaptureInfo, Problem
+    from tcptrace_lab.errors import ReadInPart
+
+
+@dataclass(frozen=True, slots=True)
+class Datagrams:
+    """What the engine makes of the UDP in a capture.
+
+    Attributes:
+        datagrams: rows of `schema.DATAGRAMS` in capture order; lazy, because they may be larger than memory (see `Tables.segments`).
+        flows: rows of `schema.FLOWS` by `flow`.
+        info: what was captured, as the files and the engine say.
+        problems: what the engine survived, each kind once, with its count and the place of the first.
+    """
+
+    datagrams: pl.LazyFrame
+    flows: pl.DataFrame
+    info: CaptureInfo
+    problems: tuple[Problem, ...]
+
+    @property
+    def loss(self) -> ReadInPart | None:
+        """What of the capture was lost, for a caller who cannot live with a part and raises it; None if nothing was."""
+        return loss_of(self.info, self.problems)
+
+
+def read_datagrams(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    spill_rows: int = SPILL_ROWS,
+    reread_bytes: int = REREAD_BYTES,
+    progress: Callable[[int], None] | None = None,
+) -> Datagrams:
+    """Read the UDP of a capture into tables.
+
+    Args:
+        paths: a file, or several that are merged by time; `-` is standard input.
+        spill_rows: datagram rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where).
+        reread_bytes: size from which uncompressed captures are read again by every query instead.
+        progress: called now and then with the number of datagrams read so far.
+
+    Raises:
+        CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
+        UsageError: no path at all.
+        OutputUnwritable: the temporary files have no room.
+    """
+    names = names_of(paths)
+    files = rereadable(names, reread_bytes)
+    figures = FlowFigures()
+    spill = Spill(schema.DATAGRAMS.polars_schema(), spill_rows)
+    try:
+        engine = datagram_engine(names)
+        read = 0
+        for rows in pulled_datagrams(engine):
+            figures.add(rows)
+            if files is None:
+                spill.add(rows)
+            read += rows.height
+            if progress is not None:
+                progress(read)
+        flows = figures.table(frame(engine.flows(), schema.FLOWS))
+    except EngineError as error:
+        raise from_engine(error) from error
+    info = engine.info()
+    datagrams = spill.finish() if files is None else files.datagrams(info["packets"])
+    return Datagrams(datagrams, flows, info, problems_of(engine, names))

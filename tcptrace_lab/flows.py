@@ -1,0 +1,254 @@
+"""UDP datagrams → what each flow did: amounts, sizes, pace, losses where something tells, and how long answers took.
+
+Datagrams are taken in as they go by, in capture order and any number at a time. What is kept is a few numbers for each
+direction, counts of times in narrow buckets (see `rtt`), and which sizes there were: memory grows with the flows, not with the capture.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from tcptrace_lab import schema
+from tcptrace_lab.dense import Dense
+from tcptrace_lab.ip_ids import NONE, IpIds
+from tcptrace_lab.rtt import RttSamples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SLICE_ROWS = 65_536
+"""Datagrams worked on at a time: about 20 MB."""
+
+MOST_SIZES = 8_000_000
+"""Pairs of direction and size (8 bytes each) that are told apart; where a capture has more, they are not counted."""
+
+BITS_PER_BYTE = 8
+NS_PER_S = 1e9
+
+_VARIATION_DECIMALS = 6
+"""The sums behind the variation are floats; beyond this, an even pace would show their rounding."""
+
+_UNKNOWN, _ENDLESS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_SIDES = len(schema.SIDES)
+_GAP, _ECHO = range(2)
+_MERGE_PAIRS = 1_000_000
+_SIZE_BITS = 32
+
+
+def flow_figures(datagrams: pl.LazyFrame) -> pl.DataFrame:
+    """Sum up rows of `schema.DATAGRAMS`, in capture order; all, or some of them.
+
+    Returns:
+        One row per flow that has datagrams among them: the columns of `schema.FLOWS` but for addresses and ports.
+    """
+    figures = FlowFigures()
+    for rows in datagrams.select(FlowFigures.columns).collect_batches(maintain_order=True):
+        figures.add(rows)
+    return figures.table()
+
+
+class FlowFigures:
+    """Sums up rows of `schema.DATAGRAMS` as they go by (a `segments.Watcher`). Each direction has a key: client even, server odd."""
+
+    columns = ("flow", "from_client", "ts_ns", "payload_bytes", "fragments", "since_previous_ns", "since_other_ns", "ip_id")
+
+    def __init__(self) -> None:
+        """Nothing seen."""
+        self._keys = 0
+        self._sums = {name: Dense(0) for name in ("datagrams", "payload_bytes", "fragmented_datagrams", "gaps", "gap_ns", "echo_samples")}
+        self._squares = Dense(0, np.float64)
+        self._least = {name: Dense(_ENDLESS) for name in ("payload_bytes", "ts_ns", "echo_ns")}
+        self._most = {name: Dense(_UNKNOWN) for name in ("payload_bytes", "ts_ns", "echo_ns", "gap_ns")}
+        self._times = RttSamples()
+        self._ip_ids = IpIds()
+        self._sizes = _Sizes()
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Take in some rows."""
+        for part in rows.select(self.columns).iter_slices(SLICE_ROWS):
+            sorted_rows = part.select(**_prepared()).sort("key", maintain_order=True)
+            self._times.add(_as_samples(sorted_rows, "gap_ns", _GAP))
+            self._times.add(_as_samples(sorted_rows, "echo_ns", _ECHO))
+            self._add({name: sorted_rows[name].to_numpy() for name in sorted_rows.columns})
+
+    def _add(self, values: dict[str, NDArray[np.int64]]) -> None:
+        """Take in columns as `_prepared` makes them, sorted by key."""
+        key = values["key"]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        keys = key[starts]
+        self._keys = max(self._keys, int(keys[-1]) + 1)
+        gap = np.maximum(values["gap_ns"], 0)
+        summed = {
+            "datagrams": np.ones_like(key),
+            "payload_bytes": values["payload_bytes"],
+            "fragmented_datagrams": values["fragmented"],
+            "gaps": values["gap_ns"] != _UNKNOWN,
+            "gap_ns": gap,
+            "echo_samples": values["echo_ns"] != _UNKNOWN,
+        }
+        for name, total in self._sums.items():
+            total.add(keys, np.add.reduceat(summed[name], starts, dtype=np.int64))
+        self._squares.add(keys, np.add.reduceat(gap.astype(np.float64) ** 2, starts))
+        for name, most in self._most.items():
+            most.set(keys, np.maximum(most.at(keys), np.maximum.reduceat(values[name], starts)))
+        for name, least in self._least.items():
+            known = np.where(values[name] == _UNKNOWN, _ENDLESS, values[name])
+            least.set(keys, np.minimum(least.at(keys), np.minimum.reduceat(known, starts)))
+        self._ip_ids.add(key, values["ip_id"].astype(np.int32))
+        self._sizes.add(key, values["payload_bytes"])
+
+    def table(self, flows: pl.DataFrame | None = None) -> pl.DataFrame:
+        """The figures of all flows so far.
+
+        Args:
+            flows: who they are between: the first columns of `schema.FLOWS`, by `flow`.
+
+        Returns:
+            Rows of `schema.FLOWS` for all of `flows`; without it, for the flows that had datagrams, without addresses and ports.
+        """
+        count = -(-self._keys // _SIDES) if flows is None else flows.height
+        quantiles = self._quantiles(count * _SIDES)
+        sizes = self._sizes.counts(count * _SIDES)
+        who = pl.DataFrame({"flow": pl.int_range(count, dtype=pl.UInt32, eager=True)}) if flows is None else flows
+        parts = [who, self._echo(count * _SIDES, quantiles)]
+        for key, side in enumerate(schema.SIDES):
+            parts.append(self._direction(count * _SIDES, key, quantiles, sizes).select(pl.all().name.prefix(f"{side}_")))
+        table = pl.concat(parts, how="horizontal")
+        return table if flows is not None else table.filter(pl.col("client_datagrams") + pl.col("server_datagrams") > 0)
+
+    def _echo(self, size: int, quantiles: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
+        """The columns `echo_*`: what the server's datagrams say of their flow."""
+        columns = {
+            "echo_samples": self._sums["echo_samples"].values(size),
+            "echo_min_ns": self._least["echo_ns"].values(size),
+            "echo_p50_ns": quantiles["echo_p50_ns"],
+            "echo_p95_ns": quantiles["echo_p95_ns"],
+            "echo_max_ns": self._most["echo_ns"].values(size),
+        }
+        return pl.DataFrame({name: values[1::_SIDES] for name, values in columns.items()}).select(_known(name) for name in columns)
+
+    def _direction(self, size: int, first: int, quantiles: dict[str, NDArray[np.int64]], sizes: NDArray[np.int64] | None) -> pl.DataFrame:
+        """The figures of one direction of each flow, without its prefix."""
+        columns = {
+            **{name: self._sums[name].values(size) for name in ("datagrams", "payload_bytes", "fragmented_datagrams", "gaps", "gap_ns")},
+            "gap_squares": self._squares.values(size),
+            "min_payload_bytes": self._least["payload_bytes"].values(size),
+            "max_payload_bytes": self._most["payload_bytes"].values(size),
+            "first_ts_ns": self._least["ts_ns"].values(size),
+            "last_ts_ns": self._most["ts_ns"].values(size),
+            "gap_p50_ns": quantiles["gap_p50_ns"],
+            "gap_p95_ns": quantiles["gap_p95_ns"],
+            "gap_max_ns": self._most["gap_ns"].values(size),
+            "distinct_sizes": np.full(size, _UNKNOWN) if sizes is None else sizes,
+        }
+        sums = pl.LazyFrame({name: values[first::_SIDES] for name, values in columns.items()})
+        ordered = self._ip_ids.verdicts(size, first, _SIDES)
+        figures = pl.concat([sums.select(_figures()).collect(), ordered], how="horizontal")
+        return figures.with_columns(loss_known_by=_loss_known_by()).select(schema.FLOW_DIRECTION_NAMES)
+
+    def _quantiles(self, size: int) -> dict[str, NDArray[np.int64]]:
+        """`gap_p50_ns`, … by key; `_UNKNOWN` where there are no samples."""
+        found = self._times.quantiles()
+        key, kind = found["conn"].to_numpy() // 2, found["conn"].to_numpy() % 2
+        dense = {}
+        for place, name in ((_GAP, "gap"), (_ECHO, "echo")):
+            for quantile in ("p50_ns", "p95_ns"):
+                dense[f"{name}_{quantile}"] = values = np.full(size, _UNKNOWN)
+                values[key[kind == place]] = found[quantile].to_numpy()[kind == place]
+        return dense
+
+
+def _prepared() -> dict[str, pl.Expr]:
+    """What is summed up, by name: integers, `_UNKNOWN` for null.
+
+    A gap over which the clock went back is none. An answer is the server's first datagram after one of the client's: it is
+    further from the server's own last one than from the client's.
+    """
+    own_ns, other_ns = pl.col("since_previous_ns"), pl.col("since_other_ns")
+    answer = ~pl.col("from_client") & (other_ns >= 0) & (own_ns.is_null() | (own_ns > other_ns))
+    return {
+        "key": pl.col("flow").cast(pl.Int64) * _SIDES + ~pl.col("from_client"),
+        "ts_ns": pl.col("ts_ns").fill_null(_UNKNOWN),
+        "payload_bytes": pl.col("payload_bytes"),
+        "fragmented": (pl.col("fragments") > 1).cast(pl.Int64),
+        "gap_ns": pl.when(own_ns >= 0).then(own_ns).otherwise(_UNKNOWN),
+        "echo_ns": pl.when(answer).then(other_ns).otherwise(_UNKNOWN),
+        "ip_id": pl.col("ip_id").cast(pl.Int64).fill_null(NONE),
+    }
+
+
+def _as_samples(rows: pl.DataFrame, name: str, kind: int) -> pl.DataFrame:
+    """The times `name` as `RttSamples` takes them: each direction has two kinds of them, and so two numbers."""
+    number = (pl.col("key") * 2 + kind).cast(pl.UInt32)
+    return rows.filter(pl.col(name) != _UNKNOWN).select(conn=number, from_client=pl.lit(value=False), rtt_ns=name)
+
+
+def _figures() -> list[pl.Expr]:
+    """The figures that follow from sums, extremes and quantiles, each named by its column."""
+    active_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
+    mean_gap_ns = pl.col("gap_ns") / pl.col("gaps")
+    variance = pl.col("gap_squares") / pl.col("gaps") - mean_gap_ns**2
+    variation = (variance.clip(0).sqrt() / mean_gap_ns).round(_VARIATION_DECIMALS)
+    found = {
+        "mean_payload_bytes": pl.when(pl.col("datagrams") > 0).then((pl.col("payload_bytes") / pl.col("datagrams")).round().cast(pl.Int64)),
+        "rate_bps": pl.when((pl.col("datagrams") > 0) & (active_ns > 0)).then(
+            pl.col("payload_bytes") * BITS_PER_BYTE / (active_ns / NS_PER_S)
+        ),
+        "gap_variation": pl.when((pl.col("gaps") > 1) & (mean_gap_ns > 0)).then(variation),
+    }
+    as_they_are = ("datagrams", "payload_bytes", "fragmented_datagrams")
+    maybe = (
+        "min_payload_bytes",
+        "max_payload_bytes",
+        "distinct_sizes",
+        "first_ts_ns",
+        "last_ts_ns",
+        "gap_p50_ns",
+        "gap_p95_ns",
+        "gap_max_ns",
+    )
+    return [*map(pl.col, as_they_are), *map(_known, maybe), *(expression.alias(name) for name, expression in found.items())]
+
+
+def _known(name: str) -> pl.Expr:
+    """The column, null where it holds no value."""
+    return pl.when(pl.col(name).is_between(_UNKNOWN, _ENDLESS, closed="none")).then(name)
+
+
+def _loss_known_by() -> pl.Expr:
+    dtype = schema.FLOWS["client_loss_known_by"].polars_type()
+    return pl.when(pl.col("missing_datagrams").is_not_null()).then(pl.lit(schema.LOSS_KNOWN_BY[0], dtype))
+
+
+class _Sizes:
+    """Which sizes the datagrams of each direction have, up to `MOST_SIZES` in all."""
+
+    def __init__(self) -> None:
+        self._pairs = [np.empty(0, np.int64)]
+        self._held = 0
+        self._merge_at = _MERGE_PAIRS
+        self._too_many = False
+
+    def add(self, key: NDArray[np.int64], size: NDArray[np.int64]) -> None:
+        """Note the sizes of some datagrams."""
+        if self._too_many:
+            return
+        self._pairs.append(np.unique(key << _SIZE_BITS | size))
+        self._held += self._pairs[-1].size
+        if self._held > self._merge_at:
+            self._merge()
+
+    def counts(self, size: int) -> NDArray[np.int64] | None:
+        """How many there are, by key below `size`; None if there were too many to count."""
+        self._merge()
+        return None if self._too_many else np.bincount(self._pairs[0] >> _SIZE_BITS, minlength=size)
+
+    def _merge(self) -> None:
+        self._pairs = [np.unique(np.concatenate(self._pairs))]
+        self._held = self._pairs[0].size
+        self._merge_at = max(_MERGE_PAIRS, 2 * self._held)
+        if self._held > MOST_SIZES:
+            self._too_many, self._pairs = True, [np.empty(0, np.int64)]

@@ -1,0 +1,120 @@
+"""IPv4 identifications of one sender's datagrams → how many are missing and how many came late, where that can be told.
+
+The identification need only be unique while fragments are reassembled (RFC 6864), so hosts choose it in several ways: as a counter
+for each flow (a connected socket of Linux), as one counter for all that they send, at random, or 0. What a direction's
+datagrams do is judged from the steps between them, each taken as the shortest way round the 65,536 numbers:
+
+- nearly all steps are small and forward → a counter: a datagram behind a later one was reordered;
+- nearly all steps are 1 → a counter of this flow alone: a number that is left out is a datagram that is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from tcptrace_lab.dense import Dense
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SMALL_STEP = 1_000
+"""Largest step of a counter: larger ones are random to Nmap's OS detection (Nmap Network Scanning, TCP/IP fingerprinting, test TI)."""
+
+COUNTER_SHARE = 0.95
+"""Share of steps from 1 to `SMALL_STEP` that makes a counter. A heuristic of ours: of random steps, 1.5 % are such."""
+
+OWN_COUNTER_SHARE = 0.90
+"""Share of steps of 1 that makes a counter of this flow alone. A heuristic of ours: with more gaps, they could be other flows' numbers."""
+
+LEAST_STEPS = 10
+"""Steps that it takes to judge by shares. A heuristic of ours: the fewest of which one in ten can be another."""
+
+NONE = -1
+"""Stands for no identification."""
+
+_HALF, _RING = 1 << 15, 1 << 16
+_GROUP_STRIDE = 1 << 34
+"""Farther than the steps of one part can lead: a part has fewer than 2^18 rows, and a step is at most 2^15."""
+
+_BEFORE_ALL = -(1 << 62)
+
+
+class IpIds:
+    """Follows the identifications of many directions at once, each numbered by its `key`; memory grows with the keys only."""
+
+    def __init__(self) -> None:
+        """Nothing seen."""
+        self._last = Dense(NONE, np.int32)
+        self._place, self._lowest, self._highest = (Dense(0) for _ in range(3))
+        self._steps, self._ones, self._forward, self._late, self._repeated = (Dense(0) for _ in range(5))
+
+    def add(self, key: NDArray[np.int64], ip_id: NDArray[np.int32]) -> None:
+        """Take in some datagrams.
+
+        Args:
+            key: the direction of each; sorted, and within a direction in the order of the capture. Fewer than 2^18.
+            ip_id: its identification, or `NONE`.
+        """
+        known = ip_id != NONE
+        key, ip_id = key[known], ip_id[known]
+        if not key.size:
+            return
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        keys = key[starts]
+        group = np.repeat(np.arange(starts.size), np.diff(starts, append=key.size))
+        before = np.roll(ip_id, 1)
+        before[starts] = self._last.at(keys)
+        stepped = before != NONE
+        step = np.where(stepped, (ip_id - before + _HALF) % _RING - _HALF, 0).astype(np.int64)
+        way = np.cumsum(step)
+        way -= (way - step)[starts][group]  # from where each direction stood before this part
+        stood = self._place.at(keys)
+        reached = np.where(self._last.at(keys) == NONE, -_GROUP_STRIDE // 2, np.minimum(self._highest.at(keys) - stood, _GROUP_STRIDE // 2))
+        highest_before = _highest_before(way, group, starts, reached)
+        self._late.add(keys, np.add.reduceat(stepped & (way < highest_before), starts, dtype=np.int64))
+        for counts, counted in (
+            (self._steps, stepped),
+            (self._ones, stepped & (step == 1)),
+            (self._forward, stepped & (step >= 1) & (step <= SMALL_STEP)),
+            (self._repeated, stepped & (step == 0)),
+        ):
+            counts.add(keys, np.add.reduceat(counted, starts, dtype=np.int64))
+        self._lowest.set(keys, np.minimum(self._lowest.at(keys), stood + np.minimum.reduceat(way, starts)))
+        self._highest.set(keys, np.maximum(self._highest.at(keys), stood + np.maximum.reduceat(way, starts)))
+        ends = np.append(starts[1:], key.size) - 1
+        self._place.set(keys, stood + way[ends])
+        self._last.set(keys, ip_id[ends])
+
+    def verdicts(self, size: int, first: int, stride: int) -> pl.DataFrame:
+        """`missing_datagrams reordered_datagrams` of the keys `first`, `first + stride`, … below `size`; null where not known."""
+        counts = {
+            "steps": self._steps,
+            "ones": self._ones,
+            "forward": self._forward,
+            "late": self._late,
+            "repeated": self._repeated,
+            "lowest": self._lowest,
+            "highest": self._highest,
+        }
+        seen = pl.LazyFrame({name: dense.values(size)[first::stride] for name, dense in counts.items()})
+        steps = pl.col("steps")
+        counter = (steps >= LEAST_STEPS) & (pl.col("forward") >= steps * COUNTER_SHARE)
+        own = counter & (pl.col("ones") >= steps * OWN_COUNTER_SHARE)
+        numbers = pl.col("highest") - pl.col("lowest") + 1
+        missing = numbers - (steps + 1 - pl.col("repeated"))
+        verdicts = {"missing_datagrams": pl.when(own).then(missing.clip(0)), "reordered_datagrams": pl.when(counter).then("late")}
+        return seen.select(expression.alias(name) for name, expression in verdicts.items()).collect()
+
+
+def _highest_before(
+    way: NDArray[np.int64], group: NDArray[np.int64], starts: NDArray[np.int64], reached: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How far each row's direction had come before the row; `reached` is how far before the first of this part."""
+    lift = group * _GROUP_STRIDE
+    lifted = np.maximum.accumulate(way + lift) - lift  # a direction's rows stand above all those of the one before
+    before = np.roll(lifted, 1)
+    before[starts] = _BEFORE_ALL
+    return np.maximum(before, reached[group])

@@ -13,6 +13,7 @@ import polars as pl
 
 from tcptrace_lab import json_output
 from tcptrace_lab.errors import UsageError
+from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.rtt import RttSamples
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
 
@@ -36,6 +37,7 @@ class Analysis:
         capture: what was captured, as under `capture` in the JSON.
         connections: rows of `schema.CONNECTIONS`, by `conn`.
         segments: rows of `schema.SEGMENTS` of these connections, in capture order; lazy, because they may be larger than memory.
+        flows: rows of `schema.FLOWS`, by `flow`; none where one connection was asked for.
         rtt: `conn from_client p50_ns p95_ns`: quantiles of the round trips of each direction's data (see `rtt.RttSamples`).
         findings: where the time went, most expensive first.
         problems: what was survived in reading the capture.
@@ -46,14 +48,15 @@ class Analysis:
     capture: dict[str, Any]
     connections: pl.DataFrame
     segments: pl.LazyFrame
+    flows: pl.DataFrame
     rtt: pl.DataFrame
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
 
     def write_json(self, stream: IO[bytes]) -> None:
-        """Write the JSON document (UTF-8, with a newline at its end) connection by connection."""
-        json_output.write(stream, self.capture, self.connections, self.rtt, self.findings)
+        """Write the JSON document (UTF-8, with a newline at its end) some connections and flows at a time."""
+        json_output.write(stream, self.capture, self.connections, self.flows, self.rtt, self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """The same document as a dict. With very many connections, `write_json` needs less memory."""
@@ -75,7 +78,7 @@ def analyze(
 
     Args:
         paths: a file, or several that are one capture and are merged by time; `-` is standard input.
-        connection: keep only this one, by its number (`conn`).
+        connection: keep only this one, by its number (`conn`), and no UDP.
         spill_rows: as for `read`.
         reread_bytes: as for `read`.
         progress: as for `read`.
@@ -86,13 +89,15 @@ def analyze(
         OutputUnwritable: temporary files have no room.
     """
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
-    samples = RttSamples()
-    tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, watchers=[samples], progress=progress)
+    samples, udp = RttSamples(), FlowFigures()
+    tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, watchers=[samples], datagram_watchers=[udp], progress=progress)
     connections, segments, rtt = tables.connections, tables.segments, samples.quantiles()
+    flows = udp.table(tables.udp_flows)
     if connection is not None:
         connections = connections.filter(pl.col("conn") == connection)
         segments = segments.filter(pl.col("conn") == connection)
         rtt = rtt.filter(pl.col("conn") == connection)
+        flows = flows.clear()
         if connections.is_empty():
             raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.connections.height))
     return Analysis(
@@ -100,6 +105,7 @@ def analyze(
         capture=json_output.capture_object(", ".join(names), tables),
         connections=connections,
         segments=segments,
+        flows=flows,
         rtt=rtt,
         problems=tables.problems,
         loss=tables.loss,

@@ -1,7 +1,7 @@
-"""The published JSON of an analysis (`analysis.schema.json` beside this file), written connection by connection.
+"""The published JSON of an analysis (`analysis.schema.json` beside this file), written some connections and flows at a time.
 
-One Polars expression says what a connection looks like in JSON; Polars turns it into text a slice of rows at a time, so a
-capture with a million connections needs no million dicts. Unknown is null.
+One Polars expression says what a connection looks like in JSON, and one what a UDP flow does; Polars turns them into text a slice of rows
+at a time, so a capture with a million of them needs no million dicts. Unknown is null.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.schema import SIDES
+from tcptrace_lab.schema import FLOW_DIRECTION_NAMES, SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tcptrace_lab._core import Problem
     from tcptrace_lab.findings import Finding
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 SLICE_CONNECTIONS = 8_192
-"""Connections turned into text at a time: about 20 MB."""
+"""Connections, or UDP flows, turned into text at a time: about 20 MB."""
 
 NS_PER_S = 1e9
 NS_PER_MS = 1e6
@@ -70,6 +70,7 @@ def capture_object(path: str, tables: Tables) -> dict[str, Any]:
         "packets": info["packets"],
         "tcp_segments": info["tcp_segments"],
         "connections": info["connections"],
+        "udp_datagrams": info["udp_datagrams"],
         "first_ts_ns": first_ns,
         "last_ts_ns": last_ns,
         "duration_s": None if first_ns is None or last_ns is None else (last_ns - first_ns) / NS_PER_S,
@@ -91,31 +92,47 @@ def _problem(problem: Problem) -> dict[str, Any]:
     return {"what": problem["what"] + times, "frame": problem["frame"], "offset": problem["offset"]}
 
 
-def write(stream: IO[bytes], capture: dict[str, Any], connections: pl.DataFrame, rtt: pl.DataFrame, findings: Sequence[Finding]) -> None:
+def write(
+    stream: IO[bytes],
+    capture: dict[str, Any],
+    connections: pl.DataFrame,
+    flows: pl.DataFrame,
+    rtt: pl.DataFrame,
+    findings: Sequence[Finding],
+) -> None:
     """Write one JSON document and a newline.
 
     Args:
         stream: takes the bytes (UTF-8).
         capture: as `capture_object` makes it.
         connections: rows of `schema.CONNECTIONS`.
+        flows: rows of `schema.FLOWS`.
         rtt: as `rtt.RttSamples.quantiles` makes it.
         findings: most expensive first.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())
-    separator = b"\n"
-    for rows in connections.iter_slices(SLICE_CONNECTIONS):
-        lines = io.BytesIO()
-        _with_quantiles(rows, rtt).select(_connection()).write_ndjson(lines)
-        stream.write(separator + lines.getvalue().rstrip(b"\n").replace(b"\n", b",\n"))  # newlines inside strings are escaped
-        separator = b",\n"
+    _write_items(stream, (_with_quantiles(rows, rtt).select(_connection()) for rows in connections.iter_slices(SLICE_CONNECTIONS)))
     stream.write(b'],\n"message_sizes": [],\n"findings": [')
     stream.write(b",".join(b"\n" + json.dumps(finding.to_dict()).encode() for finding in findings))
+    stream.write(b'],\n"udp_flows": [')
+    _write_items(stream, (rows.select(_flow()) for rows in flows.iter_slices(SLICE_CONNECTIONS)))
     stream.write(b"]}\n")
+
+
+def _write_items(stream: IO[bytes], slices: Iterable[pl.DataFrame]) -> None:
+    """The rows as items of a JSON list, one a line, with commas between them."""
+    separator = b"\n"
+    for rows in slices:
+        lines = io.BytesIO()
+        rows.write_ndjson(lines)
+        stream.write(separator + lines.getvalue().rstrip(b"\n").replace(b"\n", b",\n"))  # newlines inside strings are escaped
+        separator = b",\n"
 
 
 def _with_quantiles(connections: pl.DataFrame, rtt: pl.DataFrame) -> pl.DataFrame:
     """`connections` with `client_p50_ns`, `server_p95_ns`, … beside the rest."""
-    here = pl.col("conn").is_between(connections.item(0, "conn"), connections.item(-1, "conn"))
+    conn = connections["conn"]  # in order, but for those that were closed to make room
+    here = pl.col("conn").is_between(pl.lit(conn.min()), pl.lit(conn.max()))
     for side, from_client in SIDES.items():
         own = rtt.filter(here & (pl.col("from_client") == from_client)).select(
             "conn", pl.selectors.ends_with("_ns").name.prefix(f"{side}_")
@@ -133,7 +150,7 @@ def _connection() -> list[pl.Expr]:
     }
     fields = {
         "id": pl.col("conn"),
-        **{side: _object({"addr": pl.col(f"{side}_addr"), "port": pl.col(f"{side}_port")}) for side in SIDES},
+        **_endpoints(),
         "first_frame": pl.col("first_frame"),
         "last_frame": pl.col("last_frame"),
         "duration_s": _life_s(),
@@ -150,7 +167,7 @@ def _direction(side: str) -> pl.Expr:
     sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
     rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
     rtt_columns = {"min": "rtt_min_ns", "mean": "rtt_mean_ns", "p50": "p50_ns", "p95": "p95_ns", "max": "rtt_max_ns"}
-    rtt_ms = {name: (pl.col(f"{side}_{column}") / NS_PER_MS).round(_MS_DECIMALS) for name, column in rtt_columns.items()}
+    rtt_ms = {name: _milliseconds(pl.col(f"{side}_{column}")) for name, column in rtt_columns.items()}
     counts = {name: pl.lit(None, dtype=pl.Int64) if name in _NOT_JUDGED else pl.col(f"{side}_{name}") for name in _COUNTS}
     fields = {
         **counts,
@@ -165,6 +182,38 @@ def _direction(side: str) -> pl.Expr:
     return _object(fields)
 
 
+def _flow() -> list[pl.Expr]:
+    """One UDP flow: each expression is named by its key."""
+    echo_ms = {name: _milliseconds(pl.col(f"echo_{name}_ns")) for name in ("min", "p50", "p95", "max")}
+    fields = {
+        "id": pl.col("flow"),
+        **_endpoints(),
+        "echo_ms": _object({"samples": pl.col("echo_samples"), **echo_ms}),
+        "client_to_server": _flow_direction("client"),
+        "server_to_client": _flow_direction("server"),
+    }
+    return _named(fields)
+
+
+def _flow_direction(side: str) -> pl.Expr:
+    """One direction of a UDP flow, by its sender."""
+    own = {name: pl.col(f"{side}_{name}") for name in FLOW_DIRECTION_NAMES}
+    sizes = {name: own[f"{name}_payload_bytes"] for name in ("min", "mean", "max")}
+    gap_ms = {name: _milliseconds(own[f"gap_{name}_ns"]) for name in ("p50", "p95", "max")}
+    fields = {
+        **{name: own[name] for name in ("datagrams", "payload_bytes", "fragmented_datagrams")},
+        "size_bytes": _object({**sizes, "distinct": own["distinct_sizes"]}),
+        **{name: own[name] for name in ("first_ts_ns", "last_ts_ns", "rate_bps")},
+        "gap_ms": _object(gap_ms),
+        **{name: own[name] for name in ("gap_variation", "missing_datagrams", "reordered_datagrams", "loss_known_by")},
+    }
+    return _object(fields)
+
+
+def _endpoints() -> dict[str, pl.Expr]:
+    return {side: _object({"addr": pl.col(f"{side}_addr"), "port": pl.col(f"{side}_port")}) for side in SIDES}
+
+
 def _life_s() -> pl.Expr:
     """A direction lives from its connection's first segment to the last; unknown where the clock went back between them."""
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
@@ -173,6 +222,10 @@ def _life_s() -> pl.Expr:
 
 def _seconds(time_ns: pl.Expr) -> pl.Expr:
     return (time_ns / NS_PER_S).round(_S_DECIMALS)
+
+
+def _milliseconds(time_ns: pl.Expr) -> pl.Expr:
+    return (time_ns / NS_PER_MS).round(_MS_DECIMALS)
 
 
 def _object(fields: dict[str, pl.Expr]) -> pl.Expr:

@@ -22,6 +22,7 @@ class HandMade:
     capture: dict[str, Any]
     connections: pl.DataFrame
     segments: pl.LazyFrame
+    flows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.FLOWS.polars_schema()))
     findings: tuple[Any, ...] = ()
 
 
@@ -118,6 +119,7 @@ def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: obje
         "packets": segments.height,
         "tcp_segments": segments.height,
         "connections": connections.height,
+        "udp_datagrams": 0,
         "first_ts_ns": times.min(),
         "last_ts_ns": times.max(),
         "complete": True,

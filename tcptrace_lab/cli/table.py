@@ -47,10 +47,10 @@ def show(analysis: Analysis) -> None:
 def headline(analysis: Analysis) -> str:
     """`slow.pcap: 1,204 packets, 1,200 TCP segments, 2 connections in 3.21 s`."""
     capture = analysis.capture
-    counts = ", ".join(
-        f"{capture[key]:,} {word if capture[key] == 1 else word + 's'}"
-        for key, word in (("packets", "packet"), ("tcp_segments", "TCP segment"), ("connections", "connection"))
-    )
+    words = [("packets", "packet"), ("tcp_segments", "TCP segment"), ("connections", "connection")]
+    if capture["udp_datagrams"]:
+        words.append(("udp_datagrams", "UDP datagram"))
+    counts = ", ".join(f"{capture[key]:,} {word if capture[key] == 1 else word + 's'}" for key, word in words)
     first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
     lasting = "" if first_ns is None or last_ns is None else f" in {numbers.duration(last_ns - first_ns)}"
     return f"{printable(capture['path'])}: {counts}{lasting}"

@@ -1,6 +1,6 @@
 """The report of one analysis: `data(analysis)` → plain dictionary, `render(dictionary)` → one self-contained HTML page.
 
-Read in this order: `shape` (the dictionary) · `data` (the page) · `table` · `drawn` (a connection with its figures) · `choose`
+Read in this order: `shape` (the dictionary) · `data` (the page) · `table` · `udp` · `drawn` (a connection with its figures) · `choose`
 (which connections have room) · `series` (segments → lines and marks, in one pass) · `thin` (which points are drawn) ·
 `plots` (→ Plotly figures) · `numbers` (→ words) · `pack` and `render` (→ HTML).
 """

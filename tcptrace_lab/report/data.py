@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.report import choose, drawn, numbers, table
+from tcptrace_lab.report import choose, drawn, numbers, table, udp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +36,9 @@ def data(analysis: Analysed) -> ReportData:
         "rows": [table.row(row, capture["first_ts_ns"]) for row in choose.listed(analysis.connections).iter_rows(named=True)],
         "connections_total": analysis.connections.height,
         "listed_rule": choose.LISTED_RULE,
+        "flow_columns": udp.columns(),
+        "flows": udp.listed(analysis.flows),
+        "flows_total": analysis.flows.height,
         "drawn_rule": choose.DRAWN_RULE,
         "drawn": drawn.connections(analysis.segments, chosen, capture["trust"]["resolution_ns"]),
         "undrawn_reason": _undrawn_reason(analysis.connections) if chosen.is_empty() else "",
@@ -51,6 +54,7 @@ def _capture(capture: Mapping[str, Any]) -> list[Value]:
         _fact("Packets", capture["packets"], "count"),
         _fact("TCP segments", capture["tcp_segments"], "count"),
         _fact("Connections", capture["connections"], "count"),
+        *([_fact("UDP datagrams", capture["udp_datagrams"], "count")] if capture["udp_datagrams"] else []),
         _fact("Duration", table.difference(last_ns, first_ns), "duration"),
         _fact("First packet", first_ns, "utc"),
         _fact("Last packet", last_ns, "utc"),

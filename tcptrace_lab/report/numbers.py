@@ -117,6 +117,7 @@ _WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "offset": lambda value: (duration(value), f"{exact_seconds(value)} s after the first packet"),
     "rate": lambda value: (rate(value), f"{value:.0f} b/s"),
     "count": lambda value: (count(value), f"{value}"),
+    "ratio": lambda value: (_short(value), f"{value}"),
     "utc": lambda value: (utc(value), f"{exact_seconds(value)} s since 1970"),
 }
 """Kind of value → how it is shown, and exactly. Any other kind is text."""

@@ -32,6 +32,10 @@ class Analysed(Protocol):
         """`schema.SEGMENTS`, in frame order; possibly larger than memory."""
 
     @property
+    def flows(self) -> pl.DataFrame:
+        """`schema.FLOWS`."""
+
+    @property
     def findings(self) -> Sequence[Any]:
         """Findings, most expensive first."""
 
@@ -46,7 +50,7 @@ class Value(TypedDict):
 
 
 class Column(TypedDict):
-    """One column of the connection table."""
+    """One column of the connection table or of the UDP flows."""
 
     key: str
     label: str
@@ -97,6 +101,9 @@ class ReportData(TypedDict):
     rows: list[dict[str, Any]]
     connections_total: int
     listed_rule: str
+    flow_columns: list[Column]
+    flows: list[dict[str, Any]]
+    flows_total: int
     drawn_rule: str
     drawn: list[Connection]
     undrawn_reason: str

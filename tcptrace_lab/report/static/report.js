@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // ---- table: sort by any column, search over all ----
+  // ---- tables: sort by any column, search over all connections ----
   const table = document.getElementById("table");
 
   const sortKey = (cell, numeric) => {
@@ -19,7 +19,7 @@
     const sign = order === "ascending" ? 1 : -1;
     const text = new Intl.Collator("en", { numeric: true });
     const compare = numeric ? (a, b) => (a < b ? -1 : a > b ? 1 : 0) : text.compare;
-    const body = table.tBodies[0];
+    const body = header.closest("table").tBodies[0];
     const rows = [...body.rows].map((row) => [sortKey(row.cells[place], numeric), row]);
     rows.sort((a, b) => sign * compare(a[0], b[0]));
     body.append(...rows.map(([, row]) => row));
@@ -36,8 +36,8 @@
     document.getElementById("found").textContent = wanted.length ? `${found} of ${table.tBodies[0].rows.length}` : "";
   }
 
+  for (const header of document.querySelectorAll("thead th")) header.firstElementChild.addEventListener("click", () => sortBy(header));
   if (table) {
-    for (const header of table.tHead.rows[0].cells) header.firstElementChild.addEventListener("click", () => sortBy(header));
     document.getElementById("search").addEventListener("input", (event) => search(event.target.value));
   }
 

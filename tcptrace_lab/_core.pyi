@@ -1,7 +1,7 @@
 """Types of the compiled engine (`rust/src/python.rs`)."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 class LinkInfo(TypedDict):
     id: int
@@ -33,6 +33,9 @@ class Problem(TypedDict):
     count: int
     loses_data: bool
 
+KnownConnection: TypeAlias = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
+"""A connection known from a pass before: number, one end, the other end, first and last frame."""
+
 class ArrowStream:
     """A stream of record batches, consumed once through the Arrow C stream interface."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
@@ -44,7 +47,7 @@ class Engine:
         paths: Sequence[str],
         batch_rows: int = ...,
         columns: Sequence[str] | None = ...,
-        connections: set[int] | None = ...,
+        only: Sequence[KnownConnection] | None = ...,
         datagrams: bool = ...,
         closed_connections: bool = ...,
     ) -> None: ...
@@ -56,8 +59,6 @@ class Engine:
         """The next segment and datagram rows: together at least `max_rows` or all that remain; both empty at the end."""
     def connections(self) -> ArrowStream:
         """All connection rows: those that were closed to make room first, the rest by `conn`. Reads the rest of the capture first."""
-    def closed_connections(self) -> ArrowStream:
-        """Rows of connections that were closed to make room for others, since the last call."""
     def flows(self) -> ArrowStream:
         """All UDP flows, by `flow`, with `datagrams=True`: who they are between. Reads the rest of the capture first."""
     def info(self) -> CaptureInfo:
@@ -66,10 +67,15 @@ class Engine:
         """What was survived so far; final once the segments are exhausted."""
 
 class EngineError(Exception):
-    """Nothing could be read. `kind` is one of io, not_a_capture, unsupported, cut, damaged."""
+    """Nothing could be read. `kind` is one of io, not_a_capture, unsupported, cut, damaged.
+
+    `head` is what was read of a file before it was refused for its format (not_a_capture, unsupported), so that a stream can be
+    tried in another way; empty where that cannot be told, as for packed files.
+    """
 
     kind: str
     what: str
     path: str
     offset: int | None
     frame: int | None
+    head: bytes

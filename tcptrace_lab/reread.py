@@ -22,10 +22,15 @@ from tcptrace_lab.errors import CaptureUnreadable, from_engine
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tcptrace_lab._core import ArrowStream
+    from tcptrace_lab._core import ArrowStream, KnownConnection
 
 PULL_ROWS = 131_072
 """Rows taken from the engine at a time: about 20 MB of segments with all columns."""
+
+MOST_ONLY = 10_000
+"""Connections that the engine is told to look for; where more are wanted, it gives all, and Polars picks."""
+
+_KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "last_frame")
 
 COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\x00")
 """What gzip (RFC 1952), zstd (RFC 8878), lz4 and xz files begin with."""
@@ -61,7 +66,7 @@ def pulled_both(engine: Engine) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
 
 def datagram_engine(names: list[str]) -> Engine:
     """An engine that gives the datagrams of a capture, and no segments. Raises EngineError where nothing can be read."""
-    return Engine(names, columns=["frame"], connections=set(), closed_connections=False, datagrams=True)
+    return Engine(names, columns=["frame"], only=[], closed_connections=False, datagrams=True)
 
 
 def pulled_datagrams(engine: Engine) -> Iterator[pl.DataFrame]:
@@ -95,8 +100,8 @@ class Files:
                     return True
         return False
 
-    def segments(self, last_frame: int, connections: int) -> pl.LazyFrame:
-        """The rows of `schema.SEGMENTS` up to `last_frame`, read anew for each query; `connections` is how many there are.
+    def segments(self, last_frame: int, connections: pl.DataFrame) -> pl.LazyFrame:
+        """The rows of `schema.SEGMENTS` up to `last_frame`, read anew for each query; `connections` are all that the files hold.
 
         A query raises CaptureUnreadable if the files have changed since. A single file may have grown: what is new in it is left out.
         """
@@ -166,14 +171,9 @@ class _Query:
             if grown or left == 0:
                 return
 
-    def segment_engine(self, names: list[str], connections: int) -> Engine:
+    def segment_engine(self, names: list[str], connections: pl.DataFrame) -> Engine:
         """An engine that gives the segments which the query needs. Raises EngineError where nothing can be read."""
-        return Engine(
-            names,
-            columns=self._engine_columns(),
-            connections=self._engine_connections(connections),
-            closed_connections=False,
-        )
+        return Engine(names, columns=self._engine_columns(), only=self._only(connections), closed_connections=False)
 
     def _engine_columns(self) -> list[str] | None:
         if self.columns is None:
@@ -181,13 +181,18 @@ class _Query:
         tested = () if self.predicate is None else self.predicate.meta.root_names()
         return sorted({*self.columns, *tested, "frame"})
 
-    def _engine_connections(self, connections: int) -> set[int] | None:
-        """The connections that can pass the predicate, where parts of it look at nothing else: the engine skips the rest early."""
+    def _only(self, connections: pl.DataFrame) -> list[KnownConnection] | None:
+        """The connections that can pass the predicate, where parts of it look at nothing else: the engine skips all others early."""
         tests = [part for part in _conjuncts(self.predicate) if set(part.meta.root_names()) == {"conn"}]
         if not tests:
             return None
-        numbers = pl.DataFrame({"conn": pl.int_range(connections, dtype=pl.UInt32, eager=True)})
-        return set(numbers.filter(tests)["conn"])
+        wanted = connections.filter(tests)
+        if wanted.height > MOST_ONLY:
+            return None
+        return [
+            (conn, (client, client_port), (server, server_port), (first_frame, last_frame))
+            for conn, client, client_port, server, server_port, first_frame, last_frame in wanted.select(_KNOWN).iter_rows()
+        ]
 
 
 def _conjuncts(predicate: pl.Expr | None) -> list[pl.Expr]:

@@ -160,7 +160,7 @@ def _keep(
     engine = Engine(names, datagrams=bool(datagram_watchers))
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     _run(engine, [_Keeper(spill), *watchers], datagram_watchers, progress)
-    return _tables(names, engine, spill.finish(), with_flows=bool(datagram_watchers))
+    return _tables(names, engine, lambda _: spill.finish(), with_flows=bool(datagram_watchers))
 
 
 def _pass_by(
@@ -173,8 +173,8 @@ def _pass_by(
     columns = {"frame", *(name for watcher in watchers for name in watcher.columns)}
     engine = Engine(names, columns=sorted(columns), datagrams=bool(datagram_watchers))
     _run(engine, watchers, datagram_watchers, progress)
-    info = engine.info()
-    return _tables(names, engine, files.segments(info["packets"], info["connections"]), with_flows=bool(datagram_watchers))
+    last_frame = engine.info()["packets"]
+    return _tables(names, engine, lambda connections: files.segments(last_frame, connections), with_flows=bool(datagram_watchers))
 
 
 def _run(engine: Engine, watchers: Sequence[Watcher], datagram_watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:
@@ -189,10 +189,10 @@ def _run(engine: Engine, watchers: Sequence[Watcher], datagram_watchers: Sequenc
             progress(segments)
 
 
-def _tables(names: list[str], engine: Engine, segments: pl.LazyFrame, *, with_flows: bool) -> Tables:
+def _tables(names: list[str], engine: Engine, segments: Callable[[pl.DataFrame], pl.LazyFrame], *, with_flows: bool) -> Tables:
     connections = frame(engine.connections(), schema.CONNECTIONS)
     flows = frame(engine.flows(), schema.FLOWS) if with_flows else None
-    return Tables(segments, connections, engine.info(), problems_of(engine, names), flows)
+    return Tables(segments(connections), connections, engine.info(), problems_of(engine, names), flows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 //! Drives the layers as a pipeline of three threads with bounded memory: one reads frames and takes them apart, one
 //! concludes, and the caller's builds columns. Between them go a few chunks of fixed size.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
@@ -9,7 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::capture::{Capture, CaptureInfo, LinkType};
-use crate::connection::{ConnectionRow, Connections, DatagramRow, FlowRow, Flows, SegmentRow};
+use crate::connection::{ConnectionRow, Connections, DatagramRow, FlowRow, Flows, Only, SegmentRow};
 use crate::error::{CaptureError, Problem};
 use crate::table;
 use crate::wire::{self, Dissector, Packet, PathNames, Stop};
@@ -22,14 +23,14 @@ const CHUNKS_IN_FLIGHT: usize = 4;
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
 /// What a pass over a capture should give.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     /// Rows per batch.
     pub batch_rows: usize,
     /// Columns of the segments table; `None`: all.
     pub columns: Option<Vec<String>>,
-    /// Connections whose segments are wanted; `None`: all. The connections table always has all.
-    pub connections: Option<HashSet<u32>>,
+    /// Connections, known from a pass before, whose segments are wanted; `None`: all.
+    pub only: Option<Only>,
     /// Whether UDP datagrams are wanted, too.
     pub datagrams: bool,
     /// Whether rows of connections that are closed to make room are wanted.
@@ -38,13 +39,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            batch_rows: DEFAULT_BATCH_ROWS,
-            columns: None,
-            connections: None,
-            datagrams: false,
-            closed_connections: true,
-        }
+        Self { batch_rows: DEFAULT_BATCH_ROWS, columns: None, only: None, datagrams: false, closed_connections: true }
     }
 }
 
@@ -134,15 +129,16 @@ impl Engine {
     /// A file that cannot be opened or is not a capture.
     pub fn open(paths: &[String], options: Options) -> Result<Self, CaptureError> {
         let capture = Capture::open(paths)?;
-        let reader = FrameReader::new(capture);
+        let Options { batch_rows, columns, only, datagrams, closed_connections } = options;
+        let only = only.map(Arc::new);
+        let reader = FrameReader::new(capture, only.clone());
         let path_names = reader.dissector.path_names();
-        let Options { batch_rows, columns, connections, datagrams, closed_connections } = options;
         let (mut to_concluding, packets) = pipe(CHUNK_PACKETS);
         let (full, rows) = sync_channel(CHUNKS_IN_FLIGHT);
         let (used_rows, spare) = channel();
         let batch_rows = batch_rows.max(1);
         let segments = Inlet { chunk: Vec::with_capacity(batch_rows), size: batch_rows, full, spare };
-        let wanted = Wanted { segments, connections, datagrams, closed_connections };
+        let wanted = Wanted { segments, only, datagrams, closed_connections };
         let spawn_error = |error| CaptureError::io(&paths.join(", "), &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
@@ -235,22 +231,21 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 /// What the caller wants of the conclusions.
 struct Wanted {
     segments: Inlet<SegmentRow, Rows>,
-    /// Connections whose segments are wanted; `None`: all.
-    connections: Option<HashSet<u32>>,
+    only: Option<Arc<Only>>,
     datagrams: bool,
     closed_connections: bool,
 }
 
 /// The concluding thread: packets → rows, until there are no more or nobody wants them.
 fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
-    let Wanted { mut segments, connections: wanted, datagrams, closed_connections } = wanted;
-    let (mut connections, mut flows) = (Connections::default(), Flows::default());
+    let Wanted { mut segments, only, datagrams, closed_connections } = wanted;
+    let (mut connections, mut flows) = (Connections::of(only), Flows::default());
     while let Some(chunk) = packets.next() {
         let mut datagram_rows = Vec::new();
         for packet in &chunk {
             match packet {
                 Packet::Tcp(segment) => {
-                    connections.take(segment, wanted.as_ref(), &mut segments.chunk);
+                    connections.take(segment, &mut segments.chunk);
                     if !segments.pass_on_if_full() {
                         return (connections, flows);
                     }
@@ -326,6 +321,8 @@ impl<T> Outlet<T> {
 /// The reading thread: frames → segments, and the account of everything that was not one.
 struct FrameReader {
     capture: Capture,
+    /// Of other connections, nothing is passed on.
+    only: Option<Arc<Only>>,
     dissector: Dissector,
     summary: Summary,
     /// Why frames gave no segment, each reason once.
@@ -336,9 +333,10 @@ struct FrameReader {
 }
 
 impl FrameReader {
-    fn new(capture: Capture) -> Self {
+    fn new(capture: Capture, only: Option<Arc<Only>>) -> Self {
         Self {
             capture,
+            only,
             dissector: Dissector::default(),
             summary: Summary::default(),
             stops: Vec::new(),
@@ -405,6 +403,11 @@ impl FrameReader {
             // A fragment that waits is no loss; one that waits in vain is told of at the end.
             Err(Stop::NotTcp | Stop::Fragment) => {}
             Err(stop) => stopped(&mut self.stops, stop, frame.number),
+        }
+        if let Some(only) = &self.only {
+            while packets.len() > before && packets.last().is_some_and(|packet| !only.wants(packet)) {
+                packets.pop();
+            }
         }
         for stop in self.dissector.asides().filter(|stop| !matches!(stop, Stop::NotTcp | Stop::Fragment)) {
             stopped(&mut self.stops, stop, frame.number);

@@ -38,6 +38,9 @@ pub struct CaptureError {
     pub got: Option<u64>,
     /// The field that set the limit, such as `incl_len`.
     pub field: Option<&'static str>,
+    /// What was read of a file before it was refused for its format, for a caller who tries it in another way and cannot
+    /// read it again; empty where it is not refused for that, and for packed files.
+    pub head: Vec<u8>,
 }
 
 impl CaptureError {
@@ -52,6 +55,7 @@ impl CaptureError {
             required: None,
             got: None,
             field: None,
+            head: Vec::new(),
         }
     }
 
@@ -72,6 +76,13 @@ impl CaptureError {
     #[must_use]
     pub fn in_frame(mut self, frame: u64) -> Self {
         self.frame = Some(frame);
+        self
+    }
+
+    /// Adds what was read before the file was refused.
+    #[must_use]
+    pub fn with_head(mut self, head: &[u8]) -> Self {
+        self.head = head.to_vec();
         self
     }
 

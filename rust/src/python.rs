@@ -1,6 +1,6 @@
 //! The compiled module `tcptrace_lab._core`: the only file that knows Python. Types in `_core.pyi`.
 
-use std::collections::HashSet;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -9,8 +9,9 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
+use crate::connection::{Known, Only};
 use crate::engine::{self, Batch, DEFAULT_BATCH_ROWS, Options};
 use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::table;
@@ -19,6 +20,13 @@ use crate::wire::{link_name, link_supported};
 create_exception!(tcptrace_lab._core, EngineError, PyException);
 
 type Shared = Arc<Mutex<Pass>>;
+
+/// A connection known from a pass before: number, one end, the other end, first and last frame.
+type KnownTuple = (u32, (IpAddr, u16), (IpAddr, u16), (u64, u64));
+
+fn known_connection((conn, one, other, frames): KnownTuple) -> Known {
+    Known { conn, ends: [one, other], frames }
+}
 
 /// The lock is held for one batch at a time; a poisoned one means a panic that Python has already been told of.
 fn lock(engine: &Shared) -> MutexGuard<'_, Pass> {
@@ -40,7 +48,8 @@ fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
         value.setattr("what", &error.what)?;
         value.setattr("path", &error.path)?;
         value.setattr("offset", error.offset)?;
-        value.setattr("frame", error.frame)
+        value.setattr("frame", error.frame)?;
+        value.setattr("head", PyBytes::new(py, &error.head))
     };
     set().err().unwrap_or(exception)
 }
@@ -138,13 +147,13 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, connections = None, datagrams = false, closed_connections = true))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, closed_connections = true))]
     fn new(
         py: Python<'_>,
         paths: Vec<String>,
         batch_rows: usize,
         columns: Option<Vec<String>>,
-        connections: Option<HashSet<u32>>,
+        only: Option<Vec<KnownTuple>>,
         datagrams: bool,
         closed_connections: bool,
     ) -> PyResult<Self> {
@@ -152,7 +161,8 @@ impl Engine {
         if let Some(unknown) = columns.iter().flatten().find(|name| !known(name)) {
             return Err(PyValueError::new_err(format!("the segments table has no column {unknown:?}")));
         }
-        let options = Options { batch_rows, columns, connections, datagrams, closed_connections };
+        let only = only.map(|known| Only::new(known.into_iter().map(known_connection)));
+        let options = Options { batch_rows, columns, only, datagrams, closed_connections };
         let opened = py.detach(|| engine::Engine::open(&paths, options));
         let engine = opened.map_err(|error| to_python(py, &error))?;
         Ok(Self { engine: Arc::new(Mutex::new(Pass { engine, closed: Vec::new() })) })
@@ -204,13 +214,6 @@ impl Engine {
         let flows = rows.and_then(|rows| table::flows(&rows)).map_err(|error| arrow_error(&error))?;
         let schema = flows.schema();
         Ok(ArrowStream::new(RecordBatchIterator::new([Ok(flows)], schema)))
-    }
-
-    /// Rows of connections that were closed to make room for others, since the last call.
-    fn closed_connections(&self) -> PyResult<ArrowStream> {
-        let schema = table::connections_schema().map_err(|error| arrow_error(&error))?;
-        let batches = std::mem::take(&mut lock(&self.engine).closed);
-        Ok(ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema)))
     }
 
     fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {

@@ -205,6 +205,7 @@ fn not_a_capture(path: &str, blocks: &Blocks) -> CaptureError {
         (Some(name), true) => {
             CaptureError::new(ErrorKind::NotACapture, path, format!("is {name} data without content"))
         }
-        _ => sniff::refuse(path, head),
+        (Some(_), false) => sniff::refuse(path, head),
+        (None, _) => sniff::refuse(path, head).with_head(head),
     }
 }

@@ -8,17 +8,19 @@ mod classify;
 mod flows;
 mod half;
 mod holes;
+mod only;
 mod outstanding;
 mod row;
 
 pub use flows::{DatagramRow, FlowRow, Flows};
+pub use only::{Known, Only};
 pub use row::{
     ClientKnownBy, ClosedBy, ConnectionRow, DirectionFigures, Kind, Nullable, ReleasedBy, RttFigures, SegmentRow,
     SynOptions,
 };
 
-use std::collections::HashSet;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use classify::Novelty;
 use foldhash::fast::RandomState;
@@ -87,6 +89,8 @@ pub struct Connections {
     closed_early: u64,
     /// Where the search for one to close goes on.
     hand: usize,
+    /// Connections known from a pass before, if only some are wanted.
+    only: Option<Arc<Only>>,
 }
 
 impl Connections {
@@ -108,16 +112,26 @@ impl Connections {
         self.closed_early
     }
 
-    /// Takes one segment in, concludes, and adds its row to `rows` if its connection is `wanted` (`None`: all are).
+    /// All connections, or only those.
+    #[must_use]
+    pub fn of(only: Option<Arc<Only>>) -> Self {
+        Self { only, ..Self::default() }
+    }
+
+    /// Takes one segment in, concludes, and adds its row to `rows`.
     #[inline]
-    pub fn take(&mut self, segment: &Segment, wanted: Option<&HashSet<u32>>, rows: &mut Vec<SegmentRow>) {
-        let at = self.find(segment);
+    pub fn take(&mut self, segment: &Segment, rows: &mut Vec<SegmentRow>) {
+        let number = match &self.only {
+            None => None,
+            Some(only) => match only.number(&segment.key, segment.frame) {
+                None => return,
+                number => number,
+            },
+        };
+        let at = self.find(segment, number);
         self.latest = at;
         if let Some(connection) = self.live.get_mut(at) {
-            let row = connection.take(segment);
-            if wanted.is_none_or(|wanted| wanted.contains(&row.conn)) {
-                rows.push(row);
-            }
+            rows.push(connection.take(segment));
         }
     }
 
@@ -133,11 +147,15 @@ impl Connections {
         std::iter::once(self.closed).chain(live).filter(|rows: &Vec<_>| !rows.is_empty())
     }
 
+    /// The place of the segment's connection, which is opened if need be; it has `number`, if that is known.
     #[inline]
-    fn find(&mut self, segment: &Segment) -> usize {
+    fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
+        let goes_on = |connection: &Connection| {
+            number.map_or_else(|| !connection.is_reused_by(segment), |number| connection.number == number)
+        };
         if let Some(connection) = self.live.get(self.latest)
             && connection.key == segment.key
-            && !connection.is_reused_by(segment)
+            && goes_on(connection)
         {
             return self.latest;
         }
@@ -145,18 +163,18 @@ impl Connections {
         let live = &self.live;
         let same = |at: &u32| live.get(*at as usize).is_some_and(|connection| connection.key == segment.key);
         match self.flows.find(hash, same).map(|at| *at as usize) {
-            Some(found) if !live.get(found).is_some_and(|connection| connection.is_reused_by(segment)) => found,
-            found => self.open(segment, hash, found),
+            Some(found) if live.get(found).is_some_and(goes_on) => found,
+            found => self.open(segment, hash, found, number),
         }
     }
 
     /// Begins a new connection; `before` is the place of the one that had the same endpoints.
     #[cold]
-    fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>) -> usize {
+    fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>, number: Option<u32>) -> usize {
         if let Some(reused) = before.and_then(|before| self.live.get_mut(before)) {
             reused.reused = true;
         }
-        let connection = Connection::new(segment, self.count as u32);
+        let connection = Connection::new(segment, number.unwrap_or(self.count as u32));
         self.count += 1;
         let place = if self.live.len < MAX_LIVE { self.live.len } else { self.make_room(segment.ts_ns) };
         self.live.put(place, connection);

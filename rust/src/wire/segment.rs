@@ -28,6 +28,17 @@ impl FlowKey {
         }
     }
 
+    /// The key of the flow between two ends, given in either order.
+    #[must_use]
+    pub fn between([one, other]: [(IpAddr, u16); 2]) -> Self {
+        let words = |address: IpAddr| match address {
+            IpAddr::V4(v4) => [0, u64::from(v4.to_bits())],
+            IpAddr::V6(v6) => [(v6.to_bits() >> 64) as u64, v6.to_bits() as u64],
+        };
+        let ip = IpEndpoints { source: words(one.0), destination: words(other.0), v6: one.0.is_ipv6() };
+        Self::new(&ip, one.1, other.1).0
+    }
+
     /// Address and port of the low end.
     #[must_use]
     pub fn low(&self) -> (IpAddr, u16) {

@@ -1,0 +1,54 @@
+//! A second pass for some connections of a capture that was read before: everything else is skipped before it costs
+//! anything, and the wanted ones keep the numbers that they had.
+
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use crate::wire::{FlowKey, Packet};
+
+/// A connection as the first pass found it.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// Its number.
+    pub conn: u32,
+    /// Both ends, in either order.
+    pub ends: [(IpAddr, u16); 2],
+    /// Frames of its first and last segment.
+    pub frames: (u64, u64),
+}
+
+/// The connections that are wanted, by flow.
+#[derive(Debug, Default)]
+pub struct Only {
+    flows: HashMap<FlowKey, Vec<Known>, RandomState>,
+}
+
+impl Only {
+    /// These and no others.
+    pub fn new(known: impl IntoIterator<Item = Known>) -> Self {
+        let mut flows = HashMap::<_, Vec<_>, _>::default();
+        for connection in known {
+            flows.entry(FlowKey::between(connection.ends)).or_default().push(connection);
+        }
+        Self { flows }
+    }
+
+    /// The number of the connection that a segment of `key` in `frame` belongs to, if it is wanted.
+    #[inline]
+    pub(super) fn number(&self, key: &FlowKey, frame: u64) -> Option<u32> {
+        let known = self.flows.get(key)?;
+        known.iter().find(|known| known.frames.0 <= frame && frame <= known.frames.1).map(|known| known.conn)
+    }
+
+    /// Whether a packet belongs to a wanted connection; datagrams belong to none, and are not refused.
+    #[inline]
+    #[must_use]
+    pub fn wants(&self, packet: &Packet) -> bool {
+        match packet {
+            Packet::Tcp(segment) => self.number(&segment.key, segment.frame).is_some(),
+            Packet::Udp(_) => true,
+        }
+    }
+}

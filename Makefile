@@ -8,6 +8,9 @@ CARGO ?= cargo
 MANIFEST := --manifest-path rust/Cargo.toml
 RUST := $(wildcard rust/Cargo.* rust/src/*.rs rust/src/*/*.rs rust/src/*/*/*.rs)
 
+include rust/fuzz/fuzz.mk
+
+.DEFAULT_GOAL := help
 .PHONY: help install build lint format test python-test rust-test bench ci clean
 
 help:
@@ -16,6 +19,7 @@ help:
 	@echo 'lint         ruff, mypy, import-linter, cargo fmt, clippy'
 	@echo 'test         build, then all tests of both halves'
 	@echo 'bench        benchmarks against peers'
+	@echo 'fuzz         fuzz every target for FUZZ_SECONDS (1030: two hours in all); fuzz-smoke as CI does it'
 	@echo 'ci           what CI runs, on this machine'
 	@echo 'clean        remove what was built'
 

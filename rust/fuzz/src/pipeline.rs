@@ -64,7 +64,7 @@ impl Pipeline {
         assert_eq!((segment.frame, segment.ts_ns), (frame.number, frame.ts_ns), "a segment of another frame");
         assert!(segment.captured_payload_bytes <= segment.payload_bytes, "more captured than sent: {segment:?}");
         let rows = self.segment_rows.len();
-        self.connections.take(segment, None, &mut self.segment_rows);
+        self.connections.take(segment, &mut self.segment_rows);
         assert_eq!(self.segment_rows.len(), rows + 1, "a segment is a row");
         self.account.segments += 1;
         self.account.payload_bytes += u64::from(segment.payload_bytes);

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tcptrace_lab import schema
-from tcptrace_lab.dense import Dense
+from tcptrace_lab.dense import Dense, Sums
 from tcptrace_lab.ip_ids import NONE, IpIds
 from tcptrace_lab.rtt import RttSamples
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 SLICE_ROWS = 65_536
 """Datagrams worked on at a time: about 20 MB."""
+
+PART_FLOWS = 65_536
+"""Flows whose figures are made at a time."""
 
 MOST_SIZES = 8_000_000
 """Pairs of direction and size (8 bytes each) that are told apart; where a capture has more, they are not counted."""
@@ -58,7 +61,7 @@ class FlowFigures:
     def __init__(self) -> None:
         """Nothing seen."""
         self._keys = 0
-        self._sums = {name: Dense(0) for name in ("datagrams", "payload_bytes", "fragmented_datagrams", "gaps", "gap_ns", "echo_samples")}
+        self._sums = {name: Sums() for name in ("datagrams", "payload_bytes", "fragmented_datagrams", "gaps", "gap_ns", "echo_samples")}
         self._squares = Dense(0, np.float64)
         self._least = {name: Dense(_ENDLESS) for name in ("payload_bytes", "ts_ns", "echo_ns")}
         self._most = {name: Dense(_UNKNOWN) for name in ("payload_bytes", "ts_ns", "echo_ns", "gap_ns")}
@@ -91,7 +94,7 @@ class FlowFigures:
         }
         for name, total in self._sums.items():
             total.add(keys, np.add.reduceat(summed[name], starts, dtype=np.int64))
-        self._squares.add(keys, np.add.reduceat(gap.astype(np.float64) ** 2, starts))
+        self._squares.set(keys, self._squares.at(keys) + np.add.reduceat(gap.astype(np.float64) ** 2, starts))
         for name, most in self._most.items():
             most.set(keys, np.maximum(most.at(keys), np.maximum.reduceat(values[name], starts)))
         for name, least in self._least.items():
@@ -110,43 +113,44 @@ class FlowFigures:
             Rows of `schema.FLOWS` for all of `flows`; without it, for the flows that had datagrams, without addresses and ports.
         """
         count = -(-self._keys // _SIDES) if flows is None else flows.height
-        quantiles = self._quantiles(count * _SIDES)
-        sizes = self._sizes.counts(count * _SIDES)
-        who = pl.DataFrame({"flow": pl.int_range(count, dtype=pl.UInt32, eager=True)}) if flows is None else flows
-        parts = [who, self._echo(count * _SIDES, quantiles)]
-        for key, side in enumerate(schema.SIDES):
-            parts.append(self._direction(count * _SIDES, key, quantiles, sizes).select(pl.all().name.prefix(f"{side}_")))
-        table = pl.concat(parts, how="horizontal")
-        return table if flows is not None else table.filter(pl.col("client_datagrams") + pl.col("server_datagrams") > 0)
+        if flows is None:
+            flows = pl.DataFrame({"flow": pl.int_range(count, dtype=pl.UInt32, eager=True)})
+        dense = self._quantiles(count * _SIDES) | {"distinct_sizes": self._sizes.counts(count * _SIDES)}
+        parts = [self._part(flows.slice(start, PART_FLOWS), start, dense) for start in range(0, max(count, 1), PART_FLOWS)]
+        return pl.concat(parts)
 
-    def _echo(self, size: int, quantiles: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
+    def _part(self, flows: pl.DataFrame, start: int, dense: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
+        """The rows of some flows, of which `start` is the first number; `dense` holds figures by key."""
+        ranges = [slice(start * _SIDES + key, (start + flows.height) * _SIDES, _SIDES) for key in range(_SIDES)]
+        parts = [flows, self._echo(ranges[1], dense)]
+        for keys, side in zip(ranges, schema.SIDES, strict=True):
+            parts.append(self._direction(keys, dense).select(pl.all().name.prefix(f"{side}_")))
+        return pl.concat(parts, how="horizontal").filter(pl.col("client_datagrams") + pl.col("server_datagrams") > 0)
+
+    def _echo(self, keys: slice, dense: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
         """The columns `echo_*`: what the server's datagrams say of their flow."""
         columns = {
-            "echo_samples": self._sums["echo_samples"].values(size),
-            "echo_min_ns": self._least["echo_ns"].values(size),
-            "echo_p50_ns": quantiles["echo_p50_ns"],
-            "echo_p95_ns": quantiles["echo_p95_ns"],
-            "echo_max_ns": self._most["echo_ns"].values(size),
+            "echo_samples": self._sums["echo_samples"].values(keys),
+            "echo_min_ns": self._least["echo_ns"].values(keys),
+            "echo_p50_ns": dense["echo_p50_ns"][keys],
+            "echo_p95_ns": dense["echo_p95_ns"][keys],
+            "echo_max_ns": self._most["echo_ns"].values(keys),
         }
-        return pl.DataFrame({name: values[1::_SIDES] for name, values in columns.items()}).select(_known(name) for name in columns)
+        return pl.DataFrame(columns).select(_known(name) for name in columns)
 
-    def _direction(self, size: int, first: int, quantiles: dict[str, NDArray[np.int64]], sizes: NDArray[np.int64] | None) -> pl.DataFrame:
+    def _direction(self, keys: slice, dense: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
         """The figures of one direction of each flow, without its prefix."""
         columns = {
-            **{name: self._sums[name].values(size) for name in ("datagrams", "payload_bytes", "fragmented_datagrams", "gaps", "gap_ns")},
-            "gap_squares": self._squares.values(size),
-            "min_payload_bytes": self._least["payload_bytes"].values(size),
-            "max_payload_bytes": self._most["payload_bytes"].values(size),
-            "first_ts_ns": self._least["ts_ns"].values(size),
-            "last_ts_ns": self._most["ts_ns"].values(size),
-            "gap_p50_ns": quantiles["gap_p50_ns"],
-            "gap_p95_ns": quantiles["gap_p95_ns"],
-            "gap_max_ns": self._most["gap_ns"].values(size),
-            "distinct_sizes": np.full(size, _UNKNOWN) if sizes is None else sizes,
+            **{name: sums.values(keys) for name, sums in self._sums.items()},
+            "gap_squares": self._squares.values(keys),
+            "min_payload_bytes": self._least["payload_bytes"].values(keys),
+            "max_payload_bytes": self._most["payload_bytes"].values(keys),
+            "first_ts_ns": self._least["ts_ns"].values(keys),
+            "last_ts_ns": self._most["ts_ns"].values(keys),
+            "gap_max_ns": self._most["gap_ns"].values(keys),
+            **{name: dense[name][keys] for name in ("gap_p50_ns", "gap_p95_ns", "distinct_sizes")},
         }
-        sums = pl.LazyFrame({name: values[first::_SIDES] for name, values in columns.items()})
-        ordered = self._ip_ids.verdicts(size, first, _SIDES)
-        figures = pl.concat([sums.select(_figures()).collect(), ordered], how="horizontal")
+        figures = pl.concat([pl.DataFrame(columns).select(_figures()), self._ip_ids.verdicts(keys)], how="horizontal")
         return figures.with_columns(loss_known_by=_loss_known_by()).select(schema.FLOW_DIRECTION_NAMES)
 
     def _quantiles(self, size: int) -> dict[str, NDArray[np.int64]]:
@@ -241,10 +245,10 @@ class _Sizes:
         if self._held > self._merge_at:
             self._merge()
 
-    def counts(self, size: int) -> NDArray[np.int64] | None:
-        """How many there are, by key below `size`; None if there were too many to count."""
+    def counts(self, size: int) -> NDArray[np.int64]:
+        """How many there are, by key below `size`; `_UNKNOWN` if there were too many to count."""
         self._merge()
-        return None if self._too_many else np.bincount(self._pairs[0] >> _SIZE_BITS, minlength=size)
+        return np.full(size, _UNKNOWN) if self._too_many else np.bincount(self._pairs[0] >> _SIZE_BITS, minlength=size)
 
     def _merge(self) -> None:
         self._pairs = [np.unique(np.concatenate(self._pairs))]

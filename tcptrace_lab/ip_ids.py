@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tcptrace_lab.dense import Dense
+from tcptrace_lab.dense import Dense, Sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class IpIds:
         """Nothing seen."""
         self._last = Dense(NONE, np.int32)
         self._place, self._lowest, self._highest = (Dense(0) for _ in range(3))
-        self._steps, self._ones, self._forward, self._late, self._repeated = (Dense(0) for _ in range(5))
+        self._steps, self._ones, self._forward, self._late, self._repeated = (Sums() for _ in range(5))
 
     def add(self, key: NDArray[np.int64], ip_id: NDArray[np.int32]) -> None:
         """Take in some datagrams.
@@ -88,9 +88,9 @@ class IpIds:
         self._place.set(keys, stood + way[ends])
         self._last.set(keys, ip_id[ends])
 
-    def verdicts(self, size: int, first: int, stride: int) -> pl.DataFrame:
-        """`missing_datagrams reordered_datagrams` of the keys `first`, `first + stride`, … below `size`; null where not known."""
-        counts = {
+    def verdicts(self, keys: slice) -> pl.DataFrame:
+        """`missing_datagrams reordered_datagrams` of a range of keys; null where not known."""
+        counts: dict[str, Dense] = {
             "steps": self._steps,
             "ones": self._ones,
             "forward": self._forward,
@@ -99,7 +99,7 @@ class IpIds:
             "lowest": self._lowest,
             "highest": self._highest,
         }
-        seen = pl.LazyFrame({name: dense.values(size)[first::stride] for name, dense in counts.items()})
+        seen = pl.LazyFrame({name: dense.values(keys) for name, dense in counts.items()})
         steps = pl.col("steps")
         counter = (steps >= LEAST_STEPS) & (pl.col("forward") >= steps * COUNTER_SHARE)
         own = counter & (pl.col("ones") >= steps * OWN_COUNTER_SHARE)

@@ -135,6 +135,22 @@ fn every_segment_opens_a_connection() {
     assert_eq!(account.segments, u64::from(FRAMES));
 }
 
+/// More connections at a time than the engine follows: those closed to make room are handed out once, and what comes of
+/// them later opens others.
+#[test]
+fn more_connections_than_are_followed_take_turns() {
+    let frames = 4 * FRAMES;
+    let account = read(RAW, frames, |at| {
+        // A step without a common factor with the number of hosts: all of them, then all of them again.
+        let host = at.wrapping_mul(7_919) % (3 * FRAMES / 2);
+        let flags = [SYN, ACK, FIN_AND_SYN, ACK][at as usize % 4];
+        let mut packet = segment(true, at, flags);
+        packet[12..16].copy_from_slice(&host.to_be_bytes());
+        (packet, 0)
+    });
+    assert_eq!(account.segments, u64::from(frames));
+}
+
 #[test]
 fn every_datagram_opens_a_flow() {
     read(RAW, FRAMES, |at| (ip(UDP, 0, &[at.to_be_bytes(), [0, 8, 0, 0]].concat()), 0));

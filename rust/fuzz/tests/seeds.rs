@@ -12,9 +12,8 @@ use tcptrace_lab_fuzz::{TARGETS, Target};
 /// Changed inputs tried of each seed where no time is given.
 const CHANGES: usize = 40;
 /// Seeds in which there is no TCP, or none that can be read.
-const WITHOUT_TCP: [&str; 8] = [
+const WITHOUT_TCP: [&str; 7] = [
     "file/empty",
-    "file/erf",
     "file/snoop",
     "file/text",
     "ethernet/udp",

@@ -76,7 +76,7 @@ fn packed(head: &[u8]) -> Option<&'static (&'static [u8], &'static str)> {
 }
 
 fn unsupported(path: &str, name: &str) -> CaptureError {
-    CaptureError::new(ErrorKind::Unsupported, path, format!("is {name}, a format that is not read"))
+    CaptureError::new(ErrorKind::Unsupported, path, format!("is {name}, which is not read directly"))
 }
 
 fn looks_like_lanalyzer(head: &[u8]) -> bool {

@@ -293,7 +293,8 @@ impl Connection {
         let from_client = segment.from_low == self.client_is_low;
         self.last_frame = segment.frame;
         if let Some(ts_ns) = segment.ts_ns {
-            self.last_ts_ns = Some(ts_ns).into();
+            self.first_ts_ns = Some(self.first_ts_ns.get().map_or(ts_ns, |first| first.min(ts_ns))).into();
+            self.last_ts_ns = Some(self.last_ts_ns.get().map_or(ts_ns, |last| last.max(ts_ns))).into();
         }
         self.reset |= segment.flags.any(TcpFlags::RST);
         if segment.flags.any(TcpFlags::SYN) {

@@ -142,14 +142,14 @@ impl Variant {
                     + u32::from(*packet_type > LARGEST_PACKET_TYPE)
             }
             (20, [unknown, ..]) => {
-                // Seen values: 9 or b, fbf, b or d, 6 or 9, 0, 1 or 2 (Wireshark's wiretap/libpcap.c).
+                // Seen values: 9 or b, fbf, b or d, 6 or 9, 0, 1 or 2 (Wireshark's wiretap/libpcap.c); 0 where Wireshark wrote.
                 let value = header.order.u32(*unknown);
-                let known = value & 0x0FFF_00F0 == 0x0FBF_0000
+                let seen = value & 0x0FFF_00F0 == 0x0FBF_0000
                     && matches!(value >> 28, 0x9 | 0xB)
                     && matches!(value >> 12 & 0xF, 0xB | 0xD)
                     && matches!(value >> 8 & 0xF, 0x6 | 0x9)
                     && matches!(value & 0xF, 1 | 2);
-                u32::from(!known)
+                u32::from(!seen && value != 0)
             }
             _ => 0,
         }

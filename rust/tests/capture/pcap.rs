@@ -63,16 +63,19 @@ fn standard_magic_with_longer_record_headers_is_recognised_by_its_records() {
     for (extra, name) in [
         ([order.u32(3).to_vec(), order.u16(0x0800).to_vec(), vec![0, 0]].concat(), "modified pcap"),
         (order.u32(0x9FBF_B601).to_vec(), "Nokia pcap"),
+        (order.u32(0).to_vec(), "Nokia pcap"), // written by Wireshark
     ] {
+        // An address that begins like a protocol and a packet type of the longer header.
+        let frame = [&[2, 0, 0, 0, 0, 2][..], &[0xEE; 54]].concat();
         let mut file = pcap_header(order, MICROSECONDS, 1500, ETHERNET);
         for second in 0..4 {
             file.extend(order.words(&[1_700_000_000 + second, 7, 60, 60]));
             file.extend(&extra);
-            file.extend([0xEE; 60]);
+            file.extend(&frame);
         }
         let all = read_whole(file);
         assert_eq!((all.frames.len(), all.info.format.as_str()), (4, name));
-        assert!(all.frames.iter().all(|frame| frame.data == [0xEE; 60]));
+        assert!(all.frames.iter().all(|read| read.data == frame));
     }
 }
 

@@ -222,6 +222,25 @@ fn files_written_by_hand_are_read_as_tshark_reads_them() {
     }
 }
 
+/// Variants of pcap that Wireshark writes.
+const PCAP_VARIANTS: [&str; 5] = ["nsecpcap", "modpcap", "nokiapcap", "rh6_1pcap", "suse6_3pcap"];
+
+#[test]
+fn variants_that_wireshark_writes_are_read_as_it_reads_them() {
+    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures");
+    for name in ["ethernet-reordering.pcapng", "atm9180-nagle-on.pcapng"] {
+        let original = captures.join(name);
+        for variant in PCAP_VARIANTS {
+            let file = Temporary::new(&format!("{variant}-{name}"), b"");
+            let arguments = ["-F", variant, original.to_str().unwrap(), &file.path()];
+            if wireshark_tool("editcap", &arguments).is_none() {
+                return;
+            }
+            assert!(assert_like_tshark(&file.path()).unwrap() > 50, "{variant} of {name}");
+        }
+    }
+}
+
 #[test]
 fn merged_captures_are_what_mergecap_makes_of_them() {
     // Times that never are the same in two files, one of them running backward; mergecap takes ties the other way

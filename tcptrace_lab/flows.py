@@ -192,7 +192,7 @@ def _as_samples(rows: pl.DataFrame, name: str, kind: int) -> pl.DataFrame:
 
 def _figures() -> list[pl.Expr]:
     """The figures that follow from sums, extremes and quantiles, each named by its column."""
-    active_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
+    active_ns = _known("last_ts_ns") - _known("first_ts_ns")
     mean_gap_ns = pl.col("gap_ns") / pl.col("gaps")
     variance = pl.col("gap_squares") / pl.col("gaps") - mean_gap_ns**2
     variation = (variance.clip(0).sqrt() / mean_gap_ns).round(_VARIATION_DECIMALS)

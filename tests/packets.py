@@ -14,7 +14,7 @@ Grammar; what stands in square brackets may be left out:
     line     =  "" | "#" remark | host | segment | datagram
     host     =  "host" NAME ADDRESS:PORT ["isn" N]     IPv6 addresses in brackets; names are words
     segment  =  TIME NAME ">" NAME FLAGS [FIRST:END["(" LENGTH ")"]] ["ack" N] ["win" N] ["<" options ">"] ["{" header "}"]
-    datagram =  TIME NAME ">" NAME "udp" LENGTH
+    datagram =  TIME NAME ">" NAME "udp" LENGTH ["{" header "}"]
     TIME     =  ["+"]NUMBER["s"|"ms"|"us"|"ns"]        seconds from BASE_NS; "+" counts from the line before
     FLAGS    =  "-" | letters of tcpdump: S SYN, F FIN, R RST, P PSH, . ACK, U URG, E ECE, W CWR, e AE
     options  =  mss N | wscale N | sackOK | sack A:B [A:B ...] | TS val N ecr N | nop | eol | opt KIND HEX, with commas
@@ -78,7 +78,7 @@ _SEGMENT = re.compile(
     r"(?:\s+ack\s+(?P<ack>-?[\d_]+))?(?:\s+win\s+(?P<win>\d+))?(?:\s+<(?P<options>[^>]*)>)?(?:\s+\{(?P<header>[^}]*)\})?",
     re.ASCII,
 )
-_DATAGRAM = re.compile(r"udp\s+(?P<length>\d+)")
+_DATAGRAM = re.compile(r"udp\s+(?P<length>\d+)(?:\s+\{(?P<header>[^}]*)\})?")
 _HOST = re.compile(r"host\s+(?P<name>\w+)\s+(?P<address>\[[^\]]+\]|[^\s:]+):(?P<port>\d+)(?:\s+isn\s+(?P<isn>[\d_]+))?")
 
 
@@ -218,7 +218,7 @@ def _read_line(exchange: _Exchange, words: str) -> None:
     exchange.now_ns = int(time_ns) + (exchange.now_ns if line["plus"] else 0)
     source, target = exchange.hosts[line["source"]], exchange.hosts[line["target"]]
     if datagram := _DATAGRAM.fullmatch(line["rest"]):
-        header = _Header()
+        header = _header(datagram["header"] or "")
         transport: Packet = UDP(sport=source.port, dport=target.port) / Raw(_payload(0, int(datagram["length"])))
     elif segment := _SEGMENT.fullmatch(line["rest"]):
         header = _header(segment["header"] or "")

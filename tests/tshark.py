@@ -89,7 +89,7 @@ INT64_MAX = (1 << 63) - 1
 SACK_FIELDS = ("tcp.options.sack_le", "tcp.options.sack_re")
 TEXTS = ("source", "target", "protocols")
 QUOTING_LAYERS = {"icmp", "icmpv6"}
-"""Layers behind which a TCP header is the copy in an error report, not a segment."""
+"""Layers behind which a TCP or UDP header is the copy in an error report, not a segment or datagram."""
 
 _FIELDS = (
     "frame.number",
@@ -157,7 +157,7 @@ def opinion(path: Path) -> Opinion:
     rows: list[dict[str, Any]] = []
     cut_headers: list[int] = []
     packets = 0
-    for fields in _frames(path):
+    for fields in frames(path, _FIELDS):
         packets += 1
         row = _row(fields)
         if row is None:
@@ -169,12 +169,12 @@ def opinion(path: Path) -> Opinion:
     return Opinion(packets, pl.DataFrame(rows, schema=_SCHEMA, orient="row"), tuple(cut_headers))
 
 
-def _frames(path: Path) -> Iterator[Mapping[str, str]]:
-    """The fields of each frame as tshark prints them."""
+def frames(path: Path, names: Sequence[str]) -> Iterator[Mapping[str, str]]:
+    """The fields `names` of each frame as tshark prints them: several values with commas between them."""
     command = [needed(), "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"]
     for preference in PREFERENCES:
         command += ["-o", preference]
-    for name in _FIELDS:
+    for name in names:
         command += ["-e", name]
     with tempfile.TemporaryDirectory() as no_settings:
         environment = os.environ | {"WIRESHARK_CONFIG_DIR": no_settings}
@@ -182,7 +182,7 @@ def _frames(path: Path) -> Iterator[Mapping[str, str]]:
     if done.returncode and not done.stdout:
         raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
     for line in done.stdout.splitlines():
-        yield dict(zip(_FIELDS, line.split("\t"), strict=True))
+        yield dict(zip(names, line.split("\t"), strict=True))
 
 
 def _row(fields: Mapping[str, str]) -> dict[str, Any] | None:

@@ -73,6 +73,7 @@ def analyze(
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
     progress: Callable[[int], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Analysis:
     """Analyze a capture.
 
@@ -82,15 +83,25 @@ def analyze(
         spill_rows: as for `read`.
         reread_bytes: as for `read`.
         progress: as for `read`.
+        say: as for `read`.
 
     Raises:
         UsageError: there is no such connection, or no path.
         CaptureUnreadable: nothing could be read.
+        MissingTool: as for `read`.
         OutputUnwritable: temporary files have no room.
     """
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
     samples, udp = RttSamples(), FlowFigures()
-    tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, watchers=[samples], datagram_watchers=[udp], progress=progress)
+    tables = read(
+        names,
+        spill_rows=spill_rows,
+        reread_bytes=reread_bytes,
+        watchers=[samples],
+        datagram_watchers=[udp],
+        progress=progress,
+        say=say,
+    )
     connections, segments, rtt = tables.connections, tables.segments, samples.quantiles()
     flows = udp.table(tables.udp_flows)
     if connection is not None:

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcptrace_lab import schema
-from tcptrace_lab._core import EngineError
-from tcptrace_lab.errors import from_engine
+from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.reread import datagram_engine, frame, pulled_datagrams
-from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, loss_of, names_of, problems_of, rereadable
+from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, loss_of, names_of, rereadable
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
@@ -55,6 +54,7 @@ def read_datagrams(
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
     progress: Callable[[int], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Datagrams:
     """Read the UDP of a capture into tables.
 
@@ -63,18 +63,20 @@ def read_datagrams(
         spill_rows: datagram rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where).
         reread_bytes: size from which uncompressed captures are read again by every query instead.
         progress: called now and then with the number of datagrams read so far.
+        say: as for `segments.read`.
 
     Raises:
         CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
+        MissingTool: a file has a format that Wireshark reads, and it is not installed.
         UsageError: no path at all.
         OutputUnwritable: the temporary files have no room.
     """
-    names = names_of(paths)
-    files = rereadable(names, reread_bytes)
-    figures = FlowFigures()
-    spill = Spill(schema.DATAGRAMS.polars_schema(), spill_rows)
-    try:
-        engine = datagram_engine(names)
+
+    def tables(source: Source) -> Datagrams:
+        files = rereadable(source.names, reread_bytes)
+        figures = FlowFigures()
+        spill = Spill(schema.DATAGRAMS.polars_schema(), spill_rows)
+        engine = datagram_engine(source.names)
         read = 0
         for rows in pulled_datagrams(engine):
             figures.add(rows)
@@ -84,8 +86,8 @@ def read_datagrams(
             if progress is not None:
                 progress(read)
         flows = figures.table(frame(engine.flows(), schema.FLOWS))
-    except EngineError as error:
-        raise from_engine(error) from error
-    info = engine.info()
-    datagrams = spill.finish() if files is None else files.datagrams(info["packets"])
-    return Datagrams(datagrams, flows, info, problems_of(engine, names))
+        info = source.info(engine)
+        datagrams = spill.finish() if files is None else files.datagrams(info["packets"])
+        return Datagrams(datagrams, flows, info, source.problems(engine))
+
+    return read_through(names_of(paths), say, tables)

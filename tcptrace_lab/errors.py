@@ -4,7 +4,7 @@
     ├── UsageError             2   the command or call cannot be right: an option, a connection that is not there
     │   └── OutputUnwritable   2   a result, or the temporary space behind it, cannot be written where it should go
     ├── CaptureUnreadable      3   the operating system refuses the file, or its contents stop before the first packet
-    │   └── NotACapture        3   not a capture at all, or of a format that the engine does not read
+    │   └── NotACapture        3   not a capture at all, or of a format that neither the engine nor Wireshark reads
     ├── ReadInPart             4   results were made, but something of the capture could not be used
     └── MissingTool            5   a program that is needed is not installed
 
@@ -79,7 +79,7 @@ class CaptureUnreadable(TcptraceLabError):
 
 
 class NotACapture(CaptureUnreadable):
-    """Not a capture at all, or of a format that the engine does not read."""
+    """Not a capture at all, or of a format that neither the engine nor Wireshark reads."""
 
 
 class ReadInPart(TcptraceLabError):
@@ -107,7 +107,7 @@ class EngineFailure(Protocol):
 _BY_KIND: dict[str, tuple[type[CaptureUnreadable], str]] = {
     "io": (CaptureUnreadable, "name a file that exists and may be read"),
     "not_a_capture": (NotACapture, "give it a pcap or pcapng file, plain or compressed with gzip, zstd, lz4 or xz"),
-    "unsupported": (NotACapture, "convert it first: editcap -F pcapng IN OUT"),
+    "unsupported": (NotACapture, "give it as a file of its own: it is then read through Wireshark's editcap"),
     "cut": (CaptureUnreadable, "copy or capture it again: it ends before its first packet"),
     "damaged": (CaptureUnreadable, "copy or capture it again: it is damaged before its first packet"),
 }

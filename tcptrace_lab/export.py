@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 
 
 def read_table(
-    paths: Sequence[str | os.PathLike[str]], table: TableName, progress: Callable[[int], None] | None = None
+    paths: Sequence[str | os.PathLike[str]],
+    table: TableName,
+    progress: Callable[[int], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> tuple[pl.LazyFrame, ReadInPart | None]:
     """One table of a capture, and what was lost of it, if anything; errors and arguments as those of `read` and `read_datagrams`."""
     if table.is_udp:
-        udp = read_datagrams(paths, progress=progress)
+        udp = read_datagrams(paths, progress=progress, say=say)
         return udp.datagrams if table is TableName.DATAGRAMS else udp.flows.lazy(), udp.loss
-    tcp = read(paths, progress=progress)
+    tcp = read(paths, progress=progress, say=say)
     return tcp.segments if table is TableName.SEGMENTS else tcp.connections.lazy(), tcp.loss
 
 

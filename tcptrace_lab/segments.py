@@ -2,7 +2,7 @@
 
 The engine is called here, and in `reread` for captures that are too large to keep. Segments stay in memory up to a bound.
 Beyond it, a plain file is simply read again when a query wants its segments; what cannot be read twice (a pipe) or only
-slowly (a compressed file) is kept in temporary files instead. `datagrams` does the same for UDP.
+slowly (a compressed or converted file) is kept in temporary files instead. `datagrams` does the same for UDP.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tcptrace_lab import schema
-from tcptrace_lab._core import Engine, EngineError
-from tcptrace_lab.errors import CaptureUnreadable, ReadInPart, UsageError, from_engine, place
+from tcptrace_lab._core import Engine
+from tcptrace_lab.convert import Source, read_through
+from tcptrace_lab.errors import CaptureUnreadable, ReadInPart, UsageError, place
 from tcptrace_lab.reread import Files, frame, pulled_both
 from tcptrace_lab.spill import Spill
 
@@ -93,6 +94,7 @@ def read(
     watchers: Sequence[Watcher] = (),
     datagram_watchers: Sequence[Watcher] = (),
     progress: Callable[[int], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Tables:
     """Read a capture into tables.
 
@@ -103,20 +105,22 @@ def read(
         watchers: see all segments go by, rows of `schema.SEGMENTS`.
         datagram_watchers: see all UDP datagrams go by, rows of `schema.DATAGRAMS`.
         progress: called now and then with the number of segments read so far.
+        say: is told in a line of a file that is read through another program, because of its format.
 
     Raises:
         CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
+        MissingTool: a file has a format that Wireshark reads, and it is not installed.
         UsageError: no path at all.
         OutputUnwritable: the temporary files have no room.
     """
-    names = names_of(paths)
-    try:
-        files = rereadable(names, reread_bytes)
+
+    def tables(source: Source) -> Tables:
+        files = rereadable(source.names, reread_bytes)
         if files is None:
-            return _keep(names, spill_rows, watchers, datagram_watchers, progress)
-        return _pass_by(names, files, watchers, datagram_watchers, progress)
-    except EngineError as error:
-        raise from_engine(error) from error
+            return _keep(source, spill_rows, watchers, datagram_watchers, progress)
+        return _pass_by(source, files, watchers, datagram_watchers, progress)
+
+    return read_through(names_of(paths), say, tables)
 
 
 def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -142,39 +146,31 @@ def rereadable(names: list[str], reread_bytes: int) -> Files | None:
         return None  # standard input, or what the engine will complain of
 
 
-def problems_of(engine: Engine, names: list[str]) -> tuple[Problem, ...]:
-    """What the engine survived, each with a path."""
-    problems = engine.problems()
-    for problem in problems:
-        problem["path"] = problem["path"] or ", ".join(names)  # what is found in packets is not told by file
-    return tuple(problems)
-
-
 def _keep(
-    names: list[str],
+    source: Source,
     spill_rows: int,
     watchers: Sequence[Watcher],
     datagram_watchers: Sequence[Watcher],
     progress: Callable[[int], None] | None,
 ) -> Tables:
-    engine = Engine(names, datagrams=bool(datagram_watchers))
+    engine = Engine(source.names, datagrams=bool(datagram_watchers))
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     _run(engine, [_Keeper(spill), *watchers], datagram_watchers, progress)
-    return _tables(names, engine, lambda _: spill.finish(), with_flows=bool(datagram_watchers))
+    return _tables(source, engine, lambda _: spill.finish(), with_flows=bool(datagram_watchers))
 
 
 def _pass_by(
-    names: list[str],
+    source: Source,
     files: Files,
     watchers: Sequence[Watcher],
     datagram_watchers: Sequence[Watcher],
     progress: Callable[[int], None] | None,
 ) -> Tables:
     columns = {"frame", *(name for watcher in watchers for name in watcher.columns)}
-    engine = Engine(names, columns=sorted(columns), datagrams=bool(datagram_watchers))
+    engine = Engine(source.names, columns=sorted(columns), datagrams=bool(datagram_watchers))
     _run(engine, watchers, datagram_watchers, progress)
     last_frame = engine.info()["packets"]
-    return _tables(names, engine, lambda connections: files.segments(last_frame, connections), with_flows=bool(datagram_watchers))
+    return _tables(source, engine, lambda connections: files.segments(last_frame, connections), with_flows=bool(datagram_watchers))
 
 
 def _run(engine: Engine, watchers: Sequence[Watcher], datagram_watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:
@@ -189,10 +185,10 @@ def _run(engine: Engine, watchers: Sequence[Watcher], datagram_watchers: Sequenc
             progress(segments)
 
 
-def _tables(names: list[str], engine: Engine, segments: Callable[[pl.DataFrame], pl.LazyFrame], *, with_flows: bool) -> Tables:
+def _tables(source: Source, engine: Engine, segments: Callable[[pl.DataFrame], pl.LazyFrame], *, with_flows: bool) -> Tables:
     connections = frame(engine.connections(), schema.CONNECTIONS)
     flows = frame(engine.flows(), schema.FLOWS) if with_flows else None
-    return Tables(segments(connections), connections, engine.info(), problems_of(engine, names), flows)
+    return Tables(segments(connections), connections, source.info(engine), source.problems(engine), flows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def analyze(
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
 
-        analysis = analyze_paths(files, connection=connection, progress=shown.segments)
+        analysis = analyze_paths(files, connection=connection, progress=shown.segments, say=None if quiet else say)
         if json_path is not None:
             shown.doing("writing the JSON")
             with output.opened(json_path) as stream:

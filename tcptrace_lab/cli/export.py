@@ -9,7 +9,7 @@ import typer
 
 from tcptrace_lab import output
 from tcptrace_lab.cli.options import Debug, Files, Quiet
-from tcptrace_lab.cli.terminal import activity
+from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, UsageError
 from tcptrace_lab.formats import Format, TableName
 
@@ -37,7 +37,8 @@ def export(
         from tcptrace_lab.export import export as export_table  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
         from tcptrace_lab.export import read_table  # noqa: PLC0415
 
-        rows, loss = read_table(files, table, progress=shown.datagrams if table.is_udp else shown.segments)
+        progress = shown.datagrams if table.is_udp else shown.segments
+        rows, loss = read_table(files, table, progress=progress, say=None if quiet else say)
         shown.doing(f"writing {table}")
         with output.opened(path) as stream:
             export_table(rows, table, form, stream)

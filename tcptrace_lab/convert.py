@@ -1,0 +1,289 @@
+"""Captures of formats that the engine does not read (snoop, Network Monitor, …), read through Wireshark's `editcap`.
+
+The engine is asked first. What it refuses for its format is given to editcap, which writes it as pcapng to a pipe; the engine reads
+that while it is written, and frames have the numbers that Wireshark gives them. A stream (standard input, a FIFO) goes to a temporary
+file first: most of these formats cannot be read from a pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Protocol, TypeVar
+
+from tcptrace_lab import editcap
+from tcptrace_lab._core import Engine, EngineError
+from tcptrace_lab.errors import CaptureUnreadable, MissingTool, NotACapture, OutputUnwritable, from_engine, place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tcptrace_lab._core import CaptureInfo, Problem
+
+STDIN = "-"
+
+KNOWN, UNKNOWN = "unsupported", "not_a_capture"
+"""Kinds of the engine's errors with which editcap may help: a format that the engine knows by name, and one that it does not."""
+
+PCAPNG_MAGIC = b"\n\r\r\n"
+"""The type of the block that begins a pcapng file."""
+
+FORMAT_WORDS = {
+    "5views": "InfoVista 5View",
+    "btsnoop": "Bluetooth btsnoop",
+    "commview-ncf": "CommView",
+    "commview-ncfx": "CommView",
+    "erf": "Endace ERF",
+    "iptrace_1": "AIX iptrace",
+    "iptrace_2": "AIX iptrace",
+    "lanalyzer": "Novell LANalyzer",
+    "netmon1": "Microsoft Network Monitor 1",
+    "netmon2": "Microsoft Network Monitor 2",
+    "nettl": "HP-UX nettl",
+    "ngsniffer": "Sniffer (DOS)",
+    "ngwsniffer_1_1": "NetXRay",
+    "ngwsniffer_2_0": "Sniffer (Windows)",
+    "observer": "Network Instruments Observer",
+    "rf5": "Tektronix K12",
+    "snoop": "Sun snoop",
+    "visual": "Visual Networks",
+}
+"""Wireshark's short names of formats → what people call them. Others are called by their short names."""
+
+
+class Read(Protocol):
+    """What was made of a capture."""
+
+    @property
+    def info(self) -> CaptureInfo:
+        """What the engine said of it."""
+
+
+Result = TypeVar("Result", bound=Read)
+
+
+@dataclass(slots=True)
+class Foreign:
+    """A file that is converted: its name as the caller gave it, what the engine said of it, its format as Wireshark calls it."""
+
+    path: str
+    file: editcap.File
+    refusal: EngineError
+    format: str
+    announced: bool = False
+
+    def announce(self, say: Callable[[str], None] | None) -> None:
+        """Tell once what is done with it."""
+        if say is not None and not self.announced:
+            say(f"{place(self.path, None, None)}: {FORMAT_WORDS.get(self.format, self.format)}, read through Wireshark's {editcap.EDITCAP}")
+        self.announced = True
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A capture as the engine is given it.
+
+    Attributes:
+        names: what the engine opens: a file, or the pipe from its conversion.
+        paths: the same files as the caller named them.
+        conversions: index of a file → its conversion, which goes on while the source is read.
+    """
+
+    names: list[str]
+    paths: list[str]
+    conversions: Mapping[int, tuple[Foreign, editcap.Conversion]] = field(default_factory=dict)
+
+    def info(self, engine: Engine) -> CaptureInfo:
+        """What the engine says of the capture, with the formats that the files had before they were converted."""
+        info = engine.info()
+        if self.conversions:
+            own = [index for index in range(len(self.names)) if index not in self.conversions]
+            formats = info["format"].split(", ") if own else []
+            if not any(_may_be_pcapng(self.paths[index]) for index in own):
+                formats = [name for name in formats if name != "pcapng"]  # that was what the conversions made
+            formats += [foreign.format for _, (foreign, _) in sorted(self.conversions.items())]
+            info["format"] = ", ".join(dict.fromkeys(formats))
+        return info
+
+    def problems(self, engine: Engine) -> tuple[Problem, ...]:
+        """What engine and conversions survived, each with the caller's path; what is found in packets is not told by file."""
+        paths = dict(zip(self.names, self.paths, strict=True))
+        problems = engine.problems()
+        for problem in problems:
+            path = paths.get(problem["path"], problem["path"])
+            if path != problem["path"]:
+                problem["offset"] = None  # it counts the bytes of a conversion, which nobody has
+            problem["path"] = path or ", ".join(self.paths)
+        for foreign, conversion in self.conversions.values():
+            complaint = conversion.complaint()
+            if complaint:
+                what = f"Wireshark's {editcap.EDITCAP} {complaint}; everything that it gave was read"
+                problems.append({"what": what, "path": foreign.path, "frame": None, "offset": None, "count": 1, "loses_data": True})
+        return tuple(problems)
+
+
+def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: Callable[[Source], Result]) -> Result:
+    """Read a capture; where the engine refuses a file for its format, read that through editcap.
+
+    Args:
+        paths: the files, `-` for standard input.
+        say: is told in a line which file is converted, from which format.
+        read: reads a source to its end. It is called again if the engine refuses a file, which happens before the first row.
+
+    Raises:
+        CaptureUnreadable: nothing could be read (NotACapture where Wireshark does not help either).
+        MissingTool: Wireshark knows the format and is not installed.
+        OutputUnwritable: the temporary files have no room.
+    """
+    with contextlib.ExitStack() as kept:
+        files = _Files(list(paths), kept)
+        while True:
+            with contextlib.ExitStack() as running:
+                source = files.source(running, say)
+                try:
+                    result = read(source)
+                except EngineError as error:
+                    refusal = error
+                else:
+                    files.check(result.info, source, say)
+                    return result
+            files.give_away(refusal, source)
+
+
+class _Files:
+    """The files of a capture: those that are converted, and the streams, which are held open until it is known that none of them is."""
+
+    def __init__(self, paths: list[str], kept: contextlib.ExitStack) -> None:
+        self._paths = paths
+        self._kept = kept
+        self._foreign: dict[int, Foreign] = {}
+        self._streams: dict[int, int] = {}
+        for index, path in enumerate(paths):
+            descriptor = _stream(path)
+            if descriptor is not None:
+                kept.callback(os.close, descriptor)
+                self._streams[index] = descriptor
+
+    def source(self, running: contextlib.ExitStack, say: Callable[[str], None] | None) -> Source:
+        """What the engine is to read. Conversions go on until `running` is closed."""
+        names, conversions = list(self._paths), {}
+        for index, foreign in self._foreign.items():
+            conversion = running.enter_context(editcap.converted(foreign.file))
+            if not conversion.gives_anything():
+                raise _refused(foreign.refusal, conversion.complaint() or "gave nothing")
+            if conversion.is_running():  # a short one may turn out to hold nothing
+                foreign.announce(say)
+            names[index], conversions[index] = conversion.name, (foreign, conversion)
+        return Source(names, self._paths, conversions)
+
+    def check(self, info: CaptureInfo, source: Source, say: Callable[[str], None] | None) -> None:
+        """Without a single frame, a file is a capture only if its first bytes say so, and if editcap has nothing to complain of."""
+        for foreign, conversion in source.conversions.values():
+            complaint = conversion.complaint()
+            if info["packets"] == 0 and (complaint or foreign.refusal.kind == UNKNOWN):
+                raise _refused(foreign.refusal, complaint or "finds nothing in it")
+            foreign.announce(say)
+
+    def give_away(self, refusal: EngineError, source: Source) -> None:
+        """Have the file that the engine refused converted, and others like it. Raises what the user is told where that cannot be."""
+        index = source.names.index(refusal.path) if refusal.path in source.names else None
+        if index is None or index in self._foreign or any(stream < index for stream in self._streams if stream not in self._foreign):
+            raise from_engine(refusal) from refusal  # no question of format, or the engine has begun to read a stream
+        self._convert(index, refusal)
+        for other, path in enumerate(self._paths):
+            if other not in self._foreign and other not in self._streams:
+                self._probe(other, path)
+
+    def _probe(self, index: int, path: str) -> None:
+        """Ask the engine for one file alone: of several, only the first that it refuses is told."""
+        try:
+            Engine([path])
+        except EngineError as refusal:
+            self._convert(index, refusal)
+
+    def _convert(self, index: int, refusal: EngineError) -> None:
+        error = from_engine(refusal)
+        if refusal.kind not in {KNOWN, UNKNOWN}:
+            raise error from refusal
+        if not editcap.is_installed():
+            if refusal.kind == UNKNOWN:
+                raise error from refusal
+            remedy = f"Wireshark's {editcap.EDITCAP} reads it, but is not installed (Debian: apt-get install wireshark-common)"
+            raise MissingTool(error.what, where=error.where, remedy=remedy) from refusal
+        path = self._paths[index]
+        if index in self._streams:
+            file = editcap.File(descriptor=self._spooled(refusal, self._streams[index]).fileno())
+        elif _is_empty(path):  # for Wireshark that is ERF without records
+            raise error from refusal
+        else:
+            file = editcap.File(path)
+        form = editcap.format_of(file)
+        if form == editcap.UNKNOWN:
+            packed = refusal.kind == KNOWN and not refusal.head
+            raise _refused(refusal, "does not open it; unpack it first" if packed else "does not know its format either")
+        self._foreign[index] = Foreign(path, file, refusal, form or "a format without a name")
+
+    def _spooled(self, refusal: EngineError, descriptor: int) -> IO[bytes]:
+        """A stream in a temporary file without a name: what the engine read of it, and the rest."""
+        if not refusal.head:  # empty, or packed and unpacked on the way
+            raise from_engine(refusal) from refusal
+        try:
+            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed with the rest of `kept`)
+            self._kept.callback(file.close)
+            file.write(refusal.head)
+            os.set_blocking(descriptor, True)
+            with open(descriptor, "rb", buffering=0, closefd=False) as stream:
+                shutil.copyfileobj(stream, file, editcap.CHUNK_BYTES)
+            file.flush()
+            file.seek(0)
+        except OSError as error:
+            raise OutputUnwritable.from_os(error, "temporary files", "set TMPDIR to a directory with room") from error
+        return file
+
+
+def _stream(path: str) -> int | None:
+    """A descriptor that keeps the stream `path` open while the engine tries it; None for what can be read again, or not at all.
+
+    A FIFO with a name is none: whoever opens it here lets its writer go on and perhaps end, and the engine would wait for another.
+    """
+    with contextlib.suppress(OSError):
+        if path == STDIN:
+            return os.dup(0)
+        if os.stat(path).st_dev == _pipe_device():  # noqa: PTH116  (names as the user gave them)
+            return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    return None
+
+
+def _pipe_device() -> int:
+    """The device of pipes without a name, such as a shell makes."""
+    reader, writer = os.pipe()
+    try:
+        return os.fstat(reader).st_dev
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def _may_be_pcapng(path: str) -> bool:
+    """Whether the file begins like pcapng, or is a stream of which nobody knows it any more."""
+    if path == STDIN or not os.path.isfile(path):  # noqa: PTH113  (names as the user gave them)
+        return True
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read(len(PCAPNG_MAGIC)) == PCAPNG_MAGIC
+
+
+def _is_empty(path: str) -> bool:
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_size == 0  # noqa: PTH116
+    return True
+
+
+def _refused(refusal: EngineError, why: str) -> CaptureUnreadable:
+    """What the engine says of a file, and why Wireshark does not help."""
+    error = from_engine(refusal)
+    if refusal.kind == UNKNOWN:
+        return NotACapture(error.what, where=error.where, remedy=f"{error.remedy} (Wireshark {why})")
+    return CaptureUnreadable(error.what, where=error.where, remedy=f"Wireshark's {editcap.EDITCAP} {why}")

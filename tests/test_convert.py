@@ -1,0 +1,377 @@
+"""Captures of other programs: read through Wireshark's editcap, or refused in a line that says what to do.
+
+Expected values are tshark's, or those of the capture from which Wireshark made the other format. What editcap does wrong (no output,
+no end, an exit code) is played by scripts in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+import pytest
+import tshark
+from command import PROGRAM, only_line, tcptrace_lab
+from comparison import count_differences, differences
+
+from tcptrace_lab import editcap, errors, read
+from tcptrace_lab.datagrams import read_datagrams
+
+PROJECT = Path(__file__).parent.parent
+SNOOP = PROJECT.parent / "shared" / "captures" / "seladb-PcapPlusPlus__solaris.snoop"
+ORIGINAL = PROJECT / "captures" / "ethernet-reordering.pcapng"
+
+EXACT = ("snoop", "netmon2")
+"""Formats that keep microseconds and lengths."""
+
+COARSE = ("lanalyzer", "netmon1", "ngsniffer")
+"""Formats that round times."""
+
+SNOOP_HEADER = b"snoop\0\0\0" + (2).to_bytes(4, "big") + (4).to_bytes(4, "big")
+"""Version 2, Ethernet (RFC 1761)."""
+
+
+def _tool(name: str) -> str:
+    tshark.needed()
+    path = shutil.which(name)
+    assert path is not None, f"{name} comes with tshark"
+    return path
+
+
+def _in_format(form: str, original: Path, folder: Path) -> Path:
+    """`original` as Wireshark writes it in another format."""
+    made = folder / f"capture.{form}"
+    subprocess.run([_tool("editcap"), "-F", form, original, made], check=True, capture_output=True)
+    return made
+
+
+@pytest.fixture(name="microseconds", scope="module")
+def _microseconds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture whose times end with microseconds, as other formats keep them."""
+    return _in_format("pcap", ORIGINAL, tmp_path_factory.mktemp("original"))
+
+
+def _snoop(folder: Path) -> Path:
+    return _in_format("snoop", ORIGINAL, folder)
+
+
+def _script(folder: Path, text: str) -> None:
+    """An editcap that does what `text` says, before all others on the PATH."""
+    program = folder / "bin" / "editcap"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+
+
+def _played(folder: Path) -> dict[str, str]:
+    return {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+
+
+def test_snoop_equals_tshark_column_by_column() -> None:
+    theirs = tshark.opinion(SNOOP)
+    ours = read(SNOOP)
+    segments = ours.segments.collect()
+    counted = count_differences(
+        {"packets": ours.info["packets"], "tcp_segments": segments.height, "connections": ours.info["connections"]},
+        {"packets": theirs.packets, "tcp_segments": theirs.segments.height, "connections": theirs.connections},
+    )
+    assert (counted, differences(segments, theirs.segments)) == ({}, {})
+    assert (ours.info["packets"], segments.height, ours.info["connections"]) == (250, 15, 1)
+    assert (ours.complete, ours.info["format"]) == (True, "snoop")
+
+
+@pytest.mark.parametrize("form", EXACT)
+def test_a_capture_in_another_format_gives_the_same_segments(form: str, microseconds: Path, tmp_path: Path) -> None:
+    ours, original = read(_in_format(form, microseconds, tmp_path)), read(microseconds)
+    assert ours.segments.collect().equals(original.segments.collect())
+    assert ours.connections.equals(original.connections)
+    assert ours.info["format"] == form
+
+
+@pytest.mark.parametrize("form", COARSE)
+def test_formats_with_coarse_times_give_the_same_numbers(form: str, tmp_path: Path) -> None:
+    made = _in_format(form, ORIGINAL, tmp_path)
+    columns = ["frame", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sack_blocks", "tsval", "ip_id"]
+    ours = read(made).segments.collect()
+    assert ours.select(columns).equals(read(ORIGINAL).segments.select(columns).collect())
+    assert differences(ours, tshark.opinion(made).segments) == {}
+
+
+def test_the_conversion_is_announced_in_one_line(tmp_path: Path) -> None:
+    capture = _snoop(tmp_path)
+    done = tcptrace_lab("export", capture, "-o", tmp_path / "out.parquet", folder=tmp_path)
+    assert done.returncode == errors.EXIT_DONE
+    assert only_line(done.stderr) == f"tcptrace-lab: {capture}: Sun snoop, read through Wireshark's editcap"
+    assert pl.read_parquet(tmp_path / "out.parquet").height == read(ORIGINAL).segments.collect().height
+
+
+def test_quiet_says_nothing_of_the_conversion(tmp_path: Path) -> None:
+    done = tcptrace_lab("export", _snoop(tmp_path), "-o", tmp_path / "out.parquet", "--quiet", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (errors.EXIT_DONE, b"")
+
+
+def test_the_json_tells_the_format_that_the_file_had(tmp_path: Path) -> None:
+    capture = _snoop(tmp_path)
+    done = tcptrace_lab("analyze", capture, "--json", "-", "--quiet", folder=tmp_path)
+    told = json.loads(done.stdout)["capture"]
+    assert (told["path"], told["format"], told["problems"]) == (str(capture), "snoop", [])
+
+
+def test_datagrams_come_through_too() -> None:
+    ours = read_datagrams(SNOOP)
+    assert (ours.datagrams.collect().height, ours.info["format"]) == (55, "snoop")
+
+
+@pytest.mark.parametrize("name", ["-r", "-", "--help", "a file; touch x", "ü\n.snoop"])
+def test_no_file_name_is_taken_for_an_option(name: str, tmp_path: Path) -> None:
+    shutil.copy(SNOOP, tmp_path / name)
+    done = tcptrace_lab("export", "--format", "csv", "--", os.path.join(".", name), folder=tmp_path)  # noqa: PTH118  (keeps the dot)
+    assert (done.returncode, len(done.stdout.splitlines())) == (errors.EXIT_DONE, 1 + 15)
+    if name != "-":
+        again = tcptrace_lab("export", "--format", "csv", "--", name, folder=tmp_path)
+        assert again.stdout == done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name]
+
+
+def test_standard_input_is_converted(tmp_path: Path) -> None:
+    done = tcptrace_lab("export", "-", "--format", "csv", stdin=SNOOP.read_bytes(), folder=tmp_path, environment={"TMPDIR": str(tmp_path)})
+    assert (done.returncode, len(done.stdout.splitlines())) == (errors.EXIT_DONE, 1 + 15)
+    assert only_line(done.stderr) == "tcptrace-lab: standard input: Sun snoop, read through Wireshark's editcap"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_of_the_shell_is_converted(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as stream:
+        feeder = threading.Thread(target=_write_and_close, args=(stream, SNOOP.read_bytes()))
+        feeder.start()
+        done = subprocess.run(
+            [PROGRAM, "export", f"/dev/fd/{reader}", "--format", "csv"], pass_fds=[reader], capture_output=True, cwd=tmp_path, check=False
+        )
+        feeder.join()
+    os.close(reader)
+    assert (done.returncode, len(done.stdout.splitlines())) == (errors.EXIT_DONE, 1 + 15)
+
+
+def _write_and_close(stream: IO[bytes], data: bytes) -> None:
+    with stream:
+        stream.write(data)
+
+
+def test_a_temporary_directory_that_is_full_is_said(tmp_path: Path) -> None:
+    environment = {"TMPDIR": str(tmp_path / "none"), "TEMP": "", "TMP": ""}
+    command = f"ulimit -f 1; exec {PROGRAM} export - --format csv --quiet"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], input=SNOOP.read_bytes() * 9, capture_output=True, env={**os.environ, **environment}, check=False
+    )
+    assert done.returncode == errors.EXIT_USAGE
+    assert "set TMPDIR" in only_line(done.stderr)
+
+
+def test_a_fifo_with_a_name_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    feeder = threading.Thread(target=lambda: _feed(fifo, SNOOP.read_bytes()))
+    feeder.start()
+    done = tcptrace_lab("export", fifo, folder=tmp_path)
+    feeder.join()
+    assert done.returncode == errors.EXIT_UNREADABLE
+    assert only_line(done.stderr).endswith("give it as a file of its own: it is then read through Wireshark's editcap")
+
+
+def _feed(fifo: Path, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):  # refused before the end
+        fifo.write_bytes(data)
+
+
+def test_files_of_several_formats_are_merged_by_time(microseconds: Path, tmp_path: Path) -> None:
+    snoop, netmon = _in_format("snoop", microseconds, tmp_path), _in_format("netmon2", microseconds, tmp_path)
+    merged, plain = read([snoop, microseconds, netmon]), read([microseconds] * 3)
+    assert merged.segments.collect().equals(plain.segments.collect())
+    assert merged.info["format"] == "pcap, snoop, netmon2"
+    assert read([ORIGINAL, snoop]).info["format"] == "pcapng, snoop"
+
+
+def test_standard_input_is_converted_beside_files(microseconds: Path, tmp_path: Path) -> None:
+    snoop = _in_format("snoop", microseconds, tmp_path)
+    done = tcptrace_lab("export", microseconds, "-", snoop, "--format", "csv", stdin=snoop.read_bytes(), folder=tmp_path)
+    assert done.returncode == errors.EXIT_DONE
+    assert len(done.stdout.splitlines()) == 1 + 3 * read(microseconds).segments.collect().height
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_a_stream_that_was_begun_cannot_wait_for_a_conversion(tmp_path: Path) -> None:
+    done = tcptrace_lab("export", "-", _snoop(tmp_path), stdin=ORIGINAL.read_bytes(), folder=tmp_path)
+    assert done.returncode == errors.EXIT_UNREADABLE
+    assert "give it as a file of its own" in only_line(done.stderr)
+
+
+def test_a_cut_file_gives_what_it_holds_and_says_so(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.snoop"
+    cut.write_bytes(SNOOP.read_bytes()[:5000])
+    tables = read(cut)
+    assert tables.info["packets"] == tshark.opinion(cut).packets == 44
+    [problem] = tables.problems
+    assert (problem["path"], problem["loses_data"]) == (str(cut), True)
+    assert "cut short in the middle of a packet" in problem["what"]
+    assert not tables.complete
+    done = tcptrace_lab("export", cut, "--quiet", "-o", tmp_path / "out", folder=tmp_path)
+    assert (done.returncode, "cut short" in only_line(done.stderr)) == (errors.EXIT_READ_IN_PART, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (SNOOP_HEADER + bytes(range(7, 255)) * 3, "damaged or corrupt"),
+        (SNOOP_HEADER[:8] + b"\x77" * 600, "version 2004318071 unsupported"),
+        (b"GMBU" + b"\xff" * 40, "Wireshark"),
+        (b"RTSS", "Wireshark"),
+    ],
+)
+def test_garbage_behind_a_magic_is_no_capture(content: bytes, reason: str, tmp_path: Path) -> None:
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(content)
+    done = tcptrace_lab("export", garbage, folder=tmp_path)
+    assert done.returncode == errors.EXIT_UNREADABLE
+    line = only_line(done.stderr)
+    assert reason in line
+    assert str(garbage) in line
+
+
+@pytest.mark.parametrize("content", [b"", b"\0", b"some words\n", b'{"a": 1}\n', os.urandom(3000), b"\x89PNG\r\n\x1a\n" + bytes(90)])
+def test_what_is_no_capture_for_the_engine_and_for_wireshark_is_none(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    for done in (tcptrace_lab("export", file, folder=tmp_path), tcptrace_lab("export", "-", stdin=content, folder=tmp_path)):
+        assert done.returncode == errors.EXIT_UNREADABLE
+        assert "give it a pcap or pcapng file" in only_line(done.stderr)
+
+
+def test_a_capture_without_packets_is_one_if_its_magic_says_so(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.snoop"
+    empty.write_bytes(SNOOP_HEADER)
+    tables = read(empty)
+    assert (tables.info["packets"], tables.complete, tables.segments.collect().height) == (0, True, 0)
+
+
+def test_what_is_packed_for_nobody_is_to_be_unpacked(tmp_path: Path) -> None:
+    packed = tmp_path / "capture.snoop.xz"
+    packed.write_bytes(subprocess.run(["xz", "--stdout", SNOOP], capture_output=True, check=True).stdout)
+    done = tcptrace_lab("export", packed, folder=tmp_path)
+    assert done.returncode == errors.EXIT_UNREADABLE
+    assert only_line(done.stderr).endswith("Wireshark's editcap does not open it; unpack it first")
+
+
+def test_without_editcap_a_known_format_misses_a_tool(tmp_path: Path) -> None:
+    nothing = {"PATH": str(tmp_path)}
+    done = tcptrace_lab("export", SNOOP, folder=tmp_path, environment=nothing)
+    assert done.returncode == errors.EXIT_MISSING_TOOL
+    line = only_line(done.stderr)
+    assert line.startswith(f"tcptrace-lab: a Sun snoop capture, which is not read directly: {SNOOP}; ")
+    assert "editcap" in line
+    assert "not installed" in line
+
+
+def test_without_editcap_an_unknown_file_is_no_capture(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"\x01\x02\x03\xff" * 50)
+    done = tcptrace_lab("export", file, folder=tmp_path, environment={"PATH": str(tmp_path)})
+    assert (done.returncode, "not a capture" in only_line(done.stderr)) == (errors.EXIT_UNREADABLE, True)
+
+
+def test_an_editcap_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of a capture comes, then nothing: what came is read."""
+    half = tmp_path / "half"
+    half.write_bytes(ORIGINAL.read_bytes()[:40_000])
+    _script(tmp_path, f"cat '{half}'; exec sleep 1000")
+    monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
+    monkeypatch.setattr(editcap, "NO_PROGRESS_S", 0.5)
+    begun = time.monotonic()
+    tables = read(SNOOP)
+    assert time.monotonic() - begun < 30
+    assert 100 < tables.info["packets"] < read(ORIGINAL).info["packets"]
+    assert "Wireshark's editcap gave nothing for 0.5 s and was ended; everything that it gave was read" in [
+        problem["what"] for problem in tables.problems
+    ]
+
+
+def test_an_editcap_that_says_nothing_at_all_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _script(tmp_path, "exec sleep 1000")
+    monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
+    monkeypatch.setattr(editcap, "NO_PROGRESS_S", 0.2)
+    with pytest.raises(errors.CaptureUnreadable, match=r"gave nothing for 0\.2 s and was ended"):
+        read(SNOOP)
+
+
+def test_a_slow_reader_is_not_taken_for_a_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More comes than the pipe holds, and the first rows are looked at for longer than patience lasts."""
+    big = tmp_path / "big.pcap"
+    packets = _in_format("pcap", ORIGINAL, tmp_path).read_bytes()
+    big.write_bytes(packets[:24] + packets[24:] * 400)
+    snoop = _in_format("snoop", big, tmp_path)
+    monkeypatch.setattr(editcap, "NO_PROGRESS_S", 0.3)
+    waited: list[int] = []
+
+    def wait(segments: int) -> None:
+        if not waited:
+            time.sleep(1)
+        waited.append(segments)
+
+    tables = read(snoop, progress=wait)
+    assert len(waited) > 1
+    assert tables.complete
+    assert tables.info["packets"] == 400 * read(ORIGINAL).info["packets"]
+    assert tables.segments.select(pl.len()).collect().item() == tables.info["tcp_segments"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ("exit 7", "ended with exit code 7"),
+        ("kill -SEGV $$", "ended with signal 11"),
+        ("echo 'editcap: \033[31m it is\nworn \a out.' >&2; exit 1", "says: ?[31m it is worn ? out"),
+        ("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1", "says: " + "x" * 300 + "…"),
+    ],
+)
+def test_what_editcap_ends_with_is_told_on_one_line(ending: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _script(tmp_path, f"cat '{ORIGINAL}'; {ending}")
+    monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
+    tables = read(SNOOP)
+    [problem] = tables.problems
+    assert problem["what"] == f"Wireshark's editcap {said}; everything that it gave was read"
+    assert (tables.complete, tables.info["packets"]) == (False, read(ORIGINAL).info["packets"])
+
+
+def test_no_editcap_outlives_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first rows end the reading; the rest is not waited for."""
+    number = tmp_path / "pid"
+    _script(tmp_path, f"echo $$ > '{number}'; cat '{ORIGINAL}'; exec sleep 1000")
+    monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
+    monkeypatch.setattr(editcap, "NO_PROGRESS_S", 600.0)
+
+    def stop(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read(SNOOP, say=stop)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(number.read_text()), 0)
+
+
+def test_an_offset_in_the_converted_stream_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's words about the pipe bear the name of the file, and no byte that nobody has."""
+    half = tmp_path / "half"
+    half.write_bytes(ORIGINAL.read_bytes()[:40_001])
+    _script(tmp_path, f"cat '{half}'")
+    monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
+    [problem] = read(SNOOP).problems
+    assert (problem["path"], problem["offset"]) == (str(SNOOP), None)
+    assert problem["frame"] is not None

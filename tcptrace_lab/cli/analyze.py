@@ -95,11 +95,14 @@ def _tell(analysis: Analysis, report: str) -> None:
     from tcptrace_lab.cli.table import show  # noqa: PLC0415  (Rich and Polars)
 
     show(analysis)
-    for problem in analysis.problems[:NOTES]:
+    lost = [problem for problem in analysis.problems if problem["loses_data"]]
+    told_at_the_end = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # by the line that explains the exit code
+    problems = [problem for problem in analysis.problems if problem not in told_at_the_end]
+    for problem in problems[:NOTES]:
         times = f" ({problem['count']:,} times)" if problem["count"] > 1 else ""
         say(f"note: {problem['what']}{times}: {place(problem['path'], problem['frame'], problem['offset'])}")
-    if len(analysis.problems) > NOTES:
-        say(f"note: {len(analysis.problems) - NOTES} more kinds of problem; --json has them all")
+    if len(problems) > NOTES:
+        say(f"note: {len(problems) - NOTES} more kinds of problem; --json has them all")
     say(f"report written: {report}")
 
 

@@ -212,7 +212,7 @@ def test_a_defect_is_said_to_be_one_and_debug_shows_where(
         message = "a bug\nover two lines"
         raise ZeroDivisionError(message)
 
-    monkeypatch.setattr("tcptrace_lab.segments.read", broken)
+    monkeypatch.setattr("tcptrace_lab.export.read", broken)
     assert cli.run(["export", str(path)]) == errors.EXIT_DEFECT
     line = only_line(capsys.readouterr().err.encode())
     assert line.startswith(r"tcptrace-lab: defect of this program: ZeroDivisionError: a bug\nover two lines; please report it")

@@ -21,8 +21,8 @@ const LINK_TYPE_MASK: u32 = 0x0000_FFFF;
 /// Bits of the `network` field that must be zero (the FCS length and its flag stand beside them).
 const NETWORK_RESERVED_MASK: u32 = 0x0BFF_0000;
 
-const NETWORK_RESERVED: &str = "reserved bits of the network field are set and were left out";
-const SUBSECOND_CARRIED: &str = "the sub-second part of a timestamp is a second or more and was carried over";
+const NETWORK_RESERVED: &str = "reserved bits beside the link type in the file header are set: ignored";
+const SUBSECOND_CARRIED: &str = "the fraction of a timestamp is a second or more: carried into its seconds";
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -184,7 +184,8 @@ impl Pcap {
             return Err(blocks.cut("a record header", "record header", header_bytes as u64, got as u64, offset));
         }
         if captured > self.limit {
-            let what = format!("a record claims {captured} captured bytes, more than {}", self.limit);
+            let what =
+                format!("a record claims {captured} captured bytes, more than the {} that are believed", self.limit);
             return Err(damaged(what, offset));
         }
         let whole = header_bytes + captured as usize;

@@ -161,7 +161,10 @@ impl Pcapng {
     fn whole(&self, blocks: &mut Blocks, kind: u32, bytes: u32) -> Result<Block, Stop> {
         let offset = blocks.offset();
         if bytes > MAX_KEPT_BLOCK_BYTES {
-            return Err(damaged(format!("a block claims {bytes} bytes, more than {MAX_KEPT_BLOCK_BYTES}"), offset));
+            return Err(damaged(
+                format!("a block claims {bytes} bytes, more than the {MAX_KEPT_BLOCK_BYTES} that are believed"),
+                offset,
+            ));
         }
         let block = Block { kind, bytes: bytes.next_multiple_of(4) as usize };
         if !blocks.fill_to(block.bytes) {
@@ -186,7 +189,10 @@ impl Pcapng {
     fn skip(&self, blocks: &mut Blocks, bytes: u32) -> Result<(), Stop> {
         let offset = blocks.offset();
         if bytes > MAX_SKIPPED_BLOCK_BYTES {
-            return Err(damaged(format!("a block claims {bytes} bytes, more than {MAX_SKIPPED_BLOCK_BYTES}"), offset));
+            return Err(damaged(
+                format!("a block claims {bytes} bytes, more than the {MAX_SKIPPED_BLOCK_BYTES} that are believed"),
+                offset,
+            ));
         }
         let bytes = u64::from(bytes).next_multiple_of(4);
         if !blocks.skip(bytes - BLOCK_TAIL_BYTES as u64) || !blocks.fill_to(BLOCK_TAIL_BYTES) {
@@ -211,7 +217,7 @@ impl Pcapng {
         };
         let order = [Order::Little, Order::Big].into_iter().find(|order| order.u32(*magic) == BYTE_ORDER_MAGIC);
         let Some(order) = order else {
-            return Err(damaged("a section header has no byte-order magic".to_owned(), offset));
+            return Err(damaged("a section header does not tell its byte order".to_owned(), offset));
         };
         let (bytes, (major, minor)) = (order.u32(*bytes), order.halves(*version));
         if (bytes as usize) < MIN_SECTION_BYTES {
@@ -296,5 +302,5 @@ fn tail_mismatch(head: usize, tail: usize, offset: u64) -> Stop {
 
 #[cold]
 fn too_short(what: &str, block: &Block, least: usize, offset: u64) -> Stop {
-    damaged(format!("{what} is {} bytes long, less than {least}", block.bytes), offset)
+    damaged(format!("{what} claims {} bytes, but needs {least}", block.bytes), offset)
 }

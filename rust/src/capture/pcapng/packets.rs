@@ -15,8 +15,8 @@ const DROPS_UNKNOWN: u16 = 0xFFFF;
 /// Option `epb_dropcount`: packets lost between this one and the one before it on the interface.
 const OPTION_DROP_COUNT: u16 = 4;
 
-const TIME_UNKNOWN: &str = "a timestamp lies outside the years 1677 to 2262: taken as unknown";
-const SIMPLE_SHORT: &str = "a simple packet block holds less than its packet's length says";
+const TIME_UNKNOWN: &str = "a timestamp lies outside the years 1677 to 2262: the time is taken as unknown";
+const SIMPLE_SHORT: &str = "a simple packet block holds less of its packet than it says: read as a packet that was cut";
 
 /// The fixed part of a packet block.
 #[derive(Clone, Copy)]
@@ -64,7 +64,10 @@ impl Pcapng {
             return Err(no_interface(packet.interface, interfaces, blocks.offset()));
         };
         if packet.captured > interface.limit {
-            let what = format!("a packet claims {} captured bytes, more than {}", packet.captured, interface.limit);
+            let what = format!(
+                "a packet claims {} captured bytes, more than the {} that are believed",
+                packet.captured, interface.limit
+            );
             return Err(damaged(what, blocks.offset()));
         }
         let ts_ns = interface.clock.ns(packet.ticks);
@@ -115,10 +118,13 @@ impl Pcapng {
 
 #[cold]
 fn too_small(block: &Block, captured: u32, offset: u64) -> Stop {
-    damaged(format!("a packet block of {} bytes is too small for {captured} bytes of packet", block.bytes), offset)
+    damaged(format!("a packet block of {} bytes claims to hold {captured} bytes of a packet", block.bytes), offset)
 }
 
 #[cold]
 fn no_interface(interface: usize, interfaces: usize, offset: u64) -> Stop {
-    damaged(format!("a packet names interface {interface}, its section has {interfaces}"), offset)
+    damaged(
+        format!("a packet names interface {interface} (from 0), but its section has described {interfaces}"),
+        offset,
+    )
 }

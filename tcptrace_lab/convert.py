@@ -74,6 +74,21 @@ class Foreign:
     refusal: EngineError
     format: str
     announced: bool = False
+    as_ethernet: bool = False
+
+    def start(self, running: contextlib.ExitStack) -> editcap.Conversion:
+        """A conversion that gives something, to go on until `running` is closed. Raises CaptureUnreadable where there is none.
+
+        Some formats tell the link type for each packet and not for the file, which editcap refuses to write unless it is told one.
+        """
+        conversion = running.enter_context(editcap.converted(self.file, as_ethernet=self.as_ethernet))
+        something = conversion.gives_anything()
+        if conversion.fails_at_once() and not self.as_ethernet and editcap.is_all_ethernet(self.file):
+            self.as_ethernet = True
+            return self.start(running)
+        if not something:
+            raise _refused(self.refusal, conversion.complaint() or "gave nothing")
+        return conversion
 
     def announce(self, say: Callable[[str], None] | None) -> None:
         """Tell once what is done with it."""
@@ -171,9 +186,7 @@ class _Files:
         """What the engine is to read. Conversions go on until `running` is closed."""
         names, conversions = list(self._paths), {}
         for index, foreign in self._foreign.items():
-            conversion = running.enter_context(editcap.converted(foreign.file))
-            if not conversion.gives_anything():
-                raise _refused(foreign.refusal, conversion.complaint() or "gave nothing")
+            conversion = foreign.start(running)
             if conversion.is_running():  # a short one may turn out to hold nothing
                 foreign.announce(say)
             names[index], conversions[index] = conversion.name, (foreign, conversion)

@@ -1,4 +1,4 @@
-"""Wireshark's `captype` and `editcap`, run on one file: what format it has, and its packets as pcapng on a pipe.
+"""Wireshark's `captype`, `capinfos` and `editcap`, run on one file: what format it has, and its packets as pcapng on a pipe.
 
 Programs are started with argument lists, read nothing from our standard input, and never outlive what they were started for.
 """
@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-EDITCAP, CAPTYPE = "editcap", "captype"
+EDITCAP, CAPTYPE, CAPINFOS = "editcap", "captype", "capinfos"
 
 UNKNOWN = "unknown"
 """What captype says of a format that Wireshark does not know."""
+
+ETHERNET = frozenset({"Ethernet", "Ethernet with nettl headers"})
+"""What capinfos calls packets that are Ethernet frames (the headers of nettl are not part of them)."""
 
 NO_PROGRESS_S = 60.0
 """A program that gives nothing for so long, while it is waited for, is ended. A heuristic: Wireshark's tools read a gigabyte in some
@@ -78,23 +81,35 @@ def is_installed() -> bool:
 
 def format_of(file: File) -> str | None:
     """The format of `file` as Wireshark calls it, `UNKNOWN` if it does not know it; None if captype is not there or has no answer."""
-    program = shutil.which(CAPTYPE)
+    answer = _answer(CAPTYPE, file)
+    return None if answer is None else answer.removeprefix(f"{file.argument}: ").strip() or None
+
+
+def is_all_ethernet(file: File) -> bool:
+    """Whether `file` holds Ethernet frames and nothing else. Reads all of it."""
+    answer = _answer(CAPINFOS, file, "-E")
+    if answer is None:
+        return False
+    _, told, of_file = answer.partition("File encapsulation:")
+    first, *of_packets = of_file.splitlines() or [""]
+    kinds = {line.rpartition("(")[0].strip() for line in of_packets if line.startswith(" ")} or {first.strip()}
+    return bool(told) and kinds <= ETHERNET
+
+
+def _answer(tool: str, file: File, *options: str) -> str | None:
+    """What a tool says of a file; None if it is not there, fails, or takes too long."""
+    program = shutil.which(tool)
     if program is None:
         return None
     file.rewind()
+    command = [program, *options, file.argument]
     try:
         done = subprocess.run(
-            [program, file.argument],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            pass_fds=file.inherited,
-            timeout=NO_PROGRESS_S,
-            check=False,
+            command, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=file.inherited, timeout=NO_PROGRESS_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    answer = done.stdout.decode(errors="replace").removeprefix(f"{file.argument}: ").strip()
-    return answer if done.returncode == 0 and answer else None
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
 class Conversion:
@@ -104,8 +119,8 @@ class Conversion:
     pipe, editcap has ended and `complaint` says how.
     """
 
-    def __init__(self, file: File) -> None:
-        """Start it. Raises OSError where there is no editcap."""
+    def __init__(self, file: File, *, as_ethernet: bool = False) -> None:
+        """Start it; `as_ethernet` if the file holds Ethernet frames but does not say so as a whole. OSError: there is no editcap."""
         self._argument = file.argument
         self._words = b""
         self._passed_bytes = 0
@@ -113,7 +128,7 @@ class Conversion:
         self._begun = threading.Event()
         file.rewind()
         self._process = subprocess.Popen(
-            [shutil.which(EDITCAP) or EDITCAP, "-F", "pcapng", file.argument, "-"],
+            [shutil.which(EDITCAP) or EDITCAP, "-F", "pcapng", *(("-T", "ether") if as_ethernet else ()), file.argument, "-"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -134,6 +149,10 @@ class Conversion:
         """Wait until there are frames, or the end; whether there is any output."""
         self._begun.wait()
         return self._passed_bytes > 0
+
+    def fails_at_once(self) -> bool:
+        """Whether it has complained before it is clear that there are frames; to be asked after `gives_anything`."""
+        return self._passed_bytes < BEGUN_BYTES and self.complaint() is not None
 
     def is_running(self) -> bool:
         """Whether there may be more output."""
@@ -237,9 +256,9 @@ class Conversion:
 
 
 @contextlib.contextmanager
-def converted(file: File) -> Iterator[Conversion]:
+def converted(file: File, *, as_ethernet: bool = False) -> Iterator[Conversion]:
     """A conversion that does not outlive the block."""
-    conversion = Conversion(file)
+    conversion = Conversion(file, as_ethernet=as_ethernet)
     try:
         yield conversion
     finally:

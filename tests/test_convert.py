@@ -35,6 +35,9 @@ EXACT = ("snoop", "netmon2")
 COARSE = ("lanalyzer", "netmon1", "ngsniffer")
 """Formats that round times."""
 
+PER_PACKET = ("commview-ncf", "k12text", "nettl")
+"""Formats that tell the link type with each packet."""
+
 SNOOP_HEADER = b"snoop\0\0\0" + (2).to_bytes(4, "big") + (4).to_bytes(4, "big")
 """Version 2, Ethernet (RFC 1761)."""
 
@@ -94,6 +97,14 @@ def test_a_capture_in_another_format_gives_the_same_segments(form: str, microsec
     assert ours.segments.collect().equals(original.segments.collect())
     assert ours.connections.equals(original.connections)
     assert ours.info["format"] == form
+
+
+@pytest.mark.parametrize("form", PER_PACKET)
+def test_formats_without_a_link_type_for_the_file_are_read_if_all_is_ethernet(form: str, microseconds: Path, tmp_path: Path) -> None:
+    made = _in_format(form, microseconds, tmp_path)
+    ours, theirs = read(made), tshark.opinion(made)
+    assert (ours.info["packets"], ours.info["format"]) == (theirs.packets, form)
+    assert (ours.complete, differences(ours.segments.collect(), theirs.segments)) == (True, {})
 
 
 @pytest.mark.parametrize("form", COARSE)

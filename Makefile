@@ -43,6 +43,7 @@ lint: build
 	$(BIN)/lint-imports
 	$(CARGO) fmt $(MANIFEST) --check
 	$(CARGO) clippy $(MANIFEST) --all-features --all-targets -- -D warnings
+	$(CARGO) clippy --manifest-path rust/fuzz/Cargo.toml --release --locked --no-default-features --all-targets -- -D warnings
 
 format: build
 	$(BIN)/ruff format .

@@ -128,7 +128,8 @@ def capture_name(paths: list[str]) -> str:
     path = PurePath("stdin" if paths[0] == "-" else paths[0])
     while path.suffix.lower() in SUFFIXES:
         path = path.with_suffix("")
-    return path.name if len(paths) == 1 else f"{path.name}-and-{len(paths) - 1}-more"
+    name = "".join(letter if letter.isprintable() else "_" for letter in path.name)  # it becomes a file name and a title
+    return name if len(paths) == 1 else f"{name}-and-{len(paths) - 1}-more"
 
 
 def _numbers(count: int) -> str:

@@ -19,6 +19,8 @@ use crate::wire::{self, Dissector, Packet, PathNames, Stop};
 const CHUNK_PACKETS: usize = 1024;
 /// Chunks on their way between two threads.
 const CHUNKS_IN_FLIGHT: usize = 4;
+/// Reasons told one by one; past them unknown link types are counted together.
+const MAX_STOPS: usize = 64;
 /// Rows per batch where the caller does not say: as many as fit a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
@@ -431,6 +433,9 @@ impl FrameReader {
 }
 
 fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64) {
+    let is_one_of_many = stops.len() >= MAX_STOPS && matches!(stop, Stop::UnknownLink(_));
+    let stop =
+        if is_one_of_many && stops.iter().all(|(known, _)| *known != stop) { Stop::MoreUnknownLinks } else { stop };
     if let Some((_, problem)) = stops.iter_mut().find(|(known, _)| *known == stop) {
         problem.count += 1;
         return;
@@ -484,6 +489,7 @@ fn describe(stop: Stop) -> (String, bool) {
             ("the TCP header's length contradicts itself or the packet: analyzed without its data".into(), false)
         }
         Stop::DamagedPdu => ("AAL5 PDU that the link damaged, headers and all: not analyzed".into(), true),
+        Stop::MoreUnknownLinks => ("more link types that are not supported: not analyzed".into(), true),
         Stop::TooDeep => ("more nested headers than any real packet has: not analyzed".into(), false),
     }
 }

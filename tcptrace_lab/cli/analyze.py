@@ -38,7 +38,10 @@ Report = Annotated[
 ]
 Json = Annotated[str | None, typer.Option("--json", metavar="PATH|-", help="Write the results as JSON, too; - is standard output.")]
 Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Only this connection, by its number.")]
-FailOn = Annotated[SeverityName | None, typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more.")]
+FailOn = Annotated[
+    SeverityName | None,
+    typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more (this version makes no findings yet)."),
+]
 
 
 def analyze(
@@ -50,7 +53,7 @@ def analyze(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Tell where the time of a capture went: a table of its connections, the findings, and a report.
+    """Reconstruct the connections of a capture: a table of them, JSON, and a report with figures over time.
 
     Several FILEs are one capture, merged by time. Words and the table go to stderr; stdout holds nothing but what is asked for with -.
     """

@@ -44,7 +44,7 @@ def _connection(row: dict[str, Any], request: series.Request, directions: dict[b
         "client": table.endpoint(row, "client"),
         "server": table.endpoint(row, "server"),
         "facts": _facts(row, main),
-        "sides": [{"key": key, "label": _LABELS[key], "payload_bytes": row[f"{key}_payload_bytes"]} for key in keys],
+        "sides": [{"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]} for key in keys],
         "figures": [
             *(figure for key, direction in by_key.items() for figure in _direction_figures(key, direction, frame)),
             _figure(

@@ -74,7 +74,7 @@ class Side(TypedDict):
 
     key: str
     label: str
-    payload_bytes: int
+    unique_bytes: int
 
 
 class Connection(TypedDict):

@@ -79,6 +79,13 @@ fn a_large_flight_is_resent_as_a_whole_again_and_again() {
 }
 
 #[test]
+fn a_hole_is_filled_byte_by_second_byte() {
+    read(RAW, 3 * FRAMES, |at| {
+        after_handshake(at, |at| (segment(true, if at == 2 { 1 << 30 } else { 2 * at }, ACK), 1))
+    });
+}
+
+#[test]
 fn a_large_flight_gets_bytes_in_its_middle() {
     read(RAW, 2 * FRAMES, |at| {
         after_handshake(at, |at| {

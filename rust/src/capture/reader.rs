@@ -201,11 +201,13 @@ fn not_a_capture(path: &str, blocks: &Blocks) -> CaptureError {
     if let Some(fault) = blocks.fault() {
         return CaptureError::new(fault.kind, path, fault.what.clone()).at(head.len() as u64);
     }
+    // The verdict must not depend on how much of the file has arrived by now.
+    let seen = head.get(..SNIFFED_BYTES).unwrap_or(head);
     match (blocks.compression(), head.is_empty()) {
         (Some(name), true) => {
             CaptureError::new(ErrorKind::NotACapture, path, format!("is {name} data without content"))
         }
-        (Some(_), false) => sniff::refuse(path, head),
-        (None, _) => sniff::refuse(path, head).with_head(head),
+        (Some(_), false) => sniff::refuse(path, seen),
+        (None, _) => sniff::refuse(path, seen).with_head(head),
     }
 }

@@ -109,13 +109,20 @@ fn came_late(segment: &Segment, novelty: Novelty, sender: &Half) -> bool {
     late.ts_ns.since(jumper.ts_ns).get().is_some_and(|gap_ns| gap_ns < bound_ns)
 }
 
+/// Why bytes were resent, as far as the row before tells for certain: by the retransmission timer only after silence of the
+/// sender, fast after three duplicate ACKs or as much in SACK blocks (RFC 6675, 4: `IsLost`). Else it is left open.
 fn resent(segment: &Segment, placed: Placed, sender: &Half) -> Kind {
-    let at_una = sender.snd_una.get() == Some(placed.start);
-    if at_una && sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS {
+    if sender.snd_una.get().is_some_and(|una| una != placed.start) {
+        return Kind::Retransmit;
+    }
+    let full_segment = i64::from(sender.figures.max_segment_bytes);
+    let sacked_enough = sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1);
+    if sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || sacked_enough {
         return Kind::FastRetransmit;
     }
-    let waited_ns = Nullable::from(segment.ts_ns).since(sender.outstanding.last_seen(placed.start));
-    if at_una && waited_ns.get().is_some_and(|waited_ns| waited_ns >= MIN_RTO_NS) {
+    let now = Nullable::from(segment.ts_ns);
+    let waited = |since: Nullable| now.since(since).get().is_some_and(|waited_ns| waited_ns >= MIN_RTO_NS);
+    if waited(sender.last_ts_ns) && waited(sender.outstanding.last_seen(placed.start)) {
         return Kind::RtoRetransmit;
     }
     Kind::Retransmit

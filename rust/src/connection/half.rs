@@ -36,6 +36,8 @@ pub(super) struct Half {
     pub window_bytes: Option<u32>,
     /// Duplicate ACKs received for this side's data since the last new ACK.
     pub duplicate_acks_received: u32,
+    /// Bytes of this side that the last ACK it received reports in SACK blocks.
+    pub sacked_bytes: i64,
     /// Its last segment was a keepalive probe.
     pub last_was_keepalive: bool,
     /// Its last segment carried data, and so can be followed by the rest of a burst.

@@ -63,6 +63,8 @@ impl Holes {
                 left.push(Hole { start: to, ..*hole });
             }
         }
+        // One filled in the middle becomes two.
+        left.drain(..left.len().saturating_sub(MAX_HOLES));
         self.holes = left;
         (filled, jumper)
     }

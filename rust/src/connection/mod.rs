@@ -412,7 +412,10 @@ fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half, conn: u32
     if !reset {
         send(now, placed, kind, sender, receiver.started);
     }
-    let answer = arrived_ack.map_or_else(Answer::default, |ack| acknowledge(now, ack, kind, receiver));
+    let answer = arrived_ack.map_or_else(Answer::default, |ack| {
+        receiver.sacked_bytes = sack_blocks.as_deref().map_or(0, |blocks| sacked_beyond(ack, blocks));
+        acknowledge(now, ack, kind, receiver)
+    });
     remember(segment, arrived_ack, kind, window_bytes, released, sender);
     SegmentRow {
         frame: segment.frame,
@@ -455,6 +458,12 @@ fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[i64]>> {
     }
     let offset = |edge| seq::unwrap(edge, data_sender.isn.unwrap_or(0), data_sender.snd_max);
     Some(blocks.as_slice().iter().flat_map(|(left, right)| [offset(*left), offset(*right)]).collect())
+}
+
+/// Bytes in SACK blocks that are not acknowledged yet (a block below is a D-SACK, RFC 2883).
+fn sacked_beyond(ack: i64, blocks: &[i64]) -> i64 {
+    let (blocks, _) = blocks.as_chunks::<2>();
+    blocks.iter().filter(|[left, _]| *left >= ack).map(|[left, right]| right.saturating_sub(*left).max(0)).sum()
 }
 
 /// Sequence numbers of the segment that were never seen; closes the holes they fill and opens the one they jump over.

@@ -262,7 +262,8 @@ impl RttFigures {
     /// Mean of the samples, rounded down.
     #[must_use]
     pub fn mean_ns(&self) -> Option<i64> {
-        (self.samples > 0).then(|| self.sum_ns / self.samples as i64)
+        // The sum saturates where a hostile clock makes samples of centuries.
+        (self.samples > 0).then(|| (self.sum_ns / self.samples as i64).clamp(self.min_ns, self.max_ns))
     }
 
     /// Largest sample.

@@ -15,6 +15,8 @@ const MAX_AGE_NS: i64 = 30_000_000_000;
 const MAX_DATAGRAMS: usize = 1024;
 /// Linux `ipfrag_high_thresh`: most bytes that wait at a time.
 const MAX_BYTES: usize = 4 << 20;
+/// What a part costs beside its bytes.
+const PART_BYTES: usize = 64;
 /// IPv4 and IPv6 (without jumbograms, which may not be fragmented) reach no further.
 const MAX_DATAGRAM_BYTES: usize = 65_535;
 
@@ -169,7 +171,7 @@ impl Reassembler {
 
     fn remove(&mut self, at: usize) -> Option<Datagram> {
         let datagram = self.waiting.remove(at)?;
-        self.waiting_bytes -= datagram.parts.iter().map(|part| part.captured.len()).sum::<usize>();
+        self.waiting_bytes -= datagram.parts.iter().map(|part| PART_BYTES + part.captured.len()).sum::<usize>();
         Some(datagram)
     }
 }
@@ -206,7 +208,7 @@ impl Datagram {
             self.head = Some((fragment.facts, place.protocol));
         }
         self.parts.insert(at, Part { start, end, captured: fragment.data.to_vec() });
-        Ok(fragment.data.len())
+        Ok(PART_BYTES + fragment.data.len())
     }
 
     fn is_whole(&self) -> bool {
@@ -293,7 +295,7 @@ mod tests {
             fragment.place.identification = identification;
             reassembler.add(&fragment, u64::from(identification), Some(0));
             assert!(reassembler.waiting.len() <= MAX_DATAGRAMS);
-            assert!(reassembler.waiting_bytes <= MAX_BYTES + part.len());
+            assert!(reassembler.waiting_bytes <= MAX_BYTES + PART_BYTES + part.len());
         }
     }
 }

@@ -108,6 +108,8 @@ pub enum Stop {
     Fragment,
     /// A link type that this engine does not take apart.
     UnknownLink(LinkType),
+    /// The same, where they are too many to tell apart.
+    MoreUnknownLinks,
     /// A TCP header whose length contradicts itself or the packet; its segment is given all the same, without data.
     BadDataOffset,
     /// An AAL5 PDU of which the link lost a part, with it the headers.

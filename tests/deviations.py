@@ -36,7 +36,6 @@ TIME_CARRIED = (
     "tshark takes it for a signed number."
 )
 
-NOT_READ = "The engine does not read this link type and names the problem."
 
 DEVIATIONS: Mapping[str, Deviation] = {
     "Zious11-wirerust__dns-remoteshell.pcap": Deviation(
@@ -56,9 +55,6 @@ DEVIATIONS: Mapping[str, Deviation] = {
         SFLOW, counts={"tcp_segments": (65, 66), "connections": (1, 2)}, columns={"frame_only_theirs": Differs(1, 66)}
     ),
     "simsong-tcpflow__test5-lines-randomized.pcap": Deviation(ONE_SYN, columns={"window_known": Differs(1, 11)}),
-    "the-tcpdump-group-tcpdump__bgp-aigp.pcap": Deviation(
-        NOT_READ, counts={"tcp_segments": (0, 1), "connections": (0, 1)}, columns={"frame_only_theirs": Differs(1, 1)}
-    ),
     "the-tcpdump-group-tcpdump__bigtcp-ipv6.pcap": Deviation(
         "BIG TCP: the IPv6 payload length is 0 and no hop-by-hop header tells the true one. The frame's length does; tshark 4.0 gives up.",
         counts={"tcp_segments": (1, 0), "connections": (1, 0)},

@@ -40,7 +40,6 @@ class Otherwise:
 
 QUOTED = "Some TCP headers stand in ICMP errors: copies of what was sent before, which tshark counts, some of them as streams of their own."
 SAMPLED = "Some TCP headers are samples in an sFlow datagram: reports about packets elsewhere."
-NO_LINK = "The engine does not read this link type and names the problem."
 NO_LINK_IN_TSHARK = "tshark 4.0 refuses the whole file for its link type."
 
 OTHERWISE: Mapping[str, Otherwise] = {
@@ -49,7 +48,6 @@ OTHERWISE: Mapping[str, Otherwise] = {
     ),
     "seladb-PcapPlusPlus__tcp-reassembly.pcap": Otherwise(SAMPLED, 66, 65, 1),
     "simsong-tcpflow__image2.pcap": Otherwise(QUOTED, 25, 23, 1),
-    "the-tcpdump-group-tcpdump__bgp-aigp.pcap": Otherwise(NO_LINK, 1, 0, 0),
     "the-tcpdump-group-tcpdump__bigtcp-ipv6.pcap": Otherwise(
         "BIG TCP: the IPv6 payload length is 0 and no hop-by-hop header tells the true one. The frame's length does; tshark 4.0 gives up.",
         1,

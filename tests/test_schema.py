@@ -27,7 +27,7 @@ SHARED = [
     "seladb-PcapPlusPlus__example.pcap",
     "simsong-tcpflow__test1-out-of-order.pcap",
     "the-tcpdump-group-tcpdump__empty.pcapng",
-    "the-tcpdump-group-tcpdump__LINKTYPE_PKTAP.pcap",
+    "seladb-PcapPlusPlus__microsecs_big_endian.pcap",
 ]
 """Stalls and snaplen, zero windows, IPv6, many connections, disorder, nothing at all, an unknown link type."""
 

@@ -480,8 +480,14 @@ fn closed_early(connections: &Connections) -> Option<Problem> {
 fn describe(stop: Stop) -> (String, bool) {
     match stop {
         Stop::NotTcp | Stop::Fragment => ("not TCP".into(), false),
-        Stop::Cut(header) => (format!("the capture cuts the {header} (snaplen): not analyzed"), true),
-        Stop::Malformed(header) => (format!("{header} contradicts itself or the frame: not analyzed"), false),
+        Stop::Cut(header) => (
+            format!("only part of the {header} was captured (snap length too small?): these frames are not analyzed"),
+            true,
+        ),
+        Stop::Malformed(header) => (
+            format!("malformed {header} (its fields contradict each other or the length of the frame): not analyzed"),
+            false,
+        ),
         Stop::UnknownLink(link_type) => {
             (format!("link type {link_type} ({}) is not supported: not analyzed", wire::link_name(link_type)), true)
         }

@@ -28,8 +28,8 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
     }
     let record = match kind & !EXTENSION_HEADERS {
         // HDLC, also by channel or colour: PPP or Cisco HDLC, told apart by the first byte.
-        1 | 10 | 15 | 17 => Record::Layer(Layer::Hdlc),
-        5 => {
+        1 | 10 | 15 | 19 => Record::Layer(Layer::Hdlc),
+        5 | 17 => {
             cursor.take::<4>("ERF channel header")?;
             Record::Layer(Layer::Hdlc)
         }

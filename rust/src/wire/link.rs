@@ -27,6 +27,11 @@ const LINUX_SLL: LinkType = 113;
 const SUNATM: LinkType = 123;
 const IEEE802_11_RADIOTAP: LinkType = 127;
 const ARCNET_LINUX: LinkType = 129;
+const JUNIPER_ETHER: LinkType = 178;
+const PPI: LinkType = 192;
+/// PKTAP as registered, and as macOS writes it (USER2).
+const PKTAP: LinkType = 258;
+const PKTAP_MACOS: LinkType = 149;
 pub(super) const ERF: LinkType = 197;
 const IPV4: LinkType = 228;
 const IPV6: LinkType = 229;
@@ -72,11 +77,12 @@ pub fn link_name(link_type: LinkType) -> &'static str {
         IEEE802_11_RADIOTAP => "IEEE802_11_RADIOTAP",
         ARCNET_LINUX => "ARCNET_LINUX",
         137 => "JUNIPER_ATM1",
+        PKTAP | PKTAP_MACOS => "PKTAP",
         147..=162 => "USER",
-        178 => "JUNIPER_ETHER",
+        JUNIPER_ETHER => "JUNIPER_ETHER",
         187 => "BLUETOOTH_HCI_H4",
         189 => "USB_LINUX",
-        192 => "PPI",
+        PPI => "PPI",
         195 => "IEEE802_15_4_WITHFCS",
         ERF => "ERF",
         220 => "USB_LINUX_MMAPPED",
@@ -86,7 +92,6 @@ pub fn link_name(link_type: LinkType) -> &'static str {
         IPOIB => "IPOIB",
         249 => "USBPCAP",
         253 => "NETLINK",
-        258 => "PKTAP",
         274 => "ETHERNET_MPACKET",
         LINUX_SLL2 => "LINUX_SLL2",
         281 => "DSA_TAG_BRCM",
@@ -111,9 +116,8 @@ pub(super) fn first_layer(
 ) -> Result<Layer, Stop> {
     match link_type {
         ETHERNET => Ok(Layer::Ethernet),
-        RAW | RAW_BSD | RAW_OPENBSD => Ok(Layer::Ip),
-        IPV4 => Ok(Layer::Ipv4),
-        IPV6 => Ok(Layer::Ipv6),
+        // The version of IP is believed rather than the link type, as in Wireshark.
+        RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => Ok(Layer::Ip),
         NULL | LOOP => bsd_loopback(cursor),
         LINUX_SLL => cooked(cursor),
         LINUX_SLL2 => cooked_v2(cursor),
@@ -134,8 +138,56 @@ pub(super) fn first_layer(
             Ok(Layer::Aal5)
         }
         SUNATM => atm::sun(cursor, atm),
+        JUNIPER_ETHER => juniper_ethernet(cursor),
+        PPI => {
+            let header = cursor.take::<8>("PPI header")?;
+            let length = usize::from(u16::from_le_bytes([header[2], header[3]]));
+            inner_link(length.checked_sub(8), [header[4], header[5], header[6], header[7]], "PPI header", cursor, atm)
+        }
+        PKTAP | PKTAP_MACOS => {
+            let &[a, b, c, d, _, _, _, _, link @ ..] = cursor.take::<12>("PKTAP header")?;
+            let length = u32::from_le_bytes([a, b, c, d]) as usize;
+            inner_link(length.checked_sub(12), link, "PKTAP header", cursor, atm)
+        }
         other => Err(Stop::UnknownLink(other)),
     }
+}
+
+/// The rest of a header that names the link type of what follows, little-endian, and then that link's header. One such
+/// header inside another does not occur.
+fn inner_link(
+    rest: Option<usize>,
+    link_type: [u8; 4],
+    header: &'static str,
+    cursor: &mut Cursor<'_>,
+    atm: &mut Option<AtmFacts>,
+) -> Result<Layer, Stop> {
+    cursor.take_slice(rest.ok_or(Stop::Malformed(header))?, header)?;
+    match u32::from_le_bytes(link_type) {
+        ETHERNET => Ok(Layer::Ethernet),
+        PPI | PKTAP | PKTAP_MACOS => Err(Stop::Malformed(header)),
+        other => first_layer(other, cursor, atm),
+    }
+}
+
+/// Juniper's capture header: a magic, flags, extensions by length, and Ethernet unless the flags say that there is none.
+fn juniper_ethernet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const MAGIC: [u8; 3] = *b"MGC";
+    const EXTENSIONS: u8 = 0x80;
+    const NO_LINK_LAYER: u8 = 0x02;
+    let &[a, b, c, flags] = cursor.take::<4>("Juniper header")?;
+    if [a, b, c] != MAGIC {
+        return Err(Stop::Malformed("Juniper header"));
+    }
+    if flags & EXTENSIONS != 0 {
+        let length = u16::from_be_bytes(*cursor.take::<2>("Juniper header")?);
+        cursor.take_slice(usize::from(length), "Juniper extensions")?;
+    }
+    if flags & NO_LINK_LAYER != 0 {
+        cursor.take::<4>("Juniper header")?;
+        return Ok(Layer::Ip);
+    }
+    Ok(Layer::Ethernet)
 }
 
 /// Ethernet II or IEEE 802.3.
@@ -195,6 +247,8 @@ fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let family = match *header {
         [0, 0, high, low] => u16::from_be_bytes([high, low]),
         [low, high, 0, 0] => u16::from_le_bytes([low, high]),
+        // Some tools put an Ethernet type into the low half.
+        [_, _, high, low] if u16::from_be_bytes([high, low]) > ETHER_MAX_LENGTH => u16::from_be_bytes([high, low]),
         _ => return Err(Stop::Malformed("loopback header")),
     };
     match family {

@@ -123,6 +123,9 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     for _ in words.iter().filter(|present| **present) {
         cursor.take::<4>("GRE header")?;
     }
+    if version == 1 && first & SEQUENCE == 0 {
+        return Err(Stop::NotTcp); // an acknowledgment alone
+    }
     match u16::from_be_bytes([high, low]) {
         ETHER_ERSPAN_2 => Ok(Layer::Erspan2 { sequenced: first & SEQUENCE != 0 }),
         ETHER_ERSPAN_3 => Ok(Layer::Erspan3),

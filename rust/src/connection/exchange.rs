@@ -1,0 +1,252 @@
+//! One segment against the two halves of its connection: what it is, its row, and what later ones are judged by.
+
+use super::classify::{self, Novelty};
+use super::half::{Half, Placed};
+use super::row::{DirectionFigures, Kind, Nullable, ReleasedBy, SegmentRow};
+use crate::seq;
+use crate::wire::{Segment, TcpFlags};
+
+/// Judges one segment against the state of its two halves, and moves them on.
+#[inline]
+pub(super) fn exchange(
+    segment: &Segment,
+    sender: &mut Half,
+    receiver: &mut Half,
+    conn: u32,
+    from_client: bool,
+) -> SegmentRow {
+    let now = Nullable::from(segment.ts_ns);
+    let placed = sender.place(segment);
+    let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
+    // What the receiver's link threw away was sent, but its acknowledgment and window never arrived.
+    let arrived_ack = ack.filter(|_| !segment.damaged);
+    let in_flight = sender.in_flight();
+    let usable_window = sender.usable_window(receiver);
+    let since_previous = now.since(sender.last_ts_ns);
+    let sack_blocks = sack_blocks(segment, receiver);
+    let reset = segment.flags.any(TcpFlags::RST);
+    let novelty = if reset { Novelty::default() } else { novelty_of(segment, placed, sender) };
+    let kind = classify::kind_of(segment, placed, ack, novelty, sender, receiver);
+    let released = (segment.payload_bytes > 0).then(|| classify::released_by(segment, kind, sender, receiver));
+    let window_bytes = sender.advertised(segment);
+    count(segment, placed, kind, novelty, window_bytes, &mut sender.figures);
+    if !reset {
+        send(now, placed, kind, sender, receiver.started);
+    }
+    let answer = arrived_ack.map_or_else(Answer::default, |ack| {
+        receiver.sacked_bytes = sack_blocks.as_deref().map_or(0, |blocks| sacked_beyond(ack, blocks));
+        acknowledge(now, ack, kind, receiver)
+    });
+    remember(segment, arrived_ack, kind, window_bytes, released, sender);
+    SegmentRow {
+        frame: segment.frame,
+        ts_ns: now,
+        seq: placed.start,
+        ack: ack.into(),
+        in_flight_bytes: in_flight.into(),
+        usable_window_bytes: usable_window.into(),
+        since_previous_ns: since_previous,
+        since_last_ack_ns: now.since(receiver.last_ack_ts_ns),
+        since_last_data_ns: now.since(receiver.last_data_ts_ns),
+        released_by_frame: released.and_then(|(_, frame)| frame).map(|frame| frame as i64).into(),
+        acked_bytes: answer.acked_bytes,
+        ack_lag_ns: answer.lag_ns,
+        rtt_ns: answer.rtt_ns,
+        sack_blocks,
+        conn,
+        payload_bytes: segment.payload_bytes,
+        captured_payload_bytes: segment.captured_payload_bytes,
+        window_bytes,
+        timestamps: segment.options.timestamps,
+        ip_id: segment.ip.id,
+        flags: segment.flags,
+        from_client,
+        ttl: segment.ip.ttl,
+        ecn: segment.ip.ecn,
+        kind,
+        released_by: released.map(|(by, _)| by),
+        path: segment.path,
+        atm: segment.atm,
+    }
+}
+
+/// The SACK blocks of a segment as offsets of the stream that they report on.
+#[inline]
+fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[i64]>> {
+    let blocks = &segment.options.sack;
+    if blocks.is_empty() {
+        return None;
+    }
+    let offset = |edge| seq::unwrap(edge, data_sender.isn.unwrap_or(0), data_sender.snd_max);
+    Some(blocks.as_slice().iter().flat_map(|(left, right)| [offset(*left), offset(*right)]).collect())
+}
+
+/// Bytes in SACK blocks that are not acknowledged yet (a block below is a D-SACK, RFC 2883).
+fn sacked_beyond(ack: i64, blocks: &[i64]) -> i64 {
+    let (blocks, _) = blocks.as_chunks::<2>();
+    blocks.iter().filter(|[left, _]| *left >= ack).map(|[left, right]| right.saturating_sub(*left).max(0)).sum()
+}
+
+/// Sequence numbers of the segment that were never seen; closes the holes they fill and opens the one they jump over.
+#[inline]
+fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
+    let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
+    let (filled, jumper) = sender.holes.fill(placed.start, placed.end);
+    // A keepalive or an old ACK jumps over nothing: only what occupies sequence space shows a hole.
+    if placed.start > sender.snd_max && placed.end > placed.start {
+        sender.holes.open(sender.snd_max, placed.start, Half::jumper(segment));
+    }
+    Novelty { new: beyond + filled, jumper }
+}
+
+/// The segment occupies sequence space of its sender.
+#[inline]
+fn send(now: Nullable, placed: Placed, kind: Kind, sender: &mut Half, answered: bool) {
+    if placed.end > sender.snd_max {
+        let from = placed.start.max(sender.snd_max);
+        if placed.start < sender.snd_max {
+            sender.outstanding.seen_again(placed.start, sender.snd_max, now, kind.is_resent());
+        }
+        sender.outstanding.push(from, placed.end, now, answered);
+        sender.snd_max = placed.end;
+    } else if placed.end > placed.start {
+        sender.outstanding.seen_again(placed.start, placed.end, now, kind.is_resent());
+    }
+    if let Some(in_flight) = sender.in_flight() {
+        let most = sender.figures.max_in_flight_bytes.get().unwrap_or(0);
+        sender.figures.max_in_flight_bytes = Some(in_flight.max(most)).into();
+    }
+}
+
+/// What an acknowledgment tells.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answer {
+    acked_bytes: Nullable,
+    lag_ns: Nullable,
+    rtt_ns: Nullable,
+}
+
+/// `data_sender` sees its bytes below `ack` acknowledged.
+#[inline]
+fn acknowledge(now: Nullable, ack: i64, kind: Kind, data_sender: &mut Half) -> Answer {
+    // The first ACK acknowledges at least what was seen: from the SYN on, or in mid-stream from offset 1.
+    let first = i64::from(data_sender.figures.syn_segments == 0);
+    let first_seen = if data_sender.started { ack.min(first) } else { ack };
+    let una = data_sender.snd_una.get().unwrap_or(first_seen);
+    data_sender.snd_una = Some(una).into();
+    if kind == Kind::Reset && ack > data_sender.snd_max {
+        return Answer { acked_bytes: Some(0).into(), ..Answer::default() };
+    }
+    if kind == Kind::DuplicateAck {
+        data_sender.duplicate_acks_received += 1;
+    }
+    if ack > una {
+        data_sender.snd_una = Some(ack).into();
+        data_sender.duplicate_acks_received = 0;
+    }
+    let acknowledged = data_sender.outstanding.acknowledge(ack);
+    if data_sender.figures.fin_segments > 0 {
+        data_sender.outstanding.release();
+    }
+    let rtt_ns = now.since(acknowledged.sample_from_ns).get().filter(|rtt_ns| *rtt_ns >= 0);
+    if let Some(rtt_ns) = rtt_ns {
+        data_sender.figures.rtt.add(rtt_ns);
+    }
+    Answer {
+        acked_bytes: Some((ack - una).max(0)).into(),
+        lag_ns: now.since(acknowledged.oldest_ts_ns),
+        rtt_ns: rtt_ns.into(),
+    }
+}
+
+/// What later segments are judged by.
+#[inline]
+fn remember(
+    segment: &Segment,
+    ack: Option<i64>,
+    kind: Kind,
+    window_bytes: Option<u32>,
+    released: Option<(ReleasedBy, Option<u64>)>,
+    sender: &mut Half,
+) {
+    let now = Nullable::from(segment.ts_ns);
+    sender.last_ts_ns = now;
+    sender.last_was_keepalive = kind == Kind::Keepalive;
+    sender.last_was_data = segment.payload_bytes > 0;
+    if segment.payload_bytes > 0 {
+        sender.last_data_ts_ns = now;
+        sender.burst_frame = match released {
+            Some((ReleasedBy::Burst, Some(first))) => first,
+            _ => segment.frame,
+        };
+    }
+    let Some(ack) = ack else { return };
+    sender.last_ack_ts_ns = now;
+    sender.last_ack_frame = segment.frame;
+    // An old ACK that came late says nothing about the window of now (RFC 9293, 3.10.7.4: SND.WL2).
+    if kind != Kind::Reset && sender.acked.get().is_none_or(|acked| ack >= acked) {
+        sender.acked = Some(ack).into();
+        sender.raw_window = segment.window;
+        sender.window_bytes = window_bytes;
+    }
+}
+
+/// Counts the segment.
+#[inline]
+fn count(
+    segment: &Segment,
+    placed: Placed,
+    kind: Kind,
+    novelty: Novelty,
+    window_bytes: Option<u32>,
+    figures: &mut DirectionFigures,
+) {
+    let flags = segment.flags;
+    let payload = u64::from(segment.payload_bytes);
+    figures.segments += 1;
+    figures.pushed_segments += u32::from(flags.any(TcpFlags::PSH));
+    figures.cut_segments += u64::from(segment.captured_payload_bytes < segment.payload_bytes);
+    if payload > 0 {
+        figures.data_segments += 1;
+        figures.payload_bytes += payload;
+        figures.max_segment_bytes = figures.max_segment_bytes.max(segment.payload_bytes);
+        if let Some(ts_ns) = segment.ts_ns {
+            figures.first_data_ts_ns = figures.first_data_ts_ns.get().or(Some(ts_ns)).into();
+            figures.last_data_ts_ns = Some(ts_ns).into();
+        }
+        let controls = (placed.end - placed.start) as u64 - payload;
+        let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
+        figures.unique_bytes += new_payload;
+        if kind.is_resent() {
+            // Bytes that fill a hole were resent too: their first copy was lost before it could be captured.
+            let resent = if novelty.jumper.is_some() { payload } else { payload - new_payload };
+            figures.retransmitted_bytes += resent;
+        }
+    } else if !flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
+        figures.pure_acks += 1;
+    }
+    figures.retransmitted_segments += u32::from(kind.is_resent());
+    match kind {
+        Kind::OutOfOrder => figures.out_of_order_segments += 1,
+        Kind::DuplicateAck => figures.duplicate_acks += 1,
+        Kind::Keepalive => figures.keepalives += 1,
+        Kind::ZeroWindowProbe => figures.zero_window_probes += 1,
+        Kind::WindowUpdate => figures.window_updates += 1,
+        _ => {}
+    }
+    if flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
+        figures.syn_segments += u32::from(flags.any(TcpFlags::SYN));
+        figures.fin_segments += u32::from(flags.any(TcpFlags::FIN));
+        figures.rst_segments += u32::from(flags.any(TcpFlags::RST));
+    }
+    if flags.any(TcpFlags::RST) {
+        return;
+    }
+    figures.zero_window_advertisements += u32::from(segment.window == 0);
+    if let Some(window) = window_bytes {
+        figures.max_window_bytes = Some(figures.max_window_bytes.map_or(window, |most| most.max(window)));
+        if !flags.any(TcpFlags::SYN) {
+            figures.min_window_bytes = Some(figures.min_window_bytes.map_or(window, |least| least.min(window)));
+        }
+    }
+}

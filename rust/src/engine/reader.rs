@@ -1,0 +1,179 @@
+//! The reading thread: frames → packets, and the account of everything that was not one.
+
+use std::sync::Arc;
+
+use super::Summary;
+use super::pipe::Inlet;
+use crate::capture::Capture;
+use crate::connection::Only;
+use crate::error::{CaptureError, Problem};
+use crate::wire::{self, Dissector, Packet, Stop};
+
+/// Reasons told one by one; past them unknown link types are counted together.
+const MAX_STOPS: usize = 64;
+
+/// The reading thread: frames → segments, and the account of everything that was not one.
+pub(super) struct FrameReader {
+    capture: Capture,
+    /// Of other connections, nothing is passed on.
+    only: Option<Arc<Only>>,
+    pub(super) dissector: Dissector,
+    summary: Summary,
+    /// Why frames gave no segment, each reason once.
+    stops: Vec<(Stop, Problem)>,
+    /// Errors that ended a file early.
+    ends: Vec<Problem>,
+    previous_ts_ns: Option<i64>,
+}
+
+impl FrameReader {
+    pub(super) fn new(capture: Capture, only: Option<Arc<Only>>) -> Self {
+        Self {
+            capture,
+            only,
+            dissector: Dissector::default(),
+            summary: Summary::default(),
+            stops: Vec::new(),
+            ends: Vec::new(),
+            previous_ts_ns: None,
+        }
+    }
+
+    /// Reads to the end, or until nobody listens any more.
+    pub(super) fn run(mut self, to_concluding: &mut Inlet<Packet, Vec<Packet>>) -> Summary {
+        loop {
+            match self.capture.advance() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    self.ends.push(ended_early(&error));
+                    continue;
+                }
+            }
+            self.read_frame(&mut to_concluding.chunk);
+            if !to_concluding.pass_on_if_full() {
+                break;
+            }
+        }
+        to_concluding.pass_on();
+        self.account()
+    }
+
+    #[inline]
+    fn read_frame(&mut self, packets: &mut Vec<Packet>) {
+        let frame = self.capture.frame();
+        let summary = &mut self.summary;
+        summary.packets += 1;
+        if let Some(ts_ns) = frame.ts_ns {
+            summary.first_ts_ns = Some(summary.first_ts_ns.map_or(ts_ns, |first| first.min(ts_ns)));
+            summary.last_ts_ns = Some(summary.last_ts_ns.map_or(ts_ns, |last| last.max(ts_ns)));
+            summary.clock_steps += u64::from(self.previous_ts_ns.is_some_and(|previous| ts_ns < previous));
+            self.previous_ts_ns = frame.ts_ns;
+        }
+        summary.snaplen_cut += u64::from((frame.data.len() as u64) < u64::from(frame.original_bytes));
+        if let Some(link_type) = frame.link_type {
+            match summary.link_types.get_mut(&link_type) {
+                Some(packets) => *packets += 1,
+                None => {
+                    summary.link_types.insert(link_type, 1);
+                }
+            }
+        }
+        let before = packets.len();
+        match self.dissector.read(&frame, packets) {
+            Ok(()) => {
+                for packet in packets.get(before..).unwrap_or_default() {
+                    match packet {
+                        Packet::Tcp(segment) => {
+                            self.summary.tcp_segments += 1;
+                            if segment.bad_data_offset {
+                                stopped(&mut self.stops, Stop::BadDataOffset, frame.number);
+                            }
+                        }
+                        Packet::Udp(_) => self.summary.udp_datagrams += 1,
+                    }
+                }
+            }
+            // A fragment that waits is no loss; one that waits in vain is told of at the end.
+            Err(Stop::NotTcp | Stop::Fragment) => {}
+            Err(stop) => stopped(&mut self.stops, stop, frame.number),
+        }
+        if let Some(only) = &self.only {
+            while packets.len() > before && packets.last().is_some_and(|packet| !only.wants(packet)) {
+                packets.pop();
+            }
+        }
+        for stop in self.dissector.asides().filter(|stop| !matches!(stop, Stop::NotTcp | Stop::Fragment)) {
+            stopped(&mut self.stops, stop, frame.number);
+        }
+    }
+
+    fn account(self) -> Summary {
+        let mut problems = self.ends;
+        problems.extend(self.capture.problems());
+        problems.extend(self.dissector.incidents().into_iter().map(|incident| Problem {
+            what: incident.what.into(),
+            path: String::new(),
+            frame: Some(incident.first_frame),
+            offset: None,
+            count: incident.count,
+            loses_data: true,
+        }));
+        problems.extend(self.stops.into_iter().map(|(_, problem)| problem));
+        Summary { capture: self.capture.info(), problems, ..self.summary }
+    }
+}
+
+fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64) {
+    let is_one_of_many = stops.len() >= MAX_STOPS && matches!(stop, Stop::UnknownLink(_));
+    let stop =
+        if is_one_of_many && stops.iter().all(|(known, _)| *known != stop) { Stop::MoreUnknownLinks } else { stop };
+    if let Some((_, problem)) = stops.iter_mut().find(|(known, _)| *known == stop) {
+        problem.count += 1;
+        return;
+    }
+    let (what, loses_data) = describe(stop);
+    let problem = Problem { what, path: String::new(), frame: Some(frame), offset: None, count: 1, loses_data };
+    stops.push((stop, problem));
+}
+
+fn ended_early(error: &CaptureError) -> Problem {
+    let lengths = match (error.field, error.required, error.got) {
+        (Some(field), Some(required), Some(got)) => {
+            format!(" ({field} asks for {required} bytes, {got} are there)")
+        }
+        _ => String::new(),
+    };
+    Problem {
+        what: format!("{}{lengths}; everything before it was read", error.what),
+        path: error.path.clone(),
+        frame: error.frame,
+        offset: error.offset,
+        count: 1,
+        loses_data: true,
+    }
+}
+
+/// What a stop means for people, and whether TCP may have been lost by it.
+fn describe(stop: Stop) -> (String, bool) {
+    match stop {
+        Stop::NotTcp | Stop::Fragment => ("not TCP".into(), false),
+        Stop::Cut(header) => (
+            format!("only part of the {header} was captured (snap length too small?): these frames are not analyzed"),
+            true,
+        ),
+        Stop::Malformed(header) => (
+            format!("malformed {header} (its fields contradict each other or the length of the frame): not analyzed"),
+            false,
+        ),
+        Stop::UnknownLink(link_type) => {
+            (format!("link type {link_type} ({}) is not supported: not analyzed", wire::link_name(link_type)), true)
+        }
+        Stop::BadDataOffset => {
+            ("the TCP header's length contradicts itself or the packet: analyzed without its data".into(), false)
+        }
+        Stop::DamagedPdu => ("AAL5 PDU that the link damaged, headers and all: not analyzed".into(), true),
+        Stop::MoreUnknownLinks => ("more link types that are not supported: not analyzed".into(), true),
+        Stop::TooDeep => ("more nested headers than any real packet has: not analyzed".into(), false),
+    }
+}

@@ -19,6 +19,9 @@ const CLOSED_ROWS: usize = 4096;
 /// Of so many neighbours the one to close is chosen: one that has ended before one that has not, then the one silent
 /// longest. Among thousands of idle connections a sample finds one as good as the oldest (a heuristic).
 const CANDIDATES: usize = 32;
+/// One that has ended and was silent for so long is closed without looking further (a heuristic: stray segments of a
+/// close come within a round trip or two).
+const OVER_NS: i64 = 1_000_000_000;
 
 /// The connections of a capture, by their endpoints.
 #[derive(Debug, Default)]
@@ -137,19 +140,20 @@ impl Connections {
 
     /// Closes the most dispensable of the next few connections and gives its place.
     fn make_room(&mut self, now_ns: Option<i64>) -> usize {
-        let places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len);
+        let mut places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len);
         let dispensable = |at: &usize| {
             let connection = self.live.get(*at)?;
             let silent_ns = Nullable::from(now_ns).since(connection.last_ts_ns).get().unwrap_or(0);
             Some((connection.has_ended() || connection.reused, silent_ns))
         };
-        let place = places.max_by_key(dispensable).unwrap_or(0);
-        self.hand = (self.hand + CANDIDATES) % self.live.len;
+        let over = |at: &usize| dispensable(at).is_some_and(|(ended, silent_ns)| ended && silent_ns >= OVER_NS);
+        let place = places.clone().find(over).or_else(|| places.by_ref().max_by_key(dispensable)).unwrap_or(0);
+        self.hand = (place + 1) % self.live.len;
         if let Some(connection) = self.live.get(place) {
             let ended = connection.has_ended() || connection.reused;
             self.closed_early += u64::from(!ended);
-            let closed_by = if ended { connection.row().closed_by } else { ClosedBy::Room };
-            self.closed.push(ConnectionRow { closed_by, ..connection.row() });
+            let row = connection.row();
+            self.closed.push(if ended { row } else { ConnectionRow { closed_by: ClosedBy::Room, ..row } });
             let hash = self.hasher.hash_one(connection.key);
             if let Ok(entry) = self.flows.find_entry(hash, |at| *at as usize == place) {
                 entry.remove();

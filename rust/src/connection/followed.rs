@@ -128,8 +128,7 @@ impl Connections {
         self.live.put(place, connection);
         let (live, hasher) = (&self.live, &self.hasher);
         let key_of = |at: &u32| live.get(*at as usize).map(|connection| connection.key);
-        let same = |at: &u32| before == Some(*at as usize) || key_of(at) == Some(segment.key);
-        if let Some(newest) = self.flows.find_mut(hash, same) {
+        if let Some(newest) = self.flows.find_mut(hash, |at| key_of(at) == Some(segment.key)) {
             *newest = place as u32;
         } else {
             let rehash = |at: &u32| key_of(at).map_or(0, |key| hasher.hash_one(key));
@@ -140,14 +139,14 @@ impl Connections {
 
     /// Closes the most dispensable of the next few connections and gives its place.
     fn make_room(&mut self, now_ns: Option<i64>) -> usize {
-        let mut places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len);
+        let places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len);
         let dispensable = |at: &usize| {
             let connection = self.live.get(*at)?;
             let silent_ns = Nullable::from(now_ns).since(connection.last_ts_ns).get().unwrap_or(0);
             Some((connection.has_ended() || connection.reused, silent_ns))
         };
         let over = |at: &usize| dispensable(at).is_some_and(|(ended, silent_ns)| ended && silent_ns >= OVER_NS);
-        let place = places.clone().find(over).or_else(|| places.by_ref().max_by_key(dispensable)).unwrap_or(0);
+        let place = places.clone().find(over).or_else(|| places.max_by_key(dispensable)).unwrap_or(0);
         self.hand = (place + 1) % self.live.len;
         if let Some(connection) = self.live.get(place) {
             let ended = connection.has_ended() || connection.reused;

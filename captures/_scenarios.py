@@ -5,15 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from _network import LOOPBACK_MTU_BYTES, Medium
-from _programs import BoundedBulk, Bulk, Exchanges, IdleWithKeepalive, LostWrites, PeriodicWriter, ShortLives, SlowReader, TwoWay
-from _relay import PathModel
-from _sockets import SocketOptions
+from tcptrace_lab.lab.experiment import Experiment
+from tcptrace_lab.lab.network import LOOPBACK_MTU_BYTES, Medium
+from tcptrace_lab.lab.path import PathModel
+from tcptrace_lab.lab.programs import (
+    BoundedBulk,
+    Bulk,
+    Exchanges,
+    IdleWithKeepalive,
+    LostWrites,
+    PeriodicWriter,
+    ShortLives,
+    SlowReader,
+    TwoWay,
+)
+from tcptrace_lab.lab.sockets import SocketOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from _programs import Program
+    from tcptrace_lab.lab.programs import Program
 
 # 14 bytes of Ethernet, 20 of IPv4 or 40 of IPv6, up to 60 of TCP.
 SNAPLEN_BYTES = 96
@@ -51,6 +62,13 @@ class Scenario:
     interface: str | None = None
     link_type: str | None = None
     snaplen_bytes: int = SNAPLEN_BYTES
+
+    def experiment(self) -> Experiment:
+        """What is run for it."""
+        suffix = ".pcap" if self.suffix.split(".")[1] == "pcap" else ".pcapng"
+        return Experiment(
+            self.medium, self.program, self.options, self.vantages, suffix, self.snaplen_bytes, self.interface, self.link_type
+        )
 
     def files(self) -> list[tuple[Vantage, str]]:
         """(vantage, stem) of each capture."""

@@ -19,19 +19,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from _capture import CaptureError, capturing
-from _network import NetworkError
 from _scenarios import SCENARIOS, Scenario
-from _sockets import Meeting
+
+from tcptrace_lab.errors import LabFailed, MissingTool
+from tcptrace_lab.lab.experiment import run
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from _network import Network
+    from tcptrace_lab.lab.experiment import Outcome
 
 EXIT_FAILED, EXIT_USAGE, EXIT_TOOL_MISSING = 1, 2, 5
 TOOLS = ("dumpcap", "ip", "ethtool", "setpriv", "zstd")
@@ -44,38 +43,19 @@ def make(scenario: Scenario, directory: Path) -> list[Path]:
 
     A capture appears under its name only when it is whole.
     """
-    with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="captures-")))
-        network = stack.enter_context(scenario.medium.network())
-        raw_suffix = ".pcap" if scenario.suffix.startswith(".pcap.") or scenario.suffix == ".pcap" else ".pcapng"
-        meeting = Meeting(network, scenario.options)
-        with ExitStack() as running:
-            captures = [
-                running.enter_context(
-                    capturing(
-                        network.client if vantage == "client" else network.server,
-                        scenario.interface or network.interface,
-                        work / (stem + raw_suffix),
-                        snaplen_bytes=scenario.snaplen_bytes,
-                        link_type=scenario.link_type,
-                    )
-                )
-                for vantage, stem in scenario.files()
-            ]
-            seen_only_here = scenario.program.run(meeting)
-            for capture in captures:
-                capture.await_end(meeting.ended)
+    with tempfile.TemporaryDirectory(prefix="captures-") as work:
+        outcome = run(scenario.experiment(), Path(work))
         files = []
-        for (vantage, stem), capture in zip(scenario.files(), captures, strict=True):
-            setting = describe(scenario, network, meeting, vantage) | seen_only_here
+        for vantage, stem in scenario.files():
             path = directory / (stem + scenario.suffix)
-            pack(capture.path, path)
+            pack(outcome.captures[vantage], path)
+            setting = describe(scenario, outcome, vantage) | outcome.seen_only_here
             (directory / f"{stem}.json").write_text(json.dumps({"file": path.name} | setting, indent=1) + "\n")
             files.append(path)
         return files
 
 
-def describe(scenario: Scenario, network: Network, meeting: Meeting, vantage: str) -> dict[str, object]:
+def describe(scenario: Scenario, outcome: Outcome, vantage: str) -> dict[str, object]:
     """Everything a reader of the capture may want to know that is not in it."""
     medium = scenario.medium
     return {
@@ -83,7 +63,7 @@ def describe(scenario: Scenario, network: Network, meeting: Meeting, vantage: st
         "scenario": scenario.name,
         "shows": scenario.shows,
         "vantage": "both" if medium.kind == "lo" else vantage,
-        "interface": scenario.interface or network.interface,
+        "interface": outcome.interface,
         "snaplen_bytes": scenario.snaplen_bytes,
         "medium": {
             "kind": medium.kind,
@@ -92,12 +72,12 @@ def describe(scenario: Scenario, network: Network, meeting: Meeting, vantage: st
             "ipv6": medium.ipv6,
             "sysctls": dict(medium.sysctls),
         },
-        "relay": network.relay.describe() if network.relay else None,
+        "relay": outcome.relay.describe() if outcome.relay else None,
         "socket_options": scenario.options.describe(),
         "schedule": scenario.program.describe(),
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "connections": meeting.accounts,
-        "connections_ended": meeting.ended,
+        "connections": outcome.accounts,
+        "connections_ended": outcome.ended,
     }
 
 
@@ -144,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
         started_s = time.monotonic()
         try:
             files = make(SCENARIOS[name], options.output)
-        except (CaptureError, NetworkError, OSError, EOFError) as error:
+        except (LabFailed, MissingTool, OSError, EOFError) as error:
             return complain(f"{name}: {error}", EXIT_FAILED)
         for file in files:
             print(f"{file.name:44} {file.stat().st_size:>8} bytes  {time.monotonic() - started_s:5.2f} s", file=sys.stderr)

@@ -6,7 +6,8 @@
     ├── CaptureUnreadable      3   the operating system refuses the file, or its contents stop before the first packet
     │   └── NotACapture        3   not a capture at all, or of a format that neither the engine nor Wireshark reads
     ├── ReadInPart             4   results were made, but something of the capture could not be used
-    └── MissingTool            5   a program that is needed is not installed
+    ├── MissingTool            5   a program that is needed is not installed
+    └── LabFailed              5   an experiment could not be made: no rights, or what it needs of the kernel or of a program failed
 
 `read` and `analyze` raise the first two kinds. They never raise ReadInPart: what could be read is given out, and `loss` beside it
 holds the error; the command says so and exits with 4, and a program that cannot live with a part raises it.
@@ -90,6 +91,12 @@ class ReadInPart(TcptraceLabError):
 
 class MissingTool(TcptraceLabError):
     """A program that is needed is not installed."""
+
+    exit_code = EXIT_MISSING_TOOL
+
+
+class LabFailed(TcptraceLabError):
+    """An experiment could not be made: no rights, or what it needs of the kernel or of a program failed."""
 
     exit_code = EXIT_MISSING_TOOL
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,8 @@ def children(parent: int) -> Iterator[int]:
     deadline_s = time.monotonic() + 20
     while time.monotonic() < deadline_s:
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-            if Path(f"/proc/{child}/comm").read_text().strip() == "dumpcap":
-                yield int(child)
+            with suppress(FileNotFoundError):  # it has ended meanwhile
+                if Path(f"/proc/{child}/comm").read_text().strip() == "dumpcap":
+                    yield int(child)
         time.sleep(0.01)
     raise TimeoutError("dumpcap did not start")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import socket
-import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "captures"))
-
-from _relay import Direction, Fate, PathModel, Relay
+from tcptrace_lab.lab.path import Direction, Fate, PathModel
+from tcptrace_lab.lab.relay import Relay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from _sockets import Meeting, Pair, await_acknowledged, receive_exactly, unacknowledged_bytes
+from tcptrace_lab.lab.sockets import Meeting, Pair, await_acknowledged, receive_exactly, unacknowledged_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,6 +47,7 @@ class Bulk(Described):
     write_bytes: int = 32_768
 
     def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
         with meeting.connection() as pair:
             together(pair, lambda: self._write(pair.client), lambda: receive_exactly(pair.server, self.total_bytes))
         return {}
@@ -64,6 +65,7 @@ class TwoWay(Described):
     write_bytes: int = 32_768
 
     def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
         with meeting.connection() as pair:
             together(pair, lambda: self._talk(pair, pair.client), lambda: self._talk(pair, pair.server))
         return {}
@@ -85,6 +87,7 @@ class BoundedBulk(Described):
     write_bytes: int
 
     def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
         with meeting.connection() as pair:
             together(pair, lambda: self._write(pair.client), lambda: receive_exactly(pair.server, self.total_bytes))
         return {}
@@ -107,6 +110,7 @@ class Exchanges(Described):
     client_think_s: float = 0.0
 
     def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
         with meeting.connection() as pair:
             together(pair, lambda: self._ask(pair.client), lambda: self._answer(pair.server))
         return {}
@@ -135,6 +139,7 @@ class SlowReader(Described):
     write_bytes: int = 32_768
 
     def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
         with meeting.connection() as pair:
             together(pair, lambda: pair.client.sendall(bytes(self.total_bytes)), lambda: self._read(pair.server))
         return {}
@@ -154,6 +159,7 @@ class PeriodicWriter(Described):
     pause_s: float
 
     def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
         with meeting.connection() as pair:
             together(pair, lambda: self._write(pair.client), lambda: receive_exactly(pair.server, self.write_bytes * self.count))
         return {}
@@ -177,6 +183,7 @@ class LostWrites(Described):
     lost_writes: tuple[int, ...]
 
     def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
         with meeting.connection() as pair:
             together(pair, lambda: self._write(pair), lambda: receive_exactly(pair.server, self.write_bytes * self.count))
             dropped = struct.unpack("9I", pair.server.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, MEMINFO_BYTES))[SK_MEMINFO_DROPS]
@@ -203,6 +210,7 @@ class IdleWithKeepalive(Described):
     keepalive_s: int
 
     def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
         with meeting.connection() as pair:
             pair.client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             pair.client.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, self.keepalive_s)
@@ -223,6 +231,7 @@ class ShortLives(Described):
     message_bytes: int
 
     def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
         meeting.refused()
         with meeting.connection(reset=True) as pair:
             pair.server.sendall(bytes(self.message_bytes))

@@ -10,12 +10,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-import _tcp_info
+from tcptrace_lab.lab import tcp_info
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from _network import Network
+    from tcptrace_lab.lab.network import Network
 
 SIOCOUTQ = 0x5411  # linux/sockios.h: bytes of the send queue that are not acknowledged yet, sent or not
 SOCKET_TIMEOUT_S = 10.0
@@ -162,7 +162,7 @@ class Meeting:
 def account(pair: Pair) -> dict[str, object]:
     """Addresses and TCP_INFO of both ends."""
     return {
-        side: {"address": end.getsockname()[0], "port": end.getsockname()[1], "tcp_info": _tcp_info.read(end)}
+        side: {"address": end.getsockname()[0], "port": end.getsockname()[1], "tcp_info": tcp_info.read(end)}
         for side, end in (("client", pair.client), ("server", pair.server))
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -19,12 +20,15 @@ from typing import TYPE_CHECKING
 
 import dpkt
 
+from tcptrace_lab.errors import LabFailed, MissingTool
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from _network import Namespace
+    from tcptrace_lab.lab.network import Point
 
+TOOLS = ("setpriv", "dumpcap")
 START_TIMEOUT_S = 10.0
 END_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.05
@@ -37,7 +41,7 @@ BOTH_ENDS = 2
 FIN, RST, ACK = 0x01, 0x04, 0x10
 
 
-class CaptureError(Exception):
+class CaptureError(LabFailed):
     """dumpcap did not start, did not see the end, or dropped frames."""
 
 
@@ -76,7 +80,7 @@ class Capture:
 
     def _read_until(self, done: Callable[[], bool], timeout_s: float) -> None:
         """Read dumpcap's words until `done`, or until it has closed its stderr."""
-        assert self.process.stderr is not None
+        assert self.process.stderr is not None  # noqa: S101  (it is a pipe)
         deadline_s = time.monotonic() + timeout_s
         stderr_fd = self.process.stderr.fileno()
         while not done():
@@ -92,13 +96,21 @@ class Capture:
 
 
 @contextmanager
-def capturing(space: Namespace, interface: str, path: Path, *, snaplen_bytes: int, link_type: str | None) -> Iterator[Capture]:
-    """Capture TCP at an interface of a namespace; pcap when the file is called `.pcap`, else pcapng with nanoseconds."""
-    command = ["setpriv", "--pdeathsig", "TERM", "dumpcap", "-q", "-i", interface, "-f", "tcp", "-s", str(snaplen_bytes)]
+def capturing(point: Point, path: Path, *, snaplen_bytes: int, link_type: str | None = None) -> Iterator[Capture]:
+    """Capture TCP at a point of a network; pcap when the file is called `.pcap`, else pcapng with nanoseconds.
+
+    Raises:
+        MissingTool: there is no dumpcap or no setpriv.
+        CaptureError: dumpcap does not start, or the kernel dropped frames that it should have kept.
+    """
+    for tool in TOOLS:
+        if shutil.which(tool) is None:
+            raise MissingTool("not installed", where=tool, remedy="install Wireshark's command-line tools and util-linux")
+    command = ["setpriv", "--pdeathsig", "TERM", "dumpcap", "-q", "-i", point.interface, "-f", "tcp", "-s", str(snaplen_bytes)]
     command += ["-B", str(BUFFER_MIB), "-a", f"duration:{LIFETIME_S}", "-w", str(path)]
     command += ["-P"] if path.suffix == ".pcap" else []
     command += ["-y", link_type] if link_type else []
-    with space.entered():
+    with point.space.entered():
         process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     try:
         capture = Capture(path, process)

@@ -1,0 +1,172 @@
+"""Our verdicts on live transfers, held against the path's own log: `python -m tcptrace_lab.lab.score [NAME…] [--seeds N]`.
+
+One line per experiment, seed and vantage; below it each kind of wrong verdict with its frames, so that the case can be looked at.
+`--keep DIR` keeps the captures. Needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import polars as pl
+
+from tcptrace_lab import schema
+from tcptrace_lab.errors import TcptraceLabError
+from tcptrace_lab.lab import truth
+from tcptrace_lab.lab.experiment import Experiment, Outcome, run
+from tcptrace_lab.lab.trials import TRIALS
+from tcptrace_lab.lab.truth import Truth
+from tcptrace_lab.segments import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tcptrace_lab.segments import Tables
+
+SAID = {
+    **dict.fromkeys(schema.RESENT, Truth.RESENT),
+    "new": Truth.NEW,
+    "spurious": Truth.NEEDLESS,
+    "out_of_order": Truth.REORDERED,
+    "network_duplicate": Truth.COPIED,
+}
+"""Kind of a segment → what it says of the path; any other kind (on data) says nothing that can be true here."""
+
+_AGAIN = frozenset({Truth.RESENT, Truth.NEEDLESS})
+
+
+@dataclass(slots=True)
+class Score:
+    """How the verdicts at one vantage did.
+
+    Attributes:
+        events: packets that were not simply new, and new ones that were called something else.
+        exact: those with the right kind.
+        told_apart: those where loss, reordering and copies were told apart. At the sender that is whether a resend was needed; at the
+            receiver whether a packet came late, was sent again (needed or not), or was copied.
+        wrong: (truth, kind) → frames, of those that are not exact.
+    """
+
+    events: int = 0
+    exact: int = 0
+    told_apart: int = 0
+    wrong: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def __iadd__(self, other: Score) -> Self:
+        """Add the counts; frames of different captures do not add up, so `wrong` stays."""
+        self.events += other.events
+        self.exact += other.exact
+        self.told_apart += other.told_apart
+        return self
+
+    @property
+    def share(self) -> float:
+        """Share of the events that were told apart; 1 without events."""
+        return self.told_apart / self.events if self.events else 1.0
+
+
+def score(outcome: Outcome, vantage: str, *, ethernet: bool = True) -> Score:
+    """Hold the verdicts on both directions' packets in one capture against the log.
+
+    Raises:
+        ValueError: the capture and the log do not hold the same packets.
+    """
+    assert outcome.relay is not None  # noqa: S101  (a score is asked for where there is a path)
+    tables = read(outcome.captures[vantage])
+    found = Score()
+    for from_client, log in ((True, outcome.relay.forward_log), (False, outcome.relay.backward_log)):
+        near = from_client is vantage.startswith("client")
+        events = truth.at_sender(log, ethernet=ethernet) if near else truth.at_receiver(log, ethernet=ethernet)
+        _judge(truth.match(events, rows(tables, from_client=from_client)), near=near, found=found)
+    return found
+
+
+def rows(tables: Tables, *, from_client: bool) -> Iterable[dict[str, Any]]:
+    """One direction of a capture, with the sequence numbers as on the wire (`wire_seq`)."""
+    side = "client" if from_client else "server"
+    isn = tables.connections.lazy().select("conn", pl.col(f"{side}_isn").cast(pl.Int64).alias("isn"))
+    segments = tables.segments.filter(pl.col("from_client") == from_client)
+    wanted = segments.select("frame", "conn", "seq", "payload_bytes", "flags", "ip_id", pl.col("kind").cast(pl.String))
+    placed = wanted.join(isn, on="conn", maintain_order="left").with_columns(wire_seq=(pl.col("seq") + pl.col("isn")) % truth.SEQ_SPACE)
+    return placed.collect().iter_rows(named=True)
+
+
+def _judge(pairs: Sequence[tuple[truth.Event, dict[str, Any]]], *, near: bool, found: Score) -> None:
+    for event, row in pairs:
+        if event.truth is None:
+            continue
+        said = SAID.get(row["kind"])
+        allowed = {event.truth, event.otherwise}
+        if event.truth is Truth.NEW and said is Truth.NEW:
+            continue
+        found.events += 1
+        exact = said in allowed
+        found.exact += exact
+        found.told_apart += exact or (not near and said in _AGAIN and event.truth in _AGAIN)
+        if not exact:
+            found.wrong[event.truth.value, row["kind"]].append(row["frame"])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the experiments that were asked for and print how we did; the exit code is that of the errors."""
+    options = _parse(arguments)
+    total = Score()
+    print(f"{'experiment':28} {'seed':>4} {'vantage':12} {'events':>6} {'apart':>7} {'exact':>7}  wrong: truth > kind, frames")
+    try:
+        for name in options.names or TRIALS:
+            for seed in range(1, options.seeds + 1):
+                total += _one(name, seed, options.keep)
+    except TcptraceLabError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(f"{'all':28} {'':4} {'':12} {total.events:6} {total.share:7.1%} {total.exact / max(total.events, 1):7.1%}")
+    return 0
+
+
+def _one(name: str, seed: int, keep: Path | None) -> Score:
+    total = Score()
+    with tempfile.TemporaryDirectory(prefix="score-") as work:
+        directory = Path(work) if keep is None else keep / f"{name}-{seed}"
+        directory.mkdir(parents=True, exist_ok=True)
+        outcome = run(seeded(TRIALS[name], seed), directory)
+        for vantage in outcome.captures:
+            found = score(outcome, vantage, ethernet=TRIALS[name].medium.kind != "tun")
+            wrong = "; ".join(f"{was} > {kind} {_some(frames)}" for (was, kind), frames in sorted(found.wrong.items()))
+            exact = found.exact / found.events if found.events else 1.0
+            print(f"{name:28} {seed:4} {vantage:12} {found.events:6} {found.share:7.1%} {exact:7.1%}  {wrong}", flush=True)
+            total += found
+    return total
+
+
+def seeded(experiment: Experiment, seed: int) -> Experiment:
+    """The same experiment with other random draws on its path."""
+    medium = experiment.medium
+    forward, backward = replace(medium.forward, seed=seed), replace(medium.backward, seed=seed + 1_000)
+    return replace(experiment, medium=replace(medium, forward=forward, backward=backward))
+
+
+def _some(frames: list[int], most: int = 6) -> str:
+    more = f" and {len(frames) - most} more" if len(frames) > most else ""
+    return ", ".join(map(str, frames[:most])) + more
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tcptrace_lab.lab.score", description="Hold our verdicts against the path's own log.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"experiments (default: all): {', '.join(TRIALS)}")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="run each with the seeds 1 to N (default: 1)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the captures there")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in TRIALS]
+    if unknown:
+        parser.error(f"no experiment called {', '.join(unknown)}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The experiments by which our verdicts on loss, reordering and duplication are judged: one path trouble after another, then together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.experiment import Experiment
+from tcptrace_lab.lab.network import Medium
+from tcptrace_lab.lab.path import PathModel
+from tcptrace_lab.lab.programs import Bulk, Exchanges, TwoWay
+from tcptrace_lab.lab.sockets import SocketOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ETHERNET_MTU_BYTES, ATM_MTU_BYTES = 1_500, 9_180
+BULK_BYTES = 400_000
+# The handshake and the first flight are spared random fates: a lost SYN costs a second and teaches nothing about data.
+SPARED = 3
+
+_PLAIN = PathModel(delay_s=0.020, spared=SPARED)
+_LOSS = replace(_PLAIN, loss_rate=0.02)
+_HOLD = replace(_PLAIN, hold_rate=0.02, hold_s=(0.0005, 0.015))
+_COPY = replace(_PLAIN, duplicate_rate=0.02)
+_ALL = replace(_PLAIN, loss_rate=0.01, hold_rate=0.01, hold_s=(0.0005, 0.030), duplicate_rate=0.005)
+
+
+def _trial(forward: PathModel, backward: PathModel = _PLAIN, *, size_bytes: int = BULK_BYTES, **changes: object) -> Experiment:
+    """A bulk transfer over one path there and another back; `changes` are those of the medium."""
+    medium = Medium("tap", ETHERNET_MTU_BYTES, forward=forward, backward=backward)
+    return Experiment(replace(medium, **changes), Bulk(size_bytes), SocketOptions(congestion_control="cubic"))  # type: ignore[arg-type]
+
+
+def _far(path: PathModel, delay_s: float) -> PathModel:
+    return replace(path, delay_s=delay_s)
+
+
+TRIALS: Mapping[str, Experiment] = {
+    "loss": _trial(_LOSS),
+    "loss-short-path": _trial(_far(_LOSS, 0.002), _far(_PLAIN, 0.002)),
+    "loss-long-path": _trial(_far(_LOSS, 0.060), _far(_PLAIN, 0.060), size_bytes=200_000),
+    "loss-both-ways": _trial(_LOSS, _LOSS),
+    "loss-heavy": _trial(replace(_LOSS, loss_rate=0.08), size_bytes=200_000),
+    "reordering": _trial(_HOLD),
+    "reordering-short-path": _trial(_far(replace(_HOLD, hold_s=(0.0002, 0.004)), 0.002), _far(_PLAIN, 0.002)),
+    "reordering-far-behind": _trial(replace(_HOLD, hold_s=(0.010, 0.080))),
+    "duplication": _trial(_COPY),
+    "everything": _trial(_ALL, _ALL),
+    "everything-jumbo": _trial(_ALL, _ALL, mtu_bytes=ATM_MTU_BYTES, kind="tap"),
+    "everything-ipv6": _trial(_ALL, _ALL, ipv6=True),
+    "everything-no-timestamps": _trial(_ALL, _ALL, sysctls=(("net.ipv4.tcp_timestamps", 0),)),
+    "everything-no-sack": _trial(_ALL, _ALL, sysctls=(("net.ipv4.tcp_sack", 0),)),
+    "everything-two-way": replace(_trial(_ALL, _ALL), program=TwoWay(150_000)),
+    "everything-bbr": replace(_trial(_ALL, _ALL), options=SocketOptions(congestion_control="bbr")),
+    "everything-bottleneck": _trial(replace(_ALL, rate_bps=8_000_000, queue_bytes=40_000), _ALL),
+    "exchanges": replace(
+        _trial(replace(_ALL, loss_rate=0.02), _ALL), program=Exchanges(writes_bytes=(3_000,), answer_bytes=8_000, count=12)
+    ),
+}
+"""Name → experiment; `score.seeded` gives it its random draws."""

@@ -233,7 +233,8 @@ def test_every_error_of_the_package_has_an_exit_code_of_the_design() -> None:
         if isinstance(error, type) and issubclass(error, errors.TcptraceLabError)
     }
     codes.pop("TcptraceLabError")
-    assert codes == {"UsageError": 2, "OutputUnwritable": 2, "CaptureUnreadable": 3, "NotACapture": 3, "ReadInPart": 4, "MissingTool": 5}
+    of_captures = {"CaptureUnreadable": 3, "NotACapture": 3, "ReadInPart": 4}
+    assert codes == {"UsageError": 2, "OutputUnwritable": 2, **of_captures, "MissingTool": 5, "LabFailed": 5}
 
 
 def test_printable_text_keeps_letters_of_all_scripts() -> None:

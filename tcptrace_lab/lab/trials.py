@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ETHERNET_MTU_BYTES, ATM_MTU_BYTES = 1_500, 9_180
-BULK_BYTES = 400_000
+BULK_BYTES = 600_000
 # The handshake and the first flight are spared random fates: a lost SYN costs a second and teaches nothing about data.
 SPARED = 3
 
 _PLAIN = PathModel(delay_s=0.020, spared=SPARED)
-_LOSS = replace(_PLAIN, loss_rate=0.02)
-_HOLD = replace(_PLAIN, hold_rate=0.02, hold_s=(0.0005, 0.015))
-_COPY = replace(_PLAIN, duplicate_rate=0.02)
-_ALL = replace(_PLAIN, loss_rate=0.01, hold_rate=0.01, hold_s=(0.0005, 0.030), duplicate_rate=0.005)
+_LOSS = replace(_PLAIN, loss_rate=0.03)
+_HOLD = replace(_PLAIN, hold_rate=0.03, hold_s=(0.0005, 0.015))
+_COPY = replace(_PLAIN, duplicate_rate=0.03)
+_ALL = replace(_PLAIN, loss_rate=0.015, hold_rate=0.015, hold_s=(0.0005, 0.030), duplicate_rate=0.01)
 
 
 def _trial(forward: PathModel, backward: PathModel = _PLAIN, *, size_bytes: int = BULK_BYTES, **changes: object) -> Experiment:

@@ -50,6 +50,7 @@ _COUNTS = (
     "max_window_bytes",
     "max_in_flight_bytes",
 )
+_LINE_COSTS = ("full_segment_bytes", "header_bytes", "cells", "cell_payload_share", "best_payload_share")
 _NOT_JUDGED = ("spurious_retransmissions",)
 """Counts that no rule makes yet."""
 
@@ -156,6 +157,7 @@ def _connection() -> list[pl.Expr]:
         "duration_s": _life_s(),
         "vantage": _UNKNOWN,
         "handshake": _object(handshake),
+        "line": _object({"kind": pl.col("line").cast(pl.String).fill_null("unknown"), "vpi": pl.col("vpi"), "vci": pl.col("vci")}),
         "client_to_server": _direction("client"),
         "server_to_client": _direction("server"),
     }
@@ -171,6 +173,7 @@ def _direction(side: str) -> pl.Expr:
     counts = {name: pl.lit(None, dtype=pl.Int64) if name in _NOT_JUDGED else pl.col(f"{side}_{name}") for name in _COUNTS}
     fields = {
         **counts,
+        **{name: pl.col(f"{side}_{name}") for name in _LINE_COSTS},
         "throughput_bps": pl.when(sent_ns > 0).then(rate_bps),
         "rtt_ms": _object({"samples": pl.col(f"{side}_rtt_samples"), **rtt_ms}),
         "send_buffer_estimate_bytes": pl.lit(None, dtype=pl.Int64),

@@ -132,6 +132,8 @@ CLOSED_BY = ("fin", "reset", "reuse", "end", "room")
 """What ended a connection: FINs of both sides, a RST, its ports used again, the end of the capture, or the engine's need for room
 (more than 131,072 connections at a time)."""
 
+LINES = ("atm", "ethernet")
+"""Kinds of line whose cost is known. Codes are positions; the engine's `connection::Line` has the same order."""
 
 LOSS_KNOWN_BY = ("ip_id",)
 """What tells how many datagrams are missing. UDP itself numbers nothing."""
@@ -235,7 +237,7 @@ SEGMENTS = _table(
         Column("layers", "Categorical", Unit.NONE, "Headers on the way to the segment, outermost first: eth/vlan/ip/gre/ip/tcp"),
         Column("vpi", "UInt16", Unit.NONE, "Virtual path of the ATM channel it came over", "null but on ATM, and where the capture does not say"),
         Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null but on ATM, and where the capture does not say"),
-        Column("cells", "UInt16", Unit.NONE, "ATM cells that carried it", "null but on ATM; reckoned from the length where only the PDU was captured"),
+        Column("cells", "UInt16", Unit.NONE, "ATM cells that carried it", "null but on ATM; reckoned from the length where only the PDU was captured; of a packet in IP fragments, those of the last"),
     ],
 )
 
@@ -293,6 +295,11 @@ _DIRECTION = (
     Column(
         "max_segment_bytes", "Int64", Unit.BYTES, "Largest payload of one captured segment", "may exceed the MSS under offload (TSO, GRO)"
     ),
+    Column("full_segment_bytes", "Int64", Unit.BYTES, "Data of a full segment: the smaller MSS of the two SYNs, less 12 for timestamps if both had the option", "null unless both SYNs were captured, with their MSS"),
+    Column("header_bytes", "Int64", Unit.BYTES, "Headers of the largest segment, as far out as the line's own: of the Ethernet frame (tags, tunnels, IP, TCP with its options), or of the AAL5 PDU (LLC/SNAP, …)", "null without data, on other links, and where it came in IP fragments"),
+    Column("cells", "Int64", Unit.NONE, "ATM cells that carried its segments", "null but on ATM; of packets in IP fragments, those of the last; cells that were lost before the capture point are not in it"),
+    Column("cell_payload_share", "Float64", Unit.NONE, "Share of these cells' bytes on the line, headers included, that was data (resent data, too)", "null but on ATM, and where the cells counted cannot have held the data; at most 48 of 53"),
+    Column("best_payload_share", "Float64", Unit.NONE, "Share of the line that is data if every segment is full: full_segment_bytes of all that a segment of this size takes (ATM: whole cells of 53 bytes, AAL5's trailer and padding in them; Ethernet: frame, FCS, preamble and gap)", "a bound by headers alone; ACKs go the other way and cost it nothing; virtual links (loopback, veth) that look like Ethernet have no such cost"),
     Column("rtt_samples", "Int64", Unit.SEGMENTS, "Round-trip samples: ACKs of this direction's data that Karn's rule admits"),
     Column(
         "rtt_min_ns",
@@ -343,6 +350,9 @@ CONNECTIONS = _table(
         Column("last_ts_ns", "Int64", Unit.NS, "Latest time of a segment", "null where the capture stores no time"),
         Column("syn_to_synack_ns", "Int64", Unit.NS, "Handshake: last SYN before the SYN-ACK → SYN-ACK", "null unless both were captured"),
         Column("synack_to_ack_ns", "Int64", Unit.NS, "Handshake: SYN-ACK → the client's first ACK of it", "null unless both were captured"),
+        Column("line", "Enum", Unit.NONE, "The line it came over, if what segments cost on it is known", "null on other links, and where no data tells; Ethernet may be a virtual one", LINES),
+        Column("vpi", "UInt16", Unit.NONE, "Virtual path of its ATM channel", "null but on ATM, where the capture does not say, and where there were several (the segments tell each)"),
+        Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null as vpi is"),
         *_sided("client"),
         *_sided("server"),
     ],

@@ -1,14 +1,17 @@
-"""What holds for all tests: in CI nothing is skipped, because a test that did not run proves nothing."""
+"""What holds for all tests: in CI nothing is skipped, because a test that did not run proves nothing. And what several files share."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, TypeVar
 
+import atm_captures
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+
+    from tcptrace_lab.atm import AtmForm
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -34,3 +37,9 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Modules that skip as a whole."""
     return _refuse_skip((yield))
+
+
+@pytest.fixture(scope="session")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, AtmForm], atm_captures.Conversion]:
+    """Capture's name and form of TCP over ATM → the conversion, done once."""
+    return atm_captures.converter(tmp_path_factory.mktemp("atm"))

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Int64Builder, LargeListBuilder, StringBuilder};
-use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, RecordBatch, StringArray};
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Float64Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::connection::{ConnectionRow, DatagramRow, DirectionFigures, FlowRow, Nullable, SegmentRow};
+use crate::connection::{ConnectionRow, DatagramRow, DirectionFigures, FlowRow, Line, Nullable, SegmentRow};
 use crate::wire::{Ecn, PathNames};
 
 /// A named column.
@@ -176,11 +176,15 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         ("last_ts_ns".into(), nullable(rows, |row| row.last_ts_ns)),
         ("syn_to_synack_ns".into(), nullable(rows, |row| row.syn_to_synack_ns)),
         ("synack_to_ack_ns".into(), nullable(rows, |row| row.synack_to_ack_ns)),
+        ("line".into(), maybe::<UInt8Type, _>(rows, |row| row.line.map(|line| line as u8))),
+        ("vpi".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(vpi, _)| vpi))),
+        ("vci".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(_, vci)| vci))),
     ];
     let client: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[0]).collect();
     let server: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[1]).collect();
-    directions("client", &client, &mut columns);
-    directions("server", &server, &mut columns);
+    let lines: Vec<Option<Line>> = rows.iter().map(|row| row.line).collect();
+    directions("client", &client, &lines, &mut columns);
+    directions("server", &server, &lines, &mut columns);
     batch(columns)
 }
 
@@ -192,7 +196,7 @@ fn addresses<R>(rows: &[R], value: impl Fn(&R) -> std::net::IpAddr) -> ArrayRef 
     Arc::new(strings.finish())
 }
 
-fn directions(side: &str, rows: &[DirectionFigures], columns: &mut Vec<Column>) {
+fn directions(side: &str, rows: &[DirectionFigures], lines: &[Option<Line>], columns: &mut Vec<Column>) {
     let count = |value: fn(&DirectionFigures) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
     let amount = |value: fn(&DirectionFigures) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
     let agreed = |value: fn(&DirectionFigures) -> Option<bool>| -> ArrayRef {
@@ -202,6 +206,8 @@ fn directions(side: &str, rows: &[DirectionFigures], columns: &mut Vec<Column>) 
         }
         Arc::new(flags.finish())
     };
+    let best_payload_shares: Float64Array =
+        rows.iter().zip(lines).map(|(row, line)| row.best_payload_share(*line)).collect();
     let named: Vec<(&str, ArrayRef)> = vec![
         ("segments", count(|row| row.segments)),
         ("data_segments", count(|row| row.data_segments)),
@@ -230,6 +236,11 @@ fn directions(side: &str, rows: &[DirectionFigures], columns: &mut Vec<Column>) 
         ("min_window_bytes", amount(|row| row.min_window_bytes.map(i64::from))),
         ("max_in_flight_bytes", nullable(rows, |row| row.max_in_flight_bytes)),
         ("max_segment_bytes", count(|row| row.max_segment_bytes.into())),
+        ("full_segment_bytes", amount(|row| row.full_segment_bytes.map(i64::from))),
+        ("header_bytes", amount(|row| (row.header_bytes > 0).then(|| row.header_bytes.into()))),
+        ("cells", amount(|row| (row.cells > 0).then_some(row.cells as i64))),
+        ("cell_payload_share", maybe::<Float64Type, _>(rows, DirectionFigures::cell_payload_share)),
+        ("best_payload_share", Arc::new(best_payload_shares)),
         ("rtt_samples", count(|row| row.rtt.samples)),
         ("rtt_min_ns", amount(|row| row.rtt.min_ns())),
         ("rtt_mean_ns", amount(|row| row.rtt.mean_ns())),

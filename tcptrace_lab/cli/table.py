@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tcptrace_lab import line
 from tcptrace_lab.cli.terminal import printable
 from tcptrace_lab.report import numbers
 
@@ -22,6 +23,9 @@ ROWS = 20
 
 FALLBACK_WIDTH = 80
 """Columns where stderr is no terminal."""
+
+LINE_ROWS, LINE_NOTES = 1_000, 5
+"""Connections that are looked at for what their line leaves for data, and lines (and connections in one) that are told of it."""
 
 _ENDPOINT_MIN, _ENDPOINT_MAX = 12, 47
 """Width of an address with its port: of the shortened, and of the longest IPv6 one."""
@@ -40,6 +44,8 @@ def show(analysis: Analysis) -> None:
     more = analysis.connections.height - ROWS
     if more > 0:
         console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''} with fewer bytes"))
+    for words in line_notes(analysis.connections.head(LINE_ROWS)):
+        console.print(Text(words))
     for finding in analysis.findings:
         console.print(Text(finding_line(finding)))
 
@@ -54,6 +60,25 @@ def headline(analysis: Analysis) -> str:
     first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
     lasting = "" if first_ns is None or last_ns is None else f" in {numbers.duration(last_ns - first_ns)}"
     return f"{printable(capture['path'])}: {counts}{lasting}"
+
+
+def line_notes(connections: pl.DataFrame) -> list[str]:
+    """`connections 0, 3: ATM, VPI 0 VCI 32: at best 89.9 % …` for those over ATM, where it differs: the first few of them.
+
+    Ethernet's cost is told in report and JSON alone: there it is what everybody reckons with.
+    """
+    told: dict[str, list[int]] = {}
+    for row in connections.filter(pl.col("line") == "atm").iter_rows(named=True):
+        words = line.best(row, max(_SIDES, key=lambda side: row[f"{side}_payload_bytes"]))
+        if words:
+            told.setdefault(f"{line.name(row)}: {words}", []).append(row["conn"])
+    notes = [f"connection{'s' if len(conns) > 1 else ''} {_numbers(conns)}: {words}" for words, conns in told.items()]
+    return notes[:LINE_NOTES]
+
+
+def _numbers(conns: list[int]) -> str:
+    more = len(conns) - LINE_NOTES
+    return ", ".join(map(str, conns[:LINE_NOTES])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def finding_line(finding: Finding) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab import schema
+from tcptrace_lab import line, schema
 from tcptrace_lab.report import choose, plots, series, table
 
 if TYPE_CHECKING:
@@ -128,8 +128,18 @@ def _facts(row: dict[str, Any], main: str) -> list[Value]:
     for side in schema.SIDES:
         facts.append(_fact(row, f"{side}_mss_bytes", f"MSS of {side}", "bytes"))
         facts.append(_fact(row, f"{side}_window_scale", f"window scale of {side}", "integer"))
+    facts.extend(_line_facts(row))
     facts.append({"label": "frames", "value": f"{row['first_frame']} to {row['last_frame']}", "kind": "text"})
     return facts
+
+
+def _line_facts(row: dict[str, Any]) -> list[Value]:
+    """What the line carried and left for data, for each direction with data on a line whose cost is known."""
+    tooltip = schema.CONNECTIONS["client_best_payload_share"].limits
+    told = {side: line.sentence(row, side) for side in schema.SIDES if row[f"{side}_payload_bytes"]}
+    return [
+        {"label": f"line, {_LABELS[side]}", "value": words, "kind": "text", "tooltip": tooltip} for side, words in told.items() if words
+    ]
 
 
 def _fact(row: dict[str, Any], name: str, label: str, kind: str) -> Value:

@@ -204,12 +204,16 @@ fn count(
     let flags = segment.flags;
     let payload = u64::from(segment.payload_bytes);
     figures.segments += 1;
+    figures.cells += segment.atm.map_or(0, |atm| u64::from(atm.cells));
     figures.pushed_segments += u32::from(flags.any(TcpFlags::PSH));
     figures.cut_segments += u64::from(segment.captured_payload_bytes < segment.payload_bytes);
     if payload > 0 {
         figures.data_segments += 1;
         figures.payload_bytes += payload;
-        figures.max_segment_bytes = figures.max_segment_bytes.max(segment.payload_bytes);
+        if segment.payload_bytes > figures.max_segment_bytes {
+            figures.max_segment_bytes = segment.payload_bytes;
+            figures.header_bytes = segment.header_bytes;
+        }
         if let Some(ts_ns) = segment.ts_ns {
             figures.first_data_ts_ns = figures.first_data_ts_ns.get().or(Some(ts_ns)).into();
             figures.last_data_ts_ns = Some(ts_ns).into();

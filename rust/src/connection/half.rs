@@ -116,8 +116,8 @@ impl Half {
     }
 
     /// Its figures for the connections table.
-    pub(super) fn row(&self) -> DirectionFigures {
-        DirectionFigures { isn: self.isn, ..self.figures }
+    pub(super) fn row(&self, full_segment_bytes: Option<u16>) -> DirectionFigures {
+        DirectionFigures { isn: self.isn, full_segment_bytes, ..self.figures }
     }
 
     /// What this side's SYN offers; `None` unless `segment` is one, with all of its options captured.

@@ -10,12 +10,14 @@ mod flows;
 mod followed;
 mod half;
 mod holes;
+mod line;
 mod only;
 mod outstanding;
 mod row;
 
 pub use flows::{DatagramRow, FlowRow, Flows};
 pub use followed::Connections;
+pub use line::Line;
 pub use only::{Known, Only};
 pub use row::{
     ClientKnownBy, ClosedBy, ConnectionRow, DirectionFigures, Kind, Nullable, ReleasedBy, RttFigures, SegmentRow,
@@ -24,6 +26,7 @@ pub use row::{
 
 use exchange::exchange;
 use half::Half;
+use line::{Channels, full_segment_bytes, line_of};
 
 use crate::wire::{FlowKey, Segment, TcpFlags};
 
@@ -49,6 +52,7 @@ struct Connection {
     first_ts_ns: Nullable,
     last_ts_ns: Nullable,
     handshake: Handshake,
+    channels: Channels,
     client: Half,
     server: Half,
 }
@@ -78,6 +82,7 @@ impl Connection {
             first_ts_ns: segment.ts_ns.into(),
             last_ts_ns: segment.ts_ns.into(),
             handshake: Handshake::default(),
+            channels: Channels::default(),
             client: Half::default(),
             server: Half::default(),
         }
@@ -107,6 +112,9 @@ impl Connection {
         if let Some(ts_ns) = segment.ts_ns {
             self.first_ts_ns = Some(self.first_ts_ns.get().map_or(ts_ns, |first| first.min(ts_ns))).into();
             self.last_ts_ns = Some(self.last_ts_ns.get().map_or(ts_ns, |last| last.max(ts_ns))).into();
+        }
+        if let Some(atm) = segment.atm {
+            self.channels.add(atm);
         }
         self.reset |= segment.flags.any(TcpFlags::RST);
         if segment.flags.any(TcpFlags::SYN) {
@@ -145,6 +153,7 @@ impl Connection {
         } else {
             ClosedBy::End
         };
+        let full_segment_bytes = full_segment_bytes(&self.client.figures, &self.server.figures);
         ConnectionRow {
             conn: self.number,
             client,
@@ -157,7 +166,9 @@ impl Connection {
             last_ts_ns: self.last_ts_ns,
             syn_to_synack_ns: self.handshake.synack_ts_ns.since(self.handshake.syn_ts_ns),
             synack_to_ack_ns: self.handshake.ack_ts_ns.since(self.handshake.synack_ts_ns),
-            directions: [self.client.row(), self.server.row()],
+            line: line_of(&self.client.figures).or_else(|| line_of(&self.server.figures)),
+            channel: self.channels.only(),
+            directions: [self.client.row(full_segment_bytes), self.server.row(full_segment_bytes)],
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::line::Line;
 use crate::wire::{AtmFacts, Ecn, TcpFlags};
 
 /// What a segment is. The order is that of `KINDS` in `schema.py`.
@@ -214,6 +215,12 @@ pub struct DirectionFigures {
     pub min_window_bytes: Option<u32>,
     pub max_in_flight_bytes: Nullable,
     pub max_segment_bytes: u32,
+    /// Beside the data of the first segment of that size; 0 if unknown.
+    pub header_bytes: u16,
+    /// Known from both directions: filled in for the row.
+    pub full_segment_bytes: Option<u16>,
+    /// 0 off ATM.
+    pub cells: u64,
     pub rtt: RttFigures,
     pub first_data_ts_ns: Nullable,
     pub last_data_ts_ns: Nullable,
@@ -288,6 +295,9 @@ pub struct ConnectionRow {
     pub last_ts_ns: Nullable,
     pub syn_to_synack_ns: Nullable,
     pub synack_to_ack_ns: Nullable,
+    pub line: Option<Line>,
+    /// VPI and VCI.
+    pub channel: Option<(u16, u16)>,
     /// Client's, server's.
     pub directions: [DirectionFigures; 2],
 }

@@ -108,7 +108,13 @@ fn pdu(channel: Channel, bytes: &[u8], length: Option<usize>, damaged: bool) -> 
 
 /// Bytes of cells that a payload takes with padding and trailer.
 fn padded_length(payload_bytes: usize) -> usize {
-    (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES
+    aal5_cells(payload_bytes) * CELL_BYTES
+}
+
+/// Cells that a payload takes with padding and trailer.
+#[must_use]
+pub fn aal5_cells(payload_bytes: usize) -> usize {
+    (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES)
 }
 
 /// Whether `pdu` (padded, with trailer) has the cells that its length field asks for and the right CRC.

@@ -1,15 +1,12 @@
 //! What AAL5 PDUs carry, and the headers that capture tools put before them (RFC 2684, RFC 2225).
 
-use super::aal5::{CELL_BYTES, Channel};
+use super::aal5::{Channel, aal5_cells};
 use super::segment::AtmFacts;
 use super::{Cursor, Layer, Stop, link};
 
-/// An AAL5 PDU is followed on the wire by at least this much.
-const TRAILER_BYTES: usize = 8;
-
 /// What the line carried for a PDU of which only the payload was captured.
 pub(super) fn facts(channel: Option<Channel>, payload_bytes: usize) -> AtmFacts {
-    AtmFacts { channel, cells: (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES).min(usize::from(u16::MAX)) as u16 }
+    AtmFacts { channel, cells: aal5_cells(payload_bytes).min(usize::from(u16::MAX)) as u16 }
 }
 
 /// `SunATM`: a pseudo-header with direction and traffic type, VPI, VCI.

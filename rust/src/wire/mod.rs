@@ -17,6 +17,7 @@ mod tcp;
 mod tunnel;
 mod wifi;
 
+pub use aal5::aal5_cells;
 pub use layers::PathNames;
 pub use link::{link_name, link_supported};
 pub use segment::{AtmFacts, Datagram, Ecn, FlowKey, IpFacts, Packet, SackBlocks, Segment, TcpFlags, TcpOptions};
@@ -190,8 +191,11 @@ impl Dissector {
         }
         let mut atm = None;
         let layer = link::first_layer(link_type, &mut cursor, &mut atm)?;
+        let pdu_bytes = cursor.wire_bytes;
         self.inside(layer, &mut cursor, frame, packets)?;
-        set_link(packets, atm, false);
+        if let Some(atm) = atm {
+            set_pdu(packets, atm, Some(pdu_bytes), false);
+        }
         Ok(())
     }
 
@@ -203,6 +207,9 @@ impl Dissector {
         packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let mut path = Path::default();
+        // What stands before the frame (a record's header, a pseudo-header) was not on the line.
+        let data = if matches!(layer, Layer::Ethernet | Layer::Aal5) { cursor.data } else { &[] };
+        let frame = &Frame { data, ..*frame };
         match walk(layer, cursor, &mut path) {
             Ok(inner) => self.innermost(&inner, cursor, &path, 1, frame, packets),
             Err(Halt::Stop(stop)) => Err(stop),
@@ -281,12 +288,13 @@ impl Dissector {
         if let (false, false, Some(length)) = (is_cut, damaged, aal5::payload_length(cursor.data)) {
             cursor.limit(length);
         }
+        let pdu_bytes = cursor.wire_bytes;
         let read = self.inside(Layer::Aal5, cursor, frame, packets);
         if damaged && read.is_err() {
             return Err(Stop::DamagedPdu);
         }
         read?;
-        set_link(packets, Some(AtmFacts { channel: Some(channel), cells }), damaged);
+        set_pdu(packets, AtmFacts { channel: Some(channel), cells }, (!is_cut).then_some(pdu_bytes), damaged);
         Ok(())
     }
 
@@ -303,7 +311,7 @@ impl Dissector {
             return Err(Stop::DamagedPdu);
         }
         read?;
-        set_link(packets, Some(pdu.atm), pdu.damaged);
+        set_pdu(packets, pdu.atm, Some(wire_bytes), pdu.damaged);
         Ok(())
     }
 
@@ -355,12 +363,19 @@ impl Dissector {
     }
 }
 
-/// Notes on the packet added last what its link says.
-fn set_link(packets: &mut [Packet], atm: Option<AtmFacts>, damaged: bool) {
-    if let Some(Packet::Tcp(segment)) = packets.last_mut() {
-        segment.atm = atm;
-        segment.damaged = damaged;
-    }
+/// Notes on the packet added last what the AAL5 PDU says that it came in, or its last fragment. `pdu_bytes`: the payload of the
+/// PDU, if it is known without padding.
+fn set_pdu(packets: &mut [Packet], atm: AtmFacts, pdu_bytes: Option<usize>, damaged: bool) {
+    let Some(Packet::Tcp(segment)) = packets.last_mut() else { return };
+    segment.atm = Some(atm);
+    segment.damaged = damaged;
+    // What stands behind the data (a bridged frame's FCS) costs as much as what stands before it.
+    let beside_data = pdu_bytes.and_then(|bytes| bytes.checked_sub(segment.payload_bytes as usize));
+    segment.header_bytes = match beside_data.and_then(|bytes| u16::try_from(bytes).ok()) {
+        _ if damaged || segment.header_bytes == 0 => 0,
+        Some(bytes) => bytes,
+        None => segment.header_bytes,
+    };
 }
 
 /// The header in front of the innermost TCP or UDP.

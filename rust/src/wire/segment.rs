@@ -205,6 +205,9 @@ pub struct Segment {
     pub path: u16,
     /// The ATM channel it came over.
     pub atm: Option<AtmFacts>,
+    /// Bytes before its data in the Ethernet frame, or beside it in the AAL5 PDU; 0 on other links, where it came in
+    /// several IP fragments, and where the link damaged it.
+    pub header_bytes: u16,
     /// True if the header's length contradicts itself or the packet: where the data starts is unknown.
     pub bad_data_offset: bool,
     /// True if the link lost a part of it, so that the receiver threw it away.

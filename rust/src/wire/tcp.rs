@@ -54,10 +54,21 @@ pub(super) fn read(
         ip,
         path,
         atm: None,
+        header_bytes: header_bytes(frame, cursor.data, option_bytes),
         bad_data_offset: option_bytes.is_none(),
         damaged: false,
     }));
     Ok(())
+}
+
+/// Where the data begins in the frame; 0 if `options` stand elsewhere, in a packet put together of several frames.
+#[inline]
+fn header_bytes(frame: &Frame<'_>, options: &[u8], option_bytes: Option<usize>) -> u16 {
+    let start = options.as_ptr().addr().wrapping_sub(frame.data.as_ptr().addr());
+    if start > frame.data.len() {
+        return 0;
+    }
+    option_bytes.and_then(|bytes| u16::try_from(start + bytes).ok()).unwrap_or(0)
 }
 
 #[inline]

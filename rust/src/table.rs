@@ -1,5 +1,7 @@
 //! Rows → Arrow columns, in batches. Column names and order are those of `schema.py` (a test holds them together).
 
+mod statistics;
+
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Int64Builder, LargeListBuilder, StringBuilder};
@@ -183,8 +185,10 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
     let client: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[0]).collect();
     let server: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[1]).collect();
     let lines: Vec<Option<Line>> = rows.iter().map(|row| row.line).collect();
-    directions("client", &client, &lines, &mut columns);
-    directions("server", &server, &lines, &mut columns);
+    for (at, (side, figures)) in [("client", &client), ("server", &server)].into_iter().enumerate() {
+        directions(side, figures, &lines, &mut columns);
+        statistics::statistics(side, at, rows, &mut columns);
+    }
     batch(columns)
 }
 

@@ -2,7 +2,9 @@
 
 use super::classify::{self, Novelty};
 use super::half::{Half, Placed};
+use super::outstanding::{Acknowledged, Repeat, Seen};
 use super::row::{DirectionFigures, Kind, Nullable, ReleasedBy, SegmentRow};
+use super::statistics::Event;
 use crate::seq;
 use crate::wire::{Segment, TcpFlags};
 
@@ -30,13 +32,23 @@ pub(super) fn exchange(
     let released = (segment.payload_bytes > 0).then(|| classify::released_by(segment, kind, sender, receiver));
     let window_bytes = sender.advertised(segment);
     count(segment, placed, kind, novelty, window_bytes, &mut sender.figures);
-    if !reset {
-        send(now, placed, kind, sender, receiver.started);
-    }
+    let repeat = if reset { None } else { send(segment, placed, kind, sender, receiver.started) };
     let answer = arrived_ack.map_or_else(Answer::default, |ack| {
         receiver.sacked_bytes = sack_blocks.as_deref().map_or(0, |blocks| sacked_beyond(ack, blocks));
-        acknowledge(now, ack, kind, receiver)
+        acknowledge(segment, ack, kind, receiver)
     });
+    Event {
+        segment,
+        kind,
+        placed,
+        ack,
+        window_bytes,
+        since_previous,
+        repeat,
+        acknowledged: answer.acknowledged,
+        sack_blocks: sack_blocks.as_deref(),
+    }
+    .count(sender, receiver);
     remember(segment, arrived_ack, kind, window_bytes, released, sender);
     SegmentRow {
         frame: segment.frame,
@@ -99,23 +111,31 @@ fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
     Novelty { new: beyond + filled, jumper }
 }
 
-/// The segment occupies sequence space of its sender.
+/// The segment occupies sequence space of its sender. Tells of its bytes that were resent before they were acknowledged.
 #[inline]
-fn send(now: Nullable, placed: Placed, kind: Kind, sender: &mut Half, answered: bool) {
-    if placed.end > sender.snd_max {
-        let from = placed.start.max(sender.snd_max);
+fn send(segment: &Segment, placed: Placed, kind: Kind, sender: &mut Half, answered: bool) -> Option<Repeat> {
+    let mut repeat = None;
+    if placed.end > placed.start {
+        let controls = (placed.end - placed.start - i64::from(segment.payload_bytes)) as u8;
+        let seen = Seen {
+            ts_ns: segment.ts_ns.into(),
+            tsval: segment.options.timestamps.map_or(0, |(value, _)| value),
+            controls,
+        };
         if placed.start < sender.snd_max {
-            sender.outstanding.seen_again(placed.start, sender.snd_max, now, kind.is_resent());
+            let end = placed.end.min(sender.snd_max);
+            repeat = sender.outstanding.seen_again(placed.start, end, seen, kind.is_resent());
         }
-        sender.outstanding.push(from, placed.end, now, answered);
-        sender.snd_max = placed.end;
-    } else if placed.end > placed.start {
-        sender.outstanding.seen_again(placed.start, placed.end, now, kind.is_resent());
+        if placed.end > sender.snd_max {
+            sender.outstanding.push(placed.start.max(sender.snd_max), placed.end, seen, answered);
+            sender.snd_max = placed.end;
+        }
     }
     if let Some(in_flight) = sender.in_flight() {
         let most = sender.figures.max_in_flight_bytes.get().unwrap_or(0);
         sender.figures.max_in_flight_bytes = Some(in_flight.max(most)).into();
     }
+    repeat
 }
 
 /// What an acknowledgment tells.
@@ -124,11 +144,13 @@ struct Answer {
     acked_bytes: Nullable,
     lag_ns: Nullable,
     rtt_ns: Nullable,
+    acknowledged: Acknowledged,
 }
 
 /// `data_sender` sees its bytes below `ack` acknowledged.
 #[inline]
-fn acknowledge(now: Nullable, ack: i64, kind: Kind, data_sender: &mut Half) -> Answer {
+fn acknowledge(segment: &Segment, ack: i64, kind: Kind, data_sender: &mut Half) -> Answer {
+    let now = Nullable::from(segment.ts_ns);
     // The first ACK acknowledges at least what was seen: from the SYN on, or in mid-stream from offset 1.
     let first = i64::from(data_sender.figures.syn_segments == 0);
     let first_seen = if data_sender.started { ack.min(first) } else { ack };
@@ -144,7 +166,8 @@ fn acknowledge(now: Nullable, ack: i64, kind: Kind, data_sender: &mut Half) -> A
         data_sender.snd_una = Some(ack).into();
         data_sender.duplicate_acks_received = 0;
     }
-    let acknowledged = data_sender.outstanding.acknowledge(ack);
+    let echo = segment.options.timestamps.map_or(0, |(_, echo)| echo);
+    let acknowledged = data_sender.outstanding.acknowledge(ack, una, echo);
     if data_sender.figures.fin_segments > 0 {
         data_sender.outstanding.release();
     }
@@ -156,6 +179,7 @@ fn acknowledge(now: Nullable, ack: i64, kind: Kind, data_sender: &mut Half) -> A
         acked_bytes: Some((ack - una).max(0)).into(),
         lag_ns: now.since(acknowledged.oldest_ts_ns),
         rtt_ns: rtt_ns.into(),
+        acknowledged,
     }
 }
 

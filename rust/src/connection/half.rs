@@ -3,6 +3,7 @@
 use super::holes::{Holes, Jumper};
 use super::outstanding::Outstanding;
 use super::row::{DirectionFigures, Nullable, SynOptions};
+use super::statistics::Statistics;
 use crate::wire::{Segment, TcpFlags};
 
 /// RFC 7323, 2.3: larger shifts count as 14.
@@ -55,6 +56,7 @@ pub(super) struct Half {
     pub outstanding: Outstanding,
     pub holes: Holes,
     pub figures: DirectionFigures,
+    pub statistics: Statistics,
 }
 
 impl Half {

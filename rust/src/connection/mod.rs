@@ -14,6 +14,7 @@ mod line;
 mod only;
 mod outstanding;
 mod row;
+mod statistics;
 
 pub use flows::{DatagramRow, FlowRow, Flows};
 pub use followed::Connections;
@@ -23,6 +24,7 @@ pub use row::{
     ClientKnownBy, ClosedBy, ConnectionRow, DirectionFigures, Kind, Nullable, ReleasedBy, RttFigures, SegmentRow,
     SynOptions,
 };
+pub use statistics::StatisticsFigures;
 
 use exchange::exchange;
 use half::Half;
@@ -169,6 +171,7 @@ impl Connection {
             line: line_of(&self.client.figures).or_else(|| line_of(&self.server.figures)),
             channel: self.channels.only(),
             directions: [self.client.row(full_segment_bytes), self.server.row(full_segment_bytes)],
+            statistics: [self.client.statistics.row(), self.server.statistics.row()],
         }
     }
 }

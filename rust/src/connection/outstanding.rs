@@ -18,8 +18,32 @@ struct Sent {
     end: i64,
     /// When these bytes were last seen.
     ts_ns: Nullable,
-    /// Whether any of these bytes was sent more than once.
-    resent: bool,
+    /// TCP timestamp that they were last seen with; 0 without the option.
+    tsval: u32,
+    /// How often any of these bytes was resent.
+    resends: u16,
+    /// How many of its sequence numbers are SYN or FIN.
+    controls: u8,
+}
+
+/// What a segment brings into the queue beside its offsets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// When it is seen.
+    pub ts_ns: Nullable,
+    /// Its TCP timestamp; 0 without the option.
+    pub tsval: u32,
+    /// How many of its sequence numbers are SYN or FIN.
+    pub controls: u8,
+}
+
+/// What is known of bytes that were resent before they were acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Repeat {
+    /// When the first of them was seen before.
+    pub before_ts_ns: Nullable,
+    /// How often one of them was resent by now, this time included.
+    pub resends: u16,
 }
 
 /// What an ACK tells about the bytes that it acknowledges for the first time.
@@ -29,6 +53,27 @@ pub(super) struct Acknowledged {
     pub oldest_ts_ns: Nullable,
     /// Time of the newest segment, where Karn's rule admits it as the start of a round trip.
     pub sample_from_ns: Nullable,
+    /// The segment that the ACK ends on.
+    pub newest: Option<Newest>,
+    /// Segments of which the last byte is acknowledged for the first time.
+    pub segments: u32,
+    /// Bytes of data acknowledged for the first time.
+    pub payload_bytes: i64,
+    /// Time of the oldest of the segments whose TCP timestamp the ACK echoes.
+    pub echoed_ts_ns: Nullable,
+}
+
+/// The segment that an ACK ends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Newest {
+    /// When it was last seen.
+    pub ts_ns: Nullable,
+    /// Its bytes of data.
+    pub payload_bytes: i64,
+    /// Whether any of them was resent.
+    pub resent: bool,
+    /// Whether a segment before it was seen after it, so that the ACK may have waited for that one.
+    pub overtaken: bool,
 }
 
 /// The queue, ordered by offset.
@@ -40,25 +85,30 @@ pub(super) struct Outstanding {
 impl Outstanding {
     /// Bytes `start..end` were sent, beyond all earlier ones.
     #[inline]
-    pub(super) fn push(&mut self, start: i64, end: i64, ts_ns: Nullable, answered: bool) {
+    pub(super) fn push(&mut self, start: i64, end: i64, seen: Seen, answered: bool) {
+        let Seen { ts_ns, tsval, controls } = seen;
         let most = if answered { MAX_SEGMENTS } else { MAX_SEGMENTS_UNANSWERED };
         if self.queue.len() < most {
-            self.queue.push_back(Sent { start, end, ts_ns, resent: false });
+            self.queue.push_back(Sent { start, end, ts_ns, tsval, resends: 0, controls });
         }
     }
 
-    /// Bytes `start..end`, below the highest sent, were seen now: again, or late for the first time.
-    pub(super) fn seen_again(&mut self, start: i64, end: i64, ts_ns: Nullable, resent: bool) {
+    /// Bytes `start..end`, below the highest sent, were seen now: again, or late for the first time. Tells of the
+    /// former if any of them were remembered.
+    pub(super) fn seen_again(&mut self, start: i64, end: i64, seen: Seen, resent: bool) -> Option<Repeat> {
+        let Seen { ts_ns, tsval, controls } = seen;
         let first = self.queue.partition_point(|sent| sent.end <= start);
-        let mut overlaps = false;
+        let mut repeat: Option<Repeat> = None;
         for sent in self.queue.range_mut(first..).take_while(|sent| sent.start < end) {
-            sent.ts_ns = ts_ns;
-            sent.resent |= resent;
-            overlaps = true;
+            sent.resends = sent.resends.saturating_add(u16::from(resent));
+            let repeat = repeat.get_or_insert(Repeat { before_ts_ns: sent.ts_ns, resends: 0 });
+            repeat.resends = repeat.resends.max(sent.resends);
+            (sent.ts_ns, sent.tsval) = (ts_ns, tsval);
         }
-        if !overlaps && self.queue.len() < MAX_SEGMENTS {
-            self.queue.insert(first, Sent { start, end, ts_ns, resent });
+        if repeat.is_none() && self.queue.len() < MAX_SEGMENTS {
+            self.queue.insert(first, Sent { start, end, ts_ns, tsval, resends: u16::from(resent), controls });
         }
+        repeat.filter(|_| resent)
     }
 
     /// Gives the memory of an empty queue back: nothing more is expected.
@@ -74,85 +124,127 @@ impl Outstanding {
         self.queue.get(at).filter(|sent| sent.start <= offset).map(|sent| sent.ts_ns).unwrap_or_default()
     }
 
-    /// All bytes below `ack` were acknowledged.
+    /// All bytes below `ack` were acknowledged, those below `una` before. `echo` is the TCP timestamp that the ACK
+    /// echoes, 0 for none.
     ///
     /// A sample needs that the segment whose end is acknowledged was sent once, that nothing else acknowledged with it
     /// was resent (Karn), that it is the one seen last (else a late one let the ACK go), and that the ACK ends on it.
     #[inline]
-    pub(super) fn acknowledge(&mut self, ack: i64) -> Acknowledged {
-        let mut oldest: Option<Sent> = None;
+    pub(super) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32) -> Acknowledged {
+        let mut found = Acknowledged::default();
         let mut newest: Option<Sent> = None;
-        let mut admissible = true;
+        let mut resent = false;
+        let mut latest_ts_ns = Nullable::default();
         while let Some(sent) = self.queue.front().copied() {
+            if sent.start >= ack {
+                break;
+            }
+            if !found.oldest_ts_ns.is_some() {
+                found.oldest_ts_ns = sent.ts_ns;
+            }
+            if echo != 0 && sent.tsval == echo && !found.echoed_ts_ns.is_some() {
+                found.echoed_ts_ns = sent.ts_ns;
+            }
+            found.payload_bytes += (sent.end.min(ack) - sent.start.max(una) - i64::from(sent.controls)).max(0);
             if sent.end > ack {
-                if sent.start < ack {
-                    oldest.get_or_insert(sent);
-                    admissible = false;
-                    if let Some(front) = self.queue.front_mut() {
-                        front.start = ack;
-                    }
+                newest = None;
+                if let Some(front) = self.queue.front_mut() {
+                    front.start = ack;
                 }
                 break;
             }
-            admissible &= !sent.resent && newest.is_none_or(|before| before.ts_ns.value() <= sent.ts_ns.value());
-            oldest.get_or_insert(sent);
+            found.segments += u32::from(sent.end > una);
+            resent |= sent.resends > 0;
+            if let Some(before) = newest {
+                latest_ts_ns = if before.ts_ns.value() > latest_ts_ns.value() { before.ts_ns } else { latest_ts_ns };
+            }
             newest = Some(sent);
             self.queue.pop_front();
         }
         if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
             self.queue = VecDeque::new();
         }
-        Acknowledged {
-            oldest_ts_ns: oldest.map(|sent| sent.ts_ns).unwrap_or_default(),
-            sample_from_ns: newest
-                .filter(|sent| admissible && sent.end == ack)
-                .map(|sent| sent.ts_ns)
-                .unwrap_or_default(),
+        if let Some(sent) = newest.filter(|sent| sent.end == ack && sent.end > una) {
+            let overtaken = latest_ts_ns.value() > sent.ts_ns.value();
+            let payload_bytes = sent.end - sent.start - i64::from(sent.controls);
+            found.newest = Some(Newest { ts_ns: sent.ts_ns, payload_bytes, resent: sent.resends > 0, overtaken });
+            if !resent && !overtaken {
+                found.sample_from_ns = sent.ts_ns;
+            }
         }
+        found
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Acknowledged, Nullable, Outstanding};
+    use super::{Newest, Nullable, Outstanding, Repeat, Seen};
 
     fn at(ts_ns: i64) -> Nullable {
         Some(ts_ns).into()
     }
 
+    fn seen(ts_ns: i64) -> Seen {
+        Seen { ts_ns: at(ts_ns), tsval: ts_ns as u32, controls: 0 }
+    }
+
     fn two_segments() -> Outstanding {
         let mut sent = Outstanding::default();
-        sent.push(1, 1001, at(10), true);
-        sent.push(1001, 2001, at(20), true);
+        sent.push(1, 1001, seen(10), true);
+        sent.push(1001, 2001, seen(20), true);
         sent
     }
 
     #[test]
     fn an_ack_of_two_samples_from_the_newest_and_lags_from_the_oldest() {
-        let acknowledged = two_segments().acknowledge(2001);
-        assert_eq!(acknowledged, Acknowledged { oldest_ts_ns: at(10), sample_from_ns: at(20) });
+        let acknowledged = two_segments().acknowledge(2001, 1, 0);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(10), at(20)));
+        assert_eq!((acknowledged.segments, acknowledged.payload_bytes), (2, 2000));
     }
 
     #[test]
     fn a_resent_segment_gives_no_sample() {
         let mut sent = two_segments();
-        sent.seen_again(1, 1001, at(300), true);
-        let acknowledged = sent.acknowledge(2001);
-        assert_eq!(acknowledged, Acknowledged { oldest_ts_ns: at(300), sample_from_ns: Nullable::default() });
+        let repeat = sent.seen_again(1, 1001, seen(300), true);
+        assert_eq!(repeat, Some(Repeat { before_ts_ns: at(10), resends: 1 }));
+        let acknowledged = sent.acknowledge(2001, 1, 0);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(300), Nullable::default()));
+        let newest = Newest { ts_ns: at(20), payload_bytes: 1000, resent: false, overtaken: true };
+        assert_eq!(acknowledged.newest, Some(newest));
     }
 
     #[test]
     fn a_segment_that_came_late_hides_the_sample_of_the_one_before_it() {
         let mut sent = Outstanding::default();
-        sent.push(1001, 2001, at(20), true);
-        sent.seen_again(1, 1001, at(25), false);
-        assert_eq!(sent.acknowledge(2001), Acknowledged { oldest_ts_ns: at(25), sample_from_ns: Nullable::default() });
+        sent.push(1001, 2001, seen(20), true);
+        assert_eq!(sent.seen_again(1, 1001, seen(25), false), None);
+        let acknowledged = sent.acknowledge(2001, 1, 0);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(25), Nullable::default()));
     }
 
     #[test]
     fn an_ack_inside_a_segment_gives_a_lag_but_no_sample() {
         let mut sent = two_segments();
-        assert_eq!(sent.acknowledge(501), Acknowledged { oldest_ts_ns: at(10), sample_from_ns: Nullable::default() });
-        assert_eq!(sent.acknowledge(1001), Acknowledged { oldest_ts_ns: at(10), sample_from_ns: at(10) });
+        let acknowledged = sent.acknowledge(501, 1, 0);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(10), Nullable::default()));
+        assert_eq!((acknowledged.segments, acknowledged.payload_bytes, acknowledged.newest), (0, 500, None));
+        let acknowledged = sent.acknowledge(1001, 501, 0);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(10), at(10)));
+    }
+
+    #[test]
+    fn an_echoed_timestamp_tells_which_segment_let_the_ack_go() {
+        assert_eq!(two_segments().acknowledge(2001, 1, 10).echoed_ts_ns, at(10));
+        assert_eq!(two_segments().acknowledge(2001, 1, 20).echoed_ts_ns, at(20));
+        assert_eq!(two_segments().acknowledge(2001, 1, 15).echoed_ts_ns, Nullable::default());
+    }
+
+    #[test]
+    fn bytes_that_were_acknowledged_before_are_not_counted_again() {
+        let mut sent = two_segments();
+        sent.acknowledge(2001, 1, 0);
+        sent.seen_again(1, 1001, seen(300), true);
+        let acknowledged = sent.acknowledge(2001, 2001, 0);
+        assert_eq!((acknowledged.segments, acknowledged.payload_bytes, acknowledged.newest), (0, 0, None));
     }
 }

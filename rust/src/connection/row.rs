@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::line::Line;
+use super::statistics::StatisticsFigures;
 use crate::wire::{AtmFacts, Ecn, TcpFlags};
 
 /// What a segment is. The order is that of `KINDS` in `schema.py`.
@@ -239,11 +240,13 @@ pub struct SynOptions {
     pub timestamps: bool,
 }
 
-/// Round-trip samples in sum.
+/// Samples of a time in sum: round trips, waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RttFigures {
     /// Number of samples.
     pub samples: u64,
+    /// Sum of their squares, ns².
+    squares: f64,
     sum_ns: i64,
     min_ns: i64,
     max_ns: i64,
@@ -256,6 +259,7 @@ impl RttFigures {
         self.min_ns = if self.samples == 0 { rtt_ns } else { self.min_ns.min(rtt_ns) };
         self.max_ns = if self.samples == 0 { rtt_ns } else { self.max_ns.max(rtt_ns) };
         self.sum_ns = self.sum_ns.saturating_add(rtt_ns);
+        self.squares += rtt_ns as f64 * rtt_ns as f64;
         self.samples += 1;
     }
 
@@ -271,6 +275,14 @@ impl RttFigures {
     pub fn mean_ns(&self) -> Option<i64> {
         // The sum saturates where a hostile clock makes samples of centuries.
         (self.samples > 0).then(|| (self.sum_ns / self.samples as i64).clamp(self.min_ns, self.max_ns))
+    }
+
+    /// Standard deviation of the samples (of a sample: divided by n - 1); `None` below two.
+    #[must_use]
+    pub fn stdev_ns(&self) -> Option<i64> {
+        let (samples, sum_ns) = (self.samples as f64, self.sum_ns as f64);
+        let variance = (self.squares - sum_ns * sum_ns / samples) / (samples - 1.0);
+        (self.samples > 1).then(|| variance.max(0.0).sqrt().round() as i64)
     }
 
     /// Largest sample.
@@ -300,4 +312,6 @@ pub struct ConnectionRow {
     pub channel: Option<(u16, u16)>,
     /// Client's, server's.
     pub directions: [DirectionFigures; 2],
+    /// The same.
+    pub statistics: [StatisticsFigures; 2],
 }

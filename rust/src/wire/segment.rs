@@ -75,6 +75,8 @@ impl TcpFlags {
     pub const PSH: u16 = 8;
     /// The acknowledgment number counts.
     pub const ACK: u16 = 16;
+    /// The urgent pointer counts.
+    pub const URG: u16 = 32;
 
     /// Whether any bit of `mask` is set.
     #[inline]
@@ -191,6 +193,10 @@ pub struct Segment {
     pub flags: TcpFlags,
     /// Window as in the header, unscaled.
     pub window: u16,
+    /// Urgent pointer; counts only with the URG flag.
+    pub urgent: u16,
+    /// Length of the frame that carried it, on the link.
+    pub frame_bytes: u32,
     /// Bytes of data by the lengths in the headers.
     pub payload_bytes: u32,
     /// Bytes of data that were captured.

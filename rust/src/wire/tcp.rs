@@ -43,6 +43,8 @@ pub(super) fn read(
         ack: u32::from_be_bytes([h[8], h[9], h[10], h[11]]),
         flags: TcpFlags(u16::from_be_bytes([h[12], h[13]]) & 0x01ff),
         window: u16::from_be_bytes([h[14], h[15]]),
+        urgent: u16::from_be_bytes([h[18], h[19]]),
+        frame_bytes: frame.original_bytes,
         payload_bytes: option_bytes.map_or(0, |option_bytes| (cursor.wire_bytes - option_bytes) as u32),
         captured_payload_bytes: payload.len() as u32,
         payload_start: payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes)),

@@ -1,0 +1,198 @@
+//! The columns of the connections table that [`StatisticsFigures`] fills.
+
+use arrow_array::types::{Float64Type, Int64Type, UInt8Type};
+
+use super::{Column, maybe, nullable, numbers};
+use crate::connection::{ConnectionRow, DirectionFigures, Nullable, RttFigures, StatisticsFigures};
+
+/// One direction of one connection.
+struct Direction<'a> {
+    connection: &'a ConnectionRow,
+    figures: &'a DirectionFigures,
+    statistics: &'a StatisticsFigures,
+    handshake_rtt_ns: Nullable,
+}
+
+/// `sum / count`, rounded; `None` of nothing.
+fn mean(sum: u64, count: u64) -> Option<i64> {
+    (count > 0).then(|| ((u128::from(sum) + u128::from(count / 2)) / u128::from(count)) as i64)
+}
+
+/// `sum / count`; `None` of nothing.
+fn ratio(sum: u64, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum as f64 / count as f64)
+}
+
+/// Adds the columns of one side: 0 the client, 1 the server.
+pub(super) fn statistics(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+    let directions: Vec<Direction<'_>> = rows.iter().filter_map(|row| direction(row, at)).collect();
+    columns.extend(
+        counts(&directions)
+            .into_iter()
+            .chain(sizes(&directions))
+            .chain(acks(&directions))
+            .chain(times(&directions))
+            .map(|(name, array)| (format!("{side}_{name}"), array)),
+    );
+}
+
+fn direction(connection: &ConnectionRow, at: usize) -> Option<Direction<'_>> {
+    let handshake = [connection.syn_to_synack_ns, connection.synack_to_ack_ns];
+    let (figures, statistics) = (connection.directions.get(at)?, connection.statistics.get(at)?);
+    // Karn: of a SYN that was resent nobody knows which one was answered.
+    let handshake_rtt_ns = handshake.get(at).copied().filter(|_| figures.syn_segments == 1).unwrap_or_default();
+    Some(Direction { connection, figures, statistics, handshake_rtt_ns })
+}
+
+type Named = Vec<(&'static str, arrow_array::ArrayRef)>;
+
+fn count(rows: &[Direction<'_>], value: fn(&Direction<'_>) -> u64) -> arrow_array::ArrayRef {
+    numbers::<Int64Type, _>(rows, |row| value(row) as i64)
+}
+
+fn amount(rows: &[Direction<'_>], value: fn(&Direction<'_>) -> Option<i64>) -> arrow_array::ArrayRef {
+    maybe::<Int64Type, _>(rows, value)
+}
+
+fn share(rows: &[Direction<'_>], value: fn(&Direction<'_>) -> Option<f64>) -> arrow_array::ArrayRef {
+    maybe::<Float64Type, _>(rows, value)
+}
+
+/// How many segments of what sort.
+fn counts(rows: &[Direction<'_>]) -> Named {
+    vec![
+        ("frame_bytes", count(rows, |row| row.statistics.usual.frame_bytes)),
+        (
+            "ack_segments",
+            count(rows, |row| row.figures.segments.saturating_sub(row.statistics.usual.without_ack.into())),
+        ),
+        ("sack_segments", count(rows, |row| row.statistics.usual.sack_segments.into())),
+        ("dsack_segments", count(rows, |row| row.statistics.usual.dsack_segments.into())),
+        ("max_sack_blocks", count(rows, |row| row.statistics.usual.max_sack_blocks.into())),
+        ("pushed_data_segments", {
+            let without_data = |row: &Direction<'_>| u64::from(row.statistics.usual.pushed_without_data);
+            numbers::<Int64Type, _>(rows, |row| {
+                u64::from(row.figures.pushed_segments).saturating_sub(without_data(row)) as i64
+            })
+        }),
+        ("urgent_segments", count(rows, |row| row.statistics.rare.urgent_segments)),
+        ("urgent_bytes", count(rows, |row| row.statistics.rare.urgent_bytes)),
+        ("zero_window_probe_bytes", count(rows, |row| row.statistics.rare.zero_window_probe_bytes)),
+        ("capture_duplicates", count(rows, |row| row.statistics.rare.capture_duplicates)),
+    ]
+}
+
+/// Bytes: of segments, of windows, in flight, of the stream.
+fn sizes(rows: &[Direction<'_>]) -> Named {
+    vec![
+        ("window_scale_offered", maybe::<UInt8Type, _>(rows, |row| row.figures.syn_options?.window_scale)),
+        ("min_segment_bytes", amount(rows, |row| row.statistics.usual.min_segment_bytes.map(i64::from))),
+        ("mean_segment_bytes", amount(rows, |row| mean(row.figures.payload_bytes, row.figures.data_segments))),
+        ("cut_bytes", count(rows, |row| row.statistics.usual.cut_bytes)),
+        ("mean_window_bytes", {
+            amount(rows, |row| mean(row.statistics.usual.window_sum_bytes, row.statistics.usual.window_samples))
+        }),
+        ("min_in_flight_bytes", nullable(rows, |row| row.statistics.usual.min_in_flight_bytes)),
+        ("mean_in_flight_bytes", {
+            amount(rows, |row| mean(row.statistics.usual.in_flight_sum_bytes, row.statistics.usual.in_flight_samples))
+        }),
+        ("time_mean_in_flight_bytes", amount(rows, time_mean_in_flight_bytes)),
+        ("initial_window_bytes", amount(rows, |row| with_syn(row, row.statistics.usual.initial_window_bytes))),
+        ("initial_window_segments", amount(rows, |row| with_syn(row, row.statistics.usual.initial_window_segments))),
+        ("stream_bytes", amount(rows, stream_bytes)),
+        ("missing_bytes", amount(rows, |row| Some(stream_bytes(row)? - row.figures.unique_bytes as i64))),
+    ]
+}
+
+/// How this side acknowledged, and how its own data was.
+fn acks(rows: &[Direction<'_>]) -> Named {
+    vec![
+        ("advancing_acks", count(rows, |row| row.statistics.usual.advancing_acks)),
+        ("bytes_per_ack", {
+            share(rows, |row| ratio(row.statistics.usual.acked_bytes, row.statistics.usual.advancing_acks))
+        }),
+        ("max_bytes_per_ack", amount(rows, |row| if_it_acks(row, row.statistics.usual.max_acked_bytes))),
+        ("segments_per_ack", {
+            share(rows, |row| ratio(row.statistics.usual.acked_segments, row.statistics.usual.advancing_acks))
+        }),
+        ("max_segments_per_ack", amount(rows, |row| if_it_acks(row, row.statistics.usual.max_acked_segments))),
+        ("cumulatively_acked_segments", count(rows, |row| row.statistics.usual.cumulatively_acked_segments)),
+        ("triple_duplicate_acks", count(rows, |row| row.statistics.rare.triple_duplicate_acks)),
+        ("post_loss_acks", count(rows, |row| row.statistics.rare.post_loss_acks)),
+        ("max_resends", count(rows, |row| row.statistics.rare.max_resends.into())),
+    ]
+}
+
+/// Round trips and waits.
+fn times(rows: &[Direction<'_>]) -> Named {
+    let mut named: Named = vec![
+        ("max_idle_ns", nullable(rows, |row| row.statistics.usual.max_idle_ns)),
+        ("rtt_stdev_ns", amount(rows, |row| row.figures.rtt.stdev_ns())),
+        ("rtt_handshake_samples", count(rows, |row| row.handshake_rtt_ns.is_some().into())),
+        ("rtt_handshake_ns", nullable(rows, |row| row.handshake_rtt_ns)),
+        (
+            "rtt_full_size_bytes",
+            amount(rows, |row| Some(row.statistics.usual.rtt_full_size_bytes.into()).filter(|bytes| *bytes > 0)),
+        ),
+    ];
+    named.extend(samples(rows, TIMESTAMP_NAMES, |row| row.statistics.usual.rtt_timestamps));
+    named.extend(samples(rows, FULL_SIZE_NAMES, |row| row.statistics.usual.rtt_full_size));
+    named.extend(samples(rows, RESENT_NAMES, |row| row.statistics.rare.rtt_resent));
+    named.extend(samples(rows, WAIT_NAMES, |row| row.statistics.rare.resend_wait));
+    named
+}
+
+/// The names of the columns of one set of samples.
+type Names = [&'static str; 5];
+
+const TIMESTAMP_NAMES: Names = [
+    "rtt_timestamp_samples",
+    "rtt_timestamp_min_ns",
+    "rtt_timestamp_mean_ns",
+    "rtt_timestamp_max_ns",
+    "rtt_timestamp_stdev_ns",
+];
+const FULL_SIZE_NAMES: Names = [
+    "rtt_full_size_samples",
+    "rtt_full_size_min_ns",
+    "rtt_full_size_mean_ns",
+    "rtt_full_size_max_ns",
+    "rtt_full_size_stdev_ns",
+];
+const RESENT_NAMES: Names =
+    ["rtt_resent_samples", "rtt_resent_min_ns", "rtt_resent_mean_ns", "rtt_resent_max_ns", "rtt_resent_stdev_ns"];
+const WAIT_NAMES: Names =
+    ["resend_wait_samples", "resend_wait_min_ns", "resend_wait_mean_ns", "resend_wait_max_ns", "resend_wait_stdev_ns"];
+
+fn samples(rows: &[Direction<'_>], names: Names, of: fn(&Direction<'_>) -> RttFigures) -> Named {
+    let [samples, min, mean, max, stdev] = names;
+    let time = |value: fn(&RttFigures) -> Option<i64>| maybe::<Int64Type, _>(rows, |row| value(&of(row)));
+    vec![
+        (samples, numbers::<Int64Type, _>(rows, |row| of(row).samples as i64)),
+        (min, time(RttFigures::min_ns)),
+        (mean, time(RttFigures::mean_ns)),
+        (max, time(RttFigures::max_ns)),
+        (stdev, time(RttFigures::stdev_ns)),
+    ]
+}
+
+fn with_syn(row: &Direction<'_>, value: u32) -> Option<i64> {
+    (row.figures.syn_segments > 0).then_some(value.into())
+}
+
+fn if_it_acks(row: &Direction<'_>, value: u32) -> Option<i64> {
+    (row.statistics.usual.advancing_acks > 0).then_some(value.into())
+}
+
+/// Length of the stream, if its SYN (offset 0) and its FIN were seen.
+fn stream_bytes(row: &Direction<'_>) -> Option<i64> {
+    let fin = row.statistics.usual.stream_end.get()?;
+    (row.figures.syn_segments > 0).then_some(fin - 1)
+}
+
+fn time_mean_in_flight_bytes(row: &Direction<'_>) -> Option<i64> {
+    let (first, last) = (row.connection.first_ts_ns, row.connection.last_ts_ns);
+    let lasted_ns = last.since(first).get().filter(|lasted_ns| *lasted_ns > 0)?;
+    let known = row.figures.max_in_flight_bytes.is_some();
+    known.then(|| (row.statistics.usual.in_flight_area_until(last) / lasted_ns as f64).round() as i64)
+}

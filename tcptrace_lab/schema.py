@@ -381,16 +381,58 @@ _STATISTICS = (
 )
 """More of them: with those above all that tcptrace's long listing has, Wireshark's conversations, and round trips three ways."""
 
+_PURE_ACKS = "only of ACKs without data that cover data: the others answer when the program does"
+_DELAYED = "ACKs without data that were let go by no segment: over 2 ms later than the soonest for the newest segment that they cover, after silence, with nothing left unacknowledged: a timer's, or the program's reading"
+_HOLD = "within 1 ms, and a sixteenth of the wait, of the soonest reaction to that ACK; after at least 2 ms of waiting"
+
+_BEHAVIOUR = (
+    Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment to this side until one from it proves its arrival, by an echoed timestamp or by data beyond the window offered before", "an upper bound of the way from the capture point to this side and back; null without such proof; see also the other side's rtt_min_ns"),
+    Column("segment_mss_bytes", "Int64", Unit.BYTES, "MSS in force: most data that one segment of this side can have, by both SYNs, less the options that each segment carries", "a path may take less; null without SYN"),
+    Column("virtual_data_segments", "Int64", Unit.SEGMENTS, "Segments with data as they are on the wire: super-segments of offload counted as the segments that they become", "equal to data_segments while the MSS is unknown"),
+    Column("super_segments", "Int64", Unit.SEGMENTS, "Segments with more data than the MSS in force: offload (TSO, GSO, GRO, LRO) joined or has yet to split them", "0 while the MSS is unknown"),
+    Column("late_segments", "Int64", Unit.SEGMENTS, "Segments with data that were captured after their acknowledgment", "the capture mixed up the order, or the segment came another way"),
+    Column("initial_flight_bytes", "Int64", Unit.BYTES, "Data that left before the first ACK of data can have arrived at this side", "a lower bound of the initial window: the program may have had no more; null without SYN or data"),
+    Column("initial_flight_segments", "Int64", Unit.SEGMENTS, "The same in segments, as on the wire", "a lower bound; null without SYN or data"),
+    Column("small_in_flight", "Int64", Unit.SEGMENTS, "Segments below the MSS that left while an earlier one below the MSS was not acknowledged", "Nagle's algorithm in any form forbids that; those with FIN or URG, over half of the largest window, or with more than 4,096 bytes in flight do not count"),
+    Column("small_in_flight_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
+    Column("small_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS, not the end of a burst, that left while only full ones were not acknowledged", "Nagle's algorithm forbids that in BSD's form, and not in Linux's; the same exceptions"),
+    Column("small_over_full_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
+    Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments below the MSS that left as soon as an ACK had emptied the flight, which had ended in one below the MSS", _HOLD),
+    Column("nagle_holds_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
+    Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "The same behind a flight that had ended in a full segment: held by BSD's form only", _HOLD),
+    Column("nagle_holds_over_full_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
+    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS that left at any time after such an ACK, before anything else came: the chances of coincidence"),
+    Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "ACKs sent for new data by the segments that each covers: 1, 2, 3, 4, 5 to 8, more; super-segments counted as on the wire", f"{_PURE_ACKS}; null without any"),
+    Column("stretch_acks", "Int64", Unit.SEGMENTS, "They that cover more than two segments and more than twice the MSS (RFC 2525, 2.13)", "ACKs lost or merged (GRO) before the capture point show as such, too"),
+    Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "They with a time since the oldest data that they cover", "those over data sent twice have none (Karn)"),
+    Column("ack_lag_min_ns", "Int64", Unit.NS, "Shortest time from the oldest data that one of them covers to it", "the way from the capture point to this side and back is in it; null without samples"),
+    Column("ack_lag_mean_ns", "Int64", Unit.NS, "Mean of these times", "null without samples"),
+    Column("ack_lag_max_ns", "Int64", Unit.NS, "Longest of these times", "null without samples"),
+    Column("prompt_acks", "Int64", Unit.SEGMENTS, "They that came at most 2 ms later than the soonest for the newest segment that they cover: the segment let them go"),
+    Column("prompt_ack_min_bytes", "Int64", Unit.BYTES, "Fewest new bytes that a prompt one covers", "null without any"),
+    Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "Prompt ones that cover two segments of together less than twice the MSS: every second segment is acknowledged, whatever its size"),
+    Column("delayed_acks", "Int64", Unit.SEGMENTS, "Delayed ACKs", _DELAYED),
+    Column("delayed_acks_of_several", "Int64", Unit.SEGMENTS, "Delayed ACKs that cover more than one segment: a second one did not let them go"),
+    Column("delayed_ack_max_bytes", "Int64", Unit.BYTES, "Most new bytes that a delayed one covers: so much does not let an ACK go", "null without any"),
+    Column("ack_delays", "List(Int64)", Unit.SEGMENTS, "Delayed ACKs by their delay in classes of 2 ms, from 0 on: the lag less the shortest round trip until then; the 128th class holds all longer ones", "ends with the last class that is not empty; counts stop at 65,535; null without any"),
+    Column("heartbeat_concentration", "Float64", Unit.NONE, "How closely the times of delayed ACKs keep to one phase of 200 ms: 1 all at one phase, about 1/√n without a heartbeat (mean resultant length)", "null without delayed ACKs"),
+    Column("syn_options", "String", Unit.NONE, "Kinds of the options in this side's first SYN, in order, as tcpdump names them", "null without SYN, or where the capture cut its options"),
+    Column("syn_window_bytes", "Int64", Unit.BYTES, "Window in that SYN", "null as before"),
+    Column("syn_ttl", "UInt8", Unit.NONE, "Time to live or hop limit with which that SYN came", "null as before"),
+    Column("window_scale_at_least", "UInt8", Unit.NONE, "Least shift with which the windows this side advertises allow what the other side had in flight", "a window that shrank misleads; null where the scale is known, or the windows allow it unshifted"),
+)
+"""What the whole connection shows of how one side behaves, named by that side."""
+
 SIDES: Mapping[str, bool] = {"client": True, "server": False}
 """Prefix of a direction's columns → `from_client`."""
 
 
-def _sided(side: str, direction: tuple[Column, ...] = (*_DIRECTION, *_STATISTICS)) -> Iterator[Column]:
+def _sided(side: str, direction: tuple[Column, ...] = (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR)) -> Iterator[Column]:
     for column in direction:
         yield Column(f"{side}_{column.name}", column.dtype, column.unit, f"{column.meaning} (by the {side})", column.limits, column.values)
 
 
-DIRECTION_NAMES = tuple(column.name for column in (*_DIRECTION, *_STATISTICS))
+DIRECTION_NAMES = tuple(column.name for column in (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR))
 
 CONNECTIONS = _table(
     "connections",

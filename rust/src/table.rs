@@ -1,5 +1,6 @@
 //! Rows → Arrow columns, in batches. Column names and order are those of `schema.py` (a test holds them together).
 
+mod behaviour;
 mod statistics;
 
 use std::sync::Arc;
@@ -188,6 +189,7 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
     for (at, (side, figures)) in [("client", &client), ("server", &server)].into_iter().enumerate() {
         directions(side, figures, &lines, &mut columns);
         statistics::statistics(side, at, rows, &mut columns);
+        behaviour::columns(side, at, rows, &mut columns);
     }
     batch(columns)
 }

@@ -1,5 +1,6 @@
 //! One segment against the two halves of its connection: what it is, its row, and what later ones are judged by.
 
+use super::behaviour::{self, Acked};
 use super::classify::{self, Novelty};
 use super::half::{Half, Placed};
 use super::outstanding::{Acknowledged, Repeat, Seen};
@@ -49,6 +50,26 @@ pub(super) fn exchange(
         sack_blocks: sack_blocks.as_deref(),
     }
     .count(sender, receiver);
+    let acked = Acked {
+        bytes: answer.acked_bytes,
+        segments: answer.acknowledged.wire_segments,
+        lag_ns: answer.lag_ns,
+        rtt_ns: answer.rtt_ns,
+    };
+    let in_burst = matches!(released, Some((ReleasedBy::Burst, _)));
+    let mut event = behaviour::Event {
+        segment,
+        placed,
+        kind,
+        ack: arrived_ack,
+        in_flight,
+        window_bytes,
+        since_previous,
+        needed_window: false,
+        in_burst,
+        acked,
+    };
+    behaviour::take(&mut event, sender, receiver);
     remember(segment, arrived_ack, kind, window_bytes, released, sender);
     SegmentRow {
         frame: segment.frame,
@@ -167,7 +188,7 @@ fn acknowledge(segment: &Segment, ack: i64, kind: Kind, data_sender: &mut Half) 
         data_sender.duplicate_acks_received = 0;
     }
     let echo = segment.options.timestamps.map_or(0, |(_, echo)| echo);
-    let acknowledged = data_sender.outstanding.acknowledge(ack, una, echo);
+    let acknowledged = data_sender.outstanding.acknowledge(ack, una, echo, data_sender.behaviour.sending.mss_bytes);
     if data_sender.figures.fin_segments > 0 {
         data_sender.outstanding.release();
     }

@@ -91,7 +91,7 @@ impl Connections {
     /// The rows of all other connections, some at a time; gives their memory back as it goes. In the order of their
     /// numbers, unless some were closed to make room.
     pub fn into_rows(self) -> impl Iterator<Item = Vec<ConnectionRow>> {
-        let live = self.live.slabs.into_iter().map(|slab| slab.iter().map(Connection::row).collect());
+        let live = self.live.slabs.into_iter().map(|mut slab| slab.iter_mut().map(Connection::row).collect());
         std::iter::once(self.closed).chain(live).filter(|rows: &Vec<_>| !rows.is_empty())
     }
 
@@ -148,7 +148,7 @@ impl Connections {
         let over = |at: &usize| dispensable(at).is_some_and(|(ended, silent_ns)| ended && silent_ns >= OVER_NS);
         let place = places.clone().find(over).or_else(|| places.max_by_key(dispensable)).unwrap_or(0);
         self.hand = (place + 1) % self.live.len;
-        if let Some(connection) = self.live.get(place) {
+        if let Some(connection) = self.live.get_mut(place) {
             let ended = connection.has_ended() || connection.reused;
             self.closed_early += u64::from(!ended);
             let row = connection.row();

@@ -1,5 +1,6 @@
 //! One direction of a connection: what its sender has shown so far.
 
+use super::behaviour::Behaviour;
 use super::holes::{Holes, Jumper};
 use super::outstanding::Outstanding;
 use super::row::{DirectionFigures, Nullable, SynOptions};
@@ -7,7 +8,7 @@ use super::statistics::Statistics;
 use crate::wire::{Segment, TcpFlags};
 
 /// RFC 7323, 2.3: larger shifts count as 14.
-const MAX_WINDOW_SCALE: u8 = 14;
+pub(super) const MAX_WINDOW_SCALE: u8 = 14;
 
 /// A segment placed in the sequence space of its direction.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,7 @@ pub(super) struct Half {
     pub holes: Holes,
     pub figures: DirectionFigures,
     pub statistics: Statistics,
+    pub behaviour: Behaviour,
 }
 
 impl Half {

@@ -4,6 +4,7 @@
 //! what is outstanding, the holes, the window. Each segment is judged against the state just before it, becomes a
 //! [`SegmentRow`] that carries this context, and then moves the state on.
 
+mod behaviour;
 mod classify;
 mod exchange;
 mod flows;
@@ -16,6 +17,7 @@ mod outstanding;
 mod row;
 mod statistics;
 
+pub use behaviour::{Acking, Behaviour, Count, Nagle, Reaction, Sending, SynShape};
 pub use flows::{DatagramRow, FlowRow, Flows};
 pub use followed::Connections;
 pub use line::Line;
@@ -25,6 +27,8 @@ pub use row::{
     SynOptions,
 };
 pub use statistics::StatisticsFigures;
+
+use std::mem::take;
 
 use exchange::exchange;
 use half::Half;
@@ -143,7 +147,8 @@ impl Connection {
         half::settle_window_scales(&mut self.client, &mut self.server, server_answered);
     }
 
-    fn row(&self) -> ConnectionRow {
+    /// Its row, at its end: what it holds beside itself goes along.
+    fn row(&mut self) -> ConnectionRow {
         let (low, high) = (self.key.low(), self.key.high());
         let (client, server) = if self.client_is_low { (low, high) } else { (high, low) };
         let closed_by = if self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0 {
@@ -172,6 +177,7 @@ impl Connection {
             channel: self.channels.only(),
             directions: [self.client.row(full_segment_bytes), self.server.row(full_segment_bytes)],
             statistics: [self.client.statistics.row(), self.server.statistics.row()],
+            behaviours: [take(&mut self.client.behaviour), take(&mut self.server.behaviour)],
         }
     }
 }

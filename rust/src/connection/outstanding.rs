@@ -57,6 +57,8 @@ pub(super) struct Acknowledged {
     pub newest: Option<Newest>,
     /// Segments of which the last byte is acknowledged for the first time.
     pub segments: u32,
+    /// Segments of the wire acknowledged for the first time: what is longer than the MSS counts as those that it becomes.
+    pub wire_segments: u32,
     /// Bytes of data acknowledged for the first time.
     pub payload_bytes: i64,
     /// Time of the oldest of the segments whose TCP timestamp the ACK echoes.
@@ -130,7 +132,8 @@ impl Outstanding {
     /// A sample needs that the segment whose end is acknowledged was sent once, that nothing else acknowledged with it
     /// was resent (Karn), that it is the one seen last (else a late one let the ACK go), and that the ACK ends on it.
     #[inline]
-    pub(super) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32) -> Acknowledged {
+    pub(super) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32, mss_bytes: u32) -> Acknowledged {
+        let mss = if mss_bytes > 0 { i64::from(mss_bytes) } else { i64::MAX };
         let mut found = Acknowledged::default();
         let mut newest: Option<Sent> = None;
         let mut resent = false;
@@ -147,6 +150,7 @@ impl Outstanding {
             }
             found.payload_bytes += (sent.end.min(ack) - sent.start.max(una) - i64::from(sent.controls)).max(0);
             if sent.end > ack {
+                found.wire_segments = found.wire_segments.saturating_add(((ack - sent.start) / mss) as u32);
                 newest = None;
                 if let Some(front) = self.queue.front_mut() {
                     front.start = ack;
@@ -159,6 +163,9 @@ impl Outstanding {
                 latest_ts_ns = if before.ts_ns.value() > latest_ts_ns.value() { before.ts_ns } else { latest_ts_ns };
             }
             newest = Some(sent);
+            let bytes = sent.end - sent.start;
+            let pieces = if bytes <= mss { 1 } else { (bytes / mss + i64::from(bytes % mss > 0)) as u32 };
+            found.wire_segments = found.wire_segments.saturating_add(pieces);
             self.queue.pop_front();
         }
         if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
@@ -197,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_ack_of_two_samples_from_the_newest_and_lags_from_the_oldest() {
-        let acknowledged = two_segments().acknowledge(2001, 1, 0);
+        let acknowledged = two_segments().acknowledge(2001, 1, 0, 1460);
         assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(10), at(20)));
         assert_eq!((acknowledged.segments, acknowledged.payload_bytes), (2, 2000));
     }
@@ -207,7 +214,7 @@ mod tests {
         let mut sent = two_segments();
         let repeat = sent.seen_again(1, 1001, seen(300), true);
         assert_eq!(repeat, Some(Repeat { before_ts_ns: at(10), resends: 1 }));
-        let acknowledged = sent.acknowledge(2001, 1, 0);
+        let acknowledged = sent.acknowledge(2001, 1, 0, 1460);
         assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(300), Nullable::default()));
         let newest = Newest { ts_ns: at(20), payload_bytes: 1000, resent: false, overtaken: true };
         assert_eq!(acknowledged.newest, Some(newest));
@@ -218,33 +225,41 @@ mod tests {
         let mut sent = Outstanding::default();
         sent.push(1001, 2001, seen(20), true);
         assert_eq!(sent.seen_again(1, 1001, seen(25), false), None);
-        let acknowledged = sent.acknowledge(2001, 1, 0);
+        let acknowledged = sent.acknowledge(2001, 1, 0, 1460);
         assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(25), Nullable::default()));
     }
 
     #[test]
     fn an_ack_inside_a_segment_gives_a_lag_but_no_sample() {
         let mut sent = two_segments();
-        let acknowledged = sent.acknowledge(501, 1, 0);
+        let acknowledged = sent.acknowledge(501, 1, 0, 1460);
         assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(10), Nullable::default()));
         assert_eq!((acknowledged.segments, acknowledged.payload_bytes, acknowledged.newest), (0, 500, None));
-        let acknowledged = sent.acknowledge(1001, 501, 0);
+        let acknowledged = sent.acknowledge(1001, 501, 0, 1460);
         assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(10), at(10)));
     }
 
     #[test]
     fn an_echoed_timestamp_tells_which_segment_let_the_ack_go() {
-        assert_eq!(two_segments().acknowledge(2001, 1, 10).echoed_ts_ns, at(10));
-        assert_eq!(two_segments().acknowledge(2001, 1, 20).echoed_ts_ns, at(20));
-        assert_eq!(two_segments().acknowledge(2001, 1, 15).echoed_ts_ns, Nullable::default());
+        assert_eq!(two_segments().acknowledge(2001, 1, 10, 1460).echoed_ts_ns, at(10));
+        assert_eq!(two_segments().acknowledge(2001, 1, 20, 1460).echoed_ts_ns, at(20));
+        assert_eq!(two_segments().acknowledge(2001, 1, 15, 1460).echoed_ts_ns, Nullable::default());
     }
 
     #[test]
     fn bytes_that_were_acknowledged_before_are_not_counted_again() {
         let mut sent = two_segments();
-        sent.acknowledge(2001, 1, 0);
+        sent.acknowledge(2001, 1, 0, 1460);
         sent.seen_again(1, 1001, seen(300), true);
-        let acknowledged = sent.acknowledge(2001, 2001, 0);
+        let acknowledged = sent.acknowledge(2001, 2001, 0, 1460);
         assert_eq!((acknowledged.segments, acknowledged.payload_bytes, acknowledged.newest), (0, 0, None));
+    }
+
+    #[test]
+    fn a_super_segment_counts_as_the_segments_that_it_becomes() {
+        let mut sent = Outstanding::default();
+        sent.push(1, 3622, seen(10), true); // 3621 bytes: 1460, 1460, 701
+        assert_eq!(sent.acknowledge(2921, 1, 0, 1460).wire_segments, 2);
+        assert_eq!(sent.acknowledge(3622, 2921, 0, 1460).wire_segments, 1);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::behaviour::Behaviour;
 use super::line::Line;
 use super::statistics::StatisticsFigures;
 use crate::wire::{AtmFacts, Ecn, TcpFlags};
@@ -293,7 +294,7 @@ impl RttFigures {
 }
 
 /// One row of the connections table; `schema.py` says what each column means.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[allow(missing_docs)] // one fact has one home
 pub struct ConnectionRow {
     pub conn: u32,
@@ -314,4 +315,6 @@ pub struct ConnectionRow {
     pub directions: [DirectionFigures; 2],
     /// The same.
     pub statistics: [StatisticsFigures; 2],
+    /// The same.
+    pub behaviours: [Behaviour; 2],
 }

@@ -39,6 +39,12 @@ impl FlowKey {
         Self::new(&ip, one.1, other.1).0
     }
 
+    /// Whether the addresses are of IPv6.
+    #[must_use]
+    pub fn is_v6(&self) -> bool {
+        self.ports & IPV6_BIT != 0
+    }
+
     /// Address and port of the low end.
     #[must_use]
     pub fn low(&self) -> (IpAddr, u16) {
@@ -140,6 +146,9 @@ pub struct TcpOptions {
     pub sack: SackBlocks,
     /// True if the capture cut them: what is not there may have been on the wire.
     pub cut: bool,
+    /// Kinds of the options in order, where they were walked one by one (as those of a SYN are): four bits each, the
+    /// first lowest, holding the kind and one more, at most 15.
+    pub kinds: u64,
 }
 
 /// What a frame was taken apart for.

@@ -86,7 +86,10 @@ fn read_options(options: &[u8]) -> TcpOptions {
 
 fn walk_options(mut rest: &[u8]) -> TcpOptions {
     let mut found = TcpOptions::default();
+    let mut place = 0;
     while let [kind, tail @ ..] = rest {
+        found.kinds |= u64::from((*kind).min(14) + 1).checked_shl(place).unwrap_or(0);
+        place += 4;
         match *kind {
             END_OF_OPTIONS => break,
             NO_OPERATION => {

@@ -1,0 +1,72 @@
+//! What a SYN tells beyond what the connection needs: the marks by which stacks are told apart.
+
+use super::super::row::SynOptions;
+use crate::wire::Segment;
+
+/// Bytes that the timestamps option takes of each segment, with its padding (RFC 7323, appendix A).
+const TIMESTAMPS_BYTES: u32 = 12;
+/// What a side that names no MSS takes (RFC 9293, 3.7.1).
+const DEFAULT_MSS: u32 = 536;
+/// The same over IPv6.
+const DEFAULT_MSS_V6: u32 = 1220;
+
+/// The marks of one SYN.
+#[derive(Clone, Copy, Debug)]
+pub struct SynShape {
+    /// Kinds of its options, in order: four bits each, the first lowest, 15 for any above 14, 0 behind the last.
+    kinds: u64,
+    /// Its window.
+    pub window_bytes: u16,
+    /// Time to live or hop limit with which it came.
+    pub ttl: u8,
+}
+
+/// Names of option kinds as tcpdump and RFCs know them.
+const NAMES: [&str; 9] = ["eol", "nop", "mss", "wscale", "sackOK", "sack", "echo", "echoreply", "TS"];
+
+impl SynShape {
+    pub(super) fn of(segment: &Segment) -> Self {
+        Self { kinds: segment.options.kinds, window_bytes: segment.window, ttl: segment.ip.ttl }
+    }
+
+    /// The options in order: `mss,sackOK,TS,nop,wscale`; empty without any.
+    #[must_use]
+    pub fn option_names(&self) -> String {
+        let kinds = (0..16).map(|at| (self.kinds >> (4 * at) & 15) as usize).take_while(|kind| *kind > 0);
+        let names: Vec<&str> = kinds.map(|code| NAMES.get(code - 1).copied().unwrap_or("other")).collect();
+        names.join(",")
+    }
+}
+
+/// Largest payload of a segment between two sides that offer this in their SYNs; 0 while neither is known.
+///
+/// The smaller of both MSS options: a side's own tells of the link that its segments leave over, too. Options that each
+/// segment carries take their room from the payload (RFC 6691).
+pub(super) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
+    let default = if v6 { DEFAULT_MSS_V6 } else { DEFAULT_MSS };
+    let mss = offers.iter().flatten().map(|offer| offer.mss.map_or(default, u32::from)).min().unwrap_or(0);
+    let timestamps = offers.iter().all(|offer| offer.is_some_and(|offer| offer.timestamps));
+    if timestamps { mss.saturating_sub(TIMESTAMPS_BYTES) } else { mss }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SynOptions, segment_bytes};
+
+    fn offer(mss: u16, timestamps: bool) -> SynOptions {
+        SynOptions { mss: Some(mss), timestamps, ..SynOptions::default() }
+    }
+
+    #[test]
+    fn timestamps_that_both_offer_take_twelve_bytes_of_each_segment() {
+        assert_eq!(segment_bytes([Some(offer(1460, true)), Some(offer(1460, true))], false), 1448);
+        assert_eq!(segment_bytes([Some(offer(1460, true)), Some(offer(9140, false))], false), 1460);
+    }
+
+    #[test]
+    fn a_syn_without_mss_means_536_and_no_syn_nothing() {
+        assert_eq!(segment_bytes([Some(SynOptions::default()), Some(offer(1460, false))], false), 536);
+        assert_eq!(segment_bytes([None, None], false), 0);
+        assert_eq!(segment_bytes([None, Some(offer(1460, false))], false), 1460);
+    }
+}

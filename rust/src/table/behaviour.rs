@@ -1,0 +1,131 @@
+//! The columns of the connections table that tell how each side behaves.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::{Int64Builder, LargeListBuilder, StringBuilder};
+use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt64Type};
+
+use super::{Column, maybe, nullable, numbers};
+use crate::connection::{Acking, Behaviour, ConnectionRow, Count, DirectionFigures, Nagle, SynShape};
+
+/// Adds the columns of one side (0 the client, 1 the server) under its name.
+pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+    let rows: Vec<Side> = rows
+        .iter()
+        .filter_map(|row| Some(Side { figures: row.directions.get(at)?, behaviour: row.behaviours.get(at)? }))
+        .collect();
+    let named = sending(&rows).into_iter().chain(acking(&rows)).chain(syn(&rows));
+    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
+}
+
+/// One row: what one side showed.
+struct Side<'a> {
+    figures: &'a DirectionFigures,
+    behaviour: &'a Behaviour,
+}
+
+impl Side<'_> {
+    fn nagle(&self) -> Nagle {
+        self.behaviour.sending.nagle.as_deref().copied().unwrap_or_default()
+    }
+
+    fn acking(&self) -> Option<&Acking> {
+        self.behaviour.acking.as_deref()
+    }
+}
+
+type Named = Vec<(&'static str, ArrayRef)>;
+
+fn sending(rows: &[Side<'_>]) -> Named {
+    let count = |value: fn(&Side<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
+    let amount = |value: fn(&Side<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
+    let times = |value: fn(&Side<'_>) -> Count| numbers::<Int64Type, _>(rows, |row| value(row).count.into());
+    let first = |value: fn(&Side<'_>) -> Count| {
+        maybe::<UInt64Type, _>(rows, |row| Some(value(row)).filter(|count| count.count > 0).map(|count| count.first))
+    };
+    vec![
+        ("reaction_min_ns", nullable(rows, |row| row.behaviour.reaction.min_ns)),
+        ("segment_mss_bytes", amount(|row| known(row.behaviour.sending.mss_bytes))),
+        ("virtual_data_segments", count(|row| row.figures.data_segments + row.behaviour.sending.hidden_segments)),
+        ("super_segments", count(|row| row.behaviour.sending.super_segments.into())),
+        ("late_segments", count(|row| row.behaviour.sending.late_segments.into())),
+        ("initial_flight_bytes", amount(|row| initial(row, row.behaviour.sending.initial_bytes))),
+        ("initial_flight_segments", amount(|row| initial(row, row.behaviour.sending.initial_segments))),
+        ("small_in_flight", times(|row| row.nagle().small_in_flight)),
+        ("small_in_flight_frame", first(|row| row.nagle().small_in_flight)),
+        ("small_over_full", times(|row| row.nagle().small_over_full)),
+        ("small_over_full_frame", first(|row| row.nagle().small_over_full)),
+        ("nagle_holds", times(|row| row.nagle().holds)),
+        ("nagle_holds_frame", first(|row| row.nagle().holds)),
+        ("nagle_holds_over_full", times(|row| row.nagle().holds_over_full)),
+        ("nagle_holds_over_full_frame", first(|row| row.nagle().holds_over_full)),
+        ("nagle_releases", count(|row| row.nagle().releases.into())),
+    ]
+}
+
+fn acking(rows: &[Side<'_>]) -> Named {
+    let count = |value: fn(&Acking) -> u64| numbers::<Int64Type, _>(rows, |row| row.acking().map_or(0, value) as i64);
+    let amount = |value: fn(&Acking) -> Option<i64>| maybe::<Int64Type, _>(rows, |row| row.acking().and_then(value));
+    let by_segments = |row: &Side<'_>| row.acking().map(|acking| acking.by_segments.map(i64::from).to_vec());
+    let delays = |row: &Side<'_>| {
+        let delays = row.acking().and_then(Acking::delays);
+        delays.map(|counts| counts.iter().copied().map(i64::from).collect())
+    };
+    vec![
+        ("acks_by_segments", lists(rows, by_segments)),
+        ("stretch_acks", count(|acking| acking.stretch_acks.into())),
+        ("ack_lag_samples", count(|acking| acking.lag.samples)),
+        ("ack_lag_min_ns", amount(|acking| acking.lag.min_ns())),
+        ("ack_lag_mean_ns", amount(|acking| acking.lag.mean_ns())),
+        ("ack_lag_max_ns", amount(|acking| acking.lag.max_ns())),
+        ("prompt_acks", count(|acking| acking.prompt_acks.into())),
+        ("prompt_ack_min_bytes", amount(|acking| (acking.prompt_acks > 0).then_some(acking.prompt_min_bytes.into()))),
+        ("prompt_small_pairs", count(|acking| acking.prompt_small_pairs.into())),
+        ("delayed_acks", count(|acking| acking.delayed_acks.into())),
+        ("delayed_acks_of_several", count(|acking| acking.delayed_several.into())),
+        (
+            "delayed_ack_max_bytes",
+            amount(|acking| (acking.delayed_acks > 0).then_some(acking.delayed_max_bytes.into())),
+        ),
+        ("ack_delays", lists(rows, delays)),
+        ("heartbeat_concentration", maybe::<Float64Type, _>(rows, |row| row.acking().and_then(Acking::concentration))),
+    ]
+}
+
+fn syn(rows: &[Side<'_>]) -> Named {
+    let mut options = StringBuilder::new();
+    for row in rows {
+        options.append_option(row.behaviour.syn.as_ref().map(SynShape::option_names));
+    }
+    vec![
+        ("syn_options", Arc::new(options.finish())),
+        ("syn_window_bytes", maybe::<Int64Type, _>(rows, |row| row.behaviour.syn.map(|syn| syn.window_bytes.into()))),
+        ("syn_ttl", maybe::<UInt8Type, _>(rows, |row| row.behaviour.syn.map(|syn| syn.ttl))),
+        ("window_scale_at_least", maybe::<UInt8Type, _>(rows, scale_at_least)),
+    ]
+}
+
+/// 0 stands for unknown.
+fn known(bytes: u32) -> Option<i64> {
+    (bytes > 0).then_some(bytes.into())
+}
+
+/// The initial window is that of a connection whose beginning was seen.
+fn initial(row: &Side<'_>, amount: u32) -> Option<i64> {
+    (row.figures.syn_segments > 0 && amount > 0).then_some(amount.into())
+}
+
+fn scale_at_least(row: &Side<'_>) -> Option<u8> {
+    Some(row.behaviour.window_scale_at_least).filter(|scale| *scale > 0 && row.figures.window_scale.is_none())
+}
+
+fn lists<R>(rows: &[R], value: impl Fn(&R) -> Option<Vec<i64>>) -> ArrayRef {
+    let mut lists = LargeListBuilder::new(Int64Builder::new());
+    for row in rows {
+        let values = value(row);
+        lists.values().append_slice(values.as_deref().unwrap_or_default());
+        lists.append(values.is_some());
+    }
+    Arc::new(lists.finish())
+}

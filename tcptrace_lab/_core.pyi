@@ -49,18 +49,22 @@ class Engine:
         columns: Sequence[str] | None = ...,
         only: Sequence[KnownConnection] | None = ...,
         datagrams: bool = ...,
-        closed_connections: bool = ...,
+        summaries: bool = ...,
     ) -> None: ...
     def drain(self) -> int:
         """Run all segment batches through and drop them; the number of rows."""
     def segments(self, max_rows: int | None = None) -> ArrowStream:
         """The next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
-    def both(self, max_rows: int) -> tuple[ArrowStream, ArrowStream]:
-        """The next segment and datagram rows: together at least `max_rows` or all that remain; both empty at the end."""
+    def pull(self, max_rows: int) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
+        """The next rows of segments, datagrams, connections and flows.
+
+        Together at least `max_rows` (a connection counts as eight) or all that remain; all empty at the end. Connections and flows
+        come when they are over, behind their last segment or datagram, and the rest at the end; not in the order of their numbers.
+        """
     def connections(self) -> ArrowStream:
-        """All connection rows: those that were closed to make room first, the rest by `conn`. Reads the rest of the capture first."""
+        """All connections that were not pulled; in no order. Reads the rest of the capture first."""
     def flows(self) -> ArrowStream:
-        """All UDP flows, by `flow`, with `datagrams=True`: who they are between. Reads the rest of the capture first."""
+        """All UDP flows that were not pulled, with `datagrams=True`: who they are between. Reads the rest of the capture first."""
     def info(self) -> CaptureInfo:
         """What was read so far; final once the segments are exhausted."""
     def problems(self) -> list[Problem]:

@@ -11,10 +11,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import json_output
+from tcptrace_lab import json_output, schema
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.flows import FlowFigures
-from tcptrace_lab.rtt import RttSamples
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ class Analysis:
     Attributes:
         name: the capture's name: its file's without folder and endings.
         capture: what was captured, as under `capture` in the JSON.
-        connections: rows of `schema.CONNECTIONS`, by `conn`.
-        segments: rows of `schema.SEGMENTS` of these connections, in capture order; lazy, because they may be larger than memory.
+        connections: rows of `schema.CONNECTIONS`, by `conn`. This table and the next two are lazy, because they may be larger than memory
+            (see `Tables`).
+        segments: rows of `schema.SEGMENTS` of these connections, in capture order.
         flows: rows of `schema.FLOWS`, by `flow`; none where one connection was asked for.
-        rtt: `conn from_client p50_ns p95_ns`: quantiles of the round trips of each direction's data (see `rtt.RttSamples`).
         findings: where the time went, most expensive first.
         problems: what was survived in reading the capture.
         loss: what of the capture could not be used, if anything.
@@ -46,17 +45,21 @@ class Analysis:
 
     name: str
     capture: dict[str, Any]
-    connections: pl.DataFrame
+    connections: pl.LazyFrame
     segments: pl.LazyFrame
-    flows: pl.DataFrame
-    rtt: pl.DataFrame
+    flows: pl.LazyFrame
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
 
-    def write_json(self, stream: IO[bytes]) -> None:
-        """Write the JSON document (UTF-8, with a newline at its end) some connections and flows at a time."""
-        json_output.write(stream, self.capture, self.connections, self.flows, self.rtt, self.findings)
+    def write_json(self, stream: IO[bytes], progress: Callable[[int], None] | None = None) -> None:
+        """Write the JSON document (UTF-8, with a newline at its end) some connections and flows at a time.
+
+        Args:
+            stream: takes the bytes.
+            progress: called now and then with the number of connections written so far.
+        """
+        json_output.write(stream, self.capture, self.connections, self.flows, self.findings, progress)
 
     def to_dict(self) -> dict[str, Any]:
         """The same document as a dict. With very many connections, `write_json` needs less memory."""
@@ -92,32 +95,20 @@ def analyze(
         OutputUnwritable: temporary files have no room.
     """
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
-    samples, udp = RttSamples(), FlowFigures()
-    tables = read(
-        names,
-        spill_rows=spill_rows,
-        reread_bytes=reread_bytes,
-        watchers=[samples],
-        datagram_watchers=[udp],
-        progress=progress,
-        say=say,
-    )
-    connections, segments, rtt = tables.connections, tables.segments, samples.quantiles()
-    flows = udp.table(tables.udp_flows)
+    tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, udp=FlowFigures(), progress=progress, say=say)
+    connections, segments = tables.connections, tables.segments
+    flows = pl.LazyFrame(schema=schema.FLOWS.polars_schema()) if tables.flows is None or connection is not None else tables.flows
     if connection is not None:
-        connections = connections.filter(pl.col("conn") == connection)
-        segments = segments.filter(pl.col("conn") == connection)
-        rtt = rtt.filter(pl.col("conn") == connection)
-        flows = flows.clear()
-        if connections.is_empty():
-            raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.connections.height))
+        wanted = pl.col("conn") == connection
+        connections, segments = connections.filter(wanted).collect().lazy(), segments.filter(wanted)
+        if connections.limit(1).collect().is_empty():
+            raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.info["connections"]))
     return Analysis(
         name=capture_name(names),
         capture=json_output.capture_object(", ".join(names), tables),
         connections=connections,
         segments=segments,
         flows=flows,
-        rtt=rtt,
         problems=tables.problems,
         loss=tables.loss,
     )

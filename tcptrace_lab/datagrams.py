@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from tcptrace_lab import schema
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.flows import FlowFigures
-from tcptrace_lab.reread import datagram_engine, frame, pulled_datagrams
-from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, loss_of, names_of, rereadable
+from tcptrace_lab.ordered import Ordered
+from tcptrace_lab.reread import datagram_engine, pulled_all
+from tcptrace_lab.segments import REREAD_BYTES, ROWS_PER_CONNECTION, SPILL_ROWS, loss_of, names_of, rereadable
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
@@ -32,13 +33,13 @@ class Datagrams:
 
     Attributes:
         datagrams: rows of `schema.DATAGRAMS` in capture order; lazy, because they may be larger than memory (see `Tables.segments`).
-        flows: rows of `schema.FLOWS` by `flow`.
+        flows: rows of `schema.FLOWS` by `flow`; lazy, too.
         info: what was captured, as the files and the engine say.
         problems: what the engine survived, each kind once, with its count and the place of the first.
     """
 
     datagrams: pl.LazyFrame
-    flows: pl.DataFrame
+    flows: pl.LazyFrame
     info: CaptureInfo
     problems: tuple[Problem, ...]
 
@@ -60,7 +61,8 @@ def read_datagrams(
 
     Args:
         paths: a file, or several that are merged by time; `-` is standard input.
-        spill_rows: datagram rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where).
+        spill_rows: datagram rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where). So are
+            flows beyond an eighth of it.
         reread_bytes: size from which uncompressed captures are read again by every query instead.
         progress: called now and then with the number of datagrams read so far.
         say: as for `segments.read`.
@@ -75,19 +77,21 @@ def read_datagrams(
     def tables(source: Source) -> Datagrams:
         files = rereadable(source.names, reread_bytes)
         figures = FlowFigures()
+        flows = Ordered(schema.FLOWS.polars_schema(), "flow", spill_rows // ROWS_PER_CONNECTION, figures.take)
         spill = Spill(schema.DATAGRAMS.polars_schema(), spill_rows)
-        engine = datagram_engine(source.names)
+        engine = datagram_engine(source.names, flows=True)
         read = 0
-        for rows in pulled_datagrams(engine):
-            figures.add(rows)
-            if files is None:
-                spill.add(rows)
-            read += rows.height
+        for rows in pulled_all(engine):
+            if not rows.datagrams.is_empty():
+                figures.add(rows.datagrams)
+                if files is None:
+                    spill.add(rows.datagrams)
+            flows.add(rows.flows)
+            read += rows.datagrams.height
             if progress is not None:
                 progress(read)
-        flows = figures.table(frame(engine.flows(), schema.FLOWS))
         info = source.info(engine)
         datagrams = spill.finish() if files is None else files.datagrams(info["packets"])
-        return Datagrams(datagrams, flows, info, source.problems(engine))
+        return Datagrams(datagrams, flows.finish(), info, source.problems(engine))
 
     return read_through(names_of(paths), say, tables)

@@ -31,9 +31,9 @@ def read_table(
     """One table of a capture, and what was lost of it, if anything; errors and arguments as those of `read` and `read_datagrams`."""
     if table.is_udp:
         udp = read_datagrams(paths, progress=progress, say=say)
-        return udp.datagrams if table is TableName.DATAGRAMS else udp.flows.lazy(), udp.loss
+        return udp.datagrams if table is TableName.DATAGRAMS else udp.flows, udp.loss
     tcp = read(paths, progress=progress, say=say)
-    return tcp.segments if table is TableName.SEGMENTS else tcp.connections.lazy(), tcp.loss
+    return tcp.segments if table is TableName.SEGMENTS else tcp.connections, tcp.loss
 
 
 def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]) -> None:

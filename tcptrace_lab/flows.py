@@ -1,7 +1,8 @@
 """UDP datagrams → what each flow did: amounts, sizes, pace, losses where something tells, and how long answers took.
 
 Datagrams are taken in as they go by, in capture order and any number at a time. What is kept is a few numbers for each
-direction, counts of times in narrow buckets (see `rtt`), and which sizes there were: memory grows with the flows, not with the capture.
+direction, counts of times in narrow buckets (see `rtt`), and which sizes there were; and all that only until the flow is over: memory grows
+with the flows that there are at a time, not with the capture.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from tcptrace_lab import schema
-from tcptrace_lab.dense import Dense, Sums
+from tcptrace_lab.dense import Dense, Places, Sums
 from tcptrace_lab.ip_ids import NONE, IpIds
 from tcptrace_lab.rtt import RttSamples
 
@@ -26,7 +27,7 @@ PART_FLOWS = 65_536
 """Flows whose figures are made at a time."""
 
 MOST_SIZES = 8_000_000
-"""Pairs of direction and size (8 bytes each) that are told apart; where a capture has more, they are not counted."""
+"""Pairs of direction and size (8 bytes each) that are told apart at a time; where there are more, sizes are not counted from then on."""
 
 BITS_PER_BYTE = 8
 NS_PER_S = 1e9
@@ -36,7 +37,8 @@ _VARIATION_DECIMALS = 6
 
 _UNKNOWN, _ENDLESS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _SIDES = len(schema.SIDES)
-_GAP, _ECHO = range(2)
+_KINDS = 2
+_GAP, _ECHO = range(_KINDS)
 _MERGE_PAIRS = 1_000_000
 _SIZE_BITS = 32
 
@@ -54,13 +56,16 @@ def flow_figures(datagrams: pl.LazyFrame) -> pl.DataFrame:
 
 
 class FlowFigures:
-    """Sums up rows of `schema.DATAGRAMS` as they go by (a `segments.Watcher`). Each direction has a key: client even, server odd."""
+    """Sums up rows of `schema.DATAGRAMS` as they go by (a `segments.FlowWatcher`).
+
+    Each flow has a place, and each direction of it a key: client even, server odd.
+    """
 
     columns = ("flow", "from_client", "ts_ns", "payload_bytes", "fragments", "since_previous_ns", "since_other_ns", "ip_id")
 
     def __init__(self) -> None:
         """Nothing seen."""
-        self._keys = 0
+        self._places = Places()
         self._sums = {name: Sums() for name in ("datagrams", "payload_bytes", "fragmented_datagrams", "gaps", "gap_ns", "echo_samples")}
         self._squares = Dense(0, np.float64)
         self._least = {name: Dense(_ENDLESS) for name in ("payload_bytes", "ts_ns", "echo_ns")}
@@ -72,7 +77,8 @@ class FlowFigures:
     def add(self, rows: pl.DataFrame) -> None:
         """Take in some rows."""
         for part in rows.select(self.columns).iter_slices(SLICE_ROWS):
-            sorted_rows = part.select(**_prepared()).sort("key", maintain_order=True)
+            place = pl.Series("place", self._places.of(part["flow"].to_numpy().astype(np.int64)))
+            sorted_rows = part.with_columns(place).select(**_prepared()).sort("key", maintain_order=True)
             self._times.add(_as_samples(sorted_rows, "gap_ns", _GAP))
             self._times.add(_as_samples(sorted_rows, "echo_ns", _ECHO))
             self._add({name: sorted_rows[name].to_numpy() for name in sorted_rows.columns})
@@ -82,7 +88,6 @@ class FlowFigures:
         key = values["key"]
         starts = np.flatnonzero(np.diff(key, prepend=-1))
         keys = key[starts]
-        self._keys = max(self._keys, int(keys[-1]) + 1)
         gap = np.maximum(values["gap_ns"], 0)
         summed = {
             "datagrams": np.ones_like(key),
@@ -101,68 +106,96 @@ class FlowFigures:
             known = np.where(values[name] == _UNKNOWN, _ENDLESS, values[name])
             least.set(keys, np.minimum(least.at(keys), np.minimum.reduceat(known, starts)))
         self._ip_ids.add(key, values["ip_id"].astype(np.int32))
-        self._sizes.add(key, values["payload_bytes"])
+        self._sizes.add(values["direction"], values["payload_bytes"])
 
-    def table(self, flows: pl.DataFrame | None = None) -> pl.DataFrame:
-        """The figures of all flows so far.
+    def table(self) -> pl.DataFrame:
+        """The figures of all flows that are known: the columns of `schema.FLOWS` but for addresses and ports, by `flow`."""
+        flows = self._places.numbers
+        return self._figures(pl.DataFrame({"flow": flows}, schema={"flow": pl.UInt32}), self._times.quantiles(), self._sizes.counts(flows))
+
+    def take(self, flows: pl.DataFrame) -> pl.DataFrame:
+        """The figures of some flows, which are forgotten.
 
         Args:
-            flows: who they are between: the first columns of `schema.FLOWS`, by `flow`.
+            flows: who they are between: the first columns of `schema.FLOWS`.
 
         Returns:
-            Rows of `schema.FLOWS` for all of `flows`; without it, for the flows that had datagrams, without addresses and ports.
+            Rows of `schema.FLOWS` for those that had datagrams.
         """
-        count = -(-self._keys // _SIDES) if flows is None else flows.height
-        if flows is None:
-            flows = pl.DataFrame({"flow": pl.int_range(count, dtype=pl.UInt32, eager=True)})
-        dense = self._quantiles(count * _SIDES) | {"distinct_sizes": self._sizes.counts(count * _SIDES)}
-        parts = [self._part(flows.slice(start, PART_FLOWS), start, dense) for start in range(0, max(count, 1), PART_FLOWS)]
+        numbers = flows["flow"].to_numpy().astype(np.int64)
+        directions = np.concatenate([numbers * _SIDES + side for side in range(_SIDES)])
+        times = self._times.take(pl.Series(np.concatenate([directions * _KINDS + kind for kind in range(_KINDS)])))
+        figures = self._figures(flows, times, self._sizes.take(numbers))
+        kept = self._places.drop(numbers)
+        keys = (kept[:, np.newaxis] * _SIDES + np.arange(_SIDES)).ravel()
+        for dense in (*self._sums.values(), self._squares, *self._least.values(), *self._most.values()):
+            dense.keep(keys)
+        self._ip_ids.keep(keys)
+        return figures
+
+    def _figures(self, flows: pl.DataFrame, times: pl.DataFrame, sizes: NDArray[np.int64]) -> pl.DataFrame:
+        """The rows of some flows with datagrams; `times` as `RttSamples` gives them, `sizes` how many each direction of each flow has."""
+        numbers = flows["flow"].to_numpy().astype(np.int64)
+        places = self._places.of(numbers)
+        parts = []
+        for start in range(0, max(numbers.size, 1), PART_FLOWS):
+            part = slice(start, start + PART_FLOWS)
+            quantiles = _quantiles(numbers[part], times)
+            side_sizes = sizes.reshape(-1, _SIDES)[part]
+            parts.append(self._part(flows[part], places[part] * _SIDES, quantiles, side_sizes))
         return pl.concat(parts)
 
-    def _part(self, flows: pl.DataFrame, start: int, dense: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
-        """The rows of some flows, of which `start` is the first number; `dense` holds figures by key."""
-        ranges = [slice(start * _SIDES + key, (start + flows.height) * _SIDES, _SIDES) for key in range(_SIDES)]
-        parts = [flows, self._echo(ranges[1], dense)]
-        for keys, side in zip(ranges, schema.SIDES, strict=True):
-            parts.append(self._direction(keys, dense).select(pl.all().name.prefix(f"{side}_")))
+    def _part(
+        self, flows: pl.DataFrame, keys: NDArray[np.int64], quantiles: dict[str, NDArray[np.int64]], sizes: NDArray[np.int64]
+    ) -> pl.DataFrame:
+        """The rows of a few flows, of whose clients these are the keys."""
+        parts = [flows, self._echo(keys + 1, quantiles)]
+        for place, side in enumerate(schema.SIDES):
+            own = {name: values[:, place] for name, values in quantiles.items()} | {"distinct_sizes": sizes[:, place]}
+            parts.append(self._direction(keys + place, own).select(pl.all().name.prefix(f"{side}_")))
         return pl.concat(parts, how="horizontal").filter(pl.col("client_datagrams") + pl.col("server_datagrams") > 0)
 
-    def _echo(self, keys: slice, dense: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
+    def _echo(self, keys: NDArray[np.int64], quantiles: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
         """The columns `echo_*`: what the server's datagrams say of their flow."""
         columns = {
-            "echo_samples": self._sums["echo_samples"].values(keys),
-            "echo_min_ns": self._least["echo_ns"].values(keys),
-            "echo_p50_ns": dense["echo_p50_ns"][keys],
-            "echo_p95_ns": dense["echo_p95_ns"][keys],
-            "echo_max_ns": self._most["echo_ns"].values(keys),
+            "echo_samples": self._sums["echo_samples"].at(keys).astype(np.int64),
+            "echo_min_ns": self._least["echo_ns"].at(keys),
+            "echo_p50_ns": quantiles["echo_p50_ns"][:, 1],
+            "echo_p95_ns": quantiles["echo_p95_ns"][:, 1],
+            "echo_max_ns": self._most["echo_ns"].at(keys),
         }
         return pl.DataFrame(columns).select(_known(name) for name in columns)
 
-    def _direction(self, keys: slice, dense: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
-        """The figures of one direction of each flow, without its prefix."""
+    def _direction(self, keys: NDArray[np.int64], own: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
+        """The figures of one direction of each flow, without its prefix; `own` holds those that are not sums or extremes."""
         columns = {
-            **{name: sums.values(keys) for name, sums in self._sums.items()},
-            "gap_squares": self._squares.values(keys),
-            "min_payload_bytes": self._least["payload_bytes"].values(keys),
-            "max_payload_bytes": self._most["payload_bytes"].values(keys),
-            "first_ts_ns": self._least["ts_ns"].values(keys),
-            "last_ts_ns": self._most["ts_ns"].values(keys),
-            "gap_max_ns": self._most["gap_ns"].values(keys),
-            **{name: dense[name][keys] for name in ("gap_p50_ns", "gap_p95_ns", "distinct_sizes")},
+            **{name: sums.at(keys).astype(np.int64) for name, sums in self._sums.items()},
+            "gap_squares": self._squares.at(keys),
+            "min_payload_bytes": self._least["payload_bytes"].at(keys),
+            "max_payload_bytes": self._most["payload_bytes"].at(keys),
+            "first_ts_ns": self._least["ts_ns"].at(keys),
+            "last_ts_ns": self._most["ts_ns"].at(keys),
+            "gap_max_ns": self._most["gap_ns"].at(keys),
+            **{name: own[name] for name in ("gap_p50_ns", "gap_p95_ns", "distinct_sizes")},
         }
         figures = pl.concat([pl.DataFrame(columns).select(_figures()), self._ip_ids.verdicts(keys)], how="horizontal")
         return figures.with_columns(loss_known_by=_loss_known_by()).select(schema.FLOW_DIRECTION_NAMES)
 
-    def _quantiles(self, size: int) -> dict[str, NDArray[np.int64]]:
-        """`gap_p50_ns`, … by key; `_UNKNOWN` where there are no samples."""
-        found = self._times.quantiles()
-        key, kind = found["conn"].to_numpy() // 2, found["conn"].to_numpy() % 2
-        dense = {}
-        for place, name in ((_GAP, "gap"), (_ECHO, "echo")):
-            for quantile in ("p50_ns", "p95_ns"):
-                dense[f"{name}_{quantile}"] = values = np.full(size, _UNKNOWN)
-                values[key[kind == place]] = found[quantile].to_numpy()[kind == place]
-        return dense
+
+def _quantiles(flows: NDArray[np.int64], times: pl.DataFrame) -> dict[str, NDArray[np.int64]]:
+    """`gap_p50_ns`, … of both directions of some flows, a row each; `_UNKNOWN` where there are no samples."""
+    order = np.argsort(flows)
+    number = times["conn"].to_numpy()
+    direction, kind = number // _KINDS, number % _KINDS
+    at = np.searchsorted(flows[order], direction // _SIDES)
+    here = (at < flows.size) & (flows[order][np.minimum(at, flows.size - 1)] == direction // _SIDES) if flows.size else at < 0
+    found = {}
+    for code, name in ((_GAP, "gap"), (_ECHO, "echo")):
+        chosen = here & (kind == code)
+        for quantile in ("p50_ns", "p95_ns"):
+            found[f"{name}_{quantile}"] = values = np.full((flows.size, _SIDES), _UNKNOWN)
+            values[order[at[chosen]], direction[chosen] % _SIDES] = times[quantile].to_numpy()[chosen]
+    return found
 
 
 def _prepared() -> dict[str, pl.Expr]:
@@ -174,7 +207,8 @@ def _prepared() -> dict[str, pl.Expr]:
     own_ns, other_ns = pl.col("since_previous_ns"), pl.col("since_other_ns")
     answer = ~pl.col("from_client") & (other_ns >= 0) & (own_ns.is_null() | (own_ns > other_ns))
     return {
-        "key": pl.col("flow").cast(pl.Int64) * _SIDES + ~pl.col("from_client"),
+        "key": pl.col("place") * _SIDES + ~pl.col("from_client"),
+        "direction": pl.col("flow").cast(pl.Int64) * _SIDES + ~pl.col("from_client"),
         "ts_ns": pl.col("ts_ns").fill_null(_UNKNOWN),
         "payload_bytes": pl.col("payload_bytes"),
         "fragmented": (pl.col("fragments") > 1).cast(pl.Int64),
@@ -186,7 +220,7 @@ def _prepared() -> dict[str, pl.Expr]:
 
 def _as_samples(rows: pl.DataFrame, name: str, kind: int) -> pl.DataFrame:
     """The times `name` as `RttSamples` takes them: each direction has two kinds of them, and so two numbers."""
-    number = (pl.col("key") * 2 + kind).cast(pl.UInt32)
+    number = pl.col("direction") * _KINDS + kind
     return rows.filter(pl.col(name) != _UNKNOWN).select(conn=number, from_client=pl.lit(value=False), rtt_ns=name)
 
 
@@ -228,7 +262,7 @@ def _loss_known_by() -> pl.Expr:
 
 
 class _Sizes:
-    """Which sizes the datagrams of each direction have, up to `MOST_SIZES` in all."""
+    """Which sizes the datagrams of each direction have, up to `MOST_SIZES` at a time."""
 
     def __init__(self) -> None:
         self._pairs = [np.empty(0, np.int64)]
@@ -236,19 +270,31 @@ class _Sizes:
         self._merge_at = _MERGE_PAIRS
         self._too_many = False
 
-    def add(self, key: NDArray[np.int64], size: NDArray[np.int64]) -> None:
-        """Note the sizes of some datagrams."""
+    def add(self, direction: NDArray[np.int64], size: NDArray[np.int64]) -> None:
+        """Note the sizes of some datagrams; a direction's number is that of its flow, doubled, and 1 more for the server's."""
         if self._too_many:
             return
-        self._pairs.append(np.unique(key << _SIZE_BITS | size))
+        self._pairs.append(np.unique(direction << _SIZE_BITS | size))
         self._held += self._pairs[-1].size
         if self._held > self._merge_at:
             self._merge()
 
-    def counts(self, size: int) -> NDArray[np.int64]:
-        """How many there are, by key below `size`; `_UNKNOWN` if there were too many to count."""
+    def counts(self, flows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many each direction of some flows has, the client's and the server's in turn; `_UNKNOWN` if there were too many to count."""
         self._merge()
-        return np.full(size, _UNKNOWN) if self._too_many else np.bincount(self._pairs[0] >> _SIZE_BITS, minlength=size)
+        if self._too_many:
+            return np.full(flows.size * _SIDES, _UNKNOWN)
+        directions = (flows[:, np.newaxis] * _SIDES + np.arange(_SIDES)).ravel()
+        low = np.searchsorted(self._pairs[0], directions << _SIZE_BITS)
+        return np.searchsorted(self._pairs[0], (directions + 1) << _SIZE_BITS) - low
+
+    def take(self, flows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """As `counts`; and they are forgotten."""
+        counts = self.counts(flows)
+        pairs = self._pairs[0]
+        self._pairs = [pairs[~np.isin(pairs >> _SIZE_BITS >> 1, flows)]]
+        self._held = self._pairs[0].size
+        return counts
 
     def _merge(self) -> None:
         self._pairs = [np.unique(np.concatenate(self._pairs))]

@@ -88,8 +88,14 @@ class IpIds:
         self._place.set(keys, stood + way[ends])
         self._last.set(keys, ip_id[ends])
 
-    def verdicts(self, keys: slice) -> pl.DataFrame:
-        """`missing_datagrams reordered_datagrams` of a range of keys; null where not known."""
+    def keep(self, kept: NDArray[np.int64]) -> None:
+        """Forget all but some keys; see `Dense.keep`."""
+        sums = (self._steps, self._ones, self._forward, self._late, self._repeated)
+        for dense in (self._last, self._place, self._lowest, self._highest, *sums):
+            dense.keep(kept)
+
+    def verdicts(self, keys: NDArray[np.int64]) -> pl.DataFrame:
+        """`missing_datagrams reordered_datagrams` of some keys; null where not known."""
         counts: dict[str, Dense] = {
             "steps": self._steps,
             "ones": self._ones,
@@ -99,7 +105,7 @@ class IpIds:
             "lowest": self._lowest,
             "highest": self._highest,
         }
-        seen = pl.LazyFrame({name: dense.values(keys) for name, dense in counts.items()})
+        seen = pl.LazyFrame({name: dense.at(keys).astype(np.int64) for name, dense in counts.items()})
         steps = pl.col("steps")
         counter = (steps >= LEAST_STEPS) & (pl.col("forward") >= steps * COUNTER_SHARE)
         own = counter & (pl.col("ones") >= steps * OWN_COUNTER_SHARE)

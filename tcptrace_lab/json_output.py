@@ -15,7 +15,7 @@ import polars as pl
 from tcptrace_lab.schema import FLOW_DIRECTION_NAMES, SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from tcptrace_lab._core import Problem
     from tcptrace_lab.findings import Finding
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
-SLICE_CONNECTIONS = 8_192
-"""Connections, or UDP flows, turned into text at a time: about 20 MB."""
+SLICE_CONNECTIONS = 4_096
+"""Connections, or UDP flows, turned into text at a time: about 10 MB."""
 
 NS_PER_S = 1e9
 NS_PER_MS = 1e6
@@ -96,10 +96,10 @@ def _problem(problem: Problem) -> dict[str, Any]:
 def write(
     stream: IO[bytes],
     capture: dict[str, Any],
-    connections: pl.DataFrame,
-    flows: pl.DataFrame,
-    rtt: pl.DataFrame,
+    connections: pl.LazyFrame,
+    flows: pl.LazyFrame,
     findings: Sequence[Finding],
+    progress: Callable[[int], None] | None = None,
 ) -> None:
     """Write one JSON document and a newline.
 
@@ -108,38 +108,30 @@ def write(
         capture: as `capture_object` makes it.
         connections: rows of `schema.CONNECTIONS`.
         flows: rows of `schema.FLOWS`.
-        rtt: as `rtt.RttSamples.quantiles` makes it.
         findings: most expensive first.
+        progress: called now and then with the number of connections written so far.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())
-    _write_items(stream, (_with_quantiles(rows, rtt).select(_connection()) for rows in connections.iter_slices(SLICE_CONNECTIONS)))
+    _write_items(stream, connections.select(_connection()), progress)
     stream.write(b'],\n"message_sizes": [],\n"findings": [')
     stream.write(b",".join(b"\n" + json.dumps(finding.to_dict()).encode() for finding in findings))
     stream.write(b'],\n"udp_flows": [')
-    _write_items(stream, (rows.select(_flow()) for rows in flows.iter_slices(SLICE_CONNECTIONS)))
+    _write_items(stream, flows.select(_flow()))
     stream.write(b"]}\n")
 
 
-def _write_items(stream: IO[bytes], slices: Iterable[pl.DataFrame]) -> None:
+def _write_items(stream: IO[bytes], items: pl.LazyFrame, progress: Callable[[int], None] | None = None) -> None:
     """The rows as items of a JSON list, one a line, with commas between them."""
-    separator = b"\n"
-    for rows in slices:
-        lines = io.BytesIO()
-        rows.write_ndjson(lines)
-        stream.write(separator + lines.getvalue().rstrip(b"\n").replace(b"\n", b",\n"))  # newlines inside strings are escaped
-        separator = b",\n"
-
-
-def _with_quantiles(connections: pl.DataFrame, rtt: pl.DataFrame) -> pl.DataFrame:
-    """`connections` with `client_p50_ns`, `server_p95_ns`, … beside the rest."""
-    conn = connections["conn"]  # in order, but for those that were closed to make room
-    here = pl.col("conn").is_between(pl.lit(conn.min()), pl.lit(conn.max()))
-    for side, from_client in SIDES.items():
-        own = rtt.filter(here & (pl.col("from_client") == from_client)).select(
-            "conn", pl.selectors.ends_with("_ns").name.prefix(f"{side}_")
-        )
-        connections = connections.join(own, on="conn", how="left", maintain_order="left")
-    return connections
+    separator, written = b"\n", 0
+    for batch in items.collect_batches(chunk_size=SLICE_CONNECTIONS, maintain_order=True):
+        for rows in batch.iter_slices(SLICE_CONNECTIONS):
+            lines = io.BytesIO()
+            rows.write_ndjson(lines)
+            stream.write(separator + lines.getvalue().rstrip(b"\n").replace(b"\n", b",\n"))  # newlines inside strings are escaped
+            separator = b",\n"
+            written += rows.height
+            if progress is not None:
+                progress(written)
 
 
 def _connection() -> list[pl.Expr]:
@@ -168,7 +160,7 @@ def _direction(side: str) -> pl.Expr:
     """One direction, by its sender. What no rule judges yet is null, `unknown` or empty."""
     sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
     rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
-    rtt_columns = {"min": "rtt_min_ns", "mean": "rtt_mean_ns", "p50": "p50_ns", "p95": "p95_ns", "max": "rtt_max_ns"}
+    rtt_columns = {"min": "rtt_min_ns", "mean": "rtt_mean_ns", "p50": "rtt_p50_ns", "p95": "rtt_p95_ns", "max": "rtt_max_ns"}
     rtt_ms = {name: _milliseconds(pl.col(f"{side}_{column}")) for name, column in rtt_columns.items()}
     counts = {name: pl.lit(None, dtype=pl.Int64) if name in _NOT_JUDGED else pl.col(f"{side}_{name}") for name in _COUNTS}
     fields = {

@@ -18,6 +18,7 @@ from polars.io.plugins import register_io_source
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine, EngineError
 from tcptrace_lab.errors import CaptureUnreadable, from_engine
+from tcptrace_lab.predicates import conjuncts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,24 +55,40 @@ def pulled(engine: Engine) -> Iterator[pl.DataFrame]:
         yield rows
 
 
-def pulled_both(engine: Engine) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """The segment and the datagram rows that remain in `engine`, some at a time; never both empty."""
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """Rows of each table that the engine gave at a time.
+
+    Those of connections and flows come when they are over, behind their segments and datagrams, and in no order. They lack the
+    columns that are made in Python.
+    """
+
+    segments: pl.DataFrame
+    datagrams: pl.DataFrame
+    connections: pl.DataFrame
+    flows: pl.DataFrame
+
+
+_PULLED = (schema.SEGMENTS, schema.DATAGRAMS, schema.CONNECTIONS, schema.FLOWS)
+
+
+def pulled_all(engine: Engine) -> Iterator[Pulled]:
+    """All that remains in `engine`, some at a time."""
     while True:
-        segments, datagrams = engine.both(PULL_ROWS)
-        rows = frame(segments, schema.SEGMENTS), frame(datagrams, schema.DATAGRAMS)
-        if rows[0].is_empty() and rows[1].is_empty():
+        rows = Pulled(*map(frame, engine.pull(PULL_ROWS), _PULLED))
+        if rows.segments.is_empty() and rows.datagrams.is_empty() and rows.connections.is_empty() and rows.flows.is_empty():
             return
         yield rows
 
 
-def datagram_engine(names: list[str]) -> Engine:
-    """An engine that gives the datagrams of a capture, and no segments. Raises EngineError where nothing can be read."""
-    return Engine(names, columns=["frame"], only=[], closed_connections=False, datagrams=True)
+def datagram_engine(names: list[str], *, flows: bool) -> Engine:
+    """An engine that gives the datagrams of a capture, its flows if wanted, and no TCP. Raises EngineError where nothing can be read."""
+    return Engine(names, columns=["frame"], only=[], summaries=flows, datagrams=True)
 
 
 def pulled_datagrams(engine: Engine) -> Iterator[pl.DataFrame]:
     """The datagram rows that remain in `engine`, some at a time."""
-    return (datagrams for _, datagrams in pulled_both(engine))
+    return (rows.datagrams for rows in pulled_all(engine))
 
 
 class Files:
@@ -100,7 +117,7 @@ class Files:
                     return True
         return False
 
-    def segments(self, last_frame: int, connections: pl.DataFrame) -> pl.LazyFrame:
+    def segments(self, last_frame: int, connections: pl.LazyFrame) -> pl.LazyFrame:
         """The rows of `schema.SEGMENTS` up to `last_frame`, read anew for each query; `connections` are all that the files hold.
 
         A query raises CaptureUnreadable if the files have changed since. A single file may have grown: what is new in it is left out.
@@ -109,7 +126,7 @@ class Files:
 
     def datagrams(self, last_frame: int) -> pl.LazyFrame:
         """The rows of `schema.DATAGRAMS`, as `segments` gives those of `schema.SEGMENTS`."""
-        return self._again(schema.DATAGRAMS, last_frame, lambda _: pulled_datagrams(datagram_engine(self._names)))
+        return self._again(schema.DATAGRAMS, last_frame, lambda _: pulled_datagrams(datagram_engine(self._names, flows=False)))
 
     def _again(self, table: schema.Table, last_frame: int, pull: Callable[[_Query], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
         """A lazy frame of `table` that takes its rows from `pull` each time it is collected."""
@@ -171,9 +188,9 @@ class _Query:
             if grown or left == 0:
                 return
 
-    def segment_engine(self, names: list[str], connections: pl.DataFrame) -> Engine:
+    def segment_engine(self, names: list[str], connections: pl.LazyFrame) -> Engine:
         """An engine that gives the segments which the query needs. Raises EngineError where nothing can be read."""
-        return Engine(names, columns=self._engine_columns(), only=self._only(connections), closed_connections=False)
+        return Engine(names, columns=self._engine_columns(), only=self._only(connections), summaries=False)
 
     def _engine_columns(self) -> list[str] | None:
         if self.columns is None:
@@ -181,27 +198,15 @@ class _Query:
         tested = () if self.predicate is None else self.predicate.meta.root_names()
         return sorted({*self.columns, *tested, "frame"})
 
-    def _only(self, connections: pl.DataFrame) -> list[KnownConnection] | None:
+    def _only(self, connections: pl.LazyFrame) -> list[KnownConnection] | None:
         """The connections that can pass the predicate, where parts of it look at nothing else: the engine skips all others early."""
-        tests = [part for part in _conjuncts(self.predicate) if set(part.meta.root_names()) == {"conn"}]
+        tests = [part for part in conjuncts(self.predicate) if set(part.meta.root_names()) == {"conn"}]
         if not tests:
             return None
-        wanted = connections.filter(tests)
+        wanted = connections.filter(tests).select(_KNOWN).head(MOST_ONLY + 1).collect()
         if wanted.height > MOST_ONLY:
             return None
         return [
             (conn, (client, client_port), (server, server_port), (first_frame, last_frame))
-            for conn, client, client_port, server, server_port, first_frame, last_frame in wanted.select(_KNOWN).iter_rows()
+            for conn, client, client_port, server, server_port, first_frame, last_frame in wanted.iter_rows()
         ]
-
-
-def _conjuncts(predicate: pl.Expr | None) -> list[pl.Expr]:
-    """`a & b & c` → `a`, `b`, `c`; anything else as it is."""
-    if predicate is None:
-        return []
-    inputs = predicate.meta.pop()
-    if len(inputs) == 2:  # noqa: PLR2004  (two operands, and `and` is the operator if joining them by it makes the same)
-        left, right = inputs
-        if (left & right).meta.eq(predicate) or (right & left).meta.eq(predicate):
-            return [*_conjuncts(left), *_conjuncts(right)]
-    return [predicate]

@@ -434,7 +434,13 @@ def _sided(side: str, direction: tuple[Column, ...] = (*_DIRECTION, *_STATISTICS
 
 DIRECTION_NAMES = tuple(column.name for column in (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR))
 
-CONNECTIONS = _table(
+_QUANTILES = (
+    Column("rtt_p50_ns", "Int64", Unit.NS, "Median of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),
+    Column("rtt_p95_ns", "Int64", Unit.NS, "95th percentile of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),
+)
+"""Figures of one direction that are not made by the engine but from its segments, as they go by."""
+
+ENGINE_CONNECTIONS = _table(
     "connections",
     "one TCP connection",
     [
@@ -464,6 +470,13 @@ CONNECTIONS = _table(
         *_sided("client"),
         *_sided("server"),
     ],
+)
+"""The connections as the engine gives them."""
+
+CONNECTIONS = _table(
+    "connections",
+    ENGINE_CONNECTIONS.row,
+    [*ENGINE_CONNECTIONS, *_sided("client", _QUANTILES), *_sided("server", _QUANTILES)],
 )
 
 DATAGRAMS = _table(

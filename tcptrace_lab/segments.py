@@ -2,7 +2,8 @@
 
 The engine is called here, and in `reread` for captures that are too large to keep. Segments stay in memory up to a bound.
 Beyond it, a plain file is simply read again when a query wants its segments; what cannot be read twice (a pipe) or only
-slowly (a compressed or converted file) is kept in temporary files instead. `datagrams` does the same for UDP.
+slowly (a compressed or converted file) is kept in temporary files instead. `datagrams` does the same for UDP. Connections are kept
+likewise as they end, in memory up to a bound and beyond it in temporary files.
 """
 
 from __future__ import annotations
@@ -11,22 +12,28 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import polars as pl
+
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.errors import CaptureUnreadable, ReadInPart, UsageError, place
-from tcptrace_lab.reread import Files, frame, pulled_both
+from tcptrace_lab.ordered import Ordered
+from tcptrace_lab.reread import Files, pulled_all
+from tcptrace_lab.rtt import QUANTILES, RttSamples
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import polars as pl
-
     from tcptrace_lab._core import CaptureInfo, Problem
 
 SPILL_ROWS = 262_144
 """Segment rows kept in memory, about 40 MB. The promise behind both bounds: 300 MB in all for a capture of 100 MB, 1.5 GB for any."""
+
+ROWS_PER_CONNECTION = 8
+"""A row of `schema.CONNECTIONS` or `schema.FLOWS` is kept in place of so many of segments. One of a connection takes some 2 KB, about as
+much as 13 of a segment."""
 
 REREAD_BYTES = 32_000_000
 """Size from which plain captures are read again rather than kept: about as many segments as `SPILL_ROWS`."""
@@ -45,25 +52,32 @@ class Watcher(Protocol):
         """The next rows, in capture order, with at least these columns."""
 
 
+class FlowWatcher(Watcher, Protocol):
+    """Sees UDP datagrams go by, and says what it made of a flow when that is over."""
+
+    def take(self, flows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of `schema.FLOWS` for some flows, given its first columns (who they are between); these flows do not come again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What the engine makes of a capture.
+    """What the engine makes of a capture. The tables are lazy, because each may be larger than memory.
 
     Attributes:
-        segments: rows of `schema.SEGMENTS` in capture order; lazy, because they may be larger than memory. Each query on a large
-            capture is a pass over its files: select columns, and collect once what belongs together.
-        connections: rows of `schema.CONNECTIONS` by `conn`; in a capture with more than 131,072 connections at a time, those that were
-            closed to make room come first.
+        segments: rows of `schema.SEGMENTS` in capture order. Each query on a large capture is a pass over its files: select columns,
+            and collect once what belongs together.
+        connections: rows of `schema.CONNECTIONS` by `conn`, each once. A capture may hold millions of them at 2 KB each: collect few rows
+            or few columns, or go through `connections.collect_batches(maintain_order=True)`; their number is `info["connections"]`.
         info: what was captured, as the files and the engine say.
         problems: what the engine survived, each kind once, with its count and the place of the first.
-        udp_flows: who the UDP flows are between: the first columns of `schema.FLOWS`. None unless datagrams were watched.
+        flows: rows of `schema.FLOWS` by `flow`; None unless UDP was watched.
     """
 
     segments: pl.LazyFrame
-    connections: pl.DataFrame
+    connections: pl.LazyFrame
     info: CaptureInfo
     problems: tuple[Problem, ...]
-    udp_flows: pl.DataFrame | None = None
+    flows: pl.LazyFrame | None = None
 
     @property
     def complete(self) -> bool:
@@ -92,7 +106,7 @@ def read(
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
     watchers: Sequence[Watcher] = (),
-    datagram_watchers: Sequence[Watcher] = (),
+    udp: FlowWatcher | None = None,
     progress: Callable[[int], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Tables:
@@ -100,10 +114,11 @@ def read(
 
     Args:
         paths: a file, or several that are merged by time; `-` is standard input.
-        spill_rows: segment rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where).
+        spill_rows: segment rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where). So are
+            connections and flows beyond an eighth of it.
         reread_bytes: size from which uncompressed captures are read again by every query instead.
         watchers: see all segments go by, rows of `schema.SEGMENTS`.
-        datagram_watchers: see all UDP datagrams go by, rows of `schema.DATAGRAMS`.
+        udp: sees all UDP datagrams go by, rows of `schema.DATAGRAMS`.
         progress: called now and then with the number of segments read so far.
         say: is told in a line of a file that is read through another program, because of its format.
 
@@ -116,9 +131,10 @@ def read(
 
     def tables(source: Source) -> Tables:
         files = rereadable(source.names, reread_bytes)
+        sorting = _Sorting(spill_rows, watchers, udp, progress)
         if files is None:
-            return _keep(source, spill_rows, watchers, datagram_watchers, progress)
-        return _pass_by(source, files, watchers, datagram_watchers, progress)
+            return _keep(source, spill_rows, sorting)
+        return _pass_by(source, files, sorting)
 
     return read_through(names_of(paths), say, tables)
 
@@ -146,57 +162,68 @@ def rereadable(names: list[str], reread_bytes: int) -> Files | None:
         return None  # standard input, or what the engine will complain of
 
 
-def _keep(
-    source: Source,
-    spill_rows: int,
-    watchers: Sequence[Watcher],
-    datagram_watchers: Sequence[Watcher],
-    progress: Callable[[int], None] | None,
-) -> Tables:
-    engine = Engine(source.names, datagrams=bool(datagram_watchers))
+class _Sorting:
+    """Hands the engine's rows to those who watch, and keeps connections and flows as they end."""
+
+    def __init__(
+        self, spill_rows: int, watchers: Sequence[Watcher], udp: FlowWatcher | None, progress: Callable[[int], None] | None
+    ) -> None:
+        self._samples = RttSamples()
+        self._watchers = [self._samples, *watchers]
+        self._udp = udp
+        self._progress = progress
+        part_rows = spill_rows // ROWS_PER_CONNECTION
+        self._connections = Ordered(schema.CONNECTIONS.polars_schema(), "conn", part_rows, self._with_quantiles)
+        self._flows = None if udp is None else Ordered(schema.FLOWS.polars_schema(), "flow", part_rows, udp.take)
+
+    @property
+    def datagrams(self) -> bool:
+        """Whether datagrams are wanted."""
+        return self._udp is not None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of segments that are wanted."""
+        return sorted({"frame", *(name for watcher in self._watchers for name in watcher.columns)})
+
+    def run(self, engine: Engine, spill: Spill | None = None) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
+        """Read all; segments go to `spill`, too, if there is one. Gives the connections and the flows."""
+        segments = 0
+        for rows in pulled_all(engine):
+            if not rows.segments.is_empty():
+                if spill is not None:
+                    spill.add(rows.segments)
+                for watcher in self._watchers:
+                    watcher.add(rows.segments)
+            if self._udp is not None and not rows.datagrams.is_empty():
+                self._udp.add(rows.datagrams)
+            self._connections.add(rows.connections)
+            if self._flows is not None:
+                self._flows.add(rows.flows)
+            segments += rows.segments.height
+            if self._progress is not None:
+                self._progress(segments)
+        return self._connections.finish(), None if self._flows is None else self._flows.finish()
+
+    def _with_quantiles(self, connections: pl.DataFrame) -> pl.DataFrame:
+        """Connections as the engine gives them, with the quantiles of their round trips."""
+        found = self._samples.take(connections["conn"]).with_columns(pl.col("conn").cast(pl.UInt32))
+        for side, from_client in schema.SIDES.items():
+            named = {f"{side}_rtt_{name}": pl.col(name) for name in QUANTILES}
+            own = found.filter(pl.col("from_client") == from_client).select("conn", **named)
+            connections = connections.join(own, on="conn", how="left", maintain_order="left")
+        return connections
+
+
+def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
+    engine = Engine(source.names, datagrams=sorting.datagrams)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
-    _run(engine, [_Keeper(spill), *watchers], datagram_watchers, progress)
-    return _tables(source, engine, lambda _: spill.finish(), with_flows=bool(datagram_watchers))
+    connections, flows = sorting.run(engine, spill)
+    return Tables(spill.finish(), connections, source.info(engine), source.problems(engine), flows)
 
 
-def _pass_by(
-    source: Source,
-    files: Files,
-    watchers: Sequence[Watcher],
-    datagram_watchers: Sequence[Watcher],
-    progress: Callable[[int], None] | None,
-) -> Tables:
-    columns = {"frame", *(name for watcher in watchers for name in watcher.columns)}
-    engine = Engine(source.names, columns=sorted(columns), datagrams=bool(datagram_watchers))
-    _run(engine, watchers, datagram_watchers, progress)
-    last_frame = engine.info()["packets"]
-    return _tables(source, engine, lambda connections: files.segments(last_frame, connections), with_flows=bool(datagram_watchers))
-
-
-def _run(engine: Engine, watchers: Sequence[Watcher], datagram_watchers: Sequence[Watcher], progress: Callable[[int], None] | None) -> None:
-    segments = 0
-    for rows, datagrams in pulled_both(engine):
-        for watched, those in ((rows, watchers), (datagrams, datagram_watchers)):
-            if not watched.is_empty():
-                for watcher in those:
-                    watcher.add(watched)
-        segments += rows.height
-        if progress is not None:
-            progress(segments)
-
-
-def _tables(source: Source, engine: Engine, segments: Callable[[pl.DataFrame], pl.LazyFrame], *, with_flows: bool) -> Tables:
-    connections = frame(engine.connections(), schema.CONNECTIONS)
-    flows = frame(engine.flows(), schema.FLOWS) if with_flows else None
-    return Tables(segments(connections), connections, source.info(engine), source.problems(engine), flows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Keeper:
-    """Keeps all rows."""
-
-    spill: Spill
-    columns: tuple[str, ...] = schema.SEGMENTS.names
-
-    def add(self, rows: pl.DataFrame) -> None:
-        self.spill.add(rows)
+def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
+    engine = Engine(source.names, columns=sorting.columns, datagrams=sorting.datagrams)
+    connections, flows = sorting.run(engine)
+    segments = files.segments(engine.info()["packets"], connections)
+    return Tables(segments, connections, source.info(engine), source.problems(engine), flows)

@@ -28,12 +28,63 @@ COMPRESSION: Literal["lz4"] = "lz4"
 reads slower. Arrow IPC as it is takes 0.2 s and 158 MB; but it is read by mapping it, so memory in use would grow with the capture."""
 
 
-class Spill:
-    """Collects frames of one schema, then gives all their rows as one lazy frame, in the order of adding.
+class Files:
+    """Frames as Parquet in nameless temporary files.
 
     Writing goes on in a thread beside the one that adds; `add` waits while the frame before is not yet written, so that at
-    most two parts are in memory once the bound is passed.
+    most two frames are in memory.
     """
+
+    def __init__(self, row_group_rows: int) -> None:
+        """No files yet; `row_group_rows` rows are decoded together when one is read."""
+        self._row_group_rows = row_group_rows
+        self._files: list[IO[bytes]] = []
+        self._writer: ThreadPoolExecutor | None = None
+        self._pending: Future[None] | None = None
+
+    @property
+    def some(self) -> bool:
+        """True once there are any."""
+        return self._writer is not None
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Write one frame. Raises OutputUnwritable where the temporary space is full or missing, for this frame or the one before."""
+        self._wait()
+        if self._writer is None:
+            self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spill")
+            _allow_many_files()
+        self._pending = self._writer.submit(self._write, frame)
+
+    def finish(self) -> list[IO[bytes]]:
+        """The files, in the order of adding; whoever takes them closes them. Raises OutputUnwritable as `add` does."""
+        self._wait()
+        if self._writer is not None:
+            self._writer.shutdown()
+        files, self._files = self._files, []
+        return files
+
+    def _write(self, frame: pl.DataFrame) -> None:
+        try:
+            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed by whom it is given to)
+            self._files.append(file)
+            frame.lazy().sink_parquet(file, compression=COMPRESSION, row_group_size=self._row_group_rows)
+            file.flush()
+            file.seek(0)
+        except Exception as error:
+            close(self._files)
+            refusal = as_os_error(error)
+            if refusal is None:
+                raise
+            raise OutputUnwritable.from_os(refusal, _place(), "set TMPDIR to a directory with room") from error
+
+    def _wait(self) -> None:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            pending.result()
+
+
+class Spill:
+    """Collects frames of one schema, then gives all their rows as one lazy frame, in the order of adding."""
 
     def __init__(self, schema: Mapping[str, pl.DataType], spill_rows: int) -> None:
         """Keep up to `spill_rows` rows in memory."""
@@ -41,65 +92,35 @@ class Spill:
         self._spill_rows = spill_rows
         self._held: list[pl.DataFrame] = []
         self._held_rows = 0
-        self._files: list[IO[bytes]] = []
-        self._writer: ThreadPoolExecutor | None = None
-        self._pending: Future[None] | None = None
+        self._files = Files(ROW_GROUP_ROWS)
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Take over the rows of `frame`. Raises OutputUnwritable where the temporary space is full or missing."""
+        """Take over the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
         if frame.is_empty():
             return
         self._held.append(frame)
         self._held_rows += frame.height
-        if self._held_rows > self._spill_rows or self._writer is not None:
-            self._write_held()
+        if self._held_rows > self._spill_rows or self._files.some:
+            self._files.add(pl.concat(self._held, rechunk=True))  # one large write per column
+            self._held, self._held_rows = [], 0
 
     def finish(self) -> pl.LazyFrame:
         """All rows. Raises OutputUnwritable as `add` does."""
-        self._wait()
-        if self._writer is not None:
-            self._writer.shutdown()
-        held = pl.concat([pl.DataFrame(schema=self._schema), *self._held], rechunk=False)
-        if not self._files:
-            return held.lazy()
-        sources: list[Any] = list(self._files)
+        files = self._files.finish()
+        if not files:
+            return pl.concat([pl.DataFrame(schema=self._schema), *self._held], rechunk=False).lazy()
+        sources: list[Any] = list(files)
         scan = pl.scan_parquet(sources, schema=self._schema)  # from here on it holds the files open
-        self._close()
-        return pl.concat([scan, held.lazy()]) if self._held else scan
+        close(files)
+        return scan
 
-    def _write_held(self) -> None:
-        self._wait()
-        if self._writer is None:
-            self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spill")
-            _allow_many_files()
-        frame = pl.concat(self._held, rechunk=True)  # one large write per column
-        self._held, self._held_rows = [], 0
-        self._pending = self._writer.submit(self._write, frame)
 
-    def _write(self, frame: pl.DataFrame) -> None:
-        try:
-            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed by _close)
-            self._files.append(file)
-            frame.lazy().sink_parquet(file, compression=COMPRESSION, row_group_size=ROW_GROUP_ROWS)
-            file.flush()
-            file.seek(0)
-        except Exception as error:
-            self._close()
-            refusal = as_os_error(error)
-            if refusal is None:
-                raise
-            raise OutputUnwritable.from_os(refusal, _place(), "set TMPDIR to a directory with room") from error
-
-    def _close(self) -> None:
-        for file in self._files:
-            with contextlib.suppress(OSError):  # a full disk refuses even the closing, and was told of
-                file.close()
-        self._files = []
-
-    def _wait(self) -> None:
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            pending.result()
+def close(files: list[IO[bytes]]) -> None:
+    """Close and forget them."""
+    for file in files:
+        with contextlib.suppress(OSError):  # a full disk refuses even the closing, and was told of
+            file.close()
+    files.clear()
 
 
 def _place() -> str:

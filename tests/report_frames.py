@@ -20,9 +20,9 @@ class HandMade:
 
     name: str
     capture: dict[str, Any]
-    connections: pl.DataFrame
+    connections: pl.LazyFrame
     segments: pl.LazyFrame
-    flows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.FLOWS.polars_schema()))
+    flows: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.FLOWS.polars_schema()))
     findings: tuple[Any, ...] = ()
 
 
@@ -126,7 +126,7 @@ def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: obje
         "problems": [],
         "trust": {"snaplen_cut": 0, "clock_steps": 0, "resolution_ns": 1000},
     }
-    return HandMade(name, described | capture, connections, segments.lazy())
+    return HandMade(name, described | capture, connections.lazy(), segments.lazy())
 
 
 def lossy_upload(conn: int = 0, first_frame: int = 1) -> Exchange:

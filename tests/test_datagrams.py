@@ -76,13 +76,13 @@ def test_datagrams_carry_what_was_true_before_them(expected: pl.DataFrame) -> No
 def test_rows_and_types_are_the_same_however_they_are_kept(path: Path, expected: pl.DataFrame, way: str) -> None:
     read = WAYS[way](path)
     assert dict(read.datagrams.collect_schema()) == schema.DATAGRAMS.polars_schema()
-    assert dict(read.flows.schema) == schema.FLOWS.polars_schema()
+    assert dict(read.flows.collect_schema()) == dict(read.flows.collect().schema) == schema.FLOWS.polars_schema()
     assert_frame_equal(read.datagrams.collect(), expected)
     assert_frame_equal(read.datagrams.collect(engine="streaming"), expected)
     some = read.datagrams.filter(pl.col("flow") == 0).select("frame", "payload_bytes")
     assert some.collect().rows() == [(2, 100), (3, 300), (5, 0)]
     assert_frame_equal(read.datagrams.head(2).collect(), expected.head(2))
-    assert read.flows["client_payload_bytes"].to_list() == [100, 9]
+    assert read.flows.collect()["client_payload_bytes"].to_list() == [100, 9]
     assert read.loss is None
 
 
@@ -90,9 +90,9 @@ def test_rows_and_types_are_the_same_however_they_are_kept(path: Path, expected:
 def test_a_capture_without_udp_has_empty_tables(tmp_path: Path, way: str) -> None:
     read = WAYS[way](packets.capture(tmp_path / "tcp.pcap", "0 C > S S 0:0(0)"))
     assert read.datagrams.collect().is_empty()
-    assert read.flows.is_empty()
+    assert read.flows.collect().is_empty()
     assert dict(read.datagrams.collect().schema) == schema.DATAGRAMS.polars_schema()
-    assert dict(read.flows.schema) == schema.FLOWS.polars_schema()
+    assert dict(read.flows.collect_schema()) == dict(read.flows.collect().schema) == schema.FLOWS.polars_schema()
     assert (read.info["udp_datagrams"], read.info["tcp_segments"]) == (0, 1)
 
 
@@ -149,7 +149,7 @@ def test_a_datagram_in_three_fragments_is_one_row_at_its_last(tmp_path: Path) ->
     parts: list[Packet] = fragment(ASKED / Raw(bytes(4000)), fragsize=1480)  # type: ignore[no-untyped-call]
     read = read_datagrams(capture(tmp_path, *(ETHER / part for part in parts), ETHER / ASKED / Raw(bytes(10))))
     assert read.datagrams.select("frame", "payload_bytes", "fragments").collect().rows() == [(3, 4000, 3), (4, 10, 1)]
-    assert read.flows.select("client_datagrams", "client_fragmented_datagrams").rows() == [(2, 1)]
+    assert read.flows.select("client_datagrams", "client_fragmented_datagrams").collect().rows() == [(2, 1)]
 
 
 def test_a_datagram_that_an_icmp_error_quotes_was_not_sent_again(tmp_path: Path) -> None:
@@ -162,14 +162,14 @@ def test_a_datagram_in_a_tunnel_counts_and_the_tunnels_own_does_not(tmp_path: Pa
     tunnelled = ETHER / IP(src="1.1.1.1", dst="2.2.2.2") / UDP(sport=9, dport=4789) / VXLAN(vni=1) / ETHER / ASKED / Raw(bytes(10))
     read = read_datagrams(capture(tmp_path, tunnelled))
     assert read.datagrams.select("payload_bytes", "ip_id", "layers").collect().rows() == [(10, 5, "eth/ip/udp/vxlan/eth/ip/udp")]
-    assert read.flows["client_addr"].to_list() == ["10.0.0.1"]
+    assert read.flows.collect()["client_addr"].to_list() == ["10.0.0.1"]
 
 
 def test_the_analysis_has_the_flows_in_one_pass(path: Path, tmp_path: Path) -> None:
     flows = read_datagrams(path).flows
     for reread_bytes in (0, FAR):
         assert_frame_equal(analyze(path, reread_bytes=reread_bytes).flows, flows)
-    assert analyze(path, connection=0).flows.is_empty()
+    assert analyze(path, connection=0).flows.collect().is_empty()
     done = tcptrace_lab("analyze", "-", "--json", "-", folder=tmp_path, stdin=path.read_bytes())
     assert (done.returncode, json.loads(done.stdout)["udp_flows"]) == (0, analyze(path).to_dict()["udp_flows"])
     assert "4 UDP datagrams" in done.stderr.decode()
@@ -276,7 +276,7 @@ def test_datagrams_and_flows_of_real_captures_are_those_of_tshark(path: Path) ->
 @pytest.mark.parametrize("path", real(), ids=lambda path: path.name)
 def test_flows_of_real_captures_add_up(path: Path) -> None:
     read = read_datagrams(path)
-    found = {row.pop("flow"): row for row in read.flows.to_dicts()}
+    found = {row.pop("flow"): row for row in read.flows.collect().to_dicts()}
     expected = reference_udp.flows(read.datagrams.collect().to_dicts())
     assert list(found) == list(expected)
     for flow, wanted in expected.items():

@@ -40,9 +40,9 @@ def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
     tcp, udp = read(path), read_datagrams(path)
     return {
         TableName.SEGMENTS: tcp.segments,
-        TableName.CONNECTIONS: tcp.connections.lazy(),
+        TableName.CONNECTIONS: tcp.connections,
         TableName.DATAGRAMS: udp.datagrams,
-        TableName.FLOWS: udp.flows.lazy(),
+        TableName.FLOWS: udp.flows,
     }
 
 

@@ -24,7 +24,7 @@ MS = 1_000_000
 
 def flow(folder: Path, text: str) -> dict[str, Any]:
     """The only flow of an exchange."""
-    table = read_datagrams(packets.capture(folder / "exchange.pcap", text)).flows
+    table = read_datagrams(packets.capture(folder / "exchange.pcap", text)).flows.collect()
     assert table.height == 1
     return table.row(0, named=True)
 
@@ -201,7 +201,7 @@ def test_sums_widen_before_they_overflow() -> None:
     sums = dense.Sums()
     for _ in range(3):
         sums.add(np.array([0, 4]), np.array([3_000_000_000, 1]))
-    assert sums.values(slice(0, 6)).tolist() == [9_000_000_000, 0, 0, 0, 3, 0]
+    assert sums.at(np.arange(6)).tolist() == [9_000_000_000, 0, 0, 0, 3, 0]
 
 
 PAUSES_NS = st.one_of(st.integers(0, 5), st.integers(-3, 10**10), st.just(20 * MS))

@@ -45,7 +45,7 @@ def children() -> list[str]:
 def test_every_medium_carries_an_exchange(kind: str, ipv6: bool, tmp_path: Path) -> None:  # noqa: FBT001  (pytest gives it)
     medium = Medium(kind, 65_536 if kind == "lo" else MTU_BYTES, ipv6=ipv6)  # type: ignore[arg-type]
     outcome = run(Experiment(medium, Exchanges((300,), 700, count=2), vantages=("client",)), tmp_path)
-    (connection,) = tcptrace_lab.read(outcome.captures["client"]).connections.iter_rows(named=True)
+    (connection,) = tcptrace_lab.read(outcome.captures["client"]).connections.collect().iter_rows(named=True)
     assert (connection["client_payload_bytes"], connection["server_payload_bytes"]) == (600, 1400)
     info = outcome.accounts[0]["client"]["tcp_info"]  # type: ignore[index]
     assert (info["tcpi_bytes_sent"], info["tcpi_bytes_received"]) == (600, 1400)
@@ -76,7 +76,7 @@ def test_path_does_to_packets_what_its_log_says(tmp_path: Path) -> None:
     log = outcome.relay.forward_log
     fates = {fate: len(log.indexes(fate)) for fate in Fate}
     assert min(fates[Fate.LOST], fates[Fate.DUPLICATED], fates[Fate.HELD_BACK]) >= 1
-    seen = {vantage: tcptrace_lab.read(path).connections["client_segments"].item() for vantage, path in outcome.captures.items()}
+    seen = {vantage: tcptrace_lab.read(path).connections.collect()["client_segments"].item() for vantage, path in outcome.captures.items()}
     assert seen["client"] == len(log.entries)
     assert seen["server"] == len(log.delivered) == len(log.entries) - fates[Fate.LOST] + fates[Fate.DUPLICATED]
 
@@ -149,5 +149,5 @@ def test_socket_options_reach_the_kernel(tmp_path: Path) -> None:
     }
     medium = Medium("tap", MTU_BYTES, forward=PathModel(delay_s=0.010), backward=PathModel(delay_s=0.010))
     outcome = run(Experiment(medium, Bulk(200_000), options, vantages=("client",)), tmp_path)
-    connection = tcptrace_lab.read(outcome.captures["client"]).connections.row(0, named=True)
+    connection = tcptrace_lab.read(outcome.captures["client"]).connections.collect().row(0, named=True)
     assert connection["server_max_window_bytes"] <= 2 * 16_384, "the kernel doubles what was asked for"

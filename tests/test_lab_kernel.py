@@ -52,7 +52,7 @@ class Live(NamedTuple):
 
     def figures(self, vantage: str, side: str) -> dict[str, Any]:
         """What the capture at `vantage` says of the direction that `side` sends, without the prefix."""
-        (row,) = self.tables[vantage].connections.iter_rows(named=True)
+        (row,) = self.tables[vantage].connections.collect().iter_rows(named=True)
         return {name.removeprefix(f"{side}_"): value for name, value in row.items() if name.startswith(f"{side}_")}
 
 

@@ -49,7 +49,8 @@ def test_tables_have_the_columns_and_types_of_the_schema(path: Path, way: str) -
     tables = WAYS[way](path)
     assert dict(tables.segments.collect().schema) == schema.SEGMENTS.polars_schema()
     assert dict(tables.segments.collect_schema()) == schema.SEGMENTS.polars_schema()
-    assert dict(tables.connections.schema) == schema.CONNECTIONS.polars_schema()
+    assert dict(tables.connections.collect_schema()) == schema.CONNECTIONS.polars_schema()
+    assert dict(tables.connections.collect().schema) == schema.CONNECTIONS.polars_schema()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -102,7 +103,7 @@ def test_codes_of_the_engine_get_their_names(expected: pl.DataFrame) -> None:
 
 
 def test_a_request_and_its_answer_are_one_connection(path: Path) -> None:
-    connection = read(path).connections.row(0, named=True)
+    connection = read(path).connections.collect().row(0, named=True)
     assert {name: connection[f"client_{name}"] for name in transfer.CLIENT} == transfer.CLIENT
     assert {name: connection[f"server_{name}"] for name in transfer.SERVER} == transfer.SERVER
     assert (connection["client_known_by"], connection["closed_by"]) == ("syn", "fin")
@@ -121,7 +122,7 @@ def test_two_parts_of_a_capture_are_merged_by_time(tmp_path: Path, expected: pl.
 def test_an_empty_capture_has_empty_tables(tmp_path: Path) -> None:
     tables = read(packets.capture(tmp_path / "nothing.pcap", ""))
     assert tables.segments.collect().is_empty()
-    assert tables.connections.is_empty()
+    assert tables.connections.collect().is_empty()
     assert tables.complete
     assert dict(tables.segments.collect().schema) == schema.SEGMENTS.polars_schema()
 

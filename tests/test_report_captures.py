@@ -17,7 +17,7 @@ CAPTURES = sorted(path for path in Path(__file__).parents[1].joinpath("captures"
 def test_figures_add_up_to_the_table(capture: Path) -> None:
     """Throughput sums to the unique bytes, flight peaks as in the table, every segment with data is drawn, every resent one marked."""
     analysis = analyze(capture)
-    chosen = choose.drawn(analysis.connections)
+    chosen = choose.chosen(analysis.connections).drawn
     found = series.read(analysis.segments, choose.requests(chosen))
     drawn = [
         (row, side, found[row["conn"]][schema.SIDES[side]])

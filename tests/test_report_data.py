@@ -24,14 +24,14 @@ def facts(values: list[Value]) -> dict[str, Any]:
     return {value["label"]: value["value"] for value in values}
 
 
-def table(**columns: list[Any]) -> pl.DataFrame:
+def table(**columns: list[Any]) -> pl.LazyFrame:
     """Connections of which only some columns matter; counts are 0, the rest is null."""
     rows = len(next(iter(columns.values())))
     zeros = {column.name: [0] * rows for column in schema.CONNECTIONS if column.dtype == "Int64" and "_ns" not in column.name}
     values: dict[str, list[Any]] = {"conn": list(range(rows)), "first_ts_ns": [BASE_NS] * rows, "last_ts_ns": [BASE_NS + MS] * rows}
     frame = pl.DataFrame({**zeros, **values, **columns})
     missing = [pl.lit(None, column.polars_type()).alias(column.name) for column in schema.CONNECTIONS if column.name not in frame.columns]
-    return frame.with_columns(missing)
+    return frame.with_columns(missing).lazy()
 
 
 def all_figures(made: HandMade) -> Iterator[Figure]:
@@ -92,19 +92,22 @@ def test_a_connection_is_drawn_for_its_payload_its_losses_or_its_length() -> Non
     resent[17], resent[18] = 5, 9
     last = [BASE_NS + MS] * 20
     last[15] = BASE_NS + 900 * MS
-    chosen = choose.drawn(table(client_payload_bytes=payload, client_retransmitted_segments=resent, last_ts_ns=last))["conn"].to_list()
+    made = table(client_payload_bytes=payload, client_retransmitted_segments=resent, last_ts_ns=last)
+    chosen = choose.chosen(made).drawn["conn"].to_list()
     assert len(chosen) == choose.DRAWN_CONNECTIONS
     assert {0, 1, 2, 3, 15, 17, 18} <= set(chosen)
     assert chosen == sorted(chosen), "most payload first"
 
 
 def test_connections_without_data_or_time_are_not_drawn() -> None:
-    assert choose.drawn(table(client_payload_bytes=[0, 5], first_ts_ns=[BASE_NS, None])).is_empty()
+    assert choose.chosen(table(client_payload_bytes=[0, 5], first_ts_ns=[BASE_NS, None])).drawn.is_empty()
 
 
 def test_the_table_keeps_the_largest_of_many_connections() -> None:
     payload = [n % 1_000 for n in range(3_000)]
-    listed = choose.listed(table(server_payload_bytes=payload))
+    chosen = choose.chosen(table(server_payload_bytes=payload))
+    listed = chosen.listed
+    assert chosen.total == 3_000
     assert listed.height == choose.LISTED_CONNECTIONS
     assert listed["server_payload_bytes"].min() == 1_000 - 167, "three of each size, the 500 largest"
     assert listed["conn"].is_sorted()

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_frames import Exchange, analysis, lossy_upload
 
-from tcptrace_lab import report
+from tcptrace_lab import report, schema
 from tcptrace_lab.report import choose
 from tcptrace_lab.report.pack import pack, unpack
 from tcptrace_lab.report.render import plotly_script
@@ -132,7 +132,9 @@ def test_problems_are_told_with_their_place() -> None:
 def test_a_client_that_no_syn_tells_is_said_to_be_a_guess() -> None:
     made = analysis(lossy_upload())
     assert "guessed" not in Page(report.render(report.data(made))).text
-    made.connections = made.connections.with_columns(client_known_by=pl.lit("port").cast(made.connections.schema["client_known_by"]))
+    made.connections = made.connections.with_columns(
+        client_known_by=pl.lit("port").cast(schema.CONNECTIONS["client_known_by"].polars_type())
+    )
     assert "10.0.0.1:40000 guessed" in Page(report.render(report.data(made))).text
 
 

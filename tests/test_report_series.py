@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def read(made: HandMade) -> dict[int, dict[bool, Direction]]:
     """The series of the connections that the report would draw."""
-    return series.read(made.segments, choose.requests(choose.drawn(made.connections)))
+    return series.read(made.segments, choose.requests(choose.chosen(made.connections).drawn))
 
 
 def upload(made: HandMade) -> Direction:

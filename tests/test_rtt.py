@@ -64,4 +64,4 @@ def test_no_samples_make_no_rows() -> None:
     counted = RttSamples()
     assert counted.quantiles().is_empty()
     counted.add(rows([(0, True, None)]))
-    assert dict(counted.quantiles().schema) == {"conn": pl.UInt32, "from_client": pl.Boolean, "p50_ns": pl.Int64, "p95_ns": pl.Int64}
+    assert dict(counted.quantiles().schema) == {"conn": pl.Int64, "from_client": pl.Boolean, "p50_ns": pl.Int64, "p95_ns": pl.Int64}

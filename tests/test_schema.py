@@ -189,16 +189,15 @@ def test_every_column_says_what_it_means(table: schema.Table) -> None:
 def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "both.pcap", f"{transfer.TEXT}\n0.4 C > S udp 100\n0.5 S > C udp 100")
     engine = _core.Engine([str(path)], datagrams=True)
-    segments, datagrams = engine.both(1_000)
-    tables = [(segments, schema.SEGMENTS), (datagrams, schema.DATAGRAMS), (engine.connections(), schema.CONNECTIONS)]
-    for stream, table in tables:
+    segments, datagrams, connections, flows = engine.pull(1_000)
+    for stream, table in ((segments, schema.SEGMENTS), (datagrams, schema.DATAGRAMS), (connections, schema.ENGINE_CONNECTIONS)):
         assert dict(reread.frame(stream, table).schema) == table.polars_schema()
-    who = dict(reread.frame(engine.flows(), schema.FLOWS).schema)
+    who = dict(reread.frame(flows, schema.FLOWS).schema)
     assert list(who.items()) == list(schema.FLOWS.polars_schema().items())[: len(who)]
     assert [*who] == ["flow", "client_addr", "client_port", "server_addr", "server_port"]
 
 
 def test_figures_of_a_flow_have_the_columns_and_types_of_the_schema(tmp_path: Path) -> None:
     flows = analyze(packets.capture(tmp_path / "udp.pcap", "0 C > S udp 100\n1 S > C udp 100\n2 C > S udp 9")).flows
-    assert dict(flows.schema) == schema.FLOWS.polars_schema()
-    assert flows.height == 1
+    assert dict(flows.collect_schema()) == dict(flows.collect().schema) == schema.FLOWS.polars_schema()
+    assert flows.collect().height == 1

@@ -85,10 +85,11 @@ impl ArrowStream {
     }
 }
 
-/// The engine, and the batches of closed connections that it gave between others.
+/// The engine, and the batches of connections and flows that it gave between segments that were asked for alone.
 struct Pass {
     engine: engine::Engine,
-    closed: Vec<RecordBatch>,
+    connections: Vec<RecordBatch>,
+    flows: Vec<RecordBatch>,
 }
 
 impl Pass {
@@ -96,11 +97,48 @@ impl Pass {
     fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             match self.engine.next_batch()? {
-                Some(Batch::Connections(batch)) => self.closed.push(batch),
+                Some(Batch::Connections(batch)) => self.connections.push(batch),
+                Some(Batch::Flows(batch)) => self.flows.push(batch),
                 other => return Ok(other),
             }
         }
     }
+
+    /// Keeps all that is left of connections and flows.
+    fn read_to_end(&mut self) -> Result<(), ArrowError> {
+        while self.next_batch()?.is_some() {}
+        Ok(())
+    }
+}
+
+/// What a pull gives of each table, and how much that is.
+#[derive(Default)]
+struct Pulled {
+    segments: Vec<RecordBatch>,
+    datagrams: Vec<RecordBatch>,
+    connections: Vec<RecordBatch>,
+    flows: Vec<RecordBatch>,
+    rows: usize,
+}
+
+impl Pulled {
+    /// A connection's row is as large as so many of a segment.
+    const ROWS_PER_CONNECTION: usize = 8;
+
+    fn add(&mut self, batch: Batch) {
+        let (table, batch, weight) = match batch {
+            Batch::Segments(batch) => (&mut self.segments, batch, 1),
+            Batch::Datagrams(batch) => (&mut self.datagrams, batch, 1),
+            Batch::Connections(batch) => (&mut self.connections, batch, Self::ROWS_PER_CONNECTION),
+            Batch::Flows(batch) => (&mut self.flows, batch, 1),
+        };
+        self.rows += weight * batch.num_rows();
+        table.push(batch);
+    }
+}
+
+fn stream(batches: Vec<RecordBatch>, schema: SchemaRef) -> ArrowStream {
+    ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema))
 }
 
 /// The next segment batches, up to a number of rows.
@@ -147,7 +185,7 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, closed_connections = true))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true))]
     fn new(
         py: Python<'_>,
         paths: Vec<String>,
@@ -155,17 +193,17 @@ impl Engine {
         columns: Option<Vec<String>>,
         only: Option<Vec<KnownTuple>>,
         datagrams: bool,
-        closed_connections: bool,
+        summaries: bool,
     ) -> PyResult<Self> {
         let known = |name: &String| table::segment_column_names().any(|column| column == name);
         if let Some(unknown) = columns.iter().flatten().find(|name| !known(name)) {
             return Err(PyValueError::new_err(format!("the segments table has no column {unknown:?}")));
         }
         let only = only.map(|known| Only::new(known.into_iter().map(known_connection)));
-        let options = Options { batch_rows, columns, only, datagrams, closed_connections };
+        let options = Options { batch_rows, columns, only, datagrams, summaries };
         let opened = py.detach(|| engine::Engine::open(&paths, options));
         let engine = opened.map_err(|error| to_python(py, &error))?;
-        Ok(Self { engine: Arc::new(Mutex::new(Pass { engine, closed: Vec::new() })) })
+        Ok(Self { engine: Arc::new(Mutex::new(Pass { engine, connections: Vec::new(), flows: Vec::new() })) })
     }
 
     #[pyo3(signature = (max_rows = None))]
@@ -175,57 +213,44 @@ impl Engine {
         Ok(ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left }))
     }
 
-    /// The next segment and datagram rows, together at least `max_rows`; both empty at the end.
-    fn both(&self, py: Python<'_>, max_rows: usize) -> PyResult<(ArrowStream, ArrowStream)> {
+    /// The next rows of each table, together at least `max_rows`; all empty at the end.
+    fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<(ArrowStream, ArrowStream, ArrowStream, ArrowStream)> {
         let read = || -> Result<_, ArrowError> {
-            let mut engine = lock(&self.engine);
-            let (mut segments, mut datagrams, mut rows) = (Vec::new(), Vec::new(), 0);
-            while rows < max_rows
-                && let Some(batch) = engine.next_batch()?
+            let mut pass = lock(&self.engine);
+            let mut pulled = Pulled::default();
+            while pulled.rows < max_rows
+                && let Some(batch) = pass.engine.next_batch()?
             {
-                match batch {
-                    Batch::Segments(batch) => {
-                        rows += batch.num_rows();
-                        segments.push(Ok(batch));
-                    }
-                    Batch::Datagrams(batch) => {
-                        rows += batch.num_rows();
-                        datagrams.push(Ok(batch));
-                    }
-                    Batch::Connections(_) => {} // `Pass` keeps them apart
-                }
+                pulled.add(batch);
             }
-            Ok((segments, engine.engine.schema()?, datagrams, table::datagrams_schema()?))
+            Ok((
+                stream(pulled.segments, pass.engine.schema()?),
+                stream(pulled.datagrams, table::datagrams_schema()?),
+                stream(pulled.connections, table::connections_schema()?),
+                stream(pulled.flows, table::flows_schema()?),
+            ))
         };
-        let (segments, schema, datagrams, datagrams_schema) = py.detach(read).map_err(|error| arrow_error(&error))?;
-        Ok((
-            ArrowStream::new(RecordBatchIterator::new(segments, schema)),
-            ArrowStream::new(RecordBatchIterator::new(datagrams, datagrams_schema)),
-        ))
+        py.detach(read).map_err(|error| arrow_error(&error))
     }
 
-    /// All UDP flows, by number.
+    /// All UDP flows that were not pulled.
     fn flows(&self, py: Python<'_>) -> PyResult<ArrowStream> {
-        let rows = py.detach(|| -> Result<_, ArrowError> {
-            let mut pass = lock(&self.engine);
-            while pass.next_batch()?.is_some() {}
-            Ok(pass.engine.flow_rows())
-        });
-        let flows = rows.and_then(|rows| table::flows(&rows)).map_err(|error| arrow_error(&error))?;
-        let schema = flows.schema();
-        Ok(ArrowStream::new(RecordBatchIterator::new([Ok(flows)], schema)))
-    }
-
-    fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {
-        let schema = table::connections_schema().map_err(|error| arrow_error(&error))?;
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
-            while pass.next_batch()?.is_some() {}
-            Ok((std::mem::take(&mut pass.closed), pass.engine.take_connection_rows()))
+            pass.read_to_end()?;
+            Ok(stream(std::mem::take(&mut pass.flows), table::flows_schema()?))
         };
-        let (closed, rows) = py.detach(read).map_err(|error| arrow_error(&error))?;
-        let batches = closed.into_iter().map(Ok).chain(rows.map(|rows| table::connections(&rows)));
-        Ok(ArrowStream::new(RecordBatchIterator::new(batches, schema)))
+        py.detach(read).map_err(|error| arrow_error(&error))
+    }
+
+    /// All connections that were not pulled.
+    fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        let read = || -> Result<_, ArrowError> {
+            let mut pass = lock(&self.engine);
+            pass.read_to_end()?;
+            Ok(stream(std::mem::take(&mut pass.connections), table::connections_schema()?))
+        };
+        py.detach(read).map_err(|error| arrow_error(&error))
     }
 
     /// Runs all segment batches through and drops them; returns the number of rows.
@@ -233,9 +258,10 @@ impl Engine {
         let drained = py.detach(|| {
             let mut pass = lock(&self.engine);
             let mut rows = 0;
-            while let Some(batch) = pass.next_batch()? {
-                let (Batch::Segments(batch) | Batch::Datagrams(batch) | Batch::Connections(batch)) = batch;
-                rows += batch.num_rows() as u64;
+            while let Some(batch) = pass.engine.next_batch()? {
+                if let Batch::Segments(batch) | Batch::Datagrams(batch) = batch {
+                    rows += batch.num_rows() as u64;
+                }
             }
             Ok(rows)
         });

@@ -286,6 +286,14 @@ pub fn datagrams(rows: &[DatagramRow], paths: &PathNames) -> Result<RecordBatch,
     ])
 }
 
+/// The schema of flow batches.
+///
+/// # Errors
+/// None in practice: the columns are those of an empty batch.
+pub fn flows_schema() -> Result<SchemaRef, ArrowError> {
+    flows(&[]).map(|batch| batch.schema())
+}
+
 /// One batch of the flows table, as far as the engine fills it.
 ///
 /// # Errors

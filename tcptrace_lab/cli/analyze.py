@@ -69,7 +69,7 @@ def analyze(
         if json_path is not None:
             shown.doing("writing the JSON")
             with output.opened(json_path) as stream:
-                analysis.write_json(stream)
+                analysis.write_json(stream, shown.connections)
         shown.doing("writing the report")
         written = _write_report(analysis, report)
     if not quiet:

@@ -13,6 +13,8 @@ from rich.text import Text
 from tcptrace_lab import line
 from tcptrace_lab.cli.terminal import printable
 from tcptrace_lab.report import numbers
+from tcptrace_lab.report.choose import PAYLOAD
+from tcptrace_lab.report.largest import Ranking, largest
 
 if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
@@ -39,12 +41,14 @@ def show(analysis: Analysis) -> None:
     """Print the table of connections, what it leaves out, and the findings to stderr."""
     console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
     console.print(Text(headline(analysis)), soft_wrap=False)
-    if not analysis.connections.is_empty():
-        console.print(_table(analysis.connections, console.width))
-    more = analysis.connections.height - ROWS
+    total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), ROWS)])
+    if total:
+        rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
+        console.print(_table(rows.to_dicts(), console.width))
+    more = total - ROWS
     if more > 0:
         console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''} with fewer bytes"))
-    for words in line_notes(analysis.connections.head(LINE_ROWS)):
+    for words in line_notes(analysis.connections.head(LINE_ROWS).collect()):
         console.print(Text(words))
     for finding in analysis.findings:
         console.print(Text(finding_line(finding)))
@@ -102,11 +106,8 @@ def endpoint(address: str, port: int, width: int) -> str:
     return head[: room - room // 2] + "…" + head[len(head) - room // 2 :] + tail
 
 
-def _table(connections: pl.DataFrame, width: int) -> Table:
-    sizes = connections.select(bytes=sum((pl.col(f"{side}_payload_bytes") for side in _SIDES), pl.lit(0))).with_row_index()
-    order = sizes.sort("bytes", descending=True, maintain_order=True)["index"].head(ROWS)
-    largest = connections[order].to_dicts()  # sorting the table itself would copy it, and it may have a million rows
-    number_width = max(len("conn"), *(len(str(row["conn"])) for row in largest))
+def _table(largest_rows: list[dict[str, Any]], width: int) -> Table:
+    number_width = max(len("conn"), *(len(str(row["conn"])) for row in largest_rows))
     fixed = number_width + sum(figure_width + 1 for _, figure_width in _FIGURES) + len(_SIDES)
     endpoint_width = min(max((width - fixed) // len(_SIDES), _ENDPOINT_MIN), _ENDPOINT_MAX)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
@@ -115,7 +116,7 @@ def _table(connections: pl.DataFrame, width: int) -> Table:
         table.add_column(side, max_width=endpoint_width, no_wrap=True)
     for heading, figure_width in _FIGURES:
         table.add_column(heading, justify="right", width=figure_width)
-    for row in largest:
+    for row in largest_rows:
         table.add_row(*(Text(cell) for cell in _cells(row, endpoint_width)))
     return table
 

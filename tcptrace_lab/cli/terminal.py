@@ -59,6 +59,10 @@ class Activity:
         """So many datagrams are read."""
         self.doing(f"{count:,} datagrams read")
 
+    def connections(self, count: int) -> None:
+        """So many connections are written as JSON."""
+        self.doing(f"writing the JSON: {count:,} connections")
+
     def doing(self, words: str) -> None:
         """Something else goes on now."""
         with self._lock:

@@ -90,7 +90,7 @@ def score(outcome: Outcome, vantage: str, *, ethernet: bool = True) -> Score:
 def rows(tables: Tables, *, from_client: bool) -> Iterable[dict[str, Any]]:
     """One direction of a capture, with the sequence numbers as on the wire (`wire_seq`)."""
     side = "client" if from_client else "server"
-    isn = tables.connections.lazy().select("conn", pl.col(f"{side}_isn").cast(pl.Int64).alias("isn"))
+    isn = tables.connections.select("conn", pl.col(f"{side}_isn").cast(pl.Int64).alias("isn"))
     segments = tables.segments.filter(pl.col("from_client") == from_client)
     wanted = segments.select("frame", "conn", "seq", "payload_bytes", "flags", "ip_id", pl.col("kind").cast(pl.String))
     placed = wanted.join(isn, on="conn", maintain_order="left").with_columns(wire_seq=(pl.col("seq") + pl.col("isn")) % truth.SEQ_SPACE)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.report import thin
+from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.series import Request
 
 if TYPE_CHECKING:
@@ -49,25 +51,35 @@ _MARK_COLUMNS = (
 _OTHER_MARK_COLUMNS = ("duplicate_acks", "zero_window_advertisements", "rst_segments")
 
 
-def listed(connections: pl.DataFrame) -> pl.DataFrame:
-    """The rows that the connection table shows, in the order of the capture."""
-    if connections.height <= LISTED_CONNECTIONS:
-        return connections
-    ranked = connections.select("conn", PAYLOAD.alias("payload"), DURATION_NS.alias("duration_ns"))
-    top = ranked.top_k(LISTED_CONNECTIONS, by=["payload", "duration_ns"])
-    return connections.filter(pl.col("conn").is_in(top["conn"].implode())).sort("conn")
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a page shows of the connections.
+
+    Attributes:
+        total: how many there are.
+        listed: the rows that the connection table shows, in the order of the capture (see `LISTED_RULE`).
+        drawn: the rows of the connections that get figures, most payload first (see `DRAWN_RULE`).
+    """
+
+    total: int
+    listed: pl.DataFrame
+    drawn: pl.DataFrame
 
 
-def drawn(connections: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the connections that get figures (see `DRAWN_RULE`), most payload first."""
-    ranked = connections.select("conn", PAYLOAD.alias("payload"), RESENT.alias("resent"), DURATION_NS.alias("duration_ns"))
-    ranked = ranked.filter(pl.col("payload") > 0, pl.col("duration_ns").is_not_null())
-    chosen: list[int] = []
-    for by, most in (("payload", _BY_PAYLOAD), ("resent", _BY_RESENT), ("duration_ns", _BY_DURATION), ("payload", DRAWN_CONNECTIONS)):
-        for conn in ranked.filter(pl.col(by) > 0).top_k(most, by=[by, "payload"])["conn"]:
-            if conn not in chosen and len(chosen) < DRAWN_CONNECTIONS:
-                chosen.append(conn)
-    return connections.filter(pl.col("conn").is_in(chosen)).sort(PAYLOAD, descending=True, maintain_order=True)
+def chosen(connections: pl.LazyFrame) -> Chosen:
+    """Choose among rows of `schema.CONNECTIONS`."""
+    figures = {"payload": PAYLOAD, "resent": RESENT, "duration_ns": DURATION_NS}
+    drawable = (pl.col("payload") > 0) & pl.col("duration_ns").is_not_null()
+    wanted = (("payload", _BY_PAYLOAD), ("resent", _BY_RESENT), ("duration_ns", _BY_DURATION), ("payload", DRAWN_CONNECTIONS))
+    rankings = [Ranking((by, "payload"), most, drawable & (pl.col(by) > 0)) for by, most in wanted]
+    total, (listed, *found) = largest(connections, "conn", figures, [Ranking(("payload", "duration_ns"), LISTED_CONNECTIONS), *rankings])
+    drawn = list(dict.fromkeys(conn for ranking in found for conn in ranking))[:DRAWN_CONNECTIONS]
+    rows = connections.filter(pl.col("conn").is_in(sorted({*listed, *drawn}))).collect()
+    return Chosen(
+        total,
+        rows.filter(pl.col("conn").is_in(listed)).sort("conn"),
+        rows.filter(pl.col("conn").is_in(drawn)).sort(PAYLOAD, "conn", descending=[True, False]),
+    )
 
 
 def requests(rows: pl.DataFrame) -> list[Request]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from tcptrace_lab.report import choose, drawn, numbers, table, udp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import polars as pl
 
     from tcptrace_lab.report.shape import Analysed, ReportData, Value
 
@@ -25,7 +25,8 @@ def data(analysis: Analysed) -> ReportData:
     """Collect what the report shows of `analysis`. Memory stays bounded whatever the size of the capture."""
     capture = analysis.capture
     problems = list(capture["problems"])
-    chosen = choose.drawn(analysis.connections)
+    chosen = choose.chosen(analysis.connections)
+    flows_total, flows = udp.listed(analysis.flows)
     return {
         "name": analysis.name,
         "capture": _capture(capture),
@@ -33,15 +34,15 @@ def data(analysis: Analysed) -> ReportData:
         "problems": problems[:LISTED_PROBLEMS],
         "problems_total": len(problems),
         "columns": table.columns(),
-        "rows": [table.row(row, capture["first_ts_ns"]) for row in choose.listed(analysis.connections).iter_rows(named=True)],
-        "connections_total": analysis.connections.height,
+        "rows": [table.row(row, capture["first_ts_ns"]) for row in chosen.listed.iter_rows(named=True)],
+        "connections_total": chosen.total,
         "listed_rule": choose.LISTED_RULE,
         "flow_columns": udp.columns(),
-        "flows": udp.listed(analysis.flows),
-        "flows_total": analysis.flows.height,
+        "flows": flows,
+        "flows_total": flows_total,
         "drawn_rule": choose.DRAWN_RULE,
-        "drawn": drawn.connections(analysis.segments, chosen, capture["trust"]["resolution_ns"]),
-        "undrawn_reason": _undrawn_reason(analysis.connections) if chosen.is_empty() else "",
+        "drawn": drawn.connections(analysis.segments, chosen.drawn, capture["trust"]["resolution_ns"]),
+        "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
     }
 
 
@@ -78,9 +79,9 @@ def _link_types(links: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{link['name']} ({numbers.count(link['packets'])} packets)" for link in links) or numbers.UNKNOWN
 
 
-def _undrawn_reason(connections: pl.DataFrame) -> str:
-    if connections.is_empty():
+def _undrawn_reason(connections: pl.LazyFrame, total: int) -> str:
+    if not total:
         return "There is no TCP connection in this capture."
-    if connections["first_ts_ns"].null_count() == connections.height:
+    if connections.filter(pl.col("first_ts_ns").is_not_null()).select("conn").head(1).collect().is_empty():
         return "This capture stores no times, so there is nothing to draw over time."
     return "No connection in this capture carried data."

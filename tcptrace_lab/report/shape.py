@@ -24,16 +24,16 @@ class Analysed(Protocol):
         """What was captured and what could not be read: the "capture" object of the JSON output."""
 
     @property
-    def connections(self) -> pl.DataFrame:
-        """`schema.CONNECTIONS`."""
+    def connections(self) -> pl.LazyFrame:
+        """`schema.CONNECTIONS`; possibly larger than memory."""
 
     @property
     def segments(self) -> pl.LazyFrame:
         """`schema.SEGMENTS`, in frame order; possibly larger than memory."""
 
     @property
-    def flows(self) -> pl.DataFrame:
-        """`schema.FLOWS`."""
+    def flows(self) -> pl.LazyFrame:
+        """`schema.FLOWS`; possibly larger than memory."""
 
     @property
     def findings(self) -> Sequence[Any]:

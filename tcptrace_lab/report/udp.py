@@ -8,6 +8,7 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.report import numbers, table
+from tcptrace_lab.report.largest import Ranking, largest
 
 if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Column
@@ -38,11 +39,14 @@ def columns() -> list[Column]:
     ]
 
 
-def listed(flows: pl.DataFrame) -> list[dict[str, Any]]:
-    """The rows of the table: of rows of `schema.FLOWS` the `LISTED_FLOWS` with most data, the largest first; keys as in `columns`."""
-    largest = flows.select("flow", bytes=_BYTES).sort("bytes", descending=True, maintain_order=True)["flow"].head(LISTED_FLOWS)
-    chosen = flows.filter(pl.col("flow").is_in(largest.implode())).sort(_BYTES, descending=True, maintain_order=True)
-    return [_row(flow) for flow in chosen.iter_rows(named=True)]
+def listed(flows: pl.LazyFrame) -> tuple[int, list[dict[str, Any]]]:
+    """How many rows of `schema.FLOWS` there are, and the rows of the table.
+
+    Of the `LISTED_FLOWS` with most data, the largest first; keys as in `columns`.
+    """
+    total, (found,) = largest(flows, "flow", {"bytes": _BYTES}, [Ranking(("bytes",), LISTED_FLOWS)])
+    rows = flows.filter(pl.col("flow").is_in(found)).collect().sort(_BYTES, "flow", descending=[True, False])
+    return total, [_row(flow) for flow in rows.iter_rows(named=True)]
 
 
 def _row(flow: dict[str, Any]) -> dict[str, Any]:

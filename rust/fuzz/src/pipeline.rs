@@ -2,7 +2,7 @@
 
 use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::connection::{
-    ConnectionRow, Connections, DatagramRow, DirectionFigures, FlowRow, Flows, Nullable, SegmentRow,
+    ConnectionRow, Connections, DatagramRow, DirectionFigures, Flows, Nullable, SegmentRow,
 };
 use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
 use tcptrace_lab_core::table;
@@ -85,10 +85,11 @@ impl Pipeline {
         for incident in self.dissector.incidents() {
             assert!(incident.count >= 1, "{incident:?}");
         }
-        let flows: Vec<FlowRow> = self.flows.rows().collect();
-        assert_eq!(table::flows(&flows).expect("columns of one length").num_rows(), flows.len());
+        while let Some(flows) = self.flows.take_rest() {
+            assert_eq!(table::flows(&flows).expect("columns of one length").num_rows(), flows.len());
+        }
         let connections = self.connections.len();
-        for rows in self.connections.into_rows() {
+        while let Some(rows) = self.connections.take_rest() {
             self.out.take(&rows);
         }
         let Out { numbers, segments, payload_bytes } = self.out;

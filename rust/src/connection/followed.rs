@@ -88,11 +88,14 @@ impl Connections {
         (self.closed.len() >= CLOSED_ROWS).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(CLOSED_ROWS)))
     }
 
-    /// The rows of all other connections, some at a time; gives their memory back as it goes. In the order of their
-    /// numbers, unless some were closed to make room.
-    pub fn into_rows(self) -> impl Iterator<Item = Vec<ConnectionRow>> {
-        let live = self.live.slabs.into_iter().map(|mut slab| slab.iter_mut().map(Connection::row).collect());
-        std::iter::once(self.closed).chain(live).filter(|rows: &Vec<_>| !rows.is_empty())
+    /// At the end: some of the rows that were not yet handed out, `None` if there are no more. Gives their memory back as
+    /// it goes.
+    pub fn take_rest(&mut self) -> Option<Vec<ConnectionRow>> {
+        if !self.closed.is_empty() {
+            return Some(std::mem::take(&mut self.closed));
+        }
+        let mut slab = std::mem::take(self.live.slabs.iter_mut().find(|slab| !slab.is_empty())?);
+        Some(slab.iter_mut().map(Connection::row).collect())
     }
 
     /// The place of the segment's connection, which is opened if need be; it has `number`, if that is known.

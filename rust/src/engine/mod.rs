@@ -38,13 +38,13 @@ pub struct Options {
     pub only: Option<Only>,
     /// Whether UDP datagrams are wanted, too.
     pub datagrams: bool,
-    /// Whether rows of connections that are closed to make room are wanted.
-    pub closed_connections: bool,
+    /// Whether the rows of connections and flows are wanted.
+    pub summaries: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { batch_rows: DEFAULT_BATCH_ROWS, columns: None, only: None, datagrams: false, closed_connections: true }
+        Self { batch_rows: DEFAULT_BATCH_ROWS, columns: None, only: None, datagrams: false, summaries: true }
     }
 }
 
@@ -87,6 +87,7 @@ impl Summary {
 #[derive(Debug)]
 pub struct Engine {
     columns: Option<Vec<String>>,
+    summaries: bool,
     paths: PathNames,
     rows: Receiver<Rows>,
     used_rows: Sender<Vec<SegmentRow>>,
@@ -94,15 +95,17 @@ pub struct Engine {
     conclusion: Conclusion,
 }
 
-/// A batch of one of the two tables that are read row by row.
+/// A batch of one of the tables. A connection and a flow come when they are over, behind their last segment or datagram.
 #[derive(Debug)]
 pub enum Batch {
     /// Of the segments table.
     Segments(RecordBatch),
     /// Of the datagrams table.
     Datagrams(RecordBatch),
-    /// Of the connections table: some that were closed to make room for others.
+    /// Of the connections table: some that were closed, or the rest at the end; not in the order of their numbers.
     Connections(RecordBatch),
+    /// Of the flows table, likewise.
+    Flows(RecordBatch),
 }
 
 /// Rows on their way to the caller.
@@ -111,6 +114,7 @@ enum Rows {
     Segments(Vec<SegmentRow>),
     Datagrams(Vec<DatagramRow>),
     Connections(Vec<ConnectionRow>),
+    Flows(Vec<FlowRow>),
 }
 
 impl From<Vec<SegmentRow>> for Rows {
@@ -134,7 +138,7 @@ impl Engine {
     /// A file that cannot be opened or is not a capture.
     pub fn open(paths: &[String], options: Options) -> Result<Self, CaptureError> {
         let capture = Capture::open(paths)?;
-        let Options { batch_rows, columns, only, datagrams, closed_connections } = options;
+        let Options { batch_rows, columns, only, datagrams, summaries } = options;
         let only = only.map(Arc::new);
         let reader = FrameReader::new(capture, only.clone());
         let path_names = reader.dissector.path_names();
@@ -143,7 +147,7 @@ impl Engine {
         let (used_rows, spare) = channel();
         let batch_rows = batch_rows.max(1);
         let segments = Inlet { chunk: Vec::with_capacity(batch_rows), size: batch_rows, full, spare };
-        let wanted = Wanted { segments, only, datagrams, closed_connections };
+        let wanted = Wanted { segments, only, datagrams, summaries };
         let spawn_error = |error| CaptureError::io(&paths.join(", "), &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
@@ -155,12 +159,13 @@ impl Engine {
                 let (connections, flows) = conclude(&packets, wanted);
                 drop(packets);
                 let mut summary = Summary { connections: connections.len(), ..join(reading) };
-                summary.problems.extend(closed_early(&connections));
+                summary.problems.extend(closed_early(&connections, &flows));
                 Conclusion { connections, flows, summary }
             })
             .map_err(spawn_error)?;
         Ok(Self {
             columns,
+            summaries,
             paths: path_names,
             rows,
             used_rows,
@@ -192,36 +197,31 @@ impl Engine {
             }
             Ok(Rows::Datagrams(rows)) => Batch::Datagrams(table::datagrams(&rows, &self.paths)?),
             Ok(Rows::Connections(rows)) => Batch::Connections(table::connections(&rows)?),
-            Err(_) => {
-                self.finish();
-                return Ok(None);
-            }
+            Ok(Rows::Flows(rows)) => Batch::Flows(table::flows(&rows)?),
+            Err(_) => return self.rest(),
         };
         Ok(Some(batch))
     }
 
-    /// Hands out the rows of all UDP flows, by number; none before the batches are exhausted.
-    #[must_use]
-    pub fn flow_rows(&self) -> Vec<FlowRow> {
-        self.conclusion.flows.rows().collect()
-    }
-
-    /// Hands out the rows of all connections, by number, some at a time; none before the batches are exhausted, and none
-    /// the second time.
-    pub fn take_connection_rows(&mut self) -> impl Iterator<Item = Vec<ConnectionRow>> + use<> {
-        std::mem::take(&mut self.conclusion.connections).into_rows()
+    /// What is left at the end: the connections and flows that are not yet handed out.
+    fn rest(&mut self) -> Result<Option<Batch>, ArrowError> {
+        if let Some(concluding) = self.concluding.take() {
+            self.conclusion = join(concluding);
+        }
+        if !self.summaries {
+            return Ok(None);
+        }
+        let Conclusion { connections, flows, .. } = &mut self.conclusion;
+        if let Some(rows) = connections.take_rest() {
+            return table::connections(&rows).map(|batch| Some(Batch::Connections(batch)));
+        }
+        flows.take_rest().map(|rows| table::flows(&rows).map(Batch::Flows)).transpose()
     }
 
     /// What was read; empty before the batches are exhausted.
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.conclusion.summary
-    }
-
-    fn finish(&mut self) {
-        if let Some(concluding) = self.concluding.take() {
-            self.conclusion = join(concluding);
-        }
     }
 }
 
@@ -238,12 +238,12 @@ struct Wanted {
     segments: Inlet<SegmentRow, Rows>,
     only: Option<Arc<Only>>,
     datagrams: bool,
-    closed_connections: bool,
+    summaries: bool,
 }
 
 /// The concluding thread: packets → rows, until there are no more or nobody wants them.
 fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
-    let Wanted { mut segments, only, datagrams, closed_connections } = wanted;
+    let Wanted { mut segments, only, datagrams, summaries } = wanted;
     let (mut connections, mut flows) = (Connections::of(only), Flows::default());
     while let Some(chunk) = packets.next() {
         let mut datagram_rows = Vec::new();
@@ -260,13 +260,11 @@ fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
             }
         }
         packets.give_back(chunk);
-        if let Some(closed) = connections.take_closed()
-            && closed_connections
-            && segments.full.send(Rows::Connections(closed)).is_err()
-        {
+        let full = &segments.full;
+        if !datagram_rows.is_empty() && full.send(Rows::Datagrams(datagram_rows)).is_err() {
             break;
         }
-        if !datagram_rows.is_empty() && segments.full.send(Rows::Datagrams(datagram_rows)).is_err() {
+        if !hand_out_closed(&mut connections, &mut flows, &mut segments, summaries) {
             break;
         }
     }
@@ -274,11 +272,26 @@ fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
     (connections, flows)
 }
 
-fn closed_early(connections: &Connections) -> Option<Problem> {
-    let count = connections.closed_early();
-    let what = "more connections at a time than are followed: the longest silent was closed; what it still sent counts as \
-                another connection";
-    (count > 0).then(|| Problem {
+/// Passes on the rows of connections and flows that are over, once they are many, behind their segments and datagrams.
+/// False when nobody listens any more.
+fn hand_out_closed(
+    connections: &mut Connections,
+    flows: &mut Flows,
+    segments: &mut Inlet<SegmentRow, Rows>,
+    wanted: bool,
+) -> bool {
+    let closed = [connections.take_closed().map(Rows::Connections), flows.take_closed().map(Rows::Flows)];
+    closed.into_iter().flatten().all(|rows| !wanted || segments.pass_on() && segments.full.send(rows).is_ok())
+}
+
+/// What was let go of before it was over.
+fn closed_early(connections: &Connections, flows: &Flows) -> impl Iterator<Item = Problem> + use<> {
+    let connections_words = "more connections at a time than are followed: the longest silent was closed; what it still \
+                             sent counts as another connection";
+    let flows_words = "more UDP flows at a time than are followed: a long silent one was closed; what it still sent counts \
+                       as another flow";
+    let counts = [(connections.closed_early(), connections_words), (flows.closed_early(), flows_words)];
+    counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| Problem {
         what: what.into(),
         path: String::new(),
         frame: None,

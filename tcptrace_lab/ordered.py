@@ -1,0 +1,143 @@
+"""Rows that come out of order and may outgrow memory → one lazy frame, by number.
+
+Connections and flows are handed out when they are over, so a long one comes behind thousands of later ones. Up to a bound they are
+kept and sorted at the end. Beyond it they go to temporary files in parts, each sorted; a query goes through the numbers in ranges
+and reads of each file only what is in the range. What comes late stands in few parts, so nearly everything is read once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from tcptrace_lab.predicates import conjuncts
+from tcptrace_lab.spill import Files, close
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+RANGE_ROWS = 8_192
+"""Numbers in a range, and rows of a part that are decoded together: about 16 MB of connections (a row has some 2 KB)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One sorted file, and the least and the greatest number in it."""
+
+    rows: pl.LazyFrame
+    low: int
+    high: int
+
+
+class Ordered:
+    """Collects frames of one schema, then gives all their rows as one lazy frame, in the order of a column of distinct numbers."""
+
+    def __init__(
+        self,
+        schema: Mapping[str, pl.DataType],
+        number: str,
+        part_rows: int,
+        complete: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
+    ) -> None:
+        """Nothing yet.
+
+        Args:
+            schema: columns and types of the rows that are given out.
+            number: name of the column that orders them.
+            part_rows: rows that are kept in memory; beyond it so many go to a file at a time.
+            complete: makes rows of `schema` of many added ones at a time, if they are not such already.
+        """
+        self._schema = dict(schema)
+        self._number = number
+        self._part_rows = part_rows
+        self._complete = complete
+        self._held: list[pl.DataFrame] = []
+        self._held_rows = 0
+        self._files = Files(RANGE_ROWS)
+        self._bounds: list[tuple[int, int]] = []
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take over the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
+        if frame.is_empty():
+            return
+        self._held.append(frame)
+        self._held_rows += frame.height
+        if self._held_rows > self._part_rows:
+            self._write_held()
+
+    def finish(self) -> pl.LazyFrame:
+        """All rows. Raises OutputUnwritable as `add` does."""
+        if not self._files.some:
+            held = self._sorted() if self._held else pl.DataFrame(schema=self._schema)
+            self._held = []
+            return held.lazy()
+        if self._held:
+            self._write_held()
+        files = self._files.finish()
+        bounds = zip(files, self._bounds, strict=True)
+        parts = [_Part(pl.scan_parquet([file], schema=self._schema), low, high) for file, (low, high) in bounds]
+        close(files)  # the scans hold them open
+        return _lazy(parts, self._schema, self._number)
+
+    def _sorted(self) -> pl.DataFrame:
+        rows = pl.concat(self._held)
+        complete = rows if self._complete is None else self._complete(rows)
+        return complete.select(*self._schema).sort(self._number)
+
+    def _write_held(self) -> None:
+        rows = self._sorted()
+        self._held, self._held_rows = [], 0
+        self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
+        self._files.add(rows)
+
+
+def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) -> pl.LazyFrame:
+    """A lazy frame over all parts, by `number`, that reads them anew each time it is collected."""
+    highest = max(part.high for part in parts)
+
+    def rows(
+        columns: list[str] | None,
+        predicate: pl.Expr | None,
+        limit: int | None,
+        batch_rows: int | None,  # noqa: ARG001  (Polars' own idea of a batch)
+    ) -> Iterator[pl.DataFrame]:
+        left = limit
+        on_number = [part for part in conjuncts(predicate) if set(part.meta.root_names()) == {number}]
+        for low in range(0, highest + 1, RANGE_ROWS):
+            bounds = _passing(low, min(low + RANGE_ROWS - 1, highest), number, schema[number], on_number)
+            if bounds is None:
+                continue
+            found = _range(parts, number, bounds, predicate, columns)
+            yield found if left is None else found.head(left)
+            if left is not None:
+                left -= min(left, found.height)
+                if left == 0:
+                    return
+
+    return register_io_source(rows, schema=schema, is_pure=True)
+
+
+def _passing(low: int, high: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> tuple[int, int] | None:
+    """The least and the greatest number from `low` to `high` that pass all tests; None if none does."""
+    if not tests:
+        return low, high
+    passing = pl.DataFrame({number: pl.int_range(low, high + 1, dtype=pl.Int64, eager=True).cast(dtype)}).filter(tests)[number]
+    return None if passing.is_empty() else (passing[0], passing[-1])
+
+
+def _range(parts: list[_Part], number: str, bounds: tuple[int, int], predicate: pl.Expr | None, columns: list[str] | None) -> pl.DataFrame:
+    """The rows with numbers within `bounds` that pass `predicate`, sorted."""
+    low, high = bounds
+    inside = pl.col(number).is_between(low, high)
+    scans = [part.rows.filter(inside) for part in parts if part.low <= high and part.high >= low]
+    if not scans:
+        scans = [parts[0].rows.clear()]
+    query = pl.concat(scans)
+    if predicate is not None:
+        query = query.filter(predicate)
+    if columns is None:
+        return query.sort(number).collect()
+    return query.select({*columns, number}).sort(number).select(columns).collect()

@@ -16,7 +16,7 @@ include rust/fuzz/fuzz.mk
 help:
 	@echo 'install      make $(VENV) with the package, as a user gets it'
 	@echo 'build        make $(VENV) for work on the package: editable, with the test tools'
-	@echo 'lint         ruff, mypy, import-linter, cargo fmt, clippy'
+	@echo 'lint         ruff, mypy, stubtest, import-linter, cargo fmt, clippy'
 	@echo 'test         build, then all tests of both halves'
 	@echo 'bench        benchmarks against peers'
 	@echo 'fuzz         fuzz every target for FUZZ_SECONDS (1030: two hours in all); fuzz-smoke as CI does it'
@@ -40,6 +40,7 @@ lint: build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest tcptrace_lab._core
 	$(BIN)/lint-imports
 	$(CARGO) fmt $(MANIFEST) --check
 	$(CARGO) clippy $(MANIFEST) --all-features --all-targets -- -D warnings

@@ -1,14 +1,18 @@
 """Types of the compiled engine (`rust/src/python.rs`)."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Self, TypeAlias, TypedDict, final, type_check_only
 
+__all__ = ["ArrowStream", "Engine", "EngineError"]
+
+@type_check_only
 class LinkInfo(TypedDict):
     id: int
     name: str
     packets: int
     supported: bool
 
+@type_check_only
 class CaptureInfo(TypedDict):
     format: str
     link_types: list[LinkInfo]
@@ -24,7 +28,12 @@ class CaptureInfo(TypedDict):
     clock_steps: int
     resolution_ns: int
     kernel_drops: int | None
+    bytes_read: int
+    """Bytes taken from the files so far, as they stand there: packed where they are."""
+    bytes_total: int | None
+    """What the files held when they were opened; None if one of them is no regular file."""
 
+@type_check_only
 class Problem(TypedDict):
     what: str
     path: str
@@ -33,24 +42,26 @@ class Problem(TypedDict):
     count: int
     loses_data: bool
 
-KnownConnection: TypeAlias = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
+_KnownConnection: TypeAlias = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
 """A connection known from a pass before: number, one end, the other end, first and last frame."""
 
+@final
 class ArrowStream:
     """A stream of record batches, consumed once through the Arrow C stream interface."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
 
+@final
 class Engine:
     """One pass over one capture (one file, several merged by time, or stdin as "-")."""
-    def __init__(
-        self,
+    def __new__(
+        cls,
         paths: Sequence[str],
         batch_rows: int = ...,
         columns: Sequence[str] | None = ...,
-        only: Sequence[KnownConnection] | None = ...,
+        only: Sequence[_KnownConnection] | None = ...,
         datagrams: bool = ...,
         summaries: bool = ...,
-    ) -> None: ...
+    ) -> Self: ...
     def drain(self) -> int:
         """Run all segment batches through and drop them; the number of rows."""
     def segments(self, max_rows: int | None = None) -> ArrowStream:
@@ -66,7 +77,7 @@ class Engine:
     def flows(self) -> ArrowStream:
         """All UDP flows that were not pulled, with `datagrams=True`: who they are between. Reads the rest of the capture first."""
     def info(self) -> CaptureInfo:
-        """What was read so far; final once the segments are exhausted."""
+        """What was read. Until the segments are exhausted only what the files' headers told, and how much of the files was read."""
     def problems(self) -> list[Problem]:
         """What was survived so far; final once the segments are exhausted."""
 

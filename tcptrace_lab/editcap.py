@@ -109,7 +109,7 @@ def _answer(tool: str, file: File, *options: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
+    return os.fsdecode(done.stdout) if done.returncode == 0 else None
 
 
 class Conversion:
@@ -163,7 +163,7 @@ class Conversion:
         self.finish()
         if self._stalled:
             return f"gave nothing for {NO_PROGRESS_S:g} s and was ended"
-        reason = _reason(self._words.decode(errors="replace"), self._argument)
+        reason = _reason(os.fsdecode(self._words), self._argument)
         code = self._process.returncode
         if reason and (code != 0 or self._words_are_an_error()):
             return f"says: {reason}"

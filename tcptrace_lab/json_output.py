@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
@@ -59,13 +60,13 @@ def capture_object(path: str, tables: Tables) -> dict[str, Any]:
     """The `capture` of the JSON.
 
     Args:
-        path: what was read, as the caller named it.
+        path: what was read, as the caller named it; bytes that are not UTF-8 are spelled out.
         tables: what the engine made of it.
     """
     info = tables.info
     first_ns, last_ns = info["first_ts_ns"], info["last_ts_ns"]
     return {
-        "path": path,
+        "path": _as_unicode(path),
         "format": info["format"],
         "link_types": [{"id": link["id"], "name": link["name"], "packets": link["packets"]} for link in info["link_types"]],
         "packets": info["packets"],
@@ -86,6 +87,11 @@ def capture_object(path: str, tables: Tables) -> dict[str, Any]:
             "resolution_ns": info["resolution_ns"],
         },
     }
+
+
+def _as_unicode(path: str) -> str:
+    r"""A name whose bytes are not UTF-8 with those bytes spelled out, because JSON is Unicode: `latin-\xe9.pcap`."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _problem(problem: Problem) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from tcptrace_lab.predicates import conjuncts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tcptrace_lab._core import ArrowStream, KnownConnection
+    from tcptrace_lab._core import ArrowStream
+
+    KnownConnection = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
 
 PULL_ROWS = 131_072
 """Rows taken from the engine at a time: about 20 MB of segments with all columns."""

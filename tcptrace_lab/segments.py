@@ -17,7 +17,7 @@ import polars as pl
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine
 from tcptrace_lab.convert import Source, read_through
-from tcptrace_lab.errors import CaptureUnreadable, ReadInPart, UsageError, place
+from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
 from tcptrace_lab.reread import Files, pulled_all
 from tcptrace_lab.rtt import QUANTILES, RttSamples
@@ -140,16 +140,10 @@ def read(
 
 
 def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    """One path or several as names. Raises UsageError without any, CaptureUnreadable where the engine cannot take one (not UTF-8)."""
+    """One path or several as names. Raises UsageError without any."""
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
     if not names:
         raise UsageError("no capture given", remedy="name at least one file")
-    for name in names:
-        try:
-            name.encode()
-        except UnicodeEncodeError as error:
-            remedy = "rename it, or give it as standard input"
-            raise CaptureUnreadable("the name of the file is not UTF-8", where=name, remedy=remedy) from error
     return names
 
 

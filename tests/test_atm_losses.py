@@ -58,6 +58,21 @@ def test_a_lost_last_cell_damages_its_segment_and_the_one_behind_it() -> None:
     assert lossy.segments["cells"][LOST_FROM : LOST_FROM + 2].to_list() == [191, 192]
 
 
+def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> None:
+    """What is sent next on the channel tells that it is over, be it a second later: its time is that of its last cell that came."""
+    source = packets.capture(tmp_path / "x.pcap", "0 C > S S 0:0(0)\n0.001 C > S . 1:1001 ack 1\n1.001 C > S . 1:1001 ack 1")
+    cells = [2, 22, 22]  # 40, 1040 bytes of IP, with LLC/SNAP and trailer 56 and 1056
+    atm.convert(source, tmp_path / "lossy", AtmForm.ERF_CELLS, lose_cells=[cells[0] + cells[1] - 1])
+    lossy = engine.read(tmp_path / "lossy")
+    assert lossy.segments["frame"].to_list() == [2, 2 + 21, 2 + 21 + 22]
+    sent_ns = engine.read(source).segments["ts_ns"].to_list()
+    cell_ns = 2831  # 424 bits at 149.76 Mb/s
+    assert lossy.segments["ts_ns"].to_list() == [sent_ns[0], pytest.approx(sent_ns[1] - cell_ns, abs=1), sent_ns[2]]
+    assert lossy.segments["kind"].to_list() == ["new", "link_damaged", "link_damaged"]
+    (row,) = lossy.connections.iter_rows(named=True)
+    assert (row["first_frame"], row["last_frame"]) == (2, 45)
+
+
 def test_a_lost_last_cell_is_a_problem_where_the_tcp_header_was_in_it() -> None:
     """LLC/SNAP and IPv6 headers fill the first cell of two; the packet behind keeps its headers, and is damaged all the same."""
     ack = 22

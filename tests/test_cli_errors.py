@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -174,15 +175,21 @@ def test_control_characters_of_a_file_name_do_not_reach_the_terminal(path: Path,
         assert not set(words) & set("\x1b\r\x07\u202e")
 
 
-def test_a_file_name_that_is_not_utf_8_is_refused_in_one_line(path: Path, tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf_8_is_a_name_like_any_other(path: Path, tmp_path: Path) -> None:
     name = b"latin-\xe9.pcap"
+    whole = path.read_bytes()
     with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:  # noqa: PTH118, PTH123  (a name made of bytes)
-        file.write(path.read_bytes())
-    done = subprocess.run([PROGRAM, "analyze", name, "-q"], cwd=tmp_path, capture_output=True, timeout=TIME_LIMIT_S, check=False)
-    assert done.returncode == 3
-    assert only_line(done.stderr) == (
-        r"tcptrace-lab: the name of the file is not UTF-8: latin-\udce9.pcap; rename it, or give it as standard input"
-    )
+        file.write(whole)
+    command: list[str | bytes | Path] = [PROGRAM, "analyze", name, "-q", "--json", "-"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=TIME_LIMIT_S, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["capture"]["path"] == r"latin-\xe9.pcap"
+    assert (tmp_path / "reports" / "latin-_.html").is_file()
+    with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:  # noqa: PTH118, PTH123
+        file.write(whole[:-1])
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=TIME_LIMIT_S, check=False)
+    assert done.returncode == 4
+    assert r": latin-\udce9.pcap, frame " in only_line(done.stderr)
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly(path: Path, tmp_path: Path) -> None:

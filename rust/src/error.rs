@@ -1,5 +1,6 @@
 //! What can go wrong with a capture, told once: what, where, and which field said so.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 
@@ -27,7 +28,7 @@ pub struct CaptureError {
     /// One clear sentence fragment, without the place.
     pub what: String,
     /// The file, as the caller named it.
-    pub path: String,
+    pub path: OsString,
     /// Byte offset in the decompressed stream.
     pub offset: Option<u64>,
     /// 1-based frame number.
@@ -45,11 +46,11 @@ pub struct CaptureError {
 
 impl CaptureError {
     /// A new error without a place; the builder methods add it.
-    pub fn new(kind: ErrorKind, path: &str, what: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, path: impl AsRef<OsStr>, what: impl Into<String>) -> Self {
         Self {
             kind,
             what: what.into(),
-            path: path.to_owned(),
+            path: path.as_ref().to_owned(),
             offset: None,
             frame: None,
             required: None,
@@ -61,7 +62,7 @@ impl CaptureError {
 
     /// An operating-system error on `path`.
     #[must_use]
-    pub fn io(path: &str, error: &io::Error) -> Self {
+    pub fn io(path: impl AsRef<OsStr>, error: &io::Error) -> Self {
         Self::new(ErrorKind::Io, path, error.to_string())
     }
 
@@ -77,6 +78,15 @@ impl CaptureError {
     pub fn in_frame(mut self, frame: u64) -> Self {
         self.frame = Some(frame);
         self
+    }
+
+    /// How many bytes are there of those that were demanded, in words to follow `what`; empty where that is not the matter.
+    #[must_use]
+    pub fn shortfall(&self) -> String {
+        match (self.required, self.got) {
+            (Some(required), Some(got)) => format!(" ({got} of {required} bytes are there)"),
+            _ => String::new(),
+        }
     }
 
     /// Adds what was read before the file was refused.
@@ -98,10 +108,8 @@ impl CaptureError {
 
 impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.what)?;
-        if let (Some(field), Some(required), Some(got)) = (self.field, self.required, self.got) {
-            write!(f, " ({field} asks for {required} bytes, {got} are there)")?;
-        }
+        write!(f, "{}: {}", self.path.display(), self.what)?;
+        f.write_str(&self.shortfall())?;
         if let Some(frame) = self.frame {
             write!(f, ", frame {frame}")?;
         }
@@ -119,8 +127,8 @@ impl std::error::Error for CaptureError {}
 pub struct Problem {
     /// What was found and what was done about it, for people.
     pub what: String,
-    /// The file it was found in, as the caller named it.
-    pub path: String,
+    /// The file it was found in, as the caller named it; empty where it was found in packets.
+    pub path: OsString,
     /// 1-based number of the first frame concerned.
     pub frame: Option<u64>,
     /// Byte offset of the first occurrence in the (decompressed) stream.

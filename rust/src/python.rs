@@ -1,5 +1,6 @@
 //! The compiled module `tcptrace_lab._core`: the only file that knows Python. Types in `_core.pyi`.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -59,7 +60,7 @@ fn arrow_error(error: &ArrowError) -> PyErr {
 }
 
 /// A stream of record batches, consumed once.
-#[pyclass(module = "tcptrace_lab._core")]
+#[pyclass(module = "tcptrace_lab._core", frozen)]
 struct ArrowStream {
     reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
 }
@@ -188,7 +189,7 @@ impl Engine {
     #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true))]
     fn new(
         py: Python<'_>,
-        paths: Vec<String>,
+        paths: Vec<OsString>,
         batch_rows: usize,
         columns: Option<Vec<String>>,
         only: Option<Vec<KnownTuple>>,
@@ -295,6 +296,8 @@ impl Engine {
         info.set_item("clock_steps", summary.clock_steps)?;
         info.set_item("resolution_ns", summary.capture.resolution_ns)?;
         info.set_item("kernel_drops", summary.capture.kernel_drops)?;
+        info.set_item("bytes_read", pass.engine.progress().bytes_read())?;
+        info.set_item("bytes_total", pass.engine.progress().bytes_total())?;
         Ok(info)
     }
 

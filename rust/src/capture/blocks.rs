@@ -86,6 +86,11 @@ impl Blocks {
         self.base + self.start as u64
     }
 
+    /// Stream offset of a range that `consume` gave out.
+    pub(super) fn offset_of(&self, range: &Range<usize>) -> u64 {
+        self.base + range.start as u64
+    }
+
     /// Consumes `count` available bytes and gives their place in the buffer, which holds until the next `fill_to`.
     #[inline]
     pub(super) fn consume(&mut self, count: usize) -> Range<usize> {

@@ -15,9 +15,11 @@ mod notes;
 mod pcap;
 mod pcap_variant;
 mod pcapng;
+mod progress;
 mod reader;
 mod sniff;
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::ops::Range;
 
@@ -25,6 +27,8 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 use blocks::{BLOCK_BYTES, Blocks};
 use merge::Merge;
 use notes::Notes;
+use progress::Counted;
+pub use progress::Progress;
 use reader::{Reader, STDIN};
 
 /// A link type as pcap numbers it (`LINKTYPE_…`).
@@ -116,15 +120,16 @@ impl Capture {
     /// `Io` for a file that is missing, unreadable or a directory (and for no path at all, or stdin twice);
     /// `NotACapture` for an empty file, text and unknown bytes; `Unsupported` for known formats that are not read;
     /// `Cut` or `Damaged` where not even the header is whole.
-    pub fn open(paths: &[String]) -> Result<Self, CaptureError> {
+    pub fn open(paths: &[impl AsRef<OsStr>]) -> Result<Self, CaptureError> {
         if paths.is_empty() {
             return Err(CaptureError::new(ErrorKind::Io, "", "no capture was named"));
         }
-        if paths.iter().filter(|path| *path == STDIN).count() > 1 {
+        if paths.iter().filter(|path| *path.as_ref() == *STDIN).count() > 1 {
             return Err(CaptureError::new(ErrorKind::Io, STDIN, "standard input can be read only once"));
         }
         let block_bytes = (MERGE_BYTES / paths.len()).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES);
-        let readers = paths.iter().map(|path| Reader::open(path, block_bytes)).collect::<Result<Vec<_>, _>>()?;
+        let readers =
+            paths.iter().map(|path| Reader::open(path.as_ref(), block_bytes)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self::of(readers))
     }
 
@@ -132,8 +137,11 @@ impl Capture {
     ///
     /// # Errors
     /// As for [`Self::open`].
-    pub fn from_stream(path: &str, stream: impl Read + Send + Sync + 'static) -> Result<Self, CaptureError> {
-        Ok(Self::of(vec![Reader::new(path, Box::new(stream), BLOCK_BYTES)?]))
+    pub fn from_stream(
+        path: impl AsRef<OsStr>,
+        stream: impl Read + Send + Sync + 'static,
+    ) -> Result<Self, CaptureError> {
+        Ok(Self::of(vec![Reader::new(path.as_ref(), Counted::stream(stream), BLOCK_BYTES)?]))
     }
 
     fn of(readers: Vec<Reader>) -> Self {
@@ -191,6 +199,22 @@ impl Capture {
         info.format = formats.join(", ");
         info.resolution_ns = info.resolution_ns.max(1);
         info
+    }
+
+    /// The file of the current frame, and where in it the frame's bytes begin; `None` where several files are merged, because
+    /// the frame's number counts over all of them.
+    #[must_use]
+    pub fn place(&self) -> Option<(&OsStr, u64)> {
+        match (&self.merge, self.readers.as_slice()) {
+            (None, [reader]) => Some(reader.place()),
+            _ => None,
+        }
+    }
+
+    /// How much of the files was read: stays true while the capture is read on another thread.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress::of(self.readers.iter().map(|reader| reader.consumed().clone()).collect())
     }
 
     /// What the readers survived so far, with counts. Frame numbers count within the file that is named.

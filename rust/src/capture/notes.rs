@@ -1,5 +1,7 @@
 //! What a reader survived: counted by kind, with the first place.
 
+use std::ffi::{OsStr, OsString};
+
 use crate::error::Problem;
 
 /// The kinds of survived trouble of one file. There are few, so a list is searched.
@@ -17,7 +19,7 @@ impl Notes {
             Some(problem) => problem.count += 1,
             None => self.problems.push(Problem {
                 what: what.to_owned(),
-                path: String::new(),
+                path: OsString::new(),
                 frame: (frame > 0).then_some(frame),
                 offset: Some(offset),
                 count: 1,
@@ -27,7 +29,7 @@ impl Notes {
     }
 
     /// The problems so far, as those of `path`.
-    pub(super) fn of(&self, path: &str) -> impl Iterator<Item = Problem> {
+    pub(super) fn of(&self, path: &OsStr) -> impl Iterator<Item = Problem> {
         self.problems.iter().map(move |problem| Problem { path: path.to_owned(), ..problem.clone() })
     }
 }

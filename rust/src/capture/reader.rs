@@ -1,5 +1,6 @@
 //! One capture file, whatever its format and compression.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsFd;
 
@@ -9,8 +10,9 @@ use super::erf::{self, Erf};
 use super::notes::Notes;
 use super::pcap::{Magic, Pcap};
 use super::pcapng::Pcapng;
+use super::progress::{Consumed, Counted};
 use super::sniff::{self, SNIFFED_BYTES};
-use super::{Record, Source, Stream};
+use super::{Record, Stream};
 use crate::error::{CaptureError, ErrorKind, Problem};
 
 /// The path that stands for standard input.
@@ -42,11 +44,13 @@ pub(super) struct FileInfo {
 
 /// An opened file and its current frame.
 pub(super) struct Reader {
-    path: String,
+    path: OsString,
     stream: Stream,
     format: Format,
     name: String,
     last_info: FileInfo,
+    /// How far the file was read.
+    consumed: Consumed,
 }
 
 impl Reader {
@@ -54,17 +58,18 @@ impl Reader {
     ///
     /// # Errors
     /// See [`super::Capture::open`].
-    pub(super) fn open(path: &str, block_bytes: usize) -> Result<Self, CaptureError> {
+    pub(super) fn open(path: &OsStr, block_bytes: usize) -> Result<Self, CaptureError> {
         let source = open_source(path).map_err(|error| CaptureError::io(path, &error))?;
         if source.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             return Err(CaptureError::new(ErrorKind::Io, path, "is a directory, not a capture"));
         }
-        Self::new(path, Box::new(source), block_bytes)
+        Self::new(path, Counted::file(source), block_bytes)
     }
 
     /// Reads the header of `source`, which errors call `path`.
-    pub(super) fn new(path: &str, source: Source, block_bytes: usize) -> Result<Self, CaptureError> {
-        let mut blocks = Blocks::new(Input::Plain(source), block_bytes);
+    pub(super) fn new(path: &OsStr, source: Counted, block_bytes: usize) -> Result<Self, CaptureError> {
+        let consumed = source.consumed();
+        let mut blocks = Blocks::new(Input::Plain(Box::new(source)), block_bytes);
         blocks.fill_to(MAGIC_BYTES);
         if let Some(codec) = Codec::detect(blocks.available()) {
             blocks = decompressed(blocks, codec, block_bytes);
@@ -91,7 +96,7 @@ impl Reader {
         let (format, name) = opened.map_err(|stop| CaptureError { path: path.to_owned(), ..*stop })?;
         let compression = stream.blocks.compression();
         let name = compression.map_or_else(|| name.to_owned(), |compression| format!("{compression} {name}"));
-        Ok(Self { path: path.to_owned(), stream, format, name, last_info: FileInfo::default() })
+        Ok(Self { path: path.to_owned(), stream, format, name, last_info: FileInfo::default(), consumed })
     }
 
     /// Moves to the next frame; false at the end, and ever after.
@@ -142,6 +147,15 @@ impl Reader {
         self.stream.blocks.slice(self.stream.record.data.clone())
     }
 
+    /// The file, and where in its (decompressed) stream the current frame's bytes begin.
+    pub(super) fn place(&self) -> (&OsStr, u64) {
+        (&self.path, self.stream.blocks.offset_of(&self.stream.record.data))
+    }
+
+    pub(super) fn consumed(&self) -> &Consumed {
+        &self.consumed
+    }
+
     pub(super) fn info(&self) -> FileInfo {
         let format = self.name.clone();
         match &self.format {
@@ -178,8 +192,8 @@ impl Reader {
 }
 
 /// Stdin is read through its descriptor: the standard library's own buffer would only copy once more.
-fn open_source(path: &str) -> std::io::Result<File> {
-    if path == STDIN { std::io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
+fn open_source(path: &OsStr) -> std::io::Result<File> {
+    if *path == *STDIN { std::io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
 }
 
 /// The same stream, decoded.
@@ -196,7 +210,7 @@ fn is_erf(blocks: &mut Blocks) -> bool {
 }
 
 /// Why a stream without a known magic cannot be read: the fault that ended it, or what it is instead.
-fn not_a_capture(path: &str, blocks: &Blocks) -> CaptureError {
+fn not_a_capture(path: &OsStr, blocks: &Blocks) -> CaptureError {
     let head = blocks.available();
     if let Some(fault) = blocks.fault() {
         return CaptureError::new(fault.kind, path, fault.what.clone()).at(head.len() as u64);

@@ -1,5 +1,7 @@
 //! What a file is, from its first bytes: never from its name.
 
+use std::ffi::OsStr;
+
 use crate::error::{CaptureError, ErrorKind};
 
 /// Bytes that are looked at. Enough for the magics below and a glance at text.
@@ -41,7 +43,7 @@ const LANALYZER_TYPES: [u16; 2] = [0x1001, 0x1007];
 const LANALYZER_HEADER_MAX_BYTES: u16 = 1024;
 
 /// The error that tells what `head`, the first bytes of the file, is instead of a capture.
-pub(super) fn refuse(path: &str, head: &[u8]) -> CaptureError {
+pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
     if head.is_empty() {
         return CaptureError::new(ErrorKind::NotACapture, path, "is empty");
     }
@@ -75,7 +77,7 @@ fn packed(head: &[u8]) -> Option<&'static (&'static [u8], &'static str)> {
     PACKED.iter().find(|(magic, _)| head.starts_with(magic))
 }
 
-fn unsupported(path: &str, name: &str) -> CaptureError {
+fn unsupported(path: &OsStr, name: &str) -> CaptureError {
     CaptureError::new(ErrorKind::Unsupported, path, format!("is {name}, which is not read directly"))
 }
 
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
 
     fn refused(head: &[u8]) -> (ErrorKind, String) {
-        let error = refuse("f", head);
+        let error = refuse(OsStr::new("f"), head);
         (error.kind, error.to_string())
     }
 

@@ -114,7 +114,9 @@ impl Connection {
     #[inline]
     fn take(&mut self, segment: &Segment) -> SegmentRow {
         let from_client = segment.from_low == self.client_is_low;
-        self.last_frame = segment.frame;
+        // Not in order where the link lost the end of a PDU.
+        self.first_frame = self.first_frame.min(segment.frame);
+        self.last_frame = self.last_frame.max(segment.frame);
         if let Some(ts_ns) = segment.ts_ns {
             self.first_ts_ns = Some(self.first_ts_ns.get().map_or(ts_ns, |first| first.min(ts_ns))).into();
             self.last_ts_ns = Some(self.last_ts_ns.get().map_or(ts_ns, |last| last.max(ts_ns))).into();

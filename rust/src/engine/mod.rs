@@ -5,6 +5,7 @@ mod pipe;
 mod reader;
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -14,7 +15,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pipe::{Inlet, Outlet, pipe};
 use reader::FrameReader;
 
-use crate::capture::{Capture, CaptureInfo, LinkType};
+use crate::capture::{Capture, CaptureInfo, LinkType, Progress};
 use crate::connection::{ConnectionRow, Connections, DatagramRow, FlowRow, Flows, Only, SegmentRow};
 use crate::error::{CaptureError, Problem};
 use crate::table;
@@ -93,6 +94,7 @@ pub struct Engine {
     used_rows: Sender<Vec<SegmentRow>>,
     concluding: Option<JoinHandle<Conclusion>>,
     conclusion: Conclusion,
+    progress: Progress,
 }
 
 /// A batch of one of the tables. A connection and a flow come when they are over, behind their last segment or datagram.
@@ -136,8 +138,11 @@ impl Engine {
     ///
     /// # Errors
     /// A file that cannot be opened or is not a capture.
-    pub fn open(paths: &[String], options: Options) -> Result<Self, CaptureError> {
+    pub fn open(paths: &[impl AsRef<OsStr>], options: Options) -> Result<Self, CaptureError> {
         let capture = Capture::open(paths)?;
+        let progress = capture.progress();
+        // What the headers told is there from the start; the rest comes at the end.
+        let summary = Summary { capture: capture.info(), ..Summary::default() };
         let Options { batch_rows, columns, only, datagrams, summaries } = options;
         let only = only.map(Arc::new);
         let reader = FrameReader::new(capture, only.clone());
@@ -148,7 +153,7 @@ impl Engine {
         let batch_rows = batch_rows.max(1);
         let segments = Inlet { chunk: Vec::with_capacity(batch_rows), size: batch_rows, full, spare };
         let wanted = Wanted { segments, only, datagrams, summaries };
-        let spawn_error = |error| CaptureError::io(&paths.join(", "), &error);
+        let spawn_error = |error| CaptureError::io("", &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
             .spawn(move || reader.run(&mut to_concluding))
@@ -170,7 +175,8 @@ impl Engine {
             rows,
             used_rows,
             concluding: Some(concluding),
-            conclusion: Conclusion::default(),
+            conclusion: Conclusion { summary, ..Conclusion::default() },
+            progress,
         })
     }
 
@@ -218,7 +224,13 @@ impl Engine {
         flows.take_rest().map(|rows| table::flows(&rows).map(Batch::Flows)).transpose()
     }
 
-    /// What was read; empty before the batches are exhausted.
+    /// How much of the files was read by now.
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// What was read; before the batches are exhausted, only what the files' headers told.
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.conclusion.summary
@@ -293,7 +305,7 @@ fn closed_early(connections: &Connections, flows: &Flows) -> impl Iterator<Item 
     let counts = [(connections.closed_early(), connections_words), (flows.closed_early(), flows_words)];
     counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| Problem {
         what: what.into(),
-        path: String::new(),
+        path: OsString::new(),
         frame: None,
         offset: None,
         count,

@@ -1,5 +1,6 @@
 //! The reading thread: frames → packets, and the account of everything that was not one.
 
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use super::Summary;
@@ -87,7 +88,7 @@ impl FrameReader {
                         Packet::Tcp(segment) => {
                             self.summary.tcp_segments += 1;
                             if segment.bad_data_offset {
-                                stopped(&mut self.stops, Stop::BadDataOffset, frame.number);
+                                stopped(&mut self.stops, Stop::BadDataOffset, frame.number, self.capture.place());
                             }
                         }
                         Packet::Udp(_) => self.summary.udp_datagrams += 1,
@@ -96,15 +97,18 @@ impl FrameReader {
             }
             // A fragment that waits is no loss; one that waits in vain is told of at the end.
             Err(Stop::NotTcp | Stop::Fragment) => {}
-            Err(stop) => stopped(&mut self.stops, stop, frame.number),
+            Err(stop) => stopped(&mut self.stops, stop, frame.number, self.capture.place()),
         }
         if let Some(only) = &self.only {
             while packets.len() > before && packets.last().is_some_and(|packet| !only.wants(packet)) {
                 packets.pop();
             }
         }
-        for stop in self.dissector.asides().filter(|stop| !matches!(stop, Stop::NotTcp | Stop::Fragment)) {
-            stopped(&mut self.stops, stop, frame.number);
+        for (stop, number) in self.dissector.asides() {
+            if !matches!(stop, Stop::NotTcp | Stop::Fragment) {
+                // Where the frame of another cell stands is not remembered.
+                stopped(&mut self.stops, stop, number, self.capture.place().filter(|_| number == frame.number));
+            }
         }
     }
 
@@ -113,7 +117,7 @@ impl FrameReader {
         problems.extend(self.capture.problems());
         problems.extend(self.dissector.incidents().into_iter().map(|incident| Problem {
             what: incident.what.into(),
-            path: String::new(),
+            path: OsString::new(),
             frame: Some(incident.first_frame),
             offset: None,
             count: incident.count,
@@ -124,7 +128,8 @@ impl FrameReader {
     }
 }
 
-fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64) {
+/// Counts a reason; of the first time it keeps the frame, and its file and byte if they are known.
+fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64, place: Option<(&OsStr, u64)>) {
     let is_one_of_many = stops.len() >= MAX_STOPS && matches!(stop, Stop::UnknownLink(_));
     let stop =
         if is_one_of_many && stops.iter().all(|(known, _)| *known != stop) { Stop::MoreUnknownLinks } else { stop };
@@ -133,19 +138,15 @@ fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64) {
         return;
     }
     let (what, loses_data) = describe(stop);
-    let problem = Problem { what, path: String::new(), frame: Some(frame), offset: None, count: 1, loses_data };
+    let path = place.map_or_else(OsString::new, |(path, _)| path.to_owned());
+    let offset = place.map(|(_, offset)| offset);
+    let problem = Problem { what, path, frame: Some(frame), offset, count: 1, loses_data };
     stops.push((stop, problem));
 }
 
 fn ended_early(error: &CaptureError) -> Problem {
-    let lengths = match (error.field, error.required, error.got) {
-        (Some(field), Some(required), Some(got)) => {
-            format!(" ({field} asks for {required} bytes, {got} are there)")
-        }
-        _ => String::new(),
-    };
     Problem {
-        what: format!("{}{lengths}; everything before it was read", error.what),
+        what: format!("{}{}; everything before it was read", error.what, error.shortfall()),
         path: error.path.clone(),
         frame: error.frame,
         offset: error.offset,
@@ -159,21 +160,31 @@ fn describe(stop: Stop) -> (String, bool) {
     match stop {
         Stop::NotTcp | Stop::Fragment => ("not TCP".into(), false),
         Stop::Cut(header) => (
-            format!("only part of the {header} was captured (snap length too small?): these frames are not analyzed"),
+            format!("the capture holds only part of the {header} (snap length too small?): the frame is not analyzed"),
             true,
         ),
         Stop::Malformed(header) => (
-            format!("malformed {header} (its fields contradict each other or the length of the frame): not analyzed"),
+            format!(
+                "the fields of the {header} contradict each other or the frame's length: the frame is not analyzed"
+            ),
             false,
         ),
         Stop::UnknownLink(link_type) => {
-            (format!("link type {link_type} ({}) is not supported: not analyzed", wire::link_name(link_type)), true)
+            let name = wire::link_name(link_type);
+            (format!("link type {link_type} ({name}) is not supported: the frame is not analyzed"), true)
         }
         Stop::BadDataOffset => {
-            ("the TCP header's length contradicts itself or the packet: analyzed without its data".into(), false)
+            let what =
+                "the TCP header's length contradicts itself or the packet: the segment is analyzed without its data";
+            (what.into(), false)
         }
-        Stop::DamagedPdu => ("AAL5 PDU that the link damaged, headers and all: not analyzed".into(), true),
-        Stop::MoreUnknownLinks => ("more link types that are not supported: not analyzed".into(), true),
-        Stop::TooDeep => ("more nested headers than any real packet has: not analyzed".into(), false),
+        Stop::DamagedPdu => {
+            let what = "the link damaged an AAL5 PDU, the headers in it, too: what it carried is not analyzed";
+            (what.into(), true)
+        }
+        Stop::MoreUnknownLinks => {
+            ("yet another link type that is not supported: the frame is not analyzed".into(), true)
+        }
+        Stop::TooDeep => ("more nested headers than any real packet has: the frame is not analyzed".into(), false),
     }
 }

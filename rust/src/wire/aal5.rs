@@ -14,7 +14,10 @@ const TRAILER_BYTES: usize = 8;
 /// The length field has 16 bits; with padding and trailer that is this many cells.
 const MAX_CELLS: usize = (65_535 + TRAILER_BYTES).div_ceil(CELL_BYTES);
 /// Most channels on which a PDU is under way at a time; the one that waited longest is given up first.
-const MAX_CHANNELS: usize = 4096;
+const MAX_CHANNELS: usize = 2048;
+
+/// Frame and time of a cell.
+pub(super) type Seen = (u64, Option<i64>);
 
 /// A virtual channel: VPI, VCI.
 pub(super) type Channel = (u16, u16);
@@ -23,6 +26,8 @@ pub(super) type Channel = (u16, u16);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pdu {
     pub atm: AtmFacts,
+    /// Its last cell that came.
+    pub seen: Seen,
     /// CPCS payload, without padding and trailer; as received where damaged.
     pub data: Vec<u8>,
     /// True if the receiver's adaptation layer threw it away.
@@ -44,25 +49,29 @@ struct UnderWay {
     channel: Channel,
     first_frame: u64,
     bytes: Vec<u8>,
+    /// Of each cell.
+    seen: Vec<Seen>,
 }
 
 impl Cells {
     /// Takes a user cell in. The last cell of a PDU gives it out: two where the last cell of the one before was lost, which
     /// the trailer betrays, and then both are damaged.
-    pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool, frame: u64) -> Vec<Pdu> {
+    pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool, seen: Seen) -> Vec<Pdu> {
         let at = self.under_way.iter().position(|pdu| pdu.channel == channel).unwrap_or_else(|| {
             if self.under_way.len() == MAX_CHANNELS {
                 self.give_up_oldest();
             }
-            self.under_way.push_back(UnderWay { channel, first_frame: frame, bytes: Vec::new() });
+            let (bytes, cells_seen) = (Vec::new(), Vec::new());
+            self.under_way.push_back(UnderWay { channel, first_frame: seen.0, bytes, seen: cells_seen });
             self.under_way.len() - 1
         });
         let Some(pdu) = self.under_way.get_mut(at) else { return Vec::new() };
         pdu.bytes.extend_from_slice(payload);
+        pdu.seen.push(seen);
         if !last && pdu.bytes.len() < MAX_CELLS * CELL_BYTES {
             return Vec::new();
         }
-        self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdus(channel, &pdu.bytes))
+        self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdu.pdus())
     }
 
     /// Frame of the first cell, and number, of PDUs whose end never came: the capture is at its end.
@@ -81,29 +90,33 @@ impl Cells {
     }
 }
 
-/// Splits what came up to an end-of-PDU cell.
-fn pdus(channel: Channel, bytes: &[u8]) -> Vec<Pdu> {
-    let length = payload_length(bytes);
-    if is_whole(bytes) {
-        return vec![pdu(channel, bytes, length, false)];
-    }
-    let tail_bytes = length.map_or(0, padded_length);
-    match bytes.len().checked_sub(tail_bytes).map(|at| bytes.split_at(at)) {
-        Some((head, tail)) if !head.is_empty() && is_whole(tail) => {
-            vec![pdu(channel, head, None, true), pdu(channel, tail, length, true)]
+impl UnderWay {
+    /// Splits what came up to an end-of-PDU cell.
+    fn pdus(&self) -> Vec<Pdu> {
+        let (bytes, cells) = (self.bytes.as_slice(), self.seen.len());
+        let length = payload_length(bytes);
+        if is_whole(bytes) {
+            return vec![self.pdu(bytes, cells, length, false)];
         }
-        _ => vec![pdu(channel, bytes, length, true)],
+        let tail_bytes = length.map_or(0, padded_length);
+        match bytes.len().checked_sub(tail_bytes).map(|at| bytes.split_at(at)) {
+            Some((head, tail)) if !head.is_empty() && is_whole(tail) => {
+                vec![self.pdu(head, head.len() / CELL_BYTES, None, true), self.pdu(tail, cells, length, true)]
+            }
+            _ => vec![self.pdu(bytes, cells, length, true)],
+        }
     }
-}
 
-/// One PDU of `bytes` with padding, and with a trailer if its `length` is known.
-fn pdu(channel: Channel, bytes: &[u8], length: Option<usize>, damaged: bool) -> Pdu {
-    let atm = AtmFacts { channel: Some(channel), cells: (bytes.len() / CELL_BYTES) as u16 };
-    // A length that no more than these cells can have carried; else it is that of another PDU, or damaged itself.
-    let payload_bytes = length.filter(|length| padded_length(*length) >= bytes.len());
-    let behind_payload = payload_bytes.map_or(0, |length| padded_length(length) - length);
-    let data = bytes.get(..bytes.len().saturating_sub(behind_payload)).unwrap_or(bytes).to_vec();
-    Pdu { atm, data, damaged, payload_bytes }
+    /// One PDU of `bytes` with padding, and with a trailer if its `length` is known; `end` counts the cells up to its last.
+    fn pdu(&self, bytes: &[u8], end: usize, length: Option<usize>, damaged: bool) -> Pdu {
+        let atm = AtmFacts { channel: Some(self.channel), cells: (bytes.len() / CELL_BYTES) as u16 };
+        let seen = end.checked_sub(1).and_then(|last| self.seen.get(last)).copied().unwrap_or((self.first_frame, None));
+        // A length that no more than these cells can have carried; else it is that of another PDU, or damaged itself.
+        let payload_bytes = length.filter(|length| padded_length(*length) >= bytes.len());
+        let behind_payload = payload_bytes.map_or(0, |length| padded_length(length) - length);
+        let data = bytes.get(..bytes.len().saturating_sub(behind_payload)).unwrap_or(bytes).to_vec();
+        Pdu { atm, seen, data, damaged, payload_bytes }
+    }
 }
 
 /// Bytes of cells that a payload takes with padding and trailer.
@@ -161,7 +174,7 @@ mod tests {
         let (chunks, _) = bytes.as_chunks::<CELL_BYTES>();
         let last = chunks.len() - 1;
         let kept = chunks.iter().enumerate().filter(|(at, _)| !without.contains(at));
-        kept.flat_map(|(at, chunk)| cells.add((0, 32), chunk, at == last, 1)).collect()
+        kept.flat_map(|(at, chunk)| cells.add((0, 32), chunk, at == last, (at as u64 + 1, None))).collect()
     }
 
     #[test]
@@ -175,7 +188,8 @@ mod tests {
         let payload = [7; 100];
         let given = send(&mut Cells::default(), &pdu(&payload), &[]);
         let atm = AtmFacts { channel: Some((0, 32)), cells: 3 };
-        assert_eq!(given, [Pdu { atm, data: payload.to_vec(), damaged: false, payload_bytes: Some(100) }]);
+        let seen = (3, None);
+        assert_eq!(given, [Pdu { atm, seen, data: payload.to_vec(), damaged: false, payload_bytes: Some(100) }]);
     }
 
     #[test]
@@ -192,20 +206,22 @@ mod tests {
         assert!(send(&mut cells, &pdu(&[7; 100]), &[2]).is_empty());
         let given = send(&mut cells, &pdu(&[8; 200]), &[]);
         assert_eq!(given.iter().map(|pdu| (pdu.damaged, pdu.data[0])).collect::<Vec<_>>(), [(true, 7), (true, 8)]);
+        // Each has the frame of its own last cell that came: the second of three, the fifth of five.
+        assert_eq!(given.iter().map(|pdu| pdu.seen.0).collect::<Vec<_>>(), [2, 5]);
     }
 
     #[test]
     fn a_pdu_whose_end_never_came_is_told_of() {
         let mut cells = Cells::default();
-        cells.add((0, 5), &[0; CELL_BYTES], false, 7);
-        cells.add((0, 6), &[0; CELL_BYTES], false, 8);
+        cells.add((0, 5), &[0; CELL_BYTES], false, (7, None));
+        cells.add((0, 6), &[0; CELL_BYTES], false, (8, None));
         assert_eq!(cells.finish(), Some((7, 2)));
     }
 
     #[test]
     fn a_channel_that_never_ends_a_pdu_is_cut_at_the_largest() {
         let mut cells = Cells::default();
-        let given: usize = (0..10_000).map(|_| cells.add((0, 5), &[0; CELL_BYTES], false, 1).len()).sum();
+        let given: usize = (0..10_000).map(|_| cells.add((0, 5), &[0; CELL_BYTES], false, (1, None)).len()).sum();
         assert_eq!(given, 10_000 / MAX_CELLS);
     }
 }

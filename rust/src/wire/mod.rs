@@ -147,14 +147,14 @@ pub struct Incident {
 pub struct Dissector {
     reassembler: Reassembler,
     cells: Cells,
-    /// Why PDUs gave no packet that a cell ended together with others.
-    asides: Vec<Stop>,
+    /// Why PDUs gave no packet that a cell ended together with others, and the frame of the PDU.
+    asides: Vec<(Stop, u64)>,
     paths: Paths,
 }
 
 impl Dissector {
-    /// Stops beside the one that `read` returned, since the last call.
-    pub fn asides(&mut self) -> impl Iterator<Item = Stop> + '_ {
+    /// Stops beside the one that `read` returned, and their frames, since the last call.
+    pub fn asides(&mut self) -> impl Iterator<Item = (Stop, u64)> + '_ {
         self.asides.drain(..)
     }
 
@@ -166,7 +166,8 @@ impl Dissector {
 
     /// Takes a frame apart down to its TCP segment or UDP datagram and adds it to `packets`: none where it returns a [`Stop`], and two
     /// where one ATM cell ended two PDUs. The frame that brings the last missing part of a packet is the frame of the
-    /// whole packet, as in Wireshark.
+    /// whole packet, as in Wireshark; a PDU whose own last cell was lost has the frame and time of the last one that came,
+    /// although it is known for a packet only when the next PDU of its channel ends.
     ///
     /// # Errors
     /// The [`Stop`] that says why there is none.
@@ -266,9 +267,10 @@ impl Dissector {
         }
         let payload = cursor.take::<{ aal5::CELL_BYTES }>("ATM cell")?;
         let before = packets.len();
-        for pdu in self.cells.add(channel, payload, payload_type & 1 == 1, frame.number) {
-            if let Err(stop) = self.pdu(&pdu, frame, packets) {
-                self.asides.push(stop);
+        for pdu in self.cells.add(channel, payload, payload_type & 1 == 1, (frame.number, frame.ts_ns)) {
+            let (number, ts_ns) = pdu.seen;
+            if let Err(stop) = self.pdu(&pdu, &Frame { number, ts_ns, ..*frame }, packets) {
+                self.asides.push((stop, number));
             }
         }
         if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
@@ -347,10 +349,11 @@ impl Dissector {
     #[must_use]
     pub fn incidents(self) -> Vec<Incident> {
         let given_up = self.reassembler.finish();
-        let incomplete = "IP packet without all of its fragments: not analyzed";
-        let overlapping = "IP fragments that overlap: their packet was given up, as Linux does";
-        let impossible = "IP fragment that reaches past its packet or ends inside a unit of eight bytes: not analyzed";
-        let unfinished = "AAL5 PDU whose last cell never came: not analyzed";
+        let incomplete = "fragments of an IP packet are missing: the packet is not analyzed";
+        let overlapping = "fragments of an IP packet overlap: the packet was given up, as Linux does";
+        let impossible =
+            "an IP fragment reaches past its packet or ends inside a unit of eight bytes: it is not analyzed";
+        let unfinished = "the last cell of an AAL5 PDU never came: what it carried is not analyzed";
         [
             (incomplete, given_up.incomplete),
             (overlapping, given_up.overlapping),

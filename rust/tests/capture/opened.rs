@@ -23,10 +23,10 @@ fn open_error(path: &str) -> CaptureError {
 fn a_missing_file_a_directory_and_nothing_at_all_are_errors_of_the_system() {
     for path in ["/no/such/file", "/"] {
         let error = open_error(path);
-        assert_eq!((error.kind, error.path.as_str()), (ErrorKind::Io, path));
+        assert_eq!((error.kind, error.path.to_str()), (ErrorKind::Io, Some(path)));
     }
     assert!(open_error("/").to_string().contains("directory"));
-    assert_eq!(Capture::open(&[]).err().unwrap().kind, ErrorKind::Io);
+    assert_eq!(Capture::open(&[""; 0]).err().unwrap().kind, ErrorKind::Io);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_file_is_known_by_its_content_and_not_by_its_name() {
 #[test]
 fn stdin_is_read_only_once() {
     let error = Capture::open(&["-".to_owned(), "-".to_owned()]).err().unwrap();
-    assert_eq!((error.kind, error.path.as_str()), (ErrorKind::Io, "-"));
+    assert_eq!((error.kind, error.path.to_str()), (ErrorKind::Io, Some("-")));
 }
 
 #[test]

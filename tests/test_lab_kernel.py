@@ -34,7 +34,7 @@ MIN_RTT_SHARE, MIN_RTT_US = 0.03, 50
 """How near the smallest round trip must be to the kernel's: 3 % or 50 µs."""
 
 TIMESTAMP_US = 1_000
-"""The kernel's timestamp clock. Where an ACK covers a resend, it takes a sample from the echo, in whole ticks: up to one below the truth."""
+"""The kernel's timestamp clock. Where an ACK covers a resend, it takes a sample from the echo, in whole ticks: up to one too short."""
 
 
 class Live(NamedTuple):

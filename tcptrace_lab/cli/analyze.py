@@ -10,11 +10,13 @@ import typer
 
 from tcptrace_lab import output
 from tcptrace_lab.cli.options import Debug, Files, Quiet
+from tcptrace_lab.cli.pair import check_two, compare
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError, place
 
 if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.pair import Pair
 
 REPORTS = Path("reports")
 """Where a report goes by default, from the current directory."""
@@ -37,6 +39,10 @@ Report = Annotated[
     typer.Option("-o", "--output", metavar="REPORT.html", help="Where the report goes.", show_default="reports/<capture's name>.html"),
 ]
 Json = Annotated[str | None, typer.Option("--json", metavar="PATH|-", help="Write the results as JSON, too; - is standard output.")]
+PairOption = Annotated[
+    bool,
+    typer.Option("--pair", help="The two FILEs are captures of the same transfers at two places: what the path between them did."),
+]
 Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Only this connection, by its number.")]
 FailOn = Annotated[
     SeverityName | None,
@@ -49,14 +55,19 @@ def analyze(
     report: Report = None,
     json_path: Json = None,
     connection: Connection = None,
+    pair: PairOption = False,
     fail_on: FailOn = None,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
     """Reconstruct the connections of a capture: a table of them, JSON, and a report with figures over time.
 
-    Several FILEs are one capture, merged by time. Words and the table go to stderr; stdout holds nothing but what is asked for with -.
+    Several FILEs are one capture, merged by time; with --pair they are two, laid side by side packet by packet: loss, one-way delays and
+    reordering between them, and the JSON and a part of the report tell of that. Words and tables go to stderr; stdout holds nothing but
+    what is asked for with -.
     """
+    if pair:
+        check_two(files)
     for path in (report, json_path):
         if path is not None:
             output.check(path, files)
@@ -65,19 +76,28 @@ def analyze(
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
 
-        analysis = analyze_paths(files, connection=connection, progress=shown.segments, say=None if quiet else say)
+        words = None if quiet else say
+        named = files[:1] if pair else files
+        analysis = analyze_paths(named, connection=connection, progress=shown.segments, say=words)
+        beside = analyze_paths(files[1:], progress=shown.segments, say=words) if pair else None
+        between = compare(analysis, beside, shown) if beside else None
         if json_path is not None:
             shown.doing("writing the JSON")
             with output.opened(json_path) as stream:
-                analysis.write_json(stream, shown.connections)
+                if between is None:
+                    analysis.write_json(stream, shown.connections)
+                else:
+                    between.write_json(stream)
         shown.doing("writing the report")
-        written = _write_report(analysis, report)
+        written = _write_report(analysis, report, between)
     if not quiet:
-        _tell(analysis, written)
+        _tell(analysis, written, between)
+    if beside is not None and beside.loss is not None and analysis.loss is None:
+        raise beside.loss
     return _exit_code(analysis, fail_on)
 
 
-def _write_report(analysis: Analysis, report: str | None) -> str:
+def _write_report(analysis: Analysis, report: str | None, between: Pair | None) -> str:
     from tcptrace_lab.report import write_report  # noqa: PLC0415  (the figures' library is the slowest import of all)
 
     if report is None:
@@ -88,16 +108,19 @@ def _write_report(analysis: Analysis, report: str | None) -> str:
     path = str(REPORTS / f"{analysis.name}.html") if report is None else report
     output.check(path, ())
     try:
-        write_report(analysis, path)
+        write_report(analysis, path, between)
     except OSError as error:
         raise output.refused(error, path) from error
     return path
 
 
-def _tell(analysis: Analysis, report: str) -> None:
-    from tcptrace_lab.cli.table import show  # noqa: PLC0415  (Rich and Polars)
+def _tell(analysis: Analysis, report: str, between: Pair | None) -> None:
+    from tcptrace_lab.cli import pair_table, table  # noqa: PLC0415  (Rich and Polars)
 
-    show(analysis)
+    if between is None:
+        table.show(analysis)
+    else:
+        pair_table.show(between)
     lost = [problem for problem in analysis.problems if problem["loses_data"]]
     told_at_the_end = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # by the line that explains the exit code
     problems = [problem for problem in analysis.problems if problem not in told_at_the_end]

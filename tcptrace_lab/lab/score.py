@@ -27,6 +27,7 @@ from tcptrace_lab.segments import read
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tcptrace_lab.analysis import Analysis
     from tcptrace_lab.segments import Tables
 
 SAID = {
@@ -87,7 +88,7 @@ def score(outcome: Outcome, vantage: str, *, ethernet: bool = True) -> Score:
     return found
 
 
-def rows(tables: Tables, *, from_client: bool) -> Iterable[dict[str, Any]]:
+def rows(tables: Tables | Analysis, *, from_client: bool) -> Iterable[dict[str, Any]]:
     """One direction of a capture, with the sequence numbers as on the wire (`wire_seq`)."""
     side = "client" if from_client else "server"
     isn = tables.connections.select("conn", pl.col(f"{side}_isn").cast(pl.Int64).alias("isn"))

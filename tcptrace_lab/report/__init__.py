@@ -1,26 +1,31 @@
 """The report of one analysis: `data(analysis)` → plain dictionary, `render(dictionary)` → one self-contained HTML page.
 
-Read in this order: `shape` (the dictionary) · `data` (the page) · `table` · `udp` · `drawn` (a connection with its figures) · `choose`
-(which connections have room) · `series` (segments → lines and marks, in one pass) · `thin` (which points are drawn) ·
+Read in this order: `shape` (the dictionary) · `data` (the page) · `table` · `udp` · `pair` · `drawn` (a connection with its figures) ·
+`choose` (which connections have room) · `series` (segments → lines and marks, in one pass) · `thin` (which points are drawn) ·
 `plots` (→ Plotly figures) · `numbers` (→ words) · `pack` and `render` (→ HTML).
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from tcptrace_lab.output import opened
 from tcptrace_lab.report.data import data
 from tcptrace_lab.report.render import render
 from tcptrace_lab.report.shape import Analysed, ReportData
 
+if TYPE_CHECKING:
+    from tcptrace_lab.pair import Pair
+
 __all__ = ["Analysed", "ReportData", "data", "render", "write_report"]
 
 
-def write_report(analysis: Analysed, path: str) -> None:
-    """Write the report to `path`, whole or not at all.
+def write_report(analysis: Analysed, path: str, pair: Pair | None = None) -> None:
+    """Write the report to `path`, whole or not at all; with a part about two captures if `analysis` is the first of a pair.
 
     Raises:
         OutputUnwritable: no room, no rights.
     """
-    page = render(data(analysis))
+    page = render(data(analysis, pair))
     with opened(path) as stream:
         stream.write(page.encode("utf-8"))

@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.report import choose, drawn, numbers, table, udp
+from tcptrace_lab.report.pair import section as pair_section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcptrace_lab.pair import Pair
     from tcptrace_lab.report.shape import Analysed, ReportData, Value
 
 LISTED_PROBLEMS = 50
 """Problems of the capture that are spelled out; the rest is counted."""
 
 
-def data(analysis: Analysed) -> ReportData:
-    """Collect what the report shows of `analysis`. Memory stays bounded whatever the size of the capture."""
+def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
+    """Collect what the report shows of `analysis`, and of the pair of captures that it is the first of.
+
+    Memory stays bounded whatever the size of the capture.
+    """
     capture = analysis.capture
     problems = list(capture["problems"])
     chosen = choose.chosen(analysis.connections)
@@ -42,6 +47,7 @@ def data(analysis: Analysed) -> ReportData:
         "flows_total": flows_total,
         "drawn_rule": choose.DRAWN_RULE,
         "drawn": drawn.connections(analysis.segments, chosen.drawn, capture["trust"]["resolution_ns"]),
+        "pair": None if pair is None else pair_section(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
     }
 

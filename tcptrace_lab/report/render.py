@@ -40,7 +40,7 @@ def render(report: Mapping[str, Any]) -> str:
             report=report,
             policy=POLICY.format(scripts=f"{_hash_source(plotly)} {_hash_source(own)}"),
             style=Markup(_static("report.css")),  # noqa: S704  (ours)
-            plotly=deflate(plotly) if report["drawn"] else "",
+            plotly=deflate(plotly) if report["drawn"] or (report["pair"] and report["pair"]["drawn"]) else "",
             script=Markup(own),  # noqa: S704  (ours)
         )
     )

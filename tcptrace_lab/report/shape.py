@@ -89,6 +89,26 @@ class Connection(TypedDict):
     omitted: list[str]
 
 
+class DrawnPair(TypedDict):
+    """A pair of connections with its figures; `conn` is the number in the first capture."""
+
+    conn: int
+    client: str
+    server: str
+    facts: list[Value]
+    figures: list[Figure]
+
+
+class PairSection(TypedDict):
+    """What two captures tell together."""
+
+    words: list[str]
+    columns: list[Column]
+    rows: list[dict[str, Any]]
+    total: int
+    drawn: list[DrawnPair]
+
+
 class ReportData(TypedDict):
     """All that a page says."""
 
@@ -106,4 +126,5 @@ class ReportData(TypedDict):
     flows_total: int
     drawn_rule: str
     drawn: list[Connection]
+    pair: PairSection | None
     undrawn_reason: str

@@ -1,0 +1,56 @@
+"""Two captures of one transfer as lines and a table for people, in 80 columns."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tcptrace_lab.cli.table import FALLBACK_WIDTH, ROWS, endpoint
+from tcptrace_lab.cli.terminal import printable
+from tcptrace_lab.pair.figures import directions
+from tcptrace_lab.report import numbers
+from tcptrace_lab.report.pair import words
+
+if TYPE_CHECKING:
+    from tcptrace_lab.pair import Pair
+
+_COLUMNS = (("sent", 6), ("lost", 5), ("copies", 6), ("late", 5), ("delay p50", 9), ("p95", 8), ("max", 8), ("ACK held", 8))
+"""Heading and width of the columns right of the way."""
+
+
+def show(pair: Pair) -> None:
+    """Print what the clocks say, and a line for each direction of each connection, to stderr."""
+    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
+    for line in words(pair):
+        console.print(Text(printable(line)), soft_wrap=False)
+    console.print(_table(pair, console.width))
+    more = pair.connections.height - ROWS
+    if more > 0:
+        console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''}; --json has them all"))
+
+
+def _table(pair: Pair, width: int) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
+    fixed = sum(figure_width + 1 for _, figure_width in _COLUMNS)
+    table.add_column("from", no_wrap=True, max_width=max(width - fixed, 12))
+    for heading, figure_width in _COLUMNS:
+        table.add_column(heading, justify="right", width=figure_width)
+    found = {row["half"]: row for row in directions(pair.packets).iter_rows(named=True)}
+    rows = pair.endpoints[0].head(ROWS).iter_rows(named=True)
+    for place, connection in enumerate(rows):
+        for half, side in ((2 * place, "client"), (2 * place + 1, "server")):
+            name = endpoint(connection[f"{side}_addr"], connection[f"{side}_port"], max(width - fixed, 12))
+            table.add_row(Text(name), *(Text(cell) for cell in _cells(found.get(half))))
+    return table
+
+
+def _cells(row: dict[str, Any] | None) -> list[str]:
+    if row is None:
+        return ["0", *("" for _ in _COLUMNS[1:])]
+    counts = [row["sent"], row["lost"], row["copied"], row["reordered"]]
+    times = ["delay_p50_ns", "delay_p95_ns", "delay_max_ns", "ack_delay_p50_ns"]
+    return [*(numbers.count(value) for value in counts), *(numbers.duration(row[name]) for name in times)]

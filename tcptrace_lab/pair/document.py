@@ -1,0 +1,114 @@
+"""The published JSON of a pair of captures: `pair.schema.json` beside the package's other schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.pair.figures import TIMES, directions
+
+if TYPE_CHECKING:
+    from tcptrace_lab.pair.clocks import Clock
+    from tcptrace_lab.pair.road import Pair
+
+SCHEMA_VERSION = 1
+
+MOST_FRAMES = 1_000
+"""Frames of one kind listed per direction; the counts beside them are whole."""
+
+PPM = 1e6
+NS_PER_S, NS_PER_MS = 1e9, 1e6
+COUNTS = (
+    *("sent", "received", "matched", "lost", "lost_bytes", "not_captured", "unseen_by_sender"),
+    *("copied", "outside", "reordered", "uncertain"),
+)
+FRAMES = {
+    "lost": ("lost", "sent_frame"),
+    "not_captured": ("not_captured", "sent_frame"),
+    "unseen_by_sender": ("unseen_by_sender", "received_frame"),
+    "copied": ("copied", "received_frame"),
+}
+"""Key of a list of frames → the fate it lists, and in whose capture the frames are."""
+
+
+def document(pair: Pair) -> dict[str, Any]:
+    """The whole of it, ready for `json.dump`."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "captures": list(pair.captures),
+        "clock": None if pair.clock is None else _clock(pair.clock),
+        "connections": _connections(pair),
+    }
+
+
+def _clock(clock: Clock) -> dict[str, Any]:
+    return {
+        "second_ahead_s": clock.offset_ns / NS_PER_S,
+        "at_ns": clock.reference_ns,
+        "error_s": clock.error_ns / NS_PER_S,
+        "error_if_symmetric_s": clock.symmetric_error_ns / NS_PER_S,
+        "drift_ppm": clock.drift * PPM,
+        "drift_error_ppm": clock.drift_error * PPM,
+        "round_trip_s": clock.round_trip_ns / NS_PER_S,
+        "packets": {"first_to_second": clock.packets[0], "second_to_first": clock.packets[1]},
+        "stepped": clock.stepped,
+    }
+
+
+def _connections(pair: Pair) -> list[dict[str, Any]]:
+    by_half = {row["half"]: row for row in directions(pair.packets).iter_rows(named=True)}
+    listed = _frames(pair.packets)
+    first, second = (list(rows.iter_rows(named=True)) for rows in pair.endpoints)
+    found = []
+    for place, row in enumerate(pair.connections.iter_rows(named=True)):
+        ways = {key: _direction(by_half.get(2 * place + side), listed, 2 * place + side) for side, key in enumerate(_WAYS)}
+        sides = {"client": "server", "server": "client"} if row["swapped"] else {"client": "client", "server": "server"}
+        found.append(
+            {
+                "first_id": row["a"],
+                "second_id": row["b"],
+                "client": {"addr": first[place]["client_addr"], "port": first[place]["client_port"]},
+                "server": {"addr": first[place]["server_addr"], "port": first[place]["server_port"]},
+                "client_in_second": _endpoint(second[place], sides["client"]),
+                "server_in_second": _endpoint(second[place], sides["server"]),
+                "near_client": "first" if row["first_is_near_client"] else "second",
+                "near_client_known_by": row["known_by"],
+                "shared_packets": row["shared"],
+                **ways,
+            }
+        )
+    return found
+
+
+_WAYS = ("client_to_server", "server_to_client")
+
+
+def _endpoint(row: dict[str, Any], side: str) -> dict[str, Any]:
+    return {"addr": row[f"{side}_addr"], "port": row[f"{side}_port"]}
+
+
+def _direction(row: dict[str, Any] | None, listed: dict[tuple[int, str], list[int]], half: int) -> dict[str, Any]:
+    counts = {name: 0 if row is None else row[name] for name in COUNTS}
+    times = {f"{name}_ms": _times(row, name) for name in TIMES}
+    frames = {f"{key}_frames": listed.get((half, key), []) for key in (*FRAMES, "reordered")}
+    return {**counts, **times, **frames}
+
+
+def _times(row: dict[str, Any] | None, name: str) -> dict[str, Any]:
+    if row is None:
+        return {"samples": 0, "min": None, "p50": None, "p95": None, "max": None}
+    values = {key: row[f"{name}_{key}_ns"] for key in ("min", "p50", "p95", "max")}
+    return {"samples": row[f"{name}_samples"] or 0} | {key: None if value is None else value / NS_PER_MS for key, value in values.items()}
+
+
+def _frames(packets: pl.DataFrame) -> dict[tuple[int, str], list[int]]:
+    """(half, key) → the first frames of that kind, each once."""
+    found = {}
+    chosen = {key: (pl.col("fate") == fate, frame) for key, (fate, frame) in FRAMES.items()}
+    chosen["reordered"] = (pl.col("reordered"), "received_frame")
+    for key, (wanted, frame) in chosen.items():
+        of_kind = packets.filter(wanted).select("half", pl.col(frame).alias("frame")).unique().sort("half", "frame")
+        for (half,), rows in of_kind.group_by("half", maintain_order=True):
+            found[int(str(half)), key] = rows["frame"].head(MOST_FRAMES).to_list()
+    return found

@@ -1,0 +1,146 @@
+"""The road from two analyses to a `Pair`; nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.pair import between, connections, match
+from tcptrace_lab.pair.document import document
+from tcptrace_lab.pair.packets import SEQ_SPACE, cut, packets, piece_bytes
+from tcptrace_lab.pair.sides import near_client
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tcptrace_lab.pair.clocks import Clock
+    from tcptrace_lab.pair.packets import Captured
+
+EARLY_SHARE = 0.25
+"""A packet may seem to arrive earlier than the smallest delay by this share of it, for the clocks' error. A choice of ours."""
+
+
+ENDPOINT_COLUMNS = (
+    *("conn", "syn_to_synack_ns", "synack_to_ack_ns"),
+    *(
+        f"{side}_{name}"
+        for side in SIDES
+        for name in ("addr", "port", "isn", "mss_bytes", "timestamps", "max_segment_bytes", "rtt_min_ns", "unique_bytes")
+    ),
+)
+"""What is wanted of `schema.CONNECTIONS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two captures laid side by side.
+
+    Attributes:
+        captures: the "capture" objects of both, in the order given.
+        connections: `a b swapped shared first_is_near_client known_by`: one row per pair of connections; `half` numbers below are twice
+            its row for the direction that the first capture calls the client's, and one more for the other.
+        endpoints: `ENDPOINT_COLUMNS` of both captures, the same pair in the same row.
+        clock: the second capture's clock against the first's; None where too few packets of either way are in both.
+        packets: what became of each packet, as `between.packets` returns it.
+    """
+
+    captures: tuple[dict[str, Any], dict[str, Any]]
+    connections: pl.DataFrame
+    endpoints: tuple[pl.DataFrame, pl.DataFrame]
+    clock: Clock | None
+    packets: pl.DataFrame
+
+    def write_json(self, stream: IO[bytes]) -> None:
+        """Write the JSON document (UTF-8, with a newline at its end)."""
+        stream.write(json.dumps(document(self)).encode() + b"\n")
+
+
+def pair_captures(first: Captured, second: Captured) -> Pair:
+    """Lay two captures of the same transfers side by side. Which is nearer to which host is found out; the order does not matter.
+
+    Raises:
+        UsageError: the captures have no connection in common, are too large, store no times, or were taken at the same point.
+    """
+    rows = packets(first), packets(second)
+    tables = _endpoints(first), _endpoints(second)
+    pairs = connections.paired(*rows, tables)
+    paths = tuple(str(captured.capture["path"]) for captured in (first, second))
+    if pairs.is_empty():
+        remedy = "give two captures of the same transfer, taken at the same time at two places"
+        raise UsageError("the captures have no connection in common", where=f"{paths[0]} and {paths[1]}", remedy=remedy)
+    ends = _of_pairs(pairs, "a", tables[0]), _of_pairs(pairs, "b", tables[1])
+    pairs = near_client(pairs, *rows, *ends)
+    halves = [_halved(table, pairs, name, ends) for table, name in zip(rows, ("a", "b"), strict=True)]
+    sent, received = (_gathered(halves, near_sender=near_sender) for near_sender in (True, False))
+    resolution_ns = max(captured.capture["trust"]["resolution_ns"] or 1 for captured in (first, second))
+    found = match.matched(sent, received)
+    clock = match.align(found, sent, received, resolution_ns)
+    sent_ns, arrived_ns = _on_first_clock(sent, clock, in_first=True), _on_first_clock(received, clock, in_first=False)
+    least_ns = round(clock.round_trip_ns / 2 * (1 - EARLY_SHARE)) if clock else 0
+    links = match.settled(found, sent_ns, arrived_ns, least_ns)
+    spans = tuple((captured.capture["first_ts_ns"], captured.capture["last_ts_ns"]) for captured in (first, second))
+    became = between.packets(links, sent.with_columns(sent_ns=sent_ns), received.with_columns(arrived_ns=arrived_ns), clock, spans)
+    return Pair((dict(first.capture), dict(second.capture)), pairs, ends, clock, became)
+
+
+def _endpoints(captured: Captured) -> pl.DataFrame:
+    return captured.connections.select(ENDPOINT_COLUMNS).collect()
+
+
+def _of_pairs(pairs: pl.DataFrame, name: str, table: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a table by connection, by pair."""
+    return pairs.select(conn=name).join(table, on="conn", how="left", maintain_order="left")
+
+
+def _halved(rows: pl.DataFrame, pairs: pl.DataFrame, name: str, ends: tuple[pl.DataFrame, ...]) -> pl.DataFrame:
+    """The packets of the paired connections of one capture, with `half`, `near_sender` and `there`, cut to what the wire carried.
+
+    Offsets are made those of the first capture, whose stream may begin elsewhere.
+    """
+    swapped = pl.col("swapped") if name == "b" else pl.lit(value=False)
+    shifts = {side: _shift(ends, pairs, side) for side in SIDES}
+    about = pairs.with_row_index("pair").with_columns(piece_bytes(*ends)["piece"], *(shift.alias(side) for side, shift in shifts.items()))
+    own = rows.join(about.rename({name: "conn"}), on="conn", maintain_order="left")
+    by_a_client = pl.col("from_client") != swapped
+    sent_near_first = by_a_client == pl.col("first_is_near_client")
+    moved = own.with_columns(
+        half=pl.col("pair").cast(pl.Int64) * 2 + (~by_a_client).cast(pl.Int64),
+        there=sent_near_first,
+        near_sender=sent_near_first if name == "a" else ~sent_near_first,
+    )
+    if name == "b":
+        stream = pl.when(by_a_client).then("client").otherwise("server")
+        other = pl.when(by_a_client).then("server").otherwise("client")
+        moved = moved.with_columns(start=pl.col("start") + stream, acked=pl.col("acked") + other)
+    columns = ["half", "there", "near_sender", *(column for column in rows.columns if column not in {"conn", "from_client"}), "piece"]
+    return cut(moved.select(columns))
+
+
+def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl.Series:
+    """How far offset 0 of a stream (of what the first capture calls `side`) lies behind in the second capture."""
+    other = {"client": "server", "server": "client"}[side]
+    isn_b = pl.when(pairs["swapped"]).then(ends[1][f"{other}_isn"]).otherwise(ends[1][f"{side}_isn"]).cast(pl.Int64)
+    ahead = (isn_b - ends[0][f"{side}_isn"].cast(pl.Int64) + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2
+    return pl.select(ahead.fill_null(0)).to_series()
+
+
+def _gathered(halves: list[pl.DataFrame], *, near_sender: bool) -> pl.DataFrame:
+    """The packets of both captures that were seen near their sender, or near their receiver, in capture order within each half."""
+    chosen = [half.filter(pl.col("near_sender") == near_sender).drop("near_sender") for half in halves]
+    return pl.concat(chosen).with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
+
+
+def _on_first_clock(rows: pl.DataFrame, clock: Clock | None, *, in_first: bool) -> NDArray[np.int64]:
+    """The rows' times on the first capture's clock; as they are if there is no knowing."""
+    times: NDArray[np.int64] = rows["ts_ns"].to_numpy()
+    if clock is None:
+        return times
+    of_first = rows["there"].to_numpy() == in_first
+    moved: NDArray[np.int64] = np.where(of_first, times, clock.on_first(times))
+    return moved

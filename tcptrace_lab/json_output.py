@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab import behaviour, trust
 from tcptrace_lab.schema import FLOW_DIRECTION_NAMES, SIDES
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ _S_DECIMALS, _MS_DECIMALS = 9, 6
 
 BITS_PER_BYTE = 8
 
-_UNKNOWN = pl.lit("unknown")
+_SHARE_DECIMALS = 3
+
 _COUNTS = (
     "segments",
     "data_segments",
@@ -52,6 +54,15 @@ _COUNTS = (
     "max_in_flight_bytes",
 )
 _LINE_COSTS = ("full_segment_bytes", "header_bytes", "cells", "cell_payload_share", "best_payload_share")
+_BEHAVIOUR = (
+    "virtual_data_segments",
+    "super_segments",
+    "initial_flight_bytes",
+    "initial_flight_segments",
+    "window_scale_at_least",
+    "syn_options",
+    "stack_guess",
+)
 _NOT_JUDGED = ("spurious_retransmissions",)
 """Counts that no rule makes yet."""
 
@@ -78,14 +89,7 @@ def capture_object(path: str, tables: Tables) -> dict[str, Any]:
         "duration_s": None if first_ns is None or last_ns is None else (last_ns - first_ns) / NS_PER_S,
         "complete": tables.complete,
         "problems": [_problem(problem) for problem in tables.problems],
-        "trust": {
-            "drops_suspected": None,
-            "duplicates": None,
-            "offload": None,
-            "snaplen_cut": info["snaplen_cut"],
-            "clock_steps": info["clock_steps"],
-            "resolution_ns": info["resolution_ns"],
-        },
+        "trust": trust.judge(info, tables.connections, complete=tables.complete).to_dict(info),
     }
 
 
@@ -118,7 +122,8 @@ def write(
         progress: called now and then with the number of connections written so far.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())
-    _write_items(stream, connections.select(_connection()), progress)
+    judged = connections.with_columns(**behaviour.columns(capture["trust"]["resolution_ns"]))
+    _write_items(stream, judged.select(_connection()), progress)
     stream.write(b'],\n"message_sizes": [],\n"findings": [')
     stream.write(b",".join(b"\n" + json.dumps(finding.to_dict()).encode() for finding in findings))
     stream.write(b'],\n"udp_flows": [')
@@ -147,13 +152,21 @@ def _connection() -> list[pl.Expr]:
         "syn_to_synack_s": _seconds(pl.col("syn_to_synack_ns")),
         "synack_to_ack_s": _seconds(pl.col("synack_to_ack_ns")),
     }
+    evidence = {
+        "known_by": pl.col("vantage_known_by"),
+        "confidence": pl.col("vantage_confidence"),
+        "to_client_ms": _milliseconds(pl.col("to_client_ns")),
+        "to_server_ms": _milliseconds(pl.col("to_server_ns")),
+    }
     fields = {
         "id": pl.col("conn"),
         **_endpoints(),
         "first_frame": pl.col("first_frame"),
         "last_frame": pl.col("last_frame"),
         "duration_s": _life_s(),
-        "vantage": _UNKNOWN,
+        "vantage": pl.col("vantage"),
+        "vantage_evidence": _object(evidence),
+        "trust": _object({"factor": pl.col("trust_factor").round(_SHARE_DECIMALS), "reasons": pl.col("trust_reasons")}),
         "handshake": _object(handshake),
         "line": _object({"kind": pl.col("line").cast(pl.String).fill_null("unknown"), "vpi": pl.col("vpi"), "vci": pl.col("vci")}),
         "client_to_server": _direction("client"),
@@ -175,10 +188,37 @@ def _direction(side: str) -> pl.Expr:
         "throughput_bps": pl.when(sent_ns > 0).then(rate_bps),
         "rtt_ms": _object({"samples": pl.col(f"{side}_rtt_samples"), **rtt_ms}),
         "send_buffer_estimate_bytes": pl.lit(None, dtype=pl.Int64),
-        "delayed_ack": _object({"policy": _UNKNOWN, "timer_ms": pl.lit(None, dtype=pl.Float64), "samples": pl.lit(0)}),
-        "nagle": _UNKNOWN,
+        "delayed_ack": _delayed_ack("server" if side == "client" else "client"),
+        "nagle": pl.col(f"{side}_nagle"),
+        "nagle_evidence": _object(
+            {
+                "confidence": pl.col(f"{side}_nagle_confidence"),
+                "frame": pl.col(f"{side}_nagle_frame"),
+                "violations": pl.col(f"{side}_small_in_flight"),
+                "holds": pl.col(f"{side}_nagle_holds") + pl.col(f"{side}_nagle_holds_over_full"),
+            }
+        ),
+        **{name: pl.col(f"{side}_{name}") for name in _BEHAVIOUR},
         "ledger_s": pl.lit({}, dtype=pl.Struct({})),
         "life_s": _life_s(),
+    }
+    return _object(fields)
+
+
+def _delayed_ack(acker: str) -> pl.Expr:
+    """How `acker`, who receives a direction's data, acknowledges them."""
+    lag_ms = {name: _milliseconds(pl.col(f"{acker}_ack_lag_{name}_ns")) for name in ("min", "mean", "max")}
+    fields = {
+        "policy": pl.col(f"{acker}_ack_policy"),
+        "timer_ms": pl.col(f"{acker}_ack_timer_ms"),
+        "timer_kind": pl.col(f"{acker}_ack_timer_kind"),
+        "samples": pl.col(f"{acker}_ack_policy_samples"),
+        "delayed_samples": pl.col(f"{acker}_delayed_acks"),
+        "delay_from_ms": pl.col(f"{acker}_ack_delay_from_ms"),
+        "delay_to_ms": pl.col(f"{acker}_ack_delay_to_ms"),
+        "by_segments": pl.col(f"{acker}_acks_by_segments"),
+        "stretch_acks": pl.col(f"{acker}_stretch_acks"),
+        "lag_ms": _object({"samples": pl.col(f"{acker}_ack_lag_samples"), **lag_ms}),
     }
     return _object(fields)
 

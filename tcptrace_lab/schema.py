@@ -387,9 +387,8 @@ _HOLD = "within 1 ms, and a sixteenth of the wait, of the soonest reaction to th
 
 _BEHAVIOUR = (
     Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment to this side until one from it proves its arrival, by an echoed timestamp or by data beyond the window offered before", "an upper bound of the way from the capture point to this side and back; null without such proof; see also the other side's rtt_min_ns"),
-    Column("segment_mss_bytes", "Int64", Unit.BYTES, "MSS in force: most data that one segment of this side can have, by both SYNs, less the options that each segment carries", "a path may take less; null without SYN"),
-    Column("virtual_data_segments", "Int64", Unit.SEGMENTS, "Segments with data as they are on the wire: super-segments of offload counted as the segments that they become", "equal to data_segments while the MSS is unknown"),
-    Column("super_segments", "Int64", Unit.SEGMENTS, "Segments with more data than the MSS in force: offload (TSO, GSO, GRO, LRO) joined or has yet to split them", "0 while the MSS is unknown"),
+    Column("virtual_data_segments", "Int64", Unit.SEGMENTS, "Segments with data as they are on the wire: super-segments of offload counted as the segments that they become", "equal to data_segments while full_segment_bytes is unknown"),
+    Column("super_segments", "Int64", Unit.SEGMENTS, "Segments with more data than a full one: offload (TSO, GSO, GRO, LRO) joined or has yet to split them", "0 while full_segment_bytes is unknown"),
     Column("late_segments", "Int64", Unit.SEGMENTS, "Segments with data that were captured after their acknowledgment", "the capture mixed up the order, or the segment came another way"),
     Column("initial_flight_bytes", "Int64", Unit.BYTES, "Data that left before the first ACK of data can have arrived at this side", "a lower bound of the initial window: the program may have had no more; null without SYN or data"),
     Column("initial_flight_segments", "Int64", Unit.SEGMENTS, "The same in segments, as on the wire", "a lower bound; null without SYN or data"),
@@ -410,7 +409,7 @@ _BEHAVIOUR = (
     Column("ack_lag_max_ns", "Int64", Unit.NS, "Longest of these times", "null without samples"),
     Column("prompt_acks", "Int64", Unit.SEGMENTS, "They that came at most 2 ms later than the soonest for the newest segment that they cover: the segment let them go"),
     Column("prompt_ack_min_bytes", "Int64", Unit.BYTES, "Fewest new bytes that a prompt one covers", "null without any"),
-    Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "Prompt ones that cover two segments of together less than twice the MSS: every second segment is acknowledged, whatever its size"),
+    Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "Prompt ones that cover two segments of together no more than the longest seen, or 536: a second segment lets the ACK go, whatever its size"),
     Column("delayed_acks", "Int64", Unit.SEGMENTS, "Delayed ACKs", _DELAYED),
     Column("delayed_acks_of_several", "Int64", Unit.SEGMENTS, "Delayed ACKs that cover more than one segment: a second one did not let them go"),
     Column("delayed_ack_max_bytes", "Int64", Unit.BYTES, "Most new bytes that a delayed one covers: so much does not let an ACK go", "null without any"),

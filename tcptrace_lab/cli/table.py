@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tcptrace_lab import line
+from tcptrace_lab import behaviour, line, trust
 from tcptrace_lab.cli.terminal import printable
 from tcptrace_lab.report import numbers
 from tcptrace_lab.report.choose import PAYLOAD
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 ROWS = 20
 """Connections shown; the report and the JSON have them all."""
+
+BEHAVIOUR_CONNECTIONS = 3
+"""Of these the largest, whose ends are told of in words; report and JSON tell of all."""
 
 FALLBACK_WIDTH = 80
 """Columns where stderr is no terminal."""
@@ -41,6 +44,7 @@ def show(analysis: Analysis) -> None:
     """Print the table of connections, what it leaves out, and the findings to stderr."""
     console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
     console.print(Text(headline(analysis)), soft_wrap=False)
+    console.print(Text(trust.line(analysis.capture["trust"])))
     total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), ROWS)])
     if total:
         rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
@@ -48,6 +52,9 @@ def show(analysis: Analysis) -> None:
     more = total - ROWS
     if more > 0:
         console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''} with fewer bytes"))
+    if total:
+        for words in behaviour_notes(rows.head(BEHAVIOUR_CONNECTIONS), analysis.capture["trust"]["resolution_ns"]):
+            console.print(Text(words))
     for words in line_notes(analysis.connections.head(LINE_ROWS).collect()):
         console.print(Text(words))
     for finding in analysis.findings:
@@ -64,6 +71,12 @@ def headline(analysis: Analysis) -> str:
     first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
     lasting = "" if first_ns is None or last_ns is None else f" in {numbers.duration(last_ns - first_ns)}"
     return f"{printable(capture['path'])}: {counts}{lasting}"
+
+
+def behaviour_notes(rows: pl.DataFrame, resolution_ns: int) -> list[str]:
+    """`connection 3: captured at the client's end (proved); server: …`: what is known of the ends of these connections, one line each."""
+    judged = rows.with_columns(**behaviour.columns(resolution_ns))
+    return [f"connection {row['conn']}: {' · '.join(behaviour.words(row))}" for row in judged.iter_rows(named=True)]
 
 
 def line_notes(connections: pl.DataFrame) -> list[str]:

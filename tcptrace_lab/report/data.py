@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab import trust
 from tcptrace_lab.report import choose, drawn, numbers, table, udp
 from tcptrace_lab.report.pair import section as pair_section
 
@@ -34,6 +35,7 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
     flows_total, flows = udp.listed(analysis.flows)
     return {
         "name": analysis.name,
+        "trust": trust.line(capture["trust"]),
         "capture": _capture(capture),
         "complete": bool(capture["complete"]),
         "problems": problems[:LISTED_PROBLEMS],
@@ -53,7 +55,7 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
 
 
 def _capture(capture: Mapping[str, Any]) -> list[Value]:
-    trust = capture["trust"]
+    told = capture["trust"]
     first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
     facts = [
         _fact("Format", capture["format"], "text"),
@@ -65,11 +67,11 @@ def _capture(capture: Mapping[str, Any]) -> list[Value]:
         _fact("Duration", table.difference(last_ns, first_ns), "duration"),
         _fact("First packet", first_ns, "utc"),
         _fact("Last packet", last_ns, "utc"),
-        _fact("Clock resolution", trust["resolution_ns"], "duration", "The finest step that time stamps of this capture can show"),
-        _fact("Packets cut short", trust["snaplen_cut"], "count", "Packets that were longer than the capture's snapshot length"),
+        _fact("Clock resolution", told["resolution_ns"], "duration", "The finest step that time stamps of this capture can show"),
+        _fact("Packets cut short", told["snaplen_cut"], "count", "Packets that were longer than the capture's snapshot length"),
     ]
-    if trust["clock_steps"]:
-        facts.append(_fact("Clock steps back", trust["clock_steps"], "count", "Packets with an earlier time than the packet before them"))
+    if told["clock_steps"]:
+        facts.append(_fact("Clock steps back", told["clock_steps"], "count", "Packets with an earlier time than the packet before them"))
     return facts
 
 

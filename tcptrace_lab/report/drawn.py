@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab import line, schema
+from tcptrace_lab import behaviour, line, schema
 from tcptrace_lab.report import choose, plots, series, table
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def connections(segments: pl.LazyFrame, chosen: pl.DataFrame, resolution_ns: int
         resolution_ns: of the capture's clock.
     """
     requests = choose.requests(chosen)
+    chosen = chosen.with_columns(**behaviour.columns(resolution_ns))
     found = series.read(segments, requests)
     by_conn = {request.conn: request for request in requests}
     return [_connection(row, by_conn[row["conn"]], found[row["conn"]], resolution_ns) for row in chosen.iter_rows(named=True)]
@@ -44,6 +45,7 @@ def _connection(row: dict[str, Any], request: series.Request, directions: dict[b
         "client": table.endpoint(row, "client"),
         "server": table.endpoint(row, "server"),
         "facts": _facts(row, main),
+        "behaviour": behaviour.words(row),
         "sides": [{"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]} for key in keys],
         "figures": [
             *(figure for key, direction in by_key.items() for figure in _direction_figures(key, direction, frame)),

@@ -84,6 +84,7 @@ class Connection(TypedDict):
     client: str
     server: str
     facts: list[Value]
+    behaviour: list[str]
     sides: list[Side]
     figures: list[Figure]
     omitted: list[str]
@@ -113,6 +114,7 @@ class ReportData(TypedDict):
     """All that a page says."""
 
     name: str
+    trust: str
     capture: list[Value]
     complete: bool
     problems: list[Mapping[str, Any]]

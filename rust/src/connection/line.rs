@@ -11,8 +11,6 @@ const CELL_PAYLOAD_BYTES: u64 = 48;
 const ETHERNET_AROUND_BYTES: u64 = 24;
 /// The shortest Ethernet frame, without its check sequence (IEEE 802.3, 4.4.2).
 const MIN_ETHERNET_BYTES: u64 = 60;
-/// TCP timestamps with their padding, in every segment once both SYNs had them (RFC 7323, 3.2 and appendix A).
-const TIMESTAMPS_BYTES: u16 = 12;
 
 /// Kinds of line whose cost is known. The order is that of `LINES` in `schema.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,14 +55,6 @@ pub(super) fn line_of(figures: &DirectionFigures) -> Option<Line> {
         return Some(Line::Atm);
     }
     (figures.header_bytes > 0).then_some(Line::Ethernet)
-}
-
-/// Data of a full segment: the smaller MSS of the two SYNs (what the other side takes, and what this side's link is likely to
-/// carry), less the timestamps that both agreed on (RFC 6691). `None` unless both told.
-pub(super) fn full_segment_bytes(client: &DirectionFigures, server: &DirectionFigures) -> Option<u16> {
-    let (client, server) = (client.syn_options?, server.syn_options?);
-    let options = if client.timestamps && server.timestamps { TIMESTAMPS_BYTES } else { 0 };
-    client.mss?.min(server.mss?).checked_sub(options).filter(|bytes| *bytes > 0)
 }
 
 impl DirectionFigures {

@@ -28,11 +28,9 @@ pub use row::{
 };
 pub use statistics::StatisticsFigures;
 
-use std::mem::take;
-
 use exchange::exchange;
 use half::Half;
-use line::{Channels, full_segment_bytes, line_of};
+use line::{Channels, line_of};
 
 use crate::wire::{FlowKey, Segment, TcpFlags};
 
@@ -162,7 +160,7 @@ impl Connection {
         } else {
             ClosedBy::End
         };
-        let full_segment_bytes = full_segment_bytes(&self.client.figures, &self.server.figures);
+        let full_segment_bytes = behaviour::full_segment_bytes(&self.client.figures, &self.server.figures);
         ConnectionRow {
             conn: self.number,
             client,
@@ -179,7 +177,7 @@ impl Connection {
             channel: self.channels.only(),
             directions: [self.client.row(full_segment_bytes), self.server.row(full_segment_bytes)],
             statistics: [self.client.statistics.row(), self.server.statistics.row()],
-            behaviours: [take(&mut self.client.behaviour), take(&mut self.server.behaviour)],
+            behaviours: [&mut self.client, &mut self.server].map(|half| std::mem::take(&mut half.behaviour)),
         }
     }
 }

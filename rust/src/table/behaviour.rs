@@ -46,7 +46,6 @@ fn sending(rows: &[Side<'_>]) -> Named {
     };
     vec![
         ("reaction_min_ns", nullable(rows, |row| row.behaviour.reaction.min_ns)),
-        ("segment_mss_bytes", amount(|row| known(row.behaviour.sending.mss_bytes))),
         ("virtual_data_segments", count(|row| row.figures.data_segments + row.behaviour.sending.hidden_segments)),
         ("super_segments", count(|row| row.behaviour.sending.super_segments.into())),
         ("late_segments", count(|row| row.behaviour.sending.late_segments.into())),
@@ -104,11 +103,6 @@ fn syn(rows: &[Side<'_>]) -> Named {
         ("syn_ttl", maybe::<UInt8Type, _>(rows, |row| row.behaviour.syn.map(|syn| syn.ttl))),
         ("window_scale_at_least", maybe::<UInt8Type, _>(rows, scale_at_least)),
     ]
-}
-
-/// 0 stands for unknown.
-fn known(bytes: u32) -> Option<i64> {
-    (bytes > 0).then_some(bytes.into())
 }
 
 /// The initial window is that of a connection whose beginning was seen.

@@ -8,6 +8,8 @@ use crate::wire::TcpFlags;
 /// An ACK this much later than the soonest ones was not let go by the newest segment that it covers, but by a timer or the
 /// program (a heuristic: hosts answer within microseconds, their scheduling in milliseconds).
 const PROMPT_NS: i64 = 2_000_000;
+/// Linux takes no less for a full segment when it counts what it has not acknowledged (`TCP_MIN_RCVMSS`).
+const LEAST_FULL_BYTES: u32 = 536;
 /// Width of a bucket of delays.
 const BUCKET_NS: i64 = 2_000_000;
 /// Buckets of delays; the last holds all that are longer. Beyond 250 ms the timers in use differ no more.
@@ -101,7 +103,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acker: &mut Half, data_send
         let least = if acking.prompt_acks == 0 { bytes } else { acking.prompt_min_bytes };
         acking.prompt_min_bytes = least.min(bytes);
         acking.prompt_acks = acking.prompt_acks.saturating_add(1);
-        acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes < two_full);
+        let full = data_sender.figures.max_segment_bytes.max(LEAST_FULL_BYTES);
+        acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
     // What a queue delays comes among other ACKs; a timer's ACK comes after silence as long as the delay, less a quarter.

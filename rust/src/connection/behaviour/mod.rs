@@ -13,6 +13,7 @@ pub use acking::Acking;
 pub use reaction::Reaction;
 pub use sending::{Count, Nagle, Sending};
 pub use syn::SynShape;
+pub(super) use syn::full_segment_bytes;
 
 use super::half::{Half, MAX_WINDOW_SCALE, Placed};
 use super::row::{Kind, Nullable};

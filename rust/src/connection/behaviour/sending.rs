@@ -102,8 +102,11 @@ impl Sending {
 pub(super) fn take(event: &Event<'_>, now: Nullable, sender: &mut Half, receiver: &Half) {
     let Event { segment, placed, kind, .. } = *event;
     let bytes = segment.payload_bytes;
-    let (own_turnaround, longest) = (turnaround_ns(sender, receiver), sender.figures.max_segment_bytes);
+    let longest = sender.figures.max_segment_bytes;
     let max_window = receiver.figures.max_window_bytes;
+    let small = kind == Kind::New && sender.behaviour.sending.is_small(bytes, longest, max_window);
+    let initial = !sender.behaviour.sending.initial_over && !segment.flags.any(TcpFlags::SYN);
+    let own_turnaround = if small || initial { turnaround_ns(sender, receiver) } else { None };
     let sending = &mut sender.behaviour.sending;
     let pieces = sending.virtual_segments(bytes);
     if pieces > 1 {
@@ -114,10 +117,10 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, sender: &mut Half, receiver
     if first_time && sender.snd_una.is_some() && placed.end <= sender.snd_una.value() {
         sending.late_segments = sending.late_segments.saturating_add(1);
     }
-    if !sending.initial_over && !segment.flags.any(TcpFlags::SYN) {
+    if initial {
         sending.initial_window(kind, bytes, pieces, now, own_turnaround);
     }
-    if kind == Kind::New && sending.is_small(bytes, longest, max_window) {
+    if small {
         nagle(event, now, sender, receiver, own_turnaround);
         sender.behaviour.sending.small_end = placed.end;
     }

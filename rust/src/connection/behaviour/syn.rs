@@ -1,6 +1,6 @@
 //! What a SYN tells beyond what the connection needs: the marks by which stacks are told apart.
 
-use super::super::row::SynOptions;
+use super::super::row::{DirectionFigures, SynOptions};
 use crate::wire::Segment;
 
 /// Bytes that the timestamps option takes of each segment, with its padding (RFC 7323, appendix A).
@@ -47,6 +47,13 @@ pub(super) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     let mss = offers.iter().flatten().map(|offer| offer.mss.map_or(default, u32::from)).min().unwrap_or(0);
     let timestamps = offers.iter().all(|offer| offer.is_some_and(|offer| offer.timestamps));
     if timestamps { mss.saturating_sub(TIMESTAMPS_BYTES) } else { mss }
+}
+
+/// The same as far as it is certain: `None` unless both sides named their MSS.
+pub(in super::super) fn full_segment_bytes(client: &DirectionFigures, server: &DirectionFigures) -> Option<u16> {
+    let offers = [client.syn_options, server.syn_options];
+    let named = offers.iter().all(|offer| offer.is_some_and(|offer| offer.mss.is_some()));
+    Some(segment_bytes(offers, false)).filter(|bytes| named && *bytes > 0).and_then(|bytes| bytes.try_into().ok())
 }
 
 #[cfg(test)]

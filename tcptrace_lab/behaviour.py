@@ -1,0 +1,84 @@
+"""What is concluded of the two ends of each connection, as columns and in words.
+
+All in one: where it was captured, how far it can be believed, how each side acknowledges, whether Nagle's algorithm holds its small
+segments, and which stack it may be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab import fingerprint, policy, trust, vantage
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+_PLACES = {"client": "at the client's end", "server": "at the server's end", "middle": "in the middle of the path"}
+_PLACE_UNKNOWN = {
+    "loopback": "within one host (loopback), where both ends are",
+    "short": "where both ends answer within microseconds: at which is not told",
+    "one_side": "where is not told: only one side's answers are in the capture",
+    "nothing": "where is not told: nothing in it is answered",
+}
+
+
+def columns(resolution_ns: int) -> Mapping[str, pl.Expr]:
+    """All columns of `vantage`, `trust`, `policy` and `fingerprint`, as expressions over rows of `schema.CONNECTIONS`.
+
+    Args:
+        resolution_ns: of the capture's clock.
+    """
+    return {**vantage.columns(resolution_ns), **trust.connection_columns(), **policy.columns(), **fingerprint.columns()}
+
+
+def words(row: Mapping[str, Any]) -> list[str]:
+    """A row of `schema.CONNECTIONS` with `columns` in sentences: where, then what is known of each side."""
+    told = [place(row)]
+    if row["trust_reasons"]:
+        told.append("doubts: " + "; ".join(trust.CAUSES[name] for name in row["trust_reasons"]))
+    for side in SIDES:
+        known = [said for said in (acking(row, side), nagle(row, side), stack(row, side)) if said]
+        if known:
+            told.append(f"{side}: " + "; ".join(known))
+    return told
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """Where it was captured."""
+    if row["vantage"] in _PLACES:
+        return f"captured {_PLACES[row['vantage']]} ({row['vantage_confidence']})"
+    return f"captured {_PLACE_UNKNOWN[row['vantage_known_by']]}"
+
+
+def acking(row: Mapping[str, Any], side: str) -> str:
+    """How `side` acknowledges, with the numbers of ACKs that tell; empty if nothing is known."""
+    told = []
+    if row[f"{side}_ack_policy"] != "unknown":
+        told.append(f"{policy.POLICIES[row[f'{side}_ack_policy']]} ({row[f'{side}_ack_policy_samples']:,} ACKs)")
+    timer_ms, count = row[f"{side}_ack_timer_ms"], row[f"{side}_delayed_acks"]
+    if timer_ms is not None:
+        seen = f"{count:,} delayed ACKs after {row[f'{side}_ack_delay_from_ms']} to {row[f'{side}_ack_delay_to_ms']} ms"
+        kind = "heartbeat of 200 ms" if row[f"{side}_ack_timer_kind"] == "heartbeat" else f"delayed-ACK timer of {timer_ms:g} ms"
+        told.append(f"{kind} ({seen})")
+    return ", ".join(told)
+
+
+def nagle(row: Mapping[str, Any], side: str) -> str:
+    """Whether Nagle's algorithm holds `side`'s small segments, and what shows it; empty if that is unknown."""
+    state, confidence, frame = (row[f"{side}_{name}"] for name in ("nagle", "nagle_confidence", "nagle_frame"))
+    if state == "unknown":
+        return ""
+    if state == "off":
+        times, what = row[f"{side}_small_in_flight"], "sent behind one that was not acknowledged"
+    else:
+        times, what = row[f"{side}_nagle_holds"] + row[f"{side}_nagle_holds_over_full"], "left as soon as the ACK came"
+    return f"Nagle {state} ({confidence}: {times:,} small segment{'' if times == 1 else 's'} {what}, first in frame {frame:,})"
+
+
+def stack(row: Mapping[str, Any], side: str) -> str:
+    """Which stack `side` may be; empty without a guess."""
+    family = row[f"{side}_stack_guess"]
+    return f"perhaps {family}, by its SYN" if family else ""

@@ -1,0 +1,184 @@
+"""How each side of a connection acknowledges, and whether Nagle's algorithm holds its small segments.
+
+Judged from what the engine counted (`schema.CONNECTIONS`): expressions, so that millions of connections cost no more than a query. What
+the counts do not settle is `unknown`: a guess would be taken for a measurement.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DELAY_CLASS_MS = 2
+"""Width of the classes of `ack_delays`."""
+
+LEAST_ACKS = 5
+"""ACKs without which nothing is said of how many segments each covers (a heuristic)."""
+
+LEAST_DELAYED = 3
+"""Delayed ACKs without which no timer is named: the rule book's "once = consistent, three times = proved"."""
+
+FIXED_SPREAD_MS = 20
+"""A timer with a fixed time gives delays that differ by no more: its ticks (Linux 4 or 10 ms) and the path's jitter (a heuristic)."""
+
+HEARTBEAT_MS = 200
+"""Period of the timer of BSD and its kin (`tcp_fasttimo`): delays are anything up to it, and end at one phase of it."""
+
+HEARTBEAT_CHANCE = 0.001
+"""A heartbeat is taken for one if chance would put as many delayed ACKs so close to one phase less often than this (Rayleigh's test)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A delayed-ACK timer that stacks use: its time, and what of the median delay and its lower edge shows it."""
+
+    timer_ms: int
+    from_ms: int
+    to_ms: int
+    whose: str
+
+
+TIMERS = (
+    Timer(40, 35, 50, "Linux (TCP_DELACK_MIN) and FreeBSD since 2020"),
+    Timer(50, 50, 60, "Solaris to its own network"),
+    Timer(100, 95, 115, "FreeBSD before 2020, Solaris to others"),
+    Timer(200, 190, 215, "Windows, and Linux at its slowest (TCP_DELACK_MAX)"),
+)
+"""Bands of the rule book (B, 4); those of 40 and 50 ms overlap there and are told apart by where most delays lie."""
+
+POLICIES = {
+    "per-segment": "acknowledges each segment at once",
+    "per-2-segments": "acknowledges every second segment, whatever its size",
+    "per-2-mss": "acknowledges every two full segments' worth of data",
+    "per-2": "acknowledges every second full segment (by count or by bytes: not told)",
+    "buffer-35": "acknowledges 35 % of its buffer",
+    "buffer-50": "acknowledges half of its buffer",
+    "stretch": "acknowledges more than two segments at a time",
+    "timer": "acknowledges by its timer",
+    "unknown": "acknowledges by a rule that this capture does not show",
+}
+"""Value of `ack_policy` → what the side does."""
+
+_EARLY = 0.8
+"""Share of ACKs that cover one segment from which each is taken to be acknowledged at once; below, they are the first few that some stacks
+acknowledge at once on every connection (Linux: 16), the program's, and tails (a heuristic)."""
+_MOST = 0.5
+"""Share of ACKs that shows what the rule is (a heuristic)."""
+
+_HELD_SHARE = 0.25
+"""Holds count for Nagle's algorithm if they are more than this share of the chances: coincidence gives at most a sixteenth."""
+PROVING_HOLDS = 3
+CONSISTENT_HOLDS = 2
+
+
+def columns() -> Mapping[str, pl.Expr]:
+    """The verdicts on both sides, as expressions over rows of `schema.CONNECTIONS`.
+
+    Returns:
+        For each side, by its prefix (`client_`, `server_`), column → expression:
+        `ack_policy`: a key of `POLICIES`: how this side acknowledges; `ack_policy_samples`: the ACKs that tell;
+        `ack_timer_ms`: its delayed-ACK timer, one of `TIMERS` or 200 with a heartbeat; null if unknown;
+        `ack_timer_kind`: `fixed`, `heartbeat`, or null;
+        `ack_delay_from_ms`, `ack_delay_to_ms`: where the middle 80 % of its delayed ACKs lie; null without;
+        `nagle`: `on`, `off` or `unknown`; `nagle_confidence`: `proved` or `consistent`, null if unknown; `nagle_frame`: first proof.
+    """
+    return {f"{side}_{name}": expression for side in SIDES for name, expression in (_acking(side) | _nagle(side)).items()}
+
+
+def _acking(side: str) -> dict[str, pl.Expr]:
+    timer = _timer(side)
+    return {**_policy(side, timer["ack_timer_ms"]), **timer}
+
+
+def _policy(side: str, timer_ms: pl.Expr) -> dict[str, pl.Expr]:
+    """What lets an ACK go, where no timer does."""
+
+    def own(name: str) -> pl.Expr:
+        return pl.col(f"{side}_{name}")
+
+    def covering(place: int) -> pl.Expr:
+        return own("acks_by_segments").list.get(place, null_on_oob=True).fill_null(0)
+
+    delayed, several = own("delayed_acks"), own("delayed_acks_of_several")
+    acks = own("acks_by_segments").list.sum().fill_null(0) - delayed
+    one = covering(0) - (delayed - several)
+    two = covering(1)
+    more = acks - one - two  # delayed ACKs of several are in `two` or here: both understate `per-2`, never overstate it
+    threshold = _threshold(side)
+    enough = acks >= LEAST_ACKS
+    policy = (
+        pl.when(threshold.is_not_null())
+        .then(threshold)
+        .when(enough & (own("prompt_small_pairs") >= LEAST_DELAYED) & (own("prompt_small_pairs") >= _MOST * two) & (more < _MOST * acks))
+        .then(pl.lit("per-2-segments"))
+        .when(enough & (one >= _EARLY * (acks + delayed)))
+        .then(pl.lit("per-segment"))
+        .when(enough & (two >= _MOST * acks))
+        .then(pl.when(several >= LEAST_DELAYED).then(pl.lit("per-2-mss")).otherwise(pl.lit("per-2")))
+        .when(enough & (more > _MOST * acks))
+        .then(pl.lit("stretch"))
+        .when(timer_ms.is_not_null() & (delayed > acks))
+        .then(pl.lit("timer"))
+        .otherwise(pl.lit("unknown"))
+    )
+    return {"ack_policy": policy, "ack_policy_samples": acks + delayed}
+
+
+def _threshold(side: str) -> pl.Expr:
+    """The rule by bytes that alone explains which amounts let an ACK go at once and which waited for the timer; null if none or several."""
+    other = "server" if side == "client" else "client"
+    waited, went = pl.col(f"{side}_delayed_ack_max_bytes"), pl.col(f"{side}_prompt_ack_min_bytes")
+    mss, buffer = pl.col(f"{other}_full_segment_bytes"), pl.col(f"{side}_max_window_bytes")
+    rules = {"per-2-mss": 2 * mss, "buffer-35": (buffer * 35 + 99) // 100, "buffer-50": buffer // 2}
+    both = (pl.col(f"{side}_prompt_acks") >= LEAST_DELAYED) & (pl.col(f"{side}_delayed_acks") >= LEAST_DELAYED)
+    fits = {name: ((waited < bytes_) & (bytes_ <= went) & both).fill_null(value=False) for name, bytes_ in rules.items()}
+    alone = pl.sum_horizontal(*fits.values()) + ((waited < mss) & (mss <= went)).fill_null(value=False) == 1
+    return pl.coalesce(*(pl.when(alone & fit).then(pl.lit(name)) for name, fit in fits.items()))
+
+
+def _timer(side: str) -> dict[str, pl.Expr]:
+    delayed, delays = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_ack_delays")
+
+    def quantile_class(share: float) -> pl.Expr:
+        below = pl.element().cum_sum() < pl.element().sum() * share
+        return delays.list.eval(below.sum()).list.first().cast(pl.Int64)
+
+    from_ms = quantile_class(0.1) * DELAY_CLASS_MS
+    median_ms = quantile_class(0.5) * DELAY_CLASS_MS
+    to_ms = (quantile_class(0.9) + 1) * DELAY_CLASS_MS
+    fixed = (delayed >= LEAST_DELAYED) & (to_ms - from_ms <= FIXED_SPREAD_MS)
+    named = pl.coalesce(
+        *(pl.when(fixed & median_ms.is_between(timer.from_ms, timer.to_ms, closed="left")).then(timer.timer_ms) for timer in TIMERS)
+    )
+    longest_ms = (delays.list.len().cast(pl.Int64) - 1) * DELAY_CLASS_MS
+    rayleigh = delayed * pl.col(f"{side}_heartbeat_concentration") ** 2
+    beats = (to_ms - from_ms > FIXED_SPREAD_MS) & (longest_ms <= HEARTBEAT_MS) & (rayleigh > -math.log(HEARTBEAT_CHANCE))
+    return {
+        "ack_timer_ms": pl.when(beats).then(HEARTBEAT_MS).otherwise(named).cast(pl.Float64),
+        "ack_timer_kind": pl.when(beats).then(pl.lit("heartbeat")).when(named.is_not_null()).then(pl.lit("fixed")),
+        "ack_delay_from_ms": from_ms,
+        "ack_delay_to_ms": to_ms,
+    }
+
+
+def _nagle(side: str) -> dict[str, pl.Expr]:
+    """One small segment behind another that is not acknowledged proves that nothing holds small segments; one hold may be chance."""
+    violations, frame = pl.col(f"{side}_small_in_flight"), pl.col(f"{side}_small_in_flight_frame")
+    holds = pl.col(f"{side}_nagle_holds") + pl.col(f"{side}_nagle_holds_over_full")
+    hold_frame = pl.min_horizontal(f"{side}_nagle_holds_frame", f"{side}_nagle_holds_over_full_frame")
+    likely = holds > _HELD_SHARE * pl.col(f"{side}_nagle_releases")
+    off, on = violations > 0, likely & (holds >= CONSISTENT_HOLDS)
+    sure = pl.when(off).then(violations >= CONSISTENT_HOLDS).otherwise(holds >= PROVING_HOLDS)
+    return {
+        "nagle": pl.when(off).then(pl.lit("off")).when(on).then(pl.lit("on")).otherwise(pl.lit("unknown")),
+        "nagle_confidence": pl.when(off | on).then(pl.when(sure).then(pl.lit("proved")).otherwise(pl.lit("consistent"))),
+        "nagle_frame": pl.when(off).then(frame).when(on).then(hold_frame),
+    }

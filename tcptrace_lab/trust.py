@@ -1,0 +1,245 @@
+"""Can this capture be believed? Asked before any finding; what speaks against it lowers the confidence of all that is said later.
+
+Some causes touch all of a capture (its clock, packets that the kernel dropped), others only some connections. Each cause has a factor
+between 0 and 1: what is left of a verdict's confidence. Factors multiply; those of connections are weighed by their bytes for the whole.
+The factors are judgements, not measurements: they order captures and set how far a confidence is lowered (`steps_down`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcptrace_lab._core import CaptureInfo
+
+GOOD, FAIR = 0.8, 0.5
+"""Least factors of a capture that can be believed, and of one that can be believed in part."""
+
+COARSE_NS = 1_000_000
+"""A clock that ticks no finer hides what hosts and local networks do (the rule book's ε is 1 ms)."""
+
+FEW = 0.001
+"""A share of lost packets or bytes up to which nearly all verdicts are those of a whole capture."""
+MANY = 0.01
+"""A share beyond which most connections of some length are hit."""
+
+DEFAULT_MSS_BYTES = 1460
+"""Size in which missing bytes are counted where no SYN tells: an Ethernet's full segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What can speak against a connection: the factor that is left, when it does, and in words."""
+
+    name: str
+    factor: float
+    holds: pl.Expr
+    words: str
+
+
+def _both(name: str) -> pl.Expr:
+    return pl.sum_horizontal(*(pl.col(f"{side}_{name}") for side in SIDES))
+
+
+def _missing() -> pl.Expr:
+    """Bytes of both streams that were acknowledged or closed off, and never seen."""
+    return pl.sum_horizontal(*(pl.col(f"{side}_missing_bytes").clip(lower_bound=0).fill_null(0) for side in SIDES))
+
+
+def _causes() -> tuple[Cause, ...]:
+    sent = _both("unique_bytes")
+    has_data = _both("data_segments") > 0
+    silent = pl.any_horizontal(*(pl.col(f"{side}_segments") == 0 for side in SIDES))
+    few = _missing() <= FEW * sent
+    return (
+        Cause("one_direction", 0.5, silent & has_data, "only one direction was captured"),
+        Cause("start_missing", 0.9, _both("syn_segments") == 0, "its beginning is not in the capture"),
+        Cause("not_captured", 0.9, (_missing() > 0) & few, "a few of its bytes are not in the capture"),
+        Cause("much_not_captured", 0.5, (_missing() > 0) & ~few, "many of its bytes are not in the capture"),
+        Cause("reordered", 0.8, _both("late_segments") > 0, "the capture holds segments behind their acknowledgments"),
+        Cause("duplicated", 0.9, _both("capture_duplicates") > 0, "the capture holds segments twice"),
+        Cause(
+            "offload",
+            0.9,
+            _both("super_segments") > 0,
+            "the network card joined segments, or was yet to split them (offload)",
+        ),
+    )
+
+
+def connection_columns() -> Mapping[str, pl.Expr]:
+    """How far each connection can be believed, as expressions over rows of `schema.CONNECTIONS`.
+
+    Returns:
+        `trust_factor`: what is left of a verdict's confidence by this connection's own faults, between 0 and 1;
+        `trust_reasons`: names of these faults (`CAUSES`), a list.
+    """
+    causes = _causes()
+    names = pl.concat_list(*(pl.when(cause.holds).then(pl.lit(cause.name)) for cause in causes)).list.drop_nulls()
+    return {"trust_factor": _factor(causes), "trust_reasons": names}
+
+
+def _factor(causes: tuple[Cause, ...]) -> pl.Expr:
+    product: pl.Expr = pl.lit(1.0)
+    for cause in causes:
+        product *= pl.when(cause.holds).then(cause.factor).otherwise(1.0)
+    return product
+
+
+CAUSES: Mapping[str, str] = {cause.name: cause.words for cause in _causes()}
+"""What can speak against a connection: name → words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What speaks against a capture: its name, the factor that it leaves (1: worth knowing, harmless), and words."""
+
+    name: str
+    factor: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The verdict on a capture.
+
+    Attributes:
+        factor: what is left of a verdict's confidence, between 0 and 1, connections weighed by their bytes.
+        reasons: what speaks against it, and what is worth knowing.
+        counts: what was counted, by name: `drops_suspected` (segments that were acknowledged and are not in the capture), `duplicates`,
+            `late_segments`, `super_segments`, `one_direction`, `start_missing` (connections); null: not known.
+    """
+
+    factor: float
+    reasons: tuple[Reason, ...]
+    counts: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """`good`, `fair` (believed in part) or `poor`."""
+        return "good" if self.factor >= GOOD else "fair" if self.factor >= FAIR else "poor"
+
+    @property
+    def words(self) -> str:
+        """One line for people."""
+        return _line(self.verdict, [reason.words for reason in self.reasons])
+
+    def to_dict(self, info: CaptureInfo) -> dict[str, Any]:
+        """As under `capture.trust` in the JSON."""
+        return {
+            "verdict": self.verdict,
+            "factor": round(self.factor, 3),
+            "reasons": [{"name": reason.name, "factor": reason.factor, "words": reason.words} for reason in self.reasons],
+            "drops_suspected": self.counts["drops_suspected"],
+            "kernel_drops": info["kernel_drops"],
+            "duplicates": self.counts["duplicates"],
+            "offload": None if self.counts["super_segments"] is None else self.counts["super_segments"] > 0,
+            "late_segments": self.counts["late_segments"],
+            "one_direction_connections": self.counts["one_direction"],
+            "start_missing_connections": self.counts["start_missing"],
+            "snaplen_cut": info["snaplen_cut"],
+            "clock_steps": info["clock_steps"],
+            "resolution_ns": info["resolution_ns"],
+        }
+
+
+_HEADS = {
+    "good": "this capture can be believed",
+    "fair": "this capture can be believed in part",
+    "poor": "this capture can hardly be believed",
+}
+
+
+def line(told: Mapping[str, Any]) -> str:
+    """The same line, from `capture.trust` of the JSON."""
+    return _line(told["verdict"], [reason["words"] for reason in told["reasons"]])
+
+
+def _line(verdict: str, words: Sequence[str]) -> str:
+    return _HEADS[verdict] + (f": {'; '.join(words)}" if words else "")
+
+
+def steps_down(factor: float) -> int:
+    """By how many steps (proved → consistent → possible) a finding lowers its confidence where this factor is left."""
+    return 0 if factor >= GOOD else 1 if factor >= FAIR else 2
+
+
+def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Trust:
+    """The verdict on a capture.
+
+    Args:
+        info: what the engine says of it.
+        connections: rows of `schema.CONNECTIONS`, all of the capture; one query.
+        complete: whether all of the capture could be read.
+    """
+    counts = _counted(connections)
+    weight, believed = counts.pop("weight"), counts.pop("believed")
+    own = believed / weight if weight else 1.0
+    reasons = [*_of_capture(info, complete=complete), *_of_connections(counts, info["connections"])]
+    factor = own
+    for reason in reasons:
+        factor *= reason.factor
+    return Trust(factor, tuple(reasons), {name: int(count) for name, count in counts.items()})
+
+
+def _counted(connections: pl.LazyFrame) -> dict[str, Any]:
+    weight = _both("payload_bytes")
+    full = pl.min_horizontal(*(pl.col(f"{side}_full_segment_bytes") for side in SIDES)).fill_null(DEFAULT_MSS_BYTES)
+    by_name = {cause.name: cause.holds for cause in _causes()}
+    row = connections.select(
+        weight=weight.sum().cast(pl.Float64),
+        believed=(weight * _factor(_causes())).sum(),
+        drops_suspected=((_missing() + full - 1) // full).sum(),
+        duplicates=_both("capture_duplicates").sum(),
+        late_segments=_both("late_segments").sum(),
+        super_segments=_both("super_segments").sum(),
+        one_direction=by_name["one_direction"].sum(),
+        start_missing=by_name["start_missing"].sum(),
+    ).collect()
+    return row.row(0, named=True)
+
+
+def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
+    """What touches all of it."""
+    found = []
+    packets = max(info["packets"], 1)
+    if info["kernel_drops"]:
+        share = info["kernel_drops"] / (packets + info["kernel_drops"])
+        factor = 0.9 if share <= FEW else 0.7 if share <= MANY else 0.4
+        found.append(Reason("kernel_drops", factor, f"{_count(info['kernel_drops'], 'packet')} dropped as it was taken, it says"))
+    if info["first_ts_ns"] is None and info["packets"]:
+        found.append(Reason("no_times", 0.1, "it stores no times"))
+    elif info["resolution_ns"] >= COARSE_NS:
+        found.append(Reason("coarse_clock", 0.7, f"its clock ticks every {info['resolution_ns'] / 1e6:g} ms"))
+    if info["clock_steps"]:
+        factor = 0.9 if info["clock_steps"] <= FEW * packets else 0.7
+        found.append(Reason("clock_steps", factor, f"its clock goes back {_count(info['clock_steps'], 'time')}"))
+    if info["snaplen_cut"]:
+        found.append(Reason("snaplen", 1.0, f"{_count(info['snaplen_cut'], 'packet')} cut short (headers suffice)"))
+    if not complete:
+        found.append(Reason("read_in_part", 0.8, "it could not be read as a whole"))
+    return found
+
+
+def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
+    """What touches some connections, in words; their factors are in the weighed mean already."""
+    words = (
+        ("drops_suspected", "segment", "acknowledged and not in it, about"),
+        ("duplicates", "segment", "in it twice"),
+        ("late_segments", "segment", "behind their acknowledgments"),
+        ("super_segments", "segment", "longer than the MSS (offload)"),
+        ("one_direction", "connection", f"of {connections:,} in one direction only"),
+        ("start_missing", "connection", f"of {connections:,} without a beginning"),
+    )
+    return [Reason(name, 1.0, f"{_count(counts[name], thing)} {what}") for name, thing, what in words if counts[name]]
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

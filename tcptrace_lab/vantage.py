@@ -1,0 +1,140 @@
+"""Where on the path was a connection captured, and when did its ends send and receive what the capture saw?
+
+What passes the capture point on its way to a side is answered after the way there and back. The shortest such time, over all answers
+that *prove* the arrival of what they answer, is that side's **turnaround**: near 0 at the side's own end, a whole round trip at the other.
+Four kinds of answer prove it: the handshake, ACKs of data (by Karn's rule), echoed TCP timestamps, and data beyond the window that had
+been offered before. That data follows an ACK soon proves nothing: it may have been on its way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NEAR_SHARE = 0.1
+"""A side whose turnaround is less than this share of the sum of both is where the capture was taken (the rule book's bound)."""
+
+HOST_NS = 500_000
+"""Hosts answer within this time (a heuristic: interrupt, softirq and scheduling of common ones, virtual ones too). Shorter turnarounds tell
+of the host and not of the path, so that nothing is in the middle of them."""
+
+LEAST_PATH_NS = 100_000
+"""A sum of turnarounds below this tells nothing of the place: both ends answer about as soon (a heuristic)."""
+
+LEAST_TICKS = 2
+"""The clock must be able to tell the turnarounds apart."""
+
+VANTAGES = ("client", "server", "middle", "unknown")
+
+_LOOPBACK = r"^(127\.|::1$|::ffff:127\.)"
+
+
+def turnaround(side: str) -> pl.Expr:
+    """`side`'s turnaround in nanoseconds: an upper bound of the way from the capture point to it and back. Null without proof."""
+    other = "server" if side == "client" else "client"
+    return pl.min_horizontal(f"{side}_reaction_min_ns", f"{other}_rtt_min_ns")
+
+
+def loopback() -> pl.Expr:
+    """Whether both ends are one host: each packet is captured where it leaves and where it arrives, at one instant."""
+    same = pl.col("client_addr") == pl.col("server_addr")
+    return same | (pl.col("client_addr").str.contains(_LOOPBACK) & pl.col("server_addr").str.contains(_LOOPBACK))
+
+
+def columns(resolution_ns: int = 1) -> Mapping[str, pl.Expr]:
+    """What is known of the place of each connection, as expressions over rows of `schema.CONNECTIONS`.
+
+    Args:
+        resolution_ns: of the capture's clock.
+
+    Returns:
+        Column → expression:
+        `vantage`: client, server, middle, or unknown, as of loopback;
+        `vantage_confidence`: null if unknown; `proved`: the handshake alone says that it is at a side; `consistent`: at a side by other
+        answers, or in the middle by the handshake (both hosts may just be slow); `possible`: the handshake contradicts, or in the middle
+        by ACKs that may all have been delayed;
+        `vantage_known_by`: `handshake`, `answers` (ACKs, echoes and windows only), `loopback`, `short` (both ends answer too soon to be
+        told apart), `one_side` (only one side's answers were captured), `nothing`;
+        `to_client_ns`, `to_server_ns`: the turnarounds.
+    """
+    to_client, to_server = turnaround("client"), turnaround("server")
+    by_all = _place(to_client, to_server, resolution_ns)
+    by_handshake = _place(pl.col("synack_to_ack_ns"), pl.col("syn_to_synack_ns"), resolution_ns)
+    known = ~loopback() & (by_all != "unknown")
+    has_handshake = pl.col("synack_to_ack_ns").is_not_null() & pl.col("syn_to_synack_ns").is_not_null()
+    at_side = by_all != "middle"
+    confidence = (
+        pl.when(has_handshake & (by_all == by_handshake))
+        .then(pl.when(at_side).then(pl.lit("proved")).otherwise(pl.lit("consistent")))
+        .when(at_side & (~has_handshake | (by_handshake == "unknown")))
+        .then(pl.lit("consistent"))
+        .otherwise(pl.lit("possible"))
+    )
+    reason = (
+        pl.when(loopback())
+        .then(pl.lit("loopback"))
+        .when(to_client.is_null() & to_server.is_null())
+        .then(pl.lit("nothing"))
+        .when(to_client.is_null() | to_server.is_null())
+        .then(pl.lit("one_side"))
+        .when(by_all == "unknown")
+        .then(pl.lit("short"))
+        .when(has_handshake)
+        .then(pl.lit("handshake"))
+        .otherwise(pl.lit("answers"))
+    )
+    return {
+        "vantage": pl.when(known).then(by_all).otherwise(pl.lit("unknown")),
+        "vantage_confidence": pl.when(known).then(confidence),
+        "vantage_known_by": reason,
+        "to_client_ns": to_client,
+        "to_server_ns": to_server,
+    }
+
+
+def _place(to_client: pl.Expr, to_server: pl.Expr, resolution_ns: int) -> pl.Expr:
+    """The place by two turnarounds."""
+    total = to_client + to_server
+    least = max(LEAST_PATH_NS, LEAST_TICKS * resolution_ns)
+    return (
+        pl.when(total.is_null() | (total < least))
+        .then(pl.lit("unknown"))
+        .when(to_client < NEAR_SHARE * total)
+        .then(pl.lit("client"))
+        .when(to_server < NEAR_SHARE * total)
+        .then(pl.lit("server"))
+        .when((to_client > HOST_NS) & (to_server > HOST_NS))
+        .then(pl.lit("middle"))
+        .otherwise(pl.lit("unknown"))
+    )
+
+
+def shifted(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+    """Segments with the times at which their two ends saw them, so that a rule says the same wherever the capture was taken.
+
+    A segment left its sender half of the sender's turnaround before it was captured, and reached its receiver half of the receiver's
+    turnaround after it: estimates, which take the way there and back for equally long, and the shortest turnaround for the way alone.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`; at least `conn from_client ts_ns`.
+        connections: rows of `schema.CONNECTIONS`.
+
+    Returns:
+        `segments`, in their order, and `sender_ts_ns receiver_ts_ns` (nanoseconds since 1970; null where the turnaround is unknown).
+    """
+    ends = connections.select("conn", *(turnaround(side).alias(f"_to_{side}_ns") for side in SIDES))
+    to_client, to_server = pl.col("_to_client_ns"), pl.col("_to_server_ns")
+    from_client = pl.col("from_client")
+    to_sender = pl.when(from_client).then(to_client).otherwise(to_server)
+    to_receiver = pl.when(from_client).then(to_server).otherwise(to_client)
+    joined = segments.join(ends, on="conn", how="left", maintain_order="left")
+    return joined.with_columns(
+        sender_ts_ns=pl.col("ts_ns") - to_sender // 2,
+        receiver_ts_ns=pl.col("ts_ns") + to_receiver // 2,
+    ).drop("_to_client_ns", "_to_server_ns")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias, TypedDict, final, type_check_only
 
-__all__ = ["ArrowStream", "Engine", "EngineError"]
+__all__ = ["ArrowStream", "Engine", "EngineError", "unpack"]
 
 @type_check_only
 class LinkInfo(TypedDict):
@@ -82,15 +82,18 @@ class Engine:
         """What was survived so far; final once the segments are exhausted."""
 
 class EngineError(Exception):
-    """Nothing could be read. `kind` is one of io, not_a_capture, unsupported, cut, damaged.
-
-    `head` is what was read of a file before it was refused for its format (not_a_capture, unsupported), so that a stream can be
-    tried in another way; empty where that cannot be told, as for packed files.
-    """
+    """Nothing could be read. `kind` is one of io, not_a_capture, unsupported, cut, damaged."""
 
     kind: str
     what: str
     path: str
     offset: int | None
     frame: int | None
-    head: bytes
+
+def unpack(source: str, target: str) -> str | None:
+    """Write what the compressed file `source` holds into `target`; what ended that early, if anything did.
+
+    Raises:
+        EngineError: `source` cannot be opened, or is not compressed in a way that is known.
+        OSError: `target` cannot be written.
+    """

@@ -2,28 +2,25 @@
 
 The engine is asked first. What it refuses for its format is given to editcap, which writes it as pcapng to a pipe; the engine reads
 that while it is written, and frames have the numbers that Wireshark gives them. A stream (standard input, a FIFO) goes to a temporary
-file first: most of these formats cannot be read from a pipe.
+file first, and so does what is packed in a way that Wireshark does not open: most of these formats cannot be read from a pipe.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Protocol, TypeVar
 
-from tcptrace_lab import editcap
-from tcptrace_lab._core import Engine, EngineError
+from tcptrace_lab import editcap, streams
+from tcptrace_lab._core import Engine, EngineError, unpack
 from tcptrace_lab.errors import CaptureUnreadable, MissingTool, NotACapture, OutputUnwritable, from_engine, place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tcptrace_lab._core import CaptureInfo, Problem
-
-STDIN = "-"
 
 KNOWN, UNKNOWN = "unsupported", "not_a_capture"
 """Kinds of the engine's errors with which editcap may help: a format that the engine knows by name, and one that it does not."""
@@ -73,6 +70,7 @@ class Foreign:
     file: editcap.File
     refusal: EngineError
     format: str
+    packing: str | None = None
     announced: bool = False
     as_ethernet: bool = False
 
@@ -125,19 +123,24 @@ class Source:
 
     def problems(self, engine: Engine) -> tuple[Problem, ...]:
         """What engine and conversions survived, each with the caller's path; what is found in packets is not told by file."""
-        paths = dict(zip(self.names, self.paths, strict=True))
+        places = {name: index for index, name in enumerate(self.names)}
         problems = engine.problems()
         for problem in problems:
-            path = paths.get(problem["path"], problem["path"])
-            if path != problem["path"]:
+            index = places.get(problem["path"])
+            if index in self.conversions:
                 problem["offset"] = None  # it counts the bytes of a conversion, which nobody has
-            problem["path"] = path or ", ".join(self.paths)
+            problem["path"] = ", ".join(self.paths) if index is None else self.paths[index]
         for foreign, conversion in self.conversions.values():
             complaint = conversion.complaint()
+            if foreign.packing is not None:
+                problems.append(_lost(foreign, f"{foreign.packing}; everything before it was read"))
             if complaint:
-                what = f"Wireshark's {editcap.EDITCAP} {complaint}; everything that it gave was read"
-                problems.append({"what": what, "path": foreign.path, "frame": None, "offset": None, "count": 1, "loses_data": True})
+                problems.append(_lost(foreign, f"Wireshark's {editcap.EDITCAP} {complaint}; everything that it gave was read"))
         return tuple(problems)
+
+
+def _lost(foreign: Foreign, what: str) -> Problem:
+    return {"what": what, "path": foreign.path, "frame": None, "offset": None, "count": 1, "loses_data": True}
 
 
 def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: Callable[[Source], Result]) -> Result:
@@ -169,22 +172,27 @@ def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: 
 
 
 class _Files:
-    """The files of a capture: those that are converted, and the streams, which are held open until it is known that none of them is."""
+    """The files of a capture: those that are converted, and the streams, of which the beginning is kept for the case that one is."""
 
     def __init__(self, paths: list[str], kept: contextlib.ExitStack) -> None:
         self._paths = paths
         self._kept = kept
         self._foreign: dict[int, Foreign] = {}
-        self._streams: dict[int, int] = {}
+        self._streams: dict[int, streams.Stream] = {}
         for index, path in enumerate(paths):
-            descriptor = _stream(path)
-            if descriptor is not None:
-                kept.callback(os.close, descriptor)
-                self._streams[index] = descriptor
+            if path == streams.STDIN and path in paths[:index]:
+                continue  # the engine refuses that
+            stream = streams.opened(path)
+            if stream is not None:
+                kept.callback(stream.close)
+                self._streams[index] = stream
 
     def source(self, running: contextlib.ExitStack, say: Callable[[str], None] | None) -> Source:
         """What the engine is to read. Conversions go on until `running` is closed."""
         names, conversions = list(self._paths), {}
+        for index, stream in self._streams.items():
+            if index not in self._foreign:
+                names[index] = stream.begin()
         for index, foreign in self._foreign.items():
             conversion = foreign.start(running)
             if conversion.is_running():  # a short one may turn out to hold nothing
@@ -203,8 +211,10 @@ class _Files:
     def give_away(self, refusal: EngineError, source: Source) -> None:
         """Have the file that the engine refused converted, and others like it. Raises what the user is told where that cannot be."""
         index = source.names.index(refusal.path) if refusal.path in source.names else None
-        if index is None or index in self._foreign or any(stream < index for stream in self._streams if stream not in self._foreign):
-            raise from_engine(refusal) from refusal  # no question of format, or the engine has begun to read a stream
+        if index is not None:
+            refusal.path = self._paths[index]
+        if index is None or index in self._foreign:
+            raise from_engine(refusal) from refusal  # no question of format
         self._convert(index, refusal)
         for other, path in enumerate(self._paths):
             if other not in self._foreign and other not in self._streams:
@@ -227,70 +237,57 @@ class _Files:
             remedy = f"Wireshark's {editcap.EDITCAP} reads it, but is not installed (Debian: apt-get install wireshark-common)"
             raise MissingTool(error.what, where=error.where, remedy=remedy) from refusal
         path = self._paths[index]
-        if index in self._streams:
-            file = editcap.File(descriptor=self._spooled(refusal, self._streams[index]).fileno())
-        elif _is_empty(path):  # for Wireshark that is ERF without records
+        stream = self._streams.get(index)
+        file = editcap.File(path) if stream is None else self._spooled(stream)
+        if _is_empty(file):  # for Wireshark that is ERF without records
             raise error from refusal
-        else:
-            file = editcap.File(path)
-        form = editcap.format_of(file)
+        form, packing = editcap.format_of(file), None
+        if form == editcap.UNKNOWN and refusal.kind == KNOWN and streams.is_compressed(file.argument):
+            file, packing = self._unpacked(file)
+            form = editcap.format_of(file)
         if form == editcap.UNKNOWN:
-            packed = refusal.kind == KNOWN and not refusal.head
-            raise _refused(refusal, "does not open it; unpack it first" if packed else "does not know its format either")
-        self._foreign[index] = Foreign(path, file, refusal, form or "a format without a name")
+            raise _refused(refusal, "does not know its format either")
+        self._foreign[index] = Foreign(path, file, refusal, form or "a format without a name", packing)
 
-    def _spooled(self, refusal: EngineError, descriptor: int) -> IO[bytes]:
-        """A stream in a temporary file without a name: what the engine read of it, and the rest."""
-        if not refusal.head:  # empty, or packed and unpacked on the way
-            raise from_engine(refusal) from refusal
+    def _spooled(self, stream: streams.Stream) -> editcap.File:
+        """A stream in a temporary file without a name."""
+        with self._temporary() as file:
+            stream.rest_into(file)
+        return editcap.File(descriptor=file.fileno())
+
+    def _unpacked(self, packed: editcap.File) -> tuple[editcap.File, str | None]:
+        """A packed file, unpacked in a temporary one; and what ended that early, if anything did."""
+        with self._temporary() as file:
+            try:
+                fault = unpack(packed.argument, f"/dev/fd/{file.fileno()}")
+            except EngineError as error:
+                raise from_engine(error) from error
+        return editcap.File(descriptor=file.fileno()), fault
+
+    @contextlib.contextmanager
+    def _temporary(self) -> Iterator[IO[bytes]]:
+        """A temporary file without a name to be written in the block, kept until all is read. Raises OutputUnwritable."""
         try:
             file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed with the rest of `kept`)
             self._kept.callback(file.close)
-            file.write(refusal.head)
-            os.set_blocking(descriptor, True)
-            with open(descriptor, "rb", buffering=0, closefd=False) as stream:
-                shutil.copyfileobj(stream, file, editcap.CHUNK_BYTES)
+            yield file
             file.flush()
             file.seek(0)
         except OSError as error:
             raise OutputUnwritable.from_os(error, "temporary files", "set TMPDIR to a directory with room") from error
-        return file
-
-
-def _stream(path: str) -> int | None:
-    """A descriptor that keeps the stream `path` open while the engine tries it; None for what can be read again, or not at all.
-
-    A FIFO with a name is none: whoever opens it here lets its writer go on and perhaps end, and the engine would wait for another.
-    """
-    with contextlib.suppress(OSError):
-        if path == STDIN:
-            return os.dup(0)
-        if os.stat(path).st_dev == _pipe_device():  # noqa: PTH116  (names as the user gave them)
-            return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    return None
-
-
-def _pipe_device() -> int:
-    """The device of pipes without a name, such as a shell makes."""
-    reader, writer = os.pipe()
-    try:
-        return os.fstat(reader).st_dev
-    finally:
-        os.close(reader)
-        os.close(writer)
 
 
 def _may_be_pcapng(path: str) -> bool:
     """Whether the file begins like pcapng, or is a stream of which nobody knows it any more."""
-    if path == STDIN or not os.path.isfile(path):  # noqa: PTH113  (names as the user gave them)
+    if path == streams.STDIN or not os.path.isfile(path):  # noqa: PTH113  (names as the user gave them)
         return True
     with open(path, "rb") as file:  # noqa: PTH123
         return file.read(len(PCAPNG_MAGIC)) == PCAPNG_MAGIC
 
 
-def _is_empty(path: str) -> bool:
+def _is_empty(file: editcap.File) -> bool:
     with contextlib.suppress(OSError):
-        return os.stat(path).st_size == 0  # noqa: PTH116
+        return os.stat(file.argument).st_size == 0  # noqa: PTH116
     return True
 
 

@@ -15,6 +15,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.streams import CHUNK_BYTES, written
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,9 +31,6 @@ ETHERNET = frozenset({"Ethernet", "Ethernet with nettl headers"})
 NO_PROGRESS_S = 60.0
 """A program that gives nothing for so long, while it is waited for, is ended. A heuristic: Wireshark's tools read a gigabyte in some
 seconds, and begin to write when they have read a frame."""
-
-CHUNK_BYTES = 1 << 16
-"""Bytes passed on at a time: what a pipe of Linux holds."""
 
 BEGUN_BYTES = 4_096
 """Output with which it is clear that there are frames: the blocks before them are smaller. It fits into every pipe."""
@@ -239,20 +238,7 @@ class Conversion:
         self._passed_bytes += len(data)
         if self._passed_bytes >= BEGUN_BYTES:
             self._begun.set()
-        waiting = select.poll()
-        waiting.register(self._writer, select.POLLOUT)
-        waiting.register(self._stop_reader, select.POLLIN)
-        left = memoryview(data)
-        while left:
-            if self._stop_reader in [descriptor for descriptor, _ in waiting.poll()]:
-                return False
-            try:
-                left = left[os.write(self._writer, left) :]
-            except BlockingIOError:
-                continue
-            except BrokenPipeError:
-                return False
-        return True
+        return written(self._writer, data, self._stop_reader)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from tcptrace_lab import schema
 from tcptrace_lab._core import Engine, EngineError
 from tcptrace_lab.errors import CaptureUnreadable, from_engine
 from tcptrace_lab.predicates import conjuncts
+from tcptrace_lab.streams import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,9 +35,6 @@ MOST_ONLY = 10_000
 """Connections that the engine is told to look for; where more are wanted, it gives all, and Polars picks."""
 
 _KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "last_frame")
-
-COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\x00")
-"""What gzip (RFC 1952), zstd (RFC 8878), lz4 and xz files begin with."""
 
 
 def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
@@ -113,11 +111,7 @@ class Files:
 
     def compressed(self) -> bool:
         """True if one of them is: reading it again would mean decompressing it again. Raises OSError where one cannot be opened."""
-        for name in self._names:
-            with open(name, "rb") as file:  # noqa: PTH123
-                if file.read(max(map(len, COMPRESSION_MAGICS))).startswith(COMPRESSION_MAGICS):
-                    return True
-        return False
+        return any(is_compressed(name) for name in self._names)
 
     def segments(self, last_frame: int, connections: pl.LazyFrame) -> pl.LazyFrame:
         """The rows of `schema.SEGMENTS` up to `last_frame`, read anew for each query; `connections` are all that the files hold.

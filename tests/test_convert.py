@@ -6,8 +6,8 @@ no end, an exit code) is played by scripts in its place.
 
 from __future__ import annotations
 
-import contextlib
 import json
+import lzma
 import os
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ import tshark
 from command import PROGRAM, only_line, tcptrace_lab
 from comparison import count_differences, differences
 
-from tcptrace_lab import editcap, errors, read
+from tcptrace_lab import editcap, errors, read, streams
 from tcptrace_lab.datagrams import read_datagrams
 
 PROJECT = Path(__file__).parent.parent
@@ -187,20 +187,36 @@ def test_a_temporary_directory_that_is_full_is_said(tmp_path: Path) -> None:
     assert "set TMPDIR" in only_line(done.stderr)
 
 
-def test_a_fifo_with_a_name_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    fifo = tmp_path / "fifo"
+def test_a_fifo_with_a_name_is_converted(tmp_path: Path) -> None:
+    done = _through_a_fifo(SNOOP.read_bytes(), tmp_path, "export", "--format", "csv")
+    assert (done.returncode, len(done.stdout.splitlines())) == (errors.EXIT_DONE, 1 + 15)
+    assert only_line(done.stderr) == f"tcptrace-lab: {tmp_path / 'fifo'}: Sun snoop, read through Wireshark's editcap"
+
+
+def test_a_fifo_of_a_format_that_the_engine_reads_is_read_as_ever(tmp_path: Path) -> None:
+    """Larger than any pipe, and than what is kept of a stream."""
+    whole = b"".join([ORIGINAL.read_bytes()] * (2 * streams.KEPT_BYTES // ORIGINAL.stat().st_size + 1))
+    done = _through_a_fifo(whole, tmp_path, "analyze", "--json", "-", "-q", "-o", str(tmp_path / "report.html"))
+    capture = json.loads(done.stdout)["capture"]
+    assert (done.returncode, done.stderr, capture["format"]) == (errors.EXIT_DONE, b"", "pcapng")
+    assert capture["packets"] == tshark.opinion(ORIGINAL).packets * (len(whole) // ORIGINAL.stat().st_size)
+
+
+def test_a_problem_in_a_fifo_has_its_name_and_byte(tmp_path: Path) -> None:
+    done = _through_a_fifo(ORIGINAL.read_bytes()[:-1], tmp_path, "export", "--format", "csv")
+    assert done.returncode == errors.EXIT_READ_IN_PART
+    assert f": {tmp_path / 'fifo'}, frame " in only_line(done.stderr)
+    assert ", byte " in only_line(done.stderr)
+
+
+def _through_a_fifo(data: bytes, folder: Path, command: str, *options: str) -> subprocess.CompletedProcess[bytes]:
+    fifo = folder / "fifo"
     os.mkfifo(fifo)
-    feeder = threading.Thread(target=lambda: _feed(fifo, SNOOP.read_bytes()))
+    feeder = threading.Thread(target=fifo.write_bytes, args=(data,))
     feeder.start()
-    done = tcptrace_lab("export", fifo, folder=tmp_path)
+    done = tcptrace_lab(command, fifo, *options, folder=folder)
     feeder.join()
-    assert done.returncode == errors.EXIT_UNREADABLE
-    assert only_line(done.stderr).endswith("give it as a file of its own: it is then read through Wireshark's editcap")
-
-
-def _feed(fifo: Path, data: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError):  # refused before the end
-        fifo.write_bytes(data)
+    return done
 
 
 def test_files_of_several_formats_are_merged_by_time(microseconds: Path, tmp_path: Path) -> None:
@@ -219,10 +235,13 @@ def test_standard_input_is_converted_beside_files(microseconds: Path, tmp_path: 
     assert len(done.stderr.splitlines()) == 2
 
 
-def test_a_stream_that_was_begun_cannot_wait_for_a_conversion(tmp_path: Path) -> None:
-    done = tcptrace_lab("export", "-", _snoop(tmp_path), stdin=ORIGINAL.read_bytes(), folder=tmp_path)
-    assert done.returncode == errors.EXIT_UNREADABLE
-    assert "give it as a file of its own" in only_line(done.stderr)
+def test_a_stream_that_was_begun_waits_for_a_conversion(tmp_path: Path) -> None:
+    snoop, rows = _snoop(tmp_path), read(ORIGINAL).segments.collect().height
+    done = tcptrace_lab("export", "-", snoop, "--format", "csv", stdin=ORIGINAL.read_bytes(), folder=tmp_path)
+    assert (done.returncode, len(done.stdout.splitlines())) == (errors.EXIT_DONE, 1 + 2 * rows)
+    with ORIGINAL.open("rb") as redirected:
+        again = subprocess.run([PROGRAM, "export", "-", snoop, "--format", "csv"], stdin=redirected, capture_output=True, check=False)
+    assert (again.returncode, again.stdout) == (errors.EXIT_DONE, done.stdout)
 
 
 def test_a_cut_file_gives_what_it_holds_and_says_so(tmp_path: Path) -> None:
@@ -273,12 +292,41 @@ def test_a_capture_without_packets_is_one_if_its_magic_says_so(tmp_path: Path) -
     assert (tables.info["packets"], tables.complete, tables.segments.collect().height) == (0, True, 0)
 
 
-def test_what_is_packed_for_nobody_is_to_be_unpacked(tmp_path: Path) -> None:
-    packed = tmp_path / "capture.snoop.xz"
-    packed.write_bytes(subprocess.run(["xz", "--stdout", SNOOP], capture_output=True, check=True).stdout)
+PACKERS = {"gz": ["gzip", "--stdout"], "xz": ["xz", "--stdout"], "zst": ["zstd", "--stdout"], "lz4": ["lz4", "-c"]}
+
+
+@pytest.mark.parametrize("packing", PACKERS)
+def test_a_packed_file_of_another_format_is_read_from_disk_stdin_and_fifo(packing: str, tmp_path: Path) -> None:
+    """Wireshark 4.0 opens gzip by itself; for the others the engine unpacks."""
+    packed = tmp_path / f"capture.snoop.{packing}"
+    packed.write_bytes(subprocess.run([*PACKERS[packing], SNOOP], capture_output=True, check=True).stdout)
+    space = tmp_path / "space"
+    space.mkdir()
+    environment = {"TMPDIR": str(space)}
+    from_disk = tcptrace_lab("export", packed, "--format", "csv", folder=tmp_path, environment=environment)
+    from_stdin = tcptrace_lab("export", "-", "--format", "csv", stdin=packed.read_bytes(), folder=tmp_path, environment=environment)
+    from_fifo = _through_a_fifo(packed.read_bytes(), tmp_path, "export", "--format", "csv")
+    for done in (from_disk, from_stdin, from_fifo):
+        assert (done.returncode, len(done.stdout.splitlines())) == (errors.EXIT_DONE, 1 + 15)
+        assert only_line(done.stderr).endswith(": Sun snoop, read through Wireshark's editcap")
+    assert list(space.iterdir()) == []
+
+
+def test_a_packed_file_of_another_format_that_is_cut_says_so(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.snoop.xz"
+    cut.write_bytes(lzma.compress(SNOOP.read_bytes())[:-20])
+    tables = read(cut)
+    assert not tables.complete
+    assert "the xz data end too early; everything before it was read" in [problem["what"] for problem in tables.problems]
+    assert {problem["path"] for problem in tables.problems} == {str(cut)}
+
+
+def test_what_is_packed_and_no_capture_is_not_unpacked(tmp_path: Path) -> None:
+    packed = tmp_path / "words.xz"
+    packed.write_bytes(lzma.compress(b"some words\n" * 1000))
     done = tcptrace_lab("export", packed, folder=tmp_path)
     assert done.returncode == errors.EXIT_UNREADABLE
-    assert only_line(done.stderr).endswith("Wireshark's editcap does not open it; unpack it first")
+    assert only_line(done.stderr).startswith(f"tcptrace-lab: text, not a capture: {packed}; ")
 
 
 def test_without_editcap_a_known_format_misses_a_tool(tmp_path: Path) -> None:

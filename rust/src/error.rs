@@ -39,9 +39,6 @@ pub struct CaptureError {
     pub got: Option<u64>,
     /// The field that set the limit, such as `incl_len`.
     pub field: Option<&'static str>,
-    /// What was read of a file before it was refused for its format, for a caller who tries it in another way and cannot
-    /// read it again; empty where it is not refused for that, and for packed files.
-    pub head: Vec<u8>,
 }
 
 impl CaptureError {
@@ -56,7 +53,6 @@ impl CaptureError {
             required: None,
             got: None,
             field: None,
-            head: Vec::new(),
         }
     }
 
@@ -87,13 +83,6 @@ impl CaptureError {
             (Some(required), Some(got)) => format!(" ({got} of {required} bytes are there)"),
             _ => String::new(),
         }
-    }
-
-    /// Adds what was read before the file was refused.
-    #[must_use]
-    pub fn with_head(mut self, head: &[u8]) -> Self {
-        self.head = head.to_vec();
-        self
     }
 
     /// Adds what `field` demanded and what was there.

@@ -10,8 +10,9 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 
+use crate::capture::Unpacker;
 use crate::connection::{Known, Only};
 use crate::engine::{self, Batch, DEFAULT_BATCH_ROWS, Options};
 use crate::error::{CaptureError, ErrorKind, Problem};
@@ -49,8 +50,7 @@ fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
         value.setattr("what", &error.what)?;
         value.setattr("path", &error.path)?;
         value.setattr("offset", error.offset)?;
-        value.setattr("frame", error.frame)?;
-        value.setattr("head", PyBytes::new(py, &error.head))
+        value.setattr("frame", error.frame)
     };
     set().err().unwrap_or(exception)
 }
@@ -317,8 +317,20 @@ fn problem_dict<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
+/// Writes what a compressed file holds into another; what ended that early, if anything did.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
+fn unpack(py: Python<'_>, source: OsString, target: OsString) -> PyResult<Option<String>> {
+    let mut unpacker = Unpacker::open(&source).map_err(|error| to_python(py, &error))?;
+    let mut file = std::fs::OpenOptions::new().write(true).open(target)?;
+    while py.detach(|| unpacker.write_some(&mut file))? > 0 {
+        py.check_signals()?;
+    }
+    Ok(unpacker.fault().map(str::to_owned))
+}
+
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{ArrowStream, Engine, EngineError};
+    use super::{ArrowStream, Engine, EngineError, unpack};
 }

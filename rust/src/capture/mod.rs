@@ -18,6 +18,7 @@ mod pcapng;
 mod progress;
 mod reader;
 mod sniff;
+mod unpack;
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -30,6 +31,7 @@ use notes::Notes;
 use progress::Counted;
 pub use progress::Progress;
 use reader::{Reader, STDIN};
+pub use unpack::Unpacker;
 
 /// A link type as pcap numbers it (`LINKTYPE_…`).
 pub type LinkType = u32;

@@ -20,7 +20,7 @@ pub(super) const STDIN: &str = "-";
 
 /// Bytes that tell every format that has a magic and is read. No more are waited for, so that a live pipe is opened by its
 /// header.
-const MAGIC_BYTES: usize = 6;
+pub(super) const MAGIC_BYTES: usize = 6;
 
 /// The type that begins a pcapng file.
 const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
@@ -192,12 +192,12 @@ impl Reader {
 }
 
 /// Stdin is read through its descriptor: the standard library's own buffer would only copy once more.
-fn open_source(path: &OsStr) -> std::io::Result<File> {
+pub(super) fn open_source(path: &OsStr) -> std::io::Result<File> {
     if *path == *STDIN { std::io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
 }
 
 /// The same stream, decoded.
-fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> Blocks {
+pub(super) fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> Blocks {
     let (ahead, source) = blocks.into_parts();
     let source = source.unwrap_or_else(|| Box::new(std::io::empty()));
     Blocks::new(Input::Compressed(Box::new(Decoder::new(codec, ahead, source))), block_bytes)
@@ -217,11 +217,10 @@ fn not_a_capture(path: &OsStr, blocks: &Blocks) -> CaptureError {
     }
     // The verdict must not depend on how much of the file has arrived by now.
     let seen = head.get(..SNIFFED_BYTES).unwrap_or(head);
-    match (blocks.compression(), head.is_empty()) {
-        (Some(name), true) => {
+    match blocks.compression() {
+        Some(name) if head.is_empty() => {
             CaptureError::new(ErrorKind::NotACapture, path, format!("is {name} data without content"))
         }
-        (Some(_), false) => sniff::refuse(path, seen),
-        (None, _) => sniff::refuse(path, seen).with_head(head),
+        _ => sniff::refuse(path, seen),
     }
 }

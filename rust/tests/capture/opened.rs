@@ -99,17 +99,3 @@ fn a_capture_can_be_read_on_one_thread_and_asked_on_another() {
     fn is_send_and_sync<T: Send + Sync>() {}
     is_send_and_sync::<Capture>();
 }
-
-#[test]
-fn what_was_read_of_a_refused_stream_comes_back_with_the_refusal() {
-    let bytes = [b"snoop\0\0\0".as_slice(), &[7; 300]].concat();
-    for step in [1, 100, 1000] {
-        let stream = Trickle { bytes: std::io::Cursor::new(bytes.clone()), step };
-        let error = Capture::from_stream("pipe", stream).err().unwrap();
-        assert_eq!(error.kind, ErrorKind::Unsupported);
-        assert!(error.head.len() >= 8 && bytes.starts_with(&error.head), "{} bytes", error.head.len());
-    }
-    let packed = crate::compressed::PACKERS[0].1(&bytes);
-    let error = Capture::from_stream("pipe", std::io::Cursor::new(packed)).err().unwrap();
-    assert_eq!((error.kind, error.head.len()), (ErrorKind::Unsupported, 0));
-}

@@ -1,0 +1,182 @@
+"""Streams (standard input, pipes, FIFOs), which can be read only once: given to the engine so that it can be asked a second time.
+
+The engine looks at the first bytes of all files before it reads any of them to its end. Where it refuses one, the others have been begun,
+and the refused one is needed from its start by another program. So what a stream gives first is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import stat
+import threading
+from typing import IO, Protocol
+
+from tcptrace_lab.errors import CaptureUnreadable
+
+STDIN = "-"
+
+CHUNK_BYTES = 1 << 16
+"""Bytes passed on at a time: what a pipe of Linux holds."""
+
+KEPT_BYTES = 4 << 20
+"""What is kept of a stream. The engine takes a block (256 KiB) of each file before it refuses one, and what a pipe holds is on its way."""
+
+
+COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\x00")
+"""What gzip (RFC 1952), zstd (RFC 8878), lz4 and xz files begin with: those that the engine unpacks."""
+
+
+def is_compressed(path: str) -> bool:
+    """Whether a file is, by its first bytes. OSError: it cannot be opened."""
+    with open(path, "rb") as file:  # noqa: PTH123  (names as the user gave them)
+        return file.read(max(map(len, COMPRESSION_MAGICS))).startswith(COMPRESSION_MAGICS)
+
+
+_TOO_LATE = CaptureUnreadable(
+    "too much of a stream was read when a file was refused for its format", remedy="give the stream as a file, too"
+)
+
+
+class Stream(Protocol):
+    """A stream that can be begun anew, as long as little of it was read."""
+
+    def begin(self) -> str:
+        """A path for the engine, on which all comes from the start. CaptureUnreadable: too much was read."""
+
+    def rest_into(self, file: IO[bytes]) -> None:
+        """Write all of it to `file`. CaptureUnreadable: too much was read. OSError: there is no room."""
+
+    def close(self) -> None:
+        """Give it up."""
+
+
+def opened(path: str) -> Stream | None:
+    """The stream `path`; None for what can be read again, or not at all. A FIFO waits for its writer. OSError: it cannot be opened."""
+    if path == STDIN:
+        with contextlib.suppress(OSError):
+            descriptor = os.dup(0)
+            return Redirected(descriptor) if stat.S_ISREG(os.fstat(descriptor).st_mode) else Passed(descriptor)
+        return None  # closed: the engine will say so
+    with contextlib.suppress(OSError):
+        if stat.S_ISFIFO(os.stat(path).st_mode):  # noqa: PTH116  (names as the user gave them)
+            return Passed(os.open(path, os.O_RDONLY))
+    return None
+
+
+class Redirected:
+    """Standard input that is a regular file: it can be read again."""
+
+    def __init__(self, descriptor: int) -> None:
+        """`descriptor` is closed in the end."""
+        self._descriptor = descriptor
+        self._start = os.lseek(descriptor, 0, os.SEEK_CUR)
+
+    def begin(self) -> str:
+        """Standard input itself, whose position is shared."""
+        os.lseek(self._descriptor, self._start, os.SEEK_SET)
+        return STDIN
+
+    def rest_into(self, file: IO[bytes]) -> None:
+        """Write all of it to `file`. OSError: there is no room."""
+        self.begin()
+        with open(self._descriptor, "rb", buffering=0, closefd=False) as stream:
+            shutil.copyfileobj(stream, file, CHUNK_BYTES)
+
+    def close(self) -> None:
+        """Give it up."""
+        os.close(self._descriptor)
+
+
+class Passed:
+    """A pipe, passed on to another one by a thread, which keeps what comes first."""
+
+    def __init__(self, descriptor: int) -> None:
+        """`descriptor` is closed in the end."""
+        self._descriptor = descriptor
+        self._kept: bytearray | None = bytearray()
+        self._ended = False
+        self._thread: threading.Thread | None = None
+        self._reader = -1
+        self._stop_reader, self._stop_writer = os.pipe()
+
+    def begin(self) -> str:
+        """A pipe of ours. CaptureUnreadable: too much was read."""
+        self._stop()
+        if self._kept is None:
+            raise _TOO_LATE
+        self._reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        self._thread = threading.Thread(target=self._run, args=(writer, bytes(self._kept)), name="stream", daemon=True)
+        self._thread.start()
+        return f"/dev/fd/{self._reader}"
+
+    def rest_into(self, file: IO[bytes]) -> None:
+        """Write all of it to `file`. CaptureUnreadable: too much was read. OSError: there is no room."""
+        self._stop()
+        if self._kept is None:
+            raise _TOO_LATE
+        file.write(self._kept)
+        while not self._ended and (data := os.read(self._descriptor, CHUNK_BYTES)):
+            file.write(data)
+
+    def close(self) -> None:
+        """Give it up."""
+        self._stop()
+        for descriptor in (self._descriptor, self._stop_reader, self._stop_writer):
+            os.close(descriptor)
+
+    def _stop(self) -> None:
+        """End the thread, wherever it waits."""
+        if self._thread is None:
+            return
+        os.write(self._stop_writer, b"\0")
+        self._thread.join()
+        os.read(self._stop_reader, 1)
+        os.close(self._reader)
+        self._thread = None
+
+    def _run(self, writer: int, kept: bytes) -> None:
+        """The thread: what was kept, then what comes."""
+        try:
+            if written(writer, kept, self._stop_reader):
+                self._pass_on(writer)
+        finally:
+            os.close(writer)
+
+    def _pass_on(self, writer: int) -> None:
+        waiting = select.poll()
+        for descriptor in (self._descriptor, self._stop_reader):
+            waiting.register(descriptor, select.POLLIN)
+        while not self._ended:
+            ready = [descriptor for descriptor, _ in waiting.poll()]
+            if self._stop_reader in ready:
+                return
+            data = os.read(self._descriptor, CHUNK_BYTES)
+            self._ended = not data
+            if self._kept is not None:
+                self._kept += data
+                if len(self._kept) > KEPT_BYTES:
+                    self._kept = None
+            if not written(writer, data, self._stop_reader):
+                return
+
+
+def written(writer: int, data: bytes, stop_reader: int) -> bool:
+    """Write `data` into a pipe that does not block, however long its reader takes; False if that goes away, or `stop_reader` is ready."""
+    waiting = select.poll()
+    waiting.register(writer, select.POLLOUT)
+    waiting.register(stop_reader, select.POLLIN)
+    left = memoryview(data)
+    while left:
+        if stop_reader in [descriptor for descriptor, _ in waiting.poll()]:
+            return False
+        try:
+            left = left[os.write(writer, left) :]
+        except BlockingIOError:
+            continue
+        except BrokenPipeError:
+            return False
+    return True

@@ -238,6 +238,28 @@ SEGMENTS = _table(
         Column("vpi", "UInt16", Unit.NONE, "Virtual path of the ATM channel it came over", "null but on ATM, and where the capture does not say"),
         Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null but on ATM, and where the capture does not say"),
         Column("cells", "UInt16", Unit.NONE, "ATM cells that carried it", "null but on ATM; reckoned from the length where only the PDU was captured; of a packet in IP fragments, those of the last"),
+        Column("held_ns", "Int64", Unit.NS, "How long its sender had not sent data, SYN or FIN before", "null for the first, and for segments that occupy no sequence space; so all columns from here on"),
+        Column("held_since_frame", "Int64", Unit.FRAME, "The departure before it"),
+        Column("idle_ns", "Int64", Unit.NS, "Time since everything sent was acknowledged, at the sender", "null with bytes in flight"),
+        Column("acked_ago_ns", "Int64", Unit.NS, "Time since the last ACK reached the sender", "null if none came since the departure before"),
+        Column("acked_by_frame", "Int64", Unit.FRAME, "That ACK"),
+        Column("acked_lag_ns", "Int64", Unit.NS, "Lag of the last ACK that acknowledged something since the departure before"),
+        Column("round_trip_ns", "Int64", Unit.NS, "The last round-trip sample that had reached the sender"),
+        Column("echo_ns", "Int64", Unit.NS, "Time since the segment whose timestamp it echoes was captured"),
+        Column("window_opened_ns", "Int64", Unit.NS, "Time since the window opened for a full segment, at the sender", "null if it did not, since the departure before"),
+        Column("peer_first_ns", "Int64", Unit.NS, "Time since the first data of the other side after the departure before reached the sender"),
+        Column("peer_last_ns", "Int64", Unit.NS, "Time since the last of them"),
+        Column("unacked_before_bytes", "Int64", Unit.BYTES, "Bytes in flight just after the departure before, at the sender"),
+        Column("unacked_bytes", "Int64", Unit.BYTES, "Bytes in flight just before this departure, at the sender"),
+        Column("usable_before_bytes", "Int64", Unit.BYTES, "Room in the window just after the departure before, at the sender"),
+        Column("flight_bytes", "Int64", Unit.BYTES, "Largest flight of the round trip before"),
+        Column("full_bytes", "Int64", Unit.BYTES, "Largest payload that may leave: MSS less options"),
+        Column("window_closed", "Boolean", Unit.NONE, "A window of 0 was offered since the departure before"),
+        Column("small", "Boolean", Unit.NONE, "Less data than a full segment holds"),
+        Column("small_before", "Boolean", Unit.NONE, "The departure before was smaller than a full segment"),
+        Column("small_unacked", "Boolean", Unit.NONE, "A small segment was in flight after the departure before (Minshall)"),
+        Column("recovering", "Boolean", Unit.NONE, "What was sent before the last resend is not all acknowledged"),
+        Column("after_loss", "Boolean", Unit.NONE, "Something was resent in this direction before"),
     ],
 )
 
@@ -426,12 +448,30 @@ SIDES: Mapping[str, bool] = {"client": True, "server": False}
 """Prefix of a direction's columns → `from_client`."""
 
 
-def _sided(side: str, direction: tuple[Column, ...] = (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR)) -> Iterator[Column]:
+_WAITS = (
+    Column("first_departure_ts_ns", "Int64", Unit.NS, "Time of the first segment with data, SYN or FIN", "null without one"),
+    Column("first_departure_frame", "Int64", Unit.FRAME, "Its frame", "null without one"),
+    Column("first_departure_is_syn", "Boolean", Unit.NONE, "True if it is a SYN", "null without one"),
+    Column("ending_held_ns", "Int64", Unit.NS, "Time from the last segment with data, SYN or FIN to the end of the connection", "null without one"),
+    Column("ending_held_since_frame", "Int64", Unit.FRAME, "Frame of that last segment", "null without one"),
+    Column("ending_idle_ns", "Int64", Unit.NS, "Time from when everything sent was acknowledged to the end", "null with bytes in flight at the end"),
+    Column("ending_peer_first_ns", "Int64", Unit.NS, "Time from the first data of the other side after it to the end", "null without any"),
+    Column("ending_peer_last_ns", "Int64", Unit.NS, "Time from the last data of the other side after it to the end", "null without any"),
+    Column("level_flight_bytes", "Int64", Unit.BYTES, "Level at which the flights stood for most round trips, before any loss", "to within a twentieth; null below one whole round trip"),
+    Column("level_rounds", "Int64", Unit.NONE, "For how many round trips they stood there"),
+    Column("clocked_departures", "Int64", Unit.SEGMENTS, "Segments that left at once when an ACK came, with bytes in flight"),
+    Column("unclocked_departures", "Int64", Unit.SEGMENTS, "Segments that left some time after the last ACK, with bytes in flight"),
+    Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that left while an earlier one below it was in flight, at the sender: Nagle's algorithm is off"),
+)
+"""What held back the departures of one direction: its first and last, and what only all of them tell."""
+
+
+def _sided(side: str, direction: tuple[Column, ...] = (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR, *_WAITS)) -> Iterator[Column]:
     for column in direction:
         yield Column(f"{side}_{column.name}", column.dtype, column.unit, f"{column.meaning} (by the {side})", column.limits, column.values)
 
 
-DIRECTION_NAMES = tuple(column.name for column in (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR))
+DIRECTION_NAMES = tuple(column.name for column in (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR, *_WAITS))
 
 _QUANTILES = (
     Column("rtt_p50_ns", "Int64", Unit.NS, "Median of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),

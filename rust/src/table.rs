@@ -1,6 +1,7 @@
 //! Rows → Arrow columns, in batches. Column names and order are those of `schema.py` (a test holds them together).
 
 mod behaviour;
+mod departure;
 mod statistics;
 
 use std::sync::Arc;
@@ -80,8 +81,8 @@ pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
 /// How a column of the segments table is made from rows.
 type SegmentColumn = fn(&[SegmentRow], &PathNames) -> ArrayRef;
 
-/// Every column of the segments table, in order.
-const SEGMENT_COLUMNS: [(&str, SegmentColumn); 32] = [
+/// What each segment says and is, in the order of the table; [`departure::SEGMENT_COLUMNS`] follow.
+const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("frame", |rows, _| numbers::<UInt64Type, _>(rows, |row| row.frame)),
     ("ts_ns", |rows, _| nullable(rows, |row| row.ts_ns)),
     ("conn", |rows, _| numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -121,7 +122,11 @@ const SEGMENT_COLUMNS: [(&str, SegmentColumn); 32] = [
 
 /// The names of all columns of the segments table, in order.
 pub fn segment_column_names() -> impl Iterator<Item = &'static str> {
-    SEGMENT_COLUMNS.iter().map(|(name, _)| *name)
+    all_segment_columns().map(|(name, _)| *name)
+}
+
+fn all_segment_columns() -> impl Iterator<Item = &'static (&'static str, SegmentColumn)> {
+    SEGMENT_COLUMNS.iter().chain(departure::SEGMENT_COLUMNS)
 }
 
 /// One batch of the segments table, of the columns that `wanted` names (all of them if `None`), in the table's order.
@@ -130,7 +135,7 @@ pub fn segment_column_names() -> impl Iterator<Item = &'static str> {
 /// None in practice: all columns have one value per row.
 pub fn segments(rows: &[SegmentRow], paths: &PathNames, wanted: Option<&[String]>) -> Result<RecordBatch, ArrowError> {
     let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
-    let columns = SEGMENT_COLUMNS.iter().filter(|(name, _)| is_wanted(name));
+    let columns = all_segment_columns().filter(|(name, _)| is_wanted(name));
     batch(columns.map(|(name, make)| ((*name).to_owned(), make(rows, paths))).collect())
 }
 
@@ -190,6 +195,7 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         directions(side, figures, &lines, &mut columns);
         statistics::statistics(side, at, rows, &mut columns);
         behaviour::columns(side, at, rows, &mut columns);
+        departure::columns(side, at, rows, &mut columns);
     }
     batch(columns)
 }

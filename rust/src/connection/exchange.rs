@@ -2,6 +2,7 @@
 
 use super::behaviour::{self, Acked};
 use super::classify::{self, Novelty};
+use super::departure::{Arrival, Departure, Leaves};
 use super::half::{Half, Placed};
 use super::outstanding::{Acknowledged, Repeat, Seen};
 use super::row::{DirectionFigures, Kind, Nullable, ReleasedBy, SegmentRow};
@@ -70,6 +71,8 @@ pub(super) fn exchange(
         acked,
     };
     behaviour::take(&mut event, sender, receiver);
+    let departure = departs(segment, placed, kind, sender, receiver);
+    arrives(segment, arrived_ack, window_bytes, kind, &answer, sender, receiver);
     remember(segment, arrived_ack, kind, window_bytes, released, sender);
     SegmentRow {
         frame: segment.frame,
@@ -100,7 +103,58 @@ pub(super) fn exchange(
         released_by: released.map(|(by, _)| by),
         path: segment.path,
         atm: segment.atm,
+        departure,
     }
+}
+
+/// The segment leaves its sender, if that is news to the sender's view: late and repeated copies left before.
+#[inline]
+fn departs(segment: &Segment, placed: Placed, kind: Kind, sender: &mut Half, receiver: &Half) -> Option<Departure> {
+    let ts_ns = segment.ts_ns?;
+    let stale = matches!(kind, Kind::Keepalive | Kind::OutOfOrder | Kind::CaptureDuplicate | Kind::Reset);
+    if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
+        return None;
+    }
+    let (flags, full_bytes) = (segment.flags, sender.full_bytes());
+    let leaves = Leaves {
+        ts_ns,
+        frame: segment.frame,
+        end: placed.end,
+        full_bytes,
+        small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
+        resent: kind.is_resent(),
+        is_syn: flags.any(TcpFlags::SYN),
+        tsecr: segment.options.timestamps.map(|(_, echo)| echo).filter(|_| flags.any(TcpFlags::ACK)),
+    };
+    let shift_ns = sender.shift_ns(receiver);
+    Some(sender.view.departs(&leaves, shift_ns))
+}
+
+/// The segment arrives at the other side, whose departures it may let go.
+#[inline]
+fn arrives(
+    segment: &Segment,
+    ack: Option<i64>,
+    window_bytes: Option<u32>,
+    kind: Kind,
+    answer: &Answer,
+    sender: &Half,
+    receiver: &mut Half,
+) {
+    let Some(ts_ns) = segment.ts_ns.filter(|_| !segment.damaged && kind != Kind::CaptureDuplicate) else { return };
+    let edge = ack.zip(window_bytes).filter(|_| kind != Kind::Reset).map(|(ack, window)| ack + i64::from(window));
+    let arrival = Arrival {
+        ts_ns,
+        ack: ack.unwrap_or(i64::MIN),
+        edge: edge.into(),
+        lag_ns: answer.lag_ns,
+        rtt_ns: answer.rtt_ns,
+        tsval: segment.options.timestamps.map(|(value, _)| value),
+        frame: segment.frame,
+        has_data: segment.payload_bytes > 0 || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
+    };
+    let shift_ns = receiver.shift_ns(sender);
+    receiver.view.arrives(arrival, shift_ns);
 }
 
 /// The SACK blocks of a segment as offsets of the stream that they report on.

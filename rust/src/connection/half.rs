@@ -1,6 +1,7 @@
 //! One direction of a connection: what its sender has shown so far.
 
-use super::behaviour::Behaviour;
+use super::behaviour::{self, Behaviour};
+use super::departure::{self, SenderView, Waits};
 use super::holes::{Holes, Jumper};
 use super::outstanding::Outstanding;
 use super::row::{DirectionFigures, Nullable, SynOptions};
@@ -54,6 +55,8 @@ pub(super) struct Half {
     pub last_data_ts_ns: Nullable,
     /// First frame of the burst being sent.
     pub burst_frame: u64,
+    /// What its sender saw.
+    pub view: SenderView,
     pub outstanding: Outstanding,
     pub holes: Holes,
     pub figures: DirectionFigures,
@@ -122,6 +125,26 @@ impl Half {
     /// Its figures for the connections table.
     pub(super) fn row(&self, full_segment_bytes: Option<u16>) -> DirectionFigures {
         DirectionFigures { isn: self.isn, full_segment_bytes, ..self.figures }
+    }
+
+    /// How its departures waited, for the connections table.
+    pub(super) fn waits(&self, other: &Self, last_ts_ns: Nullable) -> Waits {
+        self.view.waits(last_ts_ns, self.shift_ns(other))
+    }
+
+    /// The largest payload of its segments: the MSS in force, or what was seen where no SYN was, or where the path takes
+    /// a little less (a tunnel).
+    #[inline]
+    pub(super) fn full_bytes(&self) -> i64 {
+        let longest = i64::from(self.figures.max_segment_bytes);
+        let mss = i64::from(self.behaviour.sending.mss_bytes);
+        if mss == 0 || (longest < mss && longest * 10 >= mss * 9) { longest } else { mss }
+    }
+
+    /// How much later what `other` sends reaches this side than the capture's times say.
+    #[inline]
+    pub(super) fn shift_ns(&self, other: &Self) -> i64 {
+        departure::shift_ns(behaviour::turnaround_ns(self, other), behaviour::turnaround_ns(other, self))
     }
 
     /// What this side's SYN offers; `None` unless `segment` is one, with all of its options captured.

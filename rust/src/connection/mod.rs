@@ -6,6 +6,7 @@
 
 mod behaviour;
 mod classify;
+mod departure;
 mod exchange;
 mod flows;
 mod followed;
@@ -18,6 +19,7 @@ mod row;
 mod statistics;
 
 pub use behaviour::{Acking, Behaviour, Count, Nagle, Reaction, Sending, SynShape};
+pub use departure::{Departure, Waits};
 pub use flows::{DatagramRow, FlowRow, Flows};
 pub use followed::Connections;
 pub use line::Line;
@@ -176,6 +178,7 @@ impl Connection {
             line: line_of(&self.client.figures).or_else(|| line_of(&self.server.figures)),
             channel: self.channels.only(),
             directions: [self.client.row(full_segment_bytes), self.server.row(full_segment_bytes)],
+            waits: [self.client.waits(&self.server, self.last_ts_ns), self.server.waits(&self.client, self.last_ts_ns)],
             statistics: [self.client.statistics.row(), self.server.statistics.row()],
             behaviours: [&mut self.client, &mut self.server].map(|half| std::mem::take(&mut half.behaviour)),
         }

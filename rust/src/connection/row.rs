@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::behaviour::Behaviour;
+use super::departure::{Departure, Waits};
 use super::line::Line;
 use super::statistics::StatisticsFigures;
 use crate::wire::{AtmFacts, Ecn, TcpFlags};
@@ -154,6 +155,8 @@ pub struct SegmentRow {
     pub released_by: Option<ReleasedBy>,
     pub path: u16,
     pub atm: Option<AtmFacts>,
+    /// Of a segment that occupies sequence space.
+    pub departure: Option<Departure>,
 }
 
 /// How the client was told from the server. The order is that of `CLIENT_KNOWN_BY` in `schema.py`.
@@ -314,6 +317,7 @@ pub struct ConnectionRow {
     /// Client's, server's.
     pub directions: [DirectionFigures; 2],
     /// The same.
+    pub waits: [Waits; 2],
     pub statistics: [StatisticsFigures; 2],
     /// The same.
     pub behaviours: [Behaviour; 2],

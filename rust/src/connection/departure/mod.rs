@@ -1,0 +1,318 @@
+//! What held each departure back, as its sender saw it.
+//!
+//! A departure is a segment that occupies sequence space: data, SYN or FIN, sent or resent. Between two departures of one
+//! direction something keeps the next byte from leaving; what it is, is told by what arrived at the sender in between. The
+//! capture may be far from the sender, so arrivals are moved to when they reach it: later by the round trip from the capture
+//! point to the sender and back, because its departures, too, are seen late (rule book B, vantage).
+
+mod arrivals;
+mod rounds;
+
+pub(super) use arrivals::Arrival;
+
+use super::row::Nullable;
+use arrivals::Arrivals;
+use rounds::Rounds;
+
+/// The capture is taken to be at the sender where the round trip to it is less than this part of the whole (rule book B).
+const NEAR_SENDER_PART: i64 = 10;
+/// The round trip to the sender is taken shorter by this part: the shortest one seen was not the shortest possible.
+const TOLERANCE_PART: i64 = 32;
+/// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next (rule
+/// book B, ε).
+const CAUSAL_NS: i64 = 1_000_000;
+
+/// What held one departure back; `schema.py` says what each means. `*_ns` but `acked_lag_ns`, `round_trip_ns` and `echo_ns`
+/// are times from then to the departure.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // one fact has one home
+pub struct Departure {
+    pub held_ns: Nullable,
+    pub held_since_frame: Nullable,
+    pub idle_ns: Nullable,
+    pub acked_ago_ns: Nullable,
+    pub acked_by_frame: Nullable,
+    pub acked_lag_ns: Nullable,
+    pub round_trip_ns: Nullable,
+    pub echo_ns: Nullable,
+    pub window_opened_ns: Nullable,
+    pub peer_first_ns: Nullable,
+    pub peer_last_ns: Nullable,
+    pub unacked_before_bytes: Nullable,
+    pub unacked_bytes: Nullable,
+    pub usable_before_bytes: Nullable,
+    pub flight_bytes: Nullable,
+    pub full_bytes: Nullable,
+    pub window_closed: bool,
+    pub small: bool,
+    pub small_before: bool,
+    pub small_unacked: bool,
+    pub recovering: bool,
+    pub after_loss: bool,
+}
+
+/// What only a whole direction tells of its departures; `schema.py` says what each means.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // one fact has one home
+pub struct Waits {
+    pub first: Option<FirstDeparture>,
+    /// What held back what did not come any more.
+    pub ending: Departure,
+    pub level_flight_bytes: Nullable,
+    pub level_rounds: u16,
+    pub clocked: u32,
+    pub unclocked: u32,
+    pub small_behind_small: u32,
+}
+
+/// Where the waits of a direction begin.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct FirstDeparture {
+    pub ts_ns: i64,
+    pub frame: u64,
+    pub is_syn: bool,
+}
+
+/// A segment that leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Leaves {
+    /// When it was captured.
+    pub ts_ns: i64,
+    /// Its frame.
+    pub frame: u64,
+    /// The offset behind its last byte.
+    pub end: i64,
+    /// The largest payload that a segment may have: the MSS in force.
+    pub full_bytes: i64,
+    /// It holds less than that.
+    pub small: bool,
+    /// It was sent before.
+    pub resent: bool,
+    /// It opens the connection.
+    pub is_syn: bool,
+    /// The timestamp that it echoes.
+    pub tsecr: Option<u32>,
+}
+
+/// A sender's state, as far as its departures and what arrived at it tell.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SenderView {
+    arrivals: Arrivals,
+    una: Nullable,
+    /// Right edge of the window.
+    edge: Nullable,
+    snd_max: i64,
+    full_bytes: i64,
+    since: Since,
+    /// Behind the last small segment.
+    small_end: i64,
+    /// What was sent when the last repair began.
+    recover: i64,
+    after_loss: bool,
+    round_trip_ns: Nullable,
+    /// Departures that an ACK let go at once, with bytes in flight, and those that it did not.
+    clocked: u32,
+    unclocked: u32,
+    /// Small segments that left while another was in flight.
+    small_behind_small: u32,
+    first: Option<FirstDeparture>,
+    rounds: Rounds,
+}
+
+/// What happened since the last departure.
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    left_ns: Nullable,
+    frame: u64,
+    was_small: bool,
+    small_unacked: bool,
+    /// Bytes not acknowledged, and room in the window, just after it.
+    unacked: Nullable,
+    usable: Nullable,
+    emptied_ns: Nullable,
+    opened_ns: Nullable,
+    closed: bool,
+    acked_ns: Nullable,
+    acked_frame: u64,
+    acked_lag_ns: Nullable,
+    peer_first_ns: Nullable,
+    peer_last_ns: Nullable,
+}
+
+impl SenderView {
+    /// Something of the other side was captured, and will arrive at the sender.
+    #[inline]
+    pub(super) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
+        if shift_ns == 0 && self.arrivals.is_empty() {
+            self.arrived(&arrival, arrival.ts_ns);
+        } else if let Some(oldest) = self.arrivals.push(arrival) {
+            self.arrived(&oldest, oldest.ts_ns.saturating_add(shift_ns));
+        }
+    }
+
+    #[inline]
+    fn arrived(&mut self, arrival: &Arrival, now_ns: i64) {
+        let now = Nullable::from(Some(now_ns));
+        if arrival.has_data {
+            self.since.peer_last_ns = now;
+            if !self.since.peer_first_ns.is_some() {
+                self.since.peer_first_ns = now;
+            }
+        }
+        let una = self.una.get().unwrap_or(i64::MIN);
+        if arrival.ack < una || arrival.ack == i64::MIN {
+            return; // an old ACK that came late says nothing about now
+        }
+        if arrival.ack > una {
+            self.una = Some(arrival.ack).into();
+            self.since.acked_lag_ns = arrival.lag_ns;
+            if arrival.rtt_ns.is_some() {
+                self.round_trip_ns = arrival.rtt_ns;
+            }
+            if arrival.ack >= self.snd_max && !self.since.emptied_ns.is_some() {
+                self.since.emptied_ns = now;
+            }
+        }
+        self.since.acked_ns = now;
+        self.since.acked_frame = arrival.frame;
+        if let Some(edge) = arrival.edge.get() {
+            self.offered(edge, arrival.ack, now);
+        }
+    }
+
+    /// The window reaches to `edge` now.
+    #[inline]
+    fn offered(&mut self, edge: i64, ack: i64, now: Nullable) {
+        let usable = edge.saturating_sub(self.snd_max);
+        let before = self.edge.get().map_or(i64::MAX, |edge| edge.saturating_sub(self.snd_max));
+        self.since.closed |= edge == ack;
+        let opened_for_a_full_one = before < self.full_bytes && usable >= self.full_bytes;
+        if opened_for_a_full_one || (before <= 0 && usable > before) {
+            self.since.opened_ns = now;
+        }
+        self.edge = Some(edge).into();
+    }
+
+    /// A segment leaves. Returns what held it back.
+    #[inline]
+    pub(super) fn departs(&mut self, leaves: &Leaves, shift_ns: i64) -> Departure {
+        // A clock that was set back does not let a wait end before it began.
+        let leaves =
+            Leaves { ts_ns: self.since.left_ns.get().map_or(leaves.ts_ns, |left| left.max(leaves.ts_ns)), ..*leaves };
+        if self.first.is_none() {
+            self.first = Some(FirstDeparture { ts_ns: leaves.ts_ns, frame: leaves.frame, is_syn: leaves.is_syn });
+        }
+        while let Some(arrival) = self.arrivals.next_arrived(leaves.tsecr, leaves.ts_ns, shift_ns) {
+            self.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(leaves.ts_ns));
+        }
+        let held = self.held(&leaves);
+        self.count_clocked(&held, shift_ns);
+        self.left(&leaves);
+        held
+    }
+
+    /// Moves the state on behind a departure.
+    #[inline]
+    fn left(&mut self, leaves: &Leaves) {
+        self.full_bytes = leaves.full_bytes;
+        let una = self.una.get();
+        if leaves.resent {
+            self.after_loss = true;
+            if una.is_none_or(|una| una >= self.recover) {
+                self.recover = self.snd_max;
+            }
+        }
+        if leaves.small {
+            let behind = !leaves.resent && una.is_some_and(|una| self.small_end > una);
+            self.small_behind_small = self.small_behind_small.saturating_add(u32::from(behind));
+            self.small_end = self.small_end.max(leaves.end);
+        }
+        self.snd_max = self.snd_max.max(leaves.end);
+        if let Some(una) = una {
+            self.rounds.departs(una, self.snd_max, self.after_loss);
+        }
+        self.since = Since {
+            left_ns: Some(leaves.ts_ns).into(),
+            frame: leaves.frame,
+            was_small: leaves.small,
+            small_unacked: una.is_some_and(|una| self.small_end > una),
+            unacked: una.map(|una| (self.snd_max - una).max(0)).into(),
+            usable: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
+            closed: self.edge.is_some() && self.edge == self.una,
+            ..Since::default()
+        };
+    }
+
+    fn count_clocked(&mut self, held: &Departure, shift_ns: i64) {
+        if held.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
+            return;
+        }
+        if let Some(ago_ns) = held.acked_ago_ns.get() {
+            let causal_ns = CAUSAL_NS.max(shift_ns.saturating_add(self.round_trip_ns.get().unwrap_or(0)) / 10);
+            self.clocked = self.clocked.saturating_add(u32::from(ago_ns <= causal_ns));
+            self.unclocked = self.unclocked.saturating_add(u32::from(ago_ns > causal_ns));
+        }
+    }
+
+    #[inline]
+    fn held(&self, leaves: &Leaves) -> Departure {
+        let since = &self.since;
+        let now = Nullable::from(Some(leaves.ts_ns));
+        let una = self.una.get();
+        let all_acked = una.is_some_and(|una| una >= self.snd_max);
+        let frame = |known: Nullable, frame: u64| Nullable::from(known.get().map(|_| frame as i64));
+        Departure {
+            held_ns: now.since(since.left_ns),
+            held_since_frame: frame(since.left_ns, since.frame),
+            idle_ns: if all_acked { now.since(since.emptied_ns) } else { Nullable::default() },
+            acked_ago_ns: now.since(since.acked_ns),
+            acked_by_frame: frame(since.acked_ns, since.acked_frame),
+            acked_lag_ns: since.acked_lag_ns,
+            round_trip_ns: self.round_trip_ns,
+            echo_ns: self.arrivals.echo_ns(leaves.tsecr, leaves.ts_ns),
+            window_opened_ns: now.since(since.opened_ns),
+            peer_first_ns: now.since(since.peer_first_ns),
+            peer_last_ns: now.since(since.peer_last_ns),
+            unacked_before_bytes: since.unacked,
+            unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
+            usable_before_bytes: since.usable,
+            flight_bytes: self.rounds.last_flight(),
+            full_bytes: Some(leaves.full_bytes).into(),
+            window_closed: since.closed,
+            small: leaves.small,
+            small_before: since.was_small,
+            small_unacked: since.small_unacked,
+            recovering: una.is_some_and(|una| una < self.recover),
+            after_loss: self.after_loss,
+        }
+    }
+
+    /// All that is known when the connection ends at `last_ts_ns`. What is still on its way arrives before.
+    pub(super) fn waits(&self, last_ts_ns: Nullable, shift_ns: i64) -> Waits {
+        let mut view = self.clone();
+        while let Some(arrival) = view.arrivals.pop() {
+            view.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(last_ts_ns.get().unwrap_or(i64::MAX)));
+        }
+        let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() });
+        let (level_flight_bytes, level_rounds) = self.rounds.level();
+        Waits {
+            first: self.first,
+            ending: last_ts_ns.get().map(end).unwrap_or_default(),
+            level_flight_bytes,
+            level_rounds,
+            clocked: self.clocked,
+            unclocked: self.unclocked,
+            small_behind_small: self.small_behind_small,
+        }
+    }
+}
+
+/// How much later what is captured reaches the sender than its departures of then were captured, from the shortest round trips
+/// between the capture point and either end. Nothing at the sender itself.
+#[inline]
+pub(super) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) -> i64 {
+    let Some(to_sender_ns) = to_sender_ns else { return 0 };
+    let whole_ns = to_sender_ns.saturating_add(to_receiver_ns.unwrap_or(0));
+    if to_sender_ns < whole_ns / NEAR_SENDER_PART { 0 } else { to_sender_ns - to_sender_ns / TOLERANCE_PART }
+}

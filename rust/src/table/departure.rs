@@ -1,0 +1,70 @@
+//! The columns that tell what held departures back: of segments, and of each side of a connection.
+
+use std::sync::Arc;
+
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, BooleanArray};
+
+use super::{Column, SegmentColumn, bits, maybe, nullable, numbers, validity};
+use crate::connection::{ConnectionRow, Departure, Nullable, SegmentRow, Waits};
+
+/// Columns of the segments table; null for segments that occupy no sequence space.
+pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
+    ("held_ns", |rows, _| value(rows, |left| left.held_ns)),
+    ("held_since_frame", |rows, _| value(rows, |left| left.held_since_frame)),
+    ("idle_ns", |rows, _| value(rows, |left| left.idle_ns)),
+    ("acked_ago_ns", |rows, _| value(rows, |left| left.acked_ago_ns)),
+    ("acked_by_frame", |rows, _| value(rows, |left| left.acked_by_frame)),
+    ("acked_lag_ns", |rows, _| value(rows, |left| left.acked_lag_ns)),
+    ("round_trip_ns", |rows, _| value(rows, |left| left.round_trip_ns)),
+    ("echo_ns", |rows, _| value(rows, |left| left.echo_ns)),
+    ("window_opened_ns", |rows, _| value(rows, |left| left.window_opened_ns)),
+    ("peer_first_ns", |rows, _| value(rows, |left| left.peer_first_ns)),
+    ("peer_last_ns", |rows, _| value(rows, |left| left.peer_last_ns)),
+    ("unacked_before_bytes", |rows, _| value(rows, |left| left.unacked_before_bytes)),
+    ("unacked_bytes", |rows, _| value(rows, |left| left.unacked_bytes)),
+    ("usable_before_bytes", |rows, _| value(rows, |left| left.usable_before_bytes)),
+    ("flight_bytes", |rows, _| value(rows, |left| left.flight_bytes)),
+    ("full_bytes", |rows, _| value(rows, |left| left.full_bytes)),
+    ("window_closed", |rows, _| flag(rows, |left| left.window_closed)),
+    ("small", |rows, _| flag(rows, |left| left.small)),
+    ("small_before", |rows, _| flag(rows, |left| left.small_before)),
+    ("small_unacked", |rows, _| flag(rows, |left| left.small_unacked)),
+    ("recovering", |rows, _| flag(rows, |left| left.recovering)),
+    ("after_loss", |rows, _| flag(rows, |left| left.after_loss)),
+];
+
+fn value(rows: &[SegmentRow], value: impl Fn(&Departure) -> Nullable) -> ArrayRef {
+    nullable(rows, |row| row.departure.as_ref().map(&value).unwrap_or_default())
+}
+
+fn flag(rows: &[SegmentRow], value: impl Fn(&Departure) -> bool) -> ArrayRef {
+    let values = bits(rows, |row| row.departure.as_ref().is_some_and(&value));
+    Arc::new(BooleanArray::new(values, validity(rows, |row| row.departure.is_some())))
+}
+
+/// Adds the columns of one side (0 the client, 1 the server) under its name.
+pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+    let rows: Vec<&Waits> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
+    let amount = |value: fn(&Waits) -> Nullable| nullable(&rows, |row| value(row));
+    let count = |value: fn(&Waits) -> u32| numbers::<Int64Type, _>(&rows, |row| value(row).into());
+    let named = [
+        ("first_departure_ts_ns", maybe::<Int64Type, _>(&rows, |row| row.first.map(|first| first.ts_ns))),
+        ("first_departure_frame", maybe::<Int64Type, _>(&rows, |row| row.first.map(|first| first.frame as i64))),
+        ("first_departure_is_syn", {
+            let values = bits(&rows, |row| row.first.is_some_and(|first| first.is_syn));
+            Arc::new(BooleanArray::new(values, validity(&rows, |row| row.first.is_some()))) as ArrayRef
+        }),
+        ("ending_held_ns", amount(|row| row.ending.held_ns)),
+        ("ending_held_since_frame", amount(|row| row.ending.held_since_frame)),
+        ("ending_idle_ns", amount(|row| row.ending.idle_ns)),
+        ("ending_peer_first_ns", amount(|row| row.ending.peer_first_ns)),
+        ("ending_peer_last_ns", amount(|row| row.ending.peer_last_ns)),
+        ("level_flight_bytes", amount(|row| row.level_flight_bytes)),
+        ("level_rounds", count(|row| row.level_rounds.into())),
+        ("clocked_departures", count(|row| row.clocked)),
+        ("unclocked_departures", count(|row| row.unclocked)),
+        ("small_behind_small", count(|row| row.small_behind_small)),
+    ];
+    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
+}

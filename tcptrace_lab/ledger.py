@@ -1,0 +1,275 @@
+"""Segments → the time ledger: every instant of every direction has exactly one cause.
+
+A direction lives from its connection's first frame to the last. Its departures (segments with data, SYN or FIN) cut that life into waits,
+each of which the engine has described on the row of the departure that ended it. The rules say what the next byte waited for; they look at
+nothing but that row and the facts of its direction. A wait that no rule explains is told by what arrived meanwhile:
+
+    departure ─ handshake ─┬─ network: until the last byte was acknowledged or an answer began, at most a round trip
+                           ├─ peer: until the last data of the other side before the departure
+                           └─ application: the rest
+
+The parts of a wait touch, and the waits do, so the ledger sums to the life of the direction to the nanosecond.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import rules
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NEAR_SENDER_SHARE = 0.1
+"""The capture is at the sender where the round trip to it is less than this share of the whole (rule book B, vantage)."""
+
+COLUMNS = (
+    "conn",
+    "from_client",
+    "frame",
+    "ts_ns",
+    "flags",
+    "payload_bytes",
+    "kind",
+    "held_ns",
+    "held_since_frame",
+    "idle_ns",
+    "acked_ago_ns",
+    "acked_lag_ns",
+    "round_trip_ns",
+    "echo_ns",
+    "window_opened_ns",
+    "peer_first_ns",
+    "peer_last_ns",
+    "unacked_before_bytes",
+    "unacked_bytes",
+    "usable_before_bytes",
+    "full_bytes",
+    "window_closed",
+    "small",
+    "small_before",
+    "small_unacked",
+    "recovering",
+    "after_loss",
+)
+"""What the ledger reads of `schema.SEGMENTS`."""
+
+_PARTS = ("handshake_ns", "caused_ns", "network_ns", "peer_ns", "rest_ns")
+"""The parts of one wait, in their order in time."""
+
+
+def directions(connections: pl.LazyFrame) -> pl.LazyFrame:
+    """What the rules know of each direction: two rows for each row of `schema.CONNECTIONS`."""
+    return pl.concat([_direction(connections, side) for side in SIDES])
+
+
+def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
+    (other,) = SIDES.keys() - {side}
+    own, to_sender = (pl.col(f"{name}_rtt_min_ns").fill_null(0) for name in (side, other))
+    near = to_sender < NEAR_SENDER_SHARE * (own + to_sender)
+    return connections.select(
+        "conn",
+        pl.lit(SIDES[side]).alias("from_client"),
+        pl.col("first_ts_ns").alias("born_ns"),
+        pl.col("last_ts_ns").alias("died_ns"),
+        pl.col(f"{side}_rtt_min_ns").alias("rtt_min_ns"),
+        near.alias("near_sender"),
+        (own + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
+        pl.col(f"{other}_max_window_bytes").alias("max_window_bytes"),
+        (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
+        *(
+            pl.col(f"{side}_{name}").alias(name)
+            for name in (
+                "reaction_min_ns",
+                "small_behind_small",
+                "clocked_departures",
+                "unclocked_departures",
+                "first_departure_ts_ns",
+                "first_departure_frame",
+                "first_departure_is_syn",
+                "level_flight_bytes",
+                "level_rounds",
+                "ending_held_ns",
+                "ending_held_since_frame",
+                "ending_idle_ns",
+                "ending_peer_first_ns",
+                "ending_peer_last_ns",
+            )
+        ),
+    )
+
+
+def waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+    """Every wait of every direction, judged.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`, at least `COLUMNS`, in capture order.
+        connections: rows of `schema.CONNECTIONS`, at least those of the segments.
+
+    Returns:
+        The departures with the facts of their directions, and beside them `rule_cause` (null where no rule holds), `confidence`, and the five
+        parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
+        last (`edges`).
+    """
+    departures = segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS)
+    facts_of = directions(connections)
+    return split(judged(departures.join(facts_of, on=["conn", "from_client"], how="left", maintain_order="left")))
+
+
+def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
+    """The departures with the cause and the confidence of the first rule that holds."""
+    cause, confidence = pl.lit(None, pl.String), pl.lit(str(Confidence.CONSISTENT))
+    later, limited = pl.lit(None, pl.String), pl.lit(value=False)
+    for rule in reversed(rules.in_order()):
+        cause = pl.when(rule.holds).then(pl.lit(rule.cause)).otherwise(cause)
+        confidence = pl.when(rule.holds).then(pl.lit(str(rule.confidence))).otherwise(confidence)
+        limited = pl.when(rule.holds).then(pl.lit(rule.owns_until_window_opened)).otherwise(limited)
+        if not rule.owns_until_window_opened:
+            later = pl.when(rule.holds).then(pl.lit(rule.cause)).otherwise(later)
+    return departures.with_columns(rule_cause=cause, confidence=confidence, owns_until_window_opened=limited, later_cause=later)
+
+
+def split(departures: pl.LazyFrame) -> pl.LazyFrame:
+    """The five parts of each wait; `rest_cause` names the last."""
+    col = pl.col
+    held = col("held_ns")
+    first_wait = col("unacked_before_bytes").is_null() & ~facts.IS_SYN & col("unacked_bytes").is_not_null()
+    handshake = pl.when(first_wait).then((held - col("idle_ns").fill_null(0)).clip(0, held)).otherwise(0)
+    departures = departures.with_columns(handshake_ns=handshake).with_columns(left=held - col("handshake_ns"))
+    after = col("window_opened_ns")
+    late = pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS)).then(pl.min_horizontal(after, col("left"))).otherwise(0)
+    unexplained = col("rule_cause").is_null()
+    departures = departures.with_columns(caused_ns=pl.when(unexplained).then(0).otherwise(col("left") - late))
+    quiet = pl.when(facts.PEER_SPOKE).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
+    transit = pl.min_horizontal(held - quiet - col("handshake_ns"), facts.RTT_NS + facts.EPSILON_NS, col("left")).clip(0)
+    departures = departures.with_columns(network_ns=pl.when(unexplained).then(transit).otherwise(0))
+    awaited = (held - col("peer_last_ns") - col("handshake_ns") - col("network_ns")).clip(0)
+    departures = departures.with_columns(peer_ns=pl.when(unexplained & facts.PEER_SPOKE).then(awaited).otherwise(0))
+    rest = held - col("handshake_ns") - col("caused_ns") - col("network_ns") - col("peer_ns")
+    blind = unexplained & col("unacked_bytes").is_null()
+    opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
+    rest_cause = pl.when(blind).then(pl.lit("unknown")).when(opened).then(col("later_cause")).otherwise(pl.lit("application"))
+    return departures.with_columns(rest_ns=rest, rest_cause=rest_cause).drop("left")
+
+
+def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
+    """The time of each direction before its first departure and after its last, as the same five parts.
+
+    Args:
+        connections: rows of `schema.CONNECTIONS`.
+
+    Returns:
+        `conn from_client start_ns frame_before frame_after` and the parts, `rest_cause` naming the last.
+    """
+    facts_of = directions(connections)
+    col = pl.col
+    before = facts_of.filter(col("first_departure_ts_ns").is_not_null()).select(
+        "conn",
+        "from_client",
+        start_ns=col("born_ns"),
+        frame_before=pl.lit(None, pl.Int64),
+        frame_after=col("first_departure_frame").cast(pl.Int64),
+        handshake_ns=pl.when("first_departure_is_syn").then(col("first_departure_ts_ns") - col("born_ns")).otherwise(0),
+        caused_ns=pl.lit(0, pl.Int64),
+        network_ns=pl.lit(0, pl.Int64),
+        peer_ns=pl.lit(0, pl.Int64),
+        rest_ns=pl.when("first_departure_is_syn").then(0).otherwise(col("first_departure_ts_ns") - col("born_ns")),
+        rule_cause=pl.lit(None, pl.String),
+        rest_cause=pl.lit("unknown"),
+        confidence=pl.lit(str(Confidence.CONSISTENT)),
+    )
+    held = col("ending_held_ns")
+    spoke = col("ending_peer_last_ns").is_not_null()
+    closing = col("finished")
+    quiet = pl.when(spoke).then(col("ending_peer_first_ns")).otherwise(col("ending_idle_ns").fill_null(0))
+    transit = pl.when(closing).then(0).otherwise(pl.min_horizontal(held - quiet, facts.RTT_NS + facts.CAUSAL_NS).clip(0))
+    awaited = pl.when(~closing & spoke).then((held - col("ending_peer_last_ns") - transit).clip(0)).otherwise(0)
+    after = facts_of.filter(held.is_not_null()).select(
+        "conn",
+        "from_client",
+        start_ns=col("died_ns") - held,
+        frame_before=col("ending_held_since_frame"),
+        frame_after=pl.lit(None, pl.Int64),
+        handshake_ns=pl.lit(0, pl.Int64),
+        caused_ns=pl.lit(0, pl.Int64),
+        network_ns=transit,
+        peer_ns=awaited,
+        rest_ns=held - transit - awaited,
+        rule_cause=pl.lit(None, pl.String),
+        rest_cause=pl.when(closing).then(pl.lit("close")).otherwise(pl.lit("application")),
+        confidence=pl.lit(str(Confidence.CONSISTENT)),
+    )
+    silent = facts_of.filter(held.is_null()).select(
+        "conn",
+        "from_client",
+        start_ns=col("born_ns"),
+        frame_before=pl.lit(None, pl.Int64),
+        frame_after=pl.lit(None, pl.Int64),
+        handshake_ns=pl.lit(0, pl.Int64),
+        caused_ns=pl.lit(0, pl.Int64),
+        network_ns=pl.lit(0, pl.Int64),
+        peer_ns=pl.lit(0, pl.Int64),
+        rest_ns=col("died_ns") - col("born_ns"),
+        rule_cause=pl.lit(None, pl.String),
+        rest_cause=pl.lit("peer"),
+        confidence=pl.lit(str(Confidence.CONSISTENT)),
+    )
+    return pl.concat([before, after, silent])
+
+
+def parts(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+    """All waits of all directions from end to end: `waits` and `edges` together, in the columns of `edges`."""
+    between = waits(segments, connections).select(
+        "conn",
+        "from_client",
+        (pl.col("ts_ns") - pl.col("held_ns")).alias("start_ns"),
+        pl.col("held_since_frame").alias("frame_before"),
+        pl.col("frame").cast(pl.Int64).alias("frame_after"),
+        *_PARTS,
+        "rule_cause",
+        "rest_cause",
+        "confidence",
+    )
+    return pl.concat([between, edges(connections).select(between.collect_schema().names())])
+
+
+def totals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
+    """Nanoseconds of each cause: `conn from_client cause ns`, causes without time left out. One pass over `segments`; memory is bounded by
+    the directions."""
+    by = ("conn", "from_client", "rule_cause", "rest_cause")
+    sums = pl.col(_PARTS).sum()
+    between = waits(segments, connections).group_by(by).agg(sums).collect(engine="streaming")
+    around = edges(connections).group_by(by).agg(sums).collect(engine="streaming")
+    sides = pl.concat([between, around.select(between.columns)])
+    named: Iterable[tuple[str, pl.Expr]] = (
+        ("handshake_ns", pl.lit("handshake")),
+        ("caused_ns", pl.col("rule_cause")),
+        ("network_ns", pl.lit("network")),
+        ("peer_ns", pl.lit("peer")),
+        ("rest_ns", pl.col("rest_cause")),
+    )
+    pieces = [sides.filter(pl.col(part) != 0).select("conn", "from_client", cause.alias("cause"), pl.col(part).alias("ns")) for part, cause in named]
+    return pl.concat(pieces).group_by("conn", "from_client", "cause").agg(pl.col("ns").sum())
+
+
+def intervals(all_parts: pl.LazyFrame) -> pl.LazyFrame:
+    """The ledger itself: `conn from_client start_ns end_ns cause frame_before frame_after confidence`, in order of time in each direction.
+
+    Intervals of one direction touch and never overlap; neighbours have different causes or different frames.
+    """
+    ends = pl.col("start_ns")
+    pieces = []
+    for part, cause in zip(_PARTS, ("handshake", None, "network", "peer", None), strict=True):
+        start, ends = ends, ends + pl.col(part)
+        named = pl.lit(cause) if cause else pl.col("rule_cause" if part == "caused_ns" else "rest_cause")
+        pieces.append(
+            all_parts.filter(pl.col(part) != 0).select(
+                "conn", "from_client", start_ns=start, end_ns=ends, cause=named, frame_before="frame_before", frame_after="frame_after", confidence="confidence"
+            )
+        )
+    return pl.concat(pieces).sort("conn", "from_client", "start_ns", descending=[False, True, False])

@@ -1,0 +1,27 @@
+"""The congestion window, still small after a loss."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+RULE = Rule(
+    cause="congestion-window",
+    holds=facts.BULK & pl.col("after_loss").fill_null(value=False),
+    confidence=Confidence.CONSISTENT,
+    refuted_by="flights as large as before the loss; a growing round trip (the path itself is full)",
+    source="RFC 5681, 3.1 and 3.2; RFC 9438",
+    advice=Advice(
+        finding="loss",
+        title="The congestion window kept the sender back for {cost} after losses",
+        mechanism=(
+            "After a loss the sender halves its window, or begins again with one segment, and grows it by about a segment per round trip ({rtt}). "
+            "The path stood partly idle meanwhile."
+        ),
+        limits="The congestion window itself is not in a capture; it is concluded from the flights.",
+        remedy=("find and mend the loss", "use a congestion control that takes single losses less hard (CUBIC, BBR)"),
+    ),
+)

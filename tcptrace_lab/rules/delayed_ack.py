@@ -1,0 +1,25 @@
+"""The sender waits for a delayed ACK, and Nagle's rule is not why."""
+
+from __future__ import annotations
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+RULE = Rule(
+    cause="delayed-ack",
+    holds=facts.RELEASED_BY_ACK & facts.ALL_ACKED & facts.ACK_WAS_LATE & ~facts.IN_QUEUE,
+    confidence=Confidence.CONSISTENT,
+    refuted_by="round trips as long without a pause; an ACK that carries data",
+    source="RFC 5681, 4.2; rule book B, 4",
+    advice=Advice(
+        finding="delayed-ack",
+        title="Delayed ACKs cost {cost} in {count} waits of {median}",
+        mechanism=(
+            "The sender has used up what it may send and waits for an ACK. "
+            "The receiver holds the ACK back, because too little has arrived to send it at once."
+        ),
+        limits="Whether the congestion window or the send buffer is what the sender had used up cannot be seen.",
+        remedy=("raise the send buffer to three segments or more", "set TCP_QUICKACK at the receiver"),
+    ),
+)

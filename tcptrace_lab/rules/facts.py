@@ -1,0 +1,96 @@
+"""The words that rules are written in: Polars expressions over one departure and what is known of its direction.
+
+A departure is a row of `schema.SEGMENTS` with data, SYN or FIN; `ledger.departures` puts the facts of its direction beside it. None of these
+expressions looks at another row. Unknown is false here: a rule that needs a value does not hold without it.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+NS_PER_MS = 1_000_000
+FIN, SYN = 1, 2
+
+CAUSAL_NS = NS_PER_MS
+"""An event within this time of another may be its effect (rule book B, ε)."""
+
+CAUSAL_SHARE_NEAR, CAUSAL_SHARE_FAR = 0.1, 0.5
+"""The same as a share of the round trip: at the sender, and away from it, where the path's own unsteadiness lies between cause and effect."""
+
+BURST_NS = 20_000
+"""Segments closer than this leave together: what the sender's host needs for one (measured on loopback and veth: 1 to 10 µs)."""
+BURST_SHARE = 0.002
+"""The same as a share of the round trip."""
+
+DELAYED_ACK_NS = 20 * NS_PER_MS
+"""An ACK that lags this much behind the round trip was delayed: half of the shortest timer in use (Linux and FreeBSD, 40 ms)."""
+
+QUEUE_SHARE = 0.25
+"""A round trip longer than its minimum by this share has a queue in it."""
+
+PLATEAU_ROUNDS = 5
+PLATEAU_SHARE = 0.9
+"""Flights that did not grow for so many round trips stand on a plateau; a flight of this share of it has reached it (rule book B, 8)."""
+
+
+def _known(test: pl.Expr) -> pl.Expr:
+    return test.fill_null(value=False)
+
+
+_col = pl.col
+RTT_NS = _col("rtt_whole_ns")
+EPSILON_NS = pl.max_horizontal(
+    pl.lit(CAUSAL_NS),
+    (RTT_NS * pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)).cast(pl.Int64),
+)
+KIND = _col("kind").cast(pl.String)
+
+IS_SYN = _col("flags") & SYN > 0
+IS_BARE_FIN = (_col("flags") & FIN > 0) & (_col("payload_bytes") == 0)
+IS_SMALL = _known(_col("small"))
+IS_RESENT = KIND.is_in(
+    ["retransmit", "fast_retransmit", "recovery_retransmit", "tail_probe", "spurious", "syn_retransmit", "after_reset"]
+)
+IS_TIMED_OUT = KIND == "rto_retransmit"
+IS_WINDOW_PROBE = KIND == "zero_window_probe"
+
+HAD_IN_FLIGHT = _known(_col("unacked_before_bytes") > 0)
+ALL_ACKED = _known(_col("unacked_bytes") <= 0)
+PEER_SPOKE = _col("peer_last_ns").is_not_null()
+ACK_JUST_CAME = _known(_col("acked_ago_ns") <= EPSILON_NS)
+ACK_WAS_LATE = _known(_col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0) >= DELAYED_ACK_NS)
+
+RELEASED_BY_ACK = HAD_IN_FLIGHT & ~IS_BARE_FIN & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") <= EPSILON_NS)).otherwise(ACK_JUST_CAME)
+"""An ACK without data let it leave: the program cannot have known of it."""
+
+IN_BURST = _col("acked_ago_ns").is_null() & _known(_col("held_ns") <= pl.max_horizontal(pl.lit(BURST_NS), (RTT_NS * BURST_SHARE).cast(pl.Int64)))
+
+_NEED = pl.min_horizontal(_col("full_bytes"), pl.max_horizontal(_col("payload_bytes"), pl.lit(1)))
+WINDOW_WAS_FULL = _known(_col("usable_before_bytes") < _NEED)
+WINDOW_WAS_NEARLY_FULL = _known(_col("usable_before_bytes") < 2 * _col("full_bytes"))
+WINDOW_KNOWN = _col("usable_before_bytes").is_not_null()
+WINDOW_OPENED = _col("window_opened_ns").is_not_null()
+
+HELD_BEHIND_SMALL = IS_SMALL & _known(_col("small_unacked")) & _known(_col("small_behind_small") == 0)
+"""A small segment behind a small one in flight, by a sender that never let one pass: what Nagle's rule holds (RFC 896, Minshall)."""
+
+ACK_CLOCKED = _known(_col("clocked_departures") > _col("unclocked_departures"))
+"""Most segments of the direction leave at once when an ACK comes."""
+
+BULK = RELEASED_BY_ACK & _col("usable_before_bytes").is_not_null() & (~IS_SMALL | ACK_CLOCKED)
+"""The program had given more than could leave; an ACK let this part go, and the window was not what held it."""
+
+REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
+"""A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
+REFILLED = HAD_IN_FLIGHT & ~IS_BARE_FIN & ~PEER_SPOKE & _known(_col("acked_ago_ns") <= pl.max_horizontal(pl.lit(REFILL_NS), (RTT_NS * REFILL_SHARE).cast(pl.Int64)))
+
+QUEUE_NS = (_col("round_trip_ns") - _col("rtt_min_ns")).fill_null(0) + (_col("echo_ns") - _col("reaction_min_ns")).fill_null(0)
+IN_QUEUE = QUEUE_NS > (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS
+
+ON_PLATEAU = (
+    _known(_col("level_rounds") >= PLATEAU_ROUNDS)
+    & _known(_col("unacked_before_bytes") >= PLATEAU_SHARE * _col("level_flight_bytes"))
+    & _known(_col("level_flight_bytes") >= 2 * _col("full_bytes"))
+    & ~WINDOW_WAS_NEARLY_FULL
+)
+"""Flights stand at one level of two segments or more, and two more would fit the window."""

@@ -1,0 +1,25 @@
+"""The three-way handshake, its repetitions included."""
+
+from __future__ import annotations
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+RULE = Rule(
+    cause="handshake",
+    holds=facts.IS_SYN,
+    confidence=Confidence.PROVED,
+    refuted_by="the segment carries no SYN",
+    source="RFC 9293, 3.5; RFC 6298, 2.1 (the first timeout is one second)",
+    advice=Advice(
+        finding="handshake-slow",
+        title="The handshake took {cost}",
+        mechanism="A SYN or SYN-ACK was sent again after a second or more. Nothing else can begin before it is answered.",
+        limits="Why the first was lost or refused cannot be seen.",
+        remedy=(
+            "find what drops the first SYN: a full accept queue at the server, a firewall, a lossy path",
+            "keep connections open and use them again",
+        ),
+    ),
+)

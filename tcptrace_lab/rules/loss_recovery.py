@@ -1,0 +1,27 @@
+"""Something was lost, or taken for lost, and is being repaired."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+RULE = Rule(
+    cause="loss-recovery",
+    holds=facts.IS_RESENT | (pl.col("recovering").fill_null(value=False) & facts.HAD_IN_FLIGHT),
+    confidence=Confidence.PROVED,
+    refuted_by="nothing was sent again",
+    source="RFC 5681, 3.2; RFC 6675; RFC 8985",
+    advice=Advice(
+        finding="loss",
+        title="{cost} spent repairing losses, {count} waits",
+        mechanism=(
+            "Segments were lost and sent again. Until the repair is acknowledged the sender sends little that is new; "
+            "afterwards it goes on with a smaller congestion window."
+        ),
+        limits="Where on the path they were lost cannot be seen from one point.",
+        remedy=("find the loss: cable, duplex, wireless, policer, full queue", "at a full queue: pace the sender, or use a queue discipline that marks (ECN)"),
+    ),
+)

@@ -1,0 +1,15 @@
+"""Nagle's rule holds a small segment for a round trip, and nobody delays."""
+
+from __future__ import annotations
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Rule
+
+RULE = Rule(
+    cause="nagle",
+    holds=facts.RELEASED_BY_ACK & facts.HELD_BEHIND_SMALL,
+    confidence=Confidence.CONSISTENT,
+    refuted_by="a small segment that leaves while an earlier small one is in flight",
+    source="RFC 896; RFC 9293, 3.7.4",
+)

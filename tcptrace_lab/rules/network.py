@@ -1,0 +1,25 @@
+"""The path's own rate, or the queue before it, spaces the bytes."""
+
+from __future__ import annotations
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+_DRAINING = (facts.RELEASED_BY_ACK | (facts.HAD_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.IS_BARE_FIN)) & facts.IN_QUEUE
+
+RULE = Rule(
+    cause="network",
+    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING,
+    confidence=Confidence.CONSISTENT,
+    refuted_by="round trips at their minimum while the sender waits",
+    source="rule book B, 11",
+    advice=Advice(
+        finding="network-limited",
+        title="Limited by the network for {share}",
+        mechanism="The bytes drained through the path at its own rate; the round trip grew to {round_trip} from {rtt} while they queued.",
+        limits="Which hop is the narrow one cannot be seen.",
+        remedy=("a faster path, or fewer bytes (compression, caching)",),
+        is_a_fault=False,
+    ),
+)

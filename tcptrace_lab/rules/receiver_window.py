@@ -1,0 +1,42 @@
+"""The receiver's window has no room for the next segment."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+_FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME)
+_NEARLY_FULL = (
+    facts.WINDOW_WAS_NEARLY_FULL
+    & facts.HAD_IN_FLIGHT
+    & ~facts.ALL_ACKED
+    & ~facts.IS_SMALL
+    & ~facts.IS_BARE_FIN
+    & ~facts.ACK_JUST_CAME
+    & (pl.col("held_ns") > facts.EPSILON_NS)
+)
+
+RULE = Rule(
+    cause="receiver-window",
+    holds=_FULL | _NEARLY_FULL,
+    confidence=Confidence.PROVED,
+    refuted_by="room for a full segment in the window before the ACK that released it",
+    source="RFC 9293, 3.8.6; rule book B, 3",
+    owns_until_window_opened=True,
+    advice=Advice(
+        finding="receiver-window-limited",
+        title="The receiver's window of {window} held the sender for {cost}",
+        mechanism=(
+            "The window that the receiver offers is smaller than rate times round trip ({rtt}). "
+            "The sender fills it and waits for room, once per round trip."
+        ),
+        limits="Whether a larger window would meet the next limit soon cannot be told from this capture alone.",
+        remedy=(
+            "raise the receive buffer at the receiver (SO_RCVBUF, net.ipv4.tcp_rmem) to at least bandwidth × round trip",
+            "allow window scaling where it is off",
+        ),
+    ),
+)

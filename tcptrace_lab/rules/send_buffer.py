@@ -1,0 +1,28 @@
+"""The send buffer is full of unacknowledged bytes."""
+
+from __future__ import annotations
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+RULE = Rule(
+    cause="send-buffer",
+    holds=facts.ON_PLATEAU & (facts.BULK | (facts.REFILLED & facts.WINDOW_KNOWN & facts.ACK_CLOCKED)),
+    confidence=Confidence.CONSISTENT,
+    refuted_by="flights that still grow; a loss before; a program that answers ACKs late",
+    source="rule book B, 8; Abrams & Chen 1991",
+    advice=Advice(
+        finding="send-buffer-limited",
+        title="The send buffer of about {plateau} held the sender for {cost}",
+        mechanism=(
+            "No more than {plateau} were ever in flight, though the window had room for more, and each ACK was answered at once with as much as it freed. "
+            "So the sender fills its buffer and stands still until a round trip of {rtt} is over."
+        ),
+        limits="A capture alone cannot tell a send buffer from a clamped congestion window.",
+        remedy=(
+            "raise the send buffer (SO_SNDBUF, net.ipv4.tcp_wmem) to at least bandwidth × round trip, or leave it to the kernel",
+            "write larger pieces, so that the buffer is refilled while it drains",
+        ),
+    ),
+)

@@ -1,0 +1,26 @@
+"""Slow start: flights still double."""
+
+from __future__ import annotations
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+RULE = Rule(
+    cause="slow-start",
+    holds=facts.BULK,
+    confidence=Confidence.CONSISTENT,
+    refuted_by="flights that no longer grow; a loss before",
+    source="RFC 5681, 3.1; RFC 6928",
+    advice=Advice(
+        finding="slow-start-limited",
+        title="Slow start kept the sender back for {cost}",
+        mechanism=(
+            "A new connection begins with about ten segments and doubles its flight every round trip ({rtt}). "
+            "The transfer was over, or met another limit, before the path was full."
+        ),
+        limits="How fast the path is cannot be told from a transfer that never filled it.",
+        remedy=("keep connections open and use them again", "move the server nearer to the client", "a larger initial window (ip route … initcwnd)"),
+        is_a_fault=False,
+    ),
+)

@@ -1,0 +1,29 @@
+"""The retransmission timer."""
+
+from __future__ import annotations
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+RULE = Rule(
+    cause="timeout",
+    holds=facts.IS_TIMED_OUT,
+    confidence=Confidence.PROVED,
+    refuted_by="ACKs or other segments within the timeout before it",
+    source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
+    advice=Advice(
+        finding="timeout",
+        title="{cost} spent waiting for the retransmission timer, {count} times",
+        mechanism=(
+            "A segment was lost and too little came back to show it sooner, so the sender stood still until its timer ran out. "
+            "Each wait doubles the next."
+        ),
+        limits="Where on the path the segment was lost cannot be seen from one point.",
+        remedy=(
+            "find and mend the loss",
+            "use SACK and tail-loss probes (RFC 8985) at the sender",
+            "avoid many tiny exchanges whose last segment nothing follows",
+        ),
+    ),
+)

@@ -1,0 +1,28 @@
+"""The receiver's window is closed."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tcptrace_lab.findings import Confidence
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Advice, Rule
+
+RULE = Rule(
+    cause="zero-window",
+    holds=facts.IS_WINDOW_PROBE | (pl.col("window_closed").fill_null(value=False) & facts.WINDOW_WAS_FULL),
+    confidence=Confidence.PROVED,
+    refuted_by="a window with room for the segment before it left",
+    source="RFC 9293, 3.8.6.1; rule book B, 3",
+    owns_until_window_opened=True,
+    advice=Advice(
+        finding="zero-window",
+        title="The receiver's window was closed for {cost}",
+        mechanism=(
+            "The receiving program did not read, its buffer of {window} filled, and the receiver offered no room. "
+            "The sender waited for the window to open, {count} times."
+        ),
+        limits="Why the program did not read cannot be seen.",
+        remedy=("let the receiving program read sooner or in a thread of its own", "find what it waits for: disk, lock, another service"),
+    ),
+)

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import json_output, schema
+from tcptrace_lab import accounts, advice, json_output, schema
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
@@ -38,6 +38,7 @@ class Analysis:
             (see `Tables`).
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
         flows: rows of `schema.FLOWS`, by `flow`; none where one connection was asked for.
+        accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
         findings: where the time went, most expensive first.
         problems: what was survived in reading the capture.
         loss: what of the capture could not be used, if anything.
@@ -48,6 +49,7 @@ class Analysis:
     connections: pl.LazyFrame
     segments: pl.LazyFrame
     flows: pl.LazyFrame
+    accounts: pl.LazyFrame
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
@@ -59,7 +61,7 @@ class Analysis:
             stream: takes the bytes.
             progress: called now and then with the number of connections written so far.
         """
-        json_output.write(stream, self.capture, self.connections, self.flows, self.findings, progress)
+        json_output.write(stream, self.capture, self.connections, self.accounts, self.flows, self.findings, progress)
 
     def to_dict(self) -> dict[str, Any]:
         """The same document as a dict. With very many connections, `write_json` needs less memory."""
@@ -103,12 +105,15 @@ def analyze(
         connections, segments = connections.filter(wanted).collect().lazy(), segments.filter(wanted)
         if connections.limit(1).collect().is_empty():
             raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.info["connections"]))
+    sums = accounts.accounts(segments, connections, tables.info["connections"])
     return Analysis(
         name=capture_name(names),
         capture=json_output.capture_object(", ".join(names), tables),
         connections=connections,
         segments=segments,
         flows=flows,
+        accounts=sums,
+        findings=advice.findings(sums, segments, connections),
         problems=tables.problems,
         loss=tables.loss,
     )

@@ -6,8 +6,11 @@ Findings are ordered most expensive first. Their ids are fixed: they are used in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
-from typing import Any
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tcptrace_lab.rules import Confidence
 
 NS_PER_S = 1_000_000_000
 
@@ -54,14 +57,6 @@ class Severity(IntEnum):
     def __str__(self) -> str:
         """The name as JSON and people write it."""
         return self.name.lower()
-
-
-class Confidence(StrEnum):
-    """How sure a finding is: proved, consistent with what was seen, or only possible."""
-
-    PROVED = "proved"
-    CONSISTENT = "consistent"
-    POSSIBLE = "possible"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import behaviour, trust
-from tcptrace_lab.schema import FLOW_DIRECTION_NAMES, SIDES
+from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,6 +107,7 @@ def write(
     stream: IO[bytes],
     capture: dict[str, Any],
     connections: pl.LazyFrame,
+    accounts: pl.LazyFrame,
     flows: pl.LazyFrame,
     findings: Sequence[Finding],
     progress: Callable[[int], None] | None = None,
@@ -117,13 +118,15 @@ def write(
         stream: takes the bytes (UTF-8).
         capture: as `capture_object` makes it.
         connections: rows of `schema.CONNECTIONS`.
+        accounts: rows of `schema.ACCOUNTS`.
         flows: rows of `schema.FLOWS`.
         findings: most expensive first.
         progress: called now and then with the number of connections written so far.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())
     judged = connections.with_columns(**behaviour.columns(capture["trust"]["resolution_ns"]))
-    _write_items(stream, judged.select(_connection()), progress)
+    with_time = judged.join(accounts, on="conn", how="left", maintain_order="left")
+    _write_items(stream, with_time.select(_connection()), progress)
     stream.write(b'],\n"message_sizes": [],\n"findings": [')
     stream.write(b",".join(b"\n" + json.dumps(finding.to_dict()).encode() for finding in findings))
     stream.write(b'],\n"udp_flows": [')
@@ -199,7 +202,7 @@ def _direction(side: str) -> pl.Expr:
             }
         ),
         **{name: pl.col(f"{side}_{name}") for name in _BEHAVIOUR},
-        "ledger_s": pl.lit({}, dtype=pl.Struct({})),
+        "ledger_s": _object({cause: _seconds(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0)) for cause in CAUSES}),
         "life_s": _life_s(),
     }
     return _object(fields)

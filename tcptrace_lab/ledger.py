@@ -13,17 +13,12 @@ The parts of a wait touch, and the waits do, so the ledger sums to the life of t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from tcptrace_lab import rules
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 NEAR_SENDER_SHARE = 0.1
 """The capture is at the sender where the round trip to it is less than this share of the whole (rule book B, vantage)."""
@@ -59,8 +54,16 @@ COLUMNS = (
 )
 """What the ledger reads of `schema.SEGMENTS`."""
 
-_PARTS = ("handshake_ns", "caused_ns", "network_ns", "peer_ns", "rest_ns")
-"""The parts of one wait, in their order in time."""
+_NAMED = (
+    ("handshake_ns", pl.lit("handshake")),
+    ("caused_ns", pl.col("rule_cause")),
+    ("network_ns", pl.lit("network")),
+    ("peer_ns", pl.lit("peer")),
+    ("rest_ns", pl.col("rest_cause")),
+)
+"""The parts of one wait, in their order in time, and the cause of each."""
+
+_PARTS = tuple(part for part, _ in _NAMED)
 
 
 def directions(connections: pl.LazyFrame) -> pl.LazyFrame:
@@ -78,6 +81,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         pl.col("first_ts_ns").alias("born_ns"),
         pl.col("last_ts_ns").alias("died_ns"),
         pl.col(f"{side}_rtt_min_ns").alias("rtt_min_ns"),
+        pl.col(f"{side}_rtt_max_ns").alias("rtt_max_ns"),
         near.alias("near_sender"),
         (own + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
         pl.col(f"{other}_max_window_bytes").alias("max_window_bytes"),
@@ -112,8 +116,8 @@ def waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         connections: rows of `schema.CONNECTIONS`, at least those of the segments.
 
     Returns:
-        The departures with the facts of their directions, and beside them `rule_cause` (null where no rule holds), `confidence`, and the five
-        parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
+        The departures with the facts of their directions, and beside them `rule_cause` (null where no rule holds), `confidence`, and the
+        five parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
         last (`edges`).
     """
     departures = segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS)
@@ -126,6 +130,8 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
     cause, confidence = pl.lit(None, pl.String), pl.lit(str(Confidence.CONSISTENT))
     later, limited = pl.lit(None, pl.String), pl.lit(value=False)
     for rule in reversed(rules.in_order()):
+        if rule.holds is None:
+            continue
         cause = pl.when(rule.holds).then(pl.lit(rule.cause)).otherwise(cause)
         confidence = pl.when(rule.holds).then(pl.lit(str(rule.confidence))).otherwise(confidence)
         limited = pl.when(rule.holds).then(pl.lit(rule.owns_until_window_opened)).otherwise(limited)
@@ -239,21 +245,19 @@ def parts(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def totals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
-    """Nanoseconds of each cause: `conn from_client cause ns`, causes without time left out. One pass over `segments`; memory is bounded by
-    the directions."""
+    """Nanoseconds of each cause: `conn from_client cause ns`, causes without time left out.
+
+    One pass over `segments`; memory is bounded by the number of directions.
+    """
     by = ("conn", "from_client", "rule_cause", "rest_cause")
     sums = pl.col(_PARTS).sum()
     between = waits(segments, connections).group_by(by).agg(sums).collect(engine="streaming")
     around = edges(connections).group_by(by).agg(sums).collect(engine="streaming")
     sides = pl.concat([between, around.select(between.columns)])
-    named: Iterable[tuple[str, pl.Expr]] = (
-        ("handshake_ns", pl.lit("handshake")),
-        ("caused_ns", pl.col("rule_cause")),
-        ("network_ns", pl.lit("network")),
-        ("peer_ns", pl.lit("peer")),
-        ("rest_ns", pl.col("rest_cause")),
-    )
-    pieces = [sides.filter(pl.col(part) != 0).select("conn", "from_client", cause.alias("cause"), pl.col(part).alias("ns")) for part, cause in named]
+    pieces = [
+        sides.filter(pl.col(part) != 0).select("conn", "from_client", cause.alias("cause"), pl.col(part).alias("ns"))
+        for part, cause in _NAMED
+    ]
     return pl.concat(pieces).group_by("conn", "from_client", "cause").agg(pl.col("ns").sum())
 
 
@@ -264,12 +268,10 @@ def intervals(all_parts: pl.LazyFrame) -> pl.LazyFrame:
     """
     ends = pl.col("start_ns")
     pieces = []
-    for part, cause in zip(_PARTS, ("handshake", None, "network", "peer", None), strict=True):
+    for part, cause in _NAMED:
         start, ends = ends, ends + pl.col(part)
-        named = pl.lit(cause) if cause else pl.col("rule_cause" if part == "caused_ns" else "rest_cause")
+        spans = {"start_ns": start, "end_ns": ends, "cause": cause}
         pieces.append(
-            all_parts.filter(pl.col(part) != 0).select(
-                "conn", "from_client", start_ns=start, end_ns=ends, cause=named, frame_before="frame_before", frame_after="frame_after", confidence="confidence"
-            )
+            all_parts.filter(pl.col(part) != 0).select("conn", "from_client", "frame_before", "frame_after", "confidence", **spans)
         )
     return pl.concat(pieces).sort("conn", "from_client", "start_ns", descending=[False, True, False])

@@ -518,6 +518,58 @@ CONNECTIONS = _table(
     [*ENGINE_CONNECTIONS, *_sided("client", _QUANTILES), *_sided("server", _QUANTILES)],
 )
 
+CAUSES = {
+    "handshake": "opening the connection",
+    "application": "the sender's program had nothing to send",
+    "peer": "waiting for the other side's message",
+    "nagle": "held by Nagle's algorithm, although nothing was delayed",
+    "nagle-delayed-ack": "held by Nagle's algorithm until a delayed ACK",
+    "delayed-ack": "other waits for a delayed ACK",
+    "send-buffer": "the send buffer was full of unacknowledged bytes",
+    "receiver-window": "the receiver's window had no room",
+    "zero-window": "the receiver's window was closed",
+    "slow-start": "flights still growing towards what the path can carry",
+    "congestion-window": "the congestion window, small after a loss",
+    "pacing": "spaced by the sender",
+    "loss-recovery": "repairing losses",
+    "timeout": "waiting for the retransmission timer",
+    "network": "bytes in transit, or draining through the bottleneck",
+    "close": "after the FIN",
+    "unknown": "the capture does not tell",
+}
+"""Every answer to "why is the next byte of this direction not leaving now?", and what it means."""
+
+CONFIDENCES = ("proved", "consistent", "possible")
+"""How sure a verdict is."""
+
+LEDGER = _table(
+    "ledger",
+    "one interval of one direction's life; those of a direction touch and never overlap",
+    [
+        Column("conn", "UInt32", Unit.NONE, "Connection"),
+        Column("from_client", "Boolean", Unit.NONE, "True for the client's direction"),
+        Column("start_ns", "Int64", Unit.NS, "Its begin, since 1970-01-01 UTC"),
+        Column("end_ns", "Int64", Unit.NS, "Its end"),
+        Column("cause", "Enum", Unit.NONE, "Why the next byte of this direction did not leave", values=tuple(CAUSES)),
+        Column("frame_before", "Int64", Unit.FRAME, "The last departure before it", "null before the first"),
+        Column("frame_after", "Int64", Unit.FRAME, "The departure that ended the wait it belongs to", "null after the last"),
+        Column("confidence", "Enum", Unit.NONE, "How sure the cause is", values=CONFIDENCES),
+    ],
+)
+
+ACCOUNTS = _table(
+    "accounts",
+    "where the time of one connection's directions went",
+    [
+        Column("conn", "UInt32", Unit.NONE, "Connection"),
+        *(
+            Column(f"{side}_{cause.replace('-', '_')}_ns", "Int64", Unit.NS, f"Time of the {side}'s direction: {meaning}", "null for none")
+            for side in SIDES
+            for cause, meaning in CAUSES.items()
+        ),
+    ],
+)
+
 DATAGRAMS = _table(
     "datagrams",
     "one UDP datagram as captured",
@@ -583,5 +635,5 @@ FLOWS = _table(
     ],
 )
 
-TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, DATAGRAMS, FLOWS)}
+TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, ACCOUNTS, DATAGRAMS, FLOWS)}
 """All tables, by name."""

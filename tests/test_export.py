@@ -75,7 +75,7 @@ def test_csv_has_the_names_and_values_of_the_table(tables: Mapping[TableName, pl
         name: pl.String if dtype == pl.List(pl.Int64) else dtype for name, dtype in schema.TABLES[table].polars_schema().items()
     }
     back = pl.read_csv(exported(tables, table, Format.CSV), schema=types)
-    plain = [name for name in types if name != "sack_blocks"]
+    plain = [column.name for column in schema.TABLES[table] if column.dtype != "List(Int64)"]
     assert_frame_equal(back.select(plain), tables[table].collect().select(plain))
 
 

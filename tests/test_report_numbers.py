@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcptrace_lab.report import numbers
+from tcptrace_lab import numbers
 
 
 @pytest.mark.parametrize(

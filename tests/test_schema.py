@@ -16,7 +16,7 @@ import pytest
 import transfer
 import tshark
 
-from tcptrace_lab import Finding, _core, analyze, findings, reread, schema
+from tcptrace_lab import Finding, _core, analyze, findings, reread, rules, schema
 
 CAPTURES = Path("../shared/captures")
 
@@ -133,7 +133,7 @@ def test_findings_are_valid_json(path: Path, valid: jsonschema.Draft202012Valida
     finding = Finding(
         id="nagle-delayed-ack",
         severity=findings.Severity.HIGH,
-        confidence=findings.Confidence.PROVED,
+        confidence=rules.Confidence.PROVED,
         conn=0,
         from_client=True,
         cost_ns=1_500_000_000,
@@ -170,7 +170,7 @@ def test_ids_of_findings_stand_once_in_code_and_schema(published: dict[str, Any]
     assert tuple(published["$defs"]["finding"]["properties"]["id"]["enum"]) == findings.FINDING_IDS
     severities = [str(severity) for severity in sorted(findings.Severity, reverse=True)]
     assert published["$defs"]["finding"]["properties"]["severity"]["enum"] == severities
-    assert published["$defs"]["finding"]["properties"]["confidence"]["enum"] == list(findings.Confidence)
+    assert published["$defs"]["finding"]["properties"]["confidence"]["enum"] == list(rules.Confidence)
 
 
 @pytest.mark.parametrize("table", schema.TABLES.values(), ids=lambda table: table.name)

@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tcptrace_lab import behaviour, line, trust
+from tcptrace_lab import behaviour, line, numbers, trust
 from tcptrace_lab.cli.terminal import printable
-from tcptrace_lab.report import numbers
 from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.largest import Ranking, largest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcptrace_lab.analysis import Analysis
     from tcptrace_lab.findings import Finding
 
@@ -25,6 +26,9 @@ ROWS = 20
 
 BEHAVIOUR_CONNECTIONS = 3
 """Of these the largest, whose ends are told of in words; report and JSON tell of all."""
+
+FINDING_ROWS = 10
+"""Findings shown; the report and the JSON have them all."""
 
 FALLBACK_WIDTH = 80
 """Columns where stderr is no terminal."""
@@ -57,8 +61,11 @@ def show(analysis: Analysis) -> None:
             console.print(Text(words))
     for words in line_notes(analysis.connections.head(LINE_ROWS).collect()):
         console.print(Text(words))
-    for finding in analysis.findings:
-        console.print(Text(finding_line(finding)))
+    if analysis.findings:
+        console.print(_findings(analysis.findings))
+    unsaid = len(analysis.findings) - FINDING_ROWS
+    if unsaid > 0:
+        console.print(Text(f"and {unsaid} more finding{'s' if unsaid > 1 else ''}, in the report"))
 
 
 def headline(analysis: Analysis) -> str:
@@ -98,14 +105,17 @@ def _numbers(conns: list[int]) -> str:
     return ", ".join(map(str, conns[:LINE_NOTES])) + (f" and {more:,} more" if more > 0 else "")
 
 
-def finding_line(finding: Finding) -> str:
-    """`high, proved: connection 3, from the client: 1.2 s lost: <title>`."""
-    about = [] if finding.conn is None else [f"connection {finding.conn}"]
-    if finding.from_client is not None:
-        about.append(f"from the {'client' if finding.from_client else 'server'}")
-    if finding.cost_ns is not None:
-        about.append(f"{numbers.duration(finding.cost_ns)} lost")
-    return f"{finding.severity}, {finding.confidence}: " + ", ".join(about) + (": " if about else "") + printable(finding.title)
+def _findings(findings: Sequence[Finding]) -> Table:
+    """The most expensive findings: how severe, how sure, which way of which connection, its share of that way's life, and what it is."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
+    for heading in ("finding", "", "way", "of time", ""):
+        table.add_column(heading, justify="right" if heading == "of time" else "left", no_wrap=bool(heading))
+    for finding in findings[:FINDING_ROWS]:
+        way = "" if finding.conn is None else f"{finding.conn} {'→' if finding.from_client else '←'}"
+        share = "" if finding.cost_share is None else f"{finding.cost_share:.0%}"
+        cells = (str(finding.severity), str(finding.confidence), way, share, printable(finding.title))
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
 
 
 def endpoint(address: str, port: int, width: int) -> str:

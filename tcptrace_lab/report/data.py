@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import trust
-from tcptrace_lab.report import choose, drawn, numbers, table, udp
+from tcptrace_lab import numbers, trust
+from tcptrace_lab.report import choose, drawn, table, udp
 from tcptrace_lab.report.pair import section as pair_section
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab import schema
-from tcptrace_lab.report import numbers
+from tcptrace_lab import numbers, schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tcptrace_lab.report import numbers
+from tcptrace_lab import numbers
 from tcptrace_lab.report.pack import deflate, pack
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab import schema
-from tcptrace_lab.report import numbers
+from tcptrace_lab import numbers, schema
 
 if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Column

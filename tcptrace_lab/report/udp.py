@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import schema
-from tcptrace_lab.report import numbers, table
+from tcptrace_lab import numbers, schema
+from tcptrace_lab.report import table
 from tcptrace_lab.report.largest import Ranking, largest
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Why a departure waited: one file per cause, tested in the order that is written here.
 
-The order is the rule book's (B): what a capture shows plainly comes first, what is left when nothing else holds comes last. A wait for which
-no rule holds is the program's, the other side's and the network's, split by what arrived meanwhile (`ledger`).
+The order is the rule book's (B): what a capture shows plainly comes first, what is left when nothing else holds comes last. A wait for
+which no rule holds is the program's, the other side's and the network's, split by what arrived meanwhile (`ledger`).
 
 Others add rules by the entry point `tcptrace_lab.rules`: a `Rule`, which is tested before the ones here.
 """
@@ -12,6 +12,8 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from tcptrace_lab.rules import (
+    application,
+    close,
     congestion_window,
     delayed_ack,
     handshake,
@@ -20,15 +22,17 @@ from tcptrace_lab.rules import (
     nagle_delayed_ack,
     network,
     pacing,
+    peer,
     receiver_window,
     send_buffer,
     slow_start,
     timeout,
+    unknown,
     zero_window,
 )
-from tcptrace_lab.rules.rule import CAUSES, Advice, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
-__all__ = ["CAUSES", "Advice", "Rule", "in_order"]
+__all__ = ["Advice", "Confidence", "Rule", "in_order"]
 
 ENTRY_POINT = "tcptrace_lab.rules"
 
@@ -46,6 +50,10 @@ ORDER = (
     send_buffer.RULE,
     slow_start.RULE,
     pacing.RULE,
+    peer.RULE,
+    application.RULE,
+    close.RULE,
+    unknown.RULE,
 )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="congestion-window",
@@ -18,7 +17,7 @@ RULE = Rule(
         finding="loss",
         title="The congestion window kept the sender back for {cost} after losses",
         mechanism=(
-            "After a loss the sender halves its window, or begins again with one segment, and grows it by about a segment per round trip ({rtt}). "
+            "After a loss the sender cuts its window, or begins again with one segment, and grows it slowly, per round trip of {rtt}. "
             "The path stood partly idle meanwhile."
         ),
         limits="The congestion window itself is not in a capture; it is concluded from the flights.",

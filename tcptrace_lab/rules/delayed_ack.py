@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="delayed-ack",

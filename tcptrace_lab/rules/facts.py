@@ -1,7 +1,7 @@
 """The words that rules are written in: Polars expressions over one departure and what is known of its direction.
 
-A departure is a row of `schema.SEGMENTS` with data, SYN or FIN; `ledger.departures` puts the facts of its direction beside it. None of these
-expressions looks at another row. Unknown is false here: a rule that needs a value does not hold without it.
+A departure is a row of `schema.SEGMENTS` with data, SYN or FIN; `ledger.waits` puts the facts of its direction beside it. None of
+these expressions looks at another row. Unknown is false here: a rule that needs a value does not hold without it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CAUSAL_NS = NS_PER_MS
 """An event within this time of another may be its effect (rule book B, ε)."""
 
 CAUSAL_SHARE_NEAR, CAUSAL_SHARE_FAR = 0.1, 0.5
-"""The same as a share of the round trip: at the sender, and away from it, where the path's own unsteadiness lies between cause and effect."""
+"""The same as a share of the round trip: at the sender, and away from it, where the path is unsteady between cause and effect."""
 
 BURST_NS = 20_000
 """Segments closer than this leave together: what the sender's host needs for one (measured on loopback and veth: 1 to 10 µs)."""
@@ -48,9 +48,7 @@ KIND = _col("kind").cast(pl.String)
 IS_SYN = _col("flags") & SYN > 0
 IS_BARE_FIN = (_col("flags") & FIN > 0) & (_col("payload_bytes") == 0)
 IS_SMALL = _known(_col("small"))
-IS_RESENT = KIND.is_in(
-    ["retransmit", "fast_retransmit", "recovery_retransmit", "tail_probe", "spurious", "syn_retransmit", "after_reset"]
-)
+IS_RESENT = KIND.is_in(["retransmit", "fast_retransmit", "recovery_retransmit", "tail_probe", "spurious", "syn_retransmit", "after_reset"])
 IS_TIMED_OUT = KIND == "rto_retransmit"
 IS_WINDOW_PROBE = KIND == "zero_window_probe"
 
@@ -60,10 +58,14 @@ PEER_SPOKE = _col("peer_last_ns").is_not_null()
 ACK_JUST_CAME = _known(_col("acked_ago_ns") <= EPSILON_NS)
 ACK_WAS_LATE = _known(_col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0) >= DELAYED_ACK_NS)
 
-RELEASED_BY_ACK = HAD_IN_FLIGHT & ~IS_BARE_FIN & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") <= EPSILON_NS)).otherwise(ACK_JUST_CAME)
+RELEASED_BY_ACK = (
+    HAD_IN_FLIGHT & ~IS_BARE_FIN & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") <= EPSILON_NS)).otherwise(ACK_JUST_CAME)
+)
 """An ACK without data let it leave: the program cannot have known of it."""
 
-IN_BURST = _col("acked_ago_ns").is_null() & _known(_col("held_ns") <= pl.max_horizontal(pl.lit(BURST_NS), (RTT_NS * BURST_SHARE).cast(pl.Int64)))
+IN_BURST = _col("acked_ago_ns").is_null() & _known(
+    _col("held_ns") <= pl.max_horizontal(pl.lit(BURST_NS), (RTT_NS * BURST_SHARE).cast(pl.Int64))
+)
 
 _NEED = pl.min_horizontal(_col("full_bytes"), pl.max_horizontal(_col("payload_bytes"), pl.lit(1)))
 WINDOW_WAS_FULL = _known(_col("usable_before_bytes") < _NEED)
@@ -82,10 +84,15 @@ BULK = RELEASED_BY_ACK & _col("usable_before_bytes").is_not_null() & (~IS_SMALL 
 
 REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
 """A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
-REFILLED = HAD_IN_FLIGHT & ~IS_BARE_FIN & ~PEER_SPOKE & _known(_col("acked_ago_ns") <= pl.max_horizontal(pl.lit(REFILL_NS), (RTT_NS * REFILL_SHARE).cast(pl.Int64)))
+REFILLED = (
+    HAD_IN_FLIGHT
+    & ~IS_BARE_FIN
+    & ~PEER_SPOKE
+    & _known(_col("acked_ago_ns") <= pl.max_horizontal(pl.lit(REFILL_NS), (RTT_NS * REFILL_SHARE).cast(pl.Int64)))
+)
 
 QUEUE_NS = (_col("round_trip_ns") - _col("rtt_min_ns")).fill_null(0) + (_col("echo_ns") - _col("reaction_min_ns")).fill_null(0)
-IN_QUEUE = QUEUE_NS > (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS
+IN_QUEUE = (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS < QUEUE_NS
 
 ON_PLATEAU = (
     _known(_col("level_rounds") >= PLATEAU_ROUNDS)

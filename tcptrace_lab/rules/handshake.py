@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="handshake",
@@ -15,11 +14,15 @@ RULE = Rule(
     advice=Advice(
         finding="handshake-slow",
         title="The handshake took {cost}",
-        mechanism="A SYN or SYN-ACK was sent again after a second or more. Nothing else can begin before it is answered.",
+        mechanism=(
+            "A SYN or its answer came late, or was sent again after a second or more; the round trip takes {rtt}. "
+            "Nothing else can begin before."
+        ),
         limits="Why the first was lost or refused cannot be seen.",
         remedy=(
             "find what drops the first SYN: a full accept queue at the server, a firewall, a lossy path",
             "keep connections open and use them again",
         ),
+        worth_ns=500_000_000,
     ),
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="loss-recovery",
@@ -22,6 +21,9 @@ RULE = Rule(
             "afterwards it goes on with a smaller congestion window."
         ),
         limits="Where on the path they were lost cannot be seen from one point.",
-        remedy=("find the loss: cable, duplex, wireless, policer, full queue", "at a full queue: pace the sender, or use a queue discipline that marks (ECN)"),
+        remedy=(
+            "find the loss: cable, duplex, wireless, policer, full queue",
+            "at a full queue: pace the sender, or use a queue discipline that marks (ECN)",
+        ),
     ),
 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Rule
+from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="nagle",

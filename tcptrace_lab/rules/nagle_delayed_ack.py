@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="nagle-delayed-ack",
     holds=facts.RELEASED_BY_ACK & facts.HELD_BEHIND_SMALL & facts.ACK_WAS_LATE,
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
+    proved_by_repetition=True,
     source="RFC 896; RFC 1122, 4.2.3.2; rule book B, 5",
     advice=Advice(
         finding="nagle-delayed-ack",
@@ -19,7 +19,7 @@ RULE = Rule(
             "The program writes a message in pieces. The stack holds the last small piece back until the one before is acknowledged, "
             "and the receiver delays that ACK because it waits for more."
         ),
-        limits="The kernel keeps no count of this; that the program had written the held bytes before is concluded from the moment they left.",
+        limits="The kernel keeps no count of this; that the program had already written the held bytes is concluded from when they left.",
         remedy=(
             "write each message with one call (writev, a buffer, TCP_CORK)",
             "set TCP_NODELAY at the sender",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 _DRAINING = (facts.RELEASED_BY_ACK | (facts.HAD_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.IS_BARE_FIN)) & facts.IN_QUEUE
 
@@ -17,9 +16,13 @@ RULE = Rule(
     advice=Advice(
         finding="network-limited",
         title="Limited by the network for {share}",
-        mechanism="The bytes drained through the path at its own rate; the round trip grew to {round_trip} from {rtt} while they queued.",
+        mechanism=(
+            "Bytes were on their way, or drained through the path at its own rate: "
+            "the round trip took {rtt} at least and {round_trip} at most."
+        ),
         limits="Which hop is the narrow one cannot be seen.",
         remedy=("a faster path, or fewer bytes (compression, caching)",),
+        worth_share=0.3,
         is_a_fault=False,
     ),
 )

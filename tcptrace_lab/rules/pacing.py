@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Rule
+from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="pacing",
-    holds=facts.HAD_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.IS_BARE_FIN & ~pl.col("small_before").fill_null(value=False) & (pl.col("held_ns") <= facts.RTT_NS),
+    holds=facts.HAD_IN_FLIGHT
+    & ~facts.ALL_ACKED
+    & ~facts.IS_BARE_FIN
+    & ~pl.col("small_before").fill_null(value=False)
+    & (pl.col("held_ns") <= facts.RTT_NS),
     confidence=Confidence.POSSIBLE,
     refuted_by="ACKs that release the segments; uneven spacing",
     source="rule book B, 10",

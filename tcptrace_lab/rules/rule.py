@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from tcptrace_lab.findings import Confidence
 
-CAUSES = (
-    "handshake",
-    "application",
-    "peer",
-    "nagle",
-    "nagle-delayed-ack",
-    "delayed-ack",
-    "send-buffer",
-    "receiver-window",
-    "zero-window",
-    "slow-start",
-    "congestion-window",
-    "pacing",
-    "loss-recovery",
-    "timeout",
-    "network",
-    "close",
-    "unknown",
-)
-"""Every answer to "why is the next byte of this direction not leaving now?"."""
+class Confidence(StrEnum):
+    """How sure a verdict is: proved, consistent with what was seen, or only possible."""
+
+    PROVED = "proved"
+    CONSISTENT = "consistent"
+    POSSIBLE = "possible"
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a finding says where a cause costs time. `{…}` in `title` and `mechanism` are filled with this capture's numbers.
+    """What a finding says where a cause costs time. `{…}` in `title` and `mechanism` become this capture's numbers.
 
     Attributes:
         finding: one of `findings.FINDING_IDS`.
@@ -42,6 +28,8 @@ class Advice:
         mechanism: how the time is lost, in two sentences.
         limits: what a capture cannot tell about it.
         remedy: what to change, best first.
+        worth_share, worth_ns: from this share of a direction's life on, and from this time, it is worth a finding. By default a
+            twentieth and 10 ms (the rule book's stall on a LAN).
         is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
     """
 
@@ -50,6 +38,8 @@ class Advice:
     mechanism: str
     limits: str
     remedy: tuple[str, ...]
+    worth_share: float = 0.05
+    worth_ns: int = 10_000_000
     is_a_fault: bool = True
 
 
@@ -58,19 +48,22 @@ class Rule:
     """One cause of waiting.
 
     Attributes:
-        cause: one of CAUSES.
-        holds: true for the departures (rows of `schema.SEGMENTS` beside their direction's facts, see `facts`) that waited for it.
+        cause: one of `schema.CAUSES`.
+        holds: true for the departures that waited for it: rows of `schema.SEGMENTS` beside the facts of their direction (see `facts`).
+            None for what is left where no rule holds.
         confidence: how sure one such wait is.
         refuted_by: what would have shown that it was something else.
         source: where the rule comes from.
         owns_until_window_opened: the wait is its own only until the window opened; what comes after is the program's.
+        proved_by_repetition: three such waits in one direction prove what one is only consistent with.
         advice: what a finding says; None where the cause is not worth one.
     """
 
     cause: str
-    holds: pl.Expr
+    holds: pl.Expr | None
     confidence: Confidence
     refuted_by: str
     source: str
     owns_until_window_opened: bool = False
+    proved_by_repetition: bool = False
     advice: Advice | None = None

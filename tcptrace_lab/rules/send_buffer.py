@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="send-buffer",
@@ -16,7 +15,7 @@ RULE = Rule(
         finding="send-buffer-limited",
         title="The send buffer of about {plateau} held the sender for {cost}",
         mechanism=(
-            "No more than {plateau} were ever in flight, though the window had room for more, and each ACK was answered at once with as much as it freed. "
+            "No more than {plateau} were in flight, though the window had room for more, and each ACK was answered at once. "
             "So the sender fills its buffer and stands still until a round trip of {rtt} is over."
         ),
         limits="A capture alone cannot tell a send buffer from a clamped congestion window.",

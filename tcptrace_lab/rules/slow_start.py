@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.findings import Confidence
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="slow-start",
@@ -20,7 +19,11 @@ RULE = Rule(
             "The transfer was over, or met another limit, before the path was full."
         ),
         limits="How fast the path is cannot be told from a transfer that never filled it.",
-        remedy=("keep connections open and use them again", "move the server nearer to the client", "a larger initial window (ip route … initcwnd)"),
+        remedy=(
+            "keep connections open and use them again",
+            "move the server nearer to the client",
+            "a larger initial window (ip route … initcwnd)",
+        ),
         is_a_fault=False,
     ),
 )

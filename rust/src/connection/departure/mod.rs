@@ -26,6 +26,7 @@ const CAUSAL_NS: i64 = 1_000_000;
 /// are times from then to the departure.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // one fact has one home
+#[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states
 pub struct Departure {
     pub held_ns: Nullable,
     pub held_since_frame: Nullable,

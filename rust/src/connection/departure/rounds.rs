@@ -16,7 +16,7 @@ pub(super) struct Rounds {
     alike: u16,
     /// The same where they were most, before any loss.
     level: i64,
-    level_rounds: u16,
+    level_held: u16,
 }
 
 impl Rounds {
@@ -39,8 +39,8 @@ impl Rounds {
         } else {
             (self.like, self.alike) = (self.flight, 1);
         }
-        if !after_loss && self.alike > self.level_rounds {
-            (self.level, self.level_rounds) = (self.like, self.alike);
+        if !after_loss && self.alike > self.level_held {
+            (self.level, self.level_held) = (self.like, self.alike);
         }
     }
 
@@ -51,7 +51,7 @@ impl Rounds {
 
     /// The level at which the flights stood longest, and for how many rounds.
     pub(super) fn level(&self) -> (Nullable, u16) {
-        (Some(self.level).filter(|_| self.level_rounds > 0).into(), self.level_rounds)
+        (Some(self.level).filter(|_| self.level_held > 0).into(), self.level_held)
     }
 }
 

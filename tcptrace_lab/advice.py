@@ -1,0 +1,150 @@
+"""The ledger → findings: what costs time, most expensive first, with its proof and its remedy.
+
+A cause of one direction becomes a finding where it holds a share of that direction's life worth a line. The words are the rules'
+(`rules.rule.Advice`); here they get this capture's numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import ledger, numbers, rules
+from tcptrace_lab.findings import Finding, Severity
+from tcptrace_lab.rules.rule import Confidence
+from tcptrace_lab.schema import CAUSES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tcptrace_lab.rules import Advice, Rule
+
+MOST = 50
+"""Findings made of one capture, the most expensive ones."""
+
+EVIDENCE_FRAMES = 20
+"""Frames named as evidence: the ends of the longest waits."""
+
+PROVED_BY = 3
+"""So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
+
+SEVERITIES = ((0.5, Severity.HIGH), (0.2, Severity.MEDIUM), (0.0, Severity.LOW))
+"""Share of the life from which a fault is so severe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Time that one cause holds of one direction's life."""
+
+    conn: int
+    from_client: bool
+    cause: str
+    ns: int
+    life_ns: int
+
+    @property
+    def share(self) -> float:
+        """Of the life, 0 to 1."""
+        return self.ns / self.life_ns
+
+
+def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
+    """The findings of a capture.
+
+    Args:
+        accounts: rows of `schema.ACCOUNTS`.
+        segments: rows of `schema.SEGMENTS`; read once more, of the connections that have findings.
+        connections: rows of `schema.CONNECTIONS`.
+    """
+    with_advice = {rule.cause: rule for rule in rules.in_order() if rule.advice is not None}
+    costs = _largest(accounts, connections, with_advice)
+    if not costs:
+        return ()
+    wanted = pl.col("conn").is_in(sorted({cost.conn for cost in costs}))
+    some = connections.filter(wanted).collect().lazy()
+    intervals = ledger.intervals(ledger.parts(segments.filter(wanted), some)).collect()
+    known = {(row["conn"], row["from_client"]): row for row in ledger.directions(some).collect().iter_rows(named=True)}
+    return tuple(_finding(cost, with_advice[cost.cause], intervals, known[cost.conn, cost.from_client]) for cost in costs)
+
+
+def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
+    life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
+    best: list[Cost] = []
+    for batch in accounts.join(life, on="conn", how="left").collect_batches():
+        best = sorted([*best, *_costs(batch, advising)], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
+    return best
+
+
+def _costs(rows: pl.DataFrame, advising: Mapping[str, Rule]) -> Iterator[Cost]:
+    for side, from_client in SIDES.items():
+        for cause, rule in advising.items():
+            advice = _advice(rule)
+            ns = pl.col(f"{side}_{cause.replace('-', '_')}_ns")
+            worth = rows.filter((ns >= advice.worth_ns) & (ns >= advice.worth_share * pl.col("life_ns")))
+            for conn, cost_ns, life_ns in worth.select("conn", ns, "life_ns").top_k(MOST, by=ns).iter_rows():
+                yield Cost(conn, from_client, cause, cost_ns, life_ns)
+
+
+def _advice(rule: Rule) -> Advice:
+    if rule.advice is None:
+        raise ValueError(f"the rule for {rule.cause} has no advice")
+    return rule.advice
+
+
+def _finding(cost: Cost, rule: Rule, intervals: pl.DataFrame, direction: Mapping[str, Any]) -> Finding:
+    advice = _advice(rule)
+    here = (pl.col("conn") == cost.conn) & (pl.col("from_client") == cost.from_client) & (pl.col("cause") == cost.cause)
+    waits = intervals.filter(here).with_columns(ns=pl.col("end_ns") - pl.col("start_ns")).sort("ns", descending=True)
+    words = _words(cost, waits, direction)
+    return Finding(
+        id=advice.finding,
+        severity=_severity(cost, rule),
+        confidence=_confidence(rule, waits.height),
+        conn=cost.conn,
+        from_client=cost.from_client,
+        cost_ns=cost.ns,
+        cost_share=cost.share,
+        title=advice.title.format_map(words),
+        mechanism=advice.mechanism.format_map(words),
+        evidence_frames=_frames(waits),
+        limits=f"{advice.limits} Refuted by: {rule.refuted_by}.",
+        remedy=advice.remedy,
+        predicted_gain=f"at most {words['cost']} of {numbers.duration(cost.life_ns)}: the time that goes if this cause does"
+        if advice.is_a_fault
+        else None,
+        source=rule.source,
+    )
+
+
+def _words(cost: Cost, waits: pl.DataFrame, direction: Mapping[str, Any]) -> dict[str, str]:
+    median_ns = waits["ns"].median()
+    return {
+        "cost": numbers.duration(cost.ns),
+        "share": f"{cost.share:.0%}",
+        "count": f"{waits.height:,}",
+        "median": numbers.duration(None if median_ns is None else round(float(str(median_ns)))),
+        "window": numbers.size(direction["max_window_bytes"]),
+        "rtt": numbers.duration(direction["rtt_whole_ns"]),
+        "round_trip": numbers.duration(direction["rtt_max_ns"]),
+        "plateau": numbers.size(direction["level_flight_bytes"]),
+        "means": CAUSES[cost.cause],
+    }
+
+
+def _frames(waits: pl.DataFrame) -> tuple[int, ...]:
+    ends = waits.head(EVIDENCE_FRAMES // 2).select(pl.concat_list("frame_before", "frame_after").explode()).to_series().drop_nulls()
+    return tuple(ends.unique().sort().to_list())
+
+
+def _severity(cost: Cost, rule: Rule) -> Severity:
+    if not _advice(rule).is_a_fault:
+        return Severity.INFO
+    return next(severity for share, severity in SEVERITIES if cost.share >= share)
+
+
+def _confidence(rule: Rule, waits: int) -> Confidence:
+    if rule.proved_by_repetition and waits >= PROVED_BY:
+        return Confidence.PROVED
+    return rule.confidence

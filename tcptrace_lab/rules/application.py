@@ -1,0 +1,24 @@
+"""The sender's program had nothing to send."""
+
+from __future__ import annotations
+
+from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+
+RULE = Rule(
+    cause="application",
+    holds=None,
+    confidence=Confidence.CONSISTENT,
+    refuted_by="a segment released by an ACK, a timer, or a window that opened",
+    source="rule book B, 9",
+    advice=Advice(
+        finding="application-limited",
+        title="The sending program had nothing to send for {cost}",
+        mechanism=(
+            "Everything sent was acknowledged and the window was open, yet {count} times nothing left, for {median} in the middle. "
+            "TCP waited for the program, not the other way round."
+        ),
+        limits="What the program did meanwhile is not in the capture: computing, reading a disk, sleeping, or waiting for a user.",
+        remedy=("look into the program, with a profiler or its log, at the times of the evidence",),
+        is_a_fault=False,
+    ),
+)

@@ -1,0 +1,13 @@
+"""This side waits for the other side's message."""
+
+from __future__ import annotations
+
+from tcptrace_lab.rules.rule import Confidence, Rule
+
+RULE = Rule(
+    cause="peer",
+    holds=None,
+    confidence=Confidence.CONSISTENT,
+    refuted_by="no data of the other side before this side goes on",
+    source="rule book B, 9; the other direction's ledger says what it did with the time",
+)

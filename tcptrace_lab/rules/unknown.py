@@ -1,0 +1,13 @@
+"""The capture does not tell."""
+
+from __future__ import annotations
+
+from tcptrace_lab.rules.rule import Confidence, Rule
+
+RULE = Rule(
+    cause="unknown",
+    holds=None,
+    confidence=Confidence.POSSIBLE,
+    refuted_by="nothing: it says that nothing was found",
+    source="rule book B, 12",
+)

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tcptrace_lab import numbers
 from tcptrace_lab.cli.table import FALLBACK_WIDTH, ROWS, endpoint
 from tcptrace_lab.cli.terminal import printable
 from tcptrace_lab.pair.figures import directions
-from tcptrace_lab import numbers
 from tcptrace_lab.report.pair import words
 
 if TYPE_CHECKING:

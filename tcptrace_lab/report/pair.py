@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab import numbers
 from tcptrace_lab.pair.clocks import MOST_DRIFT
 from tcptrace_lab.pair.document import PPM
 from tcptrace_lab.pair.figures import directions
-from tcptrace_lab import numbers
 from tcptrace_lab.report import plots, thin
 from tcptrace_lab.report.table import endpoint
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import Problem
     from tcptrace_lab.errors import ReadInPart
     from tcptrace_lab.findings import Finding
+    from tcptrace_lab.reread import Progress
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
 """Endings of file names that say what a capture is, not which."""
@@ -77,7 +78,7 @@ def analyze(
     connection: int | None = None,
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Analysis:
     """Analyze a capture.

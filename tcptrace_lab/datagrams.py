@@ -13,7 +13,7 @@ from tcptrace_lab import schema
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.ordered import Ordered
-from tcptrace_lab.reread import datagram_engine, pulled_all
+from tcptrace_lab.reread import datagram_engine, pulled_all, share_read
 from tcptrace_lab.segments import REREAD_BYTES, ROWS_PER_CONNECTION, SPILL_ROWS, loss_of, names_of, rereadable
 from tcptrace_lab.spill import Spill
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab._core import CaptureInfo, Problem
     from tcptrace_lab.errors import ReadInPart
+    from tcptrace_lab.reread import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def read_datagrams(
     *,
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Datagrams:
     """Read the UDP of a capture into tables.
@@ -64,7 +65,7 @@ def read_datagrams(
         spill_rows: datagram rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where). So are
             flows beyond an eighth of it.
         reread_bytes: size from which uncompressed captures are read again by every query instead.
-        progress: called now and then with the number of datagrams read so far.
+        progress: told now and then how many datagrams were read, and what share of the files (None where their size is not known).
         say: as for `segments.read`.
 
     Raises:
@@ -89,7 +90,7 @@ def read_datagrams(
             flows.add(rows.flows)
             read += rows.datagrams.height
             if progress is not None:
-                progress(read)
+                progress(read, share_read(engine))
         info = source.info(engine)
         datagrams = spill.finish() if files is None else files.datagrams(info["packets"])
         return Datagrams(datagrams, flows.finish(), info, source.problems(engine))

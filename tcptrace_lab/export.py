@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcptrace_lab.errors import ReadInPart
+    from tcptrace_lab.reread import Progress
 
 
 def read_table(
     paths: Sequence[str | os.PathLike[str]],
     table: TableName,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> tuple[pl.LazyFrame, ReadInPart | None]:
     """One table of a capture, and what was lost of it, if anything; errors and arguments as those of `read` and `read_datagrams`."""

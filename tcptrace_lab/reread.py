@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -34,7 +34,16 @@ PULL_ROWS = 131_072
 MOST_ONLY = 10_000
 """Connections that the engine is told to look for; where more are wanted, it gives all, and Polars picks."""
 
+Progress: TypeAlias = "Callable[[int, float | None], None]"
+"""Is told now and then how many rows were read, and what share of the files (0 to 1; None where their size is not known)."""
+
 _KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "last_frame")
+
+
+def share_read(engine: Engine) -> float | None:
+    """What share of its files an engine has read, 0 to 1; None where one of them is no regular file, or all are empty."""
+    info = engine.info()
+    return min(info["bytes_read"] / info["bytes_total"], 1.0) if info["bytes_total"] else None
 
 
 def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:

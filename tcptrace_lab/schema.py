@@ -607,7 +607,7 @@ _FLOW_DIRECTION = (
     Column("gap_max_ns", "Int64", Unit.NS, "Longest gap between two datagrams", "null without gaps"),
     Column("gap_variation", "Float64", Unit.NONE, "Coefficient of variation of the gaps: 0 is an even pace, 1 is random as by a Poisson process, more is bursts", "null below two gaps, or if all are 0"),
     Column("missing_datagrams", "Int64", Unit.DATAGRAMS, "Datagrams that were sent and are not in the capture", f"lost before the capture point, or by the capture; losses behind it do not show; {_BY_IP_ID}; sequence numbers in the payload (as of RTP) are not looked at"),
-    Column("reordered_datagrams", "Int64", Unit.DATAGRAMS, "Datagrams captured behind later ones (RFC 4737, 3.3)", "known only where the sender's IPv4 identifications advance as a counter, be it one for all its traffic"),
+    Column("reordered_datagrams", "Int64", Unit.DATAGRAMS, "Datagrams captured behind later ones (RFC 4737, 3.3)", "known only where the sender's IPv4 identifications advance as a counter, be it one for all its traffic; a datagram that the capture holds twice (mirror port, Linux \"any\") is counted twice in all figures, and a copy that comes behind a later datagram as reordered"),
     Column("loss_known_by", "Enum", Unit.NONE, "What tells how many datagrams are missing", "null: not known; IPv6 has no identification, and Linux sends 0 on unconnected sockets", LOSS_KNOWN_BY),
 )
 """The figures of one direction of a flow, named by its sender."""

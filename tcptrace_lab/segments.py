@@ -19,7 +19,7 @@ from tcptrace_lab._core import Engine
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
-from tcptrace_lab.reread import Files, pulled_all
+from tcptrace_lab.reread import Files, pulled_all, share_read
 from tcptrace_lab.rtt import QUANTILES, RttSamples
 from tcptrace_lab.spill import Spill
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tcptrace_lab._core import CaptureInfo, Problem
+    from tcptrace_lab.reread import Progress
 
 SPILL_ROWS = 262_144
 """Segment rows kept in memory, about 40 MB. The promise behind both bounds: 300 MB in all for a capture of 100 MB, 1.5 GB for any."""
@@ -107,7 +108,7 @@ def read(
     reread_bytes: int = REREAD_BYTES,
     watchers: Sequence[Watcher] = (),
     udp: FlowWatcher | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Tables:
     """Read a capture into tables.
@@ -119,7 +120,7 @@ def read(
         reread_bytes: size from which uncompressed captures are read again by every query instead.
         watchers: see all segments go by, rows of `schema.SEGMENTS`.
         udp: sees all UDP datagrams go by, rows of `schema.DATAGRAMS`.
-        progress: called now and then with the number of segments read so far.
+        progress: told now and then how many segments were read, and what share of the files (None where their size is not known).
         say: is told in a line of a file that is read through another program, because of its format.
 
     Raises:
@@ -159,9 +160,7 @@ def rereadable(names: list[str], reread_bytes: int) -> Files | None:
 class _Sorting:
     """Hands the engine's rows to those who watch, and keeps connections and flows as they end."""
 
-    def __init__(
-        self, spill_rows: int, watchers: Sequence[Watcher], udp: FlowWatcher | None, progress: Callable[[int], None] | None
-    ) -> None:
+    def __init__(self, spill_rows: int, watchers: Sequence[Watcher], udp: FlowWatcher | None, progress: Progress | None) -> None:
         self._samples = RttSamples()
         self._watchers = [self._samples, *watchers]
         self._udp = udp
@@ -196,7 +195,7 @@ class _Sorting:
                 self._flows.add(rows.flows)
             segments += rows.segments.height
             if self._progress is not None:
-                self._progress(segments)
+                self._progress(segments, share_read(engine))
         return self._connections.finish(), None if self._flows is None else self._flows.finish()
 
     def _with_quantiles(self, connections: pl.DataFrame) -> pl.DataFrame:

@@ -10,12 +10,15 @@ import subprocess
 import sys
 import threading
 import time
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import packets
 import pytest
 import transfer
 from command import PROGRAM, TIME_LIMIT_S, tcptrace_lab
+
+from tcptrace_lab.cli import terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,6 +121,19 @@ def test_a_cut_capture_is_analyzed_up_to_the_cut_and_exits_with_4(path: Path, tm
     assert document["capture"]["problems"][0]["frame"] == transfer.SEGMENTS
     assert done.stderr.decode().splitlines()[-1].startswith("tcptrace-lab: the capture ends in the middle")
     assert (tmp_path / "reports" / "cut.html").exists()
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    done = tcptrace_lab("--version")
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, f"tcptrace-lab {metadata.version('tcptrace-lab')}\n", b"")
+
+
+def test_what_is_done_is_told_in_percent_where_it_is_known() -> None:
+    shown = terminal.Activity("reading")
+    shown.segments(1_234, 0.456)
+    assert shown.text == "1,234 segments read, 46 %"
+    shown.datagrams(7, None)
+    assert shown.text == "7 datagrams read"
 
 
 def test_twenty_connections_are_shown_the_largest_first_and_the_rest_counted(tmp_path: Path) -> None:

@@ -379,7 +379,7 @@ def test_a_slow_reader_is_not_taken_for_a_hang(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(editcap, "NO_PROGRESS_S", 0.3)
     waited: list[int] = []
 
-    def wait(segments: int) -> None:
+    def wait(segments: int, _share: float | None) -> None:
         if not waited:
             time.sleep(1)
         waited.append(segments)

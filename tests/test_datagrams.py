@@ -129,9 +129,9 @@ def test_a_cut_capture_gives_what_stands_before_the_cut(path: Path, expected: pl
 
 
 def test_progress_is_told_in_datagrams(path: Path) -> None:
-    told: list[int] = []
-    read_datagrams(path, progress=told.append)
-    assert told[-1] == 4
+    told: list[tuple[int, float | None]] = []
+    read_datagrams(path, progress=lambda rows, share: told.append((rows, share)))
+    assert told[-1] == (4, 1.0)
 
 
 def capture(folder: Path, *made: Packet) -> Path:

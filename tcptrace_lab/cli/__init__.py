@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,9 +32,19 @@ app.command()(analyze.analyze)
 app.command()(export.export)
 
 
+def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by position)
+    if asked:
+        from importlib.metadata import version  # noqa: PLC0415  (20 ms that nothing else needs)
+
+        typer.echo(f"{PROGRAM} {version(PROGRAM)}")
+        raise typer.Exit
+
+
 @app.callback()
-def _program() -> None:
-    """Make commands of the functions above even when there is only one."""
+def _program(
+    _version: Annotated[bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version, and end.")] = False,
+) -> None:
+    """Make commands of the functions above, even when there is only one."""
 
 
 def main() -> None:

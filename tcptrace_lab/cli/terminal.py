@@ -44,6 +44,7 @@ class Activity:
     def __init__(self, words: str) -> None:
         """Begin with `words`."""
         self._words = words
+        self._share: float | None = None
         self._display: Progress | None = None
         self._task: TaskID | None = None
         self._lock = threading.Lock()
@@ -51,24 +52,31 @@ class Activity:
         self._timer = threading.Timer(PATIENCE_S, self._show)
         self._timer.daemon = True
 
-    def segments(self, count: int) -> None:
-        """So many segments are read."""
-        self.doing(f"{count:,} segments read")
+    def segments(self, count: int, share: float | None) -> None:
+        """So many segments are read, and such a share of the files, if it is known."""
+        self.doing(f"{count:,} segments read", share)
 
-    def datagrams(self, count: int) -> None:
-        """So many datagrams are read."""
-        self.doing(f"{count:,} datagrams read")
+    def datagrams(self, count: int, share: float | None) -> None:
+        """So many datagrams are read, and such a share of the files, if it is known."""
+        self.doing(f"{count:,} datagrams read", share)
 
     def connections(self, count: int) -> None:
         """So many connections are written as JSON."""
         self.doing(f"writing the JSON: {count:,} connections")
 
-    def doing(self, words: str) -> None:
-        """Something else goes on now."""
+    def doing(self, words: str, share: float | None = None) -> None:
+        """Something else goes on now, of which `share` (0 to 1) is done, if that is known."""
         with self._lock:
-            self._words = words
+            self._words, self._share = words, share
             if self._display is not None and self._task is not None:
-                self._display.update(self._task, description=printable(words))
+                self._display.update(self._task, description=self.text, completed=share or 0.0)
+                # `update` takes no total of None for one.
+                self._display.tasks[0].total = None if share is None else 1.0
+
+    @property
+    def text(self) -> str:
+        """What is shown beside the bar."""
+        return printable(self._words) + ("" if self._share is None else f", {self._share:.0%}".replace("%", " %"))
 
     def begin(self) -> None:
         """Start waiting for the second to pass."""
@@ -91,7 +99,7 @@ class Activity:
                 return
             columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
             self._display = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._display.add_task(printable(self._words), total=None)
+            self._task = self._display.add_task(self.text, total=None)
             self._display.start()
 
 

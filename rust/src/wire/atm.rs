@@ -2,7 +2,7 @@
 
 use super::aal5::{Channel, aal5_cells};
 use super::segment::AtmFacts;
-use super::{Cursor, Layer, Stop, link};
+use super::{Cursor, Layer, Stop};
 
 /// What the line carried for a PDU of which only the payload was captured.
 pub(super) fn facts(channel: Option<Channel>, payload_bytes: usize) -> AtmFacts {
@@ -12,46 +12,33 @@ pub(super) fn facts(channel: Option<Channel>, payload_bytes: usize) -> AtmFacts 
 /// `SunATM`: a pseudo-header with direction and traffic type, VPI, VCI.
 pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result<Layer, Stop> {
     const LANE: u8 = 1;
-    const LLC_MULTIPLEXED: u8 = 2;
+    const MANAGEMENT: u8 = 5;
+    const SIGNALLING: u8 = 6;
     let header = cursor.take::<4>("SunATM header")?;
     *atm = Some(facts(Some((u16::from(header[1]), u16::from_be_bytes([header[2], header[3]]))), cursor.wire_bytes));
     match header[0] & 0x0f {
-        LLC_MULTIPLEXED => Ok(Layer::Aal5),
         LANE => {
             cursor.take::<2>("LANE header")?;
             Ok(Layer::Ethernet)
         }
-        _ => Err(Stop::NotTcp),
+        MANAGEMENT | SIGNALLING => Err(Stop::NotTcp),
+        // LLC-multiplexed (2), or what the driver did not tell: then the content does.
+        _ => Ok(Layer::Aal5),
     }
 }
 
-/// What an AAL5 PDU holds: routed or bridged by LLC/SNAP, by NLPID, or IP at once (VC multiplexing, Fore IP).
+/// What an AAL5 PDU holds: by LLC, bridged or PPP alone on its channel, or IP at once (VC multiplexing, Fore IP).
 pub(super) fn payload(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    /// LLC, and the organization of IEEE 802.1 (RFC 2684, 5.2).
-    const BRIDGED: [u8; 6] = [0xaa, 0xaa, 0x03, 0x00, 0x80, 0xc2];
-    const ETHERNET_WITH_FCS: [u8; 2] = [0, 1];
-    const ETHERNET: [u8; 2] = [0, 7];
-    const OSI: [u8; 3] = [0xfe, 0xfe, 0x03];
-    /// RFC 2684, 6.2: a bridged PDU on a channel of its own begins with the padding alone.
-    const BRIDGED_ALONE: [u8; 2] = [0, 0];
-    if cursor.data.starts_with(&BRIDGED) {
-        let header = cursor.take::<10>("bridged AAL5 header")?;
-        return match [header[6], header[7]] {
-            ETHERNET | ETHERNET_WITH_FCS => Ok(Layer::Ethernet),
-            _ => Err(Stop::NotTcp),
-        };
-    }
-    if cursor.data.starts_with(&OSI) {
-        cursor.take::<3>("AAL5 LLC header")?;
-        return link::nlpid(cursor);
-    }
-    if cursor.data.starts_with(&BRIDGED_ALONE) {
-        cursor.take::<2>("bridged AAL5 header")?;
-        return Ok(Layer::Ethernet);
-    }
-    match cursor.data.first().map(|byte| byte >> 4) {
-        Some(4) => Ok(Layer::Ipv4),
-        Some(6) => Ok(Layer::Ipv6),
+    match cursor.data {
+        // RFC 2684, 6.2: a bridged PDU on a channel of its own begins with the padding alone.
+        [0, 0, ..] => {
+            cursor.take::<2>("bridged AAL5 header")?;
+            Ok(Layer::Ethernet)
+        }
+        // RFC 2364, 4: PPP on a channel of its own begins with its protocol.
+        [0, 0x21 | 0x57, ..] => Ok(Layer::Ppp),
+        [first, ..] if first >> 4 == 4 => Ok(Layer::Ipv4),
+        [first, ..] if first >> 4 == 6 => Ok(Layer::Ipv6),
         _ => Ok(Layer::Llc),
     }
 }

@@ -17,6 +17,12 @@ pub(crate) enum Layer {
     Backbone,
     /// Cisco's.
     FabricPath,
+    /// Cisco's security group.
+    Metadata,
+    Hsr,
+    Macsec,
+    Nsh,
+    Trill,
     /// IEEE 802.2 LLC, perhaps with SNAP.
     Llc,
     /// IPv4 or IPv6, told apart by the version nibble.
@@ -51,8 +57,16 @@ pub(crate) enum Layer {
     Gtp,
     Teredo,
     Ayiya,
-    /// IEEE 802.11 data frame.
-    Wifi,
+    L2tp,
+    Lisp,
+    VxlanGpe,
+    Tzsp,
+    EtherIp,
+    /// IEEE 802.11 data frame; whether its header is padded to words, and whether the card has decrypted it.
+    Wifi {
+        padded: bool,
+        opened: bool,
+    },
     /// An AAL5 PDU: LLC/SNAP, bridged, or IP at once (RFC 2684, Fore IP).
     Aal5,
 }
@@ -65,6 +79,11 @@ impl Layer {
             Self::Vlan => "vlan",
             Self::Backbone => "pbb",
             Self::FabricPath => "fabricpath",
+            Self::Metadata => "cmd",
+            Self::Hsr => "hsr",
+            Self::Macsec => "macsec",
+            Self::Nsh => "nsh",
+            Self::Trill => "trill",
             Self::Llc => "llc",
             Self::Ipv4 => "ip",
             Self::Ipv6 => "ipv6",
@@ -82,7 +101,12 @@ impl Layer {
             Self::Gtp => "gtp",
             Self::Teredo => "teredo",
             Self::Ayiya => "ayiya",
-            Self::Wifi => "802.11",
+            Self::L2tp => "l2tp",
+            Self::Lisp => "lisp",
+            Self::VxlanGpe => "vxlan-gpe",
+            Self::Tzsp => "tzsp",
+            Self::EtherIp => "etherip",
+            Self::Wifi { .. } => "802.11",
             Self::Aal5 => "aal5",
             Self::EtherType(_) | Self::Ip | Self::IpProtocol(_) | Self::Hdlc => return None,
         })

@@ -15,6 +15,8 @@ mod link;
 mod segment;
 mod tcp;
 mod tunnel;
+mod udp;
+mod walk;
 mod wifi;
 
 pub use aal5::aal5_cells;
@@ -28,6 +30,7 @@ use fragments::{Fragment, Reassembler};
 pub(crate) use layers::Layer;
 use layers::{ETHERNET_IP_TCP, Path, Paths};
 use segment::IpEndpoints;
+use walk::{Halt, Innermost, walk};
 
 /// Most headers taken off one frame. Real stacks of tunnels stay below ten.
 const MAX_LAYERS: usize = 24;
@@ -115,20 +118,10 @@ pub enum Stop {
     BadDataOffset,
     /// An AAL5 PDU of which the link lost a part, with it the headers.
     DamagedPdu,
+    /// Part of an Ethernet frame that was preempted (IEEE 802.3br).
+    Preempted,
     /// More nested headers than [`MAX_LAYERS`].
     TooDeep,
-}
-
-/// What ends a walk into a frame without a segment.
-enum Halt<'a> {
-    Stop(Stop),
-    Fragment(Fragment<'a>),
-}
-
-impl From<Stop> for Halt<'_> {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
-    }
 }
 
 /// Something that happened to several frames together, with the frame of the first time and how often.
@@ -379,57 +372,4 @@ fn set_pdu(packets: &mut [Packet], atm: AtmFacts, pdu_bytes: Option<usize>, dama
         Some(bytes) => bytes,
         None => segment.header_bytes,
     };
-}
-
-/// The header in front of the innermost TCP or UDP.
-struct Innermost {
-    ip: IpFacts,
-    endpoints: IpEndpoints,
-    /// Source and destination; `None` for TCP, whose header is still to be read.
-    udp_ports: Option<(u16, u16)>,
-}
-
-/// Goes from `layer` inwards, up to TCP, or to UDP without a tunnel in it; notes the layers in `path`.
-fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Result<Innermost, Halt<'a>> {
-    let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
-    for _ in 0..MAX_LAYERS {
-        path.push(layer);
-        layer = match layer {
-            Layer::Ethernet => link::ethernet(cursor)?,
-            Layer::EtherType(ether_type) => link::ether_type(ether_type)?,
-            Layer::Vlan => link::vlan(cursor)?,
-            Layer::Backbone => tunnel::backbone(cursor)?,
-            Layer::FabricPath => tunnel::fabric_path(cursor)?,
-            Layer::Llc => link::llc(cursor)?,
-            Layer::Ip => ip::any(cursor)?,
-            Layer::Ipv4 => ip::v4(cursor, &mut ip, &mut endpoints)?,
-            Layer::Ipv6 => ip::v6(cursor, &mut ip, &mut endpoints)?,
-            Layer::Hdlc => link::hdlc(cursor)?,
-            Layer::Ppp => tunnel::ppp(cursor)?,
-            Layer::Pppoe => tunnel::pppoe(cursor)?,
-            Layer::Mpls => tunnel::mpls(cursor)?,
-            Layer::Gre => tunnel::gre(cursor)?,
-            Layer::Erspan2 { sequenced } => tunnel::erspan_2(sequenced, cursor)?,
-            Layer::Erspan3 => tunnel::erspan_3(cursor)?,
-            Layer::Wccp => tunnel::wccp(cursor)?,
-            Layer::Udp => match tunnel::udp(cursor)? {
-                tunnel::Udp::Tunnel(layer) => layer,
-                tunnel::Udp::Ports(ports) => return Ok(Innermost { ip, endpoints, udp_ports: Some(ports) }),
-            },
-            Layer::Vxlan => tunnel::vxlan(cursor)?,
-            Layer::Geneve => tunnel::geneve(cursor)?,
-            Layer::Gtp => tunnel::gtp_user(cursor)?,
-            Layer::Teredo => tunnel::teredo(cursor)?,
-            Layer::Ayiya => tunnel::ayiya(cursor)?,
-            Layer::Wifi => wifi::data(cursor)?,
-            Layer::Aal5 => atm::payload(cursor)?,
-            Layer::IpProtocol(tcp::PROTOCOL) => return Ok(Innermost { ip, endpoints, udp_ports: None }),
-            Layer::IpProtocol(protocol) => ip::protocol(protocol, cursor)?,
-            Layer::Fragment(place) => {
-                let (data, wire_bytes) = (cursor.data, cursor.wire_bytes);
-                return Err(Halt::Fragment(Fragment { facts: ip, endpoints, place, data, wire_bytes }));
-            }
-        };
-    }
-    Err(Stop::TooDeep.into())
 }

@@ -1,7 +1,7 @@
 //! What carries packets inside packets. A tunnel is entered only where its header says without doubt that it is one:
 //! a port number alone proves nothing.
 
-use super::{Cursor, Layer, Stop};
+use super::{Cursor, Layer, Stop, wifi};
 
 const ETHER_TRANSPARENT_BRIDGING: u16 = 0x6558;
 const ETHER_PPP: u16 = 0x880b;
@@ -18,6 +18,18 @@ const ETHER_FABRIC_PATH: u16 = 0x8903;
 const ETHER_CENTRINO: u16 = 0x2452;
 /// Aruba's access points number their GRE tunnels upwards from here; 802.11 frames follow.
 const ETHER_ARUBA: std::ops::RangeInclusive<u16> = 0x8200..=0x83ff;
+/// `MikroTik`'s Ethernet over IP, in GRE.
+const ETHER_EOIP: u16 = 0x6400;
+/// Cisco's metadata: a security group.
+const ETHER_METADATA: u16 = 0x8909;
+/// High-availability Seamless Redundancy (IEC 62439-3).
+const ETHER_HSR: u16 = 0x892f;
+/// IEEE 802.1AE.
+const ETHER_MACSEC: u16 = 0x88e5;
+/// RFC 8300.
+const ETHER_NSH: u16 = 0x894f;
+/// RFC 6325.
+const ETHER_TRILL: u16 = 0x22f3;
 
 /// What an Ethernet type that is neither IP nor a VLAN tag announces.
 pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
@@ -25,9 +37,14 @@ pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
         ETHER_TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),
         ETHER_PPP => Ok(Layer::Ppp),
         ETHER_PPPOE_SESSION => Ok(Layer::Pppoe),
-        ETHER_CENTRINO => Ok(Layer::Wifi),
+        ETHER_CENTRINO => Ok(wifi::OPENED),
         ETHER_PBB => Ok(Layer::Backbone),
         ETHER_FABRIC_PATH => Ok(Layer::FabricPath),
+        ETHER_METADATA => Ok(Layer::Metadata),
+        ETHER_HSR => Ok(Layer::Hsr),
+        ETHER_MACSEC => Ok(Layer::Macsec),
+        ETHER_NSH => Ok(Layer::Nsh),
+        ETHER_TRILL => Ok(Layer::Trill),
         mpls if ETHER_MPLS.contains(&mpls) => Ok(Layer::Mpls),
         _ => Err(Stop::NotTcp),
     }
@@ -45,6 +62,64 @@ pub(super) fn fabric_path(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
+/// Cisco's metadata: version, length, options of which the one that is used takes four bytes, then an Ethernet type.
+pub(super) fn metadata(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    match cursor.take::<8>("Cisco metadata")? {
+        [1, 1, _, _, _, _, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
+        _ => Err(Stop::NotTcp),
+    }
+}
+
+/// HSR: path and length, sequence number, an Ethernet type.
+pub(super) fn hsr(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let tag = cursor.take::<6>("HSR tag")?;
+    Ok(Layer::EtherType(u16::from_be_bytes([tag[4], tag[5]])))
+}
+
+/// `MACsec` without encryption: flags, length, packet number, perhaps the channel; an Ethernet type.
+pub(super) fn macsec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const ENCRYPTED_OR_CHANGED: u8 = 0x0c;
+    const HAS_CHANNEL: u8 = 0x20;
+    let tag = cursor.take::<6>("MACsec tag")?;
+    if tag[0] & ENCRYPTED_OR_CHANGED != 0 {
+        return Err(Stop::NotTcp);
+    }
+    if tag[0] & HAS_CHANNEL != 0 {
+        cursor.take::<8>("MACsec tag")?;
+    }
+    Ok(Layer::EtherType(u16::from_be_bytes(*cursor.take::<2>("Ethernet type behind MACsec")?)))
+}
+
+/// Network Service Header: flags with its length in words, the next protocol, the service path.
+pub(super) fn nsh(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const LENGTH: u8 = 0x3f;
+    let &[_, length, _, next] = cursor.take::<4>("NSH header")?;
+    let rest = (usize::from(length & LENGTH) * 4).checked_sub(4).ok_or(Stop::Malformed("NSH header"))?;
+    cursor.take_slice(rest, "NSH header")?;
+    service_protocol(next)
+}
+
+/// The protocols of NSH and VXLAN-GPE (RFC 8300, 2.2).
+pub(super) fn service_protocol(number: u8) -> Result<Layer, Stop> {
+    match number {
+        1 => Ok(Layer::Ipv4),
+        2 => Ok(Layer::Ipv6),
+        3 => Ok(Layer::Ethernet),
+        4 => Ok(Layer::Nsh),
+        5 => Ok(Layer::Mpls),
+        _ => Err(Stop::NotTcp),
+    }
+}
+
+/// TRILL: flags with the length of options in words, hop count, two nicknames; then Ethernet.
+pub(super) fn trill(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const OPTION_WORDS: u16 = 0x07c0;
+    let &[high, low, ..] = cursor.take::<6>("TRILL header")?;
+    let words = (u16::from_be_bytes([high, low]) & OPTION_WORDS) >> 6;
+    cursor.take_slice(usize::from(words) * 4, "TRILL options")?;
+    Ok(Layer::Ethernet)
+}
+
 /// What an IP protocol other than TCP announces.
 pub(super) fn ip_protocol(protocol: u8) -> Result<Layer, Stop> {
     match protocol {
@@ -52,6 +127,7 @@ pub(super) fn ip_protocol(protocol: u8) -> Result<Layer, Stop> {
         17 => Ok(Layer::Udp),
         41 => Ok(Layer::Ipv6),
         47 => Ok(Layer::Gre),
+        97 => Ok(Layer::EtherIp),
         137 => Ok(Layer::Mpls),
         _ => Err(Stop::NotTcp),
     }
@@ -82,11 +158,43 @@ pub(super) fn ppp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         u16::from_be_bytes([first, second])
     };
     match protocol {
-        0x0021 => Ok(Layer::Ipv4),
+        // Some write the Ethernet type, which can be no PPP protocol (RFC 1661, 2).
+        0x0021 | 0x0800 => Ok(Layer::Ipv4),
         0x0057 => Ok(Layer::Ipv6),
+        0x0031 => bridged(cursor),
+        0x003d => multilink(cursor),
         0x0281 | 0x0283 => Ok(Layer::Mpls),
         _ => Err(Stop::NotTcp),
     }
+}
+
+/// PPP's bridged frames (RFC 3518): flags, kind of network, perhaps a number of the network.
+fn bridged(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const HAS_NETWORK: u8 = 0x40;
+    const CONTROL: u8 = 0x10;
+    const ETHERNET: u8 = 1;
+    let &[flags, kind] = cursor.take::<2>("PPP bridging header")?;
+    if flags & CONTROL != 0 || kind != ETHERNET {
+        return Err(Stop::NotTcp);
+    }
+    if flags & HAS_NETWORK != 0 {
+        cursor.take::<4>("PPP bridging header")?;
+    }
+    Ok(Layer::Ethernet)
+}
+
+/// PPP Multilink (RFC 1990) with long sequence numbers: packets that came in one piece; others are not put together.
+fn multilink(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const FIRST_AND_LAST: u8 = 0xc0;
+    let header = cursor.take::<4>("PPP multilink header")?;
+    if header[0] == FIRST_AND_LAST { Ok(Layer::Ppp) } else { Err(Stop::NotTcp) }
+}
+
+/// Ethernet in IP (RFC 3378).
+pub(super) fn ether_ip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const VERSION: u8 = 3;
+    let header = cursor.take::<2>("EtherIP header")?;
+    if header[0] >> 4 == VERSION { Ok(Layer::Ethernet) } else { Err(Stop::NotTcp) }
 }
 
 /// MPLS: labels down to the bottom of the stack. What follows is not named; IP shows its version, and a first nibble of
@@ -123,14 +231,18 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     for _ in words.iter().filter(|present| **present) {
         cursor.take::<4>("GRE header")?;
     }
+    let ether_type = u16::from_be_bytes([high, low]);
+    if version == 1 && ether_type == ETHER_EOIP {
+        return Ok(Layer::Ethernet);
+    }
     if version == 1 && first & SEQUENCE == 0 {
         return Err(Stop::NotTcp); // an acknowledgment alone
     }
-    match u16::from_be_bytes([high, low]) {
+    match ether_type {
         ETHER_ERSPAN_2 => Ok(Layer::Erspan2 { sequenced: first & SEQUENCE != 0 }),
         ETHER_ERSPAN_3 => Ok(Layer::Erspan3),
         ETHER_WCCP => Ok(Layer::Wccp),
-        aruba if ETHER_ARUBA.contains(&aruba) => Ok(Layer::Wifi),
+        aruba if ETHER_ARUBA.contains(&aruba) => Ok(wifi::PLAIN),
         other => Ok(Layer::EtherType(other)),
     }
 }
@@ -158,116 +270,4 @@ pub(super) fn wccp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         cursor.take::<4>("WCCP header")?;
     }
     Ok(Layer::Ipv4)
-}
-
-/// What a UDP header is followed by.
-pub(super) enum Udp {
-    Tunnel(Layer),
-    /// Nothing known: a datagram in its own right, from port to port.
-    Ports((u16, u16)),
-}
-
-/// UDP (RFC 768): a tunnel where port and content say so.
-pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
-    const TEREDO: u16 = 3544;
-    const AYIYA: u16 = 5072;
-    const GTP_USER: u16 = 2152;
-    const VXLAN: [u16; 2] = [4789, 8472];
-    const GENEVE: u16 = 6081;
-    let header = cursor.take::<8>("UDP header")?;
-    let ports = [u16::from_be_bytes([header[0], header[1]]), u16::from_be_bytes([header[2], header[3]])];
-    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-    if length >= 8 {
-        cursor.limit(length - 8);
-    }
-    let inside = |port: u16| match port {
-        vxlan if VXLAN.contains(&vxlan) => is_vxlan(cursor.data).then_some(Layer::Vxlan),
-        GENEVE => is_geneve(cursor.data).then_some(Layer::Geneve),
-        GTP_USER => is_gtp_user(cursor.data).then_some(Layer::Gtp),
-        TEREDO => is_teredo(cursor.data).then_some(Layer::Teredo),
-        AYIYA => is_ayiya(cursor.data).then_some(Layer::Ayiya),
-        _ => None,
-    };
-    let tunnel = inside(ports[1]).or_else(|| inside(ports[0]));
-    Ok(tunnel.map_or(Udp::Ports((ports[0], ports[1])), Udp::Tunnel))
-}
-
-/// VXLAN (RFC 7348): the flag that says that the network identifier counts is always set.
-fn is_vxlan(data: &[u8]) -> bool {
-    const HAS_IDENTIFIER: u8 = 0x08;
-    data.first().is_some_and(|flags| flags & HAS_IDENTIFIER != 0)
-}
-
-pub(super) fn vxlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    cursor.take::<8>("VXLAN header")?;
-    Ok(Layer::Ethernet)
-}
-
-/// GENEVE (RFC 8926), version 0.
-fn is_geneve(data: &[u8]) -> bool {
-    data.first().is_some_and(|byte| byte >> 6 == 0)
-}
-
-pub(super) fn geneve(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    let header = cursor.take::<8>("GENEVE header")?;
-    cursor.take_slice(usize::from(header[0] & 0x3f) * 4, "GENEVE options")?;
-    Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
-}
-
-/// GTP version 1, user plane (3GPP TS 29.281): a packet of a subscriber, behind optional fields and extension headers.
-fn is_gtp_user(data: &[u8]) -> bool {
-    const VERSION_AND_TYPE: u8 = 0x30;
-    const USER_PACKET: u8 = 0xff;
-    matches!(data, [first, USER_PACKET, ..] if first & 0xf0 == VERSION_AND_TYPE)
-}
-
-pub(super) fn gtp_user(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    const OPTIONAL_FIELDS: u8 = 0x07;
-    const EXTENDED: u8 = 0x04;
-    let header = cursor.take::<8>("GTP header")?;
-    if header[0] & OPTIONAL_FIELDS != 0 {
-        let mut next = cursor.take::<4>("GTP header")?[3];
-        while header[0] & EXTENDED != 0 && next != 0 {
-            let words = usize::from(cursor.take::<1>("GTP extension header")?[0]);
-            let Some(body_bytes) = (words * 4).checked_sub(1) else {
-                return Err(Stop::Malformed("GTP extension header"));
-            };
-            let body = cursor.take_slice(body_bytes, "GTP extension header")?;
-            next = body.last().copied().unwrap_or(0);
-        }
-    }
-    Ok(Layer::Ip)
-}
-
-/// Teredo (RFC 4380): perhaps an authentication and an origin indication, then IPv6.
-fn is_teredo(data: &[u8]) -> bool {
-    matches!(data, [0, 0 | 1, ..]) || data.first().is_some_and(|byte| byte >> 4 == 6)
-}
-
-pub(super) fn teredo(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    if let [0, 1, client_bytes, value_bytes, ..] = *cursor.data {
-        let length = 4 + usize::from(client_bytes) + usize::from(value_bytes) + 9;
-        cursor.take_slice(length, "Teredo authentication")?;
-    }
-    if cursor.data.starts_with(&[0, 0]) {
-        cursor.take::<8>("Teredo origin")?;
-    }
-    match cursor.data.first().map(|byte| byte >> 4) {
-        Some(6) => Ok(Layer::Ipv6),
-        _ => Err(Stop::NotTcp),
-    }
-}
-
-/// AYIYA (Anything In Anything): identity and signature of stated lengths, then what an IP protocol number names.
-fn is_ayiya(data: &[u8]) -> bool {
-    const FORWARD: u8 = 1;
-    data.get(2).is_some_and(|byte| byte & 0x0f == FORWARD)
-}
-
-pub(super) fn ayiya(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    let header = cursor.take::<8>("AYIYA header")?;
-    let identity_bytes = 1usize << (header[0] >> 4);
-    let signature_bytes = usize::from(header[1] >> 4) * 4;
-    cursor.take_slice(identity_bytes + signature_bytes, "AYIYA identity and signature")?;
-    Ok(Layer::IpProtocol(header[3]))
 }

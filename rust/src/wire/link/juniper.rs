@@ -1,0 +1,256 @@
+//! Juniper's routers write a header of their own before each packet: a magic, flags, perhaps extensions; then, by link
+//! type, a cookie of the interface card, and the packet. Cookies are not documented; what is known of them is what
+//! tcpdump's and Wireshark's authors, some of whom worked there, put into their programs.
+
+use super::super::{Cursor, Layer, Stop};
+use super::{ethernet_ii, serial};
+use crate::capture::LinkType;
+
+const MLPPP: LinkType = 130;
+const MLFR: LinkType = 131;
+const GGSN: LinkType = 133;
+const ATM2: LinkType = 135;
+const SERVICES: LinkType = 136;
+const ATM1: LinkType = 137;
+const PPPOE: LinkType = 167;
+const ETHER: LinkType = 178;
+const PPP: LinkType = 179;
+const FRELAY: LinkType = 180;
+const CHDLC: LinkType = 181;
+const VOICE: LinkType = 183;
+const SECURE_TUNNEL: LinkType = 200;
+
+/// Whether a link type begins with Juniper's header.
+pub(super) fn is_juniper(link_type: LinkType) -> bool {
+    matches!(link_type, MLPPP..=MLFR | GGSN | ATM2..=ATM1 | PPPOE | ETHER..=CHDLC | VOICE | SECURE_TUNNEL)
+}
+
+/// What the common header says.
+struct Header {
+    incoming: bool,
+    /// What follows, where the router took the link header off.
+    protocol: Option<u8>,
+}
+
+/// Takes the headers off and names what stands behind them.
+pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const VOICE_HEADER_BYTES: usize = 18;
+    let header = header(cursor)?;
+    if let Some(number) = header.protocol {
+        return protocol(u16::from(number), cursor);
+    }
+    match link_type {
+        PPPOE | ETHER => Ok(Layer::Ethernet),
+        PPP => {
+            cursor.take::<2>("Juniper PPP header")?;
+            Ok(Layer::Ppp)
+        }
+        FRELAY => serial::frame_relay(cursor),
+        CHDLC => serial::cisco_hdlc(cursor),
+        VOICE => {
+            cursor.take::<VOICE_HEADER_BYTES>("Juniper voice header")?;
+            Ok(Layer::Ipv4)
+        }
+        SERVICES => {
+            cursor.take_slice(if header.incoming { 16 } else { 12 }, "Juniper services cookie")?;
+            Ok(Layer::Ipv4)
+        }
+        GGSN => {
+            let &[low, high, _, _] = cursor.take::<4>("Juniper GGSN header")?;
+            protocol(u16::from_le_bytes([low, high]), cursor)
+        }
+        ATM1 => atm1(cursor),
+        ATM2 => atm2(header.incoming, cursor),
+        MLPPP => multilink_ppp(header.incoming, cursor),
+        MLFR => multilink_frame_relay(cursor),
+        SECURE_TUNNEL => secure_tunnel(cursor),
+        other => Err(Stop::UnknownLink(other)),
+    }
+}
+
+/// The common header. Old routers write none: then there is no magic either.
+fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
+    const MAGIC: [u8; 3] = *b"MGC";
+    const EXTENSIONS: u8 = 0x80;
+    const NO_LINK_LAYER: u8 = 0x02;
+    const INCOMING: u8 = 0x01;
+    if !cursor.data.starts_with(&MAGIC) {
+        return Ok(Header { incoming: false, protocol: None });
+    }
+    let &[_, _, _, flags] = cursor.take::<4>("Juniper header")?;
+    if flags & EXTENSIONS != 0 {
+        let length = u16::from_be_bytes(*cursor.take::<2>("Juniper header")?);
+        cursor.take_slice(usize::from(length), "Juniper extensions")?;
+    }
+    let protocol = if flags & NO_LINK_LAYER == 0 {
+        None
+    } else {
+        // Four bytes in the router's own order, little-endian; numbers above 255 are not used.
+        Some(cursor.take::<4>("Juniper header")?[0])
+    };
+    Ok(Header { incoming: flags & INCOMING != 0, protocol })
+}
+
+/// Juniper's own numbers of protocols.
+fn protocol(number: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    match number {
+        2 | 3 => Ok(Layer::Ipv4),
+        6 | 7 => Ok(Layer::Ipv6),
+        4 | 5 | 8 | 32 => Ok(Layer::Mpls),
+        200 => Ok(Layer::Ppp),
+        201 => serial::nlpid(cursor),
+        202 | 203 => Ok(Layer::Llc),
+        204 => Ok(Layer::Ethernet),
+        207 => serial::frame_relay(cursor),
+        208 => serial::cisco_hdlc(cursor),
+        _ => Err(Stop::NotTcp),
+    }
+}
+
+/// The older ATM card: a cookie of four bytes.
+fn atm1(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const MANAGEMENT_CELL: u8 = 0x80;
+    let cookie = cursor.take::<4>("Juniper ATM cookie")?;
+    if cookie[0] == MANAGEMENT_CELL {
+        return Err(Stop::NotTcp);
+    }
+    pdu(cursor)
+}
+
+/// The newer one: a cookie of eight bytes, whose gap count tells Ethernet in what goes out.
+fn atm2(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const MANAGEMENT_CELL: u8 = 0x70;
+    const GAP_COUNT: u8 = 0x3f;
+    let cookie = cursor.take::<8>("Juniper ATM cookie")?;
+    if cookie[7] & MANAGEMENT_CELL != 0 {
+        return Err(Stop::NotTcp);
+    }
+    if begins_with_llc(cursor.data) {
+        return Ok(Layer::Llc);
+    }
+    if !incoming && cookie[3] & GAP_COUNT != 0 {
+        return Ok(Layer::Ethernet);
+    }
+    if begins_with_ppp(cursor.data) {
+        return Ok(Layer::Ppp);
+    }
+    pdu(cursor)
+}
+
+/// What a PDU of either card begins with.
+fn pdu(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const UNNUMBERED: u8 = 0x03;
+    if begins_with_llc(cursor.data) {
+        return Ok(Layer::Llc);
+    }
+    if cursor.data.first() == Some(&UNNUMBERED) {
+        cursor.take::<1>("Juniper ATM PDU")?;
+        return serial::nlpid(cursor);
+    }
+    Ok(Layer::Ip)
+}
+
+fn begins_with_llc(data: &[u8]) -> bool {
+    matches!(data, [0xaa, 0xaa, 0x03, ..] | [0xfe, 0xfe, 0x03, ..])
+}
+
+/// The PPP protocols that lead to IP: IPv4, IPv6, MPLS.
+fn begins_with_ppp(data: &[u8]) -> bool {
+    matches!(data, [0x00, 0x21 | 0x57, ..] | [0x02, 0x81 | 0x83, ..])
+}
+
+/// The cookie of a service card, by its first byte.
+enum Cookie {
+    /// Link services: four bytes.
+    LinkServices,
+    /// Adaptive services: eight bytes; the upper half of the sixth names the protocol, the low bits of the fifth the
+    /// direction.
+    AdaptiveServices { protocol: u8, direction: u8 },
+}
+
+fn cookie(cursor: &mut Cursor<'_>) -> Result<Option<Cookie>, Stop> {
+    const PROTOCOL: u8 = 0xf0;
+    const DIRECTION: u8 = 0x03;
+    Ok(match cursor.data.first() {
+        Some(0x54) => {
+            cursor.take::<4>("Juniper services cookie")?;
+            Some(Cookie::LinkServices)
+        }
+        Some(0x40 | 0x47) => {
+            let cookie = cursor.take::<8>("Juniper services cookie")?;
+            Some(Cookie::AdaptiveServices { protocol: cookie[5] & PROTOCOL, direction: cookie[4] & DIRECTION })
+        }
+        _ => None,
+    })
+}
+
+/// Direction bits of what a routing engine sent.
+const FROM_ENGINE: u8 = 0x03;
+
+/// Protocols of [`Cookie::AdaptiveServices`], but for IPv4.
+fn other_service(protocol: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    match protocol {
+        0x10 => Ok(Layer::Ipv6),
+        0x20 => Ok(Layer::Mpls),
+        0x30 => serial::nlpid(cursor),
+        _ => Err(Stop::NotTcp),
+    }
+}
+
+fn multilink_ppp(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const CARD_COOKIE_BYTES: usize = 2;
+    match cookie(cursor)? {
+        Some(Cookie::LinkServices) => Ok(Layer::Ppp),
+        Some(Cookie::AdaptiveServices { protocol: 0, direction }) => {
+            Ok(if incoming && direction != FROM_ENGINE { Layer::Ppp } else { Layer::Ipv4 })
+        }
+        Some(Cookie::AdaptiveServices { protocol, .. }) => other_service(protocol, cursor),
+        // No cookie that tells itself: a member link as it is, or behind the two bytes of a multilink card.
+        None => {
+            if !cursor.data.starts_with(&[0xff, 0x03]) && !begins_with_ppp(cursor.data) {
+                cursor.take::<CARD_COOKIE_BYTES>("Juniper multilink cookie")?;
+            }
+            Ok(Layer::Ppp)
+        }
+    }
+}
+
+fn multilink_frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const UNNUMBERED: u8 = 0x03;
+    const CARD_COOKIE_BYTES: usize = 2;
+    let known = cookie(cursor)?;
+    match known {
+        Some(Cookie::AdaptiveServices { protocol: 0, direction }) => {
+            return if direction == FROM_ENGINE { Err(Stop::NotTcp) } else { Ok(Layer::Ipv4) };
+        }
+        Some(Cookie::AdaptiveServices { protocol, .. }) => return other_service(protocol, cursor),
+        Some(Cookie::LinkServices) => {}
+        None => {
+            cursor.take::<CARD_COOKIE_BYTES>("Juniper multilink cookie")?;
+        }
+    }
+    if cursor.data.starts_with(&[0, UNNUMBERED]) {
+        cursor.take::<2>("Juniper multilink header")?;
+    } else if cursor.data.first() == Some(&UNNUMBERED) {
+        cursor.take::<1>("Juniper multilink header")?;
+    }
+    serial::nlpid(cursor)
+}
+
+/// A decrypted `IPsec` tunnel: Ethernet, IPv4 and ESP as they were on the wire, 16 bytes, then the packet inside.
+fn secure_tunnel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const ESP: u8 = 50;
+    const ESP_AND_UNKNOWN_BYTES: usize = 8 + 16;
+    if ethernet_ii(cursor)? != super::ETHER_IPV4 {
+        return Err(Stop::NotTcp);
+    }
+    let ip = cursor.take::<20>("Juniper tunnel's IPv4 header")?;
+    let options = (usize::from(ip[0] & 0x0f) * 4).checked_sub(20);
+    cursor
+        .take_slice(options.ok_or(Stop::Malformed("Juniper tunnel's IPv4 header"))?, "Juniper tunnel's IPv4 header")?;
+    if ip[9] != ESP {
+        return Err(Stop::NotTcp);
+    }
+    cursor.take::<ESP_AND_UNKNOWN_BYTES>("Juniper tunnel's ESP header")?;
+    Ok(Layer::Ip)
+}

@@ -1,0 +1,71 @@
+//! Local networks other than Ethernet and 802.11.
+
+use super::super::{Cursor, Layer, Stop};
+
+/// FDDI (ANSI X3.139): frame control, addresses, LLC. Only LLC frames carry data.
+pub(crate) fn fddi(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<13>("FDDI header")?;
+    if header[0] & 0xf0 == 0x50 { Ok(Layer::Llc) } else { Err(Stop::NotTcp) }
+}
+
+/// Token Ring (IEEE 802.5): access and frame control, addresses, routing information if the source says so, LLC.
+pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const ROUTED: u8 = 0x80;
+    let header = cursor.take::<14>("Token Ring header")?;
+    if header[1] & 0xc0 != 0x40 {
+        return Err(Stop::NotTcp);
+    }
+    if header[8] & ROUTED != 0 {
+        let length = cursor.data.first().map_or(2, |control| usize::from(control & 0x1f));
+        cursor.take_slice(length, "Token Ring routing information")?;
+    }
+    Ok(Layer::Llc)
+}
+
+/// ARCNET as Linux gives it: source, destination, 2 bytes of offset, then as in [`arcnet`], never an exception.
+pub(super) fn arcnet_linux(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    cursor.take::<4>("ARCNET header")?;
+    arcnet_protocol(false, cursor)
+}
+
+/// ARCNET as BSD gives it: source, destination, protocol; for RFC 1201 split flag and sequence.
+pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    cursor.take::<2>("ARCNET header")?;
+    arcnet_protocol(true, cursor)
+}
+
+fn arcnet_protocol(may_be_exception: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const RFC1051_IP: u8 = 240;
+    const RFC1201_IP: u8 = 212;
+    /// In place of the split flag (RFC 1201, 2): padding to the least length of long packets, then the header again.
+    const EXCEPTION: u8 = 255;
+    match cursor.take::<1>("ARCNET header")? {
+        [RFC1051_IP] => Ok(Layer::Ipv4),
+        [RFC1201_IP] => {
+            if may_be_exception && cursor.data.first() == Some(&EXCEPTION) {
+                cursor.take::<4>("ARCNET exception header")?;
+            }
+            cursor.take::<3>("ARCNET header")?;
+            Ok(Layer::Ipv4)
+        }
+        _ => Err(Stop::NotTcp),
+    }
+}
+
+/// IP over InfiniBand (RFC 4391) as libpcap writes it: 40 bytes of global route header, then type and 2 bytes reserved.
+pub(super) fn ip_over_infiniband(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<44>("IP over InfiniBand header")?;
+    Ok(Layer::EtherType(u16::from_be_bytes([header[40], header[41]])))
+}
+
+/// IP over Fibre Channel (RFC 2625): the network header with both names, then LLC.
+pub(super) fn ip_over_fibre_channel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    cursor.take::<16>("Fibre Channel network header")?;
+    Ok(Layer::Llc)
+}
+
+/// Apple's IP over IEEE 1394: both addresses of eight bytes, then an Ethernet type.
+pub(super) fn ip_over_1394(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<18>("IEEE 1394 header")?;
+    Ok(Layer::EtherType(u16::from_be_bytes([header[16], header[17]])))
+}

@@ -1,0 +1,189 @@
+//! Headers that were never on a line: what systems and capture tools put before a packet.
+
+use super::super::{Cursor, Layer, Stop, wifi};
+use super::{ETHER_IPV4, ETHER_IPV6, ETHER_MAX_LENGTH, lan};
+
+/// Linux cooked: 802.3 and 802.2 frames carry these in place of a type.
+const SLL_802_3: u16 = 1;
+/// See `SLL_802_3`.
+const SLL_802_2: u16 = 4;
+
+/// NULL: an address family in the byte order of the capturing host; or PPP, where the loopback of Linux 2.1 was one.
+pub(super) fn null(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    if cursor.data.starts_with(&[0xff, 0x03]) { Ok(Layer::Ppp) } else { bsd_loopback(cursor) }
+}
+
+/// BSD loopback: an address family of the capturing host, in its byte order (NULL) or the network's (LOOP).
+pub(super) fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<4>("loopback header")?;
+    let family = match *header {
+        [0, 0, high, low] => u16::from_be_bytes([high, low]),
+        [low, high, 0, 0] => u16::from_le_bytes([low, high]),
+        // Some tools put an Ethernet type into the low half.
+        [_, _, high, low] if u16::from_be_bytes([high, low]) > ETHER_MAX_LENGTH => u16::from_be_bytes([high, low]),
+        _ => return Err(Stop::Malformed("loopback header")),
+    };
+    match family {
+        ETHER_IPV4 | ETHER_IPV6 => Ok(Layer::EtherType(family)),
+        _ => address_family(u32::from(family)),
+    }
+}
+
+/// Families differ between systems; IPv4 is 2 everywhere, IPv6 is 10 (Linux), 24 (NetBSD, OpenBSD), 26 (Solaris), 28
+/// (FreeBSD) or 30 (macOS).
+fn address_family(family: u32) -> Result<Layer, Stop> {
+    match family {
+        2 => Ok(Layer::Ipv4),
+        10 | 24 | 26 | 28 | 30 => Ok(Layer::Ipv6),
+        _ => Err(Stop::NotTcp),
+    }
+}
+
+/// Linux cooked capture, 16 bytes; the protocol stands last.
+pub(super) fn cooked(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<16>("Linux cooked header")?;
+    Ok(cooked_protocol(u16::from_be_bytes([header[14], header[15]])))
+}
+
+/// Linux cooked capture version 2, 20 bytes; the protocol stands first.
+pub(super) fn cooked_v2(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<20>("Linux cooked header")?;
+    Ok(cooked_protocol(u16::from_be_bytes([header[0], header[1]])))
+}
+
+fn cooked_protocol(protocol: u16) -> Layer {
+    match protocol {
+        SLL_802_2 | SLL_802_3 => Layer::Llc,
+        other => Layer::EtherType(other),
+    }
+}
+
+/// OpenBSD's packet filter log: length of the header (without padding to four bytes), address family, action, …
+pub(super) fn pflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let &[length, family] = cursor.take::<2>("PFLOG header")?;
+    let rest = usize::from(length).next_multiple_of(4).checked_sub(2).ok_or(Stop::Malformed("PFLOG header"))?;
+    cursor.take_slice(rest, "PFLOG header")?;
+    address_family(u32::from(family))
+}
+
+/// OpenBSD's decrypted `IPsec`: address family, security parameter index, flags; the family in either byte order.
+pub(super) fn enc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let &[a, b, c, d, ..] = cursor.take::<12>("ENC header")?;
+    let family = u32::from_be_bytes([a, b, c, d]);
+    address_family(family.min(family.swap_bytes()))
+}
+
+/// Solaris' IPNET: version, address family (Solaris' numbers), hook, length, two interfaces, two zones.
+pub(super) fn ipnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<24>("IPNET header")?;
+    cursor.limit(u32::from_be_bytes([header[4], header[5], header[6], header[7]]) as usize);
+    address_family(u32::from(header[1]))
+}
+
+/// Symantec's firewall, version 2: a header of 44 bytes with an Ethernet type in it; version 3 has 0 there.
+pub(super) fn symantec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<44>("Symantec firewall header")?;
+    Ok(Layer::EtherType(u16::from_be_bytes([header[6], header[7]])))
+}
+
+/// Netfilter's log: family, version, resource, then values with length and type in the capturing host's byte order; the
+/// packet is one of them.
+pub(super) fn nflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const PAYLOAD: u16 = 9;
+    cursor.take::<4>("NFLOG header")?;
+    loop {
+        let &[a, b, c, d] = cursor.take::<4>("NFLOG value")?;
+        let (length, kind) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+        // A type above 255 in one order is the type in the other.
+        let (length, kind) =
+            if kind > 0xff { (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])) } else { (length, kind) };
+        let Some(body_bytes) = usize::from(length).checked_sub(4) else {
+            return Err(Stop::Malformed("NFLOG value"));
+        };
+        if kind == PAYLOAD {
+            cursor.limit(body_bytes);
+            return Ok(Layer::Ip);
+        }
+        cursor.take_slice(body_bytes.next_multiple_of(4), "NFLOG value")?;
+    }
+}
+
+/// An mPacket (IEEE 802.3br): preamble, a delimiter that says whether the frame could be preempted, the frame, checksum.
+///
+/// A frame that was preempted comes in parts, whose checksums are not those of a frame; they are not put together.
+pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const PREAMBLE: u8 = 0x55;
+    const MAX_PREAMBLE_BYTES: usize = 7;
+    const EXPRESS: u8 = 0xd5;
+    const STARTS: [u8; 4] = [0xe6, 0x4c, 0x7f, 0xb3];
+    const CONTINUATIONS: [u8; 4] = [0x61, 0x52, 0x9e, 0x2a];
+    let preamble_bytes = cursor.data.iter().take(MAX_PREAMBLE_BYTES).take_while(|byte| **byte == PREAMBLE).count();
+    if preamble_bytes == 0 {
+        return Ok(Layer::Ethernet);
+    }
+    cursor.take_slice(preamble_bytes, "Ethernet preamble")?;
+    match cursor.take::<1>("Ethernet preamble")? {
+        [EXPRESS] => Ok(Layer::Ethernet),
+        [start] if STARTS.contains(start) => {
+            if has_frame_checksum(cursor) {
+                Ok(Layer::Ethernet)
+            } else {
+                Err(Stop::Preempted)
+            }
+        }
+        [part] if CONTINUATIONS.contains(part) => Err(Stop::Preempted),
+        _ => Err(Stop::NotTcp),
+    }
+}
+
+/// Whether the last four bytes are the frame's checksum; one that was not captured is believed.
+fn has_frame_checksum(cursor: &Cursor<'_>) -> bool {
+    if cursor.data.len() < cursor.wire_bytes {
+        return true;
+    }
+    cursor.data.split_last_chunk::<4>().is_some_and(|(frame, checksum)| {
+        let mut crc = flate2::Crc::new();
+        crc.update(frame);
+        crc.sum() == u32::from_le_bytes(*checksum)
+    })
+}
+
+/// Why a `TaZmen` Sniffer Protocol header leads nowhere: see [`tzsp`].
+const TZSP_HEADER: &str = "TZSP header";
+
+/// Whether `data` begins like `TaZmen` Sniffer Protocol with a packet in it: version 1, received or sent, a known link.
+pub(crate) fn is_tzsp(data: &[u8]) -> bool {
+    matches!(data, [1, 0 | 1, 0, 1 | 2 | 4 | 5 | 7 | 18 | 119 | 127, ..])
+}
+
+/// `TaZmen` Sniffer Protocol (`MikroTik`, Aruba, …): version, type, the packet's link, then values up to the one of type 1.
+pub(crate) fn tzsp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const PADDING: u8 = 0;
+    const END: u8 = 1;
+    const SENT: u8 = 1;
+    let &[_, kind, high, low] = cursor.take::<4>(TZSP_HEADER)?;
+    loop {
+        match cursor.take::<1>(TZSP_HEADER)? {
+            [PADDING] => {}
+            [END] => break,
+            _ => {
+                let &[length] = cursor.take::<1>(TZSP_HEADER)?;
+                cursor.take_slice(usize::from(length), TZSP_HEADER)?;
+            }
+        }
+    }
+    if kind > SENT {
+        return Err(Stop::NotTcp);
+    }
+    match u16::from_be_bytes([high, low]) {
+        1 => Ok(Layer::Ethernet),
+        2 => lan::token_ring(cursor),
+        4 => Ok(Layer::Hdlc),
+        5 => lan::fddi(cursor),
+        7 => Ok(Layer::Ip),
+        18 => Ok(wifi::PLAIN),
+        119 => wifi::prism(cursor),
+        127 => wifi::avs(cursor),
+        _ => Err(Stop::NotTcp),
+    }
+}

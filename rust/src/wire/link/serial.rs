@@ -1,0 +1,98 @@
+//! Serial lines: HDLC framings, Frame Relay, SLIP, AX.25, and IP with the little that drivers leave of them.
+
+use super::super::{Cursor, Layer, Stop};
+
+const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
+/// HDLC's unnumbered information.
+const UNNUMBERED: u8 = 0x03;
+
+/// RAW: IP, or PPP with what Linux' PPP and ISDN drivers of the nineties put before it: nothing, a made-up station
+/// address of six bytes, or one byte; or IP behind ten zeros where the line is down. In Wireshark's order.
+pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const LINE_DOWN: [u8; 10] = [0; 10];
+    let ppp_at = |at: usize| cursor.data.get(at..).is_some_and(|rest| rest.starts_with(&PPP_ADDRESS_AND_CONTROL));
+    if let Some(before) = [0, 6, 1].into_iter().find(|at| ppp_at(*at)) {
+        cursor.take_slice(before, "ISDN header")?;
+        return Ok(Layer::Ppp);
+    }
+    if cursor.data.starts_with(&LINE_DOWN) {
+        cursor.take::<{ LINE_DOWN.len() }>("ISDN header")?;
+    }
+    Ok(Layer::Ip)
+}
+
+/// HDLC framing of either kind, told apart by its address byte: PPP has 255 or leaves it out, Cisco 15 or 143.
+pub(crate) fn hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    match cursor.data.first() {
+        Some(0x0f | 0x8f) => cisco_hdlc(cursor),
+        _ => Ok(Layer::Ppp),
+    }
+}
+
+/// Cisco's HDLC: address, control, Ethernet type.
+pub(crate) fn cisco_hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<4>("Cisco HDLC header")?;
+    Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
+}
+
+/// Frame Relay: a Q.922 address, which ends with a byte whose lowest bit is set, then control and NLPID (RFC 2427), or
+/// Cisco's Ethernet type.
+pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const LAST: u8 = 1;
+    while cursor.take::<1>("Frame Relay address")?[0] & LAST == 0 {}
+    if cursor.data.first() == Some(&UNNUMBERED) {
+        cursor.take::<1>("Frame Relay header")?;
+        return nlpid(cursor);
+    }
+    let ether_type = cursor.take::<2>("Frame Relay header")?;
+    Ok(Layer::EtherType(u16::from_be_bytes(*ether_type)))
+}
+
+/// A network-layer protocol identifier (RFC 2427, 2684, 2364): IP and PPP have their own, SNAP leads to an Ethernet type
+/// or to a bridged frame.
+pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const PAD: u8 = 0x00;
+    const SNAP: u8 = 0x80;
+    if cursor.data.first() == Some(&PAD) {
+        cursor.take::<1>("NLPID pad")?;
+    }
+    match cursor.take::<1>("NLPID")? {
+        [0xcc] => Ok(Layer::Ipv4),
+        [0x8e] => Ok(Layer::Ipv6),
+        [0xcf] => Ok(Layer::Ppp),
+        [SNAP] => match cursor.take::<5>("SNAP header")? {
+            [0, 0, 0, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
+            // RFC 2427, 4.2: bridged Ethernet, with or without its checksum.
+            [0x00, 0x80, 0xc2, 0x00, 0x01 | 0x07] => Ok(Layer::Ethernet),
+            _ => Err(Stop::NotTcp),
+        },
+        _ => Err(Stop::NotTcp),
+    }
+}
+
+/// SLIP as libpcap writes it: direction, 15 bytes of compressed-header state, IP.
+pub(super) fn slip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    cursor.take::<16>("SLIP header")?;
+    Ok(Layer::Ip)
+}
+
+/// AX.25 (amateur packet radio, version 2.2): call signs of seven bytes each up to one whose last bit is set, control,
+/// and in information frames a protocol.
+pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const LAST: u8 = 1;
+    const SUPERVISORY_OR_UNNUMBERED: u8 = 1;
+    const POLL: u8 = 0x10;
+    const IP: u8 = 0xcc;
+    while cursor.take::<7>("AX.25 address")?[6] & LAST == 0 {}
+    let &[control, protocol] = cursor.take::<2>("AX.25 header")?;
+    let informs = control & SUPERVISORY_OR_UNNUMBERED == 0 || control & !POLL == UNNUMBERED;
+    if informs && protocol == IP { Ok(Layer::Ipv4) } else { Err(Stop::NotTcp) }
+}
+
+/// AX.25 behind the byte of the KISS protocol, whose lower half is 0 for data.
+pub(super) fn ax25_kiss(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const COMMAND: u8 = 0x0f;
+    const DATA: u8 = 0;
+    let &[kiss] = cursor.take::<1>("KISS header")?;
+    if kiss & COMMAND == DATA { ax25(cursor) } else { Err(Stop::NotTcp) }
+}

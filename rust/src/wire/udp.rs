@@ -1,0 +1,179 @@
+//! Tunnels in UDP. A port number alone proves nothing: the content must look like the tunnel, too.
+
+use super::{Cursor, Layer, Stop, link, tunnel};
+
+/// What a UDP header is followed by.
+pub(super) enum Udp {
+    Tunnel(Layer),
+    /// Nothing known: a datagram in its own right, from port to port.
+    Ports((u16, u16)),
+}
+
+/// UDP (RFC 768): a tunnel where port and content say so.
+pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
+    const TEREDO: u16 = 3544;
+    const AYIYA: u16 = 5072;
+    const GTP_USER: u16 = 2152;
+    const VXLAN: [u16; 2] = [4789, 8472];
+    const GENEVE: u16 = 6081;
+    const L2TP: u16 = 1701;
+    const LISP_DATA: u16 = 4341;
+    const GRE: u16 = 4754;
+    const VXLAN_GPE: u16 = 4790;
+    const MPLS: u16 = 6635;
+    const TZSP: u16 = 37_008;
+    let header = cursor.take::<8>("UDP header")?;
+    let ports = [u16::from_be_bytes([header[0], header[1]]), u16::from_be_bytes([header[2], header[3]])];
+    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    if length >= 8 {
+        cursor.limit(length - 8);
+    }
+    let inside = |port: u16| match port {
+        vxlan if VXLAN.contains(&vxlan) => is_vxlan(cursor.data).then_some(Layer::Vxlan),
+        GENEVE => is_geneve(cursor.data).then_some(Layer::Geneve),
+        GTP_USER => is_gtp_user(cursor.data).then_some(Layer::Gtp),
+        TEREDO => is_teredo(cursor.data).then_some(Layer::Teredo),
+        AYIYA => is_ayiya(cursor.data).then_some(Layer::Ayiya),
+        L2TP => is_l2tp(cursor.data).then_some(Layer::L2tp),
+        LISP_DATA => is_lisp(cursor.data).then_some(Layer::Lisp),
+        GRE => is_gre(cursor.data).then_some(Layer::Gre),
+        VXLAN_GPE => is_vxlan(cursor.data).then_some(Layer::VxlanGpe),
+        MPLS => is_mpls(cursor.data).then_some(Layer::Mpls),
+        TZSP => link::is_tzsp(cursor.data).then_some(Layer::Tzsp),
+        _ => None,
+    };
+    let tunnel = inside(ports[1]).or_else(|| inside(ports[0]));
+    Ok(tunnel.map_or(Udp::Ports((ports[0], ports[1])), Udp::Tunnel))
+}
+
+/// VXLAN (RFC 7348): the flag that says that the network identifier counts is always set.
+fn is_vxlan(data: &[u8]) -> bool {
+    const HAS_IDENTIFIER: u8 = 0x08;
+    data.first().is_some_and(|flags| flags & HAS_IDENTIFIER != 0)
+}
+
+pub(super) fn vxlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    cursor.take::<8>("VXLAN header")?;
+    Ok(Layer::Ethernet)
+}
+
+/// VXLAN with any protocol in it (draft-ietf-nvo3-vxlan-gpe): a flag says that the last of the first four bytes names it.
+pub(super) fn vxlan_gpe(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const NAMES_PROTOCOL: u8 = 0x04;
+    let header = cursor.take::<8>("VXLAN-GPE header")?;
+    if header[0] & NAMES_PROTOCOL == 0 { Ok(Layer::Ethernet) } else { tunnel::service_protocol(header[3]) }
+}
+
+/// L2TP version 2 (RFC 2661) with data: its reserved bits are 0.
+fn is_l2tp(data: &[u8]) -> bool {
+    const CONTROL_AND_RESERVED: u8 = 0x80 | 0x34;
+    const VERSION: u8 = 2;
+    matches!(data, [flags, VERSION, ..] if flags & CONTROL_AND_RESERVED == 0)
+}
+
+pub(super) fn l2tp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const HAS_LENGTH: u8 = 0x40;
+    const HAS_SEQUENCE: u8 = 0x08;
+    const HAS_OFFSET: u8 = 0x02;
+    let &[flags, _] = cursor.take::<2>("L2TP header")?;
+    let fields = 4 + if flags & HAS_LENGTH == 0 { 0 } else { 2 } + if flags & HAS_SEQUENCE == 0 { 0 } else { 4 };
+    cursor.take_slice(fields, "L2TP header")?;
+    if flags & HAS_OFFSET != 0 {
+        let offset = u16::from_be_bytes(*cursor.take::<2>("L2TP header")?);
+        cursor.take_slice(usize::from(offset), "L2TP offset")?;
+    }
+    Ok(Layer::Ppp)
+}
+
+/// LISP (RFC 9300): eight bytes, then IP of either version.
+fn is_lisp(data: &[u8]) -> bool {
+    matches!(data.get(8).map(|byte| byte >> 4), Some(4 | 6))
+}
+
+pub(super) fn lisp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    cursor.take::<8>("LISP header")?;
+    Ok(Layer::Ip)
+}
+
+/// GRE in UDP (RFC 8086): version 0, no routing, a protocol that leads on.
+fn is_gre(data: &[u8]) -> bool {
+    matches!(data, [first, 0, 0x08, 0x00, ..] | [first, 0, 0x86, 0xdd, ..] | [first, 0, 0x65, 0x58, ..] if first & 0x4f == 0)
+}
+
+/// MPLS in UDP (RFC 7510): a label whose stack ends here, then IP.
+fn is_mpls(data: &[u8]) -> bool {
+    const BOTTOM: u8 = 1;
+    let (labels, rest) = data.as_chunks::<4>();
+    let depth = labels.iter().take_while(|label| label[2] & BOTTOM == 0).count();
+    let behind = labels.get(depth + 1).map(|label| label[0]).or_else(|| rest.first().copied());
+    depth < labels.len() && matches!(behind.map(|byte| byte >> 4), Some(4 | 6))
+}
+
+/// GENEVE (RFC 8926), version 0.
+fn is_geneve(data: &[u8]) -> bool {
+    data.first().is_some_and(|byte| byte >> 6 == 0)
+}
+
+pub(super) fn geneve(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<8>("GENEVE header")?;
+    cursor.take_slice(usize::from(header[0] & 0x3f) * 4, "GENEVE options")?;
+    Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
+}
+
+/// GTP version 1, user plane (3GPP TS 29.281): a packet of a subscriber, behind optional fields and extension headers.
+fn is_gtp_user(data: &[u8]) -> bool {
+    const VERSION_AND_TYPE: u8 = 0x30;
+    const USER_PACKET: u8 = 0xff;
+    matches!(data, [first, USER_PACKET, ..] if first & 0xf0 == VERSION_AND_TYPE)
+}
+
+pub(super) fn gtp_user(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    const OPTIONAL_FIELDS: u8 = 0x07;
+    const EXTENDED: u8 = 0x04;
+    let header = cursor.take::<8>("GTP header")?;
+    if header[0] & OPTIONAL_FIELDS != 0 {
+        let mut next = cursor.take::<4>("GTP header")?[3];
+        while header[0] & EXTENDED != 0 && next != 0 {
+            let words = usize::from(cursor.take::<1>("GTP extension header")?[0]);
+            let Some(body_bytes) = (words * 4).checked_sub(1) else {
+                return Err(Stop::Malformed("GTP extension header"));
+            };
+            let body = cursor.take_slice(body_bytes, "GTP extension header")?;
+            next = body.last().copied().unwrap_or(0);
+        }
+    }
+    Ok(Layer::Ip)
+}
+
+/// Teredo (RFC 4380): perhaps an authentication and an origin indication, then IPv6.
+fn is_teredo(data: &[u8]) -> bool {
+    matches!(data, [0, 0 | 1, ..]) || data.first().is_some_and(|byte| byte >> 4 == 6)
+}
+
+pub(super) fn teredo(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    if let [0, 1, client_bytes, value_bytes, ..] = *cursor.data {
+        let length = 4 + usize::from(client_bytes) + usize::from(value_bytes) + 9;
+        cursor.take_slice(length, "Teredo authentication")?;
+    }
+    if cursor.data.starts_with(&[0, 0]) {
+        cursor.take::<8>("Teredo origin")?;
+    }
+    match cursor.data.first().map(|byte| byte >> 4) {
+        Some(6) => Ok(Layer::Ipv6),
+        _ => Err(Stop::NotTcp),
+    }
+}
+
+/// AYIYA (Anything In Anything): identity and signature of stated lengths, then what an IP protocol number names.
+fn is_ayiya(data: &[u8]) -> bool {
+    const FORWARD: u8 = 1;
+    data.get(2).is_some_and(|byte| byte & 0x0f == FORWARD)
+}
+
+pub(super) fn ayiya(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+    let header = cursor.take::<8>("AYIYA header")?;
+    let identity_bytes = 1usize << (header[0] >> 4);
+    let signature_bytes = usize::from(header[1] >> 4) * 4;
+    cursor.take_slice(identity_bytes + signature_bytes, "AYIYA identity and signature")?;
+    Ok(Layer::IpProtocol(header[3]))
+}

@@ -1,0 +1,80 @@
+//! The way into a frame: header after header, up to TCP or UDP.
+
+use super::fragments::Fragment;
+use super::segment::{IpEndpoints, IpFacts};
+use super::{Cursor, Layer, MAX_LAYERS, Path, Stop, atm, ip, link, tcp, tunnel, udp, wifi};
+
+/// What ends a walk into a frame without a segment.
+pub(super) enum Halt<'a> {
+    Stop(Stop),
+    Fragment(Fragment<'a>),
+}
+
+impl From<Stop> for Halt<'_> {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+/// The header in front of the innermost TCP or UDP.
+pub(super) struct Innermost {
+    pub ip: IpFacts,
+    pub endpoints: IpEndpoints,
+    /// Source and destination; `None` for TCP, whose header is still to be read.
+    pub udp_ports: Option<(u16, u16)>,
+}
+
+/// Goes from `layer` inwards, up to TCP, or to UDP without a tunnel in it; notes the layers in `path`.
+pub(super) fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Result<Innermost, Halt<'a>> {
+    let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
+    for _ in 0..MAX_LAYERS {
+        path.push(layer);
+        layer = match layer {
+            Layer::Ethernet => link::ethernet(cursor)?,
+            Layer::EtherType(ether_type) => link::ether_type(ether_type)?,
+            Layer::Vlan => link::vlan(cursor)?,
+            Layer::Backbone => tunnel::backbone(cursor)?,
+            Layer::FabricPath => tunnel::fabric_path(cursor)?,
+            Layer::Metadata => tunnel::metadata(cursor)?,
+            Layer::Hsr => tunnel::hsr(cursor)?,
+            Layer::Macsec => tunnel::macsec(cursor)?,
+            Layer::Nsh => tunnel::nsh(cursor)?,
+            Layer::Trill => tunnel::trill(cursor)?,
+            Layer::Llc => link::llc(cursor)?,
+            Layer::Ip => ip::any(cursor)?,
+            Layer::Ipv4 => ip::v4(cursor, &mut ip, &mut endpoints)?,
+            Layer::Ipv6 => ip::v6(cursor, &mut ip, &mut endpoints)?,
+            Layer::Hdlc => link::hdlc(cursor)?,
+            Layer::Ppp => tunnel::ppp(cursor)?,
+            Layer::Pppoe => tunnel::pppoe(cursor)?,
+            Layer::Mpls => tunnel::mpls(cursor)?,
+            Layer::Gre => tunnel::gre(cursor)?,
+            Layer::Erspan2 { sequenced } => tunnel::erspan_2(sequenced, cursor)?,
+            Layer::Erspan3 => tunnel::erspan_3(cursor)?,
+            Layer::Wccp => tunnel::wccp(cursor)?,
+            Layer::Udp => match udp::udp(cursor)? {
+                udp::Udp::Tunnel(layer) => layer,
+                udp::Udp::Ports(ports) => return Ok(Innermost { ip, endpoints, udp_ports: Some(ports) }),
+            },
+            Layer::Vxlan => udp::vxlan(cursor)?,
+            Layer::Geneve => udp::geneve(cursor)?,
+            Layer::Gtp => udp::gtp_user(cursor)?,
+            Layer::Teredo => udp::teredo(cursor)?,
+            Layer::Ayiya => udp::ayiya(cursor)?,
+            Layer::L2tp => udp::l2tp(cursor)?,
+            Layer::Lisp => udp::lisp(cursor)?,
+            Layer::VxlanGpe => udp::vxlan_gpe(cursor)?,
+            Layer::Tzsp => link::tzsp(cursor)?,
+            Layer::EtherIp => tunnel::ether_ip(cursor)?,
+            Layer::Wifi { padded, opened } => wifi::data(padded, opened, cursor)?,
+            Layer::Aal5 => atm::payload(cursor)?,
+            Layer::IpProtocol(tcp::PROTOCOL) => return Ok(Innermost { ip, endpoints, udp_ports: None }),
+            Layer::IpProtocol(protocol) => ip::protocol(protocol, cursor)?,
+            Layer::Fragment(place) => {
+                let (data, wire_bytes) = (cursor.data, cursor.wire_bytes);
+                return Err(Halt::Fragment(Fragment { facts: ip, endpoints, place, data, wire_bytes }));
+            }
+        };
+    }
+    Err(Stop::TooDeep.into())
+}

@@ -1,0 +1,144 @@
+"""TCP behind every header that the engine takes off: all columns equal tshark's, and what cannot be read is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import engine
+import links
+import packets
+import polars as pl
+import pytest
+import tshark
+from comparison import differences
+from links import FRAMINGS, Framing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(name="every_framing", scope="module")
+def _every_framing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("links") / "every-framing.pcapng"
+    links.write_all(path)
+    return path
+
+
+@pytest.fixture(name="ours", scope="module")
+def _ours(every_framing: Path) -> engine.Read:
+    return engine.read(every_framing)
+
+
+@pytest.mark.parametrize("name", list(FRAMINGS))
+def test_tcp_is_found_behind_every_header(name: str, every_framing: Path, ours: engine.Read) -> None:
+    frames = pl.col("frame").is_in(list(links.frames_of(name)))
+    mine, theirs = ours.segments.filter(frames), tshark.opinion(every_framing).segments.filter(frames)
+    assert theirs["payload_bytes"].to_list() == [0, 0, 100, 3]  # as in the exchange: the framing is built right
+    assert differences(mine, theirs) == {}
+    assert mine["captured_payload_bytes"].to_list() == [0, 0, 100, 3]
+    if FRAMINGS[name].layers is not None:
+        assert mine["layers"].unique().to_list() == [FRAMINGS[name].layers]
+
+
+def test_nothing_is_named_where_everything_is_read(ours: engine.Read) -> None:
+    assert ours.problems == []
+    assert ours.info["tcp_segments"] == links.EXCHANGE_FRAMES * len(FRAMINGS)
+    assert all(link["supported"] for link in ours.info["link_types"])
+    assert all(link["name"] != "unknown" for link in ours.info["link_types"])
+
+
+PACKET = packets.frames("0 C > S P. 1:101 ack 1", link="raw")[0].data
+NOT_TCP = {
+    "juniper-atm1-management-cell": Framing(137, lambda p: links.juniper(b"\x80\0\0\0" + p)),
+    "juniper-atm2-management-cell": Framing(135, lambda p: links.juniper(bytes(7) + b"\x70" + p)),
+    "sunatm-ilmi": Framing(123, lambda p: links.sun(5, p)),
+    "sunatm-signalling": Framing(123, lambda p: links.sun(6, p)),
+    "802.11-protected": Framing(105, lambda p: links.decrypted(p, b"\1\2\3\0")),
+    "802.11-without-data": Framing(105, lambda p: links.wifi(p, subtype=4)),
+    "kiss-command": Framing(202, lambda p: b"\1" + links.AX25 + b"\x03\xcc" + p),
+    "ax25-net-rom": Framing(3, lambda p: links.AX25 + b"\x03\xcf" + p),
+    "tzsp-keepalive": Framing(128, lambda p: b"\1\4\0\1\1" + links.ether(p)),
+    "macsec-encrypted": Framing(1, lambda p: links.ether(b"\x0c\0\0\0\0\1\x08\0" + p + bytes(16), 0x88E5)),
+    "l2tp-control": Framing(1, lambda p: links.udp(1701, b"\xc8\2\0\x0c\0\1\0\2\0\0\0\0" + p)),
+    "fddi-station-management": Framing(10, lambda p: b"\x41" + bytes(12) + links.snap(p)),
+}
+"""Frames with a whole TCP packet in them that is none of their traffic."""
+
+
+@pytest.mark.parametrize("name", list(NOT_TCP))
+def test_no_tcp_is_found_where_the_header_says_that_there_is_none(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "frame.pcapng"
+    links.write(path, [(NOT_TCP[name].link_type, [bytes(NOT_TCP[name].wrap(PACKET))])])
+    assert tshark.opinion(path).segments.is_empty()
+    read = engine.read(path)
+    assert (read.info["packets"], read.info["tcp_segments"]) == (1, 0)
+    assert not read.loses_data
+
+
+def test_a_preempted_frame_is_named(tmp_path: Path) -> None:
+    """IEEE 802.3br: both parts have a checksum of their own kind; tshark puts them together, the engine says that it does not."""
+    frame = links.ether(PACKET)
+    first = b"\x55" * 7 + b"\xe6" + frame[:80] + b"mCRC"
+    second = b"\x55" * 6 + b"\x61\xe6" + frame[80:] + b"FCS."
+    path = tmp_path / "preempted.pcapng"
+    links.write(path, [(274, [first, second])])
+    read = engine.read(path)
+    assert read.segments.is_empty()
+    [problem] = read.problems
+    assert (problem["frame"], problem["count"], problem["loses_data"]) == (1, 2, True)
+    assert "preempted" in problem["what"]
+
+
+UNSUPPORTED = {
+    "CHAOS": 5,
+    "LTALK": 114,
+    "MTP3": 141,
+    "DOCSIS": 143,
+    "BLUETOOTH_HCI_H4": 187,
+    "USB_LINUX": 189,
+    "CAN20B": 190,
+    "IEEE802_15_4_WITHFCS": 195,
+    "C_HDLC_WITH_DIR": 205,
+    "FRELAY_WITH_DIR": 206,
+    "FC_2": 224,
+    "NETLINK": 253,
+    "DSA_TAG_DSA": 284,
+    "unknown": 65_535,
+}
+
+
+@pytest.mark.parametrize("name", list(UNSUPPORTED))
+def test_a_link_type_that_is_not_read_is_named_with_its_number(name: str, tmp_path: Path) -> None:
+    """Names from the registry at tcpdump.org."""
+    number = UNSUPPORTED[name]
+    path = tmp_path / "unsupported.pcapng"
+    links.write(path, [(number, [PACKET, PACKET])])
+    read = engine.read(path)
+    [problem] = read.problems
+    assert problem["what"] == f"link type {number} ({name}) is not supported: the frame is not analyzed"
+    assert (problem["frame"], problem["count"], problem["loses_data"]) == (1, 2, True)
+    assert [(link["id"], link["supported"]) for link in read.info["link_types"]] == [(number, False)]
+
+
+@pytest.mark.parametrize("name", [name for name in FRAMINGS if "juniper" not in name])
+def test_a_header_that_the_capture_cut_is_named_or_holds_no_tcp(name: str, tmp_path: Path) -> None:
+    """Every cut of the first frame: the segment is there as soon as its fixed header is, with what was captured of it."""
+    packet = packets.frames(links.EXCHANGE.format(client="C", server="S"), link="raw")[2].data
+    if FRAMINGS[name].v6:
+        packet = packets.frames(
+            "host A [2001:db8::1]:1\nhost B [2001:db8::2]:2\n" + links.EXCHANGE.format(client="A", server="B"), link="raw"
+        )[2].data
+    frame = bytes(FRAMINGS[name].wrap(packet))
+    path = tmp_path / "cut.pcap"
+    kept = [packets.Frame(packets.BASE_NS, frame[:length], len(frame)) for length in range(len(frame) + 1)]
+    packets.write_pcap(path, kept)
+    data = bytearray(path.read_bytes())
+    data[20:24] = FRAMINGS[name].link_type.to_bytes(4, "little")
+    path.write_bytes(data)
+    read = engine.read(path)
+    found = read.segments["captured_payload_bytes"].to_list()
+    assert found == sorted(found)
+    assert found[-1] == 100
+    assert set(range(101)) <= set(found)
+    assert read.segments["payload_bytes"].unique().to_list() == [100]
+    assert sum(problem["count"] for problem in read.problems if problem["loses_data"]) > 0

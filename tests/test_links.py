@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import engine
+import link_headers as headers
 import links
 import packets
 import polars as pl
 import pytest
 import tshark
 from comparison import differences
-from links import FRAMINGS, Framing
+from framings import PLAIN, Framing
+from links import FRAMINGS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,18 +51,18 @@ def test_nothing_is_named_where_everything_is_read(ours: engine.Read) -> None:
 
 PACKET = packets.frames("0 C > S P. 1:101 ack 1", link="raw")[0].data
 NOT_TCP = {
-    "juniper-atm1-management-cell": Framing(137, lambda p: links.juniper(b"\x80\0\0\0" + p)),
-    "juniper-atm2-management-cell": Framing(135, lambda p: links.juniper(bytes(7) + b"\x70" + p)),
-    "sunatm-ilmi": Framing(123, lambda p: links.sun(5, p)),
-    "sunatm-signalling": Framing(123, lambda p: links.sun(6, p)),
-    "802.11-protected": Framing(105, lambda p: links.decrypted(p, b"\1\2\3\0")),
-    "802.11-without-data": Framing(105, lambda p: links.wifi(p, subtype=4)),
-    "kiss-command": Framing(202, lambda p: b"\1" + links.AX25 + b"\x03\xcc" + p),
-    "ax25-net-rom": Framing(3, lambda p: links.AX25 + b"\x03\xcf" + p),
-    "tzsp-keepalive": Framing(128, lambda p: b"\1\4\0\1\1" + links.ether(p)),
-    "macsec-encrypted": Framing(1, lambda p: links.ether(b"\x0c\0\0\0\0\1\x08\0" + p + bytes(16), 0x88E5)),
-    "l2tp-control": Framing(1, lambda p: links.udp(1701, b"\xc8\2\0\x0c\0\1\0\2\0\0\0\0" + p)),
-    "fddi-station-management": Framing(10, lambda p: b"\x41" + bytes(12) + links.snap(p)),
+    "juniper-atm1-management-cell": Framing(137, lambda p: headers.juniper(b"\x80\0\0\0" + p)),
+    "juniper-atm2-management-cell": Framing(135, lambda p: headers.juniper(bytes(7) + b"\x70" + p)),
+    "sunatm-ilmi": Framing(123, lambda p: headers.sun(5, p)),
+    "sunatm-signalling": Framing(123, lambda p: headers.sun(6, p)),
+    "802.11-protected": Framing(105, lambda p: headers.decrypted(p, b"\1\2\3\0")),
+    "802.11-without-data": Framing(105, lambda p: headers.wifi(p, subtype=4)),
+    "kiss-command": Framing(202, lambda p: b"\1" + headers.AX25 + b"\x03\xcc" + p),
+    "ax25-net-rom": Framing(3, lambda p: headers.AX25 + b"\x03\xcf" + p),
+    "tzsp-keepalive": Framing(128, lambda p: b"\1\4\0\1\1" + headers.ether(p)),
+    "macsec-encrypted": Framing(1, lambda p: headers.ether(b"\x0c\0\0\0\0\1\x08\0" + p + bytes(16), 0x88E5)),
+    "l2tp-control": Framing(1, lambda p: headers.udp(1701, b"\xc8\2\0\x0c\0\1\0\2\0\0\0\0" + p)),
+    "fddi-station-management": Framing(10, lambda p: b"\x41" + bytes(12) + headers.snap(p)),
 }
 """Frames with a whole TCP packet in them that is none of their traffic."""
 
@@ -77,7 +79,7 @@ def test_no_tcp_is_found_where_the_header_says_that_there_is_none(name: str, tmp
 
 def test_a_preempted_frame_is_named(tmp_path: Path) -> None:
     """IEEE 802.3br: both parts have a checksum of their own kind; tshark puts them together, the engine says that it does not."""
-    frame = links.ether(PACKET)
+    frame = headers.ether(PACKET)
     first = b"\x55" * 7 + b"\xe6" + frame[:80] + b"mCRC"
     second = b"\x55" * 6 + b"\x61\xe6" + frame[80:] + b"FCS."
     path = tmp_path / "preempted.pcapng"
@@ -120,20 +122,15 @@ def test_a_link_type_that_is_not_read_is_named_with_its_number(name: str, tmp_pa
     assert [(link["id"], link["supported"]) for link in read.info["link_types"]] == [(number, False)]
 
 
-@pytest.mark.parametrize("name", [name for name in FRAMINGS if "juniper" not in name])
+@pytest.mark.parametrize("name", list(PLAIN))
 def test_a_header_that_the_capture_cut_is_named_or_holds_no_tcp(name: str, tmp_path: Path) -> None:
     """Every cut of the first frame: the segment is there as soon as its fixed header is, with what was captured of it."""
-    packet = packets.frames(links.EXCHANGE.format(client="C", server="S"), link="raw")[2].data
-    if FRAMINGS[name].v6:
-        packet = packets.frames(
-            "host A [2001:db8::1]:1\nhost B [2001:db8::2]:2\n" + links.EXCHANGE.format(client="A", server="B"), link="raw"
-        )[2].data
-    frame = bytes(FRAMINGS[name].wrap(packet))
+    frame = links.exchange_in(PLAIN[name], 0)[2]
     path = tmp_path / "cut.pcap"
     kept = [packets.Frame(packets.BASE_NS, frame[:length], len(frame)) for length in range(len(frame) + 1)]
     packets.write_pcap(path, kept)
     data = bytearray(path.read_bytes())
-    data[20:24] = FRAMINGS[name].link_type.to_bytes(4, "little")
+    data[20:24] = PLAIN[name].link_type.to_bytes(4, "little")
     path.write_bytes(data)
     read = engine.read(path)
     found = read.segments["captured_payload_bytes"].to_list()

@@ -10,9 +10,11 @@ Needs Scapy, and the commands `zstd`, `lz4` and `xz`.
 from __future__ import annotations
 
 import gzip
+import re
 import shutil
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 from scapy.layers.inet import IP, TCP
@@ -20,9 +22,15 @@ from seed_files import MODIFIED, captures, pcap, pcapng_all_blocks
 from seed_frames import ATM, ERF, ETHERNET, LOOPBACK_COOKED_RAW, WIFI_PPP_OTHER, Frames, exchange
 from seed_segments import SCENARIOS
 
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests"))
+from links import FRAMINGS, exchange_in  # noqa: E402 – the framings of the tests are seeds, too
+
 MAX_SEED_BYTES = 4096
 SEEDS = Path(__file__).parent / "seeds"
-CAPTURES = Path(__file__).parents[2] / "captures"
+CAPTURES = ROOT / "captures"
+LEFT_OUT = re.compile(r"juniper-.*-(ext|out|old)|juniper-(?!178).*-stripped-.*|raw-(12|14)-.*|clip-.*|atm-bsd")
+"""Framings that differ from others only in what the fuzzer finds at once."""
 
 
 def frames_input(first_link: int, frames: Frames) -> bytes:
@@ -33,6 +41,45 @@ def frames_input(first_link: int, frames: Frames) -> bytes:
             break
         out += struct.pack("<BH", control, len(frame)) + frame
     return out
+
+
+def link_types() -> dict[str, list[int]]:
+    """Target → its link types, as `src/frames.rs` has them."""
+    text = (Path(__file__).parent / "src" / "frames.rs").read_text()
+    found = re.findall(r"pub const (\w+): \[LinkType; \d+\] = \[([^\]]*)\];", text)
+    return {name.lower(): [int(number) if number.strip().isdecimal() else -1 for number in numbers.split(",")] for name, numbers in found}
+
+
+def framed() -> dict[str, dict[str, bytes]]:
+    """Target → seeds: the tests' exchange in each framing."""
+    found: dict[str, dict[str, bytes]] = {}
+    for name, framing in FRAMINGS.items():
+        for target, numbers in link_types().items():
+            if framing.link_type in numbers and not LEFT_OUT.fullmatch(name):
+                frames = [(2, frame) for frame in exchange_in(framing, 0)]
+                found.setdefault(target, {})[f"link-{name}"] = frames_input(numbers.index(framing.link_type), frames)
+    return found
+
+
+def together(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Several files in one input (format: `src/files.rs`): alike, of all kinds, cut, and one alone."""
+    sets = {
+        "one": ["pcapng-little"],
+        "same-times": ["pcap-us-little", "pcap-us-little", "pcap-us-little"],
+        "formats": ["pcap-ns-big", "pcapng-little", "erf"],
+        "packed": ["pcap-gz", "pcap-zst", "pcap-lz4", "pcap-xz"],
+        "cut": ["pcap-cut", "pcapng-big"],
+        "refused": ["pcap-us-little", "text"],
+        "connections": ["ethernet-short-connections.pcapng", "ethernet-tail-loss.pcapng"],
+    }
+    found = {}
+    for name, names in sets.items():
+        for options in (0, 0x14):  # batches of one row; of 7, with datagrams
+            parts = [files[part][:1300] for part in names]
+            lengths = [struct.pack("<H", len(part)) for part in parts[:-1]] + [b""]
+            out = bytes([len(parts) - 1 | options]) + b"".join(length + part for length, part in zip(lengths, parts, strict=True))
+            found[f"{name}-{options:02x}"] = out
+    return found
 
 
 def packed(data: bytes) -> dict[str, bytes]:
@@ -88,7 +135,11 @@ def main() -> None:
     for command in ("zstd", "lz4", "xz"):
         if shutil.which(command) is None:
             raise SystemExit(f"the command {command} is needed")
-    write("file", files())
+    single = files()
+    write("file", single)
+    for target in ("merge", "engine"):
+        write(target, together(single))
+    from_tests = framed()
     families = {
         "ethernet": ETHERNET,
         "loopback_cooked_raw": LOOPBACK_COOKED_RAW,
@@ -97,7 +148,10 @@ def main() -> None:
         "wifi_ppp_other": WIFI_PPP_OTHER,
     }
     for target, family in families.items():
-        write(target, {name: frames_input(link, frames) for name, (link, frames) in family.items()})
+        own = {name: frames_input(link, frames) for name, (link, frames) in family.items()}
+        write(target, own | from_tests.pop(target, {}))
+    for target, seeds in from_tests.items():
+        write(target, seeds)
     write("segments", {name: b"".join(records) for name, records in SCENARIOS.items()})
 
 

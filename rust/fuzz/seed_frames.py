@@ -283,5 +283,4 @@ WIFI_PPP_OTHER: Family = {
     "nflog": (11, wrapped(nflog)),
     "ipoib": (12, wrapped(header(bytes(40) + bytes.fromhex("08000000")))),
     "unknown": (13, wrapped(bytes)),
-    "juniper": (14, wrapped(bytes)),
 }

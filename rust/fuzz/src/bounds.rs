@@ -16,14 +16,31 @@ const BYTES_PER_BYTE: usize = 32;
 /// Other programs use the machine too: an input is slow only if it is so every time.
 const TRIALS: usize = 3;
 
+/// Which memory counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// This thread's.
+    This,
+    /// That of all threads.
+    All,
+}
+
 /// Runs `run`, whose account tells the bytes that it read: what a compressed input expands to counts.
 /// `window_bytes` more memory are allowed.
 pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
+    hold_threads(Threads::This, input, window_bytes, run)
+}
+
+/// The same, where other threads may take part.
+pub fn hold_threads(threads: Threads, input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     let mut fastest = Duration::MAX;
     let mut allowed = LEAST_TIME;
     for _ in 0..TRIALS {
         let started = Instant::now();
-        let (account, peak_bytes) = memory::peak_of(&run);
+        let (account, peak_bytes) = match threads {
+            Threads::This => memory::peak_of(&run),
+            Threads::All => memory::peak_of_all(&run),
+        };
         fastest = fastest.min(started.elapsed());
         let bytes = input.len().max(account.bytes_read);
         let allowed_bytes = BASE_BYTES + window_bytes + BYTES_PER_BYTE * bytes;

@@ -11,7 +11,7 @@ use crate::bounds;
 use crate::pipeline::{Account, Pipeline};
 
 /// The history window that a zstd frame or an xz block may ask for.
-const MAX_WINDOW_BYTES: usize = 128 << 20;
+pub(crate) const MAX_WINDOW_BYTES: usize = 128 << 20;
 /// Bytes that a slow source gives at a time.
 const DRIBS: [usize; 5] = [1, 2, 7, 64, 1000];
 
@@ -23,7 +23,7 @@ pub fn file(input: &[u8]) -> Account {
     let account = bounds::hold(input, window_bytes, || {
         let mut pipeline = Pipeline::default();
         if let Ok(mut capture) = Capture::from_stream("whole", Cursor::new(bytes.clone())) {
-            each_frame(&mut capture, |frame| pipeline.take(frame));
+            each_frame(&mut capture, 1, |frame| pipeline.take(frame));
         }
         pipeline.finish()
     });
@@ -36,26 +36,27 @@ pub fn file(input: &[u8]) -> Account {
     account
 }
 
-fn is_compressed(input: &[u8]) -> bool {
+pub(crate) fn is_compressed(input: &[u8]) -> bool {
     matches!(input, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0xfd, b'7', b'z', ..]) || matches!(input, [0x50..=0x5f, 0x2a, ..])
 }
 
-/// Hands every frame over; gives the error that ended the capture early.
-fn each_frame(capture: &mut Capture, mut take: impl FnMut(&Frame<'_>)) -> Option<CaptureError> {
-    let mut ended_by = None;
+/// Hands every frame over; gives the errors that ended files early.
+pub(crate) fn each_frame(capture: &mut Capture, files: usize, mut take: impl FnMut(&Frame<'_>)) -> Vec<CaptureError> {
+    let mut ends: Vec<CaptureError> = Vec::new();
     let mut number = 0;
     loop {
         match capture.advance() {
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => {
-                assert!(ended_by.is_none(), "one file ends once, not by {ended_by:?} and by {error}");
-                ended_by = Some(error);
+                let is_new = ends.iter().all(|known| known.path != error.path);
+                assert!(is_new && ends.len() < files, "a file ends once, not by {ends:?} and by {error}");
+                ends.push(error);
                 continue;
             }
         }
         let frame = capture.frame();
-        assert!(ended_by.is_none(), "frame {} behind the end", frame.number);
+        assert!(ends.len() < files, "frame {} behind the end", frame.number);
         assert!(frame.number > number, "frame {} after frame {number}", frame.number);
         number = frame.number;
         take(&frame);
@@ -66,7 +67,7 @@ fn each_frame(capture: &mut Capture, mut take: impl FnMut(&Frame<'_>)) -> Option
     for problem in capture.problems() {
         assert!(problem.count >= 1 && !problem.what.is_empty(), "a problem without content: {problem:?}");
     }
-    ended_by
+    ends
 }
 
 /// What a pass over a file gave.
@@ -85,12 +86,12 @@ fn frames_of(stream: impl Read + Send + Sync + 'static) -> Frames {
     let Ok(mut capture) = Capture::from_stream("frames", stream) else { return Frames::default() };
     let mut digest = DefaultHasher::new();
     let mut count = 0;
-    let ended_by = each_frame(&mut capture, |frame| {
+    let ends = each_frame(&mut capture, 1, |frame| {
         count += 1;
         (frame.number, frame.ts_ns, frame.link_type, frame.original_bytes, frame.data).hash(&mut digest);
     });
     let format = capture.info().format;
-    Frames { format, count, digest: digest.finish(), ended_by: ended_by.map(|error| error.kind) }
+    Frames { format, count, digest: digest.finish(), ended_by: ends.first().map(|error| error.kind) }
 }
 
 /// A source like a slow pipe.

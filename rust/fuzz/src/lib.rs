@@ -4,20 +4,26 @@
 //! started by `./run`), and so do the tests, which replay the seeds and changes of them (`tests/seeds.rs`).
 //!
 //! - [`file`]: the bytes of a capture file, of any format and compression.
-//! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`]: frames of one family of link types.
+//! - [`merge`], [`engine`]: the bytes of one to four of them, read as one; and so by the engine with its three threads.
+//! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]: frames of one family
+//!   of link types.
 //! - [`segments`]: TCP segments between few endpoints, with any numbers in them.
 //!
-//! All go through [`pipeline`], which does in one thread what the engine does in three, and checks what it gives.
+//! All go through [`pipeline`], which does in one thread what the engine does in three, and checks what it gives;
+//! [`totals`] says whether both gave the same.
 //! [`bounds`] holds every input to its time and memory; [`memory`] counts.
 
 pub mod bounds;
 pub mod file;
+pub mod files;
 pub mod frames;
 pub mod memory;
 pub mod pipeline;
 pub mod tcp;
+pub mod totals;
 
 pub use file::file;
+pub use files::{engine, merge};
 pub use tcp::segments;
 
 use pipeline::Account;
@@ -26,13 +32,17 @@ use pipeline::Account;
 pub type Target = fn(&[u8]) -> Account;
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("file", file),
+    ("merge", merge),
+    ("engine", engine),
     ("ethernet", ethernet),
     ("loopback_cooked_raw", loopback_cooked_raw),
     ("atm", atm),
     ("erf", erf),
     ("wifi_ppp_other", wifi_ppp_other),
+    ("pseudo", pseudo),
+    ("juniper", juniper),
     ("segments", segments),
 ];
 
@@ -59,4 +69,14 @@ pub fn erf(input: &[u8]) -> Account {
 /// 802.11, PPP, and every other link type, known or not.
 pub fn wifi_ppp_other(input: &[u8]) -> Account {
     frames::read(input, &frames::WIFI_PPP_OTHER)
+}
+
+/// Headers of capture tools and of systems, and what few have: AX.25, ARCNET, Fibre Channel, IEEE 1394, mPackets.
+pub fn pseudo(input: &[u8]) -> Account {
+    frames::read(input, &frames::PSEUDO)
+}
+
+/// Juniper's routers.
+pub fn juniper(input: &[u8]) -> Account {
+    frames::read(input, &frames::JUNIPER)
 }

@@ -20,7 +20,33 @@ thread_local! {
     static ACCOUNT: Account = const { Account { live: Cell::new(0), peak: Cell::new(0) } };
 }
 
+/// The same for all threads together. Kept only where one input is tried at a time: tests share their process.
+#[cfg(feature = "libfuzzer")]
+mod process {
+    use std::sync::atomic::{AtomicIsize, Ordering};
+
+    static LIVE: AtomicIsize = AtomicIsize::new(0);
+    static PEAK: AtomicIsize = AtomicIsize::new(0);
+
+    pub(super) fn count(bytes: isize) {
+        let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        PEAK.fetch_max(live, Ordering::Relaxed);
+    }
+
+    pub(super) fn reset() -> isize {
+        let live = LIVE.load(Ordering::Relaxed);
+        PEAK.store(live, Ordering::Relaxed);
+        live
+    }
+
+    pub(super) fn peak() -> isize {
+        PEAK.load(Ordering::Relaxed)
+    }
+}
+
 fn count(bytes: isize) {
+    #[cfg(feature = "libfuzzer")]
+    process::count(bytes);
     ACCOUNT.with(|account| {
         let live = account.live.get().wrapping_add(bytes);
         account.live.set(live);
@@ -51,6 +77,19 @@ unsafe impl GlobalAlloc for Counting {
         count(-layout.size().cast_signed());
         unsafe { System.realloc(pointer, layout, new_bytes) }
     }
+}
+
+/// What `run` gives, and the most bytes that all threads held at once on top of what they held before; in tests, which
+/// run beside one another, those of this thread.
+pub fn peak_of_all<T>(run: impl FnOnce() -> T) -> (T, usize) {
+    #[cfg(feature = "libfuzzer")]
+    {
+        let before = process::reset();
+        let result = run();
+        (result, usize::try_from(process::peak() - before).unwrap_or(0))
+    }
+    #[cfg(not(feature = "libfuzzer"))]
+    peak_of(run)
 }
 
 /// What `run` gives, and the most bytes that this thread held at once on top of what it held before.

@@ -1,12 +1,15 @@
 //! Frames → rows as the engine does it, in one thread; every result is checked against what holds of any capture.
 
+use arrow_array::RecordBatch;
 use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::connection::{
-    ConnectionRow, Connections, DatagramRow, DirectionFigures, Flows, Nullable, SegmentRow,
+    ConnectionRow, Connections, DatagramRow, DirectionFigures, FlowRow, Flows, Nullable, SegmentRow,
 };
 use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
 use tcptrace_lab_core::table;
 use tcptrace_lab_core::wire::{Datagram, Dissector, Packet, Segment};
+
+use crate::totals::Totals;
 
 /// Bytes of a record besides its frame; nothing is exact about it.
 const RECORD_BYTES: usize = 16;
@@ -24,6 +27,8 @@ pub struct Account {
     pub segments: u64,
     /// Their bytes of data.
     pub payload_bytes: u64,
+    /// UDP datagrams.
+    pub datagrams: u64,
 }
 
 /// The engine's road from frames to tables.
@@ -38,6 +43,8 @@ pub struct Pipeline {
     /// Connections handed out, and what they sum up to.
     out: Out,
     account: Account,
+    /// What the tables sum up to, where that is wanted.
+    pub totals: Option<Totals>,
 }
 
 impl Pipeline {
@@ -71,35 +78,53 @@ impl Pipeline {
         self.account.segments += 1;
         self.account.payload_bytes += u64::from(segment.payload_bytes);
         if let Some(closed) = self.connections.take_closed() {
-            self.out.take(&closed);
+            self.out.take(&closed, &mut self.totals);
         }
     }
 
     fn take_datagram(&mut self, datagram: &Datagram, frame: &Frame<'_>) {
         let earlier = datagram.frame < frame.number;
-        assert!(earlier || (datagram.frame, datagram.ts_ns) == (frame.number, frame.ts_ns), "a datagram of another frame");
+        assert!(
+            earlier || (datagram.frame, datagram.ts_ns) == (frame.number, frame.ts_ns),
+            "a datagram of another frame"
+        );
         assert!(datagram.captured_payload_bytes <= datagram.payload_bytes, "more captured than sent: {datagram:?}");
         self.datagram_rows.push(self.flows.take(datagram));
+        self.account.datagrams += 1;
+        if let Some(closed) = self.flows.take_closed() {
+            self.take_flows(&closed);
+        }
+    }
+
+    fn take_flows(&mut self, rows: &[FlowRow]) {
+        let table = table::flows(rows).expect("columns of one length");
+        assert_eq!(table.num_rows(), rows.len());
+        add("flows", &table, &mut self.totals);
     }
 
     /// Ends the capture.
-    pub fn finish(mut self) -> Account {
+    pub fn finish(self) -> Account {
+        self.finish_with_totals().0
+    }
+
+    /// Ends the capture; gives what its tables sum up to, too, if that was wanted.
+    pub fn finish_with_totals(mut self) -> (Account, Option<Totals>) {
         self.hand_out();
         for incident in self.dissector.incidents() {
             assert!(incident.count >= 1, "{incident:?}");
         }
         while let Some(flows) = self.flows.take_rest() {
-            assert_eq!(table::flows(&flows).expect("columns of one length").num_rows(), flows.len());
+            self.take_flows(&flows);
         }
         let connections = self.connections.len();
         while let Some(rows) = self.connections.take_rest() {
-            self.out.take(&rows);
+            self.out.take(&rows, &mut self.totals);
         }
         let Out { numbers, segments, payload_bytes } = self.out;
         assert!(numbers.len() == connections && numbers.iter().all(|out| *out), "each connection is handed out once");
         assert_eq!(segments, self.account.segments, "connections with other segments than were read");
         assert_eq!(payload_bytes, self.account.payload_bytes, "connections with other bytes than were read");
-        self.account
+        (self.account, self.totals)
     }
 
     fn hand_out(&mut self) {
@@ -109,9 +134,11 @@ impl Pipeline {
         }
         let table = table::segments(&self.segment_rows, &paths, None).expect("columns of one length");
         assert_eq!(table.num_rows(), self.segment_rows.len());
+        add("segments", &table, &mut self.totals);
         self.segment_rows.clear();
         let table = table::datagrams(&self.datagram_rows, &paths).expect("columns of one length");
         assert_eq!(table.num_rows(), self.datagram_rows.len());
+        add("datagrams", &table, &mut self.totals);
         self.datagram_rows.clear();
     }
 }
@@ -126,7 +153,7 @@ struct Out {
 }
 
 impl Out {
-    fn take(&mut self, rows: &[ConnectionRow]) {
+    fn take(&mut self, rows: &[ConnectionRow], totals: &mut Option<Totals>) {
         for row in rows {
             let number = row.conn as usize;
             self.numbers.resize(self.numbers.len().max(number + 1), false);
@@ -137,6 +164,13 @@ impl Out {
         }
         let table = table::connections(rows).expect("columns of one length");
         assert_eq!(table.num_rows(), rows.len());
+        add("connections", &table, totals);
+    }
+}
+
+fn add(name: &'static str, batch: &RecordBatch, totals: &mut Option<Totals>) {
+    if let Some(totals) = totals {
+        totals.add(name, batch);
     }
 }
 

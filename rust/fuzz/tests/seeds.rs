@@ -12,13 +12,16 @@ use tcptrace_lab_fuzz::{TARGETS, Target};
 /// Changed inputs tried of each seed where no time is given.
 const CHANGES: usize = 40;
 /// Seeds in which there is no TCP, or none that can be read.
-const WITHOUT_TCP: [&str; 7] = [
+const WITHOUT_TCP: [&str; 10] = [
     "file/empty",
     "file/snoop",
     "file/text",
+    "merge/refused-00",
+    "merge/refused-14",
+    "engine/refused-00",
+    "engine/refused-14",
     "ethernet/udp",
     "wifi_ppp_other/802.11-management",
-    "wifi_ppp_other/juniper",
     "wifi_ppp_other/unknown",
 ];
 
@@ -156,4 +159,24 @@ fn any_other_frame_gives_rows_or_a_reason() {
 #[test]
 fn any_segments_give_as_many_rows() {
     fuzz("segments");
+}
+
+#[test]
+fn any_files_together_give_the_frames_of_each() {
+    fuzz("merge");
+}
+
+#[test]
+fn any_files_give_the_engine_the_rows_of_one_thread() {
+    fuzz("engine");
+}
+
+#[test]
+fn any_frame_with_a_tools_header_gives_rows_or_a_reason() {
+    fuzz("pseudo");
+}
+
+#[test]
+fn any_frame_of_junipers_routers_gives_rows_or_a_reason() {
+    fuzz("juniper");
 }

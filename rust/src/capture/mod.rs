@@ -129,7 +129,7 @@ impl Capture {
         if paths.iter().filter(|path| *path.as_ref() == *STDIN).count() > 1 {
             return Err(CaptureError::new(ErrorKind::Io, STDIN, "standard input can be read only once"));
         }
-        let block_bytes = (MERGE_BYTES / paths.len()).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES);
+        let block_bytes = block_bytes(paths.len());
         let readers =
             paths.iter().map(|path| Reader::open(path.as_ref(), block_bytes)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self::of(readers))
@@ -143,7 +143,20 @@ impl Capture {
         path: impl AsRef<OsStr>,
         stream: impl Read + Send + Sync + 'static,
     ) -> Result<Self, CaptureError> {
-        Ok(Self::of(vec![Reader::new(path.as_ref(), Counted::stream(stream), BLOCK_BYTES)?]))
+        Self::from_streams([(path, stream)])
+    }
+
+    /// Reads several captures, each with the name that errors call it by, merged by time.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn from_streams<P: AsRef<OsStr>, S: Read + Send + Sync + 'static>(
+        streams: impl IntoIterator<Item = (P, S), IntoIter: ExactSizeIterator>,
+    ) -> Result<Self, CaptureError> {
+        let streams = streams.into_iter();
+        let block_bytes = block_bytes(streams.len());
+        let readers = streams.map(|(path, stream)| Reader::new(path.as_ref(), Counted::stream(stream), block_bytes));
+        Ok(Self::of(readers.collect::<Result<Vec<_>, _>>()?))
     }
 
     fn of(readers: Vec<Reader>) -> Self {
@@ -224,6 +237,11 @@ impl Capture {
     pub fn problems(&self) -> Vec<Problem> {
         self.readers.iter().flat_map(Reader::problems).collect()
     }
+}
+
+/// The size of each file's blocks.
+fn block_bytes(files: usize) -> usize {
+    (MERGE_BYTES / files.max(1)).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES)
 }
 
 /// The captured length that is believed of a record under `snaplen` (0: none declared).

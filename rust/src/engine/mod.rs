@@ -139,7 +139,14 @@ impl Engine {
     /// # Errors
     /// A file that cannot be opened or is not a capture.
     pub fn open(paths: &[impl AsRef<OsStr>], options: Options) -> Result<Self, CaptureError> {
-        let capture = Capture::open(paths)?;
+        Self::of(Capture::open(paths)?, options)
+    }
+
+    /// Starts to read an opened capture.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn of(capture: Capture, options: Options) -> Result<Self, CaptureError> {
         let progress = capture.progress();
         // What the headers told is there from the start; the rest comes at the end.
         let summary = Summary { capture: capture.info(), ..Summary::default() };

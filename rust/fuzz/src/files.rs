@@ -1,0 +1,162 @@
+//! Targets: several capture files read as one, and the engine with its three threads.
+//!
+//! An input is one byte of [`Options`], then files: two bytes of length (little-endian) before each but the last, which
+//! is what is left.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Cursor;
+use std::sync::Arc;
+
+use tcptrace_lab_core::capture::{Capture, Frame};
+use tcptrace_lab_core::engine::{Batch, Engine, Options};
+use tcptrace_lab_core::error::CaptureError;
+
+use crate::bounds::{self, Threads};
+use crate::file::{MAX_WINDOW_BYTES, each_frame, is_compressed};
+use crate::pipeline::{Account, Pipeline};
+use crate::totals::Totals;
+
+/// Rows of a batch, by two bits of the first byte.
+const BATCH_ROWS: [usize; 4] = [1, 7, 1024, 4096];
+const NAMES: [&str; 4] = ["first", "second", "third", "fourth"];
+
+/// Bits 0 and 1 of the first byte: how many files, less one.
+fn file_count(head: u8) -> usize {
+    usize::from(head & 3) + 1
+}
+
+/// The files of an input.
+fn split(head: u8, mut rest: &[u8]) -> Vec<Arc<[u8]>> {
+    let mut files: Vec<Arc<[u8]>> = Vec::new();
+    for _ in 1..file_count(head) {
+        let [low, high, tail @ ..] = rest else { break };
+        let (file, after) = tail.split_at(usize::from(u16::from_le_bytes([*low, *high])).min(tail.len()));
+        files.push(file.into());
+        rest = after;
+    }
+    files.push(rest.into());
+    files
+}
+
+fn open(files: &[Arc<[u8]>]) -> Result<Capture, CaptureError> {
+    let streams: Vec<_> = NAMES.into_iter().zip(files.iter().cloned().map(Cursor::new)).collect();
+    Capture::from_streams(streams)
+}
+
+/// Decompressors' windows that an input may ask for.
+fn window_bytes(files: &[Arc<[u8]>]) -> usize {
+    files.iter().filter(|file| is_compressed(file)).count() * MAX_WINDOW_BYTES
+}
+
+/// A frame but for its number, and when it is due.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    due_ns: i64,
+    digest: u64,
+}
+
+impl Seen {
+    fn of(frame: &Frame<'_>) -> Self {
+        let mut digest = DefaultHasher::new();
+        (frame.link_type, frame.original_bytes, frame.data).hash(&mut digest);
+        // A frame without a time follows the one before it at once.
+        Self { due_ns: frame.ts_ns.unwrap_or(i64::MIN), digest: digest.finish() }
+    }
+}
+
+/// Reads several files as one capture. Their frames must be those of each file alone, always the earliest of those that
+/// are next, and of equally early ones that of the first file.
+pub fn merge(input: &[u8]) -> Account {
+    let Some((&head, rest)) = input.split_first() else { return Account::default() };
+    let files = split(head, rest);
+    let account = bounds::hold(input, window_bytes(&files), || {
+        let mut pipeline = Pipeline::default();
+        if let Ok(mut capture) = open(&files) {
+            let mut frames = 0;
+            each_frame(&mut capture, files.len(), |frame| {
+                frames += 1;
+                assert!(files.len() == 1 || frame.number == frames, "frames are numbered over all files");
+                pipeline.take(frame);
+            });
+        }
+        pipeline.finish()
+    });
+    let Ok(mut capture) = open(&files) else { return account };
+    let mut merged = Vec::new();
+    let mut ends = each_frame(&mut capture, files.len(), |frame| merged.push(Seen::of(frame)));
+    let (expected, mut expected_ends) = merged_by_hand(&files);
+    assert!(merged == expected, "{} frames, or their order, where {} are expected", merged.len(), expected.len());
+    // A file ends once, so its name puts the errors in order.
+    ends.sort_by(|one, other| one.path.cmp(&other.path));
+    expected_ends.sort_by(|one, other| one.path.cmp(&other.path));
+    let told = |error: &CaptureError| (error.path.clone(), error.kind, error.frame, error.offset);
+    let (ends, expected_ends): (Vec<_>, Vec<_>) =
+        (ends.iter().map(told).collect(), expected_ends.iter().map(told).collect());
+    assert_eq!(ends, expected_ends, "files end otherwise together than alone");
+    account
+}
+
+/// The same, file by file, put in order in the simplest way.
+fn merged_by_hand(files: &[Arc<[u8]>]) -> (Vec<Seen>, Vec<CaptureError>) {
+    let mut ends = Vec::new();
+    let mut queues: Vec<_> = Vec::new();
+    for (name, file) in NAMES.into_iter().zip(files) {
+        let mut seen = Vec::new();
+        let mut capture = Capture::from_stream(name, Cursor::new(file.clone())).expect("opened with the others");
+        ends.extend(each_frame(&mut capture, 1, |frame| seen.push(Seen::of(frame))));
+        queues.push(seen.into_iter().peekable());
+    }
+    let mut merged = Vec::new();
+    while let Some((_, at)) =
+        queues.iter_mut().enumerate().filter_map(|(at, queue)| queue.peek().map(|seen| (seen.due_ns, at))).min()
+    {
+        merged.extend(queues[at].next());
+    }
+    (merged, ends)
+}
+
+/// Reads files with the engine as users do: three threads, batches. Its tables must be those of the single-threaded
+/// pipeline, however the rows are cut into batches. Bits 2 and 3 of the first byte: rows of a batch; bit 4: datagrams are
+/// wanted; bit 5: nobody wants more than the first batch.
+pub fn engine(input: &[u8]) -> Account {
+    let Some((&head, rest)) = input.split_first() else { return Account::default() };
+    let files = split(head, rest);
+    let Ok(mut capture) = open(&files) else { return Account::default() };
+    let mut pipeline = Pipeline::default();
+    pipeline.totals = Some(Totals::default());
+    let mut frames = 0;
+    let ends = each_frame(&mut capture, files.len(), |frame| {
+        frames += 1;
+        pipeline.take(frame);
+    });
+    let (account, totals) = pipeline.finish_with_totals();
+    let mut expected = totals.expect("wanted");
+    let datagrams = head >> 4 & 1 == 1;
+    if !datagrams {
+        expected.forget("datagrams");
+        expected.forget("flows");
+    }
+    let first_only = head >> 5 & 1 == 1;
+    bounds::hold_threads(Threads::All, input, window_bytes(&files), || {
+        let options = Options { batch_rows: BATCH_ROWS[usize::from(head >> 2 & 3)], datagrams, ..Options::default() };
+        let mut engine = Engine::of(open(&files).expect("opened before"), options).expect("threads");
+        let mut found = Totals::default();
+        while let Some(batch) = engine.next_batch().expect("columns of one length") {
+            match batch {
+                Batch::Segments(batch) => found.add("segments", &batch),
+                Batch::Datagrams(batch) => found.add("datagrams", &batch),
+                Batch::Connections(batch) => found.add("connections", &batch),
+                Batch::Flows(batch) => found.add("flows", &batch),
+            }
+            if first_only {
+                return account;
+            }
+        }
+        assert_eq!(found.first_difference(&expected), None, "a column of the engine's tables, and of one thread's");
+        let summary = engine.summary();
+        assert_eq!((summary.packets, summary.tcp_segments), (frames, account.segments), "frames and segments");
+        assert_eq!(summary.udp_datagrams, account.datagrams, "datagrams");
+        assert!(ends.is_empty() || !summary.complete(), "a file ended early, and nothing is said");
+        account
+    })
+}

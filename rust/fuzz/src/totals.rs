@@ -1,0 +1,76 @@
+//! What the batches of a table sum up to, however its rows were cut into batches.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
+use arrow_schema::DataType;
+
+/// Columns of tables, by table and name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Totals(BTreeMap<(&'static str, String), Column>);
+
+/// What is known of a column.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Column {
+    rows: u64,
+    nulls: u64,
+    /// Of the values, each with the number of its row; 0 for columns of text and lists.
+    digest: u64,
+}
+
+impl Totals {
+    /// Adds a batch of the table `name`.
+    pub fn add(&mut self, name: &'static str, batch: &RecordBatch) {
+        if batch.num_rows() == 0 {
+            return;
+        }
+        for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            let column = self.0.entry((name, field.name().clone())).or_default();
+            column.digest = column.digest.wrapping_add(digest(array, column.rows));
+            column.rows += array.len() as u64;
+            column.nulls += array.null_count() as u64;
+        }
+    }
+
+    /// Table and column in which the two differ, and what is known of it in both.
+    pub fn first_difference(&self, other: &Self) -> Option<String> {
+        let names = self.0.keys().chain(other.0.keys());
+        names
+            .map(|name| (name, self.0.get(name), other.0.get(name)))
+            .find(|(_, one, other)| one != other)
+            .map(|(name, one, other)| format!("{name:?}: {one:?}, {other:?}"))
+    }
+
+    /// Leaves a table out.
+    pub fn forget(&mut self, name: &str) {
+        self.0.retain(|(table, _), _| *table != name);
+    }
+}
+
+fn digest(array: &ArrayRef, first_row: u64) -> u64 {
+    match array.data_type() {
+        DataType::UInt8 => values::<UInt8Type>(array, first_row, u64::from),
+        DataType::UInt16 => values::<UInt16Type>(array, first_row, u64::from),
+        DataType::UInt32 => values::<UInt32Type>(array, first_row, u64::from),
+        DataType::UInt64 => values::<UInt64Type>(array, first_row, |value| value),
+        DataType::Int64 => values::<Int64Type>(array, first_row, i64::cast_unsigned),
+        DataType::Float64 => values::<Float64Type>(array, first_row, f64::to_bits),
+        DataType::Boolean => all(first_row, array.as_boolean().iter().map(|value| value.map(u64::from))),
+        _ => 0,
+    }
+}
+
+fn values<T: ArrowPrimitiveType>(array: &ArrayRef, first_row: u64, bits: impl Fn(T::Native) -> u64) -> u64 {
+    all(first_row, array.as_primitive::<T>().iter().map(|value| value.map(&bits)))
+}
+
+fn all(first_row: u64, values: impl Iterator<Item = Option<u64>>) -> u64 {
+    (first_row..).zip(values).fold(0, |sum, row| {
+        let mut hasher = DefaultHasher::new();
+        row.hash(&mut hasher);
+        sum.wrapping_add(hasher.finish())
+    })
+}

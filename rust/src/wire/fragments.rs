@@ -1,16 +1,21 @@
 //! Reassembly of IP fragments (RFC 791, 3.2; RFC 8200, 4.5), bounded in memory and age.
 //!
-//! As in Linux, a datagram whose fragments overlap is given up as a whole (RFC 5722; for IPv4 since Linux 4.19), and an
-//! exact copy of a fragment is ignored. Fragments that the capture cut count with their full length: the TCP header
-//! stands in the first one, and lengths are all that is needed of the rest.
+//! As in Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`), a datagram whose fragments overlap
+//! is given up as a whole (RFC 5722; for IPv4 since Linux 4.19), and a fragment that brings nothing new is ignored.
+//! Fragments that the capture cut count with their full length: the TCP header stands in the first one, and lengths are
+//! all that is needed of the rest.
 
 use std::collections::VecDeque;
 
 use super::Layer;
-use super::segment::{IpEndpoints, IpFacts};
+use super::segment::{Ecn, IpEndpoints, IpFacts};
 
-/// Linux `ipfrag_time`: how long fragments wait for the rest.
+/// Linux `ipfrag_time`: how long IPv4 fragments wait for the rest, from the first that came.
 const MAX_AGE_NS: i64 = 30_000_000_000;
+/// Linux `ip6frag_time`, the 60 seconds of RFC 8200, 4.5.
+const MAX_AGE_V6_NS: i64 = 60_000_000_000;
+/// What all fragments but the last are a multiple of.
+const UNIT_BYTES: usize = 8;
 /// Most datagrams that wait at a time; the oldest is given up first.
 const MAX_DATAGRAMS: usize = 1024;
 /// Linux `ipfrag_high_thresh`: most bytes that wait at a time.
@@ -60,17 +65,29 @@ struct Part {
     captured: Vec<u8>,
 }
 
+/// Bytes that came as neighbours in their order, or one fragment between others: what lies within brings nothing new.
+#[derive(Debug)]
+struct Run {
+    start: usize,
+    end: usize,
+}
+
 #[derive(Debug)]
 struct Datagram {
     key: Key,
+    max_age_ns: i64,
     first_ts_ns: Option<i64>,
     first_frame: u64,
     /// Known from the last fragment.
     total_bytes: Option<usize>,
     /// By offset, without overlap.
     parts: Vec<Part>,
+    /// The same bytes, by offset.
+    runs: Vec<Run>,
     /// What the first fragment says.
     head: Option<(IpFacts, u8)>,
+    /// Whether any of them met congestion, and so the whole (RFC 3168, 5.3).
+    met_congestion: bool,
 }
 
 /// A datagram put together again.
@@ -98,8 +115,10 @@ pub(crate) struct GivenUp {
 /// Why a fragment gives its datagram up.
 enum Broken {
     Overlap,
-    /// It ends past the largest datagram or the last fragment, or inside a unit of eight bytes.
+    /// It is empty, or ends past the largest datagram, past the last fragment, or as the last before others.
     Impossible,
+    /// It ends inside a unit or past the largest datagram: it is ignored, and its datagram goes on waiting (IPv6).
+    Unfit,
 }
 
 /// The datagrams that wait for their missing fragments, oldest first.
@@ -120,26 +139,36 @@ impl Reassembler {
             identification: fragment.place.identification,
             protocol: if fragment.endpoints.v6 { 0 } else { fragment.place.protocol },
         };
-        let at = self.waiting.iter().position(|datagram| datagram.key == key).unwrap_or_else(|| {
-            self.waiting.push_back(Datagram {
-                key,
-                first_ts_ns: ts_ns,
-                first_frame: frame,
-                total_bytes: None,
-                parts: Vec::new(),
-                head: None,
-            });
+        let mut known = self.waiting.iter().position(|datagram| datagram.key == key);
+        if let Some(at) = known
+            && self.waiting.get(at).is_some_and(|datagram| datagram.is_too_old(ts_ns))
+        {
+            self.give_up(at);
+            known = None;
+        }
+        let at = known.unwrap_or_else(|| {
+            self.waiting.push_back(Datagram::new(key, fragment.endpoints.v6, frame, ts_ns));
             self.waiting.len() - 1
         });
         let datagram = self.waiting.get_mut(at)?;
         match datagram.add(fragment) {
-            Ok(kept_bytes) => self.waiting_bytes += kept_bytes,
-            Err(broken) => {
-                let first_frame = self.remove(at)?.first_frame;
-                match broken {
-                    Broken::Overlap => note(&mut self.given_up.overlapping, first_frame),
-                    Broken::Impossible => note(&mut self.given_up.impossible, first_frame),
+            Ok(Some(kept_bytes)) => self.waiting_bytes += kept_bytes,
+            Ok(None) => return None,
+            Err(Broken::Unfit) => {
+                note(&mut self.given_up.impossible, frame);
+                if datagram.parts.is_empty() {
+                    self.remove(at);
                 }
+                return None;
+            }
+            Err(Broken::Overlap) => {
+                note(&mut self.given_up.overlapping, self.waiting.get(at)?.first_frame);
+                self.remove(at);
+                return None;
+            }
+            Err(Broken::Impossible) => {
+                note(&mut self.given_up.impossible, self.waiting.get(at)?.first_frame);
+                self.remove(at);
                 return None;
             }
         }
@@ -151,21 +180,26 @@ impl Reassembler {
 
     /// What was given up, those that still wait counted in: the capture is at its end.
     pub(crate) fn finish(mut self) -> GivenUp {
-        while let Some(datagram) = self.remove(0) {
-            note(&mut self.given_up.incomplete, datagram.first_frame);
+        while !self.waiting.is_empty() {
+            self.give_up(0);
         }
         self.given_up
     }
 
+    /// What is missing of a datagram will not come any more.
+    fn give_up(&mut self, at: usize) {
+        if let Some(datagram) = self.remove(at) {
+            note(&mut self.given_up.incomplete, datagram.first_frame);
+        }
+    }
+
     fn expire(&mut self, now_ns: Option<i64>) {
         while let Some(oldest) = self.waiting.front() {
-            let age_ns = now_ns.zip(oldest.first_ts_ns).map_or(0, |(now, first)| now.saturating_sub(first));
-            if age_ns <= MAX_AGE_NS && self.waiting.len() < MAX_DATAGRAMS && self.waiting_bytes < MAX_BYTES {
+            let has_room = self.waiting.len() < MAX_DATAGRAMS && self.waiting_bytes < MAX_BYTES;
+            if has_room && !oldest.is_too_old(now_ns) {
                 return;
             }
-            if let Some(datagram) = self.remove(0) {
-                note(&mut self.given_up.incomplete, datagram.first_frame);
-            }
+            self.give_up(0);
         }
     }
 
@@ -177,38 +211,86 @@ impl Reassembler {
 }
 
 impl Datagram {
-    /// Takes a part in; gives the bytes kept of it.
-    fn add(&mut self, fragment: &Fragment<'_>) -> Result<usize, Broken> {
+    fn new(key: Key, v6: bool, first_frame: u64, first_ts_ns: Option<i64>) -> Self {
+        Self {
+            key,
+            max_age_ns: if v6 { MAX_AGE_V6_NS } else { MAX_AGE_NS },
+            first_ts_ns,
+            first_frame,
+            total_bytes: None,
+            parts: Vec::new(),
+            runs: Vec::new(),
+            head: None,
+            met_congestion: false,
+        }
+    }
+
+    /// Unknown times are of no age.
+    fn is_too_old(&self, now_ns: Option<i64>) -> bool {
+        now_ns.zip(self.first_ts_ns).is_some_and(|(now, first)| now.saturating_sub(first) > self.max_age_ns)
+    }
+
+    /// How far fragments reach.
+    fn reach(&self) -> usize {
+        self.parts.last().map_or(0, |part| part.end)
+    }
+
+    /// Takes a part in; gives the bytes kept of it, `None` where it brings nothing new.
+    fn add(&mut self, fragment: &Fragment<'_>) -> Result<Option<usize>, Broken> {
         let place = fragment.place;
         let start = usize::from(place.offset);
-        let end = start.saturating_add(fragment.wire_bytes);
-        let ends_inside_a_unit = place.more && !fragment.wire_bytes.is_multiple_of(8);
-        if end > MAX_DATAGRAM_BYTES || ends_inside_a_unit || self.total_bytes.is_some_and(|total| end > total) {
+        let end = Self::end(fragment)?;
+        let behind_the_last = self.total_bytes.is_some_and(|total| end > total);
+        let last_before_others =
+            !place.more && (end < self.reach() || self.total_bytes.is_some_and(|total| end != total));
+        if start == end || behind_the_last || last_before_others {
             return Err(Broken::Impossible);
         }
-        let at = self.parts.partition_point(|part| part.start < start);
-        if let Some(same) = self.parts.get(at)
-            && (same.start, same.end) == (start, end)
-        {
-            return Ok(0);
-        }
-        let overlaps_next = self.parts.get(at).is_some_and(|next| next.start < end);
-        let overlaps_previous =
-            at.checked_sub(1).and_then(|at| self.parts.get(at)).is_some_and(|previous| previous.end > start);
-        if overlaps_next || overlaps_previous {
-            return Err(Broken::Overlap);
-        }
         if !place.more {
-            if self.parts.last().is_some_and(|last| last.end > end) {
-                return Err(Broken::Impossible);
-            }
             self.total_bytes = Some(end);
+        }
+        if !self.add_run(start, end)? {
+            return Ok(None);
         }
         if start == 0 {
             self.head = Some((fragment.facts, place.protocol));
         }
-        self.parts.insert(at, Part { start, end, captured: fragment.data.to_vec() });
-        Ok(PART_BYTES + fragment.data.len())
+        self.met_congestion |= fragment.facts.ecn.0 == Ecn::CE;
+        let captured = fragment.data.get(..end - start).unwrap_or(fragment.data).to_vec();
+        let kept_bytes = PART_BYTES + captured.len();
+        let at = self.parts.partition_point(|part| part.start < start);
+        self.parts.insert(at, Part { start, end, captured });
+        Ok(Some(kept_bytes))
+    }
+
+    /// Where a fragment ends. One that others follow ends with a unit: of IPv4, what is more is cut off.
+    fn end(fragment: &Fragment<'_>) -> Result<usize, Broken> {
+        let v6 = fragment.endpoints.v6;
+        let end = usize::from(fragment.place.offset).saturating_add(fragment.wire_bytes);
+        let inside_a_unit = if fragment.place.more { end % UNIT_BYTES } else { 0 };
+        match (end > MAX_DATAGRAM_BYTES, inside_a_unit) {
+            (false, 0) => Ok(end),
+            (true, _) if !v6 => Err(Broken::Impossible),
+            (false, more) if !v6 => Ok(end - more),
+            _ => Err(Broken::Unfit),
+        }
+    }
+
+    /// Notes bytes that came; false if they bring nothing new. As Linux looks for overlaps: only what goes on where the
+    /// datagram ended so far lengthens a run, so that a copy of several fragments at once is one only of neighbours that
+    /// came in their order.
+    fn add_run(&mut self, start: usize, end: usize) -> Result<bool, Broken> {
+        let at = self.runs.partition_point(|run| run.end <= start);
+        match self.runs.get(at) {
+            Some(run) if run.start <= start && end <= run.end => return Ok(false),
+            Some(run) if run.start < end => return Err(Broken::Overlap),
+            _ => {}
+        }
+        match self.runs.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => self.runs.insert(at, Run { start, end }),
+        }
+        Ok(true)
     }
 
     fn is_whole(&self) -> bool {
@@ -223,7 +305,10 @@ impl Datagram {
     }
 
     fn reassemble(self, endpoints: IpEndpoints) -> Option<Reassembled> {
-        let (facts, protocol) = self.head?;
+        let (mut facts, protocol) = self.head?;
+        if self.met_congestion {
+            facts.ecn = Ecn(Ecn::CE);
+        }
         let wire_bytes = self.total_bytes?;
         let fragments = self.parts.len().min(usize::from(u16::MAX)) as u16;
         let mut data = Vec::with_capacity(wire_bytes);
@@ -243,59 +328,4 @@ fn note(reason: &mut Option<(u64, u64)>, frame: u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fragment(offset: u16, data: &[u8], more: bool) -> Fragment<'_> {
-        Fragment {
-            facts: IpFacts::default(),
-            endpoints: IpEndpoints::default(),
-            place: FragmentPlace { identification: 7, protocol: 6, offset, more },
-            data,
-            wire_bytes: data.len(),
-        }
-    }
-
-    #[test]
-    fn fragments_in_any_order_become_the_datagram() {
-        let mut reassembler = Reassembler::default();
-        assert!(reassembler.add(&fragment(16, b"last", false), 1, Some(0)).is_none());
-        assert!(reassembler.add(&fragment(0, b"first 8.", true), 2, Some(1)).is_none());
-        let whole = reassembler.add(&fragment(8, b"second 8", true), 3, Some(2)).unwrap();
-        assert_eq!(whole.data, b"first 8.second 8last");
-        assert_eq!(whole.wire_bytes, 20);
-        assert!(reassembler.finish().incomplete.is_none());
-    }
-
-    #[test]
-    fn a_copy_of_a_fragment_is_ignored_and_an_overlap_gives_the_datagram_up() {
-        let mut reassembler = Reassembler::default();
-        assert!(reassembler.add(&fragment(0, b"first 8.", true), 1, None).is_none());
-        assert!(reassembler.add(&fragment(0, b"first 8.", true), 2, None).is_none());
-        assert!(reassembler.add(&fragment(0, b"sixteen bytes!!!", true), 3, None).is_none());
-        assert!(reassembler.add(&fragment(8, b"rest", false), 4, None).is_none());
-        let given_up = reassembler.finish();
-        assert_eq!((given_up.overlapping, given_up.incomplete), (Some((1, 1)), Some((4, 1))));
-    }
-
-    #[test]
-    fn a_fragment_waits_thirty_seconds_for_the_rest() {
-        let mut reassembler = Reassembler::default();
-        assert!(reassembler.add(&fragment(0, b"first 8.", true), 1, Some(0)).is_none());
-        assert!(reassembler.add(&fragment(8, b"late", false), 2, Some(MAX_AGE_NS + 1)).is_none());
-        assert_eq!(reassembler.finish().incomplete, Some((1, 2)));
-    }
-
-    #[test]
-    fn a_flood_of_first_fragments_stays_within_its_bounds() {
-        let mut reassembler = Reassembler::default();
-        let part = [0; 8 * 1024];
-        for identification in 0..10_000 {
-            let mut fragment = fragment(0, &part, true);
-            fragment.place.identification = identification;
-            reassembler.add(&fragment, u64::from(identification), Some(0));
-            assert!(reassembler.waiting.len() <= MAX_DATAGRAMS);
-            assert!(reassembler.waiting_bytes <= MAX_BYTES + PART_BYTES + part.len());
-        }
-    }
-}
+mod tests;

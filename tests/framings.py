@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from link_headers import (
@@ -202,7 +203,7 @@ CELLS: dict[str, Framing] = {
     "sunatm-llc-bridged": Framing(123, lambda p: sun(2, bridged(p)), "aal5/llc/eth/ip/tcp"),
     "sunatm-llc-ppp": Framing(123, lambda p: sun(2, b"\xfe\xfe\x03\xcf" + ppp(p)), "aal5/llc/ppp/ip/tcp"),
     "sunatm-lane": Framing(123, lambda p: sun(1, bytes(2) + ether(p)), "eth/ip/tcp"),
-    **{f"sunatm-{kind:#x}-ip": Framing(123, lambda p, kind=kind: sun(kind, p), "aal5/ip/tcp") for kind in (0, 3, 4, 0x80)},
+    **{f"sunatm-{kind:#x}-ip": Framing(123, partial(sun, kind), "aal5/ip/tcp") for kind in (0, 3, 4, 0x80)},
     "sunatm-0-llc": Framing(123, lambda p: sun(0, snap(p))),
     "sunatm-0-bridged": Framing(123, lambda p: sun(0, bridged(p))),
     "sunatm-0-bridged-alone": Framing(123, lambda p: sun(0, bytes(2) + ether(p)), "aal5/eth/ip/tcp"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from framings import Framing
@@ -11,6 +13,11 @@ from scapy.packet import Raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def behind(header: Callable[[bytes], bytes], wrap: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """What `wrap` makes of a packet, with a header before it."""
+    return lambda packet: header(wrap(packet))
 
 
 def juniper_framings() -> dict[str, Framing]:
@@ -53,12 +60,12 @@ def juniper_framings() -> dict[str, Framing]:
         "mlfr-multilink-pad": (131, lambda p: b"\0\7\0\3\xcc" + p),
     }
     found = {
-        f"juniper-{name}-{form}": Framing(number, lambda p, header=header, wrap=wrap: header(wrap(p)))
+        f"juniper-{name}-{form}": Framing(number, behind(header, wrap))
         for name, (number, wrap) in link.items()
         for form, header in headers.items()
     }
     for form, header in headers.items():
-        found[f"juniper-services-{form}"] = Framing(136, lambda p, header=header, form=form: header(services[form] + p))
+        found[f"juniper-services-{form}"] = Framing(136, behind(header, partial(operator.add, services[form])))
     stripped: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
         "ip": (2, lambda p: p),
         "ip-of-mpls": (3, lambda p: p),
@@ -74,7 +81,7 @@ def juniper_framings() -> dict[str, Framing]:
     }
     for name, (number, wrap) in stripped.items():
         for link_type in (130, 135, 137, 178, 181):
-            found[f"juniper-{link_type}-stripped-{name}"] = Framing(link_type, lambda p, n=number, w=wrap: juniper_protocol(n, w(p)))
+            found[f"juniper-{link_type}-stripped-{name}"] = Framing(link_type, behind(partial(juniper_protocol, number), wrap))
     found["juniper-178-stripped-ipv6"] = Framing(178, lambda p: juniper_protocol(6, p), v6=True)
     found["juniper-atm2-ethernet-out"] = Framing(135, lambda p: juniper(b"\0\0\0\1\0\0\0\0" + ether(p), flags=0))
     found["juniper-mlppp-adaptive-services-ppp-in"] = Framing(130, lambda p: juniper(b"\x40" + bytes(7) + ppp(p)))

@@ -45,11 +45,13 @@ def exchange(v6: bool = False) -> list[packets.Frame]:  # noqa: FBT001, FBT002  
 
 def in_parts(packet: bytes) -> list[bytes]:
     """An IP packet in fragments, in order."""
+    scapy: Any = (fragment, fragment6)  # they have no types
+    split, split_v6 = scapy
     if headers.version(packet) == 4:
-        return [bytes(part) for part in fragment(IP(packet), fragsize=FRAGMENT_BYTES)]
+        return [bytes(part) for part in split(IP(packet), FRAGMENT_BYTES)]
     ip = IPv6(packet)
     fragmentable = IPv6(src=ip.src, dst=ip.dst, hlim=ip.hlim) / IPv6ExtHdrFragment(id=7) / ip.payload
-    return [bytes(part) for part in fragment6(fragmentable, FRAGMENT_BYTES + 56)]
+    return [bytes(part) for part in split_v6(fragmentable, FRAGMENT_BYTES + 56)]
 
 
 def capture(path: Path, parts: Callable[[list[bytes]], list[bytes]], *, v6: bool = False, step_ns: int = 1000) -> Path:
@@ -109,7 +111,7 @@ def test_a_missing_fragment_is_named_and_gives_no_segment(missing: int, v6: bool
     read = engine.read(path)
     assert sizes(read) == [0, 0, 0]
     assert problem_words(read) == [(3, 1, True)]
-    assert "without all of its fragments" in read.problems[0]["what"]
+    assert "fragments of an IP packet are missing" in read.problems[0]["what"]
     assert not read.info["complete"]
 
 
@@ -219,7 +221,7 @@ MOST_LAYERS = 24
 
 def test_the_depth_of_headers_is_bounded_and_said(tmp_path: Path) -> None:
     tags = (MOST_LAYERS - 4) // 2
-    for count, expected in ((tags, [100]), (tags + 1, []), (500, [])):
+    for count, expected in ((tags, [100]), (tags + 1, []), (100, [])):
         text = f"0 C > S P. 1:101 ack 1 {{vlan {'/'.join(['7'] * count)}}}"
         read = engine.read_text(tmp_path, text)
         assert sizes(read) == expected, count

@@ -110,11 +110,11 @@ impl Pipeline {
     /// Ends the capture; gives what its tables sum up to, too, if that was wanted.
     pub fn finish_with_totals(mut self) -> (Account, Option<Totals>) {
         self.hand_out();
-        for incident in self.dissector.incidents() {
-            assert!(incident.count >= 1, "{incident:?}");
-        }
         while let Some(flows) = self.flows.take_rest() {
             self.take_flows(&flows);
+        }
+        for incident in self.dissector.incidents() {
+            assert!(incident.count >= 1, "{incident:?}");
         }
         let connections = self.connections.len();
         while let Some(rows) = self.connections.take_rest() {

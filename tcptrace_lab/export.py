@@ -58,6 +58,8 @@ def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]
             rows.sink_ndjson(stream)
         case Format.CSV:
             rows.with_columns(_block_text(column.name) for column in schema.TABLES[table] if column.dtype == "List(Int64)").sink_csv(stream)
+        case _:
+            raise ValueError(form)
 
 
 def _block_text(name: str) -> pl.Expr:

@@ -12,11 +12,18 @@ class Format(StrEnum):
     CSV = "csv"
     ARROW = "arrow"
     NDJSON = "ndjson"
+    TCPTRACE = "tcptrace"
+    XPLOT = "xplot"
 
     @property
     def is_text(self) -> bool:
         """True if it can be looked at in a terminal."""
-        return self in {Format.CSV, Format.NDJSON}
+        return self in {Format.CSV, Format.NDJSON, Format.TCPTRACE}
+
+    @property
+    def is_table(self) -> bool:
+        """True if it holds the rows of a table; the others are what tcptrace makes of a capture."""
+        return self not in {Format.TCPTRACE, Format.XPLOT}
 
 
 class TableName(StrEnum):

@@ -42,6 +42,24 @@ def check(path: str, inputs: Iterable[str]) -> None:
         raise OutputUnwritable("no permission to write", where=path, remedy=_ELSEWHERE)
 
 
+def check_folder(path: str) -> None:
+    """Refuse what cannot become a folder of results before any work is done.
+
+    Raises:
+        UsageError: it is standard output.
+        OutputUnwritable: it cannot be made or written.
+    """
+    if path == STDOUT:
+        raise UsageError("there are several files to write", remedy="name a folder with -o")
+    target = Path(path)
+    if target.exists() and not target.is_dir():
+        raise OutputUnwritable("the output is not a directory", where=path, remedy="name a folder")
+    if not target.exists() and not target.parent.is_dir():
+        raise OutputUnwritable("no such directory", where=str(target.parent), remedy="make it first, or name another place")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise OutputUnwritable("no permission to write", where=path, remedy=_ELSEWHERE)
+
+
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
     """A stream of bytes that becomes the file `path` when the block ends well; with an error, whatever stood there stays.

@@ -377,7 +377,7 @@ _STATISTICS = (
     Column("max_resends", "Int64", Unit.NONE, "Most times that one segment was resent before it was acknowledged"),
     Column("max_idle_ns", "Int64", Unit.NS, "Longest time between two segments of this side", "null below two segments"),
     Column("rtt_stdev_ns", "Int64", Unit.NS, "Standard deviation of the round-trip samples (n - 1)", "null below two samples"),
-    Column("rtt_handshake_samples", "Int64", Unit.NONE, "1 if the handshake gives a round trip of this side's SYN, 0 if not", "not if the SYN was resent (Karn)"),
+    Column("rtt_handshake_samples", "Int64", Unit.NONE, "1 if the handshake gives a round trip of this side's SYN, 0 if not", "not if the SYN was resent (Karn), was not answered, or its ACK acknowledges more than the SYN's segment"),
     Column("rtt_handshake_ns", "Int64", Unit.NS, "Time from this side's SYN to the other side's ACK of it", "null without sample"),
     Column("rtt_full_size_bytes", "Int64", Unit.BYTES, "Payload of the largest segment with a round-trip sample", _KARN),
     Column("rtt_timestamp_samples", "Int64", Unit.NONE, "Round-trip samples by TCP timestamps, of resent segments too", _ECHOED),

@@ -244,7 +244,8 @@ fn directions(side: &str, rows: &[DirectionFigures], lines: &[Option<Line>], col
         ("window_scale", maybe::<UInt8Type, _>(rows, |row| row.window_scale)),
         ("sack_permitted", agreed(|row| row.syn_options.map(|options| options.sack_permitted))),
         ("timestamps", agreed(|row| row.syn_options.map(|options| options.timestamps))),
-        ("max_window_bytes", amount(|row| row.max_window_bytes.map(i64::from))),
+        // Without the scale only windows of 0 and those of SYNs are known.
+        ("max_window_bytes", amount(|row| row.window_scale.and(row.max_window_bytes).map(i64::from))),
         ("min_window_bytes", amount(|row| row.min_window_bytes.map(i64::from))),
         ("max_in_flight_bytes", nullable(rows, |row| row.max_in_flight_bytes)),
         ("max_segment_bytes", count(|row| row.max_segment_bytes.into())),

@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tcptrace_lab import output
 from tcptrace_lab.cli.options import Debug, Files, Quiet
-from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.cli.terminal import activity, printable, say
 from tcptrace_lab.errors import EXIT_DONE, UsageError
 from tcptrace_lab.formats import Format, TableName
 
+if TYPE_CHECKING:
+    from tcptrace_lab.errors import ReadInPart
+
 Form = Annotated[Format, typer.Option("--format", help="The format.")]
-Table = Annotated[TableName, typer.Option("--table", help="The table: one row per TCP segment, connection, UDP datagram or UDP flow.")]
-Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="Where it goes; - is standard output.")]
+Table = Annotated[
+    TableName | None,
+    typer.Option(
+        "--table", help="The table: one row per TCP segment (the default), connection, UDP datagram or UDP flow.", show_default=False
+    ),
+]
+Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="Where it goes; - is standard output. For xplot, a folder.")]
 
 
 def export(
     files: Files,
     form: Form = Format.PARQUET,
-    table: Table = TableName.SEGMENTS,
+    table: Table = None,
     path: Output = output.STDOUT,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Write a table of a capture as Parquet, CSV, Arrow IPC or NDJSON.
+    """Write a table of a capture as Parquet, CSV, Arrow IPC or NDJSON; or what tcptrace makes of it: its long listing, or graphs for xplot.
 
     Several FILEs are one capture, merged by time. In CSV, null is an empty field and SACK blocks are text: left:right left:right.
     """
+    if form.is_table:
+        return _export_table(files, form, table or TableName.SEGMENTS, path, quiet=quiet)
+    if table is not None:
+        raise UsageError(f"{form} is not a format of tables", remedy="leave --table out")
+    return _export_graphs(files, path, quiet=quiet) if form is Format.XPLOT else _export_listing(files, path, quiet=quiet)
+
+
+def _export_table(files: list[str], form: Format, table: TableName, path: str, *, quiet: bool) -> int:
     output.check(path, files)
     if path == output.STDOUT and not form.is_text and sys.stdout.isatty():
         raise UsageError(f"{form} is not for a terminal", remedy="name a file with -o, or choose --format csv")
@@ -42,6 +58,35 @@ def export(
         shown.doing(f"writing {table}")
         with output.opened(path) as stream:
             export_table(rows, table, form, stream)
+    return _done(loss)
+
+
+def _export_listing(files: list[str], path: str, *, quiet: bool) -> int:
+    output.check(path, files)
+    with activity("reading", quiet=quiet) as shown:
+        from tcptrace_lab.segments import read  # noqa: PLC0415
+        from tcptrace_lab.tcptrace_listing import write_listing  # noqa: PLC0415
+
+        tables = read(files, progress=shown.segments, say=None if quiet else say)
+        shown.doing("writing the listing")
+        with output.opened(path) as stream:
+            write_listing(tables.connections.lazy(), tables.info, printable(" ".join(files)), stream)
+    return _done(tables.loss)
+
+
+def _export_graphs(files: list[str], path: str, *, quiet: bool) -> int:
+    output.check_folder(path)
+    with activity("reading", quiet=quiet) as shown:
+        from tcptrace_lab.segments import read  # noqa: PLC0415
+        from tcptrace_lab.xplot import write  # noqa: PLC0415
+
+        tables = read(files, progress=shown.segments, say=None if quiet else say)
+        shown.doing("drawing graphs")
+        write(tables.segments, tables.connections.lazy(), path)
+    return _done(tables.loss)
+
+
+def _done(loss: ReadInPart | None) -> int:
     if loss is not None:
         raise loss
     return EXIT_DONE

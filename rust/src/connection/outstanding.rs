@@ -63,6 +63,8 @@ pub(super) struct Acknowledged {
     pub payload_bytes: i64,
     /// Time of the oldest of the segments whose TCP timestamp the ACK echoes.
     pub echoed_ts_ns: Nullable,
+    /// Time of the SYN, if it was sent once and the ACK reaches no segment behind it.
+    pub syn_ts_ns: Nullable,
 }
 
 /// The segment that an ACK ends on.
@@ -126,6 +128,14 @@ impl Outstanding {
         self.queue.get(at).filter(|sent| sent.start <= offset).map(|sent| sent.ts_ns).unwrap_or_default()
     }
 
+    /// When the SYN (offset 0) was sent that `ack` answers, if there is no doubt.
+    #[inline]
+    fn answered_syn(&self, ack: i64) -> Nullable {
+        let syn = self.queue.front().filter(|sent| sent.start == 0 && sent.controls > 0 && sent.resends == 0);
+        let behind = self.queue.get(1).is_some_and(|next| next.start < ack);
+        syn.filter(|_| ack > 0 && !behind).map(|sent| sent.ts_ns).unwrap_or_default()
+    }
+
     /// All bytes below `ack` were acknowledged, those below `una` before. `echo` is the TCP timestamp that the ACK
     /// echoes, 0 for none.
     ///
@@ -138,6 +148,7 @@ impl Outstanding {
         let mut newest: Option<Sent> = None;
         let mut resent = false;
         let mut latest_ts_ns = Nullable::default();
+        found.syn_ts_ns = self.answered_syn(ack);
         while let Some(sent) = self.queue.front().copied() {
             if sent.start >= ack {
                 break;

@@ -39,6 +39,7 @@ pub struct Usual {
     pub acked_bytes: u64,
     pub acked_segments: u64,
     pub cumulatively_acked_segments: u64,
+    pub rtt_handshake_ns: Nullable,
     pub rtt_timestamps: RttFigures,
     pub rtt_full_size: RttFigures,
     pub rtt_full_size_bytes: u32,
@@ -189,7 +190,10 @@ impl Statistics {
         let now = Nullable::from(event.segment.ts_ns);
         let usual = &mut self.usual;
         usual.level(now, in_flight);
-        let Acknowledged { newest, segments, echoed_ts_ns, sample_from_ns, .. } = event.acknowledged;
+        let Acknowledged { newest, segments, echoed_ts_ns, sample_from_ns, syn_ts_ns, .. } = event.acknowledged;
+        if syn_ts_ns.is_some() && !event.segment.flags.any(TcpFlags::RST) {
+            usual.rtt_handshake_ns = Some(now.since(syn_ts_ns).value()).filter(|rtt_ns| *rtt_ns >= 0).into();
+        }
         if segments > 0 {
             usual.cumulatively_acked_segments += u64::from(segments - u32::from(newest.is_some()));
             if let Some(rtt_ns) = now.since(echoed_ts_ns).get().filter(|rtt_ns| *rtt_ns >= 0) {

@@ -3,14 +3,13 @@
 use arrow_array::types::{Float64Type, Int64Type, UInt8Type};
 
 use super::{Column, maybe, nullable, numbers};
-use crate::connection::{ConnectionRow, DirectionFigures, Nullable, RttFigures, StatisticsFigures};
+use crate::connection::{ConnectionRow, DirectionFigures, RttFigures, StatisticsFigures};
 
 /// One direction of one connection.
 struct Direction<'a> {
     connection: &'a ConnectionRow,
     figures: &'a DirectionFigures,
     statistics: &'a StatisticsFigures,
-    handshake_rtt_ns: Nullable,
 }
 
 /// `sum / count`, rounded; `None` of nothing.
@@ -37,11 +36,8 @@ pub(super) fn statistics(side: &str, at: usize, rows: &[ConnectionRow], columns:
 }
 
 fn direction(connection: &ConnectionRow, at: usize) -> Option<Direction<'_>> {
-    let handshake = [connection.syn_to_synack_ns, connection.synack_to_ack_ns];
     let (figures, statistics) = (connection.directions.get(at)?, connection.statistics.get(at)?);
-    // Karn: of a SYN that was resent nobody knows which one was answered.
-    let handshake_rtt_ns = handshake.get(at).copied().filter(|_| figures.syn_segments == 1).unwrap_or_default();
-    Some(Direction { connection, figures, statistics, handshake_rtt_ns })
+    Some(Direction { connection, figures, statistics })
 }
 
 type Named = Vec<(&'static str, arrow_array::ArrayRef)>;
@@ -90,7 +86,9 @@ fn sizes(rows: &[Direction<'_>]) -> Named {
         ("mean_segment_bytes", amount(rows, |row| mean(row.figures.payload_bytes, row.figures.data_segments))),
         ("cut_bytes", count(rows, |row| row.statistics.usual.cut_bytes)),
         ("mean_window_bytes", {
-            amount(rows, |row| mean(row.statistics.usual.window_sum_bytes, row.statistics.usual.window_samples))
+            // Only windows of 0 are known without the scale: no mean.
+            let samples = |row: &Direction<'_>| row.figures.window_scale.map(|_| row.statistics.usual.window_samples);
+            maybe::<Int64Type, _>(rows, |row| mean(row.statistics.usual.window_sum_bytes, samples(row)?))
         }),
         ("min_in_flight_bytes", nullable(rows, |row| row.statistics.usual.min_in_flight_bytes)),
         ("mean_in_flight_bytes", {
@@ -128,8 +126,8 @@ fn times(rows: &[Direction<'_>]) -> Named {
     let mut named: Named = vec![
         ("max_idle_ns", nullable(rows, |row| row.statistics.usual.max_idle_ns)),
         ("rtt_stdev_ns", amount(rows, |row| row.figures.rtt.stdev_ns())),
-        ("rtt_handshake_samples", count(rows, |row| row.handshake_rtt_ns.is_some().into())),
-        ("rtt_handshake_ns", nullable(rows, |row| row.handshake_rtt_ns)),
+        ("rtt_handshake_samples", count(rows, |row| row.statistics.usual.rtt_handshake_ns.is_some().into())),
+        ("rtt_handshake_ns", nullable(rows, |row| row.statistics.usual.rtt_handshake_ns)),
         (
             "rtt_full_size_bytes",
             amount(rows, |row| Some(row.statistics.usual.rtt_full_size_bytes.into()).filter(|bytes| *bytes > 0)),

@@ -83,5 +83,9 @@ def _of(row: Mapping[str, str], suffix: str) -> Mapping[str, str]:
 
 
 def _end(host: str, port: str) -> End:
-    """An end; `:0001` is how tcptrace writes ::1."""
-    return str(ipaddress.ip_address(f":{host}" if host.startswith(":") and not host.startswith("::") else host)), int(port)
+    return address(host), int(port)
+
+
+def address(host: str) -> str:
+    """An address as we write it; `:0001` is how tcptrace writes ::1."""
+    return str(ipaddress.ip_address(f":{host}" if host.startswith(":") and not host.startswith("::") else host))

@@ -186,9 +186,10 @@ _IN_FLIGHT = _figures("max_owin min_non-zero_owin avg_owin initial_window_bytes 
 _WINDOWS = _figures("adv_wind_scale max_win_adv min_win_adv avg_win_adv")
 _FULL_SIZE = _figures("RTT_full_sz_smpls RTT_full_sz_min RTT_full_sz_max RTT_full_sz_avg RTT_full_sz_stdev")
 _RESENT = _FULL_SIZE | _figures(
-    "unique_bytes_sent rexmt_data_pkts rexmt_data_bytes outoforder_pkts zwnd_probe_pkts zwnd_probe_bytes missed_data throughput RTT_samples "
-    "RTT_min RTT_max RTT_avg RTT_stdev post-loss_acks ambiguous_acks RTT_min_(last) RTT_max_(last) RTT_avg_(last) RTT_sdv_(last) segs_cum_acked "
-    "triple_dupacks max_#_retrans min_retr_time max_retr_time avg_retr_time sdv_retr_time max_owin avg_owin"
+    "unique_bytes_sent rexmt_data_pkts rexmt_data_bytes outoforder_pkts zwnd_probe_pkts zwnd_probe_bytes missed_data "
+    "throughput RTT_samples RTT_min RTT_max RTT_avg RTT_stdev post-loss_acks ambiguous_acks RTT_min_(last) RTT_max_(last) "
+    "RTT_avg_(last) RTT_sdv_(last) segs_cum_acked triple_dupacks max_#_retrans min_retr_time max_retr_time avg_retr_time "
+    "sdv_retr_time max_owin avg_owin"
 )
 
 REASONS = (
@@ -273,7 +274,7 @@ REASONS = (
     ),
     Reason(
         "resent",
-        "Below the highest byte seen, what fills a gap is out of order for it, all else resent, and what goes into a closed window neither.",
+        "Below the highest byte seen, what fills a gap is out of order for it, all else resent; what goes into closed windows, neither.",
         _RESENT,
         lambda direction, *_: (
             direction["retransmitted_segments"]
@@ -286,6 +287,7 @@ REASONS = (
 )
 """Tried in this order. Where none shows, the figure's own words on tcptrace (`Figure.differs`) must do: `other`."""
 
+SAME = "same"
 OTHER = "other"
 READ = "read"
 """Both did not read the same segments of the connection, so no figure is compared."""

@@ -102,7 +102,9 @@ def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
     for direction, theirs in pair:
         for figure in FIGURES:
             printed = theirs[figure.name]
-            if not tcptrace_rules.same(figure, direction, printed):
+            if tcptrace_rules.same(figure, direction, printed):
+                yield tcptrace_rules.SAME, "figures"
+            else:
                 yield _reason(direction, figure, printed), figure.name
 
 

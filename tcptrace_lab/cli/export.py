@@ -70,7 +70,7 @@ def _export_listing(files: list[str], path: str, *, quiet: bool) -> int:
         tables = read(files, progress=shown.segments, say=None if quiet else say)
         shown.doing("writing the listing")
         with output.opened(path) as stream:
-            write_listing(tables.connections.lazy(), tables.info, printable(" ".join(files)), stream)
+            write_listing(tables.connections, tables.info, printable(" ".join(files)), stream)
     return _done(tables.loss)
 
 
@@ -82,7 +82,7 @@ def _export_graphs(files: list[str], path: str, *, quiet: bool) -> int:
 
         tables = read(files, progress=shown.segments, say=None if quiet else say)
         shown.doing("drawing graphs")
-        write(tables.segments, tables.connections.lazy(), path)
+        write(tables.segments, tables.connections, path)
     return _done(tables.loss)
 
 

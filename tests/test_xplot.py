@@ -1,0 +1,141 @@
+"""xplot's files, line by line against those that tcptrace 6.6.7 writes with `-S` and `-F`, and in xplot's grammar.
+
+Where `golden/tcptrace-deviations.tsv` says that both see a capture with the same eyes, the graphs of time and sequence and of segment
+sizes must be the same, but for the titles (IPv6 addresses), the places of labels, and the marks of third duplicate ACKs, which tcptrace
+counts in its own way.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING
+
+import packets
+import pytest
+import tcptrace
+import transfer
+from command import only_line, tcptrace_lab
+from test_against_tcptrace import GOLDEN
+from test_against_tshark import _real
+
+from tcptrace_lab import read
+from tcptrace_lab.xplot import files, write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+HARMLESS = {"same", "held", "one-byte", "open", "repeated", "reset", "syn-window", "closed-window", "zero-rtt"}
+"""Deviations of figures that leave no trace in these graphs."""
+
+OTHERWISE: Mapping[str, str] = {
+    "zeek-zeek__206_example_a.pcap": "Behind a second SYN tcptrace draws the other side's ACK back at the first number.",
+    "zeek-zeek__mixed-vlan-mpls.pcap": "tcptrace does not see the first connection, so its names are one further.",
+    "zeek-zeek__rdp-proprietary-encryption.pcap": "A resent segment, captured only once, fills a gap: out of order for tcptrace.",
+}
+"""Capture → why some graph of it is not the same."""
+
+GRAPHS = ("tsg", "ssize")
+MARKS = "dot|diamond|box|plus|[udlrhv]arrow|[udlrhv]tick"
+COLOURS = "white|green|red|blue|yellow|purple|orange|magenta|pink"
+TIME = r"-?\d+\.\d{6}"
+COMMAND = re.compile(rf"(?:{COLOURS}|go|line {TIME} -?\d+ {TIME} -?\d+|(?:{MARKS}|(?P<text>[ablr]text)) {TIME} -?\d+(?: (?:{COLOURS}))?)")
+"""The part of xplot's language that tcptrace uses; a text has its words in the line behind."""
+
+
+def _reasons() -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    with GOLDEN.open(encoding="utf-8", newline="") as file:
+        for capture, reason, _ in csv.reader(file, delimiter="\t"):
+            found.setdefault(capture, set()).add(reason)
+    return found
+
+
+def _alike() -> list[Path]:
+    """The captures of which both make the same connections and segments."""
+    reasons = _reasons()
+    return [path for path in _real() if path.name in reasons and reasons[path.name] <= HARMLESS]
+
+
+def _drawn(capture: Path, folder: Path) -> Path:
+    tables = read(capture)
+    write(tables.segments, tables.connections, str(folder))
+    return folder
+
+
+def _compared(path: Path) -> list[str]:
+    """The lines of a graph that must be the same."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    kept = [line for number, line in enumerate(lines) if number != 2 and not line.startswith("ltext")]
+    thirds = {at for at, line in enumerate(kept) if line == "3" and kept[at - 1].startswith("atext")}
+    return [line for at, line in enumerate(kept) if at not in thirds and at + 1 not in thirds]
+
+
+def test_many_captures_are_compared() -> None:
+    assert len(_alike()) > 70
+
+
+@pytest.mark.parametrize("capture", _alike(), ids=lambda path: path.name)
+def test_graphs_equal_tcptraces(capture: Path, tmp_path: Path) -> None:
+    copy = tcptrace.readable(capture, tmp_path)
+    assert copy is not None
+    ours, theirs = _drawn(copy, tmp_path / "ours"), tmp_path / "theirs"
+    theirs.mkdir()
+    tcptrace.run(copy, "-S", "-F", folder=theirs)
+    names = {path.name for path in theirs.iterdir()}
+    assert names
+    others = {name for name in names if not (ours / name).exists() or _compared(ours / name) != _compared(theirs / name)}
+    assert bool(others) == (capture.name in OTHERWISE), sorted(others)
+
+
+def _commands(text: str) -> Iterator[str]:
+    """The commands behind the head of a plot, without the words of texts."""
+    lines = iter(text.splitlines())
+    head = [next(lines) for _ in range(7)]
+    assert head[0] in {"timeval double", "timeval signed"}
+    assert (head[1], head[3], head[4], head[5]) == ("title", "xlabel", "time", "ylabel")
+    for line in lines:
+        yield line
+        command = COMMAND.fullmatch(line)
+        if command is not None and command["text"]:
+            next(lines)
+
+
+@pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-reordering", "ethernet-slow-reader", "ethernet-duplicates"])
+def test_every_line_is_in_xplots_grammar_and_go_ends_each_file(name: str, tmp_path: Path) -> None:
+    capture = next(path for path in _real() if path.name.startswith(f"{name}.pcap"))
+    written = sorted(_drawn(capture, tmp_path).iterdir())
+    assert {path.name for path in written} == {
+        f"{way}_{graph}.xpl" for way in ("a2b", "b2a") for graph in ("tsg", "tput", "rtt", "owin", "ssize")
+    }
+    for path in written:
+        commands = list(_commands(path.read_text(encoding="utf-8")))
+        assert [line for line in commands if not COMMAND.fullmatch(line)] == []
+        assert commands[-1] == "go"
+        assert commands.count("go") == 1
+
+
+def test_graphs_are_the_same_however_many_segments_are_drawn_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = transfer.TEXT + "\n    host D 10.0.0.9:4000\n    +1 D > S S 0:0(0)\n    +0.1 D > S . 1:101 ack 1\n"
+    capture = packets.capture(tmp_path / "two.pcap", text)
+    whole = {path.name: path.read_text() for path in _drawn(capture, tmp_path / "whole").iterdir()}
+    monkeypatch.setattr(files, "SLICE_SEGMENTS", 3)
+    assert {path.name: path.read_text() for path in _drawn(capture, tmp_path / "parts").iterdir()} == whole
+    assert len(whole) == 20
+
+
+def test_the_command_writes_a_folder(tmp_path: Path) -> None:
+    packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
+    done = tcptrace_lab("export", "transfer.pcap", "--format", "xplot", "-o", "graphs", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "graphs" / "a2b_tsg.xpl").read_text().endswith("go\n")
+
+
+def test_graphs_do_not_go_to_standard_output_or_into_a_file(tmp_path: Path) -> None:
+    packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
+    done = tcptrace_lab("export", "transfer.pcap", "--format", "xplot", folder=tmp_path)
+    assert done.returncode == 2
+    assert only_line(done.stderr) == "tcptrace-lab: there are several files to write; name a folder with -o"
+    done = tcptrace_lab("export", "transfer.pcap", "--format", "xplot", "-o", "transfer.pcap", folder=tmp_path)
+    assert "the output is not a directory" in only_line(done.stderr)

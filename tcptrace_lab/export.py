@@ -1,7 +1,7 @@
 """The tables in other formats: Parquet, CSV, Arrow IPC, NDJSON; streamed, so the table may be larger than memory.
 
-Parquet, Arrow and NDJSON keep lists (`sack_blocks`) and tell null from empty. CSV has neither: a list becomes text, its
-blocks as `left:right` with blanks between them (not `left-right`: offsets can be negative), and null is an empty field.
+Parquet, Arrow and NDJSON keep lists and tell null from empty. CSV has neither: a list becomes its numbers with blanks between them,
+`sack_blocks` as `left:right` with blanks between (not `left-right`: offsets can be negative), and null is an empty field.
 """
 
 from __future__ import annotations
@@ -57,13 +57,14 @@ def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]
         case Format.NDJSON:
             rows.sink_ndjson(stream)
         case Format.CSV:
-            rows.with_columns(_block_text(column.name) for column in schema.TABLES[table] if column.dtype == "List(Int64)").sink_csv(stream)
+            rows.with_columns(_text(column.name) for column in schema.TABLES[table] if column.dtype == "List(Int64)").sink_csv(stream)
         case _:
             raise ValueError(form)
 
 
-def _block_text(name: str) -> pl.Expr:
-    """[1, 5, 9, 12] → `1:5 9:12`."""
+def _text(name: str) -> pl.Expr:
+    """A list as text: [1, 5, 9, 12] → `1 5 9 12`, or as SACK blocks `1:5 9:12`."""
     position = pl.int_range(pl.len())
-    separator = pl.when(position == 0).then(pl.lit("")).when(position % 2 == 0).then(pl.lit(" ")).otherwise(pl.lit(":"))
+    between = pl.when((position % 2 == 1) & pl.lit(name == "sack_blocks")).then(pl.lit(":")).otherwise(pl.lit(" "))
+    separator = pl.when(position == 0).then(pl.lit("")).otherwise(between)
     return pl.col(name).list.eval(separator + pl.element().cast(pl.String)).list.join("").alias(name)

@@ -79,6 +79,12 @@ def test_csv_has_the_names_and_values_of_the_table(tables: Mapping[TableName, pl
     assert_frame_equal(back.select(plain), tables[table].collect().select(plain))
 
 
+def test_lists_of_numbers_are_text_in_csv(tables: Mapping[TableName, pl.LazyFrame]) -> None:
+    back = pl.read_csv(exported(tables, TableName.CONNECTIONS, Format.CSV), infer_schema=False)
+    lists = tables[TableName.CONNECTIONS].select("client_acks_by_segments").collect().to_series().to_list()
+    assert back["client_acks_by_segments"].to_list() == [" ".join(map(str, numbers)) for numbers in lists]
+
+
 def test_sack_blocks_are_text_in_csv(tmp_path: Path) -> None:
     path = packets.capture(
         tmp_path / "sack.pcap",

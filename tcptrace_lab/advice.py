@@ -123,7 +123,8 @@ def _words(cost: Cost, waits: pl.DataFrame, direction: Mapping[str, Any]) -> dic
     return {
         "cost": numbers.duration(cost.ns),
         "share": f"{cost.share:.0%}",
-        "count": f"{waits.height:,}",
+        "waits": f"{waits.height:,} wait{'' if waits.height == 1 else 's'}",
+        "times": "once" if waits.height == 1 else f"{waits.height:,} times",
         "median": numbers.duration(None if median_ns is None else round(float(str(median_ns)))),
         "window": numbers.size(direction["max_window_bytes"]),
         "rtt": numbers.duration(direction["rtt_whole_ns"]),

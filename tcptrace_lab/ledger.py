@@ -23,6 +23,9 @@ from tcptrace_lab.schema import SIDES
 NEAR_SENDER_SHARE = 0.1
 """The capture is at the sender where the round trip to it is less than this share of the whole (rule book B, vantage)."""
 
+NO_DISTANCE_NS = 50_000
+"""Below this a round trip is the hosts' own time, and which end is near means nothing."""
+
 COLUMNS = (
     "conn",
     "from_client",
@@ -74,7 +77,7 @@ def directions(connections: pl.LazyFrame) -> pl.LazyFrame:
 def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
     (other,) = SIDES.keys() - {side}
     own, to_sender = (pl.col(f"{name}_rtt_min_ns").fill_null(0) for name in (side, other))
-    near = to_sender < NEAR_SENDER_SHARE * (own + to_sender)
+    near = (to_sender < NO_DISTANCE_NS) | (to_sender < NEAR_SENDER_SHARE * (own + to_sender))
     return connections.select(
         "conn",
         pl.lit(SIDES[side]).alias("from_client"),
@@ -153,11 +156,11 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     departures = departures.with_columns(caused_ns=pl.when(unexplained).then(0).otherwise(col("left") - late))
     quiet = pl.when(facts.PEER_SPOKE).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
     transit = pl.min_horizontal(held - quiet - col("handshake_ns"), facts.RTT_NS + facts.EPSILON_NS, col("left")).clip(0)
-    departures = departures.with_columns(network_ns=pl.when(unexplained).then(transit).otherwise(0))
+    blind = unexplained & col("unacked_bytes").is_null()
+    departures = departures.with_columns(network_ns=pl.when(unexplained & ~blind).then(transit).otherwise(0))
     awaited = (held - col("peer_last_ns") - col("handshake_ns") - col("network_ns")).clip(0)
     departures = departures.with_columns(peer_ns=pl.when(unexplained & facts.PEER_SPOKE).then(awaited).otherwise(0))
     rest = held - col("handshake_ns") - col("caused_ns") - col("network_ns") - col("peer_ns")
-    blind = unexplained & col("unacked_bytes").is_null()
     opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
     rest_cause = pl.when(blind).then(pl.lit("unknown")).when(opened).then(col("later_cause")).otherwise(pl.lit("application"))
     return departures.with_columns(rest_ns=rest, rest_cause=rest_cause).drop("left")

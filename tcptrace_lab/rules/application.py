@@ -14,7 +14,7 @@ RULE = Rule(
         finding="application-limited",
         title="The sending program had nothing to send for {cost}",
         mechanism=(
-            "Everything sent was acknowledged and the window was open, yet {count} times nothing left, for {median} in the middle. "
+            "Everything sent was acknowledged and the window was open, yet nothing left, {times}, for {median} in the middle. "
             "TCP waited for the program, not the other way round."
         ),
         limits="What the program did meanwhile is not in the capture: computing, reading a disk, sleeping, or waiting for a user.",

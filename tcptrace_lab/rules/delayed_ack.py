@@ -13,7 +13,7 @@ RULE = Rule(
     source="RFC 5681, 4.2; rule book B, 4",
     advice=Advice(
         finding="delayed-ack",
-        title="Delayed ACKs cost {cost} in {count} waits of {median}",
+        title="Delayed ACKs cost {cost} in {waits} of {median}",
         mechanism=(
             "The sender has used up what it may send and waits for an ACK. "
             "The receiver holds the ACK back, because too little has arrived to send it at once."

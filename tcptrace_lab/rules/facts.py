@@ -25,6 +25,9 @@ BURST_SHARE = 0.002
 DELAYED_ACK_NS = 20 * NS_PER_MS
 """An ACK that lags this much behind the round trip was delayed: half of the shortest timer in use (Linux and FreeBSD, 40 ms)."""
 
+LATEST_ACK_NS = 500 * NS_PER_MS
+"""No ACK may be delayed longer (RFC 5681, 4.2)."""
+
 QUEUE_SHARE = 0.25
 """A round trip longer than its minimum by this share has a queue in it."""
 
@@ -56,7 +59,7 @@ HAD_IN_FLIGHT = _known(_col("unacked_before_bytes") > 0)
 ALL_ACKED = _known(_col("unacked_bytes") <= 0)
 PEER_SPOKE = _col("peer_last_ns").is_not_null()
 ACK_JUST_CAME = _known(_col("acked_ago_ns") <= EPSILON_NS)
-ACK_WAS_LATE = _known(_col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0) >= DELAYED_ACK_NS)
+ACK_WAS_LATE = _known((_col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)).is_between(DELAYED_ACK_NS, LATEST_ACK_NS))
 
 RELEASED_BY_ACK = (
     HAD_IN_FLIGHT & ~IS_BARE_FIN & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") <= EPSILON_NS)).otherwise(ACK_JUST_CAME)

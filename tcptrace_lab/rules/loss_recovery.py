@@ -15,7 +15,7 @@ RULE = Rule(
     source="RFC 5681, 3.2; RFC 6675; RFC 8985",
     advice=Advice(
         finding="loss",
-        title="{cost} spent repairing losses, {count} waits",
+        title="{cost} spent repairing losses, in {waits}",
         mechanism=(
             "Segments were lost and sent again. Until the repair is acknowledged the sender sends little that is new; "
             "afterwards it goes on with a smaller congestion window."

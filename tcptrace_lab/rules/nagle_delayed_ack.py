@@ -14,7 +14,7 @@ RULE = Rule(
     source="RFC 896; RFC 1122, 4.2.3.2; rule book B, 5",
     advice=Advice(
         finding="nagle-delayed-ack",
-        title="Nagle's algorithm and delayed ACKs cost {cost} in {count} stalls of {median}",
+        title="Nagle's algorithm and delayed ACKs cost {cost} in {waits} of {median}",
         mechanism=(
             "The program writes a message in pieces. The stack holds the last small piece back until the one before is acknowledged, "
             "and the receiver delays that ACK because it waits for more."

@@ -13,7 +13,7 @@ RULE = Rule(
     source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
     advice=Advice(
         finding="timeout",
-        title="{cost} spent waiting for the retransmission timer, {count} times",
+        title="{cost} spent waiting for the retransmission timer, {times}",
         mechanism=(
             "A segment was lost and too little came back to show it sooner, so the sender stood still until its timer ran out. "
             "Each wait doubles the next."

@@ -19,7 +19,7 @@ RULE = Rule(
         title="The receiver's window was closed for {cost}",
         mechanism=(
             "The receiving program did not read, its buffer of {window} filled, and the receiver offered no room. "
-            "The sender waited for the window to open, {count} times."
+            "The sender waited for the window to open, {times}."
         ),
         limits="Why the program did not read cannot be seen.",
         remedy=("let the receiving program read sooner or in a thread of its own", "find what it waits for: disk, lock, another service"),

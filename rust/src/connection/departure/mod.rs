@@ -16,6 +16,8 @@ use rounds::Rounds;
 
 /// The capture is taken to be at the sender where the round trip to it is less than this part of the whole (rule book B).
 const NEAR_SENDER_PART: i64 = 10;
+/// Below this a round trip is the hosts' own time, and which end is near means nothing: the order of the capture decides.
+const NO_DISTANCE_NS: i64 = 50_000;
 /// The round trip to the sender is taken shorter by this part: the shortest one seen was not the shortest possible.
 const TOLERANCE_PART: i64 = 32;
 /// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next (rule
@@ -101,6 +103,8 @@ pub(super) struct Leaves {
 pub(super) struct SenderView {
     arrivals: Arrivals,
     una: Nullable,
+    /// The highest ACK captured, arrived or not.
+    captured_ack: i64,
     /// Right edge of the window.
     edge: Nullable,
     snd_max: i64,
@@ -145,6 +149,7 @@ impl SenderView {
     /// Something of the other side was captured, and will arrive at the sender.
     #[inline]
     pub(super) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
+        self.captured_ack = self.captured_ack.max(arrival.ack);
         if shift_ns == 0 && self.arrivals.is_empty() {
             self.arrived(&arrival, arrival.ts_ns);
         } else if let Some(oldest) = self.arrivals.push(arrival) {
@@ -225,7 +230,9 @@ impl SenderView {
             }
         }
         if leaves.small {
-            let behind = !leaves.resent && una.is_some_and(|una| self.small_end > una);
+            // Without timestamps only what was not even captured is sure not to have arrived.
+            let acked = if leaves.tsecr.is_some() { una } else { una.map(|una| una.max(self.captured_ack)) };
+            let behind = !leaves.resent && acked.is_some_and(|acked| self.small_end > acked);
             self.small_behind_small = self.small_behind_small.saturating_add(u32::from(behind));
             self.small_end = self.small_end.max(leaves.end);
         }
@@ -315,5 +322,9 @@ impl SenderView {
 pub(super) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) -> i64 {
     let Some(to_sender_ns) = to_sender_ns else { return 0 };
     let whole_ns = to_sender_ns.saturating_add(to_receiver_ns.unwrap_or(0));
-    if to_sender_ns < whole_ns / NEAR_SENDER_PART { 0 } else { to_sender_ns - to_sender_ns / TOLERANCE_PART }
+    if to_sender_ns < NO_DISTANCE_NS.max(whole_ns / NEAR_SENDER_PART) {
+        0
+    } else {
+        to_sender_ns - to_sender_ns / TOLERANCE_PART
+    }
 }

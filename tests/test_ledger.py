@@ -1,0 +1,231 @@
+"""The time ledger: each wait has the cause that the exchange was written with, and every direction's waits sum to its life.
+
+The exchanges are written by hand, with a round trip of 20 ms seen from the client; the times expected are differences of the times written.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import packets
+import polars as pl
+import pytest
+
+from tcptrace_lab import accounts, advice, ledger, schema
+from tcptrace_lab.segments import Tables, read
+
+MS = 1_000_000
+"""Nanoseconds in a millisecond."""
+
+CAPTURES = Path(__file__).parent.parent / "captures"
+
+OPENED = """
+    0.000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
+    0.020 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
+    0.020 C > S  .          ack 1  win 502
+"""
+
+
+def tables(tmp_path: Path, text: str) -> Tables:
+    return read(packets.capture(tmp_path / "exchange.pcap", OPENED + text))
+
+
+def causes(found: Tables, *, from_client: bool = True) -> list[tuple[str, float]]:
+    """`(cause, milliseconds)` of each interval of one direction, neighbours of one cause joined."""
+    intervals = ledger.intervals(ledger.parts(found.segments, found.connections)).collect()
+    own = intervals.filter(pl.col("from_client") == from_client)
+    joined = own.group_by(pl.col("cause").rle_id(), maintain_order=True).agg(
+        pl.col("cause").first().alias("name"), ms=(pl.col("end_ns").last() - pl.col("start_ns").first()) / MS
+    )
+    return [(name, ms) for name, ms in joined.select("name", "ms").iter_rows()]
+
+
+def test_the_second_small_write_waits_for_the_delayed_ack_of_the_first(tmp_path: Path) -> None:
+    """Frame 5 lets 6 go at 0.100; it lags 40 ms behind the round trip of 20."""
+    found = tables(
+        tmp_path,
+        """
+        0.0400 C > S P. 1:101    ack 1
+        0.1000 S > C .           ack 101
+        0.1001 C > S P. 101:201  ack 1
+        0.1201 S > C P. 1:51     ack 201
+        """,
+    )
+    assert ("nagle-delayed-ack", pytest.approx(60.1)) in causes(found)
+
+
+def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_path: Path) -> None:
+    """Frame 5 left while 4 was in flight, so what leaves later with an ACK is the program's own timing."""
+    found = tables(
+        tmp_path,
+        """
+        0.0400 C > S P. 1:101    ack 1
+        0.0500 C > S P. 101:201  ack 1
+        0.1000 S > C .           ack 201
+        0.1001 C > S P. 201:301  ack 1
+        """,
+    )
+    assert "nagle-delayed-ack" not in dict(causes(found))
+
+
+def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(tmp_path: Path) -> None:
+    """Asked at 0.040, acknowledged at 0.060, answered at 0.160, asked again at 0.190: 20 ms network, 100 ms peer, 30 ms application."""
+    found = tables(
+        tmp_path,
+        """
+        0.040 C > S P. 1:101  ack 1
+        0.060 S > C .         ack 101
+        0.160 S > C P. 1:501  ack 101
+        0.190 C > S P. 101:201 ack 501
+        0.210 S > C . ack 201
+        """,
+    )
+    told = causes(found)
+    asked = told.index(("peer", pytest.approx(98.0)))  # ε: a tenth of the round trip stays with the network
+    assert told[asked - 1] == ("network", pytest.approx(22.0))
+    assert told[asked + 1] == ("application", pytest.approx(30.0))
+
+
+def test_a_full_window_owns_the_time_until_it_opens(tmp_path: Path) -> None:
+    """The server offers 23 << 7 = 2944 bytes: two segments, then one round trip of waiting for each two more."""
+    found = tables(
+        tmp_path,
+        """
+        0.0200 S > C .            ack 1 win 23
+        0.0400 C > S .  1:1461    ack 1
+        0.0400 C > S .  1461:2921 ack 1
+        0.0600 S > C .            ack 2921 win 23
+        0.0601 C > S .  2921:4381 ack 1
+        0.0601 C > S .  4381:5841 ack 1
+        0.0801 S > C .            ack 5841 win 23
+        0.0802 C > S .  5841:7301 ack 1
+        """,
+    )
+    assert dict(causes(found))["receiver-window"] == pytest.approx(2 * 20.1)
+
+
+def test_a_closed_window_is_told_from_a_full_one(tmp_path: Path) -> None:
+    found = tables(
+        tmp_path,
+        """
+        0.040 C > S .  1:1461 ack 1
+        0.060 S > C .         ack 1461 win 0
+        0.260 C > S .  1460:1460(0) ack 1
+        0.280 S > C .         ack 1461 win 0
+        0.500 S > C .         ack 1461 win 509
+        0.501 C > S .  1461:2921 ack 1
+        """,
+    )
+    told = dict(causes(found))
+    assert told["zero-window"] == pytest.approx(461.0)
+    assert "receiver-window" not in told
+
+
+def test_a_segment_resent_after_silence_waited_for_the_timer(tmp_path: Path) -> None:
+    found = tables(tmp_path, "0.040 C > S P. 1:101 ack 1\n0.290 C > S P. 1:101 ack 1\n0.310 S > C . ack 101")
+    assert ("timeout", pytest.approx(250.0)) in causes(found)
+
+
+def test_a_syn_that_is_sent_again_belongs_to_the_handshake(tmp_path: Path) -> None:
+    text = """
+        0.000 C > S S  0:0(0)        win 64240 <mss 1460>
+        1.000 C > S S  0:0(0)        win 64240 <mss 1460>
+        1.020 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
+        1.020 C > S .         ack 1
+        1.050 C > S P. 1:101  ack 1
+        """
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    assert causes(found)[:2] == [("handshake", pytest.approx(1020.0)), ("application", pytest.approx(30.0))]
+
+
+def test_flights_that_double_with_each_round_trip_are_slow_start(tmp_path: Path) -> None:
+    found = tables(
+        tmp_path,
+        """
+        0.0400 C > S . 1:1461    ack 1
+        0.0400 C > S . 1461:2921 ack 1
+        0.0600 S > C .           ack 2921
+        0.0601 C > S . 2921:4381 ack 1
+        0.0601 C > S . 4381:5841 ack 1
+        0.0601 C > S . 5841:7301 ack 1
+        0.0601 C > S . 7301:8761 ack 1
+        """,
+    )
+    assert ("slow-start", pytest.approx(20.1)) in causes(found)
+
+
+def test_nothing_is_said_of_a_direction_whose_acks_were_not_captured(tmp_path: Path) -> None:
+    text = "0 C > S . 1:1461 ack 1\n0.5 C > S . 1461:2921 ack 1\n1.5 C > S . 2921:4381 ack 1"
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    assert causes(found) == [("unknown", 1500.0)]
+
+
+@pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.pcap*")), ids=lambda path: path.name)
+def test_the_ledger_of_every_direction_covers_its_life_without_gap_or_overlap(path: Path) -> None:
+    found = read(path)
+    connections = found.connections.collect()
+    sides = ledger.intervals(ledger.parts(found.segments, found.connections)).collect().partition_by("conn", "from_client", as_dict=True)
+    sums = accounts.accounts(found.segments, found.connections, connections.height).collect()
+    for row in connections.iter_rows(named=True):
+        life = (row["first_ts_ns"], row["last_ts_ns"])
+        for side, from_client in schema.SIDES.items():
+            if life[0] == life[1]:
+                continue
+            own = sides[row["conn"], from_client]
+            assert (own["start_ns"][0], own["end_ns"][-1]) == life
+            assert own["end_ns"][:-1].to_list() == own["start_ns"][1:].to_list()
+            told = sums.filter(pl.col("conn") == row["conn"]).select(pl.sum_horizontal(pl.selectors.starts_with(side))).item()
+            assert told == life[1] - life[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ethernet-small-receive-window",
+        "ethernet-small-receive-window-at-server",
+        "atm9180-small-receive-window",
+        "atm9188-small-receive-window",
+    ],
+)
+def test_window_time_equals_the_kernels_count_within_a_twentieth(name: str) -> None:
+    """TCP_INFO's rwnd_limited of an unpaced sender is nearly exact (rule book B)."""
+    (path,) = CAPTURES.glob(f"{name}.pcap*")
+    truth = json.loads((CAPTURES / f"{name}.json").read_text())["connections"][0]["client"]["tcp_info"]
+    found = read(path)
+    sums = accounts.accounts(found.segments, found.connections, 1).collect().row(0, named=True)
+    measured_ms = ((sums["client_receiver_window_ns"] or 0) + (sums["client_zero_window_ns"] or 0)) / MS
+    assert measured_ms == pytest.approx(truth["tcpi_rwnd_limited"] / 1000, abs=truth["tcpi_busy_time"] / 1000 / 20)
+
+
+@pytest.mark.parametrize("medium", ["ethernet", "loopback", "atm9180", "atm9188"])
+def test_nagle_stalls_account_for_what_nodelay_saves(medium: str) -> None:
+    """The same schedule twice: the stalls' sum is the difference between the two lives, within 3 % (and none is found with NODELAY)."""
+    lives, stalls = {}, {}
+    for setting in ("on", "off"):
+        (path,) = CAPTURES.glob(f"{medium}-nagle-{setting}.pcap*")
+        found = read(path)
+        row = found.connections.collect().row(0, named=True)
+        sums = accounts.accounts(found.segments, found.connections, 1).collect().row(0, named=True)
+        lives[setting] = row["last_ts_ns"] - row["first_ts_ns"]
+        stalls[setting] = sums["client_nagle_delayed_ack_ns"] or 0
+    assert stalls["off"] == 0
+    assert stalls["on"] == pytest.approx(lives["on"] - lives["off"], rel=0.03)
+
+
+def test_a_finding_names_its_frames_its_cost_and_what_would_refute_it() -> None:
+    found = read(CAPTURES / "ethernet-nagle-on.pcapng")
+    sums = accounts.accounts(found.segments, found.connections, 1)
+    first = advice.findings(sums, found.segments, found.connections)[0]
+    assert (first.id, str(first.severity), str(first.confidence), first.conn, first.from_client) == (
+        "nagle-delayed-ack",
+        "high",
+        "proved",
+        0,
+        True,
+    )
+    assert first.cost_ns == sums.collect()["client_nagle_delayed_ack_ns"][0]
+    assert "Refuted by" in first.limits
+    intervals = ledger.intervals(ledger.parts(found.segments, found.connections)).collect()
+    ends = set(intervals.filter(pl.col("cause") == "nagle-delayed-ack")["frame_after"])
+    assert ends & set(first.evidence_frames)

@@ -103,7 +103,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acker: &mut Half, data_send
         let least = if acking.prompt_acks == 0 { bytes } else { acking.prompt_min_bytes };
         acking.prompt_min_bytes = least.min(bytes);
         acking.prompt_acks = acking.prompt_acks.saturating_add(1);
-        let full = data_sender.figures.max_segment_bytes.max(LEAST_FULL_BYTES);
+        let most = if mss > 0 { mss } else { u32::MAX };
+        let full = data_sender.figures.max_segment_bytes.min(most).max(LEAST_FULL_BYTES);
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }

@@ -74,6 +74,8 @@ class Engine:
         """
     def connections(self) -> ArrowStream:
         """All connections that were not pulled; in no order. Reads the rest of the capture first."""
+    def revisions(self) -> ArrowStream:
+        """What later segments showed of earlier ones (`tcptrace_lab.revisions`), in that order. Reads the rest of the capture first."""
     def flows(self) -> ArrowStream:
         """All UDP flows that were not pulled, with `datagrams=True`: who they are between. Reads the rest of the capture first."""
     def info(self) -> CaptureInfo:

@@ -63,8 +63,6 @@ _BEHAVIOUR = (
     "syn_options",
     "stack_guess",
 )
-_NOT_JUDGED = ("spurious_retransmissions",)
-"""Counts that no rule makes yet."""
 
 
 def capture_object(path: str, tables: Tables) -> dict[str, Any]:
@@ -184,7 +182,7 @@ def _direction(side: str) -> pl.Expr:
     rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
     rtt_columns = {"min": "rtt_min_ns", "mean": "rtt_mean_ns", "p50": "rtt_p50_ns", "p95": "rtt_p95_ns", "max": "rtt_max_ns"}
     rtt_ms = {name: _milliseconds(pl.col(f"{side}_{column}")) for name, column in rtt_columns.items()}
-    counts = {name: pl.lit(None, dtype=pl.Int64) if name in _NOT_JUDGED else pl.col(f"{side}_{name}") for name in _COUNTS}
+    counts = {name: pl.col(f"{side}_{name}") for name in _COUNTS}
     fields = {
         **counts,
         **{name: pl.col(f"{side}_{name}") for name in _LINE_COSTS},

@@ -115,13 +115,79 @@ KINDS = (
     "duplicate_ack",
     "reset",
     "link_damaged",
+    "recovery_retransmit",
+    "syn_retransmit",
+    "network_duplicate",
+    "zero_window_probe_ack",
+    "partial_ack",
 )
-"""What a segment is. Codes are positions; the engine's `connection::Kind` has the same order (a test holds them together)."""
+"""What a segment is. Codes are positions; the engine's `connection::Kind` has the same order (a test holds them together).
+
+- `new`: bytes, a SYN or a FIN seen for the first time; `ack`: a pure ACK that is nothing more special.
+- Sent again: `fast_retransmit` (the first after duplicate ACKs or SACK blocks: RFC 5681, 6675, 5827, 8985), `recovery_retransmit` (the
+  rest of that recovery: RFC 6582, 6675), `rto_retransmit` (timer: RFC 6298), `tail_probe` (RFC 8985, 7), `syn_retransmit` (SYN or
+  SYN-ACK), `spurious` (the first copy had arrived; `resent_by` tells why it was sent), `retransmit` (the capture does not tell why).
+- Not sent again, but there behind later bytes or twice: `out_of_order` (overtaken on the path), `network_duplicate`, `capture_duplicate`
+  (the capture holds the packet twice; counts nowhere but in `capture_duplicates`).
+- `keepalive`, `zero_window_probe` and their answers `keepalive_ack`, `zero_window_probe_ack` (RFC 9293, 3.8.4 and 3.8.6.1).
+- ACKs: `duplicate_ack` (RFC 5681, 2), `partial_ack` (RFC 6582), `window_update`.
+- `reset`; `link_damaged` (thrown away by the receiver's link).
+"""
+
+EVIDENCE = (
+    "sequence",
+    "syn",
+    "duplicate_acks",
+    "sack",
+    "dsack",
+    "reneging",
+    "acknowledged",
+    "partial_ack",
+    "timestamp",
+    "ip_id",
+    "silence",
+    "probe_time",
+    "rtt",
+    "window",
+    "time",
+    "reset",
+    "path",
+    "link",
+    "none",
+)
+"""What a kind is known by. Codes are positions; the engine's `connection::Evidence` has the same order.
+
+`sequence` (the place in the stream and what was sent and acknowledged before), `syn` (the flags), `duplicate_acks`, `sack`, `dsack` (RFC 2883),
+`reneging` (bytes that SACK blocks reported were given up: RFC 2018, 8), `acknowledged` (an earlier ACK covers it), `partial_ack` (RFC 6582),
+`timestamp` (TCP timestamps; RFC 3522), `ip_id`, `silence` (as long as a retransmission timeout), `probe_time` (as long as a probe timeout),
+`rtt` (sooner than a round trip allows), `window`, `time` (nothing but the gap between two segments), `reset` (a RST came before), `path`
+(the same packet with another TTL or other layers), `link` (the link says so).
+"""
+
+CONFIDENCES = ("proved", "consistent", "possible")
+"""How sure a verdict is: it follows from the protocol's rules and what was captured; all fits, and what else would fit is rare; other
+explanations fit as well. The engine's `connection::Confidence` has the same order."""
+
+RESENT_BY = ("fast", "recovery", "timeout", "tail_probe", "handshake", "unknown")
+"""What made the sender send bytes again. The engine's `connection::ResentBy` has the same order."""
+
+RESET_KINDS = ("refused", "exact", "in_window", "out_of_window", "after_close", "unknown")
+"""What a RST is to the side that it is sent to (RFC 9293, 3.10.7; RFC 5961, 3.2): the answer to its SYN; with the number that it expects;
+only inside its window (it answers with a challenge ACK); outside (ignored: perhaps forged); after the end of the connection; or the
+capture does not tell. The engine's `connection::ResetKind` has the same order."""
+
+TFO = ("cookie_request", "cookie_grant", "cookie", "data", "data_accepted", "data_refused")
+"""Steps of TCP Fast Open (RFC 7413): a SYN that asks for a cookie, the SYN-ACK that gives one, a SYN with a cookie and no data, a SYN with
+data, and the SYN-ACK that acknowledges them or the SYN alone. The engine's `connection::Tfo` has the same order."""
+
+ECN_SIGNALS = ("setup", "accepted", "echo", "reduced", "echo_reduced", "accurate")
+"""What the ECN flags say (RFC 3168, 6.1): a SYN that offers ECN, the SYN-ACK that accepts it, ECE (a mark was received), CWR (the sender has
+slowed down), both; or a counter of accurate ECN (RFC 9768). The engine's `connection::EcnSignal` has the same order."""
 
 RELEASED_BY = ("ack", "write", "timer", "burst", "unknown")
 """What let a segment leave. Codes are positions; the engine's `connection::ReleasedBy` has the same order."""
 
-RESENT = ("retransmit", "fast_retransmit", "rto_retransmit", "tail_probe", "spurious")
+RESENT = ("retransmit", "fast_retransmit", "rto_retransmit", "tail_probe", "spurious", "recovery_retransmit", "syn_retransmit")
 """The kinds that carry bytes which had been sent before."""
 
 CLIENT_KNOWN_BY = ("syn", "syn_ack", "data", "port", "first")
@@ -186,7 +252,16 @@ SEGMENTS = _table(
         Column("ttl", "UInt8", Unit.NONE, "IPv4 time to live or IPv6 hop limit"),
         Column("ect", "UInt8", Unit.NONE, "ECN field of the IP header: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE"),
         Column("ce", "Boolean", Unit.NONE, "True if the path marked the packet: congestion experienced"),
-        Column("kind", "Enum", Unit.NONE, "What the segment is, judged from what came before it", values=KINDS),
+        Column("kind", "Enum", Unit.NONE, "What the segment is, judged from what came before it, and revised where later segments prove it to be something else", values=KINDS),
+        Column("evidence", "Enum", Unit.NONE, "What the kind is known by", values=EVIDENCE),
+        Column("evidence_frame", "UInt64", Unit.FRAME, "The other frame of the proof: the ACK, the earlier transmission, the segment that jumped ahead, the D-SACK", "null where one frame is enough"),
+        Column("confidence", "Enum", Unit.NONE, "How sure the kind is", values=CONFIDENCES),
+        Column("resent_by", "Enum", Unit.NONE, "What made the sender send these bytes again, be it needless or not", "null unless resent", RESENT_BY),
+        Column("transmission", "UInt8", Unit.NONE, "How often these bytes were sent by now: 1 at first", "counts what was captured, and at least 2 where the first was lost before the capture point; 255 is 255 or more; null without sequence numbers"),
+        Column("dsack", "Boolean", Unit.NONE, "True if its first SACK block reports a duplicate (RFC 2883)"),
+        Column("reset_kind", "Enum", Unit.NONE, "What a RST is to the side that it is sent to", "seen from the capture point, which may have seen more or less than that side; null unless RST", RESET_KINDS),
+        Column("tfo", "Enum", Unit.NONE, "Step of TCP Fast Open (RFC 7413)", "null for most", TFO),
+        Column("ecn_signal", "Enum", Unit.NONE, "What the ECN flags of the TCP header say", "null without them; refusals have none", ECN_SIGNALS),
         Column(
             "in_flight_bytes",
             "Int64",
@@ -220,6 +295,7 @@ SEGMENTS = _table(
             "null for write, timer and unknown",
         ),
         Column("acked_bytes", "Int64", Unit.BYTES, "Sequence numbers that this segment acknowledges for the first time: bytes, and 1 each for SYN and FIN", "null without the ACK flag"),
+        Column("acked_unseen_bytes", "Int64", Unit.BYTES, "Bytes that this segment acknowledges for the first time although the capture never showed them: not captured, and not lost", "taken back in the connection's figures, not here, if they show up behind the ACK; null where that side was never seen"),
         Column(
             "ack_lag_ns",
             "Int64",
@@ -264,13 +340,18 @@ SEGMENTS = _table(
 )
 
 _DIRECTION = (
-    Column("segments", "Int64", Unit.SEGMENTS, "Segments sent"),
+    Column("segments", "Int64", Unit.SEGMENTS, "Segments sent; duplicates of the capture or the network are not among them"),
     Column("data_segments", "Int64", Unit.SEGMENTS, "Segments sent with data"),
     Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data sent, resent ones included"),
     Column("unique_bytes", "Int64", Unit.BYTES, "Bytes of the stream that were seen, each counted once"),
     Column("retransmitted_segments", "Int64", Unit.SEGMENTS, "Segments that carry bytes (or a SYN or FIN) sent before"),
     Column("retransmitted_bytes", "Int64", Unit.BYTES, "Bytes of data in them"),
+    Column("spurious_retransmissions", "Int64", Unit.SEGMENTS, "Of the retransmitted segments, those proved to be needless: the first copy had arrived", "a lower bound: without D-SACK and timestamps much remains unknown"),
     Column("out_of_order_segments", "Int64", Unit.SEGMENTS, "Segments that arrived behind later ones and are not resent"),
+    Column("capture_duplicates", "Int64", Unit.SEGMENTS, "Packets that the capture holds once more; they count nowhere else"),
+    Column("network_duplicates", "Int64", Unit.SEGMENTS, "Packets that the network delivered once more, as far as that is seen; they count nowhere else"),
+    Column("not_captured_bytes", "Int64", Unit.BYTES, "Sequence numbers that the other side acknowledged although the capture never showed them", "lost by the capture, not by the network"),
+    Column("not_captured_holes", "Int64", Unit.NONE, "Runs of them"),
     Column("duplicate_acks", "Int64", Unit.SEGMENTS, "Duplicate ACKs sent (RFC 5681)"),
     Column("pure_acks", "Int64", Unit.SEGMENTS, "Segments without data, SYN, FIN or RST"),
     Column("keepalives", "Int64", Unit.SEGMENTS, "Keepalive probes sent"),
@@ -353,7 +434,6 @@ _STATISTICS = (
     Column("urgent_segments", "Int64", Unit.SEGMENTS, "Segments sent with data and URG"),
     Column("urgent_bytes", "Int64", Unit.BYTES, "Bytes of data in them before the urgent pointer"),
     Column("zero_window_probe_bytes", "Int64", Unit.BYTES, "Bytes of data in zero-window probes"),
-    Column("capture_duplicates", "Int64", Unit.SEGMENTS, "Segments that the capture holds once more"),
     Column("window_scale_offered", "UInt8", Unit.NONE, "Window scale option in this side's SYN, at most 14", "null without SYN or option; in force only if both sides offer one"),
     Column("min_segment_bytes", "Int64", Unit.BYTES, "Smallest payload of one captured segment with data", "null without data"),
     Column("mean_segment_bytes", "Int64", Unit.BYTES, "Mean payload of the segments with data", "null without data"),

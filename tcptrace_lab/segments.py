@@ -19,7 +19,8 @@ from tcptrace_lab._core import Engine
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
-from tcptrace_lab.reread import Files, pulled_all, share_read
+from tcptrace_lab.reread import Files, frame, pulled_all, share_read
+from tcptrace_lab.revisions import revised
 from tcptrace_lab.rtt import QUANTILES, RttSamples
 from tcptrace_lab.spill import Spill
 
@@ -43,7 +44,10 @@ _PARTIAL = "the results hold what could be read"
 
 
 class Watcher(Protocol):
-    """Sees the rows of a table go by while a capture is read, so that no second pass is needed."""
+    """Sees the rows of a table go by while a capture is read, so that no second pass is needed.
+
+    Segments have the kind that they had at first sight: what later segments prove of them (`revisions`) is not known yet.
+    """
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -212,11 +216,16 @@ def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
     engine = Engine(source.names, datagrams=sorting.datagrams)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     connections, flows = sorting.run(engine, spill)
-    return Tables(spill.finish(), connections, source.info(engine), source.problems(engine), flows)
+    return Tables(_last_word(spill.finish(), engine), connections, source.info(engine), source.problems(engine), flows)
 
 
 def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
     engine = Engine(source.names, columns=sorting.columns, datagrams=sorting.datagrams)
     connections, flows = sorting.run(engine)
     segments = files.segments(engine.info()["packets"], connections)
-    return Tables(segments, connections, source.info(engine), source.problems(engine), flows)
+    return Tables(_last_word(segments, engine), connections, source.info(engine), source.problems(engine), flows)
+
+
+def _last_word(segments: pl.LazyFrame, engine: Engine) -> pl.LazyFrame:
+    """The segments with what later ones show of earlier ones; `engine` has read all."""
+    return revised(segments, frame(engine.revisions(), schema.SEGMENTS))

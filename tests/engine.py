@@ -9,6 +9,7 @@ import packets
 import polars as pl
 
 from tcptrace_lab import _core, schema
+from tcptrace_lab.revisions import REVISED, revised
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,7 @@ def read(*paths: Path) -> Read:
     engine = _core.Engine([str(path) for path in paths])
     segments = _frame(engine.segments(), schema.SEGMENTS)
     connections = _frame(engine.connections(), schema.ENGINE_CONNECTIONS).sort("conn")
+    segments = revised(segments.lazy(), _revisions(engine)).collect()
     return Read(segments, connections, engine.info(), engine.problems())
 
 
@@ -58,3 +60,11 @@ def _frame(stream: _core.ArrowStream, table: schema.Table) -> pl.DataFrame:
     frame = pl.DataFrame(data).with_columns(pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values)
     assert frame.schema == pl.Schema(table.polars_schema())
     return frame
+
+
+def _revisions(engine: _core.Engine) -> pl.DataFrame:
+    data: Any = engine.revisions()
+    codes = pl.DataFrame(data)
+    assert codes.columns == ["frame", *REVISED]
+    named = [name for name in REVISED if schema.SEGMENTS[name].values]
+    return codes.with_columns(pl.col(name).cat.to(schema.SEGMENTS[name].polars_type()) for name in named)

@@ -34,4 +34,5 @@ def test_figures_add_up_to_the_table(capture: Path) -> None:
         marked_data = sum(
             points.filter(pl.col("payload_bytes") > 0).height for name, points in direction.marks.items() if name in series.SENDER_MARKS
         )
-        assert direction.bursts["segments"].sum() + marked_data == row[f"{side}_data_segments"]
+        copies = row[f"{side}_capture_duplicates"] + row[f"{side}_network_duplicates"]
+        assert direction.bursts["segments"].sum() + marked_data == row[f"{side}_data_segments"] + copies

@@ -254,6 +254,20 @@ impl Engine {
         py.detach(read).map_err(|error| arrow_error(&error))
     }
 
+    /// What later segments showed of earlier ones.
+    fn revisions(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        let read = || -> Result<_, ArrowError> {
+            let mut pass = lock(&self.engine);
+            while let Some(batch) = pass.next_batch()? {
+                drop(batch);
+            }
+            table::revisions(pass.engine.revisions())
+        };
+        let revisions = py.detach(read).map_err(|error| arrow_error(&error))?;
+        let schema = revisions.schema();
+        Ok(ArrowStream::new(RecordBatchIterator::new([Ok(revisions)], schema)))
+    }
+
     /// Runs all segment batches through and drops them; returns the number of rows.
     fn drain(&self, py: Python<'_>) -> PyResult<u64> {
         let drained = py.detach(|| {

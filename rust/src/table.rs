@@ -12,7 +12,7 @@ use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Float64Array, Primiti
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::connection::{ConnectionRow, DatagramRow, DirectionFigures, FlowRow, Line, Nullable, SegmentRow};
+use crate::connection::{ConnectionRow, DatagramRow, DirectionFigures, FlowRow, Line, Nullable, Revision, SegmentRow};
 use crate::wire::{Ecn, PathNames};
 
 /// A named column.
@@ -25,6 +25,15 @@ fn numbers<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> T::Native
 fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
     let values = rows.iter().map(|row| value(row).unwrap_or_default()).collect::<Vec<_>>();
     Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
+}
+
+/// Codes that few rows have: a batch without any costs next to nothing.
+fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
+    // Without an early end, which would keep the compiler from taking several rows at a time.
+    if rows.iter().fold(false, |any, row| any | value(row).is_some()) {
+        return maybe::<T, R>(rows, value);
+    }
+    Arc::new(PrimitiveArray::<T>::new_null(rows.len()))
 }
 
 fn nullable<R>(rows: &[R], value: impl Fn(&R) -> Nullable) -> ArrayRef {
@@ -101,6 +110,17 @@ const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("ect", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.ecn.0)),
     ("ce", |rows, _| flags(rows, |row| row.ecn.0 == Ecn::CE)),
     ("kind", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.kind as u8)),
+    ("evidence", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.evidence as u8)),
+    ("evidence_frame", |rows, _| {
+        rare::<UInt64Type, _>(rows, |row| (row.evidence_frame > 0).then_some(row.evidence_frame))
+    }),
+    ("confidence", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.confidence as u8)),
+    ("resent_by", |rows, _| rare::<UInt8Type, _>(rows, |row| row.resent_by.map(|by| by as u8))),
+    ("transmission", |rows, _| rare::<UInt8Type, _>(rows, |row| (row.transmission > 0).then_some(row.transmission))),
+    ("dsack", |rows, _| flags(rows, |row| row.dsack)),
+    ("reset_kind", |rows, _| rare::<UInt8Type, _>(rows, |row| row.reset_kind.map(|kind| kind as u8))),
+    ("tfo", |rows, _| rare::<UInt8Type, _>(rows, |row| row.tfo.map(|step| step as u8))),
+    ("ecn_signal", |rows, _| rare::<UInt8Type, _>(rows, |row| row.ecn_signal.map(|signal| signal as u8))),
     ("in_flight_bytes", |rows, _| nullable(rows, |row| row.in_flight_bytes)),
     ("usable_window_bytes", |rows, _| nullable(rows, |row| row.usable_window_bytes)),
     ("since_previous_ns", |rows, _| nullable(rows, |row| row.since_previous_ns)),
@@ -112,6 +132,7 @@ const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
         maybe::<UInt64Type, _>(rows, frame)
     }),
     ("acked_bytes", |rows, _| nullable(rows, |row| row.acked_bytes)),
+    ("acked_unseen_bytes", |rows, _| nullable(rows, |row| row.acked_unseen_bytes)),
     ("ack_lag_ns", |rows, _| nullable(rows, |row| row.ack_lag_ns)),
     ("rtt_ns", |rows, _| nullable(rows, |row| row.rtt_ns)),
     ("layers", |rows, paths| layers(rows, |row| row.path, paths)),
@@ -227,7 +248,12 @@ fn directions(side: &str, rows: &[DirectionFigures], lines: &[Option<Line>], col
         ("unique_bytes", count(|row| row.unique_bytes)),
         ("retransmitted_segments", count(|row| row.retransmitted_segments.into())),
         ("retransmitted_bytes", count(|row| row.retransmitted_bytes)),
+        ("spurious_retransmissions", count(|row| row.spurious_retransmissions.into())),
         ("out_of_order_segments", count(|row| row.out_of_order_segments.into())),
+        ("capture_duplicates", count(|row| row.capture_duplicates.into())),
+        ("network_duplicates", count(|row| row.network_duplicates.into())),
+        ("not_captured_bytes", count(|row| row.not_captured_bytes)),
+        ("not_captured_holes", count(|row| row.not_captured_holes.into())),
         ("duplicate_acks", count(|row| row.duplicate_acks.into())),
         ("pure_acks", count(|row| row.pure_acks)),
         ("keepalives", count(|row| row.keepalives.into())),
@@ -262,6 +288,20 @@ fn directions(side: &str, rows: &[DirectionFigures], lines: &[Option<Line>], col
         ("last_data_ts_ns", nullable(rows, |row| row.last_data_ts_ns)),
     ];
     columns.extend(named.into_iter().map(|(name, array)| (format!("{side}_{name}"), array)));
+}
+
+/// All revisions of a capture as one batch.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn revisions(rows: &[Revision]) -> Result<RecordBatch, ArrowError> {
+    batch(vec![
+        ("frame".into(), numbers::<UInt64Type, _>(rows, |row| row.frame)),
+        ("kind".into(), numbers::<UInt8Type, _>(rows, |row| row.kind as u8)),
+        ("evidence".into(), numbers::<UInt8Type, _>(rows, |row| row.evidence as u8)),
+        ("evidence_frame".into(), numbers::<UInt64Type, _>(rows, |row| row.evidence_frame)),
+        ("confidence".into(), numbers::<UInt8Type, _>(rows, |row| row.confidence as u8)),
+    ])
 }
 
 /// The schema of datagram batches.

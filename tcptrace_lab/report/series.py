@@ -34,16 +34,16 @@ COLUMNS = ("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes
 FIN, SYN, RST = 1, 2, 4
 """Bits of `flags` (RFC 9293, 3.1)."""
 
-SENDER_MARKS = (*schema.RESENT, "out_of_order", "capture_duplicate", "keepalive", "zero_window_probe", "reset")
+SENDER_MARKS = (*schema.RESENT, "out_of_order", "network_duplicate", "capture_duplicate", "keepalive", "zero_window_probe", "reset")
 """Kinds of the sender's segments that get a mark of their own; all of them are counted, and drawn up to the budget."""
 
 MARKS = (*SENDER_MARKS, "syn", "fin", "zero_window", "peer_reset", "duplicate_ack")
 """Every mark of a time-sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are the receiver's."""
 
-_AGAIN_KINDS = (*schema.RESENT, "keepalive", "zero_window_probe", "capture_duplicate")
-"""Kinds whose bytes count as new only where they go beyond all that was sent, or fill a hole."""
-
 _FILLING_KINDS = (*schema.RESENT, "out_of_order")
+
+_AGAIN_KINDS = (*_FILLING_KINDS, "keepalive", "zero_window_probe", "network_duplicate", "capture_duplicate")
+"""Kinds whose bytes count as new only where they go beyond all that was sent, or fill a hole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,14 +263,11 @@ class _Collector:
             (pl.col("seq") > pl.col("sent_before")) | (behind & pl.col("kind").cast(pl.String).is_in(_FILLING_KINDS))
         )
         filled: dict[int, int] = {}
-        for place, seq, payload_bytes, sent_before, kind in changes.select(
-            "place", "seq", "payload_bytes", "sent_before", "kind"
-        ).iter_rows():
+        for place, seq, payload_bytes, sent_before in changes.select("place", "seq", "payload_bytes", "sent_before").iter_rows():
             if seq > sent_before:
                 self.holes.open(sent_before, seq)
             elif len(self.holes):
-                missing = self.holes.fill(seq, min(seq + payload_bytes, sent_before))
-                filled[place] = missing if kind in schema.RESENT else 0
+                filled[place] = self.holes.fill(seq, min(seq + payload_bytes, sent_before))
         return unique.scatter(list(filled), [unique[place] + missing for place, missing in filled.items()]) if filled else unique
 
     def _add_bursts(self, sent: pl.DataFrame) -> None:

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::connection::{
-    ConnectionRow, Connections, DatagramRow, DirectionFigures, FlowRow, Flows, Nullable, SegmentRow,
+    ConnectionRow, Connections, DatagramRow, DirectionFigures, FlowRow, Flows, Kind, MAX_REVISIONS, Nullable, SegmentRow,
 };
 use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
 use tcptrace_lab_core::table;
@@ -75,8 +75,14 @@ impl Pipeline {
         let rows = self.segment_rows.len();
         self.connections.take(segment, &mut self.segment_rows);
         assert_eq!(self.segment_rows.len(), rows + 1, "a segment is a row");
+        let copy = self
+            .segment_rows
+            .last()
+            .is_some_and(|row| matches!(row.kind, Kind::CaptureDuplicate | Kind::NetworkDuplicate));
         self.account.segments += 1;
-        self.account.payload_bytes += u64::from(segment.payload_bytes);
+        if !copy {
+            self.account.payload_bytes += u64::from(segment.payload_bytes);
+        }
         if let Some(closed) = self.connections.take_closed() {
             self.out.take(&closed, &mut self.totals);
         }
@@ -117,6 +123,10 @@ impl Pipeline {
             assert!(incident.count >= 1, "{incident:?}");
         }
         let connections = self.connections.len();
+        let revisions = self.connections.take_revisions();
+        assert!(revisions.as_slice().len() <= MAX_REVISIONS);
+        assert!(revisions.as_slice().iter().all(|revision| revision.frame <= revision.evidence_frame), "{revisions:?}");
+        table::revisions(revisions.as_slice()).expect("columns of one length");
         while let Some(rows) = self.connections.take_rest() {
             self.out.take(&rows, &mut self.totals);
         }
@@ -159,7 +169,7 @@ impl Out {
             self.numbers.resize(self.numbers.len().max(number + 1), false);
             assert!(!std::mem::replace(&mut self.numbers[number], true), "connection {number} is handed out twice");
             check_connection(row);
-            self.segments += row.directions.iter().map(|figures| figures.segments).sum::<u64>();
+            self.segments += row.directions.iter().map(all_segments).sum::<u64>();
             self.payload_bytes += row.directions.iter().map(|figures| figures.payload_bytes).sum::<u64>();
         }
         let table = table::connections(rows).expect("columns of one length");
@@ -174,6 +184,11 @@ fn add(name: &'static str, batch: &RecordBatch, totals: &mut Option<Totals>) {
     }
 }
 
+/// Segments of a direction with those that were there twice.
+fn all_segments(figures: &DirectionFigures) -> u64 {
+    figures.segments + u64::from(figures.capture_duplicates) + u64::from(figures.network_duplicates)
+}
+
 /// True if null or at least 0.
 fn natural(value: Nullable) -> bool {
     value.get().is_none_or(|value| value >= 0)
@@ -181,8 +196,16 @@ fn natural(value: Nullable) -> bool {
 
 fn check_segment(row: &SegmentRow, connections: usize) {
     assert!((row.conn as usize) < connections, "unknown connection: {row:?}");
-    assert!(natural(row.in_flight_bytes) && natural(row.acked_bytes) && natural(row.rtt_ns), "below nothing: {row:?}");
+    assert!(
+        natural(row.in_flight_bytes)
+            && natural(row.acked_bytes)
+            && natural(row.rtt_ns)
+            && natural(row.acked_unseen_bytes),
+        "below nothing: {row:?}"
+    );
     assert!(row.window_bytes.is_none_or(|window| window <= MAX_WINDOW_BYTES), "window: {row:?}");
+    assert!(row.evidence_frame <= row.frame, "evidence from later on: {row:?}");
+    assert_eq!(row.kind.is_resent(), row.resent_by.is_some(), "sent again, or not: {row:?}");
     let edges = row.sack_blocks.as_ref().map_or(0, |edges| edges.len());
     assert!(edges <= MAX_SACK_EDGES && edges.is_multiple_of(2), "SACK blocks: {row:?}");
 }
@@ -212,6 +235,7 @@ fn check_direction(figures: &DirectionFigures) {
         figures.fin_segments.into(),
         figures.rst_segments.into(),
     ];
+    assert!(figures.spurious_retransmissions <= figures.retransmitted_segments, "needless: {figures:?}");
     assert!(of_all.iter().all(|some| *some <= segments), "a part is more than the whole: {figures:?}");
     let payload = figures.payload_bytes;
     assert!(

@@ -1,20 +1,17 @@
 //! What a segment is, judged from the state of its connection just before it.
 
+use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
 use super::half::{Half, Placed};
-use super::holes::Jumper;
+use super::history::History;
+use super::outstanding::Stamp;
+use super::resent::{self, CAUSAL_NS};
+use super::revisions::Revisions;
 use super::row::{Kind, Nullable, ReleasedBy};
 use crate::wire::{Segment, TcpFlags};
 
-/// RFC 5681, 3.2: the third duplicate ACK lets a segment be resent.
-const FAST_RETRANSMIT_DUPLICATE_ACKS: u32 = 3;
-/// Smallest retransmission timeout in use (Linux `TCP_RTO_MIN`, 200 ms; others are longer): a byte resent sooner was
-/// not resent by this timer.
-const MIN_RTO_NS: i64 = 200_000_000;
-/// A gap in the stream that closes within this time was reordering, where nothing better tells (Wireshark's bound).
-const REORDERING_NS: i64 = 3_000_000;
-/// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next
-/// (a heuristic; the rule book's ε).
-const CAUSAL_NS: i64 = 1_000_000;
+/// Keepalives come at least so far apart from other data (Linux `TCP_KEEPIDLE` and `TCP_KEEPINTVL` count in seconds), less a
+/// tenth for the clock: one byte again sooner than this is a resend of one byte.
+const MIN_KEEPALIVE_NS: i64 = 900_000_000;
 
 /// What a segment brings to the stream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,120 +19,120 @@ pub(super) struct Novelty {
     /// Sequence numbers never seen before.
     pub new: i64,
     /// Who had jumped over the first of them, if they close a hole.
-    pub jumper: Option<Jumper>,
+    pub jumper: Option<Stamp>,
+}
+
+const fn proved(kind: Kind, evidence: Evidence) -> Verdict {
+    Verdict::new(kind, evidence, Confidence::Proved)
 }
 
 /// Judges a segment that `sender` sent. `ack` is what it acknowledges; the state is that before the segment.
 #[inline]
-pub(super) fn kind_of(
+pub(super) fn verdict(
     segment: &Segment,
     placed: Placed,
     ack: Option<i64>,
     novelty: Novelty,
-    sender: &Half,
+    sender: &mut Half,
     receiver: &Half,
-) -> Kind {
+    revisions: &mut Revisions,
+) -> Verdict {
     if segment.damaged {
-        return Kind::LinkDamaged;
+        return proved(Kind::LinkDamaged, Evidence::Link);
     }
     if segment.flags.any(TcpFlags::RST) {
-        return Kind::Reset;
+        return proved(Kind::Reset, Evidence::Sequence);
     }
-    if let Some(kind) = probe(segment, placed, sender, receiver) {
-        return kind;
+    if segment.payload_bytes <= 1
+        && let Some(verdict) = probe(segment, placed, sender, receiver)
+    {
+        return verdict;
     }
     if placed.end == placed.start {
-        return ack.map_or(Kind::Ack, |ack| pure_ack(segment, ack, sender, receiver));
+        return ack
+            .map_or_else(|| proved(Kind::Ack, Evidence::Sequence), |ack| pure_ack(segment, ack, sender, receiver));
     }
     if placed.start >= sender.snd_max && novelty.jumper.is_none() {
-        return Kind::New;
+        return proved(Kind::New, Evidence::Sequence);
     }
-    if placed.end - placed.start == novelty.new && came_late(segment, novelty, sender) {
-        return Kind::OutOfOrder;
-    }
-    resent(segment, placed, sender)
+    resent::judge(segment, placed, novelty, sender, receiver, revisions)
 }
 
 /// Keepalives and zero-window probes: at most one byte, at the last sequence number acknowledged or the next one.
 #[inline]
-fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> Option<Kind> {
-    if segment.payload_bytes > 1
-        || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN)
-        || !segment.flags.any(TcpFlags::ACK)
-    {
+fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> Option<Verdict> {
+    if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {
         return None;
     }
     let una = sender.snd_una.get()?;
     let below = placed.start == una - 1;
     if receiver.started && receiver.raw_window == 0 && receiver.acked.is_some() {
         let at = placed.start == una && segment.payload_bytes == 1;
-        return (below || at).then_some(Kind::ZeroWindowProbe);
+        return (below || at).then(|| proved(Kind::ZeroWindowProbe, Evidence::Window).with(receiver.last_ack_frame));
     }
-    (below && una == sender.snd_max && una > 1).then_some(Kind::Keepalive)
+    if !below || una != sender.snd_max || una <= 1 {
+        return None;
+    }
+    let since_data_ns = Nullable::from(segment.ts_ns).since(sender.last_data_ts_ns).get();
+    let at_once = segment.payload_bytes > 0 && since_data_ns.is_some_and(|since_ns| since_ns < MIN_KEEPALIVE_NS);
+    (!at_once).then(|| proved(Kind::Keepalive, Evidence::Sequence).with(receiver.last_ack_frame))
 }
 
 /// RFC 5681, 2 for duplicate ACKs; with SACK blocks the window may move at the same time (RFC 6675, 2).
-fn pure_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Kind {
+#[inline]
+fn pure_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verdict {
+    if sender.acked.get() == Some(ack) || receiver.history.is_some() || receiver.last_was_probe {
+        return special_ack(segment, ack, sender, receiver);
+    }
+    proved(Kind::Ack, Evidence::Sequence)
+}
+
+#[cold]
+fn special_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verdict {
+    if receiver.last_was_probe && segment.window == 0 {
+        return proved(Kind::ZeroWindowProbeAck, Evidence::Window).with(receiver.last_sent_frame);
+    }
     if sender.acked.get() != Some(ack) {
-        return Kind::Ack;
+        // RFC 6582, 3.2, step 3.
+        let una = receiver.snd_una.get().unwrap_or(ack);
+        let partial = ack > una
+            && receiver.history.as_deref().is_some_and(|history| history.recovers(una) && history.recovers(ack));
+        let frame = receiver.history.as_deref().and_then(History::newest_resend).unwrap_or(0);
+        return if partial {
+            proved(Kind::PartialAck, Evidence::Sequence).with(frame)
+        } else {
+            proved(Kind::Ack, Evidence::Sequence)
+        };
     }
     let same_window = segment.window == sender.raw_window;
     if receiver.last_was_keepalive && same_window {
-        return Kind::KeepaliveAck;
+        return proved(Kind::KeepaliveAck, Evidence::Sequence).with(receiver.last_sent_frame);
     }
-    let outstanding = receiver.snd_max > ack;
-    if outstanding && (same_window || !segment.options.sack.is_empty()) {
-        return Kind::DuplicateAck;
+    let sacks = !segment.options.sack.is_empty();
+    if receiver.snd_max > ack && (same_window || sacks) {
+        let evidence = if sacks { Evidence::Sack } else { Evidence::Sequence };
+        return proved(Kind::DuplicateAck, evidence).with(sender.last_ack_frame);
     }
-    if same_window { Kind::Ack } else { Kind::WindowUpdate }
-}
-
-/// Whether bytes that fill a hole were sent before those that jumped over them: by TCP timestamp, else by IP
-/// identification, else by time.
-fn came_late(segment: &Segment, novelty: Novelty, sender: &Half) -> bool {
-    let Some(jumper) = novelty.jumper else { return false };
-    let late = Half::jumper(segment);
-    if let (Some(late), Some(jumper)) = (late.tsval, jumper.tsval)
-        && late != jumper
-    {
-        return (late.wrapping_sub(jumper) as i32) < 0;
+    if same_window {
+        proved(Kind::Ack, Evidence::Sequence)
+    } else {
+        proved(Kind::WindowUpdate, Evidence::Window).with(sender.last_ack_frame)
     }
-    if let (Some(late), Some(jumper)) = (late.ip_id, jumper.ip_id)
-        && late != jumper
-    {
-        return (late.wrapping_sub(jumper) as i16) < 0;
-    }
-    let bound_ns = sender.figures.rtt.min_ns().map_or(REORDERING_NS, |rtt_ns| REORDERING_NS.max(rtt_ns / 2));
-    late.ts_ns.since(jumper.ts_ns).get().is_some_and(|gap_ns| gap_ns < bound_ns)
-}
-
-/// Why bytes were resent, as far as the row before tells for certain: by the retransmission timer only after silence of the
-/// sender, fast after three duplicate ACKs or as much in SACK blocks (RFC 6675, 4: `IsLost`). Else it is left open.
-fn resent(segment: &Segment, placed: Placed, sender: &Half) -> Kind {
-    if sender.snd_una.get().is_some_and(|una| una != placed.start) {
-        return Kind::Retransmit;
-    }
-    let full_segment = i64::from(sender.figures.max_segment_bytes);
-    let sacked_enough = sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1);
-    if sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || sacked_enough {
-        return Kind::FastRetransmit;
-    }
-    let now = Nullable::from(segment.ts_ns);
-    let waited = |since: Nullable| now.since(since).get().is_some_and(|waited_ns| waited_ns >= MIN_RTO_NS);
-    if waited(sender.last_ts_ns) && waited(sender.outstanding.last_seen(placed.start)) {
-        return Kind::RtoRetransmit;
-    }
-    Kind::Retransmit
 }
 
 /// What let a data segment leave, and the frame that did.
 #[inline]
-pub(super) fn released_by(segment: &Segment, kind: Kind, sender: &Half, receiver: &Half) -> (ReleasedBy, Option<u64>) {
-    match kind {
-        Kind::RtoRetransmit | Kind::TailProbe | Kind::Keepalive | Kind::ZeroWindowProbe => {
+pub(super) fn released_by(
+    segment: &Segment,
+    verdict: Verdict,
+    sender: &Half,
+    receiver: &Half,
+) -> (ReleasedBy, Option<u64>) {
+    match (verdict.kind, verdict.resent_by) {
+        (Kind::Keepalive | Kind::ZeroWindowProbe, _) | (_, Some(ResentBy::Timeout | ResentBy::TailProbe)) => {
             return (ReleasedBy::Timer, None);
         }
-        Kind::FastRetransmit => return (ReleasedBy::Ack, Some(receiver.last_ack_frame)),
+        (_, Some(ResentBy::Fast)) => return (ReleasedBy::Ack, Some(receiver.last_ack_frame)),
         _ => {}
     }
     let causal_ns = sender.figures.rtt.min_ns().map_or(CAUSAL_NS, |rtt_ns| CAUSAL_NS.max(rtt_ns / 10));

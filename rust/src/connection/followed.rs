@@ -8,6 +8,7 @@ use hashbrown::HashTable;
 
 use super::Connection;
 use super::only::Only;
+use super::revisions::Revisions;
 use super::row::{ClosedBy, ConnectionRow, Nullable, SegmentRow};
 use crate::wire::Segment;
 
@@ -39,6 +40,7 @@ pub struct Connections {
     hand: usize,
     /// Connections known from a pass before, if only some are wanted.
     only: Option<Arc<Only>>,
+    revisions: Revisions,
 }
 
 impl Connections {
@@ -79,8 +81,14 @@ impl Connections {
         let at = self.find(segment, number);
         self.latest = at;
         if let Some(connection) = self.live.get_mut(at) {
-            rows.push(connection.take(segment));
+            rows.push(connection.take(segment, &mut self.revisions));
         }
+    }
+
+    /// Hands out what later segments showed of earlier ones.
+    #[must_use]
+    pub fn take_revisions(&mut self) -> Revisions {
+        std::mem::take(&mut self.revisions)
     }
 
     /// The rows of connections that were closed to make room, once they are many.

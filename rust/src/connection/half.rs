@@ -1,8 +1,10 @@
 //! One direction of a connection: what its sender has shown so far.
 
 use super::behaviour::{self, Behaviour};
+use super::copies::Recent;
 use super::departure::{self, SenderView, Waits};
-use super::holes::{Holes, Jumper};
+use super::history::History;
+use super::holes::Holes;
 use super::outstanding::Outstanding;
 use super::row::{DirectionFigures, Nullable, SynOptions};
 use super::statistics::Statistics;
@@ -22,6 +24,7 @@ pub(super) struct Placed {
 
 /// State of one direction, named after its sender; `snd_*` as in RFC 9293, 3.3.1.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(super) struct Half {
     /// Sequence number of offset 0; `None` before anything is known.
     pub isn: Option<u32>,
@@ -41,8 +44,34 @@ pub(super) struct Half {
     pub duplicate_acks_received: u32,
     /// Bytes of this side that the last ACK it received reports in SACK blocks.
     pub sacked_bytes: i64,
+    /// When `snd_una` moved last.
+    pub una_ts_ns: Nullable,
+    /// Smoothed round trip and its variation (RFC 6298, 2), from the capture point to the receiver and back.
+    pub smoothed_rtt_ns: Nullable,
+    /// See `smoothed_rtt_ns`; 0 without samples.
+    pub rtt_variation_ns: i64,
+    /// What was resent, and what SACK blocks said of it; `None` while nothing went wrong.
+    pub history: Option<Box<History>>,
+    /// Its last segments.
+    pub recent: Recent,
+    /// IP identification of its last segment, and whether that differs from the one before: then it tells packets apart.
+    pub last_ip_id: Option<u16>,
+    /// See `last_ip_id`.
+    pub ip_id_moves: bool,
+    /// It sent a SYN with ACK.
+    pub syn_answered: bool,
+    /// The other side did not take the data of its SYN.
+    pub syn_data_refused: bool,
+    /// Its ECN flags are a counter (RFC 9768).
+    pub accurate_ecn: bool,
+    /// Frame of its first RST; 0: none.
+    pub reset_frame: u64,
+    /// Frame of its last segment.
+    pub last_sent_frame: u64,
     /// Its last segment was a keepalive probe.
     pub last_was_keepalive: bool,
+    /// Its last segment was a zero-window probe.
+    pub last_was_probe: bool,
     /// Its last segment carried data, and so can be followed by the rest of a burst.
     pub last_was_data: bool,
     /// Time of its last segment.
@@ -169,14 +198,24 @@ impl Half {
         Some(u32::from(segment.window) << shift.min(MAX_WINDOW_SCALE))
     }
 
-    /// What a late segment will be compared with, should this one jump over it. A constant IP identification of 0
-    /// orders nothing.
-    pub(super) fn jumper(segment: &Segment) -> Jumper {
-        Jumper {
-            ts_ns: segment.ts_ns.into(),
-            tsval: segment.options.timestamps.map(|(value, _)| value),
-            ip_id: segment.ip.id.filter(|id| *id != 0),
-        }
+    /// What went wrong, from now on.
+    pub(super) fn history_mut(&mut self) -> &mut History {
+        self.history.get_or_insert_with(Box::default)
+    }
+
+    /// Takes a round-trip sample in (RFC 6298, 2.2 and 2.3).
+    #[inline]
+    pub(super) fn add_rtt(&mut self, rtt_ns: i64) {
+        self.figures.rtt.add(rtt_ns);
+        let Some(smoothed_ns) = self.smoothed_rtt_ns.get() else {
+            self.smoothed_rtt_ns = Some(rtt_ns).into();
+            self.rtt_variation_ns = rtt_ns >> 1;
+            return;
+        };
+        let error_ns = rtt_ns.wrapping_sub(smoothed_ns);
+        self.rtt_variation_ns =
+            self.rtt_variation_ns.wrapping_add(error_ns.wrapping_abs().wrapping_sub(self.rtt_variation_ns) >> 2);
+        self.smoothed_rtt_ns = Some(smoothed_ns.wrapping_add(error_ns >> 3)).into();
     }
 }
 

@@ -6,31 +6,42 @@
 
 mod behaviour;
 mod classify;
+mod copies;
 mod departure;
+mod evidence;
 mod exchange;
 mod flows;
 mod followed;
 mod half;
+mod hearing;
+mod history;
 mod holes;
 mod line;
 mod only;
 mod outstanding;
+mod ranges;
+mod resent;
+mod revisions;
 mod row;
+mod sending;
+mod special;
 mod statistics;
 
 pub use behaviour::{Acking, Behaviour, Count, Nagle, Reaction, Sending, SynShape};
 pub use departure::{Departure, Waits};
+pub use evidence::{Confidence, EcnSignal, Evidence, ResentBy, ResetKind, Tfo};
 pub use flows::{DatagramRow, FlowRow, Flows};
 pub use followed::Connections;
 pub use line::Line;
 pub use only::{Known, Only};
+pub use revisions::{MAX_REVISIONS, Revision, Revisions};
 pub use row::{
     ClientKnownBy, ClosedBy, ConnectionRow, DirectionFigures, Kind, Nullable, ReleasedBy, RttFigures, SegmentRow,
     SynOptions,
 };
 pub use statistics::StatisticsFigures;
 
-use exchange::exchange;
+use exchange::{Place, copied, exchange};
 use half::Half;
 use line::{Channels, line_of};
 
@@ -112,7 +123,7 @@ impl Connection {
     }
 
     #[inline]
-    fn take(&mut self, segment: &Segment) -> SegmentRow {
+    fn take(&mut self, segment: &Segment, revisions: &mut Revisions) -> SegmentRow {
         let from_client = segment.from_low == self.client_is_low;
         // Not in order where the link lost the end of a PDU.
         self.first_frame = self.first_frame.min(segment.frame);
@@ -121,6 +132,15 @@ impl Connection {
             self.first_ts_ns = Some(self.first_ts_ns.get().map_or(ts_ns, |first| first.min(ts_ns))).into();
             self.last_ts_ns = Some(self.last_ts_ns.get().map_or(ts_ns, |last| last.max(ts_ns))).into();
         }
+        let place = Place { conn: self.number, from_client };
+        let (sender, receiver) =
+            if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
+        if sender.may_repeat(segment, receiver)
+            && let Some(copy) = copies::copy_of(segment, sender, receiver)
+        {
+            return copied(segment, copy, sender, receiver, place);
+        }
+        sender.recent.push(segment);
         if let Some(atm) = segment.atm {
             self.channels.add(atm);
         }
@@ -132,7 +152,7 @@ impl Connection {
         }
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
-        exchange(segment, sender, receiver, self.number, from_client)
+        exchange(segment, sender, receiver, place, revisions)
     }
 
     fn take_syn(&mut self, segment: &Segment, from_client: bool) {

@@ -1,8 +1,10 @@
 //! What one direction has sent and not yet seen acknowledged: the source of round-trip samples and ACK lags.
 
 use std::collections::VecDeque;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use super::row::Nullable;
+use crate::wire::Segment;
 
 /// Most segments remembered per direction: a flight of 180 MB in segments of 1448 bytes. Past it the newest are not
 /// remembered, so their samples are missing; nothing else changes.
@@ -12,29 +14,41 @@ const MAX_SEGMENTS_UNANSWERED: usize = 1 << 10;
 /// A queue that once grew past this gives its memory back when it runs empty.
 const KEPT_CAPACITY: usize = 256;
 
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    start: i64,
-    end: i64,
-    /// When these bytes were last seen.
-    ts_ns: Nullable,
-    /// TCP timestamp that they were last seen with; 0 without the option.
-    tsval: u32,
-    /// How often any of these bytes was resent.
-    resends: u16,
-    /// How many of its sequence numbers are SYN or FIN.
-    controls: u8,
+/// One packet's identity: when it was seen, and what tells it from a later one with the same bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// When it was seen.
+    pub ts_ns: Nullable,
+    pub frame: u64,
+    /// Its TCP timestamp, where it has one; that of 0 is left out.
+    pub tsval: Option<NonZeroU32>,
+    /// Its IP identification, where it has one: a constant 0 orders nothing.
+    pub ip_id: Option<NonZeroU16>,
 }
 
-/// What a segment brings into the queue beside its offsets.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    /// When it is seen.
-    pub ts_ns: Nullable,
-    /// Its TCP timestamp; 0 without the option.
-    pub tsval: u32,
+impl Stamp {
+    #[inline]
+    pub(super) fn of(segment: &Segment) -> Self {
+        Self {
+            ts_ns: segment.ts_ns.into(),
+            frame: segment.frame,
+            tsval: segment.options.timestamps.and_then(|(value, _)| NonZeroU32::new(value)),
+            ip_id: segment.ip.id.and_then(NonZeroU16::new),
+        }
+    }
+}
+
+/// A range of bytes that is on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub start: i64,
+    pub end: i64,
+    /// The packet that brought them last.
+    pub stamp: Stamp,
+    /// How often any of these bytes was resent.
+    pub resends: u16,
     /// How many of its sequence numbers are SYN or FIN.
-    pub controls: u8,
+    controls: u8,
 }
 
 /// What is known of bytes that were resent before they were acknowledged.
@@ -89,28 +103,33 @@ pub(super) struct Outstanding {
 impl Outstanding {
     /// Bytes `start..end` were sent, beyond all earlier ones.
     #[inline]
-    pub(super) fn push(&mut self, start: i64, end: i64, seen: Seen, answered: bool) {
-        let Seen { ts_ns, tsval, controls } = seen;
+    pub(super) fn push(&mut self, start: i64, end: i64, stamp: Stamp, controls: u8, answered: bool) {
         let most = if answered { MAX_SEGMENTS } else { MAX_SEGMENTS_UNANSWERED };
         if self.queue.len() < most {
-            self.queue.push_back(Sent { start, end, ts_ns, tsval, resends: 0, controls });
+            self.queue.push_back(Sent { start, end, stamp, resends: 0, controls });
         }
     }
 
     /// Bytes `start..end`, below the highest sent, were seen now: again, or late for the first time. Tells of the
     /// former if any of them were remembered.
-    pub(super) fn seen_again(&mut self, start: i64, end: i64, seen: Seen, resent: bool) -> Option<Repeat> {
-        let Seen { ts_ns, tsval, controls } = seen;
+    pub(super) fn seen_again(
+        &mut self,
+        start: i64,
+        end: i64,
+        stamp: Stamp,
+        controls: u8,
+        resent: bool,
+    ) -> Option<Repeat> {
         let first = self.queue.partition_point(|sent| sent.end <= start);
         let mut repeat: Option<Repeat> = None;
         for sent in self.queue.range_mut(first..).take_while(|sent| sent.start < end) {
             sent.resends = sent.resends.saturating_add(u16::from(resent));
-            let repeat = repeat.get_or_insert(Repeat { before_ts_ns: sent.ts_ns, resends: 0 });
+            let repeat = repeat.get_or_insert(Repeat { before_ts_ns: sent.stamp.ts_ns, resends: 0 });
             repeat.resends = repeat.resends.max(sent.resends);
-            (sent.ts_ns, sent.tsval) = (ts_ns, tsval);
+            sent.stamp = stamp;
         }
         if repeat.is_none() && self.queue.len() < MAX_SEGMENTS {
-            self.queue.insert(first, Sent { start, end, ts_ns, tsval, resends: u16::from(resent), controls });
+            self.queue.insert(first, Sent { start, end, stamp, resends: u16::from(resent), controls });
         }
         repeat.filter(|_| resent)
     }
@@ -122,10 +141,10 @@ impl Outstanding {
         }
     }
 
-    /// When the byte at `offset` was last seen, if it is outstanding.
-    pub(super) fn last_seen(&self, offset: i64) -> Nullable {
+    /// The range that holds the byte at `offset`, if it is outstanding.
+    pub(super) fn at(&self, offset: i64) -> Option<&Sent> {
         let at = self.queue.partition_point(|sent| sent.end <= offset);
-        self.queue.get(at).filter(|sent| sent.start <= offset).map(|sent| sent.ts_ns).unwrap_or_default()
+        self.queue.get(at).filter(|sent| sent.start <= offset)
     }
 
     /// When the SYN (offset 0) was sent that `ack` answers, if there is no doubt.
@@ -154,10 +173,10 @@ impl Outstanding {
                 break;
             }
             if !found.oldest_ts_ns.is_some() {
-                found.oldest_ts_ns = sent.ts_ns;
+                found.oldest_ts_ns = sent.stamp.ts_ns;
             }
-            if echo != 0 && sent.tsval == echo && !found.echoed_ts_ns.is_some() {
-                found.echoed_ts_ns = sent.ts_ns;
+            if echo != 0 && sent.stamp.tsval.is_some_and(|value| value.get() == echo) && !found.echoed_ts_ns.is_some() {
+                found.echoed_ts_ns = sent.stamp.ts_ns;
             }
             found.payload_bytes += (sent.end.min(ack) - sent.start.max(una) - i64::from(sent.controls)).max(0);
             if sent.end > ack {
@@ -171,7 +190,8 @@ impl Outstanding {
             found.segments += u32::from(sent.end > una);
             resent |= sent.resends > 0;
             if let Some(before) = newest {
-                latest_ts_ns = if before.ts_ns.value() > latest_ts_ns.value() { before.ts_ns } else { latest_ts_ns };
+                latest_ts_ns =
+                    if before.stamp.ts_ns.value() > latest_ts_ns.value() { before.stamp.ts_ns } else { latest_ts_ns };
             }
             newest = Some(sent);
             let bytes = sent.end - sent.start;
@@ -183,11 +203,11 @@ impl Outstanding {
             self.queue = VecDeque::new();
         }
         if let Some(sent) = newest.filter(|sent| sent.end == ack && sent.end > una) {
-            let overtaken = latest_ts_ns.value() > sent.ts_ns.value();
+            let overtaken = latest_ts_ns.value() > sent.stamp.ts_ns.value();
             let payload_bytes = sent.end - sent.start - i64::from(sent.controls);
-            found.newest = Some(Newest { ts_ns: sent.ts_ns, payload_bytes, resent: sent.resends > 0, overtaken });
+            found.newest = Some(Newest { ts_ns: sent.stamp.ts_ns, payload_bytes, resent: sent.resends > 0, overtaken });
             if !resent && !overtaken {
-                found.sample_from_ns = sent.ts_ns;
+                found.sample_from_ns = sent.stamp.ts_ns;
             }
         }
         found
@@ -196,20 +216,20 @@ impl Outstanding {
 
 #[cfg(test)]
 mod tests {
-    use super::{Newest, Nullable, Outstanding, Repeat, Seen};
+    use super::{Newest, Nullable, Outstanding, Repeat, Stamp};
 
     fn at(ts_ns: i64) -> Nullable {
         Some(ts_ns).into()
     }
 
-    fn seen(ts_ns: i64) -> Seen {
-        Seen { ts_ns: at(ts_ns), tsval: ts_ns as u32, controls: 0 }
+    fn seen(ts_ns: i64) -> Stamp {
+        Stamp { ts_ns: at(ts_ns), tsval: std::num::NonZeroU32::new(ts_ns as u32), ..Stamp::default() }
     }
 
     fn two_segments() -> Outstanding {
         let mut sent = Outstanding::default();
-        sent.push(1, 1001, seen(10), true);
-        sent.push(1001, 2001, seen(20), true);
+        sent.push(1, 1001, seen(10), 0, true);
+        sent.push(1001, 2001, seen(20), 0, true);
         sent
     }
 
@@ -223,7 +243,7 @@ mod tests {
     #[test]
     fn a_resent_segment_gives_no_sample() {
         let mut sent = two_segments();
-        let repeat = sent.seen_again(1, 1001, seen(300), true);
+        let repeat = sent.seen_again(1, 1001, seen(300), 0, true);
         assert_eq!(repeat, Some(Repeat { before_ts_ns: at(10), resends: 1 }));
         let acknowledged = sent.acknowledge(2001, 1, 0, 1460);
         assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(300), Nullable::default()));
@@ -234,8 +254,8 @@ mod tests {
     #[test]
     fn a_segment_that_came_late_hides_the_sample_of_the_one_before_it() {
         let mut sent = Outstanding::default();
-        sent.push(1001, 2001, seen(20), true);
-        assert_eq!(sent.seen_again(1, 1001, seen(25), false), None);
+        sent.push(1001, 2001, seen(20), 0, true);
+        assert_eq!(sent.seen_again(1, 1001, seen(25), 0, false), None);
         let acknowledged = sent.acknowledge(2001, 1, 0, 1460);
         assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(25), Nullable::default()));
     }
@@ -261,7 +281,7 @@ mod tests {
     fn bytes_that_were_acknowledged_before_are_not_counted_again() {
         let mut sent = two_segments();
         sent.acknowledge(2001, 1, 0, 1460);
-        sent.seen_again(1, 1001, seen(300), true);
+        sent.seen_again(1, 1001, seen(300), 0, true);
         let acknowledged = sent.acknowledge(2001, 2001, 0, 1460);
         assert_eq!((acknowledged.segments, acknowledged.payload_bytes, acknowledged.newest), (0, 0, None));
     }
@@ -269,7 +289,7 @@ mod tests {
     #[test]
     fn a_super_segment_counts_as_the_segments_that_it_becomes() {
         let mut sent = Outstanding::default();
-        sent.push(1, 3622, seen(10), true); // 3621 bytes: 1460, 1460, 701
+        sent.push(1, 3622, seen(10), 0, true); // 3621 bytes: 1460, 1460, 701
         assert_eq!(sent.acknowledge(2921, 1, 0, 1460).wire_segments, 2);
         assert_eq!(sent.acknowledge(3622, 2921, 0, 1460).wire_segments, 1);
     }

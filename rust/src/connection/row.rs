@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use super::behaviour::Behaviour;
 use super::departure::{Departure, Waits};
+use super::evidence::{Confidence, EcnSignal, Evidence, ResentBy, ResetKind, Tfo};
 use super::line::Line;
 use super::statistics::StatisticsFigures;
 use crate::wire::{AtmFacts, Ecn, TcpFlags};
@@ -45,13 +46,32 @@ pub enum Kind {
     Reset,
     /// Sent, and thrown away by the receiver's link because a part was lost or damaged (AAL5).
     LinkDamaged,
+    /// Resent in the course of a recovery (RFC 6582, RFC 6675).
+    RecoveryRetransmit,
+    /// A SYN or SYN-ACK sent again.
+    SynRetransmit,
+    /// The network delivered the packet twice.
+    NetworkDuplicate,
+    /// The answer to a probe into a closed window that stays closed.
+    ZeroWindowProbeAck,
+    /// An ACK for a part of what was out when a recovery began (RFC 6582).
+    PartialAck,
 }
 
 impl Kind {
     /// Whether it carries bytes that had been sent before.
     #[must_use]
     pub fn is_resent(self) -> bool {
-        matches!(self, Self::Retransmit | Self::FastRetransmit | Self::RtoRetransmit | Self::TailProbe | Self::Spurious)
+        matches!(
+            self,
+            Self::Retransmit
+                | Self::FastRetransmit
+                | Self::RtoRetransmit
+                | Self::TailProbe
+                | Self::Spurious
+                | Self::RecoveryRetransmit
+                | Self::SynRetransmit
+        )
     }
 }
 
@@ -137,6 +157,9 @@ pub struct SegmentRow {
     pub since_last_data_ns: Nullable,
     pub released_by_frame: Nullable,
     pub acked_bytes: Nullable,
+    pub acked_unseen_bytes: Nullable,
+    /// 0: none.
+    pub evidence_frame: u64,
     pub ack_lag_ns: Nullable,
     pub rtt_ns: Nullable,
     /// Left, right, left, right, …
@@ -152,6 +175,15 @@ pub struct SegmentRow {
     pub ttl: u8,
     pub ecn: Ecn,
     pub kind: Kind,
+    pub evidence: Evidence,
+    pub confidence: Confidence,
+    pub resent_by: Option<ResentBy>,
+    pub dsack: bool,
+    pub reset_kind: Option<ResetKind>,
+    pub tfo: Option<Tfo>,
+    pub ecn_signal: Option<EcnSignal>,
+    /// How often these bytes were sent by now; 0 without sequence numbers.
+    pub transmission: u8,
     pub released_by: Option<ReleasedBy>,
     pub path: u16,
     pub atm: Option<AtmFacts>,
@@ -201,7 +233,12 @@ pub struct DirectionFigures {
     pub unique_bytes: u64,
     pub retransmitted_segments: u32,
     pub retransmitted_bytes: u64,
+    pub spurious_retransmissions: u32,
     pub out_of_order_segments: u32,
+    pub capture_duplicates: u32,
+    pub network_duplicates: u32,
+    pub not_captured_bytes: u64,
+    pub not_captured_holes: u32,
     pub duplicate_acks: u32,
     pub pure_acks: u64,
     pub keepalives: u32,

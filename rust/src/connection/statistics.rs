@@ -62,7 +62,6 @@ pub struct Usual {
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // one fact has one home
 pub struct Rare {
-    pub capture_duplicates: u64,
     pub urgent_segments: u64,
     pub urgent_bytes: u64,
     pub zero_window_probe_bytes: u64,
@@ -102,10 +101,6 @@ impl Event<'_> {
     /// Counts it for its sender and for the side whose data it acknowledges.
     #[inline]
     pub(super) fn count(&self, sender: &mut Half, receiver: &mut Half) {
-        if self.kind == Kind::CaptureDuplicate {
-            sender.statistics.rare().capture_duplicates += 1;
-            return;
-        }
         let in_flight = sender.in_flight();
         sender.statistics.sent(self, in_flight, sender.figures.syn_segments > 0, sender.snd_una);
         let all_in_flight = receiver.in_flight().unwrap_or(0);

@@ -16,7 +16,9 @@ use pipe::{Inlet, Outlet, pipe};
 use reader::FrameReader;
 
 use crate::capture::{Capture, CaptureInfo, LinkType, Progress};
-use crate::connection::{ConnectionRow, Connections, DatagramRow, FlowRow, Flows, Only, SegmentRow};
+use crate::connection::{
+    ConnectionRow, Connections, DatagramRow, FlowRow, Flows, MAX_REVISIONS, Only, Revision, Revisions, SegmentRow,
+};
 use crate::error::{CaptureError, Problem};
 use crate::table;
 use crate::wire::{Packet, PathNames};
@@ -129,6 +131,7 @@ impl From<Vec<SegmentRow>> for Rows {
 #[derive(Debug, Default)]
 struct Conclusion {
     connections: Connections,
+    revisions: Revisions,
     flows: Flows,
     summary: Summary,
 }
@@ -168,11 +171,13 @@ impl Engine {
         let concluding = std::thread::Builder::new()
             .name("conclude".into())
             .spawn(move || {
-                let (connections, flows) = conclude(&packets, wanted);
+                let (mut connections, flows) = conclude(&packets, wanted);
                 drop(packets);
                 let mut summary = Summary { connections: connections.len(), ..join(reading) };
                 summary.problems.extend(closed_early(&connections, &flows));
-                Conclusion { connections, flows, summary }
+                let revisions = connections.take_revisions();
+                summary.problems.extend(not_revised(&revisions));
+                Conclusion { connections, revisions, flows, summary }
             })
             .map_err(spawn_error)?;
         Ok(Self {
@@ -235,6 +240,12 @@ impl Engine {
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// What later segments showed of earlier ones; none before the batches are exhausted.
+    #[must_use]
+    pub fn revisions(&self) -> &[Revision] {
+        self.conclusion.revisions.as_slice()
     }
 
     /// What was read; before the batches are exhausted, only what the files' headers told.
@@ -312,6 +323,21 @@ fn closed_early(connections: &Connections, flows: &Flows) -> impl Iterator<Item 
     let counts = [(connections.closed_early(), connections_words), (flows.closed_early(), flows_words)];
     counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| Problem {
         what: what.into(),
+        path: OsString::new(),
+        frame: None,
+        offset: None,
+        count,
+        loses_data: false,
+    })
+}
+
+fn not_revised(revisions: &Revisions) -> Option<Problem> {
+    let count = revisions.dropped();
+    (count > 0).then(|| Problem {
+        what: format!(
+            "more than {MAX_REVISIONS} segments turned out later to be something else: the rest keep the kind that they had at first; \
+             the counts are right"
+        ),
         path: OsString::new(),
         frame: None,
         offset: None,

@@ -74,7 +74,6 @@ fn counts(rows: &[Direction<'_>]) -> Named {
         ("urgent_segments", count(rows, |row| row.statistics.rare.urgent_segments)),
         ("urgent_bytes", count(rows, |row| row.statistics.rare.urgent_bytes)),
         ("zero_window_probe_bytes", count(rows, |row| row.statistics.rare.zero_window_probe_bytes)),
-        ("capture_duplicates", count(rows, |row| row.statistics.rare.capture_duplicates)),
     ]
 }
 

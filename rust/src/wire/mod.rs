@@ -22,7 +22,9 @@ mod wifi;
 pub use aal5::aal5_cells;
 pub use layers::PathNames;
 pub use link::{link_name, link_supported};
-pub use segment::{AtmFacts, Datagram, Ecn, FlowKey, IpFacts, Packet, SackBlocks, Segment, TcpFlags, TcpOptions};
+pub use segment::{
+    AtmFacts, Datagram, Ecn, FastOpen, FlowKey, IpFacts, Packet, SackBlocks, Segment, TcpFlags, TcpOptions,
+};
 
 use crate::capture::{Frame, LinkType};
 use aal5::Cells;

@@ -83,6 +83,12 @@ impl TcpFlags {
     pub const ACK: u16 = 16;
     /// The urgent pointer counts.
     pub const URG: u16 = 32;
+    /// Congestion was seen (RFC 3168).
+    pub const ECE: u16 = 64;
+    /// The congestion window was reduced (RFC 3168).
+    pub const CWR: u16 = 128;
+    /// Accurate ECN (RFC 9768).
+    pub const AE: u16 = 256;
 
     /// Whether any bit of `mask` is set.
     #[inline]
@@ -131,6 +137,15 @@ impl SackBlocks {
     }
 }
 
+/// The Fast Open option (RFC 7413, 4.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastOpen {
+    /// Without a cookie: one is asked for.
+    Request,
+    /// With a cookie.
+    Cookie,
+}
+
 /// The TCP options that matter for timing. `None`: not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
@@ -142,6 +157,8 @@ pub struct TcpOptions {
     pub sack_permitted: bool,
     /// Timestamps: value and echo reply (RFC 7323, 3.2).
     pub timestamps: Option<(u32, u32)>,
+    /// Fast Open (RFC 7413, 2).
+    pub fast_open: Option<FastOpen>,
     /// SACK blocks (RFC 2018).
     pub sack: SackBlocks,
     /// True if the capture cut them: what is not there may have been on the wire.

@@ -1,7 +1,7 @@
 //! The TCP header and its options (RFC 9293, RFC 7323, RFC 2018).
 
 use super::segment::IpEndpoints;
-use super::{Cursor, FlowKey, IpFacts, Packet, Segment, Stop, TcpFlags, TcpOptions};
+use super::{Cursor, FastOpen, FlowKey, IpFacts, Packet, Segment, Stop, TcpFlags, TcpOptions};
 use crate::capture::Frame;
 
 /// TCP's number among IP protocols.
@@ -14,6 +14,10 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const FAST_OPEN: u8 = 34;
+/// Option for experiments (RFC 6994), and the number of Fast Open among them (RFC 7413, 4.1.1).
+const EXPERIMENT: u8 = 254;
+const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
 /// Reads the TCP header that `cursor` stands on, and adds its segment to `packets`.
 ///
@@ -112,6 +116,10 @@ fn read_option(option: &[u8], found: &mut TcpOptions) {
         [WINDOW_SCALE, 3, shift] => found.window_scale = Some(shift),
         [SACK_PERMITTED, 2] => found.sack_permitted = true,
         [TIMESTAMPS, 10, ref times @ ..] => found.timestamps = times.first_chunk().copied().map(two_words),
+        [FAST_OPEN, _, ref cookie @ ..] => found.fast_open = Some(fast_open(cookie)),
+        [EXPERIMENT, _, high, low, ref cookie @ ..] if [high, low] == FAST_OPEN_EXPERIMENT => {
+            found.fast_open = Some(fast_open(cookie));
+        }
         [SACK, _, ref blocks @ ..] => {
             for (left, right) in blocks.as_chunks().0.iter().copied().map(two_words) {
                 found.sack.push(left, right);
@@ -119,6 +127,10 @@ fn read_option(option: &[u8], found: &mut TcpOptions) {
         }
         _ => {}
     }
+}
+
+fn fast_open(cookie: &[u8]) -> FastOpen {
+    if cookie.is_empty() { FastOpen::Request } else { FastOpen::Cookie }
 }
 
 #[inline]

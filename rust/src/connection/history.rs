@@ -1,0 +1,230 @@
+//! What one direction sent again, what was reported of it in SACK blocks, and what later ACKs show of either.
+//!
+//! Only directions in which something went wrong have one. All of it is bounded, the oldest is forgotten first.
+
+use std::collections::VecDeque;
+
+use super::evidence::{Confidence, Evidence, ResentBy};
+use super::half::Placed;
+use super::outstanding::Stamp;
+use super::ranges::Ranges;
+use super::revisions::Revision;
+use super::row::{Kind, Nullable};
+
+/// Resent segments remembered per direction.
+const MAX_RESENDS: usize = 256;
+/// Copies remembered per direction: a D-SACK tells of them within a round trip.
+const MAX_COPIES: usize = 32;
+/// An ACK that comes sooner after a resend than this share of the shortest round trip was not caused by it (three
+/// quarters, as Allman and Paxson took it: "On Estimating End-to-End Network Path Properties", 1999).
+const SOONER_THAN_RTT: (i64, i64) = (3, 4);
+/// Round trips shorter than this are too close to the noise of clocks and schedulers to judge by (a heuristic).
+const MIN_JUDGED_RTT_NS: i64 = 1_000_000;
+
+/// A segment that was sent again, or captured again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resend {
+    start: i64,
+    end: i64,
+    stamp: Stamp,
+    /// An ACK for it came.
+    acknowledged: bool,
+    /// It is known to have been needless.
+    spurious: bool,
+    /// A D-SACK told of it.
+    dsacked: bool,
+}
+
+impl Resend {
+    fn new(placed: Placed, stamp: Stamp) -> Self {
+        let Placed { start, end } = placed;
+        Self { start, end, stamp, acknowledged: false, spurious: false, dsacked: false }
+    }
+}
+
+/// What an ACK says about the resends before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub ts_ns: Nullable,
+    pub frame: u64,
+    /// Lowest offset that was not acknowledged before.
+    pub una: i64,
+    pub ack: i64,
+    /// Its timestamp echo reply, if that means something.
+    pub tsecr: Option<u32>,
+    /// Shortest round trip from the capture point to the receiver.
+    pub rtt_min_ns: Option<i64>,
+    /// Its D-SACK block.
+    pub dsack: Option<(i64, i64)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    resends: VecDeque<Resend>,
+    /// Those of them that no ACK covers yet.
+    unacknowledged: usize,
+    copies: VecDeque<(Resend, bool)>,
+    /// What the receiver reports to hold beyond its ACKs, and the frame that said so last.
+    pub sacked: Ranges,
+    pub sack_frame: u64,
+    /// What it gave up again, and the frame that showed it.
+    pub reneged: Option<(i64, u64)>,
+    /// Highest offset sent when the current recovery began.
+    recovery_point: Nullable,
+    /// A probe is out.
+    pub probing: bool,
+}
+
+impl History {
+    /// Whether a recovery goes on that an ACK up to `una` does not end.
+    pub(super) fn recovers(&self, una: i64) -> bool {
+        self.recovery_point.get().is_some_and(|point| una < point)
+    }
+
+    /// A segment was resent.
+    pub(super) fn resent(
+        &mut self,
+        placed: Placed,
+        stamp: Stamp,
+        by: ResentBy,
+        spurious: bool,
+        una: i64,
+        snd_max: i64,
+    ) {
+        match by {
+            ResentBy::TailProbe => self.probing = true,
+            ResentBy::Fast | ResentBy::Timeout if !self.recovers(una) => self.recovery_point = Some(snd_max).into(),
+            _ => {}
+        }
+        if self.resends.len() >= MAX_RESENDS
+            && let Some(oldest) = self.resends.pop_front()
+        {
+            self.unacknowledged -= usize::from(!oldest.acknowledged);
+        }
+        let acknowledged = placed.end <= una;
+        self.unacknowledged += usize::from(!acknowledged);
+        self.resends.push_back(Resend { acknowledged, spurious, ..Resend::new(placed, stamp) });
+    }
+
+    /// A packet was there twice; `counted` as the network's doing.
+    pub(super) fn remember_copy(&mut self, placed: Placed, stamp: Stamp, counted: bool) {
+        if self.copies.len() >= MAX_COPIES {
+            self.copies.pop_front();
+        }
+        self.copies.push_back((Resend::new(placed, stamp), counted));
+    }
+
+    /// The last resend of the byte at `start`.
+    pub(super) fn last_resend(&self, start: i64) -> Option<Stamp> {
+        self.resends.iter().rev().find(|resend| resend.start <= start && start < resend.end).map(|resend| resend.stamp)
+    }
+
+    /// The frame of the last resend.
+    pub(super) fn newest_resend(&self) -> Option<u64> {
+        self.resends.back().map(|resend| resend.stamp.frame)
+    }
+
+    /// The resend in `frame` was needless, as its original shows that came in `evidence_frame`.
+    pub(super) fn original_came(&mut self, frame: u64, evidence: Evidence, evidence_frame: u64) -> Option<Revision> {
+        let resend = self.resends.iter_mut().rev().find(|resend| resend.stamp.frame == frame && !resend.spurious)?;
+        resend.spurious = true;
+        Some(spurious(frame, evidence, evidence_frame, Confidence::Proved))
+    }
+
+    /// What an ACK shows of the resends before it.
+    #[cold]
+    pub(super) fn judge(&mut self, heard: &Heard, mut revise: impl FnMut(Revision)) {
+        if heard.ack > heard.una {
+            self.probing = false;
+            if self.unacknowledged > 0 {
+                self.judge_acknowledged(heard, &mut revise);
+            }
+        }
+        if let Some(block) = heard.dsack {
+            self.judge_dsack(heard, block, &mut revise);
+        }
+    }
+
+    /// What an ACK reports in its SACK blocks, D-SACK excepted, and what it gives up of what was reported before.
+    pub(super) fn report(&mut self, heard: &Heard, blocks: &[i64], snd_max: i64) {
+        let una = heard.una.max(heard.ack);
+        if let Some(end) = self.sacked.forget_below(una).filter(|_| heard.ack > heard.una) {
+            // RFC 2018, 8: what is given up below may be given up above, too.
+            self.reneged = Some((end, heard.frame));
+            self.sacked.clear();
+        }
+        if self.reneged.is_some_and(|(end, _)| una >= end) {
+            self.reneged = None;
+        }
+        let (blocks, _) = blocks.as_chunks::<2>();
+        for (number, [left, right]) in blocks.iter().enumerate() {
+            let duplicate = number == 0 && heard.dsack.is_some();
+            if !duplicate && *left >= una && *right <= snd_max.max(una) && self.sacked.add(*left, *right) {
+                self.sack_frame = heard.frame;
+            }
+        }
+    }
+
+    fn judge_acknowledged(&mut self, heard: &Heard, revise: &mut impl FnMut(Revision)) {
+        for resend in self.resends.iter_mut().filter(|resend| !resend.acknowledged && resend.end <= heard.ack) {
+            resend.acknowledged = true;
+            self.unacknowledged -= 1;
+            if resend.spurious {
+                continue;
+            }
+            if let Some((evidence, confidence)) = needless(resend, heard) {
+                resend.spurious = true;
+                revise(spurious(resend.stamp.frame, evidence, heard.frame, confidence));
+            }
+        }
+    }
+
+    /// RFC 2883, 4: the block names what came twice. The later of both was in the last resend that had time to arrive.
+    fn judge_dsack(&mut self, heard: &Heard, (left, right): (i64, i64), revise: &mut impl FnMut(Revision)) {
+        let arrived = |resend: &Resend| {
+            let since_ns = heard.ts_ns.since(resend.stamp.ts_ns).get();
+            resend.start < right
+                && left < resend.end
+                && !resend.dsacked
+                && (since_ns.zip(heard.rtt_min_ns)).is_none_or(|(since_ns, rtt_ns)| since_ns >= sooner_than(rtt_ns))
+        };
+        if let Some(resend) = self.resends.iter_mut().rev().find(|resend| arrived(resend)) {
+            resend.dsacked = true;
+            if !std::mem::replace(&mut resend.spurious, true) {
+                revise(spurious(resend.stamp.frame, Evidence::Dsack, heard.frame, Confidence::Proved));
+            }
+            return;
+        }
+        let Some((copy, counted)) = self.copies.iter_mut().rev().find(|(copy, _)| arrived(copy)) else { return };
+        copy.dsacked = true;
+        if !*counted {
+            revise(Revision {
+                kind: Kind::NetworkDuplicate,
+                ..spurious(copy.stamp.frame, Evidence::Dsack, heard.frame, Confidence::Proved)
+            });
+        }
+    }
+}
+
+fn spurious(frame: u64, evidence: Evidence, evidence_frame: u64, confidence: Confidence) -> Revision {
+    Revision { frame, evidence_frame, kind: Kind::Spurious, evidence, confidence }
+}
+
+fn sooner_than(rtt_ns: i64) -> i64 {
+    rtt_ns.saturating_mul(SOONER_THAN_RTT.0) / SOONER_THAN_RTT.1
+}
+
+/// What shows that an ACK was let go by another packet than the resend that it covers.
+fn needless(resend: &Resend, heard: &Heard) -> Option<(Evidence, Confidence)> {
+    // RFC 7323, 4.3: what is echoed is the timestamp of the segment at the left edge, so only the resend that lies there is judged.
+    let at_left_edge = resend.start <= heard.una && heard.una < resend.end;
+    if at_left_edge
+        && let (Some(value), Some(echo)) = (resend.stamp.tsval, heard.tsecr)
+        && (echo.wrapping_sub(value.get()) as i32) < 0
+    {
+        return Some((Evidence::Timestamp, Confidence::Proved));
+    }
+    let rtt_ns = heard.rtt_min_ns.filter(|rtt_ns| *rtt_ns >= MIN_JUDGED_RTT_NS)?;
+    let since_ns = heard.ts_ns.since(resend.stamp.ts_ns).get().filter(|since_ns| *since_ns >= 0)?;
+    (at_left_edge && since_ns < sooner_than(rtt_ns)).then_some((Evidence::Rtt, Confidence::Consistent))
+}

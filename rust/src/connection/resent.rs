@@ -1,0 +1,314 @@
+//! Segments that bring bytes from below the highest one seen: late on the path, or sent again, and then why.
+
+use super::classify::Novelty;
+use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
+use super::half::{Half, Placed};
+use super::outstanding::Stamp;
+use super::revisions::Revisions;
+use super::row::{Kind, Nullable};
+use crate::wire::{Segment, TcpFlags};
+
+/// RFC 5681, 3.2: the third duplicate ACK lets a segment be resent.
+const FAST_RETRANSMIT_DUPLICATE_ACKS: u32 = 3;
+/// Smallest retransmission timeout in use (Linux `TCP_RTO_MIN`, 200 ms, on top of the round trip; RFC 6298 asks for 1 s): a byte
+/// resent sooner was not resent by this timer.
+const MIN_RTO_NS: i64 = 200_000_000;
+/// What a timeout lasts at least beyond the round trip, less than any stack's own margin (Linux: 200 ms; RFC 6298: 4 · RTTVAR).
+const TIMER_MARGIN_NS: i64 = 100_000_000;
+/// RFC 8985, 7.2: the probe timer waits two round trips; where one segment is out, for its delayed ACK, too.
+const PROBE_ROUND_TRIPS: i64 = 2;
+/// `WCDelAckT` of RFC 8985, 7.2, and the same in Linux (`TCP_RTO_MIN` in `tcp_schedule_loss_probe`).
+const PROBE_DELAYED_ACK_NS: i64 = 200_000_000;
+/// Timers fire late: by ticks of 4 ms (HZ = 250) and scheduling (a heuristic).
+const TIMER_LATE_NS: i64 = 40_000_000;
+/// Shortest probe timeout (Linux `TCP_TIMEOUT_MIN`, 2 ticks of 1 ms at HZ = 1000), less one tick.
+const MIN_PROBE_NS: i64 = 1_000_000;
+/// The timeout before any round trip was measured (RFC 6298, 2.1), less a tenth.
+const FIRST_TIMEOUT_NS: i64 = 900_000_000;
+/// A gap in the stream that closes within this time was reordering, where nothing better tells (Wireshark's bound).
+const REORDERING_NS: i64 = 3_000_000;
+/// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next
+/// (a heuristic; the rule book's ε).
+pub(super) const CAUSAL_NS: i64 = 1_000_000;
+/// IP identifications of one host this close to each other were given one after the other (a heuristic: two of 65,536 random
+/// ones are that close in one case of a thousand).
+const NEAR_IP_IDS: i16 = 64;
+/// Shares of measured times that a timer's time may miss, in tenths: the measure is the capture's, not the sender's.
+const NEARLY_TENTHS: i64 = 9;
+
+/// Judges a segment that occupies sequence space below the highest one seen, or fills a hole.
+#[cold]
+pub(super) fn judge(
+    segment: &Segment,
+    placed: Placed,
+    novelty: Novelty,
+    sender: &mut Half,
+    receiver: &Half,
+    revisions: &mut Revisions,
+) -> Verdict {
+    if segment.flags.any(TcpFlags::SYN) && placed.start == 0 {
+        return syn_again(segment, sender, receiver);
+    }
+    let unseen = placed.end - placed.start == novelty.new;
+    let order = match novelty.jumper {
+        Some(jumper) if unseen => against_jumper(segment, &jumper, sender, receiver),
+        _ => None,
+    };
+    if let Some((true, verdict)) = order {
+        return verdict;
+    }
+    if novelty.new == 0
+        && let Some(verdict) = behind_its_resend(segment, placed, sender, revisions)
+    {
+        return verdict;
+    }
+    let why = why(segment, placed, novelty, sender, receiver);
+    let mut verdict = match needless(placed, novelty, sender, receiver) {
+        Some(needless) => Verdict { resent_by: why.resent_by, ..needless },
+        None => why,
+    };
+    if let Some((false, sent)) = order {
+        verdict.confidence = verdict.confidence.max(sent.confidence);
+        if verdict.kind == Kind::Retransmit {
+            verdict = Verdict { kind: verdict.kind, resent_by: verdict.resent_by, ..sent };
+        }
+    }
+    verdict
+}
+
+/// A SYN or SYN-ACK whose number was used before.
+fn syn_again(segment: &Segment, sender: &Half, receiver: &Half) -> Verdict {
+    let answer = segment.flags.any(TcpFlags::ACK);
+    let before = sender.outstanding.at(0).map(|sent| sent.stamp);
+    if answer && !sender.syn_answered && sender.figures.syn_segments > 0 {
+        // RFC 9293, 3.5, figure 8: both SYNs were on their way at a time, and each is repeated as the answer to the other.
+        let other = receiver.outstanding.at(0).map_or(0, |sent| sent.stamp.frame);
+        return Verdict::new(Kind::New, Evidence::Syn, Confidence::Proved).with(other);
+    }
+    let frame = before.map_or(0, |before| before.frame);
+    let proof = Verdict::new(Kind::SynRetransmit, Evidence::Syn, Confidence::Proved).with(frame);
+    Verdict { resent_by: Some(ResentBy::Handshake), ..proof }
+}
+
+/// Whether bytes that fill a hole were sent before those that jumped over them (true), or after (false), and what tells:
+/// TCP timestamps, else IP identifications, else whether the sender could have heard of the hole by then.
+fn against_jumper(segment: &Segment, jumper: &Stamp, sender: &Half, receiver: &Half) -> Option<(bool, Verdict)> {
+    let late =
+        |evidence, confidence| Some((true, Verdict::new(Kind::OutOfOrder, evidence, confidence).with(jumper.frame)));
+    let sent_again =
+        |evidence, confidence| Some((false, Verdict::new(Kind::Retransmit, evidence, confidence).with(jumper.frame)));
+    let own = Stamp::of(segment);
+    match sent_before(&own, jumper) {
+        Some((true, evidence)) => return late(evidence, certainty(evidence)),
+        Some((false, Evidence::Timestamp)) => return sent_again(Evidence::Timestamp, Confidence::Proved),
+        _ => {}
+    }
+    // The identification that follows the last one seen was given last.
+    let last_id = sender.last_ip_id.filter(|id| sender.ip_id_moves && *id != 0);
+    if let (Some(id), Some(last)) = (own.ip_id, last_id) {
+        let step = id.get().wrapping_sub(last) as i16;
+        if 0 < step && step <= NEAR_IP_IDS {
+            return sent_again(Evidence::IpId, Confidence::Consistent);
+        }
+    }
+    let gap_ns = own.ts_ns.since(jumper.ts_ns).get();
+    // From the capture point to the sender and back: nothing that the hole caused can come sooner.
+    if let (Some(gap_ns), Some(loop_ns)) = (gap_ns, receiver.figures.rtt.min_ns())
+        && gap_ns < loop_ns / 10 * NEARLY_TENTHS
+    {
+        return late(Evidence::Rtt, Confidence::Consistent);
+    }
+    let bound_ns = sender.figures.rtt.min_ns().map_or(REORDERING_NS, |rtt_ns| REORDERING_NS.max(rtt_ns / 2));
+    if gap_ns.is_some_and(|gap_ns| gap_ns < bound_ns) {
+        return late(Evidence::Time, Confidence::Possible);
+    }
+    sent_again(Evidence::Time, Confidence::Possible)
+}
+
+/// Whether a packet was sent before another, where their timestamps or IP identifications tell.
+fn sent_before(one: &Stamp, other: &Stamp) -> Option<(bool, Evidence)> {
+    if let (Some(one), Some(other)) = (one.tsval, other.tsval)
+        && one != other
+    {
+        return Some(((one.get().wrapping_sub(other.get()) as i32) < 0, Evidence::Timestamp));
+    }
+    if let (Some(one), Some(other)) = (one.ip_id, other.ip_id) {
+        let step = one.get().wrapping_sub(other.get()) as i16;
+        if step != 0 && step.unsigned_abs() <= NEAR_IP_IDS.unsigned_abs() {
+            return Some((step < 0, Evidence::IpId));
+        }
+    }
+    None
+}
+
+fn certainty(evidence: Evidence) -> Confidence {
+    if evidence == Evidence::Timestamp { Confidence::Proved } else { Confidence::Consistent }
+}
+
+/// An original that arrives behind its own resend: then the resend was needless.
+fn behind_its_resend(
+    segment: &Segment,
+    placed: Placed,
+    sender: &mut Half,
+    revisions: &mut Revisions,
+) -> Option<Verdict> {
+    let history = sender.history.as_deref_mut()?;
+    let resend = history.last_resend(placed.start)?;
+    let (before, evidence) = sent_before(&Stamp::of(segment), &resend)?;
+    if !before {
+        return None;
+    }
+    if let Some(revision) = history.original_came(resend.frame, evidence, segment.frame) {
+        sender.figures.spurious_retransmissions += 1;
+        revisions.add(revision);
+    }
+    Some(Verdict::new(Kind::OutOfOrder, evidence, certainty(evidence)).with(resend.frame))
+}
+
+/// A resend of bytes that are known to have arrived.
+fn needless(placed: Placed, novelty: Novelty, sender: &Half, receiver: &Half) -> Option<Verdict> {
+    if novelty.new > 0 {
+        return None;
+    }
+    let una = sender.snd_una.get()?;
+    if placed.end <= una {
+        let proof = Verdict::new(Kind::Spurious, Evidence::Acknowledged, Confidence::Proved);
+        return Some(proof.with(receiver.last_ack_frame));
+    }
+    let history = sender.history.as_deref()?;
+    history.sacked.covers(placed.start.max(una), placed.end).then(|| {
+        // The receiver may still give up what it reported (RFC 2018, 8).
+        Verdict::new(Kind::Spurious, Evidence::Sack, Confidence::Consistent).with(history.sack_frame)
+    })
+}
+
+/// How long ago things were, as a resend sees them.
+struct Waited {
+    /// Since its first byte was sent last.
+    byte: Nullable,
+    /// Since the sender sent data.
+    data: Nullable,
+    /// Since an ACK brought progress, and since any ACK came.
+    progress: Nullable,
+    heard: Nullable,
+}
+
+/// Why bytes were sent again.
+fn why(segment: &Segment, placed: Placed, novelty: Novelty, sender: &Half, receiver: &Half) -> Verdict {
+    let una = sender.snd_una.get();
+    let history = sender.history.as_deref();
+    let resend = history.and_then(|history| history.last_resend(placed.start));
+    let before = sender.outstanding.at(placed.start).map(|sent| sent.stamp).or(resend).or(novelty.jumper);
+    let by = |by: ResentBy, evidence, confidence, frame| {
+        let verdict = Verdict::new(by.kind(), evidence, confidence).with(frame);
+        Verdict { resent_by: Some(by), ..verdict }
+    };
+    let earlier = before.map_or(0, |before| before.frame);
+    if sender.syn_data_refused && una == Some(1) && placed.start <= 1 {
+        let verdict = by(ResentBy::Handshake, Evidence::Syn, Confidence::Proved, receiver.last_ack_frame);
+        return Verdict { kind: Kind::Retransmit, ..verdict };
+    }
+    if receiver.reset_frame > 0 {
+        return by(ResentBy::Unknown, Evidence::Reset, Confidence::Consistent, receiver.reset_frame);
+    }
+    let now = Nullable::from(segment.ts_ns);
+    let waited = Waited {
+        byte: now.since(before.map(|before| before.ts_ns).unwrap_or_default()),
+        data: now.since(sender.last_data_ts_ns),
+        progress: now.since(sender.una_ts_ns),
+        heard: now.since(receiver.last_ack_ts_ns),
+    };
+    let head = una.is_none_or(|una| placed.start <= una);
+    let recovers = una.is_some_and(|una| history.is_some_and(|history| history.recovers(una)));
+    let sacked_above = history.is_some_and(|history| history.sacked.any_above(placed.start));
+    let loss_told = sender.duplicate_acks_received > 0 || sacked_above;
+    let quiet_probe = !loss_told && !recovers && !history.is_some_and(|history| history.probing);
+    if quiet_probe
+        && novelty.new == 0
+        && una.is_some()
+        && placed.end == sender.snd_max
+        && let Some(confidence) = probe_time(&waited, head, sender, receiver)
+    {
+        return by(ResentBy::TailProbe, Evidence::ProbeTime, confidence, earlier);
+    }
+    if head && let Some(confidence) = timeout(&waited, sender, receiver) {
+        return by(ResentBy::Timeout, Evidence::Silence, confidence, earlier);
+    }
+    if let Some((_, frame)) = history.and_then(|history| history.reneged).filter(|(end, _)| placed.start < *end) {
+        return by(ResentBy::Recovery, Evidence::Reneging, Confidence::Consistent, frame);
+    }
+    if recovers {
+        let evidence = if sacked_above { Evidence::Sack } else { Evidence::PartialAck };
+        return by(ResentBy::Recovery, evidence, Confidence::Consistent, receiver.last_ack_frame);
+    }
+    fast(head, sacked_above, sender).map_or_else(
+        || by(ResentBy::Unknown, Evidence::Sequence, Confidence::Proved, earlier),
+        |(evidence, confidence)| by(ResentBy::Fast, evidence, confidence, receiver.last_ack_frame),
+    )
+}
+
+/// Whether loss was told to the sender: by three duplicate ACKs, or as much in SACK blocks (RFC 6675, 4: `IsLost`); by less for
+/// an early retransmit (RFC 5827) or by RACK (RFC 8985, 6).
+fn fast(head: bool, sacked_above: bool, sender: &Half) -> Option<(Evidence, Confidence)> {
+    let full_segment = i64::from(sender.figures.max_segment_bytes);
+    let sacked_enough = sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1);
+    if head && sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS {
+        return Some((Evidence::DuplicateAcks, Confidence::Proved));
+    }
+    if sacked_above {
+        return Some((Evidence::Sack, if sacked_enough { Confidence::Proved } else { Confidence::Consistent }));
+    }
+    (head && sender.duplicate_acks_received > 0).then_some((Evidence::DuplicateAcks, Confidence::Possible))
+}
+
+/// Smoothed round trip of the whole path: the capture point lies somewhere on it.
+fn path_rtt_ns(sender: &Half, receiver: &Half) -> Option<i64> {
+    let ahead_ns = sender.smoothed_rtt_ns.get()?;
+    Some(ahead_ns.saturating_add(receiver.figures.rtt.min_ns().unwrap_or(0)))
+}
+
+/// RFC 8985, 7.2: whether the wait was that of the probe timer, which ACKs and data start anew.
+fn probe_time(waited: &Waited, alone: bool, sender: &Half, receiver: &Half) -> Option<Confidence> {
+    let refused = |half: &Half| half.figures.syn_options.is_some_and(|options| !options.sack_permitted);
+    if refused(sender) || refused(receiver) {
+        return None;
+    }
+    let since_data_ns = waited.data.get()?.min(waited.byte.get()?);
+    let quiet_ns = since_data_ns.min(waited.progress.get().unwrap_or(since_data_ns));
+    let Some(rtt_ns) = path_rtt_ns(sender, receiver) else {
+        return (quiet_ns >= FIRST_TIMEOUT_NS && !alone).then_some(Confidence::Consistent);
+    };
+    let two_rtt_ns = rtt_ns.saturating_mul(PROBE_ROUND_TRIPS);
+    if quiet_ns < MIN_PROBE_NS.max(two_rtt_ns / 10 * NEARLY_TENTHS) {
+        return None;
+    }
+    if !alone {
+        // Every other timer and every recovery begins with the oldest segment (RFC 6298, 5.4).
+        return Some(Confidence::Proved);
+    }
+    let latest_ns = two_rtt_ns.saturating_add(PROBE_DELAYED_ACK_NS + TIMER_LATE_NS);
+    (quiet_ns <= latest_ns).then_some(Confidence::Consistent)
+}
+
+/// RFC 6298, 5: the timer runs from the last progress, and fires when nothing was heard for a timeout.
+fn timeout(waited: &Waited, sender: &Half, receiver: &Half) -> Option<Confidence> {
+    let rtt_ns = path_rtt_ns(sender, receiver);
+    let least_ns = MIN_RTO_NS.max(rtt_ns.unwrap_or(0).saturating_add(TIMER_MARGIN_NS));
+    let long = |waited: Nullable| waited.get().is_none_or(|waited_ns| waited_ns >= least_ns);
+    let silent = waited.data.get().or(waited.byte.get()).is_some_and(|silent_ns| silent_ns >= least_ns);
+    if !long(waited.byte) || !long(waited.progress) {
+        return None;
+    }
+    let causal_ns = CAUSAL_NS.max(rtt_ns.unwrap_or(0) / 10);
+    let released = waited.heard.get().is_some_and(|heard_ns| heard_ns <= causal_ns);
+    let margin_ns = sender.rtt_variation_ns.saturating_mul(4).max(MIN_RTO_NS);
+    let full_ns = rtt_ns.map(|rtt_ns| rtt_ns.saturating_add(margin_ns) / 10 * NEARLY_TENTHS);
+    let full = full_ns.is_some_and(|full_ns| waited.byte.get().is_some_and(|byte_ns| byte_ns >= full_ns));
+    match (silent, released) {
+        (true, false) if full && long(waited.heard) => Some(Confidence::Proved),
+        (true, false) if waited.progress.is_some() => Some(Confidence::Consistent),
+        (true, false) => Some(Confidence::Possible),
+        (false, false) => (waited.byte.is_some() && waited.progress.is_some()).then_some(Confidence::Possible),
+        (_, true) => None,
+    }
+}

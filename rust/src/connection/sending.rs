@@ -1,0 +1,167 @@
+//! What a segment brings to the stream of its sender: new bytes, holes opened and closed, and what counts.
+
+use super::classify::Novelty;
+use super::evidence::Verdict;
+use super::half::{Half, Placed};
+use super::holes::Filled;
+use super::outstanding::{Repeat, Stamp};
+use super::row::{DirectionFigures, Kind};
+use crate::wire::{Segment, TcpFlags};
+
+/// Sequence numbers of the segment that were never seen; closes the holes they fill and opens the one they jump over.
+#[inline]
+pub(super) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
+    let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
+    let filled = sender.holes.fill(placed.start, placed.end);
+    let behind_ack = sender.snd_una.value() > sender.snd_max && placed.end > sender.snd_max;
+    if filled.counted > 0 || behind_ack {
+        take_back(placed, filled, sender);
+    }
+    // A keepalive or an old ACK jumps over nothing: only what occupies sequence space shows a hole.
+    if placed.start > sender.snd_max && placed.end > placed.start {
+        jump(segment, placed.start, sender);
+    }
+    Novelty { new: beyond + filled.bytes, jumper: filled.jumper }
+}
+
+/// Bytes that were acknowledged before the capture shows them are not missing after all.
+#[cold]
+fn take_back(placed: Placed, filled: Filled, sender: &mut Half) {
+    let una = sender.snd_una.get().unwrap_or(0);
+    let beyond = (placed.end.min(una) - placed.start.max(sender.snd_max)).max(0);
+    let closed = filled.closed + u32::from(beyond > 0 && placed.end >= una && placed.start <= sender.snd_max);
+    let figures = &mut sender.figures;
+    figures.not_captured_bytes = figures.not_captured_bytes.saturating_sub((beyond + filled.counted) as u64);
+    figures.not_captured_holes = figures.not_captured_holes.saturating_sub(closed);
+}
+
+/// The segment jumps over bytes; those that were acknowledged before were counted then.
+#[cold]
+fn jump(segment: &Segment, start: i64, sender: &mut Half) {
+    let stamp = Stamp::of(segment);
+    let acknowledged = sender.snd_una.get().unwrap_or(sender.snd_max).clamp(sender.snd_max, start);
+    if acknowledged > sender.snd_max {
+        sender.holes.open(sender.snd_max, acknowledged, stamp, true);
+    }
+    if start > acknowledged {
+        sender.holes.open(acknowledged, start, stamp, false);
+    }
+}
+
+/// What became of the bytes of a segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    /// What is known of them if they were resent before they were acknowledged.
+    pub repeat: Option<Repeat>,
+    /// How often they were sent by now; 0 without sequence numbers.
+    pub transmission: u8,
+}
+
+/// The segment occupies sequence space of its sender.
+#[inline]
+pub(super) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half, receiver: &Half) -> Sent {
+    if placed.end <= placed.start {
+        return Sent::default();
+    }
+    let mut sent = Sent { repeat: None, transmission: 1 };
+    if placed.start < sender.snd_max {
+        sent = send_again(segment, placed, verdict, sender);
+    }
+    if placed.end > sender.snd_max {
+        let (stamp, controls) = (Stamp::of(segment), controls(segment, placed));
+        sender.outstanding.push(placed.start.max(sender.snd_max), placed.end, stamp, controls, receiver.started);
+        sender.snd_max = placed.end;
+    }
+    if let Some(in_flight) = sender.in_flight() {
+        let most = sender.figures.max_in_flight_bytes.get().unwrap_or(0);
+        sender.figures.max_in_flight_bytes = Some(in_flight.max(most)).into();
+    }
+    sent
+}
+
+/// How many of the sequence numbers are SYN or FIN.
+#[inline]
+fn controls(segment: &Segment, placed: Placed) -> u8 {
+    (placed.end - placed.start - i64::from(segment.payload_bytes)) as u8
+}
+
+/// Bytes from below the highest one: late, or sent again.
+#[cold]
+fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half) -> Sent {
+    let (stamp, end) = (Stamp::of(segment), placed.end.min(sender.snd_max));
+    let resent = verdict.kind.is_resent();
+    let repeat = sender.outstanding.seen_again(placed.start, end, stamp, controls(segment, placed), resent);
+    let resends = sender.outstanding.at(placed.start).map_or(0, |sent| sent.resends);
+    let Some(by) = verdict.resent_by.filter(|_| resent) else { return Sent { repeat, transmission: 1 } };
+    let una = sender.snd_una.get().unwrap_or(placed.start);
+    let snd_max = sender.snd_max;
+    let spurious = verdict.kind == Kind::Spurious;
+    sender.figures.spurious_retransmissions += u32::from(spurious);
+    sender.history_mut().resent(placed, stamp, by, spurious, una, snd_max);
+    // What fills a hole, or was acknowledged already, was sent before.
+    Sent { repeat, transmission: u8::try_from(resends).unwrap_or(u8::MAX).saturating_add(1).max(2) }
+}
+
+/// Counts the segment.
+#[inline]
+pub(super) fn count(
+    segment: &Segment,
+    placed: Placed,
+    kind: Kind,
+    novelty: Novelty,
+    window_bytes: Option<u32>,
+    figures: &mut DirectionFigures,
+) {
+    let flags = segment.flags;
+    let payload = u64::from(segment.payload_bytes);
+    figures.segments += 1;
+    figures.cells += segment.atm.map_or(0, |atm| u64::from(atm.cells));
+    figures.pushed_segments += u32::from(flags.any(TcpFlags::PSH));
+    figures.cut_segments += u64::from(segment.captured_payload_bytes < segment.payload_bytes);
+    if payload > 0 {
+        figures.data_segments += 1;
+        figures.payload_bytes += payload;
+        if segment.payload_bytes > figures.max_segment_bytes {
+            figures.max_segment_bytes = segment.payload_bytes;
+            figures.header_bytes = segment.header_bytes;
+        }
+        if let Some(ts_ns) = segment.ts_ns {
+            figures.first_data_ts_ns = figures.first_data_ts_ns.get().or(Some(ts_ns)).into();
+            figures.last_data_ts_ns = Some(ts_ns).into();
+        }
+        let controls = (placed.end - placed.start) as u64 - payload;
+        let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
+        figures.unique_bytes += new_payload;
+        if kind.is_resent() {
+            // Bytes that fill a hole were resent too: their first copy was lost before it could be captured.
+            let resent = if novelty.jumper.is_some() { payload } else { payload - new_payload };
+            figures.retransmitted_bytes += resent;
+        }
+    } else if !flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
+        figures.pure_acks += 1;
+    }
+    figures.retransmitted_segments += u32::from(kind.is_resent());
+    match kind {
+        Kind::OutOfOrder => figures.out_of_order_segments += 1,
+        Kind::DuplicateAck => figures.duplicate_acks += 1,
+        Kind::Keepalive => figures.keepalives += 1,
+        Kind::ZeroWindowProbe => figures.zero_window_probes += 1,
+        Kind::WindowUpdate => figures.window_updates += 1,
+        _ => {}
+    }
+    if flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
+        figures.syn_segments += u32::from(flags.any(TcpFlags::SYN));
+        figures.fin_segments += u32::from(flags.any(TcpFlags::FIN));
+        figures.rst_segments += u32::from(flags.any(TcpFlags::RST));
+    }
+    if flags.any(TcpFlags::RST) {
+        return;
+    }
+    figures.zero_window_advertisements += u32::from(segment.window == 0);
+    if let Some(window) = window_bytes {
+        figures.max_window_bytes = Some(figures.max_window_bytes.map_or(window, |most| most.max(window)));
+        if !flags.any(TcpFlags::SYN) {
+            figures.min_window_bytes = Some(figures.min_window_bytes.map_or(window, |least| least.min(window)));
+        }
+    }
+}

@@ -258,9 +258,7 @@ impl Engine {
     fn revisions(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
-            while let Some(batch) = pass.next_batch()? {
-                drop(batch);
-            }
+            pass.read_to_end()?;
             table::revisions(pass.engine.revisions())
         };
         let revisions = py.detach(read).map_err(|error| arrow_error(&error))?;

@@ -76,7 +76,9 @@ def test_path_does_to_packets_what_its_log_says(tmp_path: Path) -> None:
     log = outcome.relay.forward_log
     fates = {fate: len(log.indexes(fate)) for fate in Fate}
     assert min(fates[Fate.LOST], fates[Fate.DUPLICATED], fates[Fate.HELD_BACK]) >= 1
-    seen = {vantage: tcptrace_lab.read(path).connections.collect()["client_segments"].item() for vantage, path in outcome.captures.items()}
+    tables = {vantage: tcptrace_lab.read(path).connections.collect() for vantage, path in outcome.captures.items()}
+    every = pl.sum_horizontal("client_segments", "client_network_duplicates", "client_capture_duplicates")
+    seen = {vantage: connections.select(every).item() for vantage, connections in tables.items()}
     assert seen["client"] == len(log.entries)
     assert seen["server"] == len(log.delivered) == len(log.entries) - fates[Fate.LOST] + fates[Fate.DUPLICATED]
 

@@ -83,7 +83,7 @@ pub(super) fn exchange(
     arrives(segment, arrived_ack, before.window_bytes, kind, &answer, sender, receiver);
     remember(segment, arrived_ack, kind, before.window_bytes, released, sender);
     let judged = Judged { verdict, signals, released, answer, transmission: sent.transmission, departure };
-    row(segment, (placed, ack), before, sack_blocks, judged, place)
+    row(segment, (placed, ack), before, sack_blocks, &judged, place)
 }
 
 /// The row of a packet that was there before: nothing that is known of the connection moves.
@@ -102,7 +102,7 @@ pub(super) fn copied(
     copies::count(verdict, segment, placed, sender);
     let dsack = ack.zip(sack_blocks.as_deref()).is_some_and(|(ack, blocks)| hearing::dsack(ack, blocks).is_some());
     let judged = Judged { verdict, answer: Answer { dsack, ..Answer::default() }, ..Judged::default() };
-    row(segment, (placed, ack), before, sack_blocks, judged, place)
+    row(segment, (placed, ack), before, sack_blocks, &judged, place)
 }
 
 /// What was true just before a segment.
@@ -148,10 +148,10 @@ fn row(
     (placed, ack): (Placed, Option<i64>),
     before: Before,
     sack_blocks: Option<Box<[i64]>>,
-    judged: Judged,
+    judged: &Judged,
     Place { conn, from_client }: Place,
 ) -> SegmentRow {
-    let Judged { verdict, signals, released, answer, transmission, departure } = judged;
+    let Judged { verdict, signals, released, answer, transmission, departure } = *judged;
     SegmentRow {
         frame: segment.frame,
         ts_ns: segment.ts_ns.into(),

@@ -3,7 +3,8 @@
 use arrow_array::RecordBatch;
 use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::connection::{
-    ConnectionRow, Connections, DatagramRow, DirectionFigures, FlowRow, Flows, Kind, MAX_REVISIONS, Nullable, SegmentRow,
+    ConnectionRow, Connections, DatagramRow, DirectionFigures, FlowRow, Flows, Kind, MAX_REVISIONS, Nullable,
+    SegmentRow,
 };
 use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
 use tcptrace_lab_core::table;

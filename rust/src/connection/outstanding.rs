@@ -152,7 +152,7 @@ impl Outstanding {
     fn answered_syn(&self, ack: i64) -> Nullable {
         let syn = self.queue.front().filter(|sent| sent.start == 0 && sent.controls > 0 && sent.resends == 0);
         let behind = self.queue.get(1).is_some_and(|next| next.start < ack);
-        syn.filter(|_| ack > 0 && !behind).map(|sent| sent.ts_ns).unwrap_or_default()
+        syn.filter(|_| ack > 0 && !behind).map(|sent| sent.stamp.ts_ns).unwrap_or_default()
     }
 
     /// All bytes below `ack` were acknowledged, those below `una` before. `echo` is the TCP timestamp that the ACK

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import ledger, numbers, rules
+from tcptrace_lab import ledger, numbers, rules, schema
 from tcptrace_lab.findings import Finding, Severity
 from tcptrace_lab.rules.rule import Confidence
-from tcptrace_lab.schema import CAUSES, SIDES
+from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,6 +26,9 @@ MOST = 50
 
 EVIDENCE_FRAMES = 20
 """Frames named as evidence: the ends of the longest waits."""
+
+LONGEST, LONG_PART = 300, 1000
+"""Waits that are kept of each direction: the longest, if they are a thousandth of its life or more."""
 
 PROVED_BY = 3
 """So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
@@ -50,23 +53,53 @@ class Cost:
         return self.ns / self.life_ns
 
 
-def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
-    """The findings of a capture.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is found in a capture.
+
+    Attributes:
+        findings: most expensive first.
+        longest: rows of `schema.LEDGER` of the connections that have findings: the longest of each direction, in order of time.
+    """
+
+    findings: tuple[Finding, ...]
+    longest: pl.DataFrame
+
+
+def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame) -> Judged:
+    """Judge a capture.
 
     Args:
         accounts: rows of `schema.ACCOUNTS`.
         segments: rows of `schema.SEGMENTS`; read once more, of the connections that have findings.
         connections: rows of `schema.CONNECTIONS`.
     """
-    with_advice = {rule.cause: rule for rule in rules.in_order() if rule.advice is not None}
-    costs = _largest(accounts, connections, with_advice)
+    advising = {rule.cause: rule for rule in rules.in_order() if rule.advice is not None}
+    costs = _largest(accounts, connections, advising)
     if not costs:
-        return ()
+        return Judged((), pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     wanted = pl.col("conn").is_in(sorted({cost.conn for cost in costs}))
     some = connections.filter(wanted).collect().lazy()
-    intervals = ledger.intervals(ledger.parts(segments.filter(wanted), some)).collect()
+    kinds, longest = _waits(segments.filter(wanted), some)
     known = {(row["conn"], row["from_client"]): row for row in ledger.directions(some).collect().iter_rows(named=True)}
-    return tuple(_finding(cost, with_advice[cost.cause], intervals, known[cost.conn, cost.from_client]) for cost in costs)
+    made = tuple(_finding(cost, advising[cost.cause], kinds, longest, known[cost.conn, cost.from_client]) for cost in costs)
+    return Judged(made, longest)
+
+
+def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """How many waits each cause has in each direction, with their median, and the longest waits of each direction.
+
+    Returns:
+        `conn from_client cause waits median_ns`, and rows of `schema.LEDGER` in order of time.
+    """
+    spans = ledger.intervals(segments, connections).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    kinds = spans.group_by("conn", "from_client", "cause").agg(waits=pl.len(), median_ns=pl.col("ns").median())
+    life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
+    long = spans.join(life, on="conn").filter(pl.col("ns") * LONG_PART >= pl.col("life_ns")).drop("life_ns")
+    found = pl.collect_all([kinds, long], engine="streaming")
+    rank = pl.col("ns").rank("ordinal", descending=True).over("conn", "from_client")
+    longest = found[1].filter(rank <= LONGEST).sort("conn", "from_client", "start_ns", descending=[False, True, False])
+    return found[0], longest.select(schema.LEDGER.names)
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
@@ -93,15 +126,16 @@ def _advice(rule: Rule) -> Advice:
     return rule.advice
 
 
-def _finding(cost: Cost, rule: Rule, intervals: pl.DataFrame, direction: Mapping[str, Any]) -> Finding:
+def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame, direction: Mapping[str, Any]) -> Finding:
     advice = _advice(rule)
     here = (pl.col("conn") == cost.conn) & (pl.col("from_client") == cost.from_client) & (pl.col("cause") == cost.cause)
-    waits = intervals.filter(here).with_columns(ns=pl.col("end_ns") - pl.col("start_ns")).sort("ns", descending=True)
-    words = _words(cost, waits, direction)
+    (kind,) = kinds.filter(here).iter_rows(named=True)
+    waits = longest.filter(here).sort(pl.col("end_ns") - pl.col("start_ns"), descending=True)
+    words = _words(cost, kind, direction)
     return Finding(
         id=advice.finding,
         severity=_severity(cost, rule),
-        confidence=_confidence(rule, waits.height),
+        confidence=_confidence(rule, kind["waits"]),
         conn=cost.conn,
         from_client=cost.from_client,
         cost_ns=cost.ns,
@@ -118,19 +152,18 @@ def _finding(cost: Cost, rule: Rule, intervals: pl.DataFrame, direction: Mapping
     )
 
 
-def _words(cost: Cost, waits: pl.DataFrame, direction: Mapping[str, Any]) -> dict[str, str]:
-    median_ns = waits["ns"].median()
+def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, str]:
+    waits: int = kind["waits"]
     return {
         "cost": numbers.duration(cost.ns),
         "share": f"{cost.share:.0%}",
-        "waits": f"{waits.height:,} wait{'' if waits.height == 1 else 's'}",
-        "times": "once" if waits.height == 1 else f"{waits.height:,} times",
-        "median": numbers.duration(None if median_ns is None else round(float(str(median_ns)))),
+        "waits": f"{waits:,} wait{'' if waits == 1 else 's'}",
+        "times": "once" if waits == 1 else f"{waits:,} times",
+        "median": numbers.duration(round(kind["median_ns"])),
         "window": numbers.size(direction["max_window_bytes"]),
         "rtt": numbers.duration(direction["rtt_whole_ns"]),
         "round_trip": numbers.duration(direction["rtt_max_ns"]),
         "plateau": numbers.size(direction["level_flight_bytes"]),
-        "means": CAUSES[cost.cause],
     }
 
 

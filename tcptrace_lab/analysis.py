@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class Analysis:
         flows: rows of `schema.FLOWS`, by `flow`; none where one connection was asked for.
         accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
         findings: where the time went, most expensive first.
+        longest_waits: rows of `schema.LEDGER` of the connections with findings: the longest of each direction.
         problems: what was survived in reading the capture.
         loss: what of the capture could not be used, if anything.
     """
@@ -52,6 +53,7 @@ class Analysis:
     flows: pl.LazyFrame
     accounts: pl.LazyFrame
     findings: tuple[Finding, ...] = ()
+    longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
 
@@ -107,6 +109,7 @@ def analyze(
         if connections.limit(1).collect().is_empty():
             raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.info["connections"]))
     sums = accounts.accounts(segments, connections, tables.info["connections"])
+    judged = advice.findings(sums, segments, connections)
     return Analysis(
         name=capture_name(names),
         capture=json_output.capture_object(", ".join(names), tables),
@@ -114,7 +117,8 @@ def analyze(
         segments=segments,
         flows=flows,
         accounts=sums,
-        findings=advice.findings(sums, segments, connections),
+        findings=judged.findings,
+        longest_waits=judged.longest,
         problems=tables.problems,
         loss=tables.loss,
     )

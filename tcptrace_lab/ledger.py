@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab import rules
+from tcptrace_lab import rules, schema
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
@@ -34,6 +34,7 @@ COLUMNS = (
     "flags",
     "payload_bytes",
     "kind",
+    "resent_by",
     "held_ns",
     "held_since_frame",
     "idle_ns",
@@ -264,17 +265,19 @@ def totals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     return pl.concat(pieces).group_by("conn", "from_client", "cause").agg(pl.col("ns").sum())
 
 
-def intervals(all_parts: pl.LazyFrame) -> pl.LazyFrame:
-    """The ledger itself: `conn from_client start_ns end_ns cause frame_before frame_after confidence`, in order of time in each direction.
+def intervals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+    """The ledger itself: rows of `schema.LEDGER`, as far as memory is concerned one pass over `segments`.
 
-    Intervals of one direction touch and never overlap; neighbours have different causes or different frames.
+    Intervals of one direction touch and never overlap. Those of a direction come in the order of time, but for the time before its first
+    departure and after its last, which come at the end.
     """
-    ends = pl.col("start_ns")
-    pieces = []
-    for part, cause in _NAMED:
-        start, ends = ends, ends + pl.col(part)
-        spans = {"start_ns": start, "end_ns": ends, "cause": cause}
-        pieces.append(
-            all_parts.filter(pl.col(part) != 0).select("conn", "from_client", "frame_before", "frame_after", "confidence", **spans)
-        )
-    return pl.concat(pieces).sort("conn", "from_client", "start_ns", descending=[False, True, False])
+    ends, edge = [], pl.col("start_ns")
+    for part in _PARTS:
+        edge = edge + pl.col(part)
+        ends.append(edge)
+    causes = [cause.cast(pl.String) for _, cause in _NAMED]
+    listed = parts(segments, connections).with_columns(
+        start_ns=pl.concat_list(pl.col("start_ns"), *ends[:-1]), end_ns=pl.concat_list(ends), cause=pl.concat_list(causes)
+    )
+    pieces = listed.explode("start_ns", "end_ns", "cause").filter(pl.col("end_ns") != pl.col("start_ns"))
+    return pieces.select(pl.col(name).cast(dtype) for name, dtype in schema.LEDGER.polars_schema().items())

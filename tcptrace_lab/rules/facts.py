@@ -51,8 +51,11 @@ KIND = _col("kind").cast(pl.String)
 IS_SYN = _col("flags") & SYN > 0
 IS_BARE_FIN = (_col("flags") & FIN > 0) & (_col("payload_bytes") == 0)
 IS_SMALL = _known(_col("small"))
-IS_RESENT = KIND.is_in(["retransmit", "fast_retransmit", "recovery_retransmit", "tail_probe", "spurious", "syn_retransmit", "after_reset"])
-IS_TIMED_OUT = KIND == "rto_retransmit"
+_RESENT_BY = _col("resent_by").cast(pl.String)
+IS_RESENT = _RESENT_BY.is_not_null()
+IS_TIMED_OUT = _known(_RESENT_BY == "timeout")
+IS_NEEDLESS = _known((_RESENT_BY == "tail_probe") | (KIND == "spurious"))
+"""Sent again although nothing was lost, or only to ask whether something was: it does not tell what holds the next new byte."""
 IS_WINDOW_PROBE = KIND == "zero_window_probe"
 
 HAD_IN_FLIGHT = _known(_col("unacked_before_bytes") > 0)

@@ -7,6 +7,7 @@ import polars as pl
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
+_NEW = ~facts.IS_RESENT & ~pl.col("recovering").fill_null(value=False)
 _FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME)
 _NEARLY_FULL = (
     facts.WINDOW_WAS_NEARLY_FULL
@@ -20,7 +21,7 @@ _NEARLY_FULL = (
 
 RULE = Rule(
     cause="receiver-window",
-    holds=_FULL | _NEARLY_FULL,
+    holds=(_NEW & (_FULL | _NEARLY_FULL)) | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
     confidence=Confidence.PROVED,
     refuted_by="room for a full segment in the window before the ACK that released it",
     source="RFC 9293, 3.8.6; rule book B, 3",

@@ -52,6 +52,17 @@ COLUMNS = (
     *("tsval", "ip_id", "ttl", "kind", "rtt_ns", "sack_blocks"),
 )
 
+SYSTEMATIC_SHARE = 0.2
+"""A capture that holds packets twice holds nearly all of them twice, half of its segments: where fewer than this share are second copies,
+the path made them (a heuristic)."""
+
+
+def _made_by_capture(captured: Captured) -> pl.Expr:
+    """Which segments are second copies that the capture made; one capture alone cannot tell them from those of the path."""
+    copies = pl.col("kind").cast(pl.String) == "capture_duplicate"
+    share = captured.segments.select(copies.mean()).collect().item()
+    return copies if share is not None and share >= SYSTEMATIC_SHARE else pl.lit(value=False)
+
 
 def packets(captured: Captured) -> pl.DataFrame:
     """The segments of a capture with their numbers as on the wire.
@@ -66,7 +77,7 @@ def packets(captured: Captured) -> pl.DataFrame:
     """
     path = str(captured.capture["path"])
     isns = captured.connections.select("conn", *(pl.col(f"{side}_isn").cast(pl.Int64) for side in SIDES))
-    wanted = captured.segments.select(COLUMNS).filter(pl.col("kind").cast(pl.String) != "capture_duplicate").head(MOST_PACKETS + 1)
+    wanted = captured.segments.select(COLUMNS).filter(~_made_by_capture(captured)).head(MOST_PACKETS + 1)
     rows = wanted.join(isns, on="conn", how="left", maintain_order="left").collect()
     if rows.height > MOST_PACKETS:
         remedy = "name one connection of the first with --connection, or cut the captures"

@@ -43,11 +43,11 @@ class Mark:
 MARKS = {
     "retransmit": Mark("retransmission", "x-thin-open", RED, 9),
     "fast_retransmit": Mark("fast retransmission", "triangle-up", RED),
-    "recovery_retransmit": Mark("retransmission in recovery", "triangle-up-open", RED),
     "rto_retransmit": Mark("retransmission after timeout", "diamond", RED, 9),
     "tail_probe": Mark("tail-loss probe", "triangle-right", RED),
-    "syn_retransmit": Mark("SYN sent again", "triangle-down", RED, 9),
     "spurious": Mark("spurious retransmission", "x-open", RED),
+    "recovery_retransmit": Mark("retransmission in recovery", "triangle-up-open", RED),
+    "syn_retransmit": Mark("SYN sent again", "triangle-down", RED, 9),
     "out_of_order": Mark("out of order", "square-open", PURPLE),
     "network_duplicate": Mark("duplicated by the network", "hash", PURPLE),
     "capture_duplicate": Mark("captured twice", "hash-open", GREY),

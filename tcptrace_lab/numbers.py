@@ -23,6 +23,8 @@ _WORDY_SECONDS = 600
 _PREFIXES = ("", "K", "M", "G", "T")
 _THOUSAND = 1000
 _SIGNIFICANT = 3
+_WHOLE_PERCENT = 0.0995
+"""From here on shares are said in whole percents."""
 
 
 def _short(value: float) -> str:
@@ -56,6 +58,13 @@ def size(value_bytes: int | None) -> str:
 def rate(value_bps: float | None) -> str:
     """Bits per second: 8_500_000 → 8.5 Mb/s."""
     return UNKNOWN if value_bps is None else _prefixed(value_bps, "b/s").replace(" Kb", " kb")
+
+
+def share(value: float | None) -> str:
+    """0.661 → 66 %; small ones keep a decimal."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.0%}" if value >= _WHOLE_PERCENT else f"{value:.1%}"
 
 
 def duration(value_ns: int | None) -> str:

@@ -23,6 +23,8 @@ class HandMade:
     connections: pl.LazyFrame
     segments: pl.LazyFrame
     flows: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.FLOWS.polars_schema()))
+    accounts: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.ACCOUNTS.polars_schema()))
+    longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     findings: tuple[Any, ...] = ()
 
 

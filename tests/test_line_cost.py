@@ -212,7 +212,9 @@ def test_the_report_and_the_terminal_tell_the_bound(
     converted: Callable[[str, AtmForm], Conversion], capsys: pytest.CaptureFixture[str]
 ) -> None:
     analysis = analyze(converted(LOSSY, AtmForm.ERF_CELLS).target)
-    (shown,) = drawn.connections(analysis.segments, analysis.connections.collect(), 1)
+    (shown,) = drawn.connections(
+        analysis.segments, analysis.connections.collect(), drawn.Spent(analysis.accounts, analysis.longest_waits), 1
+    )
     facts = {fact["label"]: fact["value"] for fact in shown["facts"] if fact["label"].startswith("line, ")}
     assert list(facts) == ["line, client → server"]
     assert "at best 89.9 % of the line is data" in facts["line, client → server"]

@@ -19,12 +19,12 @@ LISTED_CONNECTIONS = 500
 """Rows of the connection table: about 600 bytes of HTML each."""
 
 DRAWN_CONNECTIONS = 8
-_BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 4, 2, 2
+_BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 3, 1, 1
 
 LISTED_RULE = f"the {LISTED_CONNECTIONS} with most payload, then the longest"
 DRAWN_RULE = (
-    f"Of the connections that carried data, up to {DRAWN_CONNECTIONS} are drawn: the {_BY_PAYLOAD} with most payload, "
-    f"the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest, "
+    f"Of the connections that carried data, up to {DRAWN_CONNECTIONS} are drawn: those of the {_BY_FINDINGS} most expensive findings, "
+    f"the {_BY_PAYLOAD} with most payload, the one with most retransmitted segments and the one that lasted longest, "
     "and where these are the same ones, the next by payload."
 )
 
@@ -66,14 +66,15 @@ class Chosen:
     drawn: pl.DataFrame
 
 
-def chosen(connections: pl.LazyFrame) -> Chosen:
-    """Choose among rows of `schema.CONNECTIONS`."""
+def chosen(connections: pl.LazyFrame, found: Sequence[int] = ()) -> Chosen:
+    """Choose among rows of `schema.CONNECTIONS`. `found` are connections with findings, the most expensive first: they are drawn, too."""
     figures = {"payload": PAYLOAD, "resent": RESENT, "duration_ns": DURATION_NS}
     drawable = (pl.col("payload") > 0) & pl.col("duration_ns").is_not_null()
     wanted = (("payload", _BY_PAYLOAD), ("resent", _BY_RESENT), ("duration_ns", _BY_DURATION), ("payload", DRAWN_CONNECTIONS))
     rankings = [Ranking((by, "payload"), most, drawable & (pl.col(by) > 0)) for by, most in wanted]
-    total, (listed, *found) = largest(connections, "conn", figures, [Ranking(("payload", "duration_ns"), LISTED_CONNECTIONS), *rankings])
-    drawn = list(dict.fromkeys(conn for ranking in found for conn in ranking))[:DRAWN_CONNECTIONS]
+    total, (listed, *ranked) = largest(connections, "conn", figures, [Ranking(("payload", "duration_ns"), LISTED_CONNECTIONS), *rankings])
+    with_findings = list(dict.fromkeys(found))[:_BY_FINDINGS]
+    drawn = list(dict.fromkeys([*with_findings, *(conn for ranking in ranked for conn in ranking)]))[:DRAWN_CONNECTIONS]
     rows = connections.filter(pl.col("conn").is_in(sorted({*listed, *drawn}))).collect()
     return Chosen(
         total,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import numbers, trust
-from tcptrace_lab.report import choose, drawn, table, udp
+from tcptrace_lab.report import choose, drawn, spent, table, udp
 from tcptrace_lab.report.pair import section as pair_section
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.pair import Pair
     from tcptrace_lab.report.shape import Analysed, ReportData, Value
+
+LISTED_FINDINGS = 25
+"""Findings that are spelled out, the most expensive ones; the JSON has them all."""
 
 LISTED_PROBLEMS = 50
 """Problems of the capture that are spelled out; the rest is counted."""
@@ -31,11 +34,13 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
     """
     capture = analysis.capture
     problems = list(capture["problems"])
-    chosen = choose.chosen(analysis.connections)
+    chosen = choose.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None])
     flows_total, flows = udp.listed(analysis.flows)
     return {
         "name": analysis.name,
         "trust": trust.line(capture["trust"]),
+        "findings": spent.found(analysis.findings[:LISTED_FINDINGS]),
+        "findings_total": len(analysis.findings),
         "capture": _capture(capture),
         "complete": bool(capture["complete"]),
         "problems": problems[:LISTED_PROBLEMS],
@@ -48,7 +53,9 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
         "flows": flows,
         "flows_total": flows_total,
         "drawn_rule": choose.DRAWN_RULE,
-        "drawn": drawn.connections(analysis.segments, chosen.drawn, capture["trust"]["resolution_ns"]),
+        "drawn": drawn.connections(
+            analysis.segments, chosen.drawn, drawn.Spent(analysis.accounts, analysis.longest_waits), capture["trust"]["resolution_ns"]
+        ),
         "pair": None if pair is None else pair_section(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
     }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from tcptrace_lab import behaviour, line, schema
-from tcptrace_lab.report import choose, plots, series, table
+from tcptrace_lab.report import choose, plots, series, spent, table
 
 if TYPE_CHECKING:
-    import polars as pl
+    from collections.abc import Sequence
 
-    from tcptrace_lab.report.shape import Connection, Figure, Value
+    from tcptrace_lab.report.shape import Band, Connection, Figure, Value
 
 _LABELS = {"client": "client → server", "server": "server → client"}
 
@@ -18,27 +21,50 @@ _TABLE_FACTS = {"duration_ns", "client_bytes", "server_bytes", "resent", "rtt_mi
 """Columns of the connection table that are repeated above a connection's figures."""
 
 
-def connections(segments: pl.LazyFrame, chosen: pl.DataFrame, resolution_ns: int) -> list[Connection]:
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Where the time went: rows of `schema.ACCOUNTS`, and of `schema.LEDGER` the longest."""
+
+    accounts: pl.LazyFrame
+    longest: pl.DataFrame
+
+
+def connections(segments: pl.LazyFrame, chosen: pl.DataFrame, time: Spent, resolution_ns: int) -> list[Connection]:
     """Read and draw the chosen rows of `schema.CONNECTIONS`, in their order.
 
     Args:
         segments: rows of `schema.SEGMENTS`.
         chosen: as `choose.drawn` gives them.
+        time: where it went.
         resolution_ns: of the capture's clock.
     """
+    accounts = {
+        row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().iter_rows(named=True)
+    }
     requests = choose.requests(chosen)
     chosen = chosen.with_columns(**behaviour.columns(resolution_ns))
     found = series.read(segments, requests)
     by_conn = {request.conn: request for request in requests}
-    return [_connection(row, by_conn[row["conn"]], found[row["conn"]], resolution_ns) for row in chosen.iter_rows(named=True)]
+    return [
+        _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time.longest, resolution_ns)
+        for row in chosen.iter_rows(named=True)
+    ]
 
 
-def _connection(row: dict[str, Any], request: series.Request, directions: dict[bool, series.Direction], resolution_ns: int) -> Connection:
+def _connection(
+    row: dict[str, Any],
+    request: series.Request,
+    directions: dict[bool, series.Direction],
+    account: dict[str, Any] | None,
+    longest: pl.DataFrame,
+    resolution_ns: int,
+) -> Connection:
     main = table.main_side(row)
     keys = [key for key in sorted(schema.SIDES, key=lambda key: key != main) if schema.SIDES[key] in directions]
     by_key = {key: directions[schema.SIDES[key]] for key in keys}
     frame = plots.Frame(request.duration_ns, resolution_ns)
     named = {_LABELS[key]: direction for key, direction in by_key.items()}
+    bands = {key: spent.bands(longest, row["conn"], from_client=schema.SIDES[key], begin_ns=row["first_ts_ns"]) for key in keys}
     rate = plots.throughput(named, frame, request.bin_ns)
     return {
         "conn": row["conn"],
@@ -46,9 +72,11 @@ def _connection(row: dict[str, Any], request: series.Request, directions: dict[b
         "server": table.endpoint(row, "server"),
         "facts": _facts(row, main),
         "behaviour": behaviour.words(row),
+        "bars": spent.bars(account),
+        "stalls": spent.stalls(longest, row["conn"], row["first_ts_ns"]),
         "sides": [{"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]} for key in keys],
         "figures": [
-            *(figure for key, direction in by_key.items() for figure in _direction_figures(key, direction, frame)),
+            *(figure for key, direction in by_key.items() for figure in _direction_figures(key, direction, frame, bands[key])),
             _figure(
                 "throughput",
                 "both",
@@ -66,7 +94,7 @@ def _figure(key: str, by: str, title: str, note: str, without: str, figure: plot
     return {"key": key, "by": by, "title": title, "note": note, "without": without, "figure": figure}
 
 
-def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame) -> list[Figure]:
+def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame, bands: Sequence[Band]) -> list[Figure]:
     columns = schema.SEGMENTS
     path = schema.CONNECTIONS["client_rtt_min_ns"].limits.split(";", maxsplit=1)[0]
     return [
@@ -74,9 +102,10 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
             "time-sequence",
             key,
             "Time and sequence",
-            "Each stroke is data from first byte to last; below it what the receiver acknowledged, above it where its window ends.",
+            "Each stroke is data from first byte to last; below it what the receiver acknowledged, above it where its window ends."
+            + (" The band along the foot says what the longest waits waited for, in the colours of the bar above." if bands else ""),
             "There is nothing to draw.",
-            plots.time_sequence(direction, frame),
+            plots.time_sequence(direction, frame, bands),
         ),
         _figure(
             "flight",

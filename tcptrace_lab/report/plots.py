@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tcptrace_lab.report.series import Direction
+    from tcptrace_lab.report.shape import Band
 
 Figure = dict[str, Any]
 
@@ -108,15 +109,54 @@ class Frame:
         }
 
 
-def time_sequence(direction: Direction, frame: Frame) -> Figure:
-    """Data segments from their first to their last byte, the other side's ACK line and window, and every oddity marked."""
+CAUSE_COLOURS = {
+    "handshake": "#5b6c8f",
+    "application": "#b9bfc7",
+    "peer": "#d3d8de",
+    "nagle": "#e88bb0",
+    "nagle-delayed-ack": "#c2185b",
+    "delayed-ack": "#8e5bb5",
+    "send-buffer": "#b27800",
+    "receiver-window": "#e0a526",
+    "zero-window": "#8a5a00",
+    "slow-start": "#6fb7e0",
+    "congestion-window": "#2f7fb8",
+    "pacing": "#3aa6a0",
+    "loss-recovery": "#e8743b",
+    "timeout": "#b3261e",
+    "network": "#7fbf9a",
+    "close": "#8a929c",
+    "unknown": "#5a5f66",
+}
+"""One colour for each of `schema.CAUSES`, here and in the bars: pale where nothing in TCP holds anything back."""
+
+_BAND_HEIGHT = 0.035
+"""Of the figure's height."""
+
+
+def time_sequence(direction: Direction, frame: Frame, bands: Sequence[Band] = ()) -> Figure:
+    """Data segments from their first to their last byte, the other side's ACK line and window, and every oddity marked.
+
+    Args:
+        direction: what is drawn.
+        frame: the time axis.
+        bands: what the longest waits waited for, along the lower edge.
+    """
     traces = [
         _line(direction.lines["window_edge"], frame, "window (right edge)", AMBER, dash="dot", backdrop=1.5),
         _line(direction.lines["acked"], frame, "acknowledged", GREEN),
         _bursts(direction, frame),
         *(_mark(name, direction, frame) for name in direction.marks),
     ]
-    return _figure(traces, frame, {"title": {"text": schema.Unit.OFFSET.value}, "tickformat": "~s", "ticksuffix": "B"})
+    figure = _figure(traces, frame, {"title": {"text": schema.Unit.OFFSET.value}, "tickformat": "~s", "ticksuffix": "B"})
+    figure["layout"]["shapes"] = [_band(band) for band in bands]
+    return figure
+
+
+def _band(band: Band) -> dict[str, Any]:
+    span = {"x0": band["start_ns"] / numbers.NS_PER_S, "x1": band["end_ns"] / numbers.NS_PER_S, "y0": 0, "y1": _BAND_HEIGHT}
+    look = {"fillcolor": CAUSE_COLOURS[band["cause"]], "line": {"width": 0}, "layer": "above"}
+    return {"type": "rect", "xref": "x", "yref": "paper", **span, **look}
 
 
 def flight(direction: Direction, frame: Frame) -> Figure:

@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from tcptrace_lab import numbers
 from tcptrace_lab.report.pack import deflate, pack
+from tcptrace_lab.report.plots import CAUSE_COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,7 @@ def render(report: Mapping[str, Any]) -> str:
         .get_template("report.html.j2")
         .render(
             report=report,
+            colours=CAUSE_COLOURS,
             policy=POLICY.format(scripts=f"{_hash_source(plotly)} {_hash_source(own)}"),
             style=Markup(_static("report.css")),  # noqa: S704  (ours)
             plotly=deflate(plotly) if report["drawn"] or (report["pair"] and report["pair"]["drawn"]) else "",
@@ -76,5 +78,5 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"said": numbers.said, "count": numbers.count, "size": numbers.size, "pack": pack}
+    environment.filters |= {"said": numbers.said, "count": numbers.count, "size": numbers.size, "pack": pack, "share": numbers.share}
     return environment

@@ -36,6 +36,14 @@ class Analysed(Protocol):
         """`schema.FLOWS`; possibly larger than memory."""
 
     @property
+    def accounts(self) -> pl.LazyFrame:
+        """`schema.ACCOUNTS`; possibly larger than memory."""
+
+    @property
+    def longest_waits(self) -> pl.DataFrame:
+        """`schema.LEDGER` of the connections with findings: the longest intervals of each direction."""
+
+    @property
     def findings(self) -> Sequence[Any]:
         """Findings, most expensive first."""
 
@@ -77,6 +85,61 @@ class Side(TypedDict):
     unique_bytes: int
 
 
+class Found(TypedDict):
+    """One finding."""
+
+    severity: str
+    confidence: str
+    conn: int | None
+    way: str
+    share: float | None
+    title: str
+    mechanism: str
+    limits: str
+    remedy: list[str]
+    gain: str
+    source: str
+    filter: str
+
+
+class Part(TypedDict):
+    """One cause's part of a direction's life."""
+
+    cause: str
+    means: str
+    ns: int
+    share: float
+
+
+class Bar(TypedDict):
+    """Where the time of one direction went, the largest part first."""
+
+    key: str
+    label: str
+    life_ns: int
+    parts: list[Part]
+
+
+class Stall(TypedDict):
+    """One long wait: when it began, how long it was, and the frames around it."""
+
+    way: str
+    at_ns: int
+    ns: int
+    cause: str
+    means: str
+    confidence: str
+    frames: str
+
+
+class Band(TypedDict):
+    """One cause's stretch of time, in nanoseconds since the connection's begin."""
+
+    start_ns: int
+    end_ns: int
+    cause: str
+
+
 class Connection(TypedDict):
     """A drawn connection. `sides` has the direction with most payload first; `omitted` says what the figures leave away."""
 
@@ -85,6 +148,8 @@ class Connection(TypedDict):
     server: str
     facts: list[Value]
     behaviour: list[str]
+    bars: list[Bar]
+    stalls: list[Stall]
     sides: list[Side]
     figures: list[Figure]
     omitted: list[str]
@@ -115,6 +180,8 @@ class ReportData(TypedDict):
 
     name: str
     trust: str
+    findings: list[Found]
+    findings_total: int
     capture: list[Value]
     complete: bool
     problems: list[Mapping[str, Any]]

@@ -16,5 +16,5 @@ RULE = Rule(
     & (pl.col("held_ns") <= facts.RTT_NS),
     confidence=Confidence.POSSIBLE,
     refuted_by="ACKs that release the segments; uneven spacing",
-    source="rule book B, 10",
+    source="Linux net/ipv4/tcp_output.c (internal pacing); BBR",
 )

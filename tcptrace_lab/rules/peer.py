@@ -9,5 +9,5 @@ RULE = Rule(
     holds=None,
     confidence=Confidence.CONSISTENT,
     refuted_by="no data of the other side before this side goes on",
-    source="rule book B, 9; the other direction's ledger says what it did with the time",
+    source="the other direction's ledger says what it did with the time",
 )

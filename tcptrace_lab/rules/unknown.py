@@ -9,5 +9,5 @@ RULE = Rule(
     holds=None,
     confidence=Confidence.POSSIBLE,
     refuted_by="nothing: it says that nothing was found",
-    source="rule book B, 12",
+    source="no rule holds",
 )

@@ -12,7 +12,7 @@ RULE = Rule(
     holds=facts.IS_WINDOW_PROBE | (pl.col("window_closed").fill_null(value=False) & facts.WINDOW_WAS_FULL),
     confidence=Confidence.PROVED,
     refuted_by="a window with room for the segment before it left",
-    source="RFC 9293, 3.8.6.1; rule book B, 3",
+    source="RFC 9293, 3.8.6.1",
     owns_until_window_opened=True,
     advice=Advice(
         finding="zero-window",

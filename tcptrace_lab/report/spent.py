@@ -1,0 +1,105 @@
+"""Where the time went: the findings, the bar of each direction, and the longest waits, ready to be shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.schema import CAUSES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.report.shape import Band, Bar, Found, Part, Stall
+
+LISTED_STALLS = 20
+"""Waits of a direction that are listed: the longest."""
+
+NOT_LISTED = ("handshake", "application", "peer", "network", "close", "unknown")
+"""Causes whose waits are no stalls: nothing in TCP held anything back."""
+
+_WAYS = {True: "client → server", False: "server → client"}
+
+
+def found(findings: Iterable[Finding]) -> list[Found]:
+    """The findings, with a display filter for Wireshark each."""
+    return [
+        {
+            "severity": str(finding.severity),
+            "confidence": str(finding.confidence),
+            "conn": finding.conn,
+            "way": "" if finding.from_client is None else _WAYS[finding.from_client],
+            "share": finding.cost_share,
+            "title": finding.title,
+            "mechanism": finding.mechanism,
+            "limits": finding.limits,
+            "remedy": list(finding.remedy),
+            "gain": finding.predicted_gain or "",
+            "source": finding.source,
+            "filter": wireshark_filter(finding.evidence_frames),
+        }
+        for finding in findings
+    ]
+
+
+def wireshark_filter(frames: Sequence[int]) -> str:
+    """`frame.number in {3,5..7}`: a display filter that shows these frames; empty without any."""
+    runs: list[list[int]] = []
+    for frame in sorted(set(frames)):
+        if runs and frame == runs[-1][1] + 1:
+            runs[-1][1] = frame
+        else:
+            runs.append([frame, frame])
+    listed = ",".join(f"{first}" if first == last else f"{first}..{last}" for first, last in runs)
+    return f"frame.number in {{{listed}}}" if listed else ""
+
+
+def bars(account: dict[str, Any] | None) -> list[Bar]:
+    """Each direction's time by cause, the largest first; nothing without time. `account` is a row of `schema.ACCOUNTS`."""
+    if account is None:
+        return []
+    told: list[Bar] = []
+    for side, from_client in SIDES.items():
+        parts = {cause: account[f"{side}_{cause.replace('-', '_')}_ns"] or 0 for cause in CAUSES}
+        life_ns = sum(parts.values())
+        shares: list[Part] = [
+            {"cause": cause, "means": CAUSES[cause], "ns": ns, "share": ns / life_ns}
+            for cause, ns in sorted(parts.items(), key=lambda part: -part[1])
+            if ns > 0
+        ]
+        if shares:
+            told.append({"key": side, "label": _WAYS[from_client], "life_ns": life_ns, "parts": shares})
+    return told
+
+
+def stalls(longest: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
+    """The longest waits of a connection that something in TCP held back. `longest` are rows of `schema.LEDGER`."""
+    held = ~pl.col("cause").cast(pl.String).is_in(NOT_LISTED)
+    rows = longest.filter((pl.col("conn") == conn) & held).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    return [
+        {
+            "way": _WAYS[row["from_client"]],
+            "at_ns": row["start_ns"] - begin_ns,
+            "ns": row["ns"],
+            "cause": row["cause"],
+            "means": CAUSES[row["cause"]],
+            "confidence": row["confidence"],
+            "frames": " to ".join(str(frame) for frame in (row["frame_before"], row["frame_after"]) if frame is not None),
+        }
+        for row in rows.sort("ns", descending=True).head(LISTED_STALLS).sort("start_ns").iter_rows(named=True)
+    ]
+
+
+def bands(longest: pl.DataFrame, conn: int, *, from_client: bool, begin_ns: int) -> list[Band]:
+    """The longest waits of one direction in order of time: seconds since the connection's begin, and the cause."""
+    own = longest.filter((pl.col("conn") == conn) & (pl.col("from_client") == from_client)).sort("start_ns")
+    joined = own.group_by(
+        ((pl.col("cause") != pl.col("cause").shift()) | (pl.col("start_ns") != pl.col("end_ns").shift())).fill_null(value=True).cum_sum(),
+        maintain_order=True,
+    ).agg(pl.col("start_ns").first(), pl.col("end_ns").last(), pl.col("cause").first().alias("name"))
+    return [
+        {"start_ns": start - begin_ns, "end_ns": end - begin_ns, "cause": cause}
+        for start, end, cause in joined.select("start_ns", "end_ns", "name").iter_rows()
+    ]

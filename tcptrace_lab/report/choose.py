@@ -19,13 +19,13 @@ LISTED_CONNECTIONS = 500
 """Rows of the connection table: about 600 bytes of HTML each."""
 
 DRAWN_CONNECTIONS = 8
-_BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 3, 1, 1
+_BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 
 LISTED_RULE = f"the {LISTED_CONNECTIONS} with most payload, then the longest"
 DRAWN_RULE = (
     f"Of the connections that carried data, up to {DRAWN_CONNECTIONS} are drawn: those of the {_BY_FINDINGS} most expensive findings, "
-    f"the {_BY_PAYLOAD} with most payload, the one with most retransmitted segments and the one that lasted longest, "
-    "and where these are the same ones, the next by payload."
+    f"the {_BY_PAYLOAD} with most payload, the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest, "
+    "in this order, and where these are the same ones, the next by payload."
 )
 
 LINE_POINTS, REPORT_LINE_POINTS = 3_000, 24_000

@@ -7,7 +7,7 @@ import polars as pl
 from tcptrace_lab.pair.packets import SYN
 
 LEAST_SHARED = 2
-"""Packets that two connections must share: one 32-bit number can be the same by chance among many connections."""
+"""Packets that two connections must share, unless their ports are the same: one 32-bit number can be the same by chance among many."""
 
 MOST_HALVES_A_KEY = 4
 """A packet that so many directions or more of one capture have tells nothing, and a capture made to be slow would have it in all."""
@@ -24,7 +24,7 @@ def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame,
     Args:
         first: rows of the first capture, as `packets.packets` makes them.
         second: those of the second.
-        ports: rows of `schema.CONNECTIONS` of each; where one packet is all there is of a connection, its ports must be the same.
+        ports: rows of `schema.CONNECTIONS` of each; where they share one packet only, the ports must be the same.
 
     Returns:
         `a b swapped shared`, by `a`: the numbers of the connections, whether what is called the client in one is called the server in the
@@ -32,12 +32,10 @@ def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame,
     """
     shared = _keys(first, "a").join(_keys(second, "b"), on=["seq", "length", "controls"])
     counted = (
-        shared.with_columns(swapped=pl.col("a_from_client") != pl.col("b_from_client"))
-        .group_by("a", "b", "swapped")
-        .agg(shared=pl.len(), syn=(pl.col("controls") & SYN != 0).any())
+        shared.with_columns(swapped=pl.col("a_from_client") != pl.col("b_from_client")).group_by("a", "b", "swapped").agg(shared=pl.len())
     )
     same_ports = _same_ports(counted, ports)
-    believed = counted.filter((pl.col("shared") >= LEAST_SHARED) | (pl.col("syn") & same_ports))
+    believed = counted.filter((pl.col("shared") >= LEAST_SHARED) | same_ports)
     return _best(believed.sort("shared", "a", "b", descending=[True, False, False])).sort("a")
 
 

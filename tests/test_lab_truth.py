@@ -20,9 +20,10 @@ ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 """With its addresses, or Scapy asks the network for them."""
 
 
-def packet(offset: int, payload_bytes: int, flags: str = "A", ip_id: int = 0) -> bytes:
+def packet(offset: int, payload_bytes: int, flags: str = "A", ip_id: int = 0, tsval: int | None = None) -> bytes:
     """A frame of the client whose first sequence number is `offset` (SYN = 0)."""
-    segment = TCP(sport=40_001, dport=5_001, seq=(ISN + offset) % 2**32, flags=flags)
+    options = [] if tsval is None else [("NOP", None), ("NOP", None), ("Timestamp", (tsval, 0))]
+    segment = TCP(sport=40_001, dport=5_001, seq=(ISN + offset) % 2**32, flags=flags, options=options)
     return bytes(ETHER / IP(src="192.0.2.1", dst="192.0.2.2", id=ip_id) / segment / Raw(bytes(payload_bytes)))
 
 
@@ -43,10 +44,13 @@ FLIGHT = [packet(0, 0, "S"), packet(1, 0), packet(1, 1000), packet(1001, 1000), 
 def test_headers_are_read_over_both_versions_of_ip_and_without_a_link() -> None:
     segment = TCP(sport=1, dport=2, seq=3, ack=4, flags="SA", options=[("MSS", 1460)])
     ipv4, ipv6 = IP(id=77) / segment / Raw(b"12345"), IPv6() / segment / Raw(b"12345")
-    assert tcp_head(bytes(ETHER / ipv4), ethernet=True) == (1, 2, 3, 4, 0x12, 5, 77)
-    assert tcp_head(bytes(ipv4), ethernet=False) == (1, 2, 3, 4, 0x12, 5, 77)
-    assert tcp_head(bytes(ETHER / ipv6), ethernet=True) == (1, 2, 3, 4, 0x12, 5, None)
+    assert tcp_head(bytes(ETHER / ipv4), ethernet=True) == (1, 2, 3, 4, 0x12, 5, 77, None)
+    assert tcp_head(bytes(ipv4), ethernet=False) == (1, 2, 3, 4, 0x12, 5, 77, None)
+    assert tcp_head(bytes(ETHER / ipv6), ethernet=True) == (1, 2, 3, 4, 0x12, 5, None, None)
     assert tcp_head(bytes(IP() / TCP()), ethernet=False) is not None, "the shortest there is"
+    stamped = tcp_head(packet(1, 10, tsval=77), ethernet=True)
+    assert stamped is not None
+    assert stamped.tsval == 77
 
 
 @pytest.mark.parametrize("cut", [0, 13, 14, 33, 53])
@@ -76,6 +80,25 @@ def test_segment_that_arrives_behind_its_own_repetition_is_reordered() -> None:
     assert (resent.truth, resent.otherwise) == (Truth.RESENT, Truth.NEEDLESS)
     assert late.truth is Truth.REORDERED
     assert truths(at_sender(path))[-1] == (5, "needless")
+
+
+def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> None:
+    """Packet 4 is lost; nothing behind it tells of a hole when packet 5 repeats it."""
+    path = log([*FLIGHT, packet(2001, 1000)], [0, 1, 2, 3, 5])
+    tail = at_receiver(path)[-1]
+    assert (tail.truth, tail.otherwise) == (Truth.RESENT, Truth.NEW)
+    assert truths(at_sender(path))[-1] == (5, "resent")
+
+
+def test_late_original_with_a_timestamp_from_before_an_earlier_resend_is_thrown_away_by_the_receiver() -> None:
+    """PAWS (RFC 7323, 5.3). Packet 2 is lost and repeated by 5 at tick 240; original 3 of tick 200 comes behind that, so 6 was needed."""
+    flight = [packet(0, 0, "S", tsval=100), packet(1, 0, tsval=140), *(packet(1 + 1000 * n, 1000, tsval=200) for n in range(3))]
+    path = log([*flight, packet(1, 1000, tsval=240), packet(1001, 1000, tsval=241)], [0, 1, 4, 5, 3, 6])
+    assert truths(at_sender(path))[-2:] == [(5, "resent"), (6, "resent")]
+    assert truths(at_receiver(path))[-2:] == [(3, "reordered"), (6, "resent")]
+    plain = [packet(0, 0, "S"), packet(1, 0), *(packet(1 + 1000 * n, 1000) for n in range(3))]
+    path = log([*plain, packet(1, 1000), packet(1001, 1000)], [0, 1, 4, 5, 3, 6])
+    assert truths(at_sender(path))[-2:] == [(5, "resent"), (6, "needless")], "without timestamps it was taken"
 
 
 def test_second_copy_of_one_packet_is_copied_not_resent() -> None:

@@ -13,8 +13,12 @@ _TCP = "!HHIIBB"
 SYN, FIN = 0x02, 0x01
 
 
+TIMESTAMPS, END, NOP = 8, 0, 1  # kinds of TCP options
+KIND_AND_LENGTH = 2  # bytes that every other option begins with
+
+
 class TcpHead(NamedTuple):
-    """What the headers of one TCP segment say; `ip_id` is None for IPv6."""
+    """What the headers of one TCP segment say; `ip_id` is None for IPv6, `tsval` without the timestamps option."""
 
     source_port: int
     target_port: int
@@ -23,6 +27,7 @@ class TcpHead(NamedTuple):
     flags: int
     payload_bytes: int
     ip_id: int | None
+    tsval: int | None = None
 
     @property
     def occupied(self) -> int:
@@ -50,4 +55,20 @@ def _tcp(head: bytes, at: int, tcp_bytes: int, ip_id: int | None) -> TcpHead | N
     if len(head) < at + struct.calcsize(_TCP):
         return None
     source, target, seq, ack, offset, flags = struct.unpack_from(_TCP, head, at)
-    return TcpHead(source, target, seq, ack, flags, tcp_bytes - (offset >> 4) * 4, ip_id)
+    header_bytes = (offset >> 4) * 4
+    tsval = _tsval(head[at + struct.calcsize(_TCP) + 6 : at + header_bytes])  # behind window, checksum and urgent pointer
+    return TcpHead(source, target, seq, ack, flags, tcp_bytes - header_bytes, ip_id, tsval)
+
+
+def _tsval(options: bytes) -> int | None:
+    place = 0
+    while place < len(options) and options[place] != END:
+        if options[place] == NOP:
+            place += 1
+            continue
+        if place + 1 >= len(options) or options[place + 1] < KIND_AND_LENGTH:
+            return None
+        if options[place] == TIMESTAMPS and place + 6 <= len(options):
+            return int.from_bytes(options[place + 2 : place + 6], "big")
+        place += options[place + 1]
+    return None

@@ -19,6 +19,9 @@ BULK_BYTES = 600_000
 # The handshake and the first flight are spared random fates: a lost SYN costs a second and teaches nothing about data.
 SPARED = 3
 
+# So much room that the receiver never throws away what arrived out of order: the path's log would not know of it.
+ROOM = (("net.ipv4.tcp_rmem", "4096 4194304 8388608"),)
+
 _PLAIN = PathModel(delay_s=0.020, spared=SPARED)
 _LOSS = replace(_PLAIN, loss_rate=0.03)
 _HOLD = replace(_PLAIN, hold_rate=0.03, hold_s=(0.0005, 0.015))
@@ -26,9 +29,16 @@ _COPY = replace(_PLAIN, duplicate_rate=0.03)
 _ALL = replace(_PLAIN, loss_rate=0.015, hold_rate=0.015, hold_s=(0.0005, 0.030), duplicate_rate=0.01)
 
 
-def _trial(forward: PathModel, backward: PathModel = _PLAIN, *, size_bytes: int = BULK_BYTES, **changes: object) -> Experiment:
+def _trial(
+    forward: PathModel,
+    backward: PathModel = _PLAIN,
+    *,
+    size_bytes: int = BULK_BYTES,
+    sysctls: tuple[tuple[str, int | str], ...] = (),
+    **changes: object,
+) -> Experiment:
     """A bulk transfer over one path there and another back; `changes` are those of the medium."""
-    medium = Medium("tap", ETHERNET_MTU_BYTES, forward=forward, backward=backward)
+    medium = Medium("tap", ETHERNET_MTU_BYTES, forward=forward, backward=backward, sysctls=(*ROOM, *sysctls))
     return Experiment(replace(medium, **changes), Bulk(size_bytes), SocketOptions(congestion_control="cubic"))  # type: ignore[arg-type]
 
 
@@ -47,7 +57,7 @@ TRIALS: Mapping[str, Experiment] = {
     "reordering-far-behind": _trial(replace(_HOLD, hold_s=(0.010, 0.080))),
     "duplication": _trial(_COPY),
     "everything": _trial(_ALL, _ALL),
-    "everything-jumbo": _trial(_ALL, _ALL, mtu_bytes=ATM_MTU_BYTES, kind="tap"),
+    "everything-jumbo": _trial(_ALL, _ALL, mtu_bytes=ATM_MTU_BYTES),
     "everything-ipv6": _trial(_ALL, _ALL, ipv6=True),
     "everything-no-timestamps": _trial(_ALL, _ALL, sysctls=(("net.ipv4.tcp_timestamps", 0),)),
     "everything-no-sack": _trial(_ALL, _ALL, sysctls=(("net.ipv4.tcp_sack", 0),)),

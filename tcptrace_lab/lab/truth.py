@@ -1,8 +1,10 @@
 """The path's log → what each packet was in truth, for a capture before the path and for one behind it.
 
-No inference is involved: the log knows each packet that entered, which copies of it left, and in which order. A capture at the sender
-holds the packets that entered, one at the receiver the copies that left, both in that order; `match` lays a capture's rows beside
-them and refuses to go on where they differ.
+The log knows each packet that entered, which copies of it left, and in which order. A capture at the sender holds the packets that
+entered, one at the receiver the copies that left, both in that order; `match` lays a capture's rows beside them and refuses to go on where
+they differ. One thing is not the path's doing and still decides whether a resend was needed: a receiver with timestamps throws an
+original away that arrives behind a resend of something earlier (PAWS, RFC 7323, 5.3: its timestamp is older). That is reckoned from
+the log, too.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.path import PathLog
 
 SEQ_SPACE = 1 << 32
+PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): so much older is not thrown away
 
 
 class Truth(StrEnum):
@@ -39,7 +42,8 @@ class Event:
         index: its place among all packets that entered the path.
         head: what its headers say.
         truth: what it was; None for segments that take no sequence numbers (pure ACKs).
-        otherwise: what else one may call it, seen from here and now: a packet sent again that came before the one it repeats.
+        otherwise: what else one may call it, seen from here: a packet sent again that came before the one it repeats is needless; one
+            that repeats what nothing had jumped over (a lost tail) shows no loss behind the path, and is new there.
     """
 
     index: int
@@ -58,6 +62,11 @@ class Bytes:
     def end(self) -> int:
         """One behind the highest; 0 if there is none."""
         return self._ranges[-1][1] if self._ranges else 0
+
+    @property
+    def first_missing(self) -> int:
+        """The lowest number from 0 on that is not in it."""
+        return self._ranges[0][1] if self._ranges and self._ranges[0][0] <= 0 else 0
 
     def covers(self, left: int, right: int) -> bool:
         """Whether all numbers from `left` to `right` (exclusive) are in it."""
@@ -85,7 +94,7 @@ class _Sent:
 def at_sender(log: PathLog, *, ethernet: bool = True) -> list[Event]:
     """The packets that entered the path, in order."""
     sent = _sent(log, ethernet=ethernet)
-    arrived = {index for index, _ in log.delivered}
+    arrived = _accepted(log, sent)
     events = []
     reached: dict[tuple[int, int, int], Bytes] = {}
     for packet in sent:
@@ -100,10 +109,13 @@ def at_sender(log: PathLog, *, ethernet: bool = True) -> list[Event]:
 
 def at_receiver(log: PathLog, *, ethernet: bool = True) -> list[Event]:
     """The copies that left the path, in order."""
-    by_index = {packet.index: packet for packet in _sent(log, ethernet=ethernet)}
+    sent = _sent(log, ethernet=ethernet)
+    by_index = {packet.index: packet for packet in sent}
+    accepted = _accepted(log, sent)
     in_the_end = {event.index: event.truth for event in at_sender(log, ethernet=ethernet)}
     events: list[Event] = []
     here: dict[tuple[int, int, int], Bytes] = {}
+    reached: dict[tuple[int, int, int], int] = {}
     seen: set[int] = set()
     for index, _ in log.delivered:
         packet = by_index.get(index)
@@ -115,13 +127,15 @@ def at_receiver(log: PathLog, *, ethernet: bool = True) -> list[Event]:
         elif index in seen:
             events.append(Event(index, packet.head, Truth.COPIED))
         elif not packet.again:
-            events.append(Event(index, packet.head, Truth.REORDERED if there.end > packet.left else Truth.NEW))
+            events.append(Event(index, packet.head, Truth.REORDERED if reached.get(packet.stream, 0) > packet.left else Truth.NEW))
         elif there.covers(packet.left, packet.right):
             events.append(Event(index, packet.head, Truth.NEEDLESS))
         else:
-            events.append(Event(index, packet.head, Truth.RESENT, in_the_end[index]))
+            tail = in_the_end[index] is Truth.RESENT and reached.get(packet.stream, 0) <= packet.left
+            events.append(Event(index, packet.head, Truth.RESENT, Truth.NEW if tail else in_the_end[index]))
         seen.add(index)
-        if packet.right > packet.left:
+        reached[packet.stream] = max(reached.get(packet.stream, 0), packet.right)
+        if packet.right > packet.left and index in accepted:
             there.add(packet.left, packet.right)
     return events
 
@@ -146,6 +160,33 @@ def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple
             raise ValueError(f"packet {place} of the capture (frame {row['frame']}) is not packet {event.index} of the log: {row} {head}")
         pairs.append((event, row))
     return pairs
+
+
+def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
+    """The packets that arrived, but for those that PAWS threw away together with bytes that the receiver lacked.
+
+    It throws away what has an older timestamp than it remembers, and remembers that of what starts at or before its last ACK: while
+    something is missing, where it is missing.
+    """
+    by_index = {packet.index: packet for packet in sent}
+    recent: dict[tuple[int, int, int], int] = {}
+    have: dict[tuple[int, int, int], Bytes] = {}
+    accepted = set()
+    for index, _ in log.delivered:
+        packet = by_index.get(index)
+        if packet is None:
+            continue
+        tsval, last = packet.head.tsval, recent.get(packet.stream)
+        there = have.setdefault(packet.stream, Bytes())
+        old = tsval is not None and last is not None and PAWS_TICKS < (last - tsval) % SEQ_SPACE < SEQ_SPACE // 2
+        if old and not there.covers(packet.left, packet.right):
+            continue
+        accepted.add(index)
+        if tsval is not None and packet.left <= there.first_missing:
+            recent[packet.stream] = tsval
+        if packet.right > packet.left:
+            there.add(packet.left, packet.right)
+    return accepted
 
 
 def _sent(log: PathLog, *, ethernet: bool) -> list[_Sent]:

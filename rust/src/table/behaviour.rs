@@ -47,6 +47,7 @@ fn sending(rows: &[Side<'_>]) -> Named {
     vec![
         ("reaction_min_ns", nullable(rows, |row| row.behaviour.reaction.min_ns)),
         ("virtual_data_segments", count(|row| row.figures.data_segments + row.behaviour.sending.hidden_segments)),
+        ("missing_segments", amount(|row| row.behaviour.numbering.missing())),
         ("super_segments", count(|row| row.behaviour.sending.super_segments.into())),
         ("late_segments", count(|row| row.behaviour.sending.late_segments.into())),
         ("initial_flight_bytes", amount(|row| initial(row, row.behaviour.sending.initial_bytes))),

@@ -5,11 +5,13 @@
 //! `policy.py` and `trust.py`.
 
 mod acking;
+mod numbering;
 mod reaction;
 mod sending;
 mod syn;
 
 pub use acking::Acking;
+pub use numbering::Numbering;
 pub use reaction::Reaction;
 pub use sending::{Count, Nagle, Sending};
 pub use syn::SynShape;
@@ -29,6 +31,7 @@ const CAUSAL_NS: i64 = 1_000_000;
 pub struct Behaviour {
     pub reaction: Reaction,
     pub sending: Sending,
+    pub numbering: Numbering,
     /// Only of a side that acknowledges data.
     pub acking: Option<Box<Acking>>,
     pub syn: Option<SynShape>,
@@ -82,6 +85,8 @@ pub(super) fn take(event: &mut Event<'_>, sender: &mut Half, receiver: &mut Half
     if segment.flags.any(TcpFlags::SYN) {
         take_syn(segment, sender, receiver);
     }
+    let pieces = sender.behaviour.sending.virtual_segments(segment.payload_bytes);
+    sender.behaviour.numbering.take(segment, pieces);
     event.needed_window = sender.behaviour.reaction.answers(segment, placed, kind, now);
     if !segment.damaged {
         receiver.behaviour.reaction.is_told(segment, ack, event.window_bytes, now);

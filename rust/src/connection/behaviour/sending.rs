@@ -75,7 +75,7 @@ impl Sending {
 
     /// Segments of at most the MSS in `bytes`.
     #[inline]
-    fn virtual_segments(&self, bytes: u32) -> u32 {
+    pub(super) fn virtual_segments(&self, bytes: u32) -> u32 {
         if bytes > self.mss_bytes && self.mss_bytes > 0 { bytes.div_ceil(self.mss_bytes) } else { 1 }
     }
 

@@ -36,15 +36,3 @@ def test_late_original_is_out_of_order_though_its_numbers_resemble_those_of_anot
     read = read_text(tmp_path, text)
     assert column(read.segments, "kind", 9, 10) == ["new", "out_of_order"]
     assert read.connections["client_unique_bytes"].to_list() == [60_152]
-
-
-def test_original_behind_its_own_resend_is_out_of_order_and_the_resend_was_for_nothing(tmp_path: Path) -> None:
-    """At the receiver: 1:1449 was held back for 60 ms; its repetition (a later timestamp and identification) came first."""
-    text = f"""{HANDSHAKE}
-    0.0810 C > S . 1449:2897 ack 1 win 502 <TS val 180 ecr 900> {{id 26}}
-    0.0811 C > S . 2897:4345 ack 1 win 502 <TS val 180 ecr 900> {{id 27}}
-    0.0812 C > S . 4345:5793 ack 1 win 502 <TS val 180 ecr 900> {{id 28}}
-    0.1230 C > S . 1:1449    ack 1 win 502 <TS val 222 ecr 900> {{id 29}}
-    0.1410 C > S . 1:1449    ack 1 win 502 <TS val 180 ecr 900> {{id 25}}
-    """
-    assert column(read_text(tmp_path, text).segments, "kind", 8) == ["out_of_order"]

@@ -165,8 +165,8 @@ def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple
 def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
     """The packets that arrived, but for those that PAWS threw away together with bytes that the receiver lacked.
 
-    It throws away what has an older timestamp than it remembers, and remembers that of what starts at or before its last ACK: while
-    something is missing, where it is missing.
+    It throws away what has an older timestamp than it remembers, and remembers that of what starts at or before its last ACK (while
+    something is missing, where it is missing) and does not end before it (Linux: `tcp_sequence`).
     """
     by_index = {packet.index: packet for packet in sent}
     recent: dict[tuple[int, int, int], int] = {}
@@ -182,7 +182,7 @@ def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
         if old and not there.covers(packet.left, packet.right):
             continue
         accepted.add(index)
-        if tsval is not None and packet.left <= there.first_missing:
+        if tsval is not None and packet.left <= there.first_missing <= packet.right:
             recent[packet.stream] = tsval
         if packet.right > packet.left:
             there.add(packet.left, packet.right)

@@ -46,8 +46,10 @@ impl Print {
         let rest = u64::from(segment.payload_bytes)
             ^ (id << 16 | u64::from(segment.flags.0) << 48)
             ^ u64::from(segment.window) << 32;
-        let mut hash = (numbers ^ rest.rotate_left(29)).wrapping_mul(MIX) ^ times;
-        hash = (hash ^ hash >> 32).wrapping_mul(MIX);
+        // Each is mixed before the next comes in: sequence numbers and identifications rise together, and would cancel.
+        let mut hash = numbers.wrapping_mul(MIX);
+        hash = (hash ^ hash >> 32 ^ rest).wrapping_mul(MIX);
+        hash = (hash ^ hash >> 32 ^ times).wrapping_mul(MIX);
         for (left, right) in segment.options.sack.as_slice() {
             hash = (hash ^ (u64::from(*left) << 32 | u64::from(*right))).wrapping_mul(MIX);
             hash ^= hash >> 29;

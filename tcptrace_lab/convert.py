@@ -103,11 +103,13 @@ class Source:
         names: what the engine opens: a file, or the pipe from its conversion.
         paths: the same files as the caller named them.
         conversions: index of a file → its conversion, which goes on while the source is read.
+        streams: index of a file → the stream that it is.
     """
 
     names: list[str]
     paths: list[str]
     conversions: Mapping[int, tuple[Foreign, editcap.Conversion]] = field(default_factory=dict)
+    streams: Mapping[int, streams.Stream] = field(default_factory=dict)
 
     def info(self, engine: Engine) -> CaptureInfo:
         """What the engine says of the capture, with the formats that the files had before they were converted."""
@@ -130,17 +132,20 @@ class Source:
             if index in self.conversions:
                 problem["offset"] = None  # it counts the bytes of a conversion, which nobody has
             problem["path"] = ", ".join(self.paths) if index is None else self.paths[index]
+        for index, stream in self.streams.items():
+            if stream.fault is not None:
+                problems.append(_lost(self.paths[index], f"{stream.fault}; everything before it was read"))
         for foreign, conversion in self.conversions.values():
             complaint = conversion.complaint()
             if foreign.packing is not None:
-                problems.append(_lost(foreign, f"{foreign.packing}; everything before it was read"))
+                problems.append(_lost(foreign.path, f"{foreign.packing}; everything before it was read"))
             if complaint:
-                problems.append(_lost(foreign, f"Wireshark's {editcap.EDITCAP} {complaint}; everything that it gave was read"))
+                problems.append(_lost(foreign.path, f"Wireshark's {editcap.EDITCAP} {complaint}; everything that it gave was read"))
         return tuple(problems)
 
 
-def _lost(foreign: Foreign, what: str) -> Problem:
-    return {"what": what, "path": foreign.path, "frame": None, "offset": None, "count": 1, "loses_data": True}
+def _lost(path: str, what: str) -> Problem:
+    return {"what": what, "path": path, "frame": None, "offset": None, "count": 1, "loses_data": True}
 
 
 def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: Callable[[Source], Result]) -> Result:
@@ -198,7 +203,7 @@ class _Files:
             if conversion.is_running():  # a short one may turn out to hold nothing
                 foreign.announce(say)
             names[index], conversions[index] = conversion.name, (foreign, conversion)
-        return Source(names, self._paths, conversions)
+        return Source(names, self._paths, conversions, self._streams)
 
     def check(self, info: CaptureInfo, source: Source, say: Callable[[str], None] | None) -> None:
         """Without a single frame, a file is a capture only if its first bytes say so, and if editcap has nothing to complain of."""

@@ -43,6 +43,10 @@ _TOO_LATE = CaptureUnreadable(
 class Stream(Protocol):
     """A stream that can be begun anew, as long as little of it was read."""
 
+    @property
+    def fault(self) -> str | None:
+        """What ended it before its time; None if nothing did, up to now."""
+
     def begin(self) -> str:
         """A path for the engine, on which all comes from the start. CaptureUnreadable: too much was read."""
 
@@ -57,9 +61,10 @@ def opened(path: str) -> Stream | None:
     """The stream `path`; None for what can be read again, or not at all. A FIFO waits for its writer. OSError: it cannot be opened."""
     if path == STDIN:
         with contextlib.suppress(OSError):
-            descriptor = os.dup(0)
-            return Redirected(descriptor) if stat.S_ISREG(os.fstat(descriptor).st_mode) else Passed(descriptor)
-        return None  # closed: the engine will say so
+            mode = os.fstat(0).st_mode
+            if not stat.S_ISDIR(mode):
+                return Redirected(os.dup(0)) if stat.S_ISREG(mode) else Passed(os.dup(0))
+        return None  # closed, or a directory: the engine will say so
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):  # noqa: PTH116  (names as the user gave them)
             return Passed(os.open(path, os.O_RDONLY))
@@ -73,6 +78,11 @@ class Redirected:
         """`descriptor` is closed in the end."""
         self._descriptor = descriptor
         self._start = os.lseek(descriptor, 0, os.SEEK_CUR)
+
+    @property
+    def fault(self) -> str | None:
+        """None: the engine meets what is wrong with it."""
+        return None
 
     def begin(self) -> str:
         """Standard input itself, whose position is shared."""
@@ -98,6 +108,7 @@ class Passed:
         self._descriptor = descriptor
         self._kept: bytearray | None = bytearray()
         self._ended = False
+        self.fault: str | None = None
         self._thread: threading.Thread | None = None
         self._reader = -1
         self._stop_reader, self._stop_writer = os.pipe()
@@ -143,6 +154,8 @@ class Passed:
         try:
             if written(writer, kept, self._stop_reader):
                 self._pass_on(writer)
+        except OSError as error:  # of the stream: a terminal that is gone, a connection that was reset
+            self._ended, self.fault = True, error.strerror or str(error)
         finally:
             os.close(writer)
 

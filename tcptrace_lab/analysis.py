@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import accounts, advice, json_output, schema
+from tcptrace_lab import accounts, advice, doubt, json_output, schema, trust
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
@@ -102,6 +102,7 @@ def analyze(
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
     tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, udp=FlowFigures(), progress=progress, say=say)
     connections, segments = tables.connections, tables.segments
+    verdict = trust.judge(tables.info, connections, complete=tables.complete)
     flows = pl.LazyFrame(schema=schema.FLOWS.polars_schema()) if tables.flows is None or connection is not None else tables.flows
     if connection is not None:
         wanted = pl.col("conn") == connection
@@ -112,12 +113,12 @@ def analyze(
     judged = advice.findings(sums, segments, connections)
     return Analysis(
         name=capture_name(names),
-        capture=json_output.capture_object(", ".join(names), tables),
+        capture=json_output.capture_object(", ".join(names), tables, verdict),
         connections=connections,
         segments=segments,
         flows=flows,
         accounts=sums,
-        findings=judged.findings,
+        findings=doubt.lowered(judged.findings, verdict, connections),
         longest_waits=judged.longest,
         problems=tables.problems,
         loss=tables.loss,

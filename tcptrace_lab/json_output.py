@@ -65,12 +65,13 @@ _BEHAVIOUR = (
 )
 
 
-def capture_object(path: str, tables: Tables) -> dict[str, Any]:
+def capture_object(path: str, tables: Tables, verdict: trust.Trust) -> dict[str, Any]:
     """The `capture` of the JSON.
 
     Args:
         path: what was read, as the caller named it; bytes that are not UTF-8 are spelled out.
         tables: what the engine made of it.
+        verdict: whether it can be believed.
     """
     info = tables.info
     first_ns, last_ns = info["first_ts_ns"], info["last_ts_ns"]
@@ -87,7 +88,7 @@ def capture_object(path: str, tables: Tables) -> dict[str, Any]:
         "duration_s": None if first_ns is None or last_ns is None else (last_ns - first_ns) / NS_PER_S,
         "complete": tables.complete,
         "problems": [_problem(problem) for problem in tables.problems],
-        "trust": trust.judge(info, tables.connections, complete=tables.complete).to_dict(info),
+        "trust": verdict.to_dict(info),
     }
 
 

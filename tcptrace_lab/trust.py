@@ -7,6 +7,7 @@ The factors are judgements, not measurements: they order captures and set how fa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -111,15 +112,22 @@ class Trust:
     """The verdict on a capture.
 
     Attributes:
-        factor: what is left of a verdict's confidence, between 0 and 1, connections weighed by their bytes.
+        factor_of_capture: what the faults of the whole leave of a verdict's confidence, between 0 and 1.
+        factor_of_connections: what the connections' own faults leave, weighed by their bytes.
         reasons: what speaks against it, and what is worth knowing.
         counts: what was counted, by name: `drops_suspected` (segments that were acknowledged and are not in the capture), `duplicates`,
-            `late_segments`, `super_segments`, `one_direction`, `start_missing` (connections); null: not known.
+            `late_segments`, `super_segments`, `one_direction`, `start_missing` (connections).
     """
 
-    factor: float
+    factor_of_capture: float
+    factor_of_connections: float
     reasons: tuple[Reason, ...]
-    counts: Mapping[str, int | None] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def factor(self) -> float:
+        """What both leave."""
+        return self.factor_of_capture * self.factor_of_connections
 
     @property
     def verdict(self) -> str:
@@ -140,7 +148,7 @@ class Trust:
             "drops_suspected": self.counts["drops_suspected"],
             "kernel_drops": info["kernel_drops"],
             "duplicates": self.counts["duplicates"],
-            "offload": None if self.counts["super_segments"] is None else self.counts["super_segments"] > 0,
+            "offload": self.counts["super_segments"] > 0,
             "late_segments": self.counts["late_segments"],
             "one_direction_connections": self.counts["one_direction"],
             "start_missing_connections": self.counts["start_missing"],
@@ -183,10 +191,8 @@ def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Tr
     weight, believed = counts.pop("weight"), counts.pop("believed")
     own = believed / weight if weight else 1.0
     reasons = [*_of_capture(info, complete=complete), *_of_connections(counts, info["connections"])]
-    factor = own
-    for reason in reasons:
-        factor *= reason.factor
-    return Trust(factor, tuple(reasons), {name: int(count) for name, count in counts.items()})
+    whole = math.prod(reason.factor for reason in reasons)
+    return Trust(whole, own, tuple(reasons), {name: int(count) for name, count in counts.items()})
 
 
 def _counted(connections: pl.LazyFrame) -> dict[str, Any]:

@@ -116,3 +116,29 @@ def test_offload_and_duplicates_of_real_captures_are_counted() -> None:
 @pytest.mark.parametrize(("factor", "steps"), [(1.0, 0), (0.8, 0), (0.79, 1), (0.5, 1), (0.49, 2), (0.0, 2)])
 def test_confidence_is_lowered_by_what_is_left(factor: float, steps: int) -> None:
     assert trust.steps_down(factor) == steps
+
+
+def stalls(*, clock_ms: float = 0) -> str:
+    """Twelve small writes, each held for a delayed ACK of 100 ms; the clock goes back once by `clock_ms`."""
+    lines = [TRANSFER.split("0.020", maxsplit=1)[0], "0.5 C > S P. 1:101 ack 1"]
+    for number in range(12):
+        end = 101 + 100 * number
+        lines += [f"+100ms S > C . ack {end}", f"+0.1ms C > S P. {end}:{end + 100} ack 1"]
+    if clock_ms:
+        lines += [f"1 C > S . {1301}:{1301}(0) ack 1"]
+    return "\n".join(lines)
+
+
+def test_findings_are_less_sure_where_the_capture_is_and_say_why(tmp_path: Path) -> None:
+    """The same exchange, whole, and with a clock that goes back (0.7: one step down)."""
+    sure, doubted = (
+        tcptrace_lab.analyze(packets.capture(tmp_path / f"{name}.pcap", text)).findings
+        for name, text in (("whole", stalls()), ("stepped", stalls(clock_ms=1)))
+    )
+    assert sure
+    assert [finding.id for finding in sure] == [finding.id for finding in doubted]
+    ladder = ["proved", "consistent", "possible"]
+    for before, after in zip(sure, doubted, strict=True):
+        assert ladder.index(after.confidence) == min(ladder.index(before.confidence) + 1, 2)
+        assert "because of the capture: its clock goes back 1 time" in after.limits
+        assert "because of the capture" not in before.limits

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 import packets
 import pytest
 from judged import CAPTURES, judged, judged_text, scenario, scenarios
+from live import needs_root
 
 import tcptrace_lab
 from tcptrace_lab import vantage
+from tcptrace_lab.lab.experiment import Experiment, run
+from tcptrace_lab.lab.network import Medium
+from tcptrace_lab.lab.path import PathModel
+from tcptrace_lab.lab.programs import Bulk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,3 +156,14 @@ def test_one_transfer_has_the_same_times_from_both_of_its_ends() -> None:
         gaps.append(acked["receiver_ts_ns"] - data["sender_ts_ns"])
     assert abs(gaps[0] - gaps[1]) < MS // 4
     assert judged(CAPTURES / "ethernet-loss.pcapng")["client_rtt_min_ns"] > 20 * MS
+
+
+@needs_root
+def test_each_point_of_a_live_path_is_told(tmp_path: Path) -> None:
+    """One transfer, captured at both ends at once; 10 ms of way each direction."""
+    path = PathModel(delay_s=0.01)
+    done = run(Experiment(Medium("tap", 1_500, forward=path, backward=path), Bulk(100_000)), tmp_path)
+    for end in ("client", "server"):
+        found = judged(done.captures[end])
+        assert (found["vantage"], found["vantage_confidence"]) == (end, "proved")
+        assert found[f"to_{end}_ns"] < 2 * MS < 20 * MS <= found[f"to_{'server' if end == 'client' else 'client'}_ns"]

@@ -82,8 +82,9 @@ pub(super) fn exchange(
     let departure = departs(segment, placed, kind, sender, receiver);
     arrives(segment, arrived_ack, before.window_bytes, kind, &answer, sender, receiver);
     remember(segment, arrived_ack, kind, before.window_bytes, released, sender);
-    let judged = Judged { verdict, signals, released, answer, transmission: sent.transmission, departure };
-    row(segment, (placed, ack), before, sack_blocks, &judged, place)
+    let transmission = sent.transmission;
+    let judged = Judged { verdict, signals, released, answer: &answer, transmission, departure: departure.as_ref() };
+    row(segment, (placed, ack), before, sack_blocks, judged, place)
 }
 
 /// The row of a packet that was there before: nothing that is known of the connection moves.
@@ -101,8 +102,10 @@ pub(super) fn copied(
     let sack_blocks = hearing::sack_blocks(segment, receiver);
     copies::count(verdict, segment, placed, sender);
     let dsack = ack.zip(sack_blocks.as_deref()).is_some_and(|(ack, blocks)| hearing::dsack(ack, blocks).is_some());
-    let judged = Judged { verdict, answer: Answer { dsack, ..Answer::default() }, ..Judged::default() };
-    row(segment, (placed, ack), before, sack_blocks, &judged, place)
+    let answer = Answer { dsack, ..Answer::default() };
+    let signals = Signals::default();
+    let judged = Judged { verdict, signals, released: None, answer: &answer, transmission: 0, departure: None };
+    row(segment, (placed, ack), before, sack_blocks, judged, place)
 }
 
 /// What was true just before a segment.
@@ -132,14 +135,14 @@ impl Before {
 }
 
 /// What was found out about a segment.
-#[derive(Clone, Copy, Debug, Default)]
-struct Judged {
+#[derive(Clone, Copy, Debug)]
+struct Judged<'a> {
     verdict: Verdict,
     signals: Signals,
     released: Option<(ReleasedBy, Option<u64>)>,
-    answer: Answer,
+    answer: &'a Answer,
     transmission: u8,
-    departure: Option<Departure>,
+    departure: Option<&'a Departure>,
 }
 
 #[inline]
@@ -148,10 +151,10 @@ fn row(
     (placed, ack): (Placed, Option<i64>),
     before: Before,
     sack_blocks: Option<Box<[i64]>>,
-    judged: &Judged,
+    judged: Judged<'_>,
     Place { conn, from_client }: Place,
 ) -> SegmentRow {
-    let Judged { verdict, signals, released, answer, transmission, departure } = *judged;
+    let Judged { verdict, signals, released, answer, transmission, departure } = judged;
     SegmentRow {
         frame: segment.frame,
         ts_ns: segment.ts_ns.into(),
@@ -191,7 +194,7 @@ fn row(
         released_by: released.map(|(by, _)| by),
         path: segment.path,
         atm: segment.atm,
-        departure,
+        departure: departure.copied(),
     }
 }
 

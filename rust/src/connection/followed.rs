@@ -12,7 +12,7 @@ use super::revisions::Revisions;
 use super::row::{ClosedBy, ConnectionRow, Nullable, SegmentRow};
 use crate::wire::Segment;
 
-/// Most connections that are followed at a time: about 120 MB. Past it, for each new one an old one is
+/// Most connections that are followed at a time: about 350 MB. Past it, for each new one an old one is
 /// closed and handed out; captures with fewer at a time are followed to the end, whatever their number.
 const MAX_LIVE: usize = 1 << 17;
 /// Rows of closed connections handed out at a time.

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import behaviour, trust
+from tcptrace_lab import behaviour, trust, upstream
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, SIDES
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ _LINE_COSTS = ("full_segment_bytes", "header_bytes", "cells", "cell_payload_shar
 _BEHAVIOUR = (
     "virtual_data_segments",
     "super_segments",
+    "missing_segments",
     "initial_flight_bytes",
     "initial_flight_segments",
     "window_scale_at_least",
@@ -201,10 +202,18 @@ def _direction(side: str) -> pl.Expr:
             }
         ),
         **{name: pl.col(f"{side}_{name}") for name in _BEHAVIOUR},
+        "resent_by_sender": _resent(side),
         "ledger_s": _object({cause: _seconds(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0)) for cause in CAUSES}),
         "life_s": _life_s(),
     }
     return _object(fields)
+
+
+def _resent(side: str) -> pl.Expr:
+    """How much the sender resent in truth, whatever of it was captured."""
+    segments_least, segments_most = upstream.resent_segments(side)
+    bytes_least, bytes_most = upstream.resent_bytes(side)
+    return _object({"segments_least": segments_least, "segments_most": segments_most, "bytes_least": bytes_least, "bytes_most": bytes_most})
 
 
 def _delayed_ack(acker: str) -> pl.Expr:

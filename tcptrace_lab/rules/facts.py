@@ -54,6 +54,8 @@ IS_SMALL = _known(_col("small"))
 _RESENT_BY = _col("resent_by").cast(pl.String)
 IS_RESENT = _RESENT_BY.is_not_null()
 IS_TIMED_OUT = _known(_RESENT_BY == "timeout")
+IS_REPAIR = IS_RESENT & (KIND != "spurious")
+"""Sent again, and not for nothing."""
 IS_NEEDLESS = _known((_RESENT_BY == "tail_probe") | (KIND == "spurious"))
 """Sent again although nothing was lost, or only to ask whether something was: it does not tell what holds the next new byte."""
 IS_WINDOW_PROBE = KIND == "zero_window_probe"
@@ -104,6 +106,7 @@ ON_PLATEAU = (
     _known(_col("level_rounds") >= PLATEAU_ROUNDS)
     & _known(_col("unacked_before_bytes") >= PLATEAU_SHARE * _col("level_flight_bytes"))
     & _known(_col("level_flight_bytes") >= 2 * _col("full_bytes"))
+    & _known(_col("level_flight_bytes") + 2 * _col("full_bytes") <= _col("max_window_bytes"))
     & ~WINDOW_WAS_NEARLY_FULL
 )
-"""Flights stand at one level of two segments or more, and two more would fit the window."""
+"""Flights stand at one level of two segments or more, and two more would fit the window, now and when it was largest."""

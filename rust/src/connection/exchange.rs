@@ -213,7 +213,8 @@ fn departs(segment: &Segment, placed: Placed, kind: Kind, sender: &mut Half, rec
         end: placed.end,
         full_bytes,
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
-        resent: kind.is_resent(),
+        // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
+        resent: kind.is_resent() && kind != Kind::TailProbe,
         is_syn: flags.any(TcpFlags::SYN),
         tsecr: segment.options.timestamps.map(|(_, echo)| echo).filter(|_| flags.any(TcpFlags::ACK)),
     };

@@ -90,7 +90,7 @@ pub(super) struct Leaves {
     pub full_bytes: i64,
     /// It holds less than that.
     pub small: bool,
-    /// It was sent before.
+    /// It repairs a loss, or what was taken for one.
     pub resent: bool,
     /// It opens the connection.
     pub is_syn: bool,

@@ -154,7 +154,10 @@ def _programs() -> Iterator[tuple[str, Known]]:
         (300, 25, 0.10, 0.040),
     ):
         name = f"writer gives {piece:,} B every {pause_s * 1000:.0f} ms, {round_trip_s * 1000:.0f} ms"
-        yield name, _known(_path(round_trip_s), PeriodicWriter(piece, count, pause_s), {"application", "network"}, SocketOptions(nodelay=True))
+        yield (
+            name,
+            _known(_path(round_trip_s), PeriodicWriter(piece, count, pause_s), {"application", "network"}, SocketOptions(nodelay=True)),
+        )
     for server_s, client_s, round_trip_s, answer in ((0.06, 0.03, 0.010, 6_000), (0.2, 0.0, 0.005, 2_000), (0.03, 0.1, 0.020, 500)):
         name = f"server thinks {server_s * 1000:.0f} ms, client {client_s * 1000:.0f} ms, {round_trip_s * 1000:.0f} ms"
         program = Exchanges((400,), answer, 12, server_s, client_s)
@@ -185,7 +188,12 @@ def _paths() -> Iterator[tuple[str, Known]]:
         medium = _path(round_trip_s, rate_bps=rate_bps, queue_bytes=queue)
         beside = {"slow-start", "pacing"} | repaired
         yield name, _known(medium, Bulk(total), {"network"}, SocketOptions(congestion_control=control), beside)
-    for round_trip_s, total, control in ((0.080, 400_000, "reno"), (0.040, 300_000, "cubic"), (0.150, 600_000, "cubic"), (0.030, 200_000, "reno")):
+    for round_trip_s, total, control in (
+        (0.080, 400_000, "reno"),
+        (0.040, 300_000, "cubic"),
+        (0.150, 600_000, "cubic"),
+        (0.030, 200_000, "reno"),
+    ):
         name = f"new connection, {total:,} B, {round_trip_s * 1000:.0f} ms, {control}"
         yield name, _known(_path(round_trip_s), Bulk(total), {"slow-start"}, SocketOptions(congestion_control=control), set())
 

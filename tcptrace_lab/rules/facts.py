@@ -33,7 +33,9 @@ QUEUE_SHARE = 0.25
 
 PLATEAU_ROUNDS = 5
 PLATEAU_SHARE = 0.9
-"""Flights that did not grow for so many round trips stand on a plateau; a flight of this share of it has reached it (rule book B, 8)."""
+BELOW_WINDOW_SHARE = 0.9
+"""Flights that did not grow for so many round trips stand on a plateau; a flight of this share of it has reached it (rule
+book B, 8). A plateau closer to the largest window than the last share is the window's."""
 
 
 def _known(test: pl.Expr) -> pl.Expr:
@@ -106,7 +108,7 @@ ON_PLATEAU = (
     _known(_col("level_rounds") >= PLATEAU_ROUNDS)
     & _known(_col("unacked_before_bytes") >= PLATEAU_SHARE * _col("level_flight_bytes"))
     & _known(_col("level_flight_bytes") >= 2 * _col("full_bytes"))
-    & _known(_col("level_flight_bytes") + 2 * _col("full_bytes") <= _col("max_window_bytes"))
+    & _known(_col("level_flight_bytes") <= BELOW_WINDOW_SHARE * _col("max_window_bytes"))
     & ~WINDOW_WAS_NEARLY_FULL
 )
-"""Flights stand at one level of two segments or more, and two more would fit the window, now and when it was largest."""
+"""Flights stand at one level of two segments or more, well below the largest window, and two more would fit the one of now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING
 
 import engine
@@ -77,18 +78,39 @@ def test_no_tcp_is_found_where_the_header_says_that_there_is_none(name: str, tmp
     assert not read.loses_data
 
 
-def test_a_preempted_frame_is_named(tmp_path: Path) -> None:
-    """IEEE 802.3br: both parts have a checksum of their own kind; tshark puts them together, the engine says that it does not."""
-    frame = headers.ether(PACKET)
-    first = b"\x55" * 7 + b"\xe6" + frame[:80] + b"mCRC"
-    second = b"\x55" * 6 + b"\x61\xe6" + frame[80:] + b"FCS."
-    path = tmp_path / "preempted.pcapng"
-    links.write(path, [(274, [first, second])])
+FRAME = headers.ether(PACKET)
+NOT_READ = {
+    # The first part's checksum is changed by half, the second's is the whole frame's (IEEE 802.3br, 99.3).
+    "preempted": (
+        274,
+        [
+            b"\x55" * 7 + b"\xe6" + FRAME[:80] + (zlib.crc32(FRAME[:80]) ^ 0xFFFF).to_bytes(4, "little"),
+            b"\x55" * 6 + b"\x61\xe6" + FRAME[80:] + zlib.crc32(FRAME).to_bytes(4, "little"),
+        ],
+    ),
+    # Beginning and end (RFC 1990, 3).
+    "multilink": (9, [b"\xff\x03\0\x3d\x80\0\0\1" + headers.ppp(PACKET)[:60], b"\xff\x03\0\x3d\x40\0\0\2" + headers.ppp(PACKET)[60:]]),
+    # The flag that others follow, the number of the fragment (IEEE 802.11, 9.2.4).
+    "802.11 frame in fragments": (105, [headers.wifi(PACKET, FCfield=5)[:84], headers.wifi(PACKET, SC=1)[:24] + headers.wifi(PACKET)[84:]]),
+    # A bit of quality of service; then a header of 14 bytes before each packet (IEEE 802.11, 9.3.2.2).
+    "A-MSDU": (105, 2 * [headers.wifi_qos(PACKET)[:24] + b"\x80\0" + FRAME[:12] + bytes((0, 8 + len(PACKET))) + headers.snap(PACKET)]),
+    # A route: family, offset and length 0 end it (RFC 1701).
+    "source routes": (1, 2 * [headers.outer(47, b"\x40\0\x08\0" + bytes(8) + PACKET)]),
+}
+"""Frames that tshark finds TCP in and the engine does not: link type, frames."""
+
+
+@pytest.mark.parametrize("name", list(NOT_READ))
+def test_what_tshark_reads_and_the_engine_does_not_is_named(name: str, tmp_path: Path) -> None:
+    link_type, frames = NOT_READ[name]
+    path = tmp_path / "not-read.pcapng"
+    links.write(path, [(link_type, frames)])
+    assert not tshark.opinion(path).segments.is_empty()
     read = engine.read(path)
     assert read.segments.is_empty()
     [problem] = read.problems
     assert (problem["frame"], problem["count"], problem["loses_data"]) == (1, 2, True)
-    assert "preempted" in problem["what"]
+    assert name in problem["what"]
 
 
 UNSUPPORTED = {

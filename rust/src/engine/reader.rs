@@ -185,11 +185,7 @@ fn describe(stop: Stop) -> (String, bool) {
         Stop::MoreUnknownLinks => {
             ("yet another link type that is not supported: the frame is not analyzed".into(), true)
         }
-        Stop::Preempted => {
-            let what = "part of an Ethernet frame that was preempted (IEEE 802.3br): parts are not put together, the frame is \
-                        not analyzed";
-            (what.into(), true)
-        }
+        Stop::NotRead(what) => (format!("{what}: the frame is not analyzed"), true),
         Stop::TooDeep => ("more nested headers than any real packet has: the frame is not analyzed".into(), false),
     }
 }

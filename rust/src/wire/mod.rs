@@ -120,8 +120,8 @@ pub enum Stop {
     BadDataOffset,
     /// An AAL5 PDU of which the link lost a part, with it the headers.
     DamagedPdu,
-    /// Part of an Ethernet frame that was preempted (IEEE 802.3br).
-    Preempted,
+    /// What is in parts that are not put together, or holds several packets: this.
+    NotRead(&'static str),
     /// More nested headers than [`MAX_LAYERS`].
     TooDeep,
 }

@@ -183,11 +183,11 @@ fn bridged(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// PPP Multilink (RFC 1990) with long sequence numbers: packets that came in one piece; others are not put together.
+/// PPP Multilink (RFC 1990) with long sequence numbers: packets that came in one piece.
 fn multilink(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const FIRST_AND_LAST: u8 = 0xc0;
     let header = cursor.take::<4>("PPP multilink header")?;
-    if header[0] == FIRST_AND_LAST { Ok(Layer::Ppp) } else { Err(Stop::NotTcp) }
+    if header[0] == FIRST_AND_LAST { Ok(Layer::Ppp) } else { Err(Stop::NotRead("part of a packet in PPP multilink")) }
 }
 
 /// Ethernet in IP (RFC 3378).
@@ -223,6 +223,9 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ACKNOWLEDGMENT: u8 = 0x80;
     let &[first, second, high, low] = cursor.take::<4>("GRE header")?;
     let version = second & 7;
+    if first & ROUTING != 0 && version == 0 {
+        return Err(Stop::NotRead("GRE packet with source routes (RFC 1701)"));
+    }
     if first & ROUTING != 0 || version > 1 {
         return Err(Stop::NotTcp);
     }

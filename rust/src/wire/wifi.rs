@@ -57,7 +57,8 @@ pub(super) fn avs(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(PLAIN)
 }
 
-/// A data frame in the clear, or that the card has opened; all others carry no IP that can be read.
+/// A data frame in the clear, or that the card has opened; all others carry no IP that can be read. Frames that carry a
+/// part of a packet, or several, are not read.
 pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const DATA: u8 = 2;
     const NO_DATA: u8 = 4;
@@ -66,6 +67,9 @@ pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Resul
     const FROM_DISTRIBUTION_SYSTEM: u8 = 2;
     const PROTECTED: u8 = 0x40;
     const ORDER: u8 = 0x80;
+    const MORE_FRAGMENTS: u8 = 0x04;
+    const FRAGMENT_NUMBER: u8 = 0x0f;
+    const AGGREGATE: u8 = 0x80;
     let before = cursor.wire_bytes;
     let header = cursor.take::<24>("802.11 header")?;
     let (kind, subtype, flags) = ((header[0] >> 2) & 3, header[0] >> 4, header[1]);
@@ -73,11 +77,16 @@ pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Resul
     if kind != DATA || subtype & NO_DATA != 0 || is_protected && !opened {
         return Err(Stop::NotTcp);
     }
+    if flags & MORE_FRAGMENTS != 0 || header[22] & FRAGMENT_NUMBER != 0 {
+        return Err(Stop::NotRead("part of an 802.11 frame in fragments"));
+    }
     if flags & BOTH_DISTRIBUTION_SYSTEMS == BOTH_DISTRIBUTION_SYSTEMS {
         cursor.take::<6>("802.11 fourth address")?;
     }
     if subtype & QOS != 0 {
-        cursor.take::<2>("802.11 QoS control")?;
+        if cursor.take::<2>("802.11 QoS control")?[0] & AGGREGATE != 0 {
+            return Err(Stop::NotRead("802.11 frame with several packets (A-MSDU)"));
+        }
         if flags & ORDER != 0 {
             cursor.take::<4>("802.11 HT control")?;
         }

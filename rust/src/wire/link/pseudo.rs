@@ -116,6 +116,7 @@ pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const MAX_PREAMBLE_BYTES: usize = 7;
     const EXPRESS: u8 = 0xd5;
     const STARTS: [u8; 4] = [0xe6, 0x4c, 0x7f, 0xb3];
+    const PREEMPTED: Stop = Stop::NotRead("part of an Ethernet frame that was preempted (IEEE 802.3br)");
     const CONTINUATIONS: [u8; 4] = [0x61, 0x52, 0x9e, 0x2a];
     let preamble_bytes = cursor.data.iter().take(MAX_PREAMBLE_BYTES).take_while(|byte| **byte == PREAMBLE).count();
     if preamble_bytes == 0 {
@@ -128,10 +129,10 @@ pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
             if has_frame_checksum(cursor) {
                 Ok(Layer::Ethernet)
             } else {
-                Err(Stop::Preempted)
+                Err(PREEMPTED)
             }
         }
-        [part] if CONTINUATIONS.contains(part) => Err(Stop::Preempted),
+        [part] if CONTINUATIONS.contains(part) => Err(PREEMPTED),
         _ => Err(Stop::NotTcp),
     }
 }

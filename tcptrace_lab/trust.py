@@ -50,8 +50,8 @@ def _both(name: str) -> pl.Expr:
 
 
 def _missing() -> pl.Expr:
-    """Bytes of both streams that were acknowledged or closed off, and never seen."""
-    return pl.sum_horizontal(*(pl.col(f"{side}_missing_bytes").clip(lower_bound=0).fill_null(0) for side in SIDES))
+    """Bytes of both streams that were acknowledged and never seen."""
+    return _both("not_captured_bytes")
 
 
 def _causes() -> tuple[Cause, ...]:

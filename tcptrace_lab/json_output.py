@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import behaviour, trust, upstream
-from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, SIDES
+from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -203,6 +203,7 @@ def _direction(side: str) -> pl.Expr:
         ),
         **{name: pl.col(f"{side}_{name}") for name in _BEHAVIOUR},
         "resent_by_sender": _resent(side),
+        "statistics": _object({name: pl.col(f"{side}_{name}") for name in MORE_STATISTICS_NAMES}),
         "ledger_s": _object({cause: _seconds(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0)) for cause in CAUSES}),
         "life_s": _life_s(),
     }

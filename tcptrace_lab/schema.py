@@ -552,6 +552,12 @@ def _sided(side: str, direction: tuple[Column, ...] = (*_DIRECTION, *_STATISTICS
         yield Column(f"{side}_{column.name}", column.dtype, column.unit, f"{column.meaning} (by the {side})", column.limits, column.values)
 
 
+STATISTICS = (*_DIRECTION, *_STATISTICS)
+"""The columns of one direction that count and measure, without the side before their names; the others judge."""
+
+MORE_STATISTICS_NAMES = tuple(column.name for column in _STATISTICS)
+"""Those of them that the JSON has in an object of their own."""
+
 DIRECTION_NAMES = tuple(column.name for column in (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR, *_WAITS))
 
 _QUANTILES = (

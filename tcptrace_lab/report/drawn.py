@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import behaviour, line, schema
-from tcptrace_lab.report import choose, plots, series, spent, table
+from tcptrace_lab.report import choose, plots, series, spent, statistics, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +74,7 @@ def _connection(
         "behaviour": behaviour.words(row),
         "bars": spent.bars(account),
         "stalls": spent.stalls(longest, row["conn"], row["first_ts_ns"]),
+        "statistics": statistics.table(row),
         "sides": [{"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]} for key in keys],
         "figures": [
             *(figure for key, direction in by_key.items() for figure in _direction_figures(key, direction, frame, bands[key])),

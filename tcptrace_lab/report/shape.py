@@ -138,6 +138,14 @@ class Band(TypedDict):
     start_ns: int
     end_ns: int
     cause: str
+class Statistic(TypedDict):
+    """One figure of both directions (`numbers.said` reads them by `kind`)."""
+
+    label: str
+    tooltip: str
+    kind: str
+    client: Any
+    server: Any
 
 
 class Connection(TypedDict):
@@ -150,6 +158,7 @@ class Connection(TypedDict):
     behaviour: list[str]
     bars: list[Bar]
     stalls: list[Stall]
+    statistics: list[Statistic]
     sides: list[Side]
     figures: list[Figure]
     omitted: list[str]

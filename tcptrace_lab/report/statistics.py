@@ -1,0 +1,54 @@
+"""All statistics of a connection, both directions side by side, explained by `schema.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab import schema
+
+if TYPE_CHECKING:
+    from tcptrace_lab.report.shape import Statistic
+
+_KINDS = {schema.Unit.NS: "duration", schema.Unit.BYTES: "bytes", schema.Unit.SEGMENTS: "count"}
+_UNIT_ENDINGS = ("_bytes", "_ns")
+_TIME_ENDING = "_ts_ns"
+
+
+def table(connection: dict[str, Any]) -> list[Statistic]:
+    """One line for each figure of a direction.
+
+    Args:
+        connection: a row of `schema.CONNECTIONS`.
+    """
+    return [_line(connection, column) for column in schema.STATISTICS]
+
+
+def _line(connection: dict[str, Any], column: schema.Column) -> Statistic:
+    return {
+        "label": _words(column.name),
+        "tooltip": "; ".join(part for part in (column.meaning, column.limits) if part),
+        "kind": _kind(column),
+        "client": _plain(connection[f"client_{column.name}"]),
+        "server": _plain(connection[f"server_{column.name}"]),
+    }
+
+
+def _plain(value: object) -> object:
+    """Yes and no as words."""
+    return ("yes" if value else "no") if isinstance(value, bool) else value
+
+
+def _kind(column: schema.Column) -> str:
+    if column.name.endswith(_TIME_ENDING):
+        return "utc"
+    if column.dtype == "Float64":
+        return "ratio"
+    return _KINDS.get(column.unit, "integer")
+
+
+def _words(name: str) -> str:
+    """`rtt_timestamp_min_ns` → `RTT timestamp min`."""
+    for ending in _UNIT_ENDINGS:
+        name = name.removesuffix(ending)
+    capitals = {"rtt", "mss", "isn", "syn", "fin", "rst", "ack", "sack"}
+    return " ".join(word.upper() if word in capitals else "ACKs" if word == "acks" else word for word in name.split("_"))

@@ -105,13 +105,17 @@ def _throughput(direction: Direction) -> float | None:
     return direction["unique_bytes"] * NS_PER_S / duration_ns if duration_ns else None
 
 
+def _copies(direction: Direction) -> int:
+    return int(direction["capture_duplicates"] + direction["network_duplicates"])
+
+
 def _data_time_s(direction: Direction) -> float | None:
     """None without data, and where the clock went back."""
     data_ns = direction.data_ns
     return None if data_ns is None or data_ns < 0 else data_ns / NS_PER_S
 
 
-_SEGMENTS = "counts segments that the link threw away, that the capture holds twice, or whose header contradicts itself as its own way of reading them has it"
+_SEGMENTS = "counts copies of packets, too, and segments that the link threw away or whose header contradicts itself as its own way of reading them has it"
 _HOLE = "whatever lies below the highest byte seen and is not seen before is out of order for it, resent or not; ours is out of order only if timestamps, IP identifications or the time say so"
 _RESENT = f"{_HOLE}; what is sent into a closed window is never resent for it, keepalives with a byte are, and it counts one byte for a SYN or FIN"
 _PROBES = "every segment with data or FIN that comes after a window of 0 is a probe, be it full-sized and on its way already"
@@ -232,7 +236,7 @@ def _sizes() -> tuple[Figure, ...]:
         _column("truncated packets", "cut_segments", "pkts", differs=_SEGMENTS),
         Figure("data_xmit_time", "data xmit time", _data_time_s, ("first_data_ts_ns", "last_data_ts_ns"), "secs", "7.3f"),
         _time("idletime max", "max_idle_ns", differs="of connections that were not closed, also the time to the end of the capture"),
-        _column("hardware dups", "capture_duplicates", "segs", differs=_DUPS),
+        Figure("hardware_dups", "hardware dups", _copies, ("capture_duplicates", "network_duplicates"), "segs", differs=_DUPS),
         Figure("throughput", "throughput", _throughput, ("unique_bytes",), "Bps", "8.0f", differs="by its unique bytes"),
     )
 

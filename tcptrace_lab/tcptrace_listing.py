@@ -32,7 +32,7 @@ _SPACED = {"RTT samples", "RTT from 3WHS", "RTT full_sz smpls", "post-loss acks"
 _AMBIGUOUS = (
     "\t  The next 5 figures are of ACKs that end on a segment sent several times;\n\t  their times begin with its last transmission.\n"
 )
-_DUPLICATES = "       ** the capture holds these segments twice; no figure but this one counts them\n"
+_DUPLICATES = "       ** these packets came twice; no figure but this one counts the copies\n"
 
 
 def _any(column: str) -> Callable[[Direction], bool]:
@@ -50,7 +50,7 @@ _SHOWN_IF: Mapping[str, Callable[[Direction], bool]] = {
     "adv wind scale": _scales,
     "req sack": _any("sack_permitted"),
     "sacks sent": _any("sack_permitted"),
-    "hardware dups": _any("capture_duplicates"),
+    "hardware dups": lambda direction: bool(direction["capture_duplicates"] or direction["network_duplicates"]),
     **dict.fromkeys(("ambiguous acks", "RTT min (last)", "RTT max (last)", "RTT avg (last)", "RTT sdv (last)"), _any("rtt_resent_samples")),
 }
 """Label → it is listed if this holds for one of the directions; others always are."""

@@ -291,6 +291,8 @@ SAME = "same"
 OTHER = "other"
 READ = "read"
 """Both did not read the same segments of the connection, so no figure is compared."""
+COPIES = "copies"
+"""Packets came twice, to the network or to the capture: tcptrace counts both, so no figure is compared."""
 PARTED = "parted"
 """Both do not tell the connections of these ends apart in the same way, so none is compared."""
 

@@ -97,7 +97,7 @@ def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed],
 def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
     """Reason and figure, wherever one is not the same."""
     if any(_reads_otherwise(direction, theirs) for direction, theirs in pair):
-        yield tcptrace_rules.READ, "connections"
+        yield tcptrace_rules.COPIES if _copies(pair) else tcptrace_rules.READ, "connections"
         return
     for direction, theirs in pair:
         for figure in FIGURES:
@@ -106,6 +106,14 @@ def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
                 yield tcptrace_rules.SAME, "figures"
             else:
                 yield _reason(direction, figure, printed), figure.name
+
+
+def _copies(pair: Pair) -> bool:
+    """Whether it is the copies of packets that we leave out."""
+    copies = [direction["capture_duplicates"] + direction["network_duplicates"] for direction, _ in pair]
+    return any(copies) and all(
+        direction["segments"] + count == int(theirs["total_packets"]) for (direction, theirs), count in zip(pair, copies, strict=True)
+    )
 
 
 def _reads_otherwise(direction: Direction, theirs: Mapping[str, str]) -> bool:

@@ -80,7 +80,7 @@ class Graphs:
             self._rate.add(ts_ns, payload)
             if payload:
                 self._size.add(ts_ns, payload)
-        self._draw(ts_ns, self._isn + seq, segment, "HD" if twice else "R" if resent else "")
+        self._draw(ts_ns, self._isn + seq, segment, "HD" if twice or kind == "network_duplicate" else "R" if resent else "")
         if late:
             self._say(ts_ns, self._isn + seq + payload, "O", "pink")
         if kind == "zero_window_probe":
@@ -95,7 +95,7 @@ class Graphs:
         if flags & RST:
             self.sequence.text("a", ts_ns, self._isn + seq, "RST_OUT", "magenta")
         elif not twice:
-            self._flight.sent(ts_ns, seq, seq + payload, draws=not (flags & SYN or resent or late))
+            self._flight.sent(ts_ns, seq, seq + payload, draws=not (flags & SYN or resent or late or kind == "network_duplicate"))
 
     def _say(self, ts_ns: int, y: int, words: str, colour: str) -> None:
         self.sequence.colour(colour)

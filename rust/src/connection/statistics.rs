@@ -240,7 +240,7 @@ impl Usual {
     #[inline]
     fn sample_in_flight(&mut self, kind: Kind, in_flight: Option<i64>) {
         let Some(in_flight) = in_flight else { return };
-        if kind.is_resent() || kind == Kind::OutOfOrder {
+        if kind.is_resent() || matches!(kind, Kind::OutOfOrder | Kind::NetworkDuplicate) {
             return;
         }
         self.in_flight_sum_bytes = self.in_flight_sum_bytes.saturating_add(in_flight as u64);

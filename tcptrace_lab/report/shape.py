@@ -138,6 +138,8 @@ class Band(TypedDict):
     start_ns: int
     end_ns: int
     cause: str
+
+
 class Statistic(TypedDict):
     """One figure of both directions (`numbers.said` reads them by `kind`)."""
 

@@ -103,10 +103,22 @@ def test_a_dsack_makes_it_the_network_that_delivered_a_packet_twice(tmp_path: Pa
 
 
 def test_the_same_packet_long_after_itself_was_kept_by_the_network(tmp_path: Path) -> None:
-    """80 ms later, 8 round trips: no capture holds a packet back for so long, and a resend has another identification."""
-    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.100 C > S P. 1:1001 ack 1 {{id %d}}"
-    assert judged(tmp_path, text % 50, 5) == [("network_duplicate", "ip_id", 4, "consistent")]
-    assert judged(tmp_path, text % 51, 5)[0][0] in {"retransmit", "tail_probe"}
+    """80 ms later, 8 round trips: no capture holds a packet back for so long, and a resend would have a newer timestamp (RFC 7323, 3.2)."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 <%s> {{id 50}}\n0.100 C > S P. 1:1001 ack 1 <%s> {{id 50}}"
+    assert judged(tmp_path, text % ("TS val 20 ecr 9", "TS val 20 ecr 9"), 5) == [("network_duplicate", "ip_id", 4, "consistent")]
+    assert judged(tmp_path, text % ("TS val 20 ecr 9", "TS val 100 ecr 9"), 5)[0][0] == "tail_probe"
+
+
+def test_a_resend_with_the_identification_of_the_original_is_a_resend(tmp_path: Path) -> None:
+    """Some stacks resend the packet as it was; 310 ms later that was their timer (RFC 6298), not the network."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.330 C > S P. 1:1001 ack 1 {{id 50}}"
+    assert judged(tmp_path, text, 5) == [("rto_retransmit", "silence", 4, "proved")]
+
+
+def test_two_points_of_a_slow_path_see_a_packet_far_apart(tmp_path: Path) -> None:
+    """50 ms between them, and other layers around it: still the same packet."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.070 C > S P. 1:1001 ack 1 {{id 50, vlan 20}}"
+    assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
 
 
 def _captured_twice(path: Path, folder: Path) -> Path:

@@ -16,6 +16,9 @@ const COPY_NS: i64 = 1_000_000;
 /// The same where the IP identification, too, says that it is the same packet (a heuristic: far below the 200 ms of the
 /// shortest common retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
+/// The same where it came another way, too: queues and slow links lie between two points of one path (a heuristic: less than
+/// the shortest common retransmission timeout).
+const OTHER_WAY_COPY_NS: i64 = 200_000_000;
 /// A pure ACK without an identification can be a true repetition. It counts as a copy in a capture that holds at least one of
 /// so many segments twice (a heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
@@ -159,12 +162,15 @@ fn judge(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Verdict> {
     let within = |bound_ns: i64| found.gap_ns.is_none_or(|gap_ns| gap_ns.abs() <= bound_ns);
     let same_packet_ns = SAME_ID_COPY_NS.max(quarter_ns.unwrap_or(0));
     let verdict = |evidence, confidence| Verdict::new(Kind::CaptureDuplicate, evidence, confidence).with(found.frame);
-    if found.other_way && within(same_packet_ns) {
+    if found.other_way && within(if counts { OTHER_WAY_COPY_NS } else { same_packet_ns }) {
         return Some(verdict(Evidence::Path, Confidence::Proved));
     }
-    if counts {
-        let kind = if within(same_packet_ns) { Kind::CaptureDuplicate } else { Kind::NetworkDuplicate };
-        return Some(Verdict::new(kind, Evidence::IpId, Confidence::Consistent).with(found.frame));
+    if counts && within(same_packet_ns) {
+        return Some(verdict(Evidence::IpId, Confidence::Consistent));
+    }
+    if counts && segment.options.timestamps.is_some() {
+        // The clock has moved since; some stacks resend with the same identification, but none with the same time.
+        return Some(Verdict::new(Kind::NetworkDuplicate, Evidence::IpId, Confidence::Consistent).with(found.frame));
     }
     if !within(quarter_ns.unwrap_or(COPY_NS)) {
         return None;

@@ -36,6 +36,9 @@ FIRST_WINDOW = 65_160
 NOT_HELD = {"network", "application", "peer", "handshake", "close"}
 """Causes with which nothing in TCP holds the sender; they stand beside any other."""
 
+SAID = 0.005
+"""Shares below this are not printed."""
+
 KNOWN_SHARE, OTHER_SHARE, UNKNOWN_SHARE = 0.90, 0.03, 0.05
 """Of the held time the known cause must have so much; of all time no other so much; and unknown may stay no more."""
 
@@ -176,7 +179,7 @@ def _paths() -> Iterator[tuple[str, Known]]:
     ):
         name = f"{words}, {round_trip_s * 1000:.0f} ms, {control}"
         options = SocketOptions(congestion_control=control)
-        yield name, _known(_path(round_trip_s, **forward), Bulk(total), repaired, options)  # type: ignore[arg-type]
+        yield name, _known(_path(round_trip_s, **forward), Bulk(total), repaired, options)
     for round_trip_s, rate_bps, queue, total, control in (
         (0.020, 4_000_000, 96_000, 1_200_000, "cubic"),
         (0.020, 10_000_000, 200_000, 2_000_000, "cubic"),
@@ -237,9 +240,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _line(name: str, vantage: str, verdict: Verdict) -> str:
-    due = ", ".join(f"{c} {verdict.shares.get(c, 0):.0%}" for c in sorted(verdict.known.due) if verdict.shares.get(c, 0) >= 0.005)  # noqa: PLR2004
+    due = ", ".join(
+        f"{cause} {share:.0%}" for cause, share in sorted(verdict.shares.items()) if cause in verdict.known.due and share >= SAID
+    )
     other, share = verdict.worst_other
-    return f"| {name} | {vantage} | {due} | {verdict.held_share:.0%} | {f'{other} {share:.1%}' if other else ''} | {'holds' if verdict.holds else 'FAILS'} |"
+    cells = (
+        name,
+        vantage,
+        due,
+        f"{verdict.held_share:.0%}",
+        f"{other} {share:.1%}" if other else "",
+        "holds" if verdict.holds else "FAILS",
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

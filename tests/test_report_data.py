@@ -101,6 +101,9 @@ def test_a_connection_is_drawn_for_its_payload_its_losses_or_its_length() -> Non
 
 def test_connections_without_data_or_time_are_not_drawn() -> None:
     assert choose.chosen(table(client_payload_bytes=[0, 5], first_ts_ns=[BASE_NS, None])).drawn.is_empty()
+    assert choose.chosen(table(client_payload_bytes=[0, 5], first_ts_ns=[BASE_NS, None]), found=[0, 1]).drawn.is_empty(), (
+        "not for a finding either"
+    )
 
 
 def test_the_table_keeps_the_largest_of_many_connections() -> None:

@@ -67,7 +67,12 @@ class Chosen:
 
 
 def chosen(connections: pl.LazyFrame, found: Sequence[int] = ()) -> Chosen:
-    """Choose among rows of `schema.CONNECTIONS`. `found` are connections with findings, the most expensive first: they are drawn, too."""
+    """Choose among rows of `schema.CONNECTIONS`.
+
+    Args:
+        connections: all of them.
+        found: those with findings, the most expensive first: they are drawn, too, if they carried data.
+    """
     figures = {"payload": PAYLOAD, "resent": RESENT, "duration_ns": DURATION_NS}
     drawable = (pl.col("payload") > 0) & pl.col("duration_ns").is_not_null()
     wanted = (("payload", _BY_PAYLOAD), ("resent", _BY_RESENT), ("duration_ns", _BY_DURATION), ("payload", DRAWN_CONNECTIONS))
@@ -79,7 +84,7 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = ()) -> Chosen:
     return Chosen(
         total,
         rows.filter(pl.col("conn").is_in(listed)).sort("conn"),
-        rows.filter(pl.col("conn").is_in(drawn)).sort(PAYLOAD, "conn", descending=[True, False]),
+        rows.filter(pl.col("conn").is_in(drawn), PAYLOAD > 0, DURATION_NS.is_not_null()).sort(PAYLOAD, "conn", descending=[True, False]),
     )
 
 

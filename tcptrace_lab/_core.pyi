@@ -69,7 +69,7 @@ class Engine:
     def pull(self, max_rows: int) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
         """The next rows of segments, datagrams, connections and flows.
 
-        Together at least `max_rows` (a connection counts as eight) or all that remain; all empty at the end. Connections and flows
+        Together at least `max_rows` (a connection counts as 16) or all that remain; all empty at the end. Connections and flows
         come when they are over, behind their last segment or datagram, and the rest at the end; not in the order of their numbers.
         """
     def connections(self) -> ArrowStream:

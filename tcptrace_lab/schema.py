@@ -194,9 +194,9 @@ CLIENT_KNOWN_BY = ("syn", "syn_ack", "data", "port", "first")
 """How the client was told from the server: its SYN, the server's SYN-ACK, a request or answer in the first data, the higher port,
 or only who was seen first. The last three are guesses."""
 
-CLOSED_BY = ("fin", "reset", "reuse", "end", "room")
-"""What ended a connection: FINs of both sides, a RST, its ports used again, the end of the capture, or the engine's need for room
-(more than 131,072 connections at a time)."""
+CLOSED_BY = ("fin", "reset", "reuse", "end", "room", "idle")
+"""What ended a connection: FINs of both sides, a RST, its ports used again, the end of the capture, the engine's need for room
+(more than 131,072 connections at a time), or a silence of more than 2 hours and 4 minutes (where there are more than 16,384 at a time)."""
 
 LINES = ("atm", "ethernet")
 """Kinds of line whose cost is known. Codes are positions; the engine's `connection::Line` has the same order."""

@@ -124,7 +124,7 @@ struct Pulled {
 
 impl Pulled {
     /// A connection's row is as large as so many of a segment.
-    const ROWS_PER_CONNECTION: usize = 8;
+    const ROWS_PER_CONNECTION: usize = 16;
 
     fn add(&mut self, batch: Batch) {
         let (table, batch, weight) = match batch {

@@ -9,7 +9,7 @@ from tcptrace_lab import numbers, schema
 if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Column
 
-_ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports used again", "end": "end of capture", "room": "made room"}
+_ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports used again", "end": "end of capture", "room": "made room", "idle": "long silence"}
 """`schema.CLOSED_BY` in words short enough for a cell."""
 
 _GUESSES = {"data": "the first data is a request or an answer", "port": "its port is the higher one", "first": "it was seen first"}

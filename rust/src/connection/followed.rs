@@ -1,4 +1,9 @@
-//! The connections that are followed at a time, by their endpoints: found, opened, and closed to make room.
+//! The connections that are followed at a time, by their endpoints: found, opened, and closed when they are over.
+//!
+//! A connection that is closed is handed out and forgotten: a segment that still comes for it would open another one,
+//! where Wireshark counts it to the first. So nothing is closed while there are few at a time, and beyond that only what
+//! by TCP's own times can send no more, was silent for hours, or has to make room. One whose ports are used again gets
+//! no more segments in any case, and is closed at once.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -12,16 +17,25 @@ use super::revisions::Revisions;
 use super::row::{ClosedBy, ConnectionRow, Nullable, SegmentRow};
 use crate::wire::Segment;
 
-/// Most connections that are followed at a time: about 350 MB. Past it, for each new one an old one is
-/// closed and handed out; captures with fewer at a time are followed to the end, whatever their number.
+/// Most connections that are followed at a time: about 350 MB. Past it, for each new one an old one is closed.
 const MAX_LIVE: usize = 1 << 17;
+/// While there are fewer at a time (about 45 MB), none is closed before the capture ends.
+const FEW: usize = 1 << 14;
+/// One that has ended and was silent for so long is closed: twice the maximum segment lifetime of 2 minutes, the wait
+/// after which no segment of it can be on its way any more (RFC 9293, 3.4.2 and 3.6.1).
+const TIME_WAIT_NS: i64 = 240_000_000_000;
+/// One that has not ended is closed when it was silent for so long: 2 hours and 4 minutes, what a translator has to keep
+/// an established connection for, because keepalives come every two hours (RFC 5382, REQ-5).
+const IDLE_NS: i64 = 7_440_000_000_000;
+/// Connections that are looked at for that whenever one is opened: so all are, before twice as many have come.
+const SWEPT: usize = 2;
 /// Rows of closed connections handed out at a time.
 const CLOSED_ROWS: usize = 4096;
 /// Of so many neighbours the one to close is chosen: one that has ended before one that has not, then the one silent
 /// longest. Among thousands of idle connections a sample finds one as good as the oldest (a heuristic).
 const CANDIDATES: usize = 32;
-/// One that has ended and was silent for so long is closed without looking further (a heuristic: stray segments of a
-/// close come within a round trip or two).
+/// Where room is needed, one that has ended and was silent for so long is closed without looking further (a heuristic:
+/// stray segments of a close come within a round trip or two).
 const OVER_NS: i64 = 1_000_000_000;
 
 /// The connections of a capture, by their endpoints.
@@ -33,10 +47,13 @@ pub struct Connections {
     live: Slabs,
     latest: usize,
     count: usize,
-    /// Rows of connections that were closed to make room.
+    /// Places whose connection was closed, and not yet taken by another.
+    vacant: Vec<u32>,
+    /// Rows of connections that were closed.
     closed: Vec<ConnectionRow>,
-    closed_early: u64,
-    /// Where the search for one to close goes on.
+    closed_for_room: u64,
+    closed_idle: u64,
+    /// Where the search for some to close goes on.
     hand: usize,
     /// Connections known from a pass before, if only some are wanted.
     only: Option<Arc<Only>>,
@@ -58,8 +75,14 @@ impl Connections {
 
     /// How many had not ended when they were closed to make room.
     #[must_use]
-    pub fn closed_early(&self) -> u64 {
-        self.closed_early
+    pub fn closed_for_room(&self) -> u64 {
+        self.closed_for_room
+    }
+
+    /// How many had not ended when they were closed because of a long silence.
+    #[must_use]
+    pub fn closed_idle(&self) -> u64 {
+        self.closed_idle
     }
 
     /// All connections, or only those.
@@ -91,7 +114,7 @@ impl Connections {
         std::mem::take(&mut self.revisions)
     }
 
-    /// The rows of connections that were closed to make room, once they are many.
+    /// The rows of connections that were closed, once they are many.
     pub fn take_closed(&mut self) -> Option<Vec<ConnectionRow>> {
         (self.closed.len() >= CLOSED_ROWS).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(CLOSED_ROWS)))
     }
@@ -103,7 +126,7 @@ impl Connections {
             return Some(std::mem::take(&mut self.closed));
         }
         let mut slab = std::mem::take(self.live.slabs.iter_mut().find(|slab| !slab.is_empty())?);
-        Some(slab.iter_mut().map(Connection::row).collect())
+        Some(slab.iter_mut().filter(|connection| !connection.handed_out).map(Connection::row).collect())
     }
 
     /// The place of the segment's connection, which is opened if need be; it has `number`, if that is known.
@@ -130,46 +153,68 @@ impl Connections {
     /// Begins a new connection; `before` is the place of the one that had the same endpoints.
     #[cold]
     fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>, number: Option<u32>) -> usize {
-        if let Some(reused) = before.and_then(|before| self.live.get_mut(before)) {
-            reused.reused = true;
-        }
         let connection = Connection::new(segment, number.unwrap_or(self.count as u32));
         self.count += 1;
-        let place = if self.live.len < MAX_LIVE { self.live.len } else { self.make_room(segment.ts_ns) };
+        if let Some(before) = before {
+            self.close(before, ClosedBy::Reuse);
+        } else if self.live.len - self.vacant.len() >= FEW {
+            self.sweep(segment.ts_ns.into());
+        }
+        let place = match self.vacant.pop() {
+            Some(place) => place as usize,
+            None if self.live.len < MAX_LIVE => self.live.len,
+            None => self.make_room(segment.ts_ns.into()),
+        };
         self.live.put(place, connection);
         let (live, hasher) = (&self.live, &self.hasher);
-        let key_of = |at: &u32| live.get(*at as usize).map(|connection| connection.key);
-        if let Some(newest) = self.flows.find_mut(hash, |at| key_of(at) == Some(segment.key)) {
-            *newest = place as u32;
-        } else {
-            let rehash = |at: &u32| key_of(at).map_or(0, |key| hasher.hash_one(key));
-            self.flows.insert_unique(hash, place as u32, rehash);
-        }
+        let rehash = |at: &u32| live.get(*at as usize).map_or(0, |connection| hasher.hash_one(connection.key));
+        self.flows.insert_unique(hash, place as u32, rehash);
         place
     }
 
+    /// Closes those of the next few connections that are over.
+    fn sweep(&mut self, now: Nullable) {
+        for _ in 0..SWEPT {
+            self.hand = (self.hand + 1) % self.live.len;
+            let is_over = |connection: &Connection| {
+                let bound_ns = if connection.has_ended() { TIME_WAIT_NS } else { IDLE_NS };
+                !connection.handed_out && connection.silent_ns(now) >= bound_ns
+            };
+            if self.live.get(self.hand).is_some_and(is_over) {
+                self.close(self.hand, ClosedBy::Idle);
+            }
+        }
+    }
+
     /// Closes the most dispensable of the next few connections and gives its place.
-    fn make_room(&mut self, now_ns: Option<i64>) -> usize {
+    fn make_room(&mut self, now: Nullable) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len);
-        let dispensable = |at: &usize| {
-            let connection = self.live.get(*at)?;
-            let silent_ns = Nullable::from(now_ns).since(connection.last_ts_ns).get().unwrap_or(0);
-            Some((connection.has_ended() || connection.reused, silent_ns))
-        };
+        let dispensable =
+            |at: &usize| self.live.get(*at).map(|connection| (connection.has_ended(), connection.silent_ns(now)));
         let over = |at: &usize| dispensable(at).is_some_and(|(ended, silent_ns)| ended && silent_ns >= OVER_NS);
         let place = places.clone().find(over).or_else(|| places.max_by_key(dispensable)).unwrap_or(0);
         self.hand = (place + 1) % self.live.len;
-        if let Some(connection) = self.live.get_mut(place) {
-            let ended = connection.has_ended() || connection.reused;
-            self.closed_early += u64::from(!ended);
-            let row = connection.row();
-            self.closed.push(if ended { row } else { ConnectionRow { closed_by: ClosedBy::Room, ..row } });
-            let hash = self.hasher.hash_one(connection.key);
-            if let Ok(entry) = self.flows.find_entry(hash, |at| *at as usize == place) {
-                entry.remove();
-            }
+        self.close(place, ClosedBy::Room);
+        self.vacant.pop().map_or(place, |place| place as usize)
+    }
+
+    /// Hands a connection out; `reason` tells why, if it had not ended. Its place is vacant then.
+    fn close(&mut self, place: usize, reason: ClosedBy) {
+        let Some(connection) = self.live.get_mut(place) else { return };
+        let ended = connection.has_ended();
+        let row = connection.row();
+        connection.handed_out = true;
+        match reason {
+            ClosedBy::Room if !ended => self.closed_for_room += 1,
+            ClosedBy::Idle if !ended => self.closed_idle += 1,
+            _ => {}
         }
-        place
+        self.closed.push(if ended { row } else { ConnectionRow { closed_by: reason, ..row } });
+        let hash = self.hasher.hash_one(connection.key);
+        if let Ok(entry) = self.flows.find_entry(hash, |at| *at as usize == place) {
+            entry.remove();
+        }
+        self.vacant.push(place as u32);
     }
 }
 

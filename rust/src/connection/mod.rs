@@ -62,8 +62,8 @@ struct Connection {
     client_is_low: bool,
     client_known_by: ClientKnownBy,
     reset: bool,
-    /// A later connection has the same ports.
-    reused: bool,
+    /// Its row was handed out: nothing may come to it any more.
+    handed_out: bool,
     first_frame: u64,
     last_frame: u64,
     first_ts_ns: Nullable,
@@ -93,7 +93,7 @@ impl Connection {
             client_is_low: segment.from_low == sender_is_client,
             client_known_by,
             reset: false,
-            reused: false,
+            handed_out: false,
             first_frame: segment.frame,
             last_frame: segment.frame,
             first_ts_ns: segment.ts_ns.into(),
@@ -115,6 +115,11 @@ impl Connection {
         let sender = if from_client { &self.client } else { &self.server };
         let closing = self.reset || self.client.figures.fin_segments > 0 || self.server.figures.fin_segments > 0;
         sender.isn.is_some_and(|isn| isn != segment.seq || closing)
+    }
+
+    /// Time since its last segment; 0 where times are not known.
+    fn silent_ns(&self, now: Nullable) -> i64 {
+        now.since(self.last_ts_ns).get().unwrap_or(0)
     }
 
     /// Whether nothing more is expected but stray segments.
@@ -177,8 +182,6 @@ impl Connection {
             ClosedBy::Fin
         } else if self.reset {
             ClosedBy::Reset
-        } else if self.reused {
-            ClosedBy::Reuse
         } else {
             ClosedBy::End
         };

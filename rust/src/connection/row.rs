@@ -221,6 +221,8 @@ pub enum ClosedBy {
     End,
     /// Too many connections at a time: the engine let go of it.
     Room,
+    /// It was silent for hours, among many others: the engine let go of it.
+    Idle,
 }
 
 /// The figures of one direction; `schema.py` says what each means.

@@ -316,11 +316,23 @@ fn hand_out_closed(
 
 /// What was let go of before it was over.
 fn closed_early(connections: &Connections, flows: &Flows) -> impl Iterator<Item = Problem> + use<> {
-    let connections_words = "more connections at a time than are followed: the longest silent was closed; what it still \
-                             sent counts as another connection";
-    let flows_words = "more UDP flows at a time than are followed: a long silent one was closed; what it still sent counts \
-                       as another flow";
-    let counts = [(connections.closed_early(), connections_words), (flows.closed_early(), flows_words)];
+    let counts = [
+        (
+            connections.closed_for_room(),
+            "more connections at a time than are followed: the longest silent was closed; what it still sent counts as \
+             another connection",
+        ),
+        (
+            connections.closed_idle(),
+            "a connection among many was silent for more than 2 hours and was closed; what it still sent counts as \
+             another connection",
+        ),
+        (
+            flows.closed_early(),
+            "more UDP flows at a time than are followed: a long silent one was closed; what it still sent counts as \
+             another flow",
+        ),
+    ];
     counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| Problem {
         what: what.into(),
         path: OsString::new(),

@@ -13,6 +13,7 @@ import polars as pl
 
 from tcptrace_lab import ledger, numbers, rules, schema
 from tcptrace_lab.findings import Finding, Severity
+from tcptrace_lab.ordered import beside
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
@@ -105,7 +106,7 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
     life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     best: list[Cost] = []
-    for batch in accounts.join(life, on="conn", how="left").collect_batches():
+    for batch in beside(accounts, life, "conn"):
         best = sorted([*best, *_costs(batch, advising)], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
     return best
 

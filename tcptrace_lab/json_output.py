@@ -14,10 +14,11 @@ from typing import IO, TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import behaviour, trust, upstream
+from tcptrace_lab.ordered import beside
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tcptrace_lab._core import Problem
     from tcptrace_lab.findings import Finding
@@ -125,19 +126,18 @@ def write(
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())
     judged = connections.with_columns(**behaviour.columns(capture["trust"]["resolution_ns"]))
-    with_time = judged.join(accounts, on="conn", how="left", maintain_order="left")
-    _write_items(stream, with_time.select(_connection()), progress)
+    _write_items(stream, (rows.select(_connection()) for rows in beside(judged, accounts, "conn")), progress)
     stream.write(b'],\n"message_sizes": [],\n"findings": [')
     stream.write(b",".join(b"\n" + json.dumps(finding.to_dict()).encode() for finding in findings))
     stream.write(b'],\n"udp_flows": [')
-    _write_items(stream, flows.select(_flow()))
+    _write_items(stream, flows.select(_flow()).collect_batches(chunk_size=SLICE_CONNECTIONS, maintain_order=True))
     stream.write(b"]}\n")
 
 
-def _write_items(stream: IO[bytes], items: pl.LazyFrame, progress: Callable[[int], None] | None = None) -> None:
+def _write_items(stream: IO[bytes], items: Iterable[pl.DataFrame], progress: Callable[[int], None] | None = None) -> None:
     """The rows as items of a JSON list, one a line, with commas between them."""
     separator, written = b"\n", 0
-    for batch in items.collect_batches(chunk_size=SLICE_CONNECTIONS, maintain_order=True):
+    for batch in items:
         for rows in batch.iter_slices(SLICE_CONNECTIONS):
             lines = io.BytesIO()
             rows.write_ndjson(lines)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 RANGE_ROWS = 8_192
 """Numbers in a range, and rows of a part that are decoded together: about 16 MB of connections (a row has some 2 KB)."""
 
+TESTED_NUMBERS = 128 * RANGE_ROWS
+"""Numbers that are held against a query's tests at a time: 4 MB."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:
@@ -106,10 +109,7 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
     ) -> Iterator[pl.DataFrame]:
         left = limit
         on_number = [part for part in conjuncts(predicate) if set(part.meta.root_names()) == {number}]
-        for low in range(0, highest + 1, RANGE_ROWS):
-            bounds = _passing(low, min(low + RANGE_ROWS - 1, highest), number, schema[number], on_number)
-            if bounds is None:
-                continue
+        for bounds in _ranges(highest, number, schema[number], on_number):
             found = _range(parts, number, bounds, predicate, columns)
             yield found if left is None else found.head(left)
             if left is not None:
@@ -120,12 +120,13 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
     return register_io_source(rows, schema=schema, is_pure=True)
 
 
-def _passing(low: int, high: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> tuple[int, int] | None:
-    """The least and the greatest number from `low` to `high` that pass all tests; None if none does."""
-    if not tests:
-        return low, high
-    passing = pl.DataFrame({number: pl.int_range(low, high + 1, dtype=pl.Int64, eager=True).cast(dtype)}).filter(tests)[number]
-    return None if passing.is_empty() else (passing[0], passing[-1])
+def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> Iterator[tuple[int, int]]:
+    """The ranges of numbers up to `highest`; where there are tests, those that hold numbers which pass, as narrow as these allow."""
+    for start in range(0, highest + 1, TESTED_NUMBERS):
+        numbers = pl.int_range(start, min(start + TESTED_NUMBERS, highest + 1), dtype=pl.Int64, eager=True)
+        passing = pl.DataFrame({number: numbers.cast(dtype)}).filter(*tests, True)[number].cast(pl.Int64)  # noqa: FBT003
+        spans = pl.DataFrame({"number": passing}).group_by(pl.col("number") // RANGE_ROWS).agg(low=pl.min("number"), high=pl.max("number"))
+        yield from spans.sort("low").select("low", "high").iter_rows()
 
 
 def _range(parts: list[_Part], number: str, bounds: tuple[int, int], predicate: pl.Expr | None, columns: list[str] | None) -> pl.DataFrame:
@@ -141,3 +142,15 @@ def _range(parts: list[_Part], number: str, bounds: tuple[int, int], predicate: 
     if columns is None:
         return query.sort(number).collect()
     return query.select({*columns, number}).sort(number).select(columns).collect()
+
+
+def beside(left: pl.LazyFrame, right: pl.LazyFrame, number: str) -> Iterator[pl.DataFrame]:
+    """A left join of two tables that are both in the order of `number`, a bounded number of rows at a time, in that order.
+
+    (Polars' own join would hold one of them in memory.)
+    """
+    for rows in left.collect_batches(chunk_size=RANGE_ROWS, maintain_order=True):
+        if rows.height:
+            bounds = rows.item(0, number), rows.item(-1, number)
+            own = right.filter(pl.col(number).is_between(*bounds)).collect()
+            yield rows.join(own, on=number, how="left", maintain_order="left")

@@ -208,7 +208,7 @@ def _counted(connections: pl.LazyFrame) -> dict[str, Any]:
         super_segments=_both("super_segments").sum(),
         one_direction=by_name["one_direction"].sum(),
         start_missing=by_name["start_missing"].sum(),
-    ).collect()
+    ).collect(engine="streaming")
     return row.row(0, named=True)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from tcptrace_lab.ordered import Ordered
+from tcptrace_lab.ordered import Ordered, beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +84,16 @@ def test_a_query_for_one_number_reads_nothing_else(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pl.Expr, "is_between", noted)
     assert rows.filter(pl.col("number") == 42).collect()["name"].to_list() == ["n42"]
     assert asked == [(42, 42)]
+
+
+@pytest.mark.parametrize("part_rows", [0, 1_000])
+def test_two_tables_are_joined_number_by_number(monkeypatch: pytest.MonkeyPatch, part_rows: int) -> None:
+    monkeypatch.setattr("tcptrace_lab.ordered.RANGE_ROWS", 4)
+    left = kept([table([3, 9, 1]), table([0, 2, 14])], part_rows)
+    right = kept([table([9, 5]), table([0, 14, 3])], part_rows).select("number", twice=pl.col("bytes") * 2)
+    joined = pl.concat(beside(left, right, "number"))
+    assert joined.select("number", "twice").rows() == [(0, 0), (1, None), (2, None), (3, 42), (9, 2), (14, 10)]
+    assert list(beside(left.filter(number=99), right, "number")) == []
 
 
 def test_rows_outlive_whoever_collected_them() -> None:

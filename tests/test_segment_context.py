@@ -159,6 +159,22 @@ def test_no_round_trip_sample_if_any_covered_byte_was_resent(tmp_path: Path) -> 
     assert column(read.segments, "acked_bytes", 7) == [2920]
 
 
+def test_needless_resend_of_acknowledged_bytes_hides_no_later_round_trip(tmp_path: Path) -> None:
+    """Karn's rule is about the bytes that an ACK acknowledges: 1:1461 was acknowledged before it came again."""
+    read = read_text(
+        tmp_path,
+        f"""{HANDSHAKE}
+        0.020 C > S P. 1:1461 ack 1
+        0.030 S > C .  ack 1461 win 500
+        0.320 C > S P. 1:1461 ack 1
+        0.330 C > S P. 1461:2921 ack 1
+        0.340 S > C .  ack 2921 win 500
+        """,
+    )
+    assert column(read.segments, "rtt_ns", 5, 8) == [10 * MS, 10 * MS]
+    assert column(read.segments, "ack_lag_ns", 8) == [10 * MS]
+
+
 def test_delayed_ack_shows_as_lag(tmp_path: Path) -> None:
     read = read_text(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.060 S > C . ack 101 win 500")
     assert column(read.segments, "ack_lag_ns", 5) == [40 * MS]

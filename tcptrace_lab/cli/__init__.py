@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab import errors
-from tcptrace_lab.cli import analyze, export
+from tcptrace_lab.cli import analyze, export, verify
 from tcptrace_lab.cli.terminal import PROGRAM, say
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.command()(analyze.analyze)
 app.command()(export.export)
+app.command()(verify.verify)
 
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by position)

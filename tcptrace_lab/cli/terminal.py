@@ -64,6 +64,10 @@ class Activity:
         """So many connections are written as JSON."""
         self.doing(f"writing the JSON: {count:,} connections")
 
+    def compared(self, count: int) -> None:
+        """So many segments are compared."""
+        self.doing(f"{count:,} segments compared")
+
     def doing(self, words: str, share: float | None = None) -> None:
         """Something else goes on now, of which `share` (0 to 1) is done, if that is known."""
         with self._lock:

@@ -172,6 +172,11 @@ impl Outstanding {
             if sent.start >= ack {
                 break;
             }
+            if sent.end <= una {
+                // It came again behind its ACK: this one says nothing of it.
+                self.queue.pop_front();
+                continue;
+            }
             if !found.oldest_ts_ns.is_some() {
                 found.oldest_ts_ns = sent.stamp.ts_ns;
             }
@@ -187,7 +192,7 @@ impl Outstanding {
                 }
                 break;
             }
-            found.segments += u32::from(sent.end > una);
+            found.segments += 1;
             resent |= sent.resends > 0;
             if let Some(before) = newest {
                 latest_ts_ns =
@@ -202,7 +207,7 @@ impl Outstanding {
         if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
             self.queue = VecDeque::new();
         }
-        if let Some(sent) = newest.filter(|sent| sent.end == ack && sent.end > una) {
+        if let Some(sent) = newest.filter(|sent| sent.end == ack) {
             let overtaken = latest_ts_ns.value() > sent.stamp.ts_ns.value();
             let payload_bytes = sent.end - sent.start - i64::from(sent.controls);
             found.newest = Some(Newest { ts_ns: sent.stamp.ts_ns, payload_bytes, resent: sent.resends > 0, overtaken });

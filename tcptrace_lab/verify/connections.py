@@ -1,0 +1,46 @@
+"""Our connections by number, and which of them began on the ports of an earlier one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COLUMNS = ("conn", "client_addr", "client_port", "server_addr", "server_port", "client_isn", "closed_by", "first_frame", "last_frame")
+"""What is kept of each connection: some 100 bytes."""
+
+
+class Connections:
+    """Rows of `schema.CONNECTIONS` with the columns of `COLUMNS`, looked up one at a time."""
+
+    def __init__(self, table: pl.LazyFrame) -> None:
+        """`table` has the columns of `schema.CONNECTIONS`, in any order of rows."""
+        self.table = table.select(COLUMNS).collect().sort("conn")
+        self._conns = self.table["conn"]
+        self._before = self._earlier_on_same_ports()
+
+    def __getitem__(self, conn: int) -> Mapping[str, Any]:
+        """The row of a connection; empty if there is none."""
+        at = self._conns.search_sorted(conn)
+        return self.table.row(int(at), named=True) if at < len(self._conns) and self._conns[int(at)] == conn else {}
+
+    def earlier(self, conn: int) -> Mapping[str, Any]:
+        """The row of the connection before it between the same ends; empty if there is none."""
+        before = self._before.get(conn)
+        return {} if before is None else self[before[0]]
+
+    def begins_again(self, conn: int, frame: int) -> bool:
+        """Whether `frame` is the first of a connection on ports that were used before."""
+        before = self._before.get(conn)
+        return before is not None and before[1] == frame
+
+    def _earlier_on_same_ports(self) -> dict[int, tuple[int, int]]:
+        """Connection → the one before it between the same ends, and its own first frame."""
+        ends = [pl.struct(pl.col(f"{side}_addr").alias("addr"), pl.col(f"{side}_port").alias("port")) for side in ("client", "server")]
+        pair = pl.concat_list(ends).list.sort()
+        rows = self.table.select("conn", "first_frame", pair=pair).sort("first_frame")
+        before = rows.with_columns(before=pl.col("conn").shift(1).over("pair")).filter(pl.col("before").is_not_null())
+        return {conn: (before, first) for conn, before, first in before.select("conn", "before", "first_frame").iter_rows()}

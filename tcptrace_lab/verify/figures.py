@@ -1,0 +1,297 @@
+"""Figure by figure: connections as tcptrace lists them beside ours.
+
+Connections are matched by their ends, in the order in which they begin. What tcptrace prints for a figure is compared with our figure of
+that name (`tcptrace_figures`); where they differ, the connection's segments are counted once more by tcptrace's rules (`ostermann`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.tcptrace_figures import FIGURES, Direction
+from tcptrace_lab.verify.differences import Difference, by_item, explained
+from tcptrace_lab.verify.ostermann import COLUMNS, Reckoning, follows
+from tcptrace_lab.verify.reckoned import figure as reckoned_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tcptrace_lab.segments import Tables
+    from tcptrace_lab.tcptrace_figures import Figure
+    from tcptrace_lab.verify.differences import Account, Rule
+    from tcptrace_lab.verify.ostermann import Tally
+    from tcptrace_lab.verify.tcptrace import Listed
+
+TOOL = "tcptrace"
+
+NOT_COMPARED = frozenset(
+    {
+        "adv_wind_scale",
+        "dsack_pkts_sent",
+        "duplicate_acks",
+        "initial_window_bytes",
+        "initial_window_pkts",
+        "max_sack_blks/ack",
+        "missed_data",
+        "sack_pkts_sent",
+        "sacks_sent",
+        "triple_dupacks",
+        "ttl_stream_length",
+        "urgent_data_bytes",
+    }
+)
+"""Figures whose making by tcptrace is not understood well enough to say why they differ, where they do."""
+
+COMPARED = tuple(figure for figure in FIGURES if figure.name not in NOT_COMPARED)
+
+HALF_A_STEP = 0.511
+"""Of the last digit printed: both sides round, and tcptrace cuts times to microseconds first."""
+
+STEPS = {"8.1f": 0.1, "7.3f": 0.001}
+"""How a figure is printed → its last digit; 1 for others."""
+
+End = tuple[str, int]
+
+_ENDS = (
+    *("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "first_ts_ns", "last_ts_ns"),
+    *(f"{side}_{name}" for side in ("client", "server") for name in ("segments", "capture_duplicates", "network_duplicates")),
+)
+"""Columns of connections by which they are matched."""
+
+
+@dataclass(slots=True)
+class FigureCase:
+    """Everything that is known where a connection is told differently.
+
+    Attributes:
+        item: the figure, or `connections` for how many there are between two ends.
+        direction: our figures of the direction; None for `connections`.
+        theirs: what tcptrace prints.
+        reckoned: the figure by tcptrace's rules from our segments, as a number; None where it has none.
+        tally: all that was reckoned of the direction.
+        reckoning: of the connection.
+        ours_listed: our connections between these ends.
+        theirs_listed: tcptrace's.
+        layers: headers on the way to the first segment of the connection.
+        largest_bytes: the most data in one of its segments.
+        readable: segments between these ends, copies too, that came by ways which tcptrace follows.
+        capture_end_us: time of the capture's last packet.
+        problems: what the engine survived in reading the capture.
+        refused: tcptrace's words if it did not read the file to its end.
+    """
+
+    item: str
+    theirs: str
+    direction: Direction | None = None
+    reckoned: float | None = None
+    tally: Tally | None = None
+    reckoning: Reckoning | None = None
+    ours_listed: Sequence[Mapping[str, Any]] = ()
+    theirs_listed: Sequence[Listed] = ()
+    layers: str = ""
+    largest_bytes: int = 0
+    readable: int = 0
+    capture_end_us: int | None = None
+    problems: Sequence[str] = ()
+    refused: str | None = None
+
+
+@dataclass(slots=True)
+class _Pair:
+    """A connection as both have it, and all that both have between its ends."""
+
+    row: Mapping[str, Any]
+    listed: Listed
+    ours_listed: Sequence[Mapping[str, Any]]
+    theirs_listed: Sequence[Listed]
+
+    def directions(self) -> Iterator[tuple[Direction, Mapping[str, str]]]:
+        """Each of our directions with what tcptrace prints for it."""
+        client = (self.row["client_addr"], self.row["client_port"])
+        sides = ("client", "server") if normal(self.listed.ends[0]) == client else ("server", "client")
+        for side, printed in zip(sides, self.listed.figures, strict=True):
+            yield Direction(self.row, side), printed
+
+    def reads_alike(self, packets: Mapping[str, int], data_bytes: Mapping[str, int]) -> bool:
+        """Whether tcptrace counts so many packets and bytes of data of each side."""
+        return all(
+            (int(printed["total_packets"]), int(printed["actual_data_bytes"])) == (packets[direction.side], data_bytes[direction.side])
+            for direction, printed in self.directions()
+        )
+
+
+class FigureComparison:
+    """Compares all connections that tcptrace lists."""
+
+    def __init__(self, account: Account, rules: Sequence[Rule[FigureCase]], tables: Tables) -> None:
+        """Begin without any."""
+        self._account, self._rules, self._tables = account, by_item(rules), tables
+
+    def compare(self, listed: Iterable[Listed], refused: str | None) -> None:
+        """All that are `listed`; `refused` if tcptrace did not read the file to its end."""
+        theirs: dict[frozenset[End], list[Listed]] = defaultdict(list)
+        for one in listed:
+            theirs[frozenset(normal(end) for end in one.ends)].append(one)
+        ours: dict[frozenset[End], list[Mapping[str, Any]]] = defaultdict(list)
+        for row in self._tables.connections.select(_ENDS).collect().sort("first_frame").iter_rows(named=True):
+            ours[frozenset([(row["client_addr"], row["client_port"]), (row["server_addr"], row["server_port"])])].append(row)
+        pairs = self._paired(ours, theirs, refused)
+        odd = [pair for pair in pairs if not _counts_alike(pair)]
+        reckonings = self._reckoned([pair.row for pair in odd])
+        read_otherwise = self._read_otherwise(len(pairs), odd, reckonings)
+        found = [one for pair in pairs if pair.row["conn"] not in read_otherwise for one in self._differing(pair)]
+        missing = {pair.row["conn"]: pair.row for pair, *_ in found if pair.row["conn"] not in reckonings}
+        self._explain(found, reckonings | self._reckoned(list(missing.values())))
+
+    def _paired(
+        self, ours: Mapping[frozenset[End], list[Mapping[str, Any]]], theirs: Mapping[frozenset[End], list[Listed]], refused: str | None
+    ) -> list[_Pair]:
+        """The connections between ends of which both tell as many; others are differences."""
+        self._account.compared(TOOL, "connections", len(ours.keys() | theirs.keys()))
+        odd = [ends for ends in ours.keys() | theirs.keys() if len(ours.get(ends, ())) != len(theirs.get(ends, ()))]
+        layers = self._layers([row["conn"] for ends in odd for row in ours.get(ends, ())])
+        for ends in sorted(odd, key=lambda ends: min((row["first_frame"] for row in ours.get(ends, ())), default=0)):
+            mine, others = ours.get(ends, []), theirs.get(ends, [])
+            conn = mine[0]["conn"] if mine else None
+            by, largest, _ = layers.get(conn, ("", 0, 0))
+            case = FigureCase(
+                "connections",
+                str(len(others)),
+                ours_listed=mine,
+                theirs_listed=others,
+                layers=by,
+                largest_bytes=largest,
+                readable=sum(layers[row["conn"]][2] for row in mine),
+                refused=refused,
+            )
+            self._add(case, conn, None, len(mine), len(others))
+        same = {ends: mine for ends, mine in ours.items() if len(mine) == len(theirs.get(ends, ()))}
+        conns = [row["conn"] for mine in same.values() for row in mine]
+        rows = {row["conn"]: row for row in self._tables.connections.filter(pl.col("conn").is_in(conns)).collect().iter_rows(named=True)}
+        return [
+            _Pair(rows[row["conn"]], one, mine, theirs[ends])
+            for ends, mine in same.items()
+            for row, one in zip(mine, theirs[ends], strict=True)
+        ]
+
+    def _layers(self, conns: Sequence[int]) -> dict[int | None, tuple[str, int, int]]:
+        """Of each connection: headers on the way to its first segment, the most data in a segment, and how many of them tcptrace reads."""
+        if not conns:
+            return {}
+        rows = self._tables.segments.filter(pl.col("conn").is_in(list(conns)))
+        told: dict[int | None, tuple[str, int, int]] = {}
+        by_way = (pl.len(), pl.col("payload_bytes").max())
+        for batch in rows.select("conn", "layers", "payload_bytes").collect_batches(maintain_order=True):
+            ways = batch.with_columns(pl.col("layers").cast(pl.String)).group_by("conn", "layers", maintain_order=True).agg(by_way)
+            for conn, layers, segments, largest in ways.iter_rows():
+                first, before, readable = told.get(conn, (layers, 0, 0))
+                told[conn] = (first, max(before, largest), readable + segments * follows(layers))
+        return told
+
+    def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], reckonings: Mapping[int, Reckoning]) -> set[int]:
+        """Connections of which tcptrace does not read the same segments, be it with copies: their figures tell nothing."""
+        self._account.compared(TOOL, "segments_read", pairs)
+        found = set()
+        for pair in odd:
+            reckoning = reckonings[pair.row["conn"]]
+            tallies = {"client": reckoning.sides[True], "server": reckoning.sides[False]}
+            if pair.reads_alike(
+                {side: tally.packets for side, tally in tallies.items()}, {side: tally.data_bytes for side, tally in tallies.items()}
+            ):
+                continue
+            found.add(pair.row["conn"])
+            theirs = {direction.side: int(printed["total_packets"]) for direction, printed in pair.directions()}
+            case = FigureCase(
+                "segments_read",
+                str(sum(theirs.values())),
+                reckoning=reckoning,
+                ours_listed=pair.ours_listed,
+                theirs_listed=pair.theirs_listed,
+            )
+            self._add(case, pair.row["conn"], None, sum(tally.packets for tally in tallies.values()), sum(theirs.values()))
+        return found
+
+    def _differing(self, pair: _Pair) -> Iterator[tuple[_Pair, Direction, Figure, str]]:
+        """Figures that are not the same."""
+        for direction, printed in pair.directions():
+            for figure in COMPARED:
+                if figure.name not in printed:
+                    continue
+                self._account.compared(TOOL, figure.name, 1)
+                if not agrees(figure.value(direction), printed[figure.name], STEPS.get(figure.form, 1.0)):
+                    yield pair, direction, figure, printed[figure.name]
+
+    def _explain(self, found: Sequence[tuple[_Pair, Direction, Figure, str]], reckonings: Mapping[int, Reckoning]) -> None:
+        end_ns = self._tables.info["last_ts_ns"]
+        for pair, direction, figure, theirs in found:
+            from_client = direction.side == "client"
+            reckoning = reckonings[pair.row["conn"]]
+            case = FigureCase(
+                figure.name,
+                theirs,
+                direction,
+                reckoned_figure(reckoning, figure.name, from_client=from_client),
+                reckoning.sides[from_client],
+                reckoning,
+                capture_end_us=None if end_ns is None else end_ns // 1_000,
+                problems=[problem["what"] for problem in self._tables.problems],
+            )
+            self._add(case, pair.row["conn"], from_client, figure.value(direction), theirs)
+
+    def _add(self, case: FigureCase, conn: int | None, from_client: bool | None, ours: object, theirs: object) -> None:  # noqa: FBT001
+        rule, words = explained(case, case.item, self._rules)
+        self._account.add(Difference(TOOL, case.item, None, conn, from_client, ours, theirs, rule, words))
+
+    def _reckoned(self, connections: Sequence[Mapping[str, Any]]) -> dict[int, Reckoning]:
+        """These connections, counted by tcptrace's rules."""
+        reckonings = {row["conn"]: Reckoning(row) for row in connections}
+        if reckonings:
+            rows = self._tables.segments.filter(pl.col("conn").is_in(list(reckonings))).select(*COLUMNS, pl.col("layers").cast(pl.String))
+            for batch in rows.collect_batches(maintain_order=True):
+                for row in batch.iter_rows(named=True):
+                    reckonings[row["conn"]].take(row)
+        return reckonings
+
+
+def _counts_alike(pair: _Pair) -> bool:
+    """By our own figures, which leave copies out."""
+    sides = ("client", "server")
+    return pair.reads_alike(
+        {side: pair.row[f"{side}_segments"] for side in sides}, {side: pair.row[f"{side}_payload_bytes"] for side in sides}
+    )
+
+
+def agrees(ours: object, theirs: str, step: float) -> bool:
+    """Whether tcptrace prints our value; `step` is its last digit."""
+    number = as_number(theirs)
+    if ours is None:
+        return theirs == "NA" or number == 0  # tcptrace has no other word for what it does not know
+    if isinstance(ours, str):
+        return theirs == ours
+    if number is None or not isinstance(ours, (int, float)):
+        return False
+    return abs(number - ours) <= (HALF_A_STEP * step if isinstance(ours, float) else 0)
+
+
+def as_number(text: str) -> float | None:
+    """A printed figure as a number; None for `NA` and other words."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def normal(end: End) -> End:
+    """An end with its address as we write it; tcptrace leaves a colon out where an IPv6 address begins or ends with zeros."""
+    address, port = end
+    for text in (address, f":{address}", f"{address}:"):
+        try:
+            return str(ipaddress.ip_address(text)), port
+        except ValueError:
+            continue
+    return end

@@ -1,0 +1,180 @@
+"""What we say of a segment in the terms that tshark uses, from the engine's columns and little that is kept of each direction."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.schema import KINDS, RESENT
+from tcptrace_lab.verify.following import Following
+from tcptrace_lab.verify.wireshark import FIN, RST, SEQ_SPACE, SYN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_HEADERS = (
+    "frame ts_ns conn from_client seq ack payload_bytes captured_payload_bytes flags window_bytes sack_blocks tsval tsecr ip_id ttl ect ce"
+)
+_VERDICTS = "kind evidence evidence_frame confidence resent_by in_flight_bytes usable_window_bytes acked_bytes rtt_ns"
+
+COLUMNS = (*_HEADERS.split(), *_VERDICTS.split())
+"""Columns of `schema.SEGMENTS` that are compared or needed as evidence."""
+
+KIND_OF = {
+    "out_of_order": "out_of_order",
+    "fast_retransmission": "fast_retransmit",
+    "spurious_retransmission": "spurious",
+    "duplicate_ack": "duplicate_ack",
+    "keep_alive": "keepalive",
+    "keep_alive_ack": "keepalive_ack",
+    "window_update": "window_update",
+    "zero_window_probe": "zero_window_probe",
+    "zero_window_probe_ack": "zero_window_probe_ack",
+}
+"""tshark's verdict → the kind that means the same."""
+
+TROUBLED = frozenset({*RESENT, "out_of_order", "capture_duplicate", "network_duplicate"})
+"""Kinds that bring bytes again or late: no round trip is measured on them."""
+
+MAX_TROUBLED = 1_000
+"""Such segments remembered per direction."""
+
+VERDICT_OF = {kind: verdict for verdict, kind in KIND_OF.items() if kind in KINDS}
+
+
+@dataclass(slots=True)
+class _Direction:
+    """What is kept of one direction.
+
+    Attributes:
+        highest: the offset behind its last byte so far; None before its first segment.
+        acked: the highest offset of it that was acknowledged.
+        last_ack: what its own last segment acknowledged.
+        duplicates: its duplicate ACKs since that changed.
+        zero: the sequence number of offset 0.
+        troubled: frame, offsets of start and end, and kind of what came again or late.
+        has_syn: its SYN was seen.
+    """
+
+    highest: int | None = None
+    acked: int | None = None
+    last_ack: int | None = None
+    duplicates: int = 0
+    zero: int | None = None
+    troubled: deque[tuple[int, int, int, str]] = field(default_factory=lambda: deque(maxlen=MAX_TROUBLED))
+    has_syn: bool = False
+
+    def count_from(self, zero: int) -> None:
+        """Offsets count from the sequence number `zero`: the engine moves it to a SYN that comes late."""
+        if self.zero is not None and self.zero != zero:
+            shift = (zero - self.zero + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2
+            self.highest = None if self.highest is None else self.highest - shift
+            self.acked = None if self.acked is None else self.acked - shift
+        self.zero = zero
+
+
+@dataclass(slots=True)
+class Said:
+    """What we say of one segment.
+
+    Attributes:
+        verdicts: names as of `tcp.analysis.*`.
+        duplicate_ack_num: how many duplicate ACKs in a row this one makes.
+        bytes_in_flight: sent and not acknowledged just after it, data only in its own segment.
+        highest: how far its side had sent before it.
+        other_highest: how far the other side had.
+        end: the offset behind its last byte, SYN and FIN counted.
+        syns: of how many sides a SYN was seen by then.
+        una: the highest offset of its side that was acknowledged; None before the first ACK.
+        other_troubled: what of the other side came again or late until now: frame, offsets of start and end, kind.
+    """
+
+    verdicts: set[str]
+    duplicate_ack_num: int | None
+    bytes_in_flight: int | None
+    highest: int | None
+    other_highest: int | None
+    end: int
+    syns: int = 0
+    una: int | None = None
+    other_troubled: Sequence[tuple[int, int, int, str]] = ()
+
+
+class Speaker:
+    """Follows the directions, row by row in capture order."""
+
+    def __init__(self) -> None:
+        """Nothing was seen."""
+        self._directions: Following[tuple[int, bool], _Direction] = Following(_Direction)
+
+    def say(self, row: Mapping[str, Any], *, reuses_ports: bool) -> Said:
+        """Of the next segment; `row` has the columns of `COLUMNS`, and `their_raw_seq`."""
+        conn, from_client, flags, kind = row["conn"], row["from_client"], row["flags"], row["kind"]
+        sender, receiver = self._directions[conn, from_client], self._directions[conn, not from_client]
+        sender.has_syn |= bool(flags & SYN)
+        if row["their_raw_seq"] is not None:
+            sender.count_from((row["their_raw_seq"] - row["seq"]) % SEQ_SPACE)
+        end = row["seq"] + row["payload_bytes"] + bool(flags & SYN) + bool(flags & FIN)
+        verdicts = {VERDICT_OF[kind]} if kind in VERDICT_OF else set()
+        if kind in RESENT:
+            verdicts.add("retransmission")
+        if reuses_ports:
+            verdicts.add("reused_ports")
+        said = Said(verdicts, _duplicates(row, sender), _in_flight(row, sender, end), sender.highest, receiver.highest, end)
+        if row["in_flight_bytes"] is not None:
+            said.una = (row["seq"] if sender.highest is None else sender.highest) - row["in_flight_bytes"]
+        said.other_troubled, said.syns = receiver.troubled, sender.has_syn + receiver.has_syn
+        if kind in TROUBLED and end > row["seq"]:
+            sender.troubled.append((row["frame"], row["seq"], end, kind))
+        _say_holes(row, sender, receiver, said)
+        _say_windows(row, sender, said)
+        if not flags & RST and (sender.highest is None or end > sender.highest):
+            sender.highest = end
+        return said
+
+
+def _say_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction, said: Said) -> None:
+    """What was jumped over, and what was acknowledged that no segment brought: each once."""
+    if row["flags"] & RST:
+        return
+    if said.end > row["seq"] and sender.highest is not None and row["seq"] > sender.highest:
+        said.verdicts.add("lost_segment")
+    ack = row["ack"]
+    if ack is None:
+        return
+    if receiver.highest is not None and ack > max(receiver.highest, receiver.acked or receiver.highest):
+        said.verdicts.add("ack_lost_segment")
+    if receiver.acked is None or ack > receiver.acked:
+        receiver.acked = ack
+
+
+def _say_windows(row: Mapping[str, Any], sender: _Direction, said: Said) -> None:
+    """A window that is shut, and one that is filled to its edge."""
+    if row["flags"] & (SYN | FIN | RST):
+        return
+    if row["window_bytes"] == 0:
+        said.verdicts.add("zero_window")
+    usable = row["usable_window_bytes"]
+    if row["payload_bytes"] and usable is not None and sender.highest is not None and said.end == sender.highest + usable:
+        said.verdicts.add("window_full")
+
+
+def _duplicates(row: Mapping[str, Any], sender: _Direction) -> int | None:
+    """Counted from the last change of what the side acknowledges."""
+    if row["ack"] is not None and row["ack"] != sender.last_ack:
+        sender.last_ack, sender.duplicates = row["ack"], 0
+    if row["kind"] != "duplicate_ack":
+        return None
+    sender.duplicates += 1
+    return sender.duplicates
+
+
+def _in_flight(row: Mapping[str, Any], sender: _Direction, end: int) -> int | None:
+    """After a segment with data. Its own FIN is no byte in flight."""
+    before = row["in_flight_bytes"]
+    if before is None or not row["payload_bytes"]:
+        return None
+    grown = end - row["seq"] if sender.highest is None else max(end - sender.highest, 0)
+    in_flight: int = before + grown - (1 if row["flags"] & (SYN | FIN) and grown else 0)
+    return in_flight

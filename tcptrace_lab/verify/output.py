@@ -1,0 +1,88 @@
+"""A `Verification` as JSON: counts per item, and differences grouped by what explains them."""
+
+from __future__ import annotations
+
+import json
+from typing import IO, TYPE_CHECKING, Any
+
+from tcptrace_lab.verify.differences import UNEXPLAINED
+from tcptrace_lab.verify.rules import BY_NAME
+
+if TYPE_CHECKING:
+    from tcptrace_lab.verify.differences import Difference
+    from tcptrace_lab.verify.run import Verification
+
+SCHEMA_VERSION = 1
+
+
+def write_json(verification: Verification, stream: IO[bytes]) -> None:
+    """Write the document (UTF-8, with a newline at its end), one explanation at a time.
+
+    `{"schema_version", "capture", "tools": [{"name", "refused"}], "summary": {compared, equal, explained, unexplained},
+    "items": [{"tool", "item", compared, equal, explained, unexplained}], "explanations": [{"rule", "why", "source", "count",
+    "differences": [{"tool", "item", "frame", "connection", "from_client", "ours", "theirs", "words"}]}]}`; what no rule explains stands
+    first, with the rule `unexplained`. An explanation lists `differences.MAX_LISTED` at most; `count` counts all.
+    """
+    head = json.dumps(_head(verification), ensure_ascii=False)
+    stream.write(head.removesuffix("}").encode() + b', "explanations": [')
+    for number, rule in enumerate(ordered(verification)):
+        stream.write((b", " if number else b"") + _explanation(verification, rule).encode())
+    stream.write(b"]}\n")
+
+
+def ordered(verification: Verification) -> list[str]:
+    """The explanations by how much they explain, the unexplained first."""
+    found = verification.account.found
+    return sorted(found, key=lambda rule: (rule != UNEXPLAINED, -found[rule], rule))
+
+
+def totals(verification: Verification) -> dict[str, int]:
+    """All items together."""
+    counts = verification.account.counts.values()
+    return {name: sum(getattr(count, name) for count in counts) for name in ("compared", "equal", "explained", "unexplained")}
+
+
+def _head(verification: Verification) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "capture": verification.path,
+        "tools": [{"name": tool, "refused": verification.refused.get(tool)} for tool in verification.tools],
+        "summary": totals(verification),
+        "items": [
+            {
+                "tool": tool,
+                "item": item,
+                "compared": count.compared,
+                "equal": count.equal,
+                "explained": count.explained,
+                "unexplained": count.unexplained,
+            }
+            for (tool, item), count in verification.account.counts.items()
+        ],
+    }
+
+
+def _explanation(verification: Verification, name: str) -> str:
+    rule = BY_NAME.get(name)
+    listed = verification.account.differences.get(name, [])
+    told = {
+        "rule": name,
+        "why": rule.why if rule else None,
+        "source": rule.source if rule else None,
+        "count": verification.account.found[name],
+        "differences": [_difference(difference) for difference in listed],
+    }
+    return json.dumps(told, ensure_ascii=False, default=str)
+
+
+def _difference(difference: Difference) -> dict[str, Any]:
+    return {
+        "tool": difference.tool,
+        "item": difference.item,
+        "frame": difference.frame,
+        "connection": difference.conn,
+        "from_client": difference.from_client,
+        "ours": difference.ours,
+        "theirs": difference.theirs,
+        "words": difference.words,
+    }

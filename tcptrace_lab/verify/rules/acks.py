@@ -1,0 +1,335 @@
+"""ACKs: duplicates, ACKs of what was not seen, and round trips."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.schema import RESENT
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.rules.words import count, offset_of, other_offset_of, proof, span
+from tcptrace_lab.verify.wireshark import RST
+
+if TYPE_CHECKING:
+    from tcptrace_lab.verify.segments import SegmentCase
+
+_GUIDE = "Wireshark User's Guide, 7.5 TCP Analysis"
+_DUPLICATE = frozenset({"duplicate_ack"})
+_UPDATE = frozenset({"window_update"})
+_UNSEEN = frozenset({"ack_lost_segment"})
+_RTT = frozenset({"ack_rtt_ns"})
+_NUMBER = frozenset({"duplicate_ack_num"})
+
+
+def _nothing_outstanding(case: SegmentCase) -> str | None:
+    said = case.said
+    if said is None or not case.foreseen or "duplicate_ack" not in case.theirs or case.row["kind"] != "ack":
+        return None
+    if said.other_highest is not None and said.other_highest > case.row["ack"]:
+        return None
+    return f"it repeats ACK {case.row['ack']:,}, and nothing beyond is on its way: condition (a) of RFC 5681, 2 is not met"
+
+
+def _sack_moves_window(case: SegmentCase) -> str | None:
+    if not case.foreseen or case.row["kind"] != "duplicate_ack" or not case.row["sack_blocks"]:
+        return None
+    if "window_update" not in case.theirs:
+        return None
+    blocks = case.row["sack_blocks"]
+    return f"its window changed, and its SACK block {blocks[0]:,} to {blocks[1]:,} shows that it answers a segment that came out of turn"
+
+
+def _ahead_of_contiguous(case: SegmentCase) -> str | None:
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or "ack_lost_segment" not in case.theirs or judged.contiguous is None:
+        return None
+    highest = said.other_highest
+    if highest is None or case.row["ack"] is None or case.row["ack"] > highest:
+        return None
+    seen = other_offset_of(case, judged.contiguous)
+    return (
+        f"it acknowledges {case.row['ack']:,}; the other side was seen up to {highest:,}, tshark follows it without a hole up to {seen:,}"
+    )
+
+
+def _told_again(case: SegmentCase) -> str | None:
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or "ack_lost_segment" not in case.theirs:
+        return None
+    highest = said.other_highest
+    if highest is None or case.row["ack"] <= highest or "ack_lost_segment" in said.verdicts:
+        return None
+    return f"an earlier segment acknowledged {case.row['ack']:,}, beyond the {highest:,} that were seen, and was told then"
+
+
+def _told_once(case: SegmentCase) -> str | None:
+    judged = case.judged
+    if judged is None or not case.foreseen or "ack_lost_segment" in case.theirs or not judged.told_before:
+        return None
+    return f"it acknowledges {case.row['ack']:,}, more than was seen; tshark says so no more until an ACK of the other side moves"
+
+
+def _by_reset(case: SegmentCase) -> str | None:
+    if not case.foreseen or "ack_lost_segment" not in case.theirs or not case.row["flags"] & RST:
+        return None
+    return "the segment is a RST, which anyone may have made up (RFC 5961)"
+
+
+def _troubled(case: SegmentCase, *, resent: bool) -> tuple[int, str] | None:
+    """The newest segment that came again (or late) among the bytes which tshark measures the round trip of, and its kind."""
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or case.row["rtt_ns"] is not None or case.row["their_ack_rtt_ns"] is None:
+        return None
+    first = case.row["ack"] - max(case.row["acked_bytes"] or 0, 0)
+    if judged.acked_from is not None:
+        first = min(first, other_offset_of(case, judged.acked_from))
+    since = case.row["their_acks_frame"]
+    found = (
+        (frame, kind)
+        for frame, start, end, kind in reversed(said.other_troubled)
+        # The first part of a segment may have come again and been acknowledged: the rest counts as that segment to us.
+        if start < case.row["ack"] and (end > first or (end == first and frame > since))
+    )
+    return next(((frame, kind) for frame, kind in found if (kind in RESENT) == resent), None)
+
+
+def _karn(case: SegmentCase) -> str | None:
+    troubled = _troubled(case, resent=True)
+    if troubled is None:
+        return None
+    frame, what = troubled
+    measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
+    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) sent bytes of these segments again: which copy is answered is unknown"
+
+
+def _late(case: SegmentCase) -> str | None:
+    troubled = _troubled(case, resent=False)
+    if troubled is None:
+        return None
+    frame, what = troubled
+    measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
+    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) came behind it and let the ACK go"
+
+
+def _nothing_new(case: SegmentCase) -> str | None:
+    if not case.foreseen or case.row["acked_bytes"] != 0 or case.row["rtt_ns"] is not None:
+        return None
+    return (
+        f"ACK {case.row['ack']:,} was there before; "
+        f"tshark takes it for the answer to frame {case.row['their_acks_frame']}, which brought the bytes again"
+    )
+
+
+def _zero_span(case: SegmentCase) -> str | None:
+    if case.judged is None or not case.foreseen or case.row["rtt_ns"] != 0 or case.row["their_acks_frame"] is None:
+        return None
+    return f"the ACK has the time of frame {case.row['their_acks_frame']}, to the last digit of this clock"
+
+
+def _closed_window(case: SegmentCase) -> str | None:
+    if not case.foreseen or case.row["kind"] != "duplicate_ack" or "duplicate_ack" in case.theirs or case.row["their_window_field"]:
+        return None
+    return f"it repeats ACK {case.row['ack']:,} and its window of 0 while more is on its way"
+
+
+def _not_at_highest(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or row["kind"] not in {"duplicate_ack", "window_update", "keepalive_ack"}:
+        return None
+    if case.item in case.theirs or judged.highest is None or row["their_raw_seq"] == judged.highest:
+        return None
+    return f"its own number is {row['seq']:,}; tshark asks for {offset_of(case, judged.highest):,}, where its side had come to"
+
+
+def _first_zeros(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or judged.highest is not None or row["their_raw_seq"] or row["their_raw_ack"]:
+        return None
+    return "its side's first segment, with 0 for SEQ and ACK: just what tshark begins with"
+
+
+def _number_after_differences(case: SegmentCase) -> str | None:
+    said, row = case.said, case.row
+    if said is None or not case.foreseen or said.duplicate_ack_num is None or not case.duplicates_told_apart:
+        return None
+    if said.duplicate_ack_num - row["their_duplicate_ack_num"] != case.duplicates_told_apart:
+        return None
+    more = count(abs(case.duplicates_told_apart), "earlier one")
+    return (
+        f"of this ACK {more} {'is' if abs(case.duplicates_told_apart) == 1 else 'are'} a duplicate to "
+        f"{'us' if case.duplicates_told_apart > 0 else 'tshark'} alone"
+    )
+
+
+def _neutralized_number(case: SegmentCase) -> str | None:
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or said.duplicate_ack_num is None:
+        return None
+    return "an ACK of unseen bytes made tshark begin its count anew" if judged.count_began_anew else None
+
+
+def _without_time(case: SegmentCase) -> str | None:
+    if case.row["ts_ns"] is not None or case.row["their_ts_ns"] is not None:
+        return None
+    return f"frame {case.row['frame']} has no time in this capture; tshark shows {span(case.row['their_ack_rtt_ns'])} all the same"
+
+
+def _other_clock(case: SegmentCase) -> str | None:
+    ours, theirs = case.row["ts_ns"], case.row["their_ts_ns"]
+    if ours is None or theirs is None or ours == theirs or case.row["rtt_ns"] is None:
+        return None
+    if case.row["rtt_ns"] - (case.row["their_ack_rtt_ns"] or 0) != ours - theirs:
+        return None
+    return f"the two read this frame's time {span(ours - theirs)} apart, and so the round trip"
+
+
+def _forgot(case: SegmentCase) -> str | None:
+    judged = case.judged
+    if judged is None or not case.foreseen or judged.forgotten_by is None or case.row["rtt_ns"] is None:
+        return None
+    if case.row["their_ack_rtt_ns"] is not None:
+        return None
+    return f"frame {judged.forgotten_by} has no ACK flag, but tshark takes its ACK field for an ACK of the segment that this one answers"
+
+
+def _foreign_round_trip(case: SegmentCase) -> str | None:
+    row = case.row
+    if not case.foreign or not case.foreseen or row["rtt_ns"] is None:
+        return None
+    if row["their_acks_frame"] in case.foreign:
+        return f"tshark measures from frame {row['their_acks_frame']}, which it alone takes for a segment"
+    if row["their_acks_frame"] is None:
+        return f"tshark saw this ACK before, in frame {max(case.foreign)} at the latest, which it alone takes for a segment"
+    return None
+
+
+def _negative(case: SegmentCase) -> str | None:
+    row = case.row
+    if row["rtt_ns"] is not None or row["their_ack_rtt_ns"] is None or row["their_ack_rtt_ns"] >= 0:
+        return None
+    return f"by the file's times, frame {row['their_acks_frame']} was seen after its ACK: that is no round trip"
+
+
+def _answers_probe(case: SegmentCase) -> str | None:
+    """The answer to a window probe is what tshark takes the probe for."""
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or row["kind"] != "zero_window_probe_ack" or "zero_window_probe" in judged.answers:
+        return None
+    probe = " and ".join(sorted(judged.answers & {"keep_alive", "retransmission"})).replace("_", " ") or "a plain segment"
+    return f"the probe that it answers{proof(row)} is {probe} to tshark"
+
+
+RULES = (
+    Rule(
+        "tshark-answers-what-it-saw",
+        "tshark calls the answer to a window probe by what it takes the probe for",
+        _GUIDE,
+        _DUPLICATE | {"zero_window_probe_ack", "keep_alive_ack"},
+        _answers_probe,
+    ),
+    Rule("tshark-shows-negative-times", "tshark shows round trips below 0 where the clock went back", "seen here", _RTT, _negative),
+    Rule(
+        "tshark-counts-no-duplicates-of-closed-windows",
+        "tshark calls no ACK with a window of 0 a duplicate",
+        f"{_GUIDE}, TCP Dup ACK",
+        _DUPLICATE,
+        _closed_window,
+    ),
+    Rule(
+        "tshark-wants-the-highest-number",
+        "tshark judges repeated ACKs only at the highest sequence number of their sender",
+        _GUIDE,
+        _DUPLICATE | _UPDATE | {"keep_alive_ack"},
+        _not_at_highest,
+    ),
+    Rule("tshark-begins-with-zeros", "tshark compares a side's first segment with zeros", "seen here", _UPDATE, _first_zeros),
+    Rule(
+        "tshark-counts-other-duplicates",
+        "the number of a duplicate ACK follows from which ACKs before it are duplicates",
+        _GUIDE,
+        _NUMBER,
+        _number_after_differences,
+    ),
+    Rule(
+        "tshark-begins-duplicates-anew",
+        "an ACK of unseen bytes makes tshark count duplicate ACKs anew",
+        "seen here",
+        _NUMBER,
+        _neutralized_number,
+    ),
+    Rule("tshark-measures-without-times", "tshark measures round trips between frames that have no time", "seen here", _RTT, _without_time),
+    Rule(
+        "times-are-read-otherwise",
+        "the file's time of this frame is out of range, and read differently",
+        "pcap-savefile(5)",
+        _RTT,
+        _other_clock,
+    ),
+    Rule(
+        "tshark-takes-unflagged-acks",
+        "tshark looks at the ACK field also where the ACK flag is not set",
+        "seen here; RFC 9293, 3.1",
+        _RTT,
+        _forgot,
+    ),
+    Rule(
+        "tshark-answers-other-frames",
+        "tshark counts frames as segments that we do not",
+        "see the frames that only tshark has",
+        _RTT,
+        _foreign_round_trip,
+    ),
+    Rule(
+        "tshark-repeats-count-without-data",
+        "tshark calls every repeated ACK a duplicate, also where nothing is outstanding",
+        f"{_GUIDE}, TCP Dup ACK; RFC 5681, 2",
+        _DUPLICATE,
+        _nothing_outstanding,
+    ),
+    Rule(
+        "tshark-ignores-sack",
+        "tshark does not look at SACK blocks: a repeated ACK with another window is a window update to it",
+        f"{_GUIDE}, TCP Window Update; RFC 6675, 2",
+        _DUPLICATE | _UPDATE,
+        _sack_moves_window,
+    ),
+    Rule(
+        "tshark-loses-count-behind-a-hole",
+        "tshark asks whether an ACK is beyond the bytes before the first hole; we, beyond all that was seen",
+        _GUIDE,
+        _UNSEEN,
+        _ahead_of_contiguous,
+    ),
+    Rule(
+        "tshark-tells-unseen-again",
+        "tshark tells an ACK of unseen bytes again when the other side's ACK has moved; we tell the bytes once",
+        _GUIDE,
+        _UNSEEN,
+        _told_again,
+    ),
+    Rule(
+        "tshark-tells-unseen-once", "tshark tells ACKs of unseen bytes once until the other side's ACK moves", _GUIDE, _UNSEEN, _told_once
+    ),
+    Rule("tshark-believes-resets", "tshark judges a RST's ACK as any other", f"{_GUIDE}; RFC 5961", _UNSEEN, _by_reset),
+    Rule(
+        "tshark-ignores-karn",
+        "tshark measures round trips on resent segments, too",
+        f"{_GUIDE}; Karn & Partridge 1987; RFC 6298, 3",
+        _RTT,
+        _karn,
+    ),
+    Rule(
+        "tshark-ignores-late-segments",
+        "tshark measures the round trip of a segment although a late one let the ACK go",
+        _GUIDE,
+        _RTT,
+        _late,
+    ),
+    Rule("tshark-answers-copies", "tshark takes an old ACK for the answer to bytes that came again", _GUIDE, _RTT, _nothing_new),
+    Rule(
+        "tshark-hides-zero-times",
+        "tshark does not show a round trip of 0",
+        "display filter reference, tcp.analysis.ack_rtt; seen here",
+        _RTT,
+        _zero_span,
+    ),
+)

@@ -1,0 +1,175 @@
+"""Bytes in flight: tshark measures from the lowest to the highest sequence number that it keeps as unacknowledged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.rules.words import count, offset_of
+from tcptrace_lab.verify.wireshark import FIN, MAX_UNACKED, SEQ_SPACE, SYN
+
+if TYPE_CHECKING:
+    from tcptrace_lab.verify.segments import SegmentCase
+
+_ITEM = frozenset({"bytes_in_flight"})
+_SOURCE = "Wireshark's preference tcp.track_bytes_in_flight, its experiments here, and the display filter reference"
+
+
+def _edges(case: SegmentCase) -> tuple[int, int, int] | None:
+    """How much lower than ours, and how much higher, tshark's stretch reaches, and what it takes off for SACK blocks; None if unknown."""
+    judged, said = case.judged, case.said
+    if judged is None or said is None or said.una is None or judged.lowest_kept is None or judged.highest_kept is None:
+        return None
+    if said.bytes_in_flight is None or not case.foreseen or judged.bytes_in_flight is None:
+        return None
+    highest = said.end if said.highest is None else max(said.highest, said.end)
+    return said.una - offset_of(case, judged.lowest_kept), offset_of(case, judged.highest_kept) - highest, judged.sacked_bytes
+
+
+def _sacked(case: SegmentCase) -> str | None:
+    edges = _edges(case)
+    if edges is None or not edges[2]:
+        return None
+    lower, higher, sacked = edges
+    if not _adds_up(case, lower + higher - sacked):
+        return None
+    return (
+        f"{count(sacked, 'byte')} of the {case.said.bytes_in_flight if case.said else 0:,} are in SACK blocks, which tshark takes off"
+        + _rest(lower, higher)
+    )
+
+
+def _from_kept(case: SegmentCase) -> str | None:
+    edges = _edges(case)
+    if edges is None or edges[2] or not edges[0]:
+        return None
+    lower, higher, _ = edges
+    if not _adds_up(case, lower + higher):
+        return None
+    what = "above" if lower < 0 else "below"
+    return f"tshark counts from the lowest segment that it keeps, {count(abs(lower), 'byte')} {what} what was acknowledged" + _rest(
+        0, higher
+    )
+
+
+def _to_kept(case: SegmentCase) -> str | None:
+    edges = _edges(case)
+    if edges is None or edges[2] or edges[0] or not edges[1] or not _adds_up(case, edges[1]):
+        return None
+    return (
+        f"the highest sequence number that tshark keeps is "
+        f"{count(abs(edges[1]), 'byte')} {'above' if edges[1] > 0 else 'below'} the highest sent"
+    )
+
+
+def _rest(lower: int, higher: int) -> str:
+    parts = []
+    if lower:
+        parts.append(f"it counts from {count(abs(lower), 'byte')} {'below' if lower > 0 else 'above'} what was acknowledged")
+    if higher:
+        parts.append(f"up to {count(abs(higher), 'byte')} {'above' if higher > 0 else 'below'} the highest sent")
+    return "; " + ", ".join(parts) if parts else ""
+
+
+def _adds_up(case: SegmentCase, difference: int) -> bool:
+    return bool(case.row["their_bytes_in_flight"] - (case.said.bytes_in_flight if case.said else 0) == difference - _control(case))
+
+
+def _control(case: SegmentCase) -> int:
+    """1 if tshark alone takes off the SYN or FIN of the segment: we do where it is new."""
+    said = case.said
+    grown = said is not None and (said.highest is None or said.end > said.highest)
+    return int(bool(case.row["flags"] & (SYN | FIN)) and not grown)
+
+
+def _fin(case: SegmentCase) -> str | None:
+    edges = _edges(case)
+    if edges is None or any(edges) or not _control(case) or not _adds_up(case, 0):
+        return None
+    return "tshark takes off 1 for the FIN of this segment, which was sent before and is on its way"
+
+
+def _all_sacked(case: SegmentCase) -> str | None:
+    judged = case.judged
+    if (
+        judged is None
+        or not case.foreseen
+        or judged.bytes_in_flight is not None
+        or judged.lowest_kept is None
+        or judged.highest_kept is None
+    ):
+        return None
+    stretch = (judged.highest_kept - judged.lowest_kept) % SEQ_SPACE
+    if judged.sacked_bytes < stretch:
+        return None
+    blocks = count(judged.sacked_bytes, "byte")
+    return f"tshark takes the {blocks} of the last SACK blocks off the {stretch:,} that it keeps, and shows nothing where nothing is left"
+
+
+def _full(case: SegmentCase) -> str | None:
+    if case.judged is None or not case.foreseen or not case.judged.is_full:
+        return None
+    return f"{MAX_UNACKED:,} segments are unacknowledged: tshark keeps no more"
+
+
+def _stopped(case: SegmentCase) -> str | None:
+    if case.judged is None or not case.foreseen or not case.judged.not_counting:
+        return None
+    return "a hole in this direction, and no segment of the other side since"
+
+
+def _unanswered(case: SegmentCase) -> str | None:
+    if case.said is None or case.row["in_flight_bytes"] is not None or not case.foreseen:
+        return None
+    return (
+        f"the other side has not acknowledged anything in this capture; "
+        f"tshark counts the {count(case.row['their_bytes_in_flight'], 'byte')} that it saw"
+    )
+
+
+RULES = (
+    Rule(
+        "tshark-keeps-10000-segments",
+        "tshark keeps 10,000 unacknowledged segments of a direction; those beyond are not counted",
+        _SOURCE,
+        _ITEM | {"ack_rtt_ns"},
+        _full,
+    ),
+    Rule(
+        "tshark-hides-what-is-all-sacked",
+        "tshark shows no bytes in flight where SACK blocks cover as much as it keeps",
+        _SOURCE,
+        _ITEM,
+        _all_sacked,
+    ),
+    Rule("tshark-takes-off-fin", "tshark takes the FIN off the bytes in flight, also where it is resent", _SOURCE, _ITEM, _fin),
+    Rule(
+        "tshark-takes-off-sacked-bytes",
+        "tshark subtracts the SACK blocks of the last ACK; ours are all bytes not acknowledged",
+        _SOURCE,
+        _ITEM,
+        _sacked,
+    ),
+    Rule(
+        "tshark-counts-from-captured",
+        "tshark counts from the lowest captured segment that no ACK covers; ours from the ACK",
+        _SOURCE,
+        _ITEM,
+        _from_kept,
+    ),
+    Rule(
+        "tshark-counts-to-kept",
+        "tshark counts to the highest segment that no ACK covers; ours to the highest sent",
+        _SOURCE,
+        _ITEM,
+        _to_kept,
+    ),
+    Rule(
+        "tshark-stops-counting-after-a-hole",
+        "tshark tells no bytes in flight after a hole until the other side sends",
+        _SOURCE,
+        _ITEM,
+        _stopped,
+    ),
+    Rule("tshark-counts-without-ack", "tshark counts what it saw sent; ours is unknown before the first ACK", _SOURCE, _ITEM, _unanswered),
+)

@@ -1,0 +1,93 @@
+"""Fields of headers, and segments that tshark does not take apart to their end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.rules.words import span
+from tcptrace_lab.verify.tshark import ANALYSIS, SCALE_UNKNOWN
+
+if TYPE_CHECKING:
+    from tcptrace_lab.verify.segments import SegmentCase
+
+_TOLD = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns"})
+
+_CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
+"""A part below a second of 2^31 or more, left out or taken for a signed number, in nanoseconds or microseconds."""
+
+_CARRIED = "carried into its seconds"
+"""Words of the engine's problem with such a time."""
+
+
+def _one_syn(case: SegmentCase) -> str | None:
+    row, said = case.row, case.said
+    if said is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or said.syns > 1:
+        return None
+    return (
+        f"of the two SYNs {said.syns} {'was' if said.syns == 1 else 'were'} captured before it; tshark multiplies by {row['their_scale']}"
+    )
+
+
+def _carried(case: SegmentCase) -> str | None:
+    ours, theirs = case.row["ts_ns"], case.row["their_ts_ns"]
+    if ours is None or theirs is None:
+        return None
+    if abs(ours - theirs) not in _CARRIES_NS and ours != -theirs:
+        return None
+    if not any(_CARRIED in problem for problem in case.problems):
+        return None
+    shown = "shows the whole time as negative" if ours == -theirs else f"does not, and is {span(ours - theirs)} off"
+    return f"the field for the part below a second is out of range: we carry it over into the seconds, tshark {shown}"
+
+
+def _no_length(case: SegmentCase) -> str | None:
+    row = case.row
+    if row["their_payload_bytes"] is not None:
+        return None
+    return (
+        f"tshark finds the TCP header longer than the room it sees for it ({row['their_protocols']}), and stops before length and analysis"
+    )
+
+
+def _cut_header(case: SegmentCase) -> str | None:
+    row = case.row
+    if row["their_captured_bytes"] >= row["their_wire_bytes"] or row["captured_payload_bytes"] or case.theirs:
+        return None
+    if row["their_bytes_in_flight"] is not None or row["their_acks_frame"] is not None or case.judged is None:
+        return None
+    wanted = case.item in case.judged.flags if case.item in ANALYSIS else getattr(case.judged, case.item) is not None
+    if not wanted:
+        return None
+    return (
+        f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, options cut: "
+        f"tshark stops before it tells its analysis"
+    )
+
+
+RULES = (
+    Rule(
+        "tshark-scales-by-one-syn",
+        "tshark scales windows by one SYN; ours are unknown until both were seen",
+        "RFC 7323, 2.2",
+        frozenset({"window_known"}),
+        _one_syn,
+    ),
+    Rule(
+        "times-out-of-range",
+        "a time below a second of 2^31 and more is a signed number to tshark",
+        "pcap-savefile(5)",
+        frozenset({"ts_ns"}),
+        _carried,
+    ),
+    Rule(
+        "tshark-has-no-length",
+        "tshark stops at a TCP header that is longer than the packet it sees",
+        "RFC 9293, 3.1; seen here",
+        frozenset({"seq", "ack", "payload_bytes"}) | _TOLD,
+        _no_length,
+    ),
+    Rule(
+        "tshark-tells-no-cut-headers", "tshark tells no analysis of a header whose options the capture cut", "seen here", _TOLD, _cut_header
+    ),
+)

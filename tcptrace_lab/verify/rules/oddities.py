@@ -1,0 +1,184 @@
+"""What tcptrace makes of numbers and clocks that it does not expect."""
+
+from __future__ import annotations
+
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.figures import FigureCase, as_number
+from tcptrace_lab.verify.rules.listing import AMBIGUOUS, FULL, RESENDS, RTT, SOURCE, WAITS, WINDOWS, by_its_rules
+from tcptrace_lab.verify.rules.words import count
+from tcptrace_lab.verify.wireshark import SEQ_SPACE
+
+_LARGEST_OPTIONS = 40
+"""Bytes of options that a TCP header can have (RFC 9293, 3.1)."""
+
+MAX_SHIFT = 14
+"""RFC 7323, 2.3."""
+
+_LARGEST_SHORT = (1 << 15) - 1
+
+
+def _mss(case: FigureCase) -> str | None:
+    direction = case.direction
+    if direction is None or direction["mss_bytes"] is None or direction["mss_bytes"] <= _LARGEST_SHORT:
+        return None
+    wrapped = direction["mss_bytes"] - (1 << 16) + (1 << 32)
+    return f"{direction['mss_bytes']:,} as a negative 16-bit number is {wrapped:,}" if as_number(case.theirs) == wrapped else None
+
+
+def _options_without_syn(case: FigureCase) -> str | None:
+    direction = case.direction
+    if direction is None or direction["syn_segments"] or case.theirs != "N/Y":
+        return None
+    return "no SYN of this side was captured; tcptrace takes the timestamps of other segments for an offer"
+
+
+def _no_rate(case: FigureCase) -> str | None:
+    """Nothing over some time is a rate of 0."""
+    if case.theirs != "NA" or case.direction is None or case.direction["unique_bytes"]:
+        return None
+    return f"no byte in {count(case.direction['segments'], 'segment')}: tcptrace saw no time pass"
+
+
+def _unflagged(case: FigureCase) -> str | None:
+    tally = case.tally
+    missing = 0 if tally is None else tally.packets - tally.acks
+    return f"{count(missing, 'segment')} without the ACK flag {'is' if missing == 1 else 'are'} no ACK" if missing else None
+
+
+def _contradiction(case: FigureCase) -> str | None:
+    if as_number(case.theirs) != 0 or not any("contradicts itself" in problem for problem in case.problems):
+        return None
+    return "the header's length contradicts the packet's, so that its data is neither nothing nor something"
+
+
+def _cut_headers(case: FigureCase) -> str | None:
+    direction, number = case.direction, as_number(case.theirs)
+    if direction is None or number is None or direction["cut_bytes"] != direction["payload_bytes"]:
+        return None
+    more = number - direction["cut_bytes"]
+    if not 0 < more <= _LARGEST_OPTIONS * direction["cut_segments"]:
+        return None
+    return f"no byte of data was captured; {more:.0f} bytes more are options of the header, cut as well"
+
+
+def _cut_options(case: FigureCase) -> str | None:
+    direction = case.direction
+    if direction is None or not direction["syn_segments"] or direction["sack_permitted"] is not None:
+        return None
+    return "the capture cut the options of this side's SYN: we take none of them, tcptrace those that it has"
+
+
+def _large_shift(case: FigureCase) -> str | None:
+    direction = case.direction
+    if direction is None or MAX_SHIFT not in {direction["window_scale_offered"], direction.other["window_scale_offered"]}:
+        return None
+    return "a shift of 14 or more was offered: RFC 7323 makes 14 of it, tcptrace shifts a 32-bit number by what the option says"
+
+
+def _open_at_end(case: FigureCase) -> str | None:
+    number, tally = as_number(case.theirs), case.tally
+    if number is None or tally is None or tally.last_us is None or case.capture_end_us is None or case.direction is None:
+        return None
+    to_end_ms = (case.capture_end_us - tally.last_us) / 1e3
+    both = (case.direction, case.direction.other)
+    if any(one["rst_segments"] for one in both) or all(one["fin_segments"] for one in both):
+        return None
+    longest_ms = max((case.capture_end_us - (tally.first_us or tally.last_us)) / 1e3, to_end_ms)
+    if not tally.idle_us / 1e3 - 0.1 <= number <= longest_ms + 0.1:
+        return None
+    return f"it was not closed, and the capture goes on for {to_end_ms:,.1f} ms behind its last segment, which tcptrace takes for idle time"
+
+
+def _wraps(case: FigureCase) -> str | None:
+    if case.reckoning is None or case.reckoning.longest < SEQ_SPACE:
+        return None
+    return f"the stream is {case.reckoning.longest:,} bytes long: its sequence numbers come round, and meet old ones of tcptrace's list"
+
+
+def _quarters(case: FigureCase) -> str | None:
+    reckoning = case.reckoning
+    if reckoning is None or not any(tally.crosses for tally in reckoning.sides.values()):
+        return None
+    return "a segment lies across two quarters of the sequence space, in each of which tcptrace keeps its part as a segment of its own"
+
+
+def _clock_back(case: FigureCase) -> str | None:
+    if case.reckoning is None or not case.reckoning.back_us:
+        return None
+    return f"times go back by up to {case.reckoning.back_us:,} µs in this connection, which tcptrace does not expect"
+
+
+RULES: tuple[Rule[FigureCase], ...] = (
+    Rule(
+        "tcptrace-cut-options",
+        "tcptrace takes options of a SYN that the capture cut",
+        SOURCE,
+        frozenset({"mss_requested", "req_sack", "req_1323_ws/ts"}),
+        _cut_options,
+    ),
+    Rule(
+        "tcptrace-options-anywhere",
+        "tcptrace takes options of any segment for those of the SYN",
+        SOURCE,
+        frozenset({"req_1323_ws/ts"}),
+        _options_without_syn,
+    ),
+    Rule(
+        "tcptrace-open-connections",
+        "tcptrace counts the time to the end of the capture as idle, where a connection was not closed",
+        SOURCE,
+        frozenset({"idletime_max"}),
+        _open_at_end,
+    ),
+    Rule(
+        "tcptrace-tells-no-rate",
+        "tcptrace tells no throughput where its first and last packet have one time",
+        SOURCE,
+        frozenset({"throughput"}),
+        _no_rate,
+    ),
+    Rule(
+        "tcptrace-acks-have-the-flag",
+        "a segment without data and without the ACK flag is a pure ACK of ours, and none of tcptrace's",
+        SOURCE,
+        frozenset({"pure_acks_sent"}),
+        by_its_rules(_unflagged),
+    ),
+    Rule(
+        "tcptrace-believes-headers",
+        "tcptrace makes a negative length of data of headers that contradict themselves",
+        SOURCE,
+        frozenset({"pure_acks_sent"}),
+        _contradiction,
+    ),
+    Rule(
+        "tcptrace-counts-cut-options",
+        "tcptrace counts bytes of the header that the capture cut as data",
+        SOURCE,
+        frozenset({"truncated_data"}),
+        _cut_headers,
+    ),
+    Rule(
+        "tcptrace-wraps",
+        "tcptrace loses its place where sequence numbers come round",
+        SOURCE,
+        RESENDS | RTT | FULL | AMBIGUOUS | WAITS,
+        _wraps,
+    ),
+    Rule(
+        "tcptrace-quarters",
+        "tcptrace keeps streams in quarters of the sequence space",
+        SOURCE,
+        RESENDS | RTT | FULL | AMBIGUOUS | WAITS,
+        _quarters,
+    ),
+    Rule(
+        "tcptrace-clock",
+        "tcptrace does not expect a clock that goes back",
+        SOURCE,
+        RESENDS | RTT | FULL | AMBIGUOUS | WAITS | frozenset({"idletime_max", "data_xmit_time"}),
+        _clock_back,
+    ),
+    Rule("tcptrace-large-shift", "tcptrace shifts windows by more than 14", "RFC 7323, 2.3", WINDOWS | {"req_1323_ws/ts"}, _large_shift),
+    Rule("tcptrace-wraps-mss", "an MSS above 32,767 is a negative number to tcptrace", SOURCE, frozenset({"mss_requested"}), _mss),
+)

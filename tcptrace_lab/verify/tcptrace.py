@@ -1,0 +1,62 @@
+"""tcptrace as a second opinion: its long listing (`-l -r`) as one row per connection.
+
+tcptrace 6.6.7 prints the listing as comma-separated values. `a` is who sent the first packet that it saw of a connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.verify import programs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+OPTIONS = ("-n", "-l", "-r", "--csv")
+"""No names of hosts, the long listing, round trips, as comma-separated values."""
+
+SIDES = ("a2b", "b2a")
+
+COMPLAINT = "PCAP error"
+"""Begins what it says when it stops in a file that it does not understand further."""
+
+MAX_CONNECTIONS = 10_000
+"""Connections that are compared, some 10 KB each; tcptrace itself holds all in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One connection as tcptrace lists it.
+
+    Attributes:
+        number: its number, from 1.
+        ends: (address, port) of a and of b.
+        figures: for a's direction and b's: figure → text as printed.
+    """
+
+    number: int
+    ends: tuple[tuple[str, int], tuple[str, int]]
+    figures: tuple[Mapping[str, str], Mapping[str, str]]
+
+
+def connections(path: str) -> Iterator[Listed]:
+    """The TCP connections that tcptrace lists for the capture `path`.
+
+    Raises:
+        MissingTool: there is no tcptrace.
+        Refused: it refuses the file, or ends with an error.
+    """
+    names: list[str] | None = None
+    for line in programs.lines("tcptrace", [*OPTIONS, programs.argument(path)], complaint=COMPLAINT):
+        cells = [cell.strip() for cell in line.split(",")]
+        if names is None:
+            names = [cell.replace(" ", "_") for cell in cells] if cells[0] == "conn_#" else None
+        elif cells[0].isdigit() and len(cells) >= len(names) - 1:
+            yield _listed(dict(zip(names, cells, strict=False)))
+
+
+def _listed(cells: Mapping[str, str]) -> Listed:
+    figures = tuple({name.removesuffix(f"_{side}"): value for name, value in cells.items() if name.endswith(f"_{side}")} for side in SIDES)
+    ends = tuple((cells[f"host_{side}"], int(cells[f"port_{side}"])) for side in "ab")
+    return Listed(int(cells["conn_#"]), (ends[0], ends[1]), (figures[0], figures[1]))

@@ -1,0 +1,276 @@
+"""Wireshark's tshark as a second opinion: a capture → Polars frames of its TCP segments, in the engine's terms, batch by batch.
+
+One row per TCP header that tshark shows outside of ICMP errors. Where a frame has several layers of the same protocol (tunnels), the
+IP columns are those of the layer next above the TCP header, found by `frame.protocols`. A frame with several TCP headers gives one row,
+the first header's, and says so in `tcp_headers`.
+
+What tshark's numbers mean is told by its display filter reference (https://www.wireshark.org/docs/dfref/t/tcp.html).
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.verify import programs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+PREFERENCES = (
+    "tcp.desegment_tcp_streams:FALSE",  # a segment stays in its own frame
+    "tcp.check_checksum:FALSE",  # offloaded checksums are wrong in the capture and right on the wire
+    "ip.check_checksum:FALSE",
+    "tcp.analyze_sequence_numbers:TRUE",
+    "tcp.relative_sequence_numbers:TRUE",
+)
+
+SCALE_UNKNOWN = -1
+"""tcp.window_size_scalefactor: the handshake was not seen."""
+
+SCALE_UNUSED = -2
+"""tcp.window_size_scalefactor: the handshake was seen and one side did not offer scaling."""
+
+ANALYSIS = (
+    "retransmission",
+    "fast_retransmission",
+    "spurious_retransmission",
+    "out_of_order",
+    "lost_segment",
+    "ack_lost_segment",
+    "duplicate_ack",
+    "keep_alive",
+    "keep_alive_ack",
+    "window_update",
+    "window_full",
+    "zero_window",
+    "zero_window_probe",
+    "zero_window_probe_ack",
+    "reused_ports",
+)
+"""The flags `tcp.analysis.*` that are read."""
+
+TCP_FIELDS = {
+    "tcp.stream": "conn",
+    "tcp.srcport": "source_port",
+    "tcp.dstport": "target_port",
+    "tcp.seq": "seq",
+    "tcp.ack": "ack",
+    "tcp.seq_raw": "raw_seq",
+    "tcp.ack_raw": "raw_ack",
+    "tcp.len": "payload_bytes",
+    "tcp.flags": "flags",
+    "tcp.window_size": "window_bytes",
+    "tcp.window_size_value": "window_field",
+    "tcp.window_size_scalefactor": "scale",
+    "tcp.completeness": "completeness",
+}
+"""Fields that each complete TCP header has → columns."""
+
+OPTION_FIELDS = {
+    "tcp.options.mss_val": "mss_bytes",
+    "tcp.options.wscale.shift": "window_shift",
+    "tcp.options.timestamp.tsval": "tsval",
+    "tcp.options.timestamp.tsecr": "tsecr",
+}
+"""Fields of options → columns."""
+
+COUNT_FIELDS = {
+    "tcp.analysis.duplicate_ack_num": "duplicate_ack_num",
+    "tcp.analysis.duplicate_ack_frame": "duplicate_ack_frame",
+    "tcp.analysis.acks_frame": "acks_frame",
+    "tcp.analysis.bytes_in_flight": "bytes_in_flight",
+    "tcp.analysis.rto_frame": "rto_frame",
+}
+"""Numbers of the analysis → columns."""
+
+SPAN_FIELDS = {
+    "tcp.analysis.ack_rtt": "ack_rtt_ns",
+    "tcp.analysis.initial_rtt": "initial_rtt_ns",
+    "tcp.analysis.rto": "rto_ns",
+}
+"""Times of the analysis → columns, nanoseconds."""
+
+IP_FIELDS = {
+    "ip": {"ip.src": "source", "ip.dst": "target", "ip.id": "ip_id", "ip.ttl": "ttl", "ip.dsfield.ecn": "ecn"},
+    "ipv6": {"ipv6.src": "source", "ipv6.dst": "target", "ipv6.hlim": "ttl", "ipv6.tclass.ecn": "ecn"},
+}
+"""Layer → its fields → columns."""
+
+SACK_FIELDS = ("tcp.options.sack_le", "tcp.options.sack_re")
+TEXTS = ("source", "target")
+QUOTING_LAYERS = ("icmp", "icmpv6")
+"""Layers behind which a TCP or UDP header is the copy in an error report, not a segment or datagram."""
+
+FIELDS = (
+    "frame.number",
+    "frame.time_epoch",
+    "frame.protocols",
+    "frame.len",
+    "frame.cap_len",
+    *TCP_FIELDS,
+    *OPTION_FIELDS,
+    *COUNT_FIELDS,
+    *SPAN_FIELDS,
+    *SACK_FIELDS,
+    *(name for names in IP_FIELDS.values() for name in names),
+    *(f"tcp.analysis.{name}" for name in ANALYSIS),
+)
+
+SCHEMA: dict[str, Any] = {
+    "frame": pl.UInt64,
+    "ts_ns": pl.Int64,
+    "protocols": pl.String,
+    "wire_bytes": pl.Int64,
+    "captured_bytes": pl.Int64,
+    "tcp_headers": pl.Int64,
+    **dict.fromkeys((*TCP_FIELDS.values(), *OPTION_FIELDS.values(), *COUNT_FIELDS.values(), *SPAN_FIELDS.values()), pl.Int64),
+    **dict.fromkeys(("ip_id", "ttl", "ecn"), pl.Int64),
+    "source": pl.String,
+    "target": pl.String,
+    "sack_blocks": pl.List(pl.Int64),
+    "analysis": pl.List(pl.String),
+}
+
+BATCH_LINES = 8_192
+"""Frames parsed at a time."""
+
+LINES_OF_WORDS = 1_000
+"""Most frame numbers kept of TCP headers that the capture cut."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What tshark saw beside segments, counted while its rows are read.
+
+    Attributes:
+        packets: frames, TCP or not.
+        cut_headers: frames whose TCP header the capture cut before its flags; the first `LINES_OF_WORDS`.
+    """
+
+    packets: int = 0
+    cut_headers: list[int] = field(default_factory=list)
+
+
+def segments(path: str, tally: Tally | None = None) -> Iterator[pl.DataFrame]:
+    """The segments of the capture `path` as tshark sees them: frames with the columns of `SCHEMA`, in capture order.
+
+    Raises:
+        MissingTool: there is no tshark.
+        Refused: tshark refuses the file. For a cut file after the rows that could be read.
+    """
+    counted = Tally() if tally is None else tally
+    for block in _blocks(fields(path, FIELDS)):
+        text = pl.read_csv(io.BytesIO(block), separator="\t", has_header=False, quote_char=None, schema=dict.fromkeys(FIELDS, pl.String))
+        counted.packets += text.height
+        rows = _rows(text)
+        cut = rows.filter(pl.col("flags").is_null())["frame"].to_list()
+        counted.cut_headers += cut[: LINES_OF_WORDS - len(counted.cut_headers)]
+        yield rows.filter(pl.col("flags").is_not_null())
+
+
+def fields(path: str, names: Sequence[str]) -> Iterator[str]:
+    """The fields `names` of each frame as tshark prints them: a line with tabs between fields, commas between several values of one."""
+    options = ["-n", "-r", programs.argument(path), "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"]
+    for preference in PREFERENCES:
+        options += ["-o", preference]
+    for name in names:
+        options += ["-e", name]
+    return programs.lines("tshark", options)
+
+
+def _blocks(lines: Iterator[str]) -> Iterator[bytes]:
+    """Some lines at a time as one text; what came before a refusal is given before it is raised."""
+    block: list[str] = []
+    refusal: programs.Refused | None = None
+    try:
+        for line in lines:
+            block.append(line)
+            if len(block) == BATCH_LINES:
+                yield "\n".join(block).encode()
+                block.clear()
+    except programs.Refused as refused:
+        refusal = refused
+    if block:
+        yield "\n".join(block).encode()
+    if refusal is not None:
+        raise refusal
+
+
+def _rows(text: pl.DataFrame) -> pl.DataFrame:
+    """Fields as printed → columns of `SCHEMA`, without frames that have no segment of their own."""
+    above = text.with_columns(above=pl.col("frame.protocols").str.extract(r"^((?:[^:]+:)*?)tcp(?::|$)"))
+    layers = pl.col("above").str.split(":")
+    quoted = pl.any_horizontal(layers.list.contains(layer) for layer in QUOTING_LAYERS)
+    own = above.filter(pl.col("above").is_not_null() & ~quoted & pl.col("tcp.srcport").is_not_null())
+    numbers = {**TCP_FIELDS, **OPTION_FIELDS, **COUNT_FIELDS}
+    first = pl.lit(0)
+    return own.select(
+        pl.col("frame.number").cast(pl.UInt64).alias("frame"),
+        nanoseconds("frame.time_epoch").alias("ts_ns"),
+        pl.col("frame.protocols").alias("protocols"),
+        pl.col("frame.len").cast(pl.Int64).alias("wire_bytes"),
+        pl.col("frame.cap_len").cast(pl.Int64).alias("captured_bytes"),
+        pl.col("tcp.srcport").str.split(",").list.len().cast(pl.Int64).alias("tcp_headers"),
+        *(number(name, first).alias(column) for name, column in numbers.items()),
+        *(nanoseconds(name).alias(column) for name, column in SPAN_FIELDS.items()),
+        *_ip_columns(layers),
+        _sack_blocks(),
+        pl.concat_list(
+            pl.when(pl.col(f"tcp.analysis.{name}").is_not_null()).then(pl.lit([name])).otherwise(pl.lit([], pl.List(pl.String)))
+            for name in ANALYSIS
+        ).alias("analysis"),
+    ).select(pl.col(column).cast(dtype) for column, dtype in SCHEMA.items())
+
+
+def _ip_columns(layers: pl.Expr) -> Iterator[pl.Expr]:
+    """The columns of the IP layer next above the segment; `layers` are all above it."""
+    innermost = pl.col("above").str.extract(r"^(?:.*:)?(ip|ipv6):")
+    by_column: dict[str, dict[str, str]] = {}
+    for layer, names in IP_FIELDS.items():
+        for name, column in names.items():
+            by_column.setdefault(column, {})[layer] = name
+    for column, names in by_column.items():
+        value = pl.lit(None)
+        for layer, name in names.items():
+            ordinal = layers.list.count_matches(layer).cast(pl.Int64) - 1
+            found = _text(name, ordinal) if column in TEXTS else number(name, ordinal)
+            value = pl.when(innermost == layer).then(found).otherwise(value)
+        yield value.alias(column)
+
+
+def _sack_blocks() -> pl.Expr:
+    """left, right, left, right, …; null without blocks."""
+    left, right = (pl.col(name).str.split(",").list.eval(pl.element().cast(pl.Int64)) for name in SACK_FIELDS)
+    width = 4  # blocks that fit into the options of one header (RFC 2018, 3)
+    edges = [edges.list.get(index, null_on_oob=True) for index in range(width) for edges in (left, right)]
+    blocks = pl.concat_list(edges).list.drop_nulls()
+    return pl.when(blocks.list.len() > 0).then(blocks).alias("sack_blocks")
+
+
+def _text(name: str, ordinal: pl.Expr) -> pl.Expr:
+    """The `ordinal`th of several values of a field; null where it is missing."""
+    value = pl.col(name).str.split(",").list.get(ordinal.clip(0), null_on_oob=True)
+    return pl.when(value != "").then(value)
+
+
+def number(name: str, ordinal: pl.Expr) -> pl.Expr:
+    """The same as a number, decimal or hexadecimal."""
+    text = _text(name, ordinal)
+    hexadecimal = text.str.strip_prefix("0x").str.to_integer(base=16, strict=False)
+    return pl.when(text.str.starts_with("0x")).then(hexadecimal).otherwise(text.cast(pl.Int64, strict=False))
+
+
+def nanoseconds(name: str) -> pl.Expr:
+    """A time as nanoseconds; null without one, or with one that 64 bits cannot hold.
+
+    tshark prints whole nanoseconds after the point, and more than 999,999,999 of them where a file has more.
+    """
+    text = pl.col(name).str.split(",").list.first()
+    sign = pl.when(text.str.starts_with("-")).then(-1).otherwise(1)
+    whole = text.str.extract(r"^-?(\d+)").cast(pl.Int128, strict=False)
+    part = text.str.extract(r"\.(\d+)").cast(pl.Int128, strict=False).fill_null(0)
+    return (sign * (whole * 10**9 + part)).cast(pl.Int64, strict=False)

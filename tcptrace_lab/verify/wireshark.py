@@ -1,0 +1,352 @@
+"""How Wireshark 4.0 comes to its `tcp.analysis.*`: its tests as we understand them, so that a verdict can be told with its reason.
+
+Wireshark keeps little of each direction: the highest sequence number and when it was seen, the last ACK and window as they stood in
+the header, how often that ACK was repeated, and the segments that no ACK has covered. It never looks at SACK blocks (but for the bytes in
+flight), timestamps, IP identifications, or what an option says of a duplicate. The order of its tests decides: the first that
+holds names a resend.
+
+Learnt from Wireshark's documentation (User's Guide, 7.5 "TCP Analysis"; display filter reference) and from what its releases do; a
+capture on which it does otherwise leaves a difference unexplained.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+
+SEQ_SPACE = 1 << 32
+_HALF_SPACE = 1 << 31
+
+FAST_DUPLICATE_ACKS = 2
+"""So many repeated ACKs, not the three of RFC 5681, make a resend fast: one may not have been captured."""
+
+FAST_NS = 20_000_000
+"""The resend must follow the last of them within this time."""
+
+OUT_OF_ORDER_NS = 3_000_000
+"""A segment below the highest sequence number is out of order within this time of it, where no handshake tells a round trip."""
+
+MAX_UNACKED = 10_000
+"""Segments that are kept as unacknowledged, per direction."""
+
+MAX_FORGOTTEN = 64
+"""Ends of segments remembered that an ACK field without the flag made it forget."""
+
+MAX_SACK_BLOCKS = 3
+"""SACK blocks that it takes off the bytes in flight: the fourth has no room."""
+
+
+MOST_IN_FLIGHT = 2_000_000_000
+"""More bytes than that in flight are a mistake to it."""
+
+_NEUTRALIZED = SEQ_SPACE - 1
+"""Its count of repeated ACKs after an ACK of something unseen: -1 in an unsigned number, and so more than enough for a fast resend."""
+
+
+class Header(NamedTuple):
+    """What Wireshark judges a segment by; sequence numbers as in the header."""
+
+    frame: int
+    ts_ns: int
+    seq: int
+    ack: int
+    payload_bytes: int
+    flags: int
+    window: int
+    scale: int
+    sack_blocks: tuple[int, ...]
+    initial_rtt_ns: int | None
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What it says of one segment, and the numbers it says it by.
+
+    Attributes:
+        flags: names of `tcp.analysis.*`.
+        duplicate_ack_num: how often the ACK was repeated.
+        acks_frame: the newest frame whose end the segment acknowledges.
+        ack_rtt_ns: time since then.
+        bytes_in_flight: after the segment.
+        rto_ns: for a resend, time since `rto_frame`, the oldest segment that it keeps.
+        rto_frame: see `rto_ns`.
+        since_highest_ns: time since the highest sequence number was first seen, for segments below it.
+        since_ack_ns: time since the other side's last segment.
+        patience_ns: the bound that `since_highest_ns` was held against.
+        repeated_acks: the other side's repeated ACKs by then.
+        highest: that sequence number, before the segment.
+        acked: the other side's last ACK.
+        ends_at_highest: the segment ends at the highest sequence number.
+        after_probe: it begins one below the highest sequence number with more than a byte.
+        lowest_kept: the lowest sequence number of its side that counts as in flight.
+        highest_kept: the sequence number behind the highest one that does.
+        sacked_bytes: bytes that the other side's last segment reported in SACK blocks.
+        not_counting: bytes in flight are not counted after a hole until the other side's next ACK.
+        contiguous: up to where the other side was seen without a hole, as far as this is followed.
+        told_before: an ACK of something unseen was told, and is not told again until that side's ACK moves.
+        acked_from: the first sequence number of `acks_frame`.
+        forgotten_by: the frame without an ACK flag whose ACK field made it forget what this segment acknowledges.
+        count_began_anew: repeated ACKs are counted from 1 again, because an ACK of something unseen had set them back.
+        answers: its verdicts on the other side's last segment.
+        is_full: as many segments of the sender, or of the other side, are unacknowledged as it keeps.
+    """
+
+    flags: set[str] = field(default_factory=set)
+    duplicate_ack_num: int | None = None
+    acks_frame: int | None = None
+    ack_rtt_ns: int | None = None
+    bytes_in_flight: int | None = None
+    rto_ns: int | None = None
+    rto_frame: int | None = None
+    since_highest_ns: int | None = None
+    since_ack_ns: int | None = None
+    patience_ns: int = OUT_OF_ORDER_NS
+    repeated_acks: int = 0
+    highest: int | None = None
+    acked: int | None = None
+    ends_at_highest: bool = False
+    after_probe: bool = False
+    lowest_kept: int | None = None
+    highest_kept: int | None = None
+    sacked_bytes: int = 0
+    not_counting: bool = False
+    contiguous: int | None = None
+    told_before: bool = False
+    acked_from: int | None = None
+    forgotten_by: int | None = None
+    count_began_anew: bool = False
+    is_full: bool = False
+    answers: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class _Unacked:
+    seq: int
+    end: int
+    frame: int
+    ts_ns: int
+    first: int
+
+
+@dataclass(slots=True)
+class _Side:
+    """What is kept of one direction; a number that is 0 counts as not known yet where it is asked for at all."""
+
+    highest: int = 0
+    highest_frame: int = 0
+    highest_ts_ns: int = 0
+    contiguous: int = 0
+    last_ack: int = 0
+    last_ts_ns: int = 0
+    window: int = -1
+    scale: int = -1
+    is_first_ack: bool = False
+    repeated_acks: int = 0
+    began_anew: bool = False
+    last_flags: frozenset[str] = frozenset()
+    in_flight_known: bool = True
+    sack_blocks: tuple[int, ...] = ()
+    unacked: list[_Unacked] = field(default_factory=list)
+    forgotten: dict[int, int] = field(default_factory=dict)
+
+
+def _beyond(first: int, second: int) -> bool:
+    """First > second in the sequence space."""
+    return 0 < (first - second) % SEQ_SPACE < _HALF_SPACE
+
+
+class Stream:
+    """One stream of Wireshark's, judged segment by segment."""
+
+    __slots__ = ("_first_sender", "_sides", "first_rtt_ns")
+
+    def __init__(self) -> None:
+        """Nothing is known."""
+        self._sides = {True: _Side(), False: _Side()}
+        self.first_rtt_ns: int | None = None
+        self._first_sender: Hashable = None
+
+    def take(self, header: Header, source: Hashable) -> Judgement:
+        """The next segment; `source` tells the two directions apart."""
+        if self._first_sender is None:
+            self._first_sender = source
+        forward = source == self._first_sender
+        sender, receiver = self._sides[forward], self._sides[not forward]
+        judged = Judgement(
+            answers=receiver.last_flags,
+            highest=sender.highest or None,
+            acked=receiver.last_ack or None,
+            repeated_acks=receiver.repeated_acks,
+        )
+        if self.first_rtt_ns is None and header.initial_rtt_ns:
+            self.first_rtt_ns = header.initial_rtt_ns
+        if header.flags & ACK:
+            receiver.in_flight_known = True
+        sender.scale = header.scale
+        _judge_windows_and_acks(header, sender, receiver, judged)
+        if header.ack != sender.last_ack:
+            sender.repeated_acks, sender.began_anew = 0, False
+        _judge_unseen(header, receiver, judged)
+        if header.payload_bytes or header.flags & (SYN | FIN):
+            self._judge_resend(header, sender, receiver, judged)
+        _remember(header, sender, judged)
+        _acknowledge(header, receiver, judged)
+        _count_in_flight(header, sender, receiver, judged)
+        sender.sack_blocks = header.sack_blocks[: 2 * MAX_SACK_BLOCKS]
+        return judged
+
+    def _judge_resend(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
+        """Spurious, fast, out of order, or a plain retransmission, in this order."""
+        if "keep_alive" in judged.flags:
+            return
+        judged.repeated_acks = receiver.repeated_acks  # an ACK of something unseen may have changed it just now
+        end = header.seq + header.payload_bytes
+        below = bool(sender.highest) and _beyond(sender.highest, header.seq)
+        if header.payload_bytes > 1 and (sender.highest - 1 - header.seq) % SEQ_SPACE == 0:
+            below, judged.after_probe = False, True
+        judged.since_ack_ns = header.ts_ns - receiver.last_ts_ns
+        judged.since_highest_ns = header.ts_ns - sender.highest_ts_ns if sender.highest else None
+        judged.patience_ns = self.first_rtt_ns or OUT_OF_ORDER_NS
+        whole_end = end + bool(header.flags & (SYN | FIN))
+        judged.ends_at_highest = (sender.highest - whole_end) % SEQ_SPACE == 0
+        if header.payload_bytes and receiver.last_ack and not _beyond(end, receiver.last_ack):
+            judged.flags |= {"spurious_retransmission", "retransmission"}
+        elif below and self._is_fast(header, receiver, judged):
+            judged.flags |= {"fast_retransmission", "retransmission"}
+        elif (
+            below
+            and judged.since_highest_ns is not None
+            and 0 <= judged.since_highest_ns < judged.patience_ns
+            and not judged.ends_at_highest
+        ):
+            judged.flags.add("out_of_order")
+        elif below:
+            judged.flags.add("retransmission")
+            oldest = sender.unacked[0] if sender.unacked else None
+            judged.rto_ns = header.ts_ns - (sender.highest_ts_ns if oldest is None else oldest.ts_ns) or None
+            if judged.rto_ns is not None:
+                judged.rto_frame = sender.highest_frame if oldest is None else oldest.frame
+
+    @staticmethod
+    def _is_fast(header: Header, receiver: _Side, judged: Judgement) -> bool:
+        return (
+            receiver.repeated_acks >= FAST_DUPLICATE_ACKS
+            and (receiver.last_ack - header.seq) % SEQ_SPACE == 0
+            and judged.since_ack_ns is not None
+            and 0 <= judged.since_ack_ns < FAST_NS
+        )
+
+
+def _judge_windows_and_acks(header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
+    flags = judged.flags
+    at_highest = (header.seq - sender.highest) % SEQ_SPACE == 0
+    if header.payload_bytes == 1 and at_highest and receiver.window == 0:
+        flags.add("zero_window_probe")
+        return
+    plain = not header.flags & (SYN | FIN | RST)
+    if header.window == 0 and plain:
+        flags.add("zero_window")
+    if sender.highest and _beyond(header.seq, sender.highest) and not header.flags & RST:
+        flags.add("lost_segment")
+        sender.in_flight_known = False
+    if not plain:
+        return
+    if header.payload_bytes <= 1 and (header.seq + 1 - sender.highest) % SEQ_SPACE == 0:
+        flags.add("keep_alive")
+    if header.payload_bytes:
+        if receiver.scale != -1:
+            factor = 1 if receiver.is_first_ack else max(receiver.scale, 1)
+            edge = receiver.last_ack + receiver.window * factor
+            if (header.seq + header.payload_bytes - edge) % SEQ_SPACE == 0:
+                flags.add("window_full")
+        return
+    if at_highest and header.ack == sender.last_ack:
+        _judge_repeated(header, sender, receiver, judged)
+
+
+def _judge_repeated(header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
+    """A segment without data that acknowledges what the one before it did."""
+    flags = judged.flags
+    same = header.window == sender.window
+    if header.window and not same:
+        flags.add("window_update")
+    elif header.window and "keep_alive" in receiver.last_flags:
+        flags.add("keep_alive_ack")
+    elif header.window == 0 and same and "zero_window_probe" in receiver.last_flags:
+        flags.add("zero_window_probe_ack")
+    elif header.window and same:
+        sender.began_anew |= sender.repeated_acks == _NEUTRALIZED
+        judged.count_began_anew = sender.began_anew
+        sender.repeated_acks = 1 if sender.repeated_acks == _NEUTRALIZED else sender.repeated_acks + 1
+        flags.add("duplicate_ack")
+        judged.duplicate_ack_num = sender.repeated_acks
+
+
+def _judge_unseen(header: Header, receiver: _Side, judged: Judgement) -> None:
+    """An ACK beyond what was seen without a hole is told once."""
+    judged.contiguous = receiver.contiguous or None
+    if not header.flags & ACK or not receiver.contiguous or not _beyond(header.ack, receiver.contiguous):
+        return
+    if _beyond(receiver.highest, receiver.contiguous):
+        receiver.contiguous = receiver.highest
+        judged.flags.add("ack_lost_segment")
+    else:
+        if receiver.repeated_acks == 0:
+            judged.flags.add("ack_lost_segment")
+        else:
+            judged.told_before = True
+        receiver.repeated_acks = _NEUTRALIZED
+
+
+def _remember(header: Header, sender: _Side, judged: Judgement) -> None:
+    occupies = bool(header.payload_bytes or header.flags & (SYN | FIN))
+    end = header.seq + header.payload_bytes
+    judged.is_full = len(sender.unacked) >= MAX_UNACKED
+    if occupies and not judged.is_full:
+        end += bool(header.flags & (SYN | FIN))
+        sender.unacked.append(_Unacked(header.seq, end, header.frame, header.ts_ns, header.seq))
+    if "zero_window_probe" not in judged.flags:
+        if not sender.highest or _beyond(end, sender.highest):
+            sender.highest, sender.highest_frame, sender.highest_ts_ns = end % SEQ_SPACE, header.frame, header.ts_ns
+        if not sender.contiguous or (header.seq - sender.contiguous) % SEQ_SPACE == 0:
+            sender.contiguous = sender.highest
+    sender.window, sender.last_ack, sender.last_ts_ns, sender.last_flags = header.window, header.ack, header.ts_ns, frozenset(judged.flags)
+    sender.is_first_ack = bool(header.flags & SYN)
+
+
+def _acknowledge(header: Header, receiver: _Side, judged: Judgement) -> None:
+    """Drops what the segment acknowledges; the oldest of those that end where it acknowledges is what it answers."""
+    judged.is_full |= len(receiver.unacked) >= MAX_UNACKED
+    judged.forgotten_by = receiver.forgotten.get(header.ack) if receiver.forgotten else None
+    left: list[_Unacked] = []
+    for sent in reversed(receiver.unacked):
+        if (header.ack - sent.end) % SEQ_SPACE == 0:
+            judged.acks_frame, judged.ack_rtt_ns, judged.acked_from = sent.frame, header.ts_ns - sent.ts_ns or None, sent.first
+        elif _beyond(sent.end, header.ack):
+            if _beyond(header.ack, sent.seq):
+                sent.seq = header.ack
+            left.append(sent)
+        elif not header.flags & ACK and len(receiver.forgotten) < MAX_FORGOTTEN:
+            receiver.forgotten[sent.end] = header.frame
+    left.reverse()
+    receiver.unacked = left
+
+
+def _count_in_flight(header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
+    judged.not_counting = not sender.in_flight_known
+    if not header.payload_bytes or not sender.unacked or judged.not_counting:
+        return
+    base = sender.unacked[0].seq
+    first = min((sent.seq - base + _HALF_SPACE) % SEQ_SPACE for sent in sender.unacked)
+    last = max((sent.end - base + _HALF_SPACE) % SEQ_SPACE for sent in sender.unacked)
+    blocks = receiver.sack_blocks
+    judged.sacked_bytes = sum((right - left) % SEQ_SPACE for left, right in zip(blocks[::2], blocks[1::2], strict=True))
+    judged.lowest_kept, judged.highest_kept = ((base + edge - _HALF_SPACE) % SEQ_SPACE for edge in (first, last))
+    in_flight = last - first - judged.sacked_bytes
+    if 0 < in_flight < MOST_IN_FLIGHT:
+        judged.bytes_in_flight = in_flight - bool(header.flags & (SYN | FIN))

@@ -1,0 +1,238 @@
+"""What tshark is known to do otherwise: for each rule an exchange in which tshark really does it, and the explanation with its numbers.
+
+tshark itself judges each exchange; a test fails if it says something else than the rule, or if anything is left unexplained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tshark
+from packets import capture
+
+from tcptrace_lab.verify import verify
+from tcptrace_lab.verify.differences import UNEXPLAINED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.verify.differences import Difference
+
+HANDSHAKE = """
+    0.000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
+    0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
+    0.011 C > S  .          ack 1  win 502
+"""
+"""Frames 1 to 3; the round trip is 11 ms to tshark."""
+
+FOUR_AND_A_HOLE = """
+    0.0200 C > S . 1:1461    ack 1
+    0.0201 C > S . 1461:2921 ack 1
+    0.0202 C > S . 2921:4381 ack 1
+    0.0203 C > S . 4381:5841 ack 1
+    0.0300 S > C . ack 1461  win 509
+"""
+"""Frames 4 to 8; the second segment is lost behind the capture point."""
+
+
+def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
+    """Explanation → its differences in the exchange `text`."""
+    tshark.needed()
+    done = verify(capture(folder / "exchange.pcap", text), ["tshark"])
+    assert done.refused == {}
+    assert done.account.differences.get(UNEXPLAINED, []) == []
+    return done.account.differences
+
+
+def told(folder: Path, text: str, rule: str) -> dict[tuple[int | None, str], str]:
+    """Of one rule: (frame, item) → words."""
+    return {(one.frame, one.item): one.words for one in differences(folder, text).get(rule, [])}
+
+
+def test_plain_transfer_is_told_alike(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1461 ack 1\n0.030 S > C . ack 1461 win 500\n0.031 S > C P. 1:11 ack 1461\n0.032 C > S . ack 11"
+    assert differences(tmp_path, text) == {}
+
+
+def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: Path) -> None:
+    """RFC 5681, 3.2: three duplicate ACKs. New data 0.1 ms before makes it out of order for tshark, unless two repeated ACKs came."""
+    text = f"""{HANDSHAKE}{FOUR_AND_A_HOLE}
+        0.0301 S > C . ack 1461 win 509 <sack 2921:4381>
+        0.0302 S > C . ack 1461 win 512 <sack 2921:5841>
+        0.0303 S > C . ack 1461 win 515 <sack 2921:7301>
+        0.0304 C > S . 5841:7301 ack 1
+        0.0305 C > S . 1461:2921 ack 1
+        """
+    found = told(tmp_path, text, "tshark-reorders-by-time")
+    assert {(13, "retransmission"), (13, "out_of_order")} <= set(found)
+    assert "100 µs after the highest sequence number" in found[13, "retransmission"]
+    assert "11 ms" in found[13, "retransmission"]
+
+
+def test_late_segment_after_the_round_trip_is_resent_to_tshark(tmp_path: Path) -> None:
+    """The IP identifications tell that 1461:2921 was sent before 2921:4381; it comes 40 ms later, the handshake took 11 ms."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S . 1:1461    ack 1 {{id 100}}
+        0.021 C > S . 2921:4381 ack 1 {{id 102}}
+        0.061 C > S . 1461:2921 ack 1 {{id 101}}
+        """
+    found = told(tmp_path, text, "tshark-resends-by-time")
+    assert set(found) == {(6, "out_of_order"), (6, "retransmission")}
+    assert "40 ms after the highest sequence number" in found[6, "retransmission"]
+
+
+def test_resend_below_the_last_ack_is_spurious_to_tshark(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1461 ack 1\n0.030 S > C . ack 1461 win 500\n0.300 C > S P. 1:1461 ack 1"
+    found = differences(tmp_path, text)
+    verdicts = {one.item for rule in found.values() for one in rule if one.frame == 6 and one.theirs is True}
+    assert verdicts <= {"spurious_retransmission"}, "we may prove it spurious, too"
+
+
+def test_fast_retransmission_by_sack_is_a_plain_one_to_tshark(tmp_path: Path) -> None:
+    """RFC 6675, 4: three segments are in SACK blocks; the windows differ, so tshark counts no repeated ACK."""
+    text = f"""{HANDSHAKE}{FOUR_AND_A_HOLE}
+        0.0301 S > C . ack 1461 win 510 <sack 2921:4381>
+        0.0302 S > C . ack 1461 win 511 <sack 2921:5841>
+        0.0303 C > S . 5841:7301 ack 1
+        0.0401 S > C . ack 1461 win 512 <sack 2921:7301>
+        0.0601 C > S . 1461:2921 ack 1
+        """
+    found = told(tmp_path, text, "tshark-fast-needs-haste")
+    assert set(found) == {(13, "fast_retransmission")}
+    assert "tshark counts 0 repeated ACKs of the 2 it asks for" in found[13, "fast_retransmission"]
+
+
+def test_fast_retransmission_after_20_ms_is_a_plain_one_to_tshark(tmp_path: Path) -> None:
+    text = f"""{HANDSHAKE}{FOUR_AND_A_HOLE}
+        0.0301 S > C . ack 1461 win 509
+        0.0302 S > C . ack 1461 win 509
+        0.0303 S > C . ack 1461 win 509
+        0.0513 C > S . 1461:2921 ack 1
+        """
+    found = told(tmp_path, text, "tshark-fast-needs-haste")
+    assert "21 ms before, and tshark waits 20 ms" in found[12, "fast_retransmission"]
+
+
+def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(tmp_path: Path) -> None:
+    """RFC 6675, 2: with SACK, an ACK with a new block is a duplicate ACK, whatever its window."""
+    text = f"{HANDSHAKE}{FOUR_AND_A_HOLE}\n0.0301 S > C . ack 1461 win 515 <sack 2921:4381>"
+    found = told(tmp_path, text, "tshark-ignores-sack")
+    assert set(found) == {(9, "duplicate_ack"), (9, "window_update")}
+    assert "SACK block 2,921 to 4,381" in found[9, "duplicate_ack"]
+
+
+def test_ack_repeated_with_nothing_outstanding_is_a_duplicate_to_tshark(tmp_path: Path) -> None:
+    """RFC 5681, 2 (a)."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 509\n0.031 S > C . ack 101 win 509"
+    found = told(tmp_path, text, "tshark-repeats-count-without-data")
+    assert set(found) == {(6, "duplicate_ack")}
+    assert "ACK 101" in found[6, "duplicate_ack"]
+
+
+def test_repeated_ack_with_a_closed_window_is_no_duplicate_to_tshark(tmp_path: Path) -> None:
+    text = f"""{HANDSHAKE}
+        0.0200 C > S . 1:1461    ack 1
+        0.0201 C > S . 1461:2921 ack 1
+        0.0300 S > C . ack 1461 win 0
+        0.0310 S > C . ack 1461 win 0
+        """
+    assert set(told(tmp_path, text, "tshark-counts-no-duplicates-of-closed-windows")) == {(7, "duplicate_ack")}
+
+
+def test_round_trip_of_a_resent_segment_is_measured_by_tshark(tmp_path: Path) -> None:
+    """Karn: which copy the ACK answers is unknown. tshark measures from the first, 510 ms before."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1461 ack 1\n0.520 C > S P. 1:1461 ack 1\n0.530 S > C .  ack 1461 win 500"
+    found = told(tmp_path, text, "tshark-ignores-karn")
+    assert set(found) == {(6, "ack_rtt_ns")}
+    assert "tshark measures 510 ms from frame 4, but frame 5" in found[6, "ack_rtt_ns"]
+
+
+def test_round_trip_behind_a_late_segment_is_measured_by_tshark(tmp_path: Path) -> None:
+    text = f"""{HANDSHAKE}
+        0.020 C > S . 1:1461    ack 1 {{id 100}}
+        0.021 C > S . 2921:4381 ack 1 {{id 102}}
+        0.022 C > S . 1461:2921 ack 1 {{id 101}}
+        0.031 S > C . ack 4381 win 500
+        """
+    found = told(tmp_path, text, "tshark-ignores-late-segments")
+    assert "tshark measures 10 ms from frame 5, but frame 6 (out of order)" in found[7, "ack_rtt_ns"]
+
+
+def test_sacked_bytes_are_not_in_flight_to_tshark(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}{FOUR_AND_A_HOLE}\n0.0301 S > C . ack 1461 win 509 <sack 2921:4381>\n0.0303 C > S . 5841:7301 ack 1"
+    found = told(tmp_path, text, "tshark-takes-off-sacked-bytes")
+    assert "1,460 bytes of the 5,840 are in SACK blocks" in found[10, "bytes_in_flight"]
+
+
+def test_bytes_in_flight_stop_after_a_hole_to_tshark(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.020 C > S . 1:1461 ack 1\n0.021 C > S . 2921:4381 ack 1"
+    assert set(told(tmp_path, text, "tshark-stops-counting-after-a-hole")) == {(5, "bytes_in_flight")}
+
+
+def test_bytes_in_flight_are_known_to_tshark_before_any_ack(tmp_path: Path) -> None:
+    text = "0.000 C > S P. 1:101 ack 1 win 500\n0.001 C > S P. 101:201 ack 1"
+    found = told(tmp_path, text, "tshark-counts-without-ack")
+    assert "tshark counts the 200 bytes" in found[2, "bytes_in_flight"]
+
+
+def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
+    """Linux probes with a segment without data, one below the next number (RFC 9293, 3.8.6.1 leaves the form open)."""
+    text = f"""{HANDSHAKE}
+        0.02 C > S P. 1:1461 ack 1
+        0.03 S > C .  ack 1461 win 0
+        0.50 C > S .  1460:1460(0) ack 1
+        0.51 S > C .  ack 1461 win 0
+        """
+    found = told(tmp_path, text, "tshark-keepalive-is-a-place")
+    assert set(found) >= {(6, "keep_alive"), (6, "zero_window_probe")}
+    assert "the window is shut" in found[6, "keep_alive"]
+
+
+def test_acks_of_unseen_bytes(tmp_path: Path) -> None:
+    """Frames with 1461:2921 and 4381:5841 were not captured. tshark follows the stream up to the first hole only."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S . 1:1461    ack 1
+        0.021 C > S . 2921:4381 ack 1
+        0.031 S > C . ack 4381  win 500
+        0.032 S > C . ack 5841  win 500
+        """
+    found = told(tmp_path, text, "tshark-loses-count-behind-a-hole")
+    assert (
+        "it acknowledges 4,381; the other side was seen up to 4,381, tshark follows it without a hole up to 1,461"
+        in found[6, "ack_lost_segment"]
+    )
+
+
+def test_empty_segment_beyond_the_highest_number_is_a_hole_to_tshark(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.020 C > S . 1:1461 ack 1\n0.021 C > S . 2921:2921(0) ack 1"
+    found = told(tmp_path, text, "tshark-tells-holes-of-empty-segments")
+    assert "its number 2,921 is beyond the 1,461" in found[5, "lost_segment"]
+
+
+def test_windows_are_scaled_by_one_syn_to_tshark(tmp_path: Path) -> None:
+    text = "0.00 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>\n0.02 C > S . 1:1(0) ack 1 win 500\n0.03 C > S P. 1:11 ack 1 win 500"
+    found = told(tmp_path, text, "tshark-scales-by-one-syn")
+    assert set(found) == {(2, "window_known"), (3, "window_known")}
+    assert "of the two SYNs 1 was captured before it; tshark multiplies by 128" in found[2, "window_known"]
+
+
+def test_same_number_after_a_reset_is_the_old_stream_to_tshark(tmp_path: Path) -> None:
+    """RFC 9293, 3.10.7.4: the first connection was refused; the second SYN opens another one, by chance with the same number."""
+    text = "0.0 C > S S 0:0(0) win 500\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.5 C > S S 0:0(0) win 500\n0.6 S > C R. 0:0(0) ack 1 win 0"
+    found = told(tmp_path, text, "tshark-joins-same-numbers")
+    assert {(3, "conn"), (4, "conn"), (3, "reused_ports")} <= set(found)
+    assert "which a reset had ended" in found[3, "conn"]
+
+
+def test_cut_options_hide_tsharks_analysis(tmp_path: Path) -> None:
+    """60 of 66 bytes of headers are captured."""
+    tshark.needed()
+    text = """
+        0.00 C > S P. 1:11  ack 1  win 9 <nop, nop, TS val 1 ecr 1>
+        0.01 S > C .        ack 11 win 9 <nop, nop, TS val 1 ecr 1>
+        0.02 C > S P. 11:21 ack 1  win 9 <nop, nop, TS val 2 ecr 1>
+        """
+    done = verify(capture(tmp_path / "cut.pcap", text, snaplen_bytes=60), ["tshark"])
+    assert done.account.differences.get(UNEXPLAINED, []) == []
+    found = {(one.frame, one.item) for one in done.account.differences["tshark-tells-no-cut-headers"]}
+    assert {(2, "ack_rtt_ns"), (3, "bytes_in_flight")} <= found

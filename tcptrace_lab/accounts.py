@@ -16,8 +16,9 @@ from tcptrace_lab.ordered import Ordered
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-RANGE_CONNECTIONS = 500_000
-"""Connections whose sums are held at a time: at most 17 causes for each direction, in practice three or four; about 100 MB."""
+RANGE_CONNECTIONS = 131_072
+"""Connections whose sums are held at a time: at most 17 causes for each direction, in practice three or four; about 30 MB, and as much
+again while they are joined."""
 
 PART_ROWS = 65_536
 """Rows kept in memory before they go to temporary files: about 18 MB."""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import ledger, numbers, rules, schema
-from tcptrace_lab.findings import Finding, Severity
+from tcptrace_lab import deadlock, ledger, numbers, rules, schema
+from tcptrace_lab.findings import Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tcptrace_lab.rules import Advice, Rule
 
@@ -33,9 +33,6 @@ LONGEST, LONG_PART = 300, 1000
 
 PROVED_BY = 3
 """So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
-
-SEVERITIES = ((0.5, Severity.HIGH), (0.2, Severity.MEDIUM), (0.0, Severity.LOW))
-"""Share of the life from which a fault is so severe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +80,23 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     some = connections.filter(wanted).collect().lazy()
     kinds, longest = _waits(segments.filter(wanted), some)
     known = {(row["conn"], row["from_client"]): row for row in ledger.directions(some).collect().iter_rows(named=True)}
-    made = tuple(_finding(cost, advising[cost.cause], kinds, longest, known[cost.conn, cost.from_client]) for cost in costs)
-    return Judged(made, longest)
+    locked = deadlock.findings(_late(costs), segments.filter(wanted), some)
+    made = [
+        _finding(cost, advising[cost.cause], kinds, longest, known[cost.conn, cost.from_client])
+        for cost in costs
+        if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
+    ]
+    return Judged(tuple(sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))), longest)
+
+
+def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
+    """Of each direction, the time that waits for late ACKs cost, and its life."""
+    late: dict[tuple[int, bool], tuple[int, int]] = {}
+    for cost in costs:
+        if cost.cause in deadlock.CAUSES:
+            way = cost.conn, cost.from_client
+            late[way] = late.get(way, (0, 0))[0] + cost.ns, cost.life_ns
+    return late
 
 
 def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -176,7 +188,7 @@ def _frames(waits: pl.DataFrame) -> tuple[int, ...]:
 def _severity(cost: Cost, rule: Rule) -> Severity:
     if not _advice(rule).is_a_fault:
         return Severity.INFO
-    return next(severity for share, severity in SEVERITIES if cost.share >= share)
+    return severity_of(cost.share)
 
 
 def _confidence(rule: Rule, waits: int) -> Confidence:

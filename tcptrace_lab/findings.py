@@ -59,6 +59,15 @@ class Severity(IntEnum):
         return self.name.lower()
 
 
+SEVERITIES = ((0.5, Severity.HIGH), (0.2, Severity.MEDIUM), (0.0, Severity.LOW))
+"""Share of the life from which a fault is so severe."""
+
+
+def severity_of(share: float) -> Severity:
+    """How severe a fault is that costs this share (0 to 1) of a direction's life."""
+    return next(severity for least, severity in SEVERITIES if share >= least)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One cause of lost time.

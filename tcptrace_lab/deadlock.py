@@ -1,0 +1,284 @@
+"""Throughput deadlock: a sender and a receiver that wait for each other until the delayed-ACK timer lets them go, round after round.
+
+The receiver holds its ACK until A = min(2M, ⌈0.35 R⌉) bytes have come (half of R in 4.4BSD); the sender holds what it has queued until
+it is H = min(M, W/2) or everything is acknowledged. With a send buffer S < H + A both may wait: u < A bytes are in flight, q < H are
+queued, and the program is blocked. M is a full segment, R the receive buffer, W the largest window; a capture shows R only as W.
+
+A lock is proved by its rounds: three or more waits in a row, each ended by a late ACK of everything, with the same u, u bytes sent from one
+to the next, and no data of the other side between. Where an earlier ACK takes part of a round's bytes, u is not known and no lock is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import ledger, numbers
+from tcptrace_lab.findings import Finding, severity_of
+from tcptrace_lab.rules import Confidence, facts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FINDING = "throughput-deadlock"
+
+CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
+"""What the ledger calls the waits of a lock."""
+
+LEAST_ROUNDS = 3
+"""Rounds in a row that prove a lock (rule book B, 6)."""
+
+LEAST_SHARE = 0.5
+"""A lock takes the place of the direction's other findings on late ACKs if it holds so much of their time (a heuristic)."""
+
+EVIDENCE_ROUNDS = 10
+"""Rounds whose frames are named: the first."""
+
+SUNOS_PERCENT, BSD44_PERCENT = 35, 50
+"""Share of the receive buffer that lets an ACK go at once: SunOS 4.1 and 4.3BSD, 4.4BSD (`tcp_output`)."""
+
+SOSEND_SLACK_BYTES = 1023
+"""A BSD socket does not take less than a cluster of 1,024 bytes of a larger write: so much of S may stay unused (`sosend`)."""
+
+SOURCE = (
+    "Comer & Lin, TCP buffering and performance over an ATM network; Moldeklev & Gunningberg 1995; SunOS 4.1.3 netinet/tcp_output.c; "
+    "RFC 896; RFC 1122, 4.2.3.2 and 4.2.3.4"
+)
+
+_DIRECTION = ("conn", "from_client")
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Locked rounds of one direction.
+
+    Attributes:
+        unacked_bytes: u, in flight in each round.
+        queued_bytes: q, most that left with the ACK that ended a round; 0 where it was no small segment, so that nothing but the buffer
+            can have held it.
+        full_bytes: M.
+        window_bytes: W, taken for R.
+        rounds: how many.
+        ns: time that their waits took.
+        median_ns: of one wait.
+        nagle: the sender's rule is proved: small behind small.
+        frames: the ends of the first rounds' waits.
+    """
+
+    unacked_bytes: int
+    queued_bytes: int
+    full_bytes: int
+    window_bytes: int
+    rounds: int
+    ns: int
+    median_ns: int
+    nagle: bool
+    frames: tuple[int, ...]
+
+    @property
+    def ack_bytes(self) -> int:
+        """A: what the receiver waits for; by 4.4BSD's rule where u is too much for SunOS's."""
+        ours = ack_bytes(self.full_bytes, self.window_bytes, SUNOS_PERCENT)
+        return ours if self.unacked_bytes < ours else ack_bytes(self.full_bytes, self.window_bytes, BSD44_PERCENT)
+
+    @property
+    def hold_bytes(self) -> int:
+        """H: what the sender waits for; 0 where nothing was held."""
+        return hold_bytes(self.full_bytes, self.window_bytes) if self.queued_bytes else 0
+
+    @property
+    def least_buffer_bytes(self) -> int:
+        """The send buffer is not smaller than what was in flight and queued."""
+        return self.unacked_bytes + self.queued_bytes
+
+    @property
+    def rate_bps(self) -> float:
+        """Bits per second: u per wait."""
+        return self.unacked_bytes * 8 * numbers.NS_PER_S / self.median_ns
+
+
+def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
+    """A: bytes that let an ACK go at once."""
+    return min(2 * full_bytes, -(-window_bytes * percent // 100))
+
+
+def hold_bytes(full_bytes: int, window_bytes: int) -> int:
+    """H: bytes that the sender does not hold back."""
+    return min(full_bytes, window_bytes // 2)
+
+
+def findings(
+    late: Mapping[tuple[int, bool], tuple[int, int]], segments: pl.LazyFrame, connections: pl.LazyFrame
+) -> dict[tuple[int, bool], Finding]:
+    """The locks among some directions.
+
+    Args:
+        late: `conn, from_client` → nanoseconds that the ledger has under `CAUSES`, and the direction's life.
+        segments: rows of `schema.SEGMENTS` of these connections; read once if `late` is not empty.
+        connections: rows of `schema.CONNECTIONS` of these.
+
+    Returns:
+        `conn, from_client` → the finding that takes the place of those on `CAUSES`.
+    """
+    if not late:
+        return {}
+    locked = locks(segments, connections)
+    return {
+        way: _finding(way, locked[way], ns, life_ns)
+        for way, (ns, life_ns) in late.items()
+        if way in locked and locked[way].ns >= LEAST_SHARE * ns
+    }
+
+
+def locks(segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[tuple[int, bool], Lock]:
+    """The lock of each direction that has one: of several, that which took most time.
+
+    What is kept in memory are waits of `facts.DELAYED_ACK_NS` and more: not more than the connections' lives have room for.
+    """
+    col = pl.col
+    known = col("unacked_before_bytes").is_not_null() & (col("full_bytes") > 0) & col("max_window_bytes").is_not_null()
+    is_round = col("rule_cause").is_in(sorted(CAUSES)) & facts.ALL_ACKED & facts.ACK_WAS_LATE & ~facts.PEER_SPOKE & known
+    rows = (
+        ledger.waits(segments, connections)
+        .filter(col("held_ns") >= facts.DELAYED_ACK_NS)
+        .select(
+            *_DIRECTION,
+            "frame",
+            "held_since_frame",
+            "ts_ns",
+            "seq",
+            "payload_bytes",
+            "since_last_data_ns",
+            "full_bytes",
+            "max_window_bytes",
+            is_round.fill_null(value=False).alias("is_round"),
+            col("caused_ns"),
+            col("held_ns"),
+            (col("rule_cause") == "nagle-delayed-ack").alias("nagle"),
+            (facts.IS_SMALL & (col("small_behind_small") == 0).fill_null(value=False)).alias("may_be_held"),
+            col("unacked_before_bytes").alias("unacked"),
+        )
+        .collect(engine="streaming")
+        .sort(*_DIRECTION, "frame")
+    )
+    fitting = _fitting(rows)
+    found: dict[tuple[int, bool], Lock] = {}
+    for row in _runs(fitting).sort("ns").iter_rows(named=True):
+        found[row["conn"], row["from_client"]] = _lock(row)
+    return found
+
+
+def _fitting(rows: pl.DataFrame) -> pl.DataFrame:
+    """The waits with `queued` (q), and `is_round` only where u < A and q < H."""
+    col = pl.col
+    full, window = col("full_bytes"), col("max_window_bytes")
+    most = pl.min_horizontal(2 * full, (window * BSD44_PERCENT + 99) // 100)
+    held = col("may_be_held") & (col("payload_bytes") < pl.min_horizontal(full, window // 2))
+    queued = pl.when(held).then(col("payload_bytes")).otherwise(0)
+    return rows.with_columns(queued=queued, is_round=(col("is_round") & (col("unacked") < most)).fill_null(value=False))
+
+
+def _runs(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rounds in a row, added up for each u of each direction."""
+    col = pl.col
+
+    def before(name: str) -> pl.Expr:
+        return col(name).shift(1).over(_DIRECTION)
+
+    since = col("ts_ns") - before("ts_ns")
+    same = (col("unacked") == before("unacked")) & (col("seq") - before("seq") == col("unacked"))
+    silent = col("since_last_data_ns").is_null() | (col("since_last_data_ns") > since)
+    follows = (col("is_round") & before("is_round") & same & silent).fill_null(value=False)
+    numbered = rows.with_columns(run=(~follows).cum_sum()).filter("is_round")
+    proved = numbered.filter(pl.len().over("run") >= LEAST_ROUNDS)
+    return proved.group_by(*_DIRECTION, "unacked", maintain_order=True).agg(
+        pl.len().alias("rounds"),
+        col("caused_ns").sum().alias("ns"),
+        col("held_ns").median().alias("median_ns"),
+        col("queued").max(),
+        col("nagle").all(),
+        col("full_bytes").max(),
+        col("max_window_bytes").max(),
+        pl.concat_list("held_since_frame", "frame").head(EVIDENCE_ROUNDS).explode().alias("frames"),
+    )
+
+
+def _lock(row: Mapping[str, Any]) -> Lock:
+    return Lock(
+        unacked_bytes=row["unacked"],
+        queued_bytes=row["queued"],
+        full_bytes=row["full_bytes"],
+        window_bytes=row["max_window_bytes"],
+        rounds=row["rounds"],
+        ns=row["ns"],
+        median_ns=round(row["median_ns"]),
+        nagle=row["nagle"],
+        frames=tuple(sorted({frame for frame in row["frames"] if frame is not None})),
+    )
+
+
+def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int) -> Finding:
+    share = lock.ns / life_ns
+    rest = late_ns - lock.ns
+    return Finding(
+        id=FINDING,
+        severity=severity_of(share),
+        confidence=Confidence.PROVED if lock.nagle else Confidence.CONSISTENT,
+        conn=way[0],
+        from_client=way[1],
+        cost_ns=lock.ns,
+        cost_share=share,
+        title=(
+            f"Throughput deadlock: {lock.rounds:,} rounds of {lock.unacked_bytes:,} bytes, each with a wait of "
+            f"{numbers.duration(lock.median_ns)}, cost {numbers.duration(lock.ns)}"
+        ),
+        mechanism=_mechanism(lock),
+        evidence_frames=lock.frames,
+        limits=_limits(lock, rest),
+        remedy=_remedy(lock),
+        predicted_gain=f"at most {numbers.duration(lock.ns)} of {numbers.duration(life_ns)}: the time that goes if this cause does",
+        source=SOURCE,
+    )
+
+
+def _mechanism(lock: Lock) -> str:
+    receiver = (
+        f"The receiver holds its ACK until {lock.ack_bytes:,} bytes have come, and only {lock.unacked_bytes:,} are in flight; its timer "
+        f"ends each round, which makes {numbers.rate(lock.rate_bps)}."
+    )
+    if not lock.queued_bytes:
+        return f"{receiver} The sender does not send more, because its send buffer, smaller than that, has no room."
+    return (
+        f"{receiver} The sender holds {lock.queued_bytes:,} queued bytes until they are {lock.hold_bytes:,} or all is acknowledged, "
+        f"and its send buffer, of at least {lock.least_buffer_bytes:,}, is below the {lock.hold_bytes + lock.ack_bytes:,} "
+        "that would rule this out."
+    )
+
+
+def _limits(lock: Lock, rest_ns: int) -> str:
+    said = [
+        "The receive buffer is taken to be the largest window; the send buffer is known only to hold what was in flight and queued.",
+        "Refuted by: data of the other side between the rounds; rounds of different size; a program that writes so much and waits.",
+    ]
+    if not lock.nagle:
+        said.insert(1, "That a send buffer held the sender, not a clamped congestion window, cannot be seen.")
+    if rest_ns > 0:
+        said.append(f"Other waits for late ACKs in this direction, {numbers.duration(rest_ns)}, are not in it.")
+    return " ".join(said)
+
+
+def _remedy(lock: Lock) -> tuple[str, ...]:
+    needed = lock.hold_bytes + lock.ack_bytes
+    buffer = (
+        f"raise the send buffer (SO_SNDBUF) to {needed:,} bytes or more, by at most {needed - lock.least_buffer_bytes:,} "
+        f"(BSD sockets may leave {SOSEND_SLACK_BYTES:,} more unused); three full segments, {3 * lock.full_bytes:,} bytes, are always enough"
+    )
+    quick = "let the receiver acknowledge at once (TCP_QUICKACK, or a smaller receive buffer)"
+    if not lock.queued_bytes:
+        return buffer, quick
+    nodelay = "set TCP_NODELAY at the sender"
+    if lock.least_buffer_bytes < lock.ack_bytes:
+        nodelay += f"; alone it is not sure to do, as {lock.least_buffer_bytes:,} bytes are below the {lock.ack_bytes:,} that let an ACK go"
+    return buffer, nodelay, quick

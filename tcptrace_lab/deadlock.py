@@ -124,7 +124,8 @@ def findings(
     """
     if not late:
         return {}
-    locked = locks(segments, connections)
+    here = pl.col("conn").is_in(sorted({conn for conn, _ in late}))
+    locked = locks(segments.filter(here), connections.filter(here))
     return {
         way: _finding(way, locked[way], ns, life_ns)
         for way, (ns, life_ns) in late.items()

@@ -36,7 +36,7 @@
     document.getElementById("found").textContent = wanted.length ? `${found} of ${table.tBodies[0].rows.length}` : "";
   }
 
-  for (const header of document.querySelectorAll("thead th")) header.firstElementChild.addEventListener("click", () => sortBy(header));
+  for (const button of document.querySelectorAll("thead th > button")) button.addEventListener("click", () => sortBy(button.parentElement));
   if (table) {
     document.getElementById("search").addEventListener("input", (event) => search(event.target.value));
   }

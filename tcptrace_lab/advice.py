@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import deadlock, ledger, numbers, rules, schema
+from tcptrace_lab import deadlock, ledger, numbers, rules, schema, small_packets
 from tcptrace_lab.findings import Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.rules.rule import Confidence
@@ -56,8 +56,8 @@ class Judged:
     """What is found in a capture.
 
     Attributes:
-        findings: most expensive first.
-        longest: rows of `schema.LEDGER` of the connections that have findings: the longest of each direction, in order of time.
+        findings: most expensive first; those that cost bytes and no time last.
+        longest: rows of `schema.LEDGER` of the connections that lose time: the longest of each direction, in order of time.
     """
 
     findings: tuple[Finding, ...]
@@ -69,13 +69,14 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
 
     Args:
         accounts: rows of `schema.ACCOUNTS`.
-        segments: rows of `schema.SEGMENTS`; read once more, of the connections that have findings.
+        segments: rows of `schema.SEGMENTS`; read again, of the connections that have findings.
         connections: rows of `schema.CONNECTIONS`.
     """
     advising = {rule.cause: rule for rule in rules.in_order() if rule.advice is not None}
     costs = _largest(accounts, connections, advising)
+    small = small_packets.findings(segments, connections)
     if not costs:
-        return Judged((), pl.DataFrame(schema=schema.LEDGER.polars_schema()))
+        return Judged(small, pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     wanted = pl.col("conn").is_in(sorted({cost.conn for cost in costs}))
     some = connections.filter(wanted).collect().lazy()
     kinds, longest = _waits(segments.filter(wanted), some)
@@ -86,7 +87,8 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         for cost in costs
         if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
     ]
-    return Judged(tuple(sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))), longest)
+    costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
+    return Judged((*costly, *small), longest)
 
 
 def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:

@@ -1,0 +1,200 @@
+"""Small-packet trouble: streams of tinygrams, and segments cut to silly windows, with what they cost in segments and bytes.
+
+Both are told from what connections count; only for silly windows the segments of a few suspects are read. Neither has a cost in time of its
+own: what waits is in the ledger.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import numbers
+from tcptrace_lab.findings import Finding, Severity
+from tcptrace_lab.rules import Confidence, facts
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+MOST = 20
+"""Connections told of, those with most segments."""
+
+LEAST_SEGMENTS = 20
+"""Segments with data below which nothing is said (a heuristic)."""
+
+TINY_PART = 8
+"""A mean of this part of a full segment, or less, proves that most segments are below a quarter of one: were half of them larger, the mean
+would be."""
+
+BEHIND_SHARE = 0.75
+"""Share of a stream's segments that left behind another small one in flight, from which they could have left together (a heuristic:
+messages of two pieces, each answered, have a half)."""
+
+LEAST_HEADER_BYTES = 40
+"""IPv4 and TCP without options (RFC 791, RFC 9293), where the line's own headers are not known."""
+
+LOW_SHARE = 0.2
+"""Share of the bytes that are headers from which tinygrams are a fault, if a small one."""
+
+CUT_TIMES = 3
+"""So many segments that fill a silly window to the byte are no chance (rule book B, 5: three times = proved)."""
+
+CUT_SHARE = 0.1
+"""Share of the segments with data from which cut ones are a fault, if a small one (a heuristic)."""
+
+EVIDENCE_FRAMES = 20
+
+_SUSPECT_PART = 0.75
+"""Silly windows make segments small: a mean above this part of a full one does not show any worth a line (a heuristic)."""
+
+_FIGURES = ("data_segments", "virtual_data_segments", "payload_bytes", "full_segment_bytes", "header_bytes", "small_in_flight_frame")
+
+
+def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
+    """Tinygrams and silly windows of a capture.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`; read once, of suspects of silly windows, if there are any.
+        connections: rows of `schema.CONNECTIONS`; read once.
+
+    Returns:
+        Findings without a cost in time, on at most `MOST` connections.
+    """
+    directions = _directions(connections)
+    tiny = (_tinygram(row) for row in directions if row["tiny"])
+    return (*tiny, *_silly_windows(segments, [row for row in directions if row["suspect"]]))
+
+
+def _tiny(side: str) -> pl.Expr:
+    count, full = pl.col(f"{side}_virtual_data_segments"), pl.col(f"{side}_full_segment_bytes")
+    small = TINY_PART * pl.col(f"{side}_payload_bytes") <= count * full
+    return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{side}_small_behind_small") >= BEHIND_SHARE * count)
+
+
+def _suspect(side: str, other: str) -> pl.Expr:
+    count, full = pl.col(f"{side}_virtual_data_segments"), pl.col(f"{side}_full_segment_bytes")
+    silly = pl.min_horizontal(full, pl.col(f"{other}_max_window_bytes") // 2)
+    small = pl.col(f"{side}_payload_bytes") <= _SUSPECT_PART * count * full
+    return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{other}_min_window_bytes") < silly)
+
+
+def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
+    """The directions that are `tiny` or `suspect`, most segments first; a test that cannot be made is not passed."""
+    tests: dict[str, pl.Expr] = {}
+    figures: dict[str, pl.Expr] = {}
+    for side in SIDES:
+        (other,) = SIDES.keys() - {side}
+        tests[f"{side}_tiny"] = _tiny(side).fill_null(value=False)
+        tests[f"{side}_suspect"] = _suspect(side, other).fill_null(value=False)
+        figures[f"{side}_acks"] = pl.col(f"{other}_pure_acks")
+        figures[f"{side}_window_bytes"] = pl.col(f"{other}_max_window_bytes")
+        figures |= {f"{side}_{name}": pl.col(f"{side}_{name}") for name in _FIGURES}
+    rows = (
+        connections.filter(pl.any_horizontal(*tests.values()))
+        .select("conn", **tests, **figures)
+        .top_k(MOST, by=pl.max_horizontal(*(f"{side}_data_segments" for side in SIDES)))
+        .collect()
+    )
+    sides = [
+        {"conn": row["conn"], "from_client": from_client}
+        | {name.removeprefix(f"{side}_"): value for name, value in row.items() if name.startswith(f"{side}_")}
+        for row in rows.iter_rows(named=True)
+        for side, from_client in SIDES.items()
+    ]
+    return sorted(sides, key=lambda row: (-row["data_segments"], row["conn"], not row["from_client"]))
+
+
+def _tinygram(row: Mapping[str, Any]) -> Finding:
+    count, payload, full = row["virtual_data_segments"], row["payload_bytes"], row["full_segment_bytes"]
+    header = row["header_bytes"] or LEAST_HEADER_BYTES
+    share = count * header / (count * header + payload)
+    known = "" if row["header_bytes"] else "at least "
+    return Finding(
+        id="tinygrams",
+        severity=Severity.LOW if share >= LOW_SHARE else Severity.INFO,
+        confidence=Confidence.PROVED,
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{count:,} segments of {payload / count:.0f} bytes on average carry what {_full(payload, full):,} full ones could",
+        mechanism=(
+            f"Small segments leave behind small ones that are still in flight, so Nagle's algorithm is off and each write is a packet. "
+            f"Headers ({header} bytes each) are {known}{numbers.share(share)} of the bytes; {row['acks']:,} ACKs without data came back."
+        ),
+        evidence_frames=() if row["small_in_flight_frame"] is None else (row["small_in_flight_frame"],),
+        limits="A program that must not wait, as for input or a game, has reason to send so. Refuted by: larger segments on the wire.",
+        remedy=("write larger pieces (a buffer, writev, TCP_CORK)", "leave Nagle's algorithm on where no answer is waited for"),
+        predicted_gain=None,
+        source="Mosher (small packets); RFC 896; RFC 1122, 4.2.3.4",
+    )
+
+
+def _full(payload_bytes: int, full_bytes: int) -> int:
+    return -(-payload_bytes // full_bytes)
+
+
+def _silly_windows(segments: pl.LazyFrame, suspects: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    if not suspects:
+        return
+    limits = pl.LazyFrame(
+        {
+            "conn": [row["conn"] for row in suspects],
+            "from_client": [row["from_client"] for row in suspects],
+            "silly_bytes": [min(row["full_segment_bytes"], row["window_bytes"] // 2) for row in suspects],
+        },
+        schema={"conn": pl.UInt32, "from_client": pl.Boolean, "silly_bytes": pl.Int64},
+    )
+    col = pl.col
+    filled = (col("payload_bytes") == col("usable_window_bytes")) & (col("payload_bytes") > 0) & (facts.KIND == "new")
+    cut = (
+        segments.filter(col("conn").is_in(sorted({row["conn"] for row in suspects})) & filled)
+        .join(limits, on=["conn", "from_client"])
+        .filter(col("payload_bytes") < col("silly_bytes"))
+        .group_by("conn", "from_client")
+        .agg(
+            cut=pl.len(),
+            cut_bytes=col("payload_bytes").sum(),
+            least=col("payload_bytes").min(),
+            frames=col("frame").bottom_k(EVIDENCE_FRAMES),
+        )
+        .filter(col("cut") >= CUT_TIMES)
+        .collect(engine="streaming")
+    )
+    counted = {(row["conn"], row["from_client"]): row for row in cut.iter_rows(named=True)}
+    for row in suspects:
+        way = row["conn"], row["from_client"]
+        if way in counted:
+            yield _silly_window(row, counted[way])
+
+
+def _silly_window(row: Mapping[str, Any], cut: Mapping[str, Any]) -> Finding:
+    full, window = row["full_segment_bytes"], row["window_bytes"]
+    header = row["header_bytes"] or LEAST_HEADER_BYTES
+    needed = _full(cut["cut_bytes"], full)
+    return Finding(
+        id="silly-window",
+        severity=Severity.LOW if cut["cut"] >= CUT_SHARE * row["data_segments"] else Severity.INFO,
+        confidence=Confidence.PROVED,
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{cut['cut']:,} of {row['data_segments']:,} segments are cut to silly windows, down to {cut['least']:,} bytes",
+        mechanism=(
+            f"The window had room for less than a full segment ({full:,} bytes) and than half of the largest window ({window:,}), and the "
+            f"sender filled it to the byte. The {cut['cut_bytes']:,} bytes sent so fit {needed:,} full one{'' if needed == 1 else 's'}; "
+            f"the headers of the others ({header} bytes each) make {(cut['cut'] - needed) * header:,} bytes."
+        ),
+        evidence_frames=tuple(sorted(cut["frames"])),
+        limits="Seen as the capture point saw the window, so away from the sender some are missed. Refuted by: segments that leave room.",
+        remedy=(
+            "let the receiver move its window by a full segment or half of its buffer, not less (RFC 9293, 3.8.6.2.2)",
+            "read more at a time at the receiver, and give it a larger buffer",
+            "let the sender wait for a full segment or half of the largest window (RFC 9293, 3.8.6.2.1)",
+        ),
+        predicted_gain=None,
+        source="RFC 813; RFC 1122, 4.2.3.3 and 4.2.3.4; RFC 9293, 3.8.6.2",
+    )

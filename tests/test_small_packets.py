@@ -1,0 +1,103 @@
+"""Small-packet trouble: tinygrams that could have left together, and segments cut to silly windows, priced in segments and bytes.
+
+Headers of these exchanges are 54 bytes: 14 of Ethernet, 20 of IPv4, 20 of TCP.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import packets
+import pytest
+
+from tcptrace_lab import accounts, advice, small_packets
+from tcptrace_lab.segments import read
+
+if TYPE_CHECKING:
+    from tcptrace_lab.findings import Finding
+
+CAPTURES = Path(__file__).parent.parent / "captures"
+
+OPENED = """
+    0.000 C > S  S   0:0(0)        win 8192 <mss 1460>
+    0.020 S > C  S.  0:0(0) ack 1  win 8192 <mss 1460>
+    0.020 C > S  .          ack 1  win 8192
+"""
+
+
+def small(tmp_path: Path, text: str) -> list[Finding]:
+    found = read(packets.capture(tmp_path / "exchange.pcap", OPENED + text))
+    sums = accounts.accounts(found.segments, found.connections, 1)
+    judged = advice.findings(sums, found.segments, found.connections).findings
+    return [finding for finding in judged if finding.id in {"tinygrams", "silly-window"}]
+
+
+def writes(count: int, size: int, each_ms: int) -> str:
+    """Segments of `size` every `each_ms`, each acknowledged 20 ms later."""
+    moments = []
+    for number in range(count):
+        at_ms = 40 + number * each_ms
+        end = 1 + (number + 1) * size
+        moments += [(at_ms, 1, f"C > S P. {end - size}:{end} ack 1"), (at_ms + 20, 0, f"S > C . ack {end} win 8192")]
+    return "\n".join(f"{at_ms / 1000:.3f} {line}" for at_ms, _, line in sorted(moments))
+
+
+def test_writes_faster_than_their_acks_are_tinygrams(tmp_path: Path) -> None:
+    """40 × 100 bytes fit ⌈4000/1460⌉ = 3 segments; headers are 2160 of 6160 bytes, 35 %; the second is behind the first."""
+    (found,) = small(tmp_path, writes(40, 100, 5))
+    assert (found.id, str(found.severity), found.conn, found.from_client) == ("tinygrams", "low", 0, True)
+    assert (found.cost_ns, found.cost_share) == (None, None)
+    assert found.title == "40 segments of 100 bytes on average carry what 3 full ones could"
+    assert "Headers (54 bytes each) are 35% of the bytes" in found.mechanism
+    assert "40 ACKs" in found.mechanism
+    assert found.evidence_frames == (5,)
+
+
+def test_writes_slower_than_their_acks_are_the_programs_pace(tmp_path: Path) -> None:
+    assert small(tmp_path, writes(40, 100, 50)) == []
+
+
+def test_a_mean_above_an_eighth_of_a_segment_proves_no_tinygrams(tmp_path: Path) -> None:
+    """1460 / 8 = 182.5."""
+    assert [finding.id for finding in small(tmp_path, writes(40, 182, 5))] == ["tinygrams"]
+    assert small(tmp_path, writes(40, 183, 5)) == []
+
+
+def test_segments_that_fill_tiny_windows_to_the_byte_are_cut(tmp_path: Path) -> None:
+    """Largest window 8192, so that below min(1460, 4096) is silly. 24 × 200 bytes fit ⌈4800/1460⌉ = 4; 20 × 54 bytes of headers."""
+    text, at, end = "", 0.04, 1
+    for _ in range(24):
+        text += f"{at:.3f} S > C . ack {end} win 200\n{at + 0.001:.3f} C > S . {end}:{end + 200} ack 1 win 8192\n"
+        at, end = at + 0.022, end + 200
+    text += f"{at:.3f} S > C . ack {end} win 8192\n"
+    (found,) = small(tmp_path, text)
+    assert (found.id, str(found.severity), str(found.confidence)) == ("silly-window", "low", "proved")
+    assert found.title == "24 of 24 segments are cut to silly windows, down to 200 bytes"
+    assert "4,800 bytes sent so fit 4 full ones" in found.mechanism
+    assert "make 1,080 bytes" in found.mechanism
+    assert found.evidence_frames[:2] == (5, 7)
+
+
+def test_small_segments_that_leave_room_in_a_small_window_are_not_cut(tmp_path: Path) -> None:
+    text, at, end = "", 0.04, 1
+    for _ in range(24):
+        text += f"{at:.3f} S > C . ack {end} win 300\n{at + 0.001:.3f} C > S P. {end}:{end + 200} ack 1 win 8192\n"
+        at, end = at + 0.022, end + 200
+    assert small(tmp_path, text) == []
+
+
+def test_a_window_that_moves_by_full_segments_is_not_silly(tmp_path: Path) -> None:
+    text, at, end = "", 0.04, 1
+    for number in range(24):
+        size = 1460 if number % 2 else 100
+        text += f"{at:.3f} S > C . ack {end} win 1460\n{at + 0.001:.3f} C > S P. {end}:{end + size} ack 1 win 8192\n"
+        at, end = at + 0.022, end + size
+    assert small(tmp_path, text) == []
+
+
+@pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.pcap*")), ids=lambda path: path.name)
+def test_no_transfer_of_this_kernel_has_small_packet_trouble(path: Path) -> None:
+    """Bulk, losses, slow readers, small windows, and pieces that wait for an answer with Nagle's algorithm on and off."""
+    found = read(path)
+    assert small_packets.findings(found.segments, found.connections) == ()

@@ -50,6 +50,18 @@ def accounts(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int, prog
     return rows.finish()
 
 
+def intervals(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int) -> pl.LazyFrame:
+    """Every connection's ledger, some connections at a time; arguments as for `accounts`.
+
+    Returns:
+        Rows of `schema.LEDGER`, in the order that `ledger.intervals` has them in.
+    """
+    if count <= RANGE_CONNECTIONS:
+        return ledger.intervals(segments, connections)
+    ranges = [pl.col("conn").is_between(first, first + RANGE_CONNECTIONS, closed="left") for first in range(0, count, RANGE_CONNECTIONS)]
+    return pl.concat([ledger.intervals(segments.filter(here), connections.filter(here)) for here in ranges])
+
+
 def _by_connection(sums: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """`conn from_client cause ns` → rows of `schema.ACCOUNTS`."""
     side = pl.when(pl.col("from_client")).then(pl.lit("client")).otherwise(pl.lit("server"))

@@ -15,6 +15,7 @@ from tcptrace_lab import accounts, advice, doubt, json_output, schema, trust
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
+from tcptrace_lab.where import Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -78,6 +79,7 @@ def analyze(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     connection: int | None = None,
+    where: str | None = None,
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
     progress: Progress | None = None,
@@ -88,28 +90,42 @@ def analyze(
     Args:
         paths: a file, or several that are one capture and are merged by time; `-` is standard input.
         connection: keep only this one, by its number (`conn`), and no UDP.
+        where: keep only those for which this is true, and no UDP: an SQL expression over the columns of `schema.CONNECTIONS` and
+            `schema.ACCOUNTS`; null is not true.
         spill_rows: as for `read`.
         reread_bytes: as for `read`.
         progress: as for `read`.
         say: as for `read`.
 
     Raises:
-        UsageError: there is no such connection, or no path.
+        UsageError: there is no such connection, or no path, or `where` is wrong.
         CaptureUnreadable: nothing could be read.
         MissingTool: as for `read`.
         OutputUnwritable: temporary files have no room.
     """
+    condition = None if where is None else Where(where)
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
     tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, udp=FlowFigures(), progress=progress, say=say)
     connections, segments = tables.connections, tables.segments
     verdict = trust.judge(tables.info, connections, complete=tables.complete)
-    flows = pl.LazyFrame(schema=schema.FLOWS.polars_schema()) if tables.flows is None or connection is not None else tables.flows
+    selected = connection is not None or condition is not None
+    flows = pl.LazyFrame(schema=schema.FLOWS.polars_schema()) if tables.flows is None or selected else tables.flows
     if connection is not None:
         wanted = pl.col("conn") == connection
         connections, segments = connections.filter(wanted).collect().lazy(), segments.filter(wanted)
         if connections.limit(1).collect().is_empty():
             raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.info["connections"]))
-    sums = accounts.accounts(segments, connections, tables.info["connections"])
+    count, sums = tables.info["connections"], None
+    if condition is not None:
+        sums = accounts.accounts(segments, connections, count) if condition.needs_accounts else None
+        chosen = condition.chosen(connections, sums)
+        wanted = pl.col("conn").is_in(chosen.implode())
+        connections, segments = connections.filter(wanted), segments.filter(wanted)
+        sums = None if sums is None else sums.filter(wanted)
+        if say is not None:
+            say(f"{len(chosen):,} of {count:,} connections kept: {where}")
+    if sums is None:
+        sums = accounts.accounts(segments, connections, count)
     judged = advice.findings(sums, segments, connections)
     return Analysis(
         name=capture_name(names),

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import schema
+from tcptrace_lab import accounts, schema
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.formats import Format, TableName
 from tcptrace_lab.segments import read
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.errors import ReadInPart
     from tcptrace_lab.reread import Progress
+    from tcptrace_lab.segments import Tables
 
 
 def read_table(
@@ -34,7 +35,21 @@ def read_table(
         udp = read_datagrams(paths, progress=progress, say=say)
         return udp.datagrams if table is TableName.DATAGRAMS else udp.flows, udp.loss
     tcp = read(paths, progress=progress, say=say)
-    return tcp.segments if table is TableName.SEGMENTS else tcp.connections, tcp.loss
+    return _tcp_rows(tcp, table), tcp.loss
+
+
+def _tcp_rows(tcp: Tables, table: TableName) -> pl.LazyFrame:
+    match table:
+        case TableName.SEGMENTS:
+            return tcp.segments
+        case TableName.CONNECTIONS:
+            return tcp.connections
+        case TableName.LEDGER:
+            return accounts.intervals(tcp.segments, tcp.connections, tcp.info["connections"])
+        case TableName.ACCOUNTS:
+            return accounts.accounts(tcp.segments, tcp.connections, tcp.info["connections"])
+        case _:
+            raise ValueError(table)
 
 
 def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]) -> None:

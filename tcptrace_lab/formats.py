@@ -31,6 +31,8 @@ class TableName(StrEnum):
 
     SEGMENTS = "segments"
     CONNECTIONS = "connections"
+    LEDGER = "ledger"
+    ACCOUNTS = "accounts"
     DATAGRAMS = "datagrams"
     FLOWS = "flows"
 

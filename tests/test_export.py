@@ -14,7 +14,7 @@ from command import only_line, tcptrace_lab
 from polars.testing import assert_frame_equal
 from test_cli import on_terminal
 
-from tcptrace_lab import read, schema
+from tcptrace_lab import accounts, ledger, read, schema
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.export import export
 from tcptrace_lab.formats import Format, TableName
@@ -44,6 +44,8 @@ def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
     return {
         TableName.SEGMENTS: tcp.segments,
         TableName.CONNECTIONS: tcp.connections,
+        TableName.LEDGER: ledger.intervals(tcp.segments, tcp.connections),
+        TableName.ACCOUNTS: accounts.accounts(tcp.segments, tcp.connections, 1),
         TableName.DATAGRAMS: udp.datagrams,
         TableName.FLOWS: udp.flows,
     }
@@ -132,6 +134,32 @@ def test_a_capture_read_in_part_is_exported_in_part(path: Path, tmp_path: Path) 
     assert done.returncode == 4
     assert len(done.stdout.splitlines()) == transfer.SEGMENTS - 1
     assert f"cut.pcap, frame {transfer.SEGMENTS + 3}" in only_line(done.stderr)
+
+
+def test_the_exported_ledger_sums_to_the_exported_accounts_and_to_each_directions_life(path: Path) -> None:
+    """Both ways live from the first frame at 0.000 to the last at 0.341."""
+    intervals, sums = (
+        pl.read_ndjson(io.BytesIO(tcptrace_lab("export", path, "--table", table, "--format", "ndjson").stdout))
+        for table in ("ledger", "accounts")
+    )
+    lasted = intervals.with_columns(ns=pl.col("end_ns") - pl.col("start_ns")).group_by("from_client", "cause").agg(pl.col("ns").sum())
+    told = {
+        (side == "client", cause): sums.item(0, f"{side}_{cause.replace('-', '_')}_ns") for side in schema.SIDES for cause in schema.CAUSES
+    }
+    assert {(client, cause): ns for client, cause, ns in lasted.iter_rows()} == {key: ns for key, ns in told.items() if ns is not None}
+    assert lasted.filter("from_client")["ns"].sum() == lasted.filter(~pl.col("from_client"))["ns"].sum() == 341_000_000
+
+
+def test_the_ledger_of_many_connections_is_made_some_of_them_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = "\n".join(f"host H{number} 10.0.1.{number}:50000" for number in range(5))
+    data = "\n".join(f"{number} H{number} > S P. 1:11 ack 1\n+10ms S > H{number} P. 1:11 ack 11" for number in range(5))
+    found = read(packets.capture(tmp_path / "many.pcap", f"{hosts}\n{data}"))
+    whole = accounts.intervals(found.segments, found.connections, 5).collect()
+    monkeypatch.setattr(accounts, "RANGE_CONNECTIONS", 2)
+    parts = accounts.intervals(found.segments, found.connections, 5).collect()
+    order = ["conn", "from_client", "start_ns"]
+    assert whole["conn"].n_unique() == 5
+    assert_frame_equal(parts.sort(order), whole.sort(order))
 
 
 def test_binary_formats_are_kept_off_the_terminal(path: Path, tmp_path: Path) -> None:

@@ -44,9 +44,18 @@ PairOption = Annotated[
     typer.Option("--pair", help="The two FILEs are captures of the same transfers at two places: what the path between them did."),
 ]
 Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Only this connection, by its number.")]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="EXPR",
+        help="Only connections for which this is true: SQL over the columns of export --table connections and accounts, "
+        'as in "client_retransmitted_segments > 0 and server_port = 443".',
+    ),
+]
 FailOn = Annotated[
     SeverityName | None,
-    typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more (this version makes no findings yet)."),
+    typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more."),
 ]
 
 
@@ -55,6 +64,7 @@ def analyze(
     report: Report = None,
     json_path: Json = None,
     connection: Connection = None,
+    where: Where = None,
     pair: PairOption = False,
     fail_on: FailOn = None,
     quiet: Quiet = False,
@@ -78,7 +88,7 @@ def analyze(
 
         words = None if quiet else say
         named = files[:1] if pair else files
-        analysis = analyze_paths(named, connection=connection, progress=shown.segments, say=words)
+        analysis = analyze_paths(named, connection=connection, where=where, progress=shown.segments, say=words)
         beside = analyze_paths(files[1:], progress=shown.segments, say=words) if pair else None
         between = compare(analysis, beside, shown) if beside else None
         if json_path is not None:

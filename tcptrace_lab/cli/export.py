@@ -20,7 +20,10 @@ Form = Annotated[Format, typer.Option("--format", help="The format.")]
 Table = Annotated[
     TableName | None,
     typer.Option(
-        "--table", help="The table: one row per TCP segment (the default), connection, UDP datagram or UDP flow.", show_default=False
+        "--table",
+        help="The table: one row per TCP segment (the default), connection, interval of a direction's time with its cause, "
+        "sum of those per connection, UDP datagram or UDP flow.",
+        show_default=False,
     ),
 ]
 Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="Where it goes; - is standard output. For xplot, a folder.")]

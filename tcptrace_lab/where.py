@@ -1,0 +1,75 @@
+"""`--where`: which connections are wanted, as an SQL expression over what is known of each of them.
+
+The columns are those of `schema.CONNECTIONS` and `schema.ACCOUNTS`. As in SQL, what is unknown (null) is not wanted.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from tcptrace_lab import schema
+from tcptrace_lab.errors import UsageError
+
+_COLUMNS = schema.CONNECTIONS.polars_schema() | schema.ACCOUNTS.polars_schema()
+
+_EXAMPLE = 'as in "client_retransmitted_segments > 0 and server_port = 443"'
+
+
+class Where:
+    """A condition that is known to make sense before anything is read."""
+
+    def __init__(self, text: str) -> None:
+        """Understand `text`.
+
+        Raises:
+            UsageError: it is no SQL expression, names a column that is not there, or is neither true nor false.
+        """
+        self._text = text
+        try:
+            self._condition = pl.sql_expr(text)
+        except PolarsError as error:
+            raise _wrong(text, f"not an SQL expression ({_first_line(error)})", _EXAMPLE) from error
+        names = self._condition.meta.root_names()
+        for name in names:
+            if name not in _COLUMNS:
+                raise _wrong(text, f"no column {name}", _like(name))
+        self.needs_accounts = any(name not in schema.CONNECTIONS.names for name in names)
+        try:
+            dtype = pl.DataFrame(schema=_COLUMNS).select(self._condition).to_series().dtype
+        except PolarsError as error:
+            raise _wrong(text, _first_line(error), _EXAMPLE) from error
+        if dtype != pl.Boolean:
+            raise _wrong(text, "it is neither true nor false", _EXAMPLE)
+
+    def chosen(self, connections: pl.LazyFrame, accounts: pl.LazyFrame | None) -> pl.Series:
+        """The numbers of the connections for which it is true.
+
+        Args:
+            connections: rows of `schema.CONNECTIONS`.
+            accounts: rows of `schema.ACCOUNTS`; they may be left out unless `needs_accounts`.
+
+        Raises:
+            UsageError: it cannot be worked out, as where a text is compared with a number.
+        """
+        rows = connections if accounts is None else connections.join(accounts, on="conn", how="left")
+        try:
+            return rows.filter(self._condition).select("conn").collect(engine="streaming").to_series()
+        except PolarsError as error:
+            raise _wrong(self._text, _first_line(error), _EXAMPLE) from error
+
+
+def _wrong(text: str, what: str, remedy: str) -> UsageError:
+    return UsageError(f"--where: {what}", where=text, remedy=remedy)
+
+
+def _like(name: str) -> str:
+    near = difflib.get_close_matches(name, _COLUMNS, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else "export --table connections shows the columns"
+
+
+def _first_line(error: PolarsError) -> str:
+    """What Polars says, without the plan that it adds."""
+    return str(error).partition("\n")[0].strip()

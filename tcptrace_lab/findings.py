@@ -104,6 +104,18 @@ class Finding:
     predicted_gain: str | None
     source: str
 
+    @property
+    def wireshark_filter(self) -> str:
+        """`frame.number in {3,5..7}`: a display filter that shows the evidence; empty without any."""
+        runs: list[list[int]] = []
+        for frame in sorted(set(self.evidence_frames)):
+            if runs and frame == runs[-1][1] + 1:
+                runs[-1][1] = frame
+            else:
+                runs.append([frame, frame])
+        listed = ",".join(f"{first}" if first == last else f"{first}..{last}" for first, last in runs)
+        return f"frame.number in {{{listed}}}" if listed else ""
+
     def to_dict(self) -> dict[str, Any]:
         """The finding under the keys of the published JSON (`analysis.schema.json`)."""
         return {

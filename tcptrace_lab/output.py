@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 STDOUT = "-"
 """Stands for standard output where a path is expected."""
 
+REPORTS = Path("reports")
+"""Where results go by default, from the current directory."""
+
 _ELSEWHERE = "name another place"
 
 
@@ -58,6 +61,15 @@ def check_folder(path: str) -> None:
         raise OutputUnwritable("no such directory", where=str(target.parent), remedy="make it first, or name another place")
     if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise OutputUnwritable("no permission to write", where=path, remedy=_ELSEWHERE)
+
+
+def reports() -> Path:
+    """The folder of `REPORTS`, made if need be. Raises OutputUnwritable."""
+    try:
+        REPORTS.mkdir(exist_ok=True)
+    except OSError as error:
+        raise refused(error, str(REPORTS)) from error
+    return REPORTS
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab import errors
-from tcptrace_lab.cli import analyze, export, verify
+from tcptrace_lab.cli import analyze, annotate, export, verify
 from tcptrace_lab.cli.terminal import PROGRAM, say
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(analyze.analyze)
+app.command()(annotate.annotate)
 app.command()(export.export)
 app.command()(verify.verify)
 

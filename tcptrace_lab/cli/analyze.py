@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,9 +16,6 @@ from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError, place
 if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
     from tcptrace_lab.pair import Pair
-
-REPORTS = Path("reports")
-"""Where a report goes by default, from the current directory."""
 
 NOTES = 10
 """Problems of a capture that are told on stderr; the JSON has them all."""
@@ -110,12 +106,7 @@ def analyze(
 def _write_report(analysis: Analysis, report: str | None, between: Pair | None) -> str:
     from tcptrace_lab.report import write_report  # noqa: PLC0415  (the figures' library is the slowest import of all)
 
-    if report is None:
-        try:
-            REPORTS.mkdir(exist_ok=True)
-        except OSError as error:
-            raise output.refused(error, str(REPORTS)) from error
-    path = str(REPORTS / f"{analysis.name}.html") if report is None else report
+    path = str(output.reports() / f"{analysis.name}.html") if report is None else report
     output.check(path, ())
     try:
         write_report(analysis, path, between)

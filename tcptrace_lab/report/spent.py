@@ -9,7 +9,7 @@ import polars as pl
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from tcptrace_lab.findings import Finding
     from tcptrace_lab.report.shape import Band, Bar, Found, Part, Stall
@@ -38,22 +38,10 @@ def found(findings: Iterable[Finding]) -> list[Found]:
             "remedy": list(finding.remedy),
             "gain": finding.predicted_gain or "",
             "source": finding.source,
-            "filter": wireshark_filter(finding.evidence_frames),
+            "filter": finding.wireshark_filter,
         }
         for finding in findings
     ]
-
-
-def wireshark_filter(frames: Sequence[int]) -> str:
-    """`frame.number in {3,5..7}`: a display filter that shows these frames; empty without any."""
-    runs: list[list[int]] = []
-    for frame in sorted(set(frames)):
-        if runs and frame == runs[-1][1] + 1:
-            runs[-1][1] = frame
-        else:
-            runs.append([frame, frame])
-    listed = ",".join(f"{first}" if first == last else f"{first}..{last}" for first, last in runs)
-    return f"frame.number in {{{listed}}}" if listed else ""
 
 
 def bars(account: dict[str, Any] | None) -> list[Bar]:

@@ -1,0 +1,163 @@
+"""An analysis → a pcapng copy of its capture, in which the frames that prove something say what.
+
+What the engine reads itself as pcap or pcapng is copied by `pcapng_copy`, unpacked first if need be. All other formats are made pcapng by
+Wireshark's `editcap`, which gives frames the same numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import editcap, numbers, pcapng_copy, streams
+from tcptrace_lab._core import EngineError, unpack
+from tcptrace_lab.convert import PCAPNG_MAGIC
+from tcptrace_lab.errors import CaptureUnreadable, MissingTool, OutputUnwritable, from_engine, place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tcptrace_lab.analysis import Analysis
+
+PLAIN_PCAP = "pcap"
+"""What the engine calls pcap with records of the usual form."""
+
+
+def comments(analysis: Analysis) -> dict[int, list[str]]:
+    """Frame number → what is said of it: the findings that it is evidence of, and the long wait that it ended."""
+    said: dict[int, list[str]] = {}
+    for finding in analysis.findings:
+        for frame in finding.evidence_frames:
+            said.setdefault(frame, []).append(f"{finding.id} ({finding.severity}, {finding.confidence}): {finding.title}")
+    waits = analysis.longest_waits.filter(pl.col("frame_after").is_not_null()).sort("conn", "from_client", "start_ns")
+    for (frame,), parts in waits.group_by("frame_after", maintain_order=True):
+        said.setdefault(frame, []).append(_wait(parts))
+    return said
+
+
+def _wait(parts: pl.DataFrame) -> str:
+    """`waited 43.6 ms: nagle-delayed-ack (consistent), since frame 10`; what a wait consists of, in order."""
+    told = [
+        f"{numbers.duration(end_ns - start_ns)}: {cause} ({confidence})"
+        for start_ns, end_ns, cause, confidence in parts.select("start_ns", "end_ns", "cause", "confidence").iter_rows()
+    ]
+    before = parts.item(0, "frame_before")
+    return f"waited {', then '.join(told)}" + (f", since frame {before}" if before is not None else ", since the connection's first frame")
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A capture that can be read twice.
+
+    Attributes:
+        path: what to open.
+        name: what the caller called it.
+    """
+
+    path: str
+    name: str
+
+    def told(self, words: str) -> str:
+        """`words` about the file, with the name that the caller knows."""
+        return words if self.path == self.name else words.replace(self.path, place(self.name, None, None))
+
+
+@contextlib.contextmanager
+def readable_twice(path: str) -> Iterator[Spooled]:
+    """The capture `path`; a stream (standard input, a FIFO) goes to a temporary file for the time of the block.
+
+    Raises:
+        OutputUnwritable: there is no room for it.
+        CaptureUnreadable: the stream cannot be opened.
+    """
+    try:
+        stream = streams.opened(path)
+    except OSError as error:
+        raise CaptureUnreadable(error.strerror or str(error), where=path, remedy="name a file that exists and may be read") from error
+    if stream is None:
+        yield Spooled(path, path)
+        return
+    with contextlib.closing(stream), _temporary() as file:
+        with _room():
+            stream.rest_into(file)
+            file.flush()
+        yield Spooled(f"/dev/fd/{file.fileno()}", path)
+
+
+def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
+    """Write the annotated copy.
+
+    Args:
+        capture: the file that was analyzed.
+        analysis: what was found in it.
+        target: takes the pcapng file.
+
+    Returns:
+        How many frames could not be given their comments (see `pcapng_copy.copy_pcapng`).
+
+    Raises:
+        CaptureUnreadable: the file is not what it was when it was analyzed.
+        MissingTool: Wireshark's editcap is needed for the file's format and is not installed.
+        OutputUnwritable: temporary files have no room.
+        OSError: `target` refuses.
+    """
+    said, packets = comments(analysis), analysis.capture["packets"]
+    with contextlib.ExitStack() as kept:
+        path = _unpacked(capture.path, kept)
+        with open(path, "rb") as source:  # noqa: PTH123  (names as the user gave them)
+            head = source.read(pcapng_copy.PCAP_HEADER_BYTES)
+            source.seek(0)
+            if head.startswith(PCAPNG_MAGIC):
+                return pcapng_copy.copy_pcapng(source, target, said, packets)
+            if pcapng_copy.is_plain_pcap(head) and PLAIN_PCAP in analysis.capture["format"].split(", "):
+                return pcapng_copy.copy_pcap(source, target, said, packets)
+        return _through_editcap(editcap.File(path), capture, target, said, packets)
+
+
+def _through_editcap(
+    file: editcap.File, capture: Spooled, target: IO[bytes], said: Mapping[int, list[str]], packets: int, *, as_ethernet: bool = False
+) -> int:
+    if not editcap.is_installed():
+        remedy = f"Wireshark's {editcap.EDITCAP} makes it pcapng, but is not installed (Debian: apt-get install wireshark-common)"
+        raise MissingTool("no pcap or pcapng file", where=place(capture.name, None, None), remedy=remedy)
+    with editcap.converted(file, as_ethernet=as_ethernet) as conversion:
+        if conversion.gives_anything() and not conversion.fails_at_once():
+            with open(conversion.name, "rb") as source:  # noqa: PTH123
+                return pcapng_copy.copy_pcapng(source, target, said, packets)
+        complaint = conversion.complaint() or "gives nothing"
+    if not as_ethernet and editcap.is_all_ethernet(file):
+        return _through_editcap(file, capture, target, said, packets, as_ethernet=True)
+    raise CaptureUnreadable(
+        "cannot be made pcapng", where=place(capture.name, None, None), remedy=f"Wireshark's {editcap.EDITCAP} {complaint}"
+    )
+
+
+def _unpacked(path: str, kept: contextlib.ExitStack) -> str:
+    """The file itself, or what it holds packed: in a temporary file, until `kept` is closed."""
+    if not streams.is_compressed(path):
+        return path
+    file = kept.enter_context(_temporary())
+    with _room():
+        try:
+            unpack(path, f"/dev/fd/{file.fileno()}")
+        except EngineError as error:
+            raise from_engine(error) from error
+    return f"/dev/fd/{file.fileno()}"
+
+
+def _temporary() -> IO[bytes]:
+    with _room():
+        return tempfile.TemporaryFile(prefix="tcptrace-lab-")
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[None]:
+    """Temporary files are written in the block. Raises OutputUnwritable where they have no room."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputUnwritable.from_os(error, "temporary files", "set TMPDIR to a directory with room") from error

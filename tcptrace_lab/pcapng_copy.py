@@ -1,0 +1,162 @@
+"""A pcapng copy of a capture in which some packets have comments.
+
+Made of bytes and not with dpkt, which has times as floating-point seconds and knows one interface: a copy is worth something only if it
+is one. Blocks of a pcapng file are passed on as they stand, with their interfaces, options and byte order; those of packets with comments
+get further options. Records of a pcap file become blocks with the same times, lengths and bytes.
+
+Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap. Packets have the numbers that the engine (and Wireshark) gives them.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import IO, TYPE_CHECKING
+
+from tcptrace_lab.errors import CaptureUnreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SECTION, INTERFACE, PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 0x0A0D0D0A, 1, 2, 3, 6
+NUMBERED = frozenset({PACKET, SIMPLE_PACKET, ENHANCED_PACKET, 9, 0x0BAD, 0x40000BAD, 0x204, 0x216, 0x221})
+"""Blocks that count as frames: packets, systemd's journal, custom blocks, sysdig's events (the engine's `capture::pcapng`)."""
+
+BYTE_ORDER_MAGIC = 0x1A2B3C4D
+UNKNOWN_LENGTH = 0xFFFF_FFFF_FFFF_FFFF
+"""The length of a section that is longer than its header says, now that there are comments."""
+
+MIN_BLOCK_BYTES, MIN_SECTION_BYTES = 12, 28
+MAX_BLOCK_BYTES = (128 << 20) + (128 << 10)
+"""What Wireshark and the engine believe; one block at a time is held."""
+
+OPTION_END, OPTION_COMMENT, OPTION_FLAGS, OPTION_RESOLUTION = 0, 1, 2, 9
+MOST_OPTION_BYTES = 0xFFFF
+
+PACKET_HEAD_BYTES = 28
+"""Bytes before the data of a packet, in enhanced and obsolete blocks."""
+
+PCAP_UNITS = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
+"""Magic of a pcap file → digits of its fractions of a second."""
+
+PCAP_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
+FCS_KNOWN, FCS_SHIFT, FCS_UNIT_BYTES = 0x0400_0000, 28, 2
+"""In the header's last word, beside the link type: whether the length of the frame check sequence is known, and that."""
+
+_FLAGS_FCS_SHIFT = 5
+"""Place of the length of the frame check sequence, in bytes, among the flags of a packet (`epb_flags`)."""
+
+
+def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Sequence[str]], packets: int) -> int:
+    """Copy the first `packets` numbered blocks of a pcapng file, and what stands between and behind them.
+
+    Args:
+        source: the file, from its start.
+        target: takes the copy.
+        comments: frame number → comments.
+        packets: how many the file has; what comes later in a file that grows is left out.
+
+    Returns:
+        How many frames could not be given their comments: simple packet blocks have no room for any.
+
+    Raises:
+        CaptureUnreadable: there are fewer.
+    """
+    order, frame, without = "<", 0, 0
+    while True:
+        head = source.read(MIN_BLOCK_BYTES)
+        if len(head) < MIN_BLOCK_BYTES:
+            break
+        if head.startswith(b"\n\r\r\n"):
+            order = "<" if struct.unpack_from("<I", head, 8)[0] == BYTE_ORDER_MAGIC else ">"
+        kind, said_bytes = struct.unpack_from(f"{order}II", head)
+        block_bytes = _padded(said_bytes)
+        numbered = kind in NUMBERED
+        if not MIN_BLOCK_BYTES <= block_bytes <= MAX_BLOCK_BYTES or (numbered and frame == packets):
+            break
+        block = head + source.read(block_bytes - MIN_BLOCK_BYTES)
+        if len(block) < block_bytes or _padded(struct.unpack_from(f"{order}I", block, block_bytes - 4)[0]) != block_bytes:
+            break  # cut or damaged: the engine ended here, too
+        frame += numbered
+        if kind == SECTION and block_bytes >= MIN_SECTION_BYTES:
+            block = block[:16] + struct.pack("<Q", UNKNOWN_LENGTH) + block[24:]
+        elif numbered and frame in comments:
+            if kind in {PACKET, ENHANCED_PACKET}:
+                block = _with_comments(order, block, comments[frame])
+            else:
+                without += 1
+        target.write(block)
+    if frame < packets:
+        raise _changed(frame, packets)
+    return without
+
+
+def _padded(length: int) -> int:
+    """The next multiple of four: what data take in a block, and what Wireshark makes of a block's length that is none."""
+    return length + -length % 4
+
+
+def _with_comments(order: str, block: bytes, comments: Sequence[str]) -> bytes:
+    """A packet's block with comments before its other options."""
+    (captured,) = struct.unpack_from(f"{order}I", block, 20)
+    end = PACKET_HEAD_BYTES + _padded(captured)
+    options = block[end:-4] or _option(order, OPTION_END, b"")
+    body = block[8:end] + _comments(order, comments) + options
+    return _block(order, struct.unpack_from(f"{order}I", block)[0], body)
+
+
+def _comments(order: str, comments: Sequence[str]) -> bytes:
+    return b"".join(_option(order, OPTION_COMMENT, comment.encode()[:MOST_OPTION_BYTES]) for comment in comments)
+
+
+def _option(order: str, code: int, value: bytes) -> bytes:
+    return struct.pack(f"{order}HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+
+def _block(order: str, kind: int, body: bytes) -> bytes:
+    length = struct.pack(f"{order}I", MIN_BLOCK_BYTES + len(body))
+    return struct.pack(f"{order}I", kind) + length + body + length
+
+
+def is_plain_pcap(head: bytes) -> bool:
+    """Whether a file that begins with these 24 bytes is pcap with the header of today (version 2.4)."""
+    order = _pcap_order(head)
+    return order is not None and len(head) >= PCAP_HEADER_BYTES and struct.unpack_from(f"{order}HH", head, 4) == (2, 4)
+
+
+def _pcap_order(head: bytes) -> str | None:
+    return next((order for order in "<>" if struct.unpack_from(f"{order}I", head.ljust(4, b"\0"))[0] in PCAP_UNITS), None)
+
+
+def copy_pcap(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Sequence[str]], packets: int) -> int:
+    """Write the first `packets` records of a pcap file (see `is_plain_pcap`) as pcapng of the same byte order; as `copy_pcapng`."""
+    header = source.read(PCAP_HEADER_BYTES)
+    order = _pcap_order(header) or "<"
+    magic, snaplen, network = struct.unpack(f"{order}I12xII", header)
+    digits = PCAP_UNITS[magic]
+    resolution = _option(order, OPTION_RESOLUTION, bytes([digits])) + _option(order, OPTION_END, b"")
+    target.write(_block(order, SECTION, struct.pack(f"{order}IHHQ", BYTE_ORDER_MAGIC, 1, 0, UNKNOWN_LENGTH)))
+    target.write(_block(order, INTERFACE, struct.pack(f"{order}HHI", network & 0xFFFF, 0, snaplen) + resolution))
+    fcs_bytes = (network >> FCS_SHIFT) * FCS_UNIT_BYTES if network & FCS_KNOWN else 0
+    flags = _option(order, OPTION_FLAGS, struct.pack(f"{order}I", fcs_bytes << _FLAGS_FCS_SHIFT)) if fcs_bytes else b""
+    record, begin = struct.Struct(f"{order}IIII"), struct.Struct(f"{order}IIIIIII")
+    length, end = struct.Struct(f"{order}I"), _option(order, OPTION_END, b"")
+    for frame in range(1, packets + 1):
+        head = source.read(RECORD_HEADER_BYTES)
+        if len(head) < RECORD_HEADER_BYTES:
+            raise _changed(frame - 1, packets)
+        seconds, fraction, captured, original = record.unpack(head)
+        data = source.read(captured)
+        if len(data) < captured:
+            raise _changed(frame - 1, packets)
+        ticks = seconds * 10**digits + fraction
+        options = flags + _comments(order, comments[frame]) if frame in comments else flags
+        rest = data + bytes(-captured % 4) + (options + end if options else b"")
+        whole = PACKET_HEAD_BYTES + len(rest) + 4
+        target.write(begin.pack(ENHANCED_PACKET, whole, 0, ticks >> 32, ticks & 0xFFFF_FFFF, captured, original))
+        target.write(rest)
+        target.write(length.pack(whole))
+    return 0
+
+
+def _changed(found: int, packets: int) -> CaptureUnreadable:
+    return CaptureUnreadable(f"changed while it was read: {found:,} of {packets:,} packets found", remedy="annotate a copy of it")

@@ -194,7 +194,7 @@ def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
     done = tcptrace_lab("--help")
     assert (done.returncode, done.stderr) == (0, b"")
     words = done.stdout.decode()
-    assert re.findall(r"^  (\w+) {2,}\w", words[words.index("Commands:") :], re.MULTILINE) == ["analyze", "annotate", "export"]
+    assert re.findall(r"^  (\w+) {2,}\w", words[words.index("Commands:") :], re.MULTILINE) == ["analyze", "annotate", "export", "verify"]
     assert max(map(len, words.splitlines())) <= COLUMNS
 
 

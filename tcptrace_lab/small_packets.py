@@ -28,9 +28,9 @@ TINY_PART = 8
 """A mean of this part of a full segment, or less, proves that most segments are below a quarter of one: were half of them larger, the mean
 would be."""
 
-BEHIND_SHARE = 0.75
-"""Share of a stream's segments that left behind another small one in flight, from which they could have left together (a heuristic:
-messages of two pieces, each answered, have a half)."""
+BEHIND_SHARE = 0.5
+"""More than this share of a stream's segments left behind another small one in flight, so that most could have left together. Messages of
+two pieces, each answered, have a half and are no stream (a heuristic)."""
 
 LEAST_HEADER_BYTES = 40
 """IPv4 and TCP without options (RFC 791, RFC 9293), where the line's own headers are not known."""
@@ -70,7 +70,7 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding
 def _tiny(side: str) -> pl.Expr:
     count, full = pl.col(f"{side}_virtual_data_segments"), pl.col(f"{side}_full_segment_bytes")
     small = TINY_PART * pl.col(f"{side}_payload_bytes") <= count * full
-    return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{side}_small_behind_small") >= BEHIND_SHARE * count)
+    return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{side}_small_behind_small") > BEHIND_SHARE * count)
 
 
 def _suspect(side: str, other: str) -> pl.Expr:
@@ -121,7 +121,7 @@ def _tinygram(row: Mapping[str, Any]) -> Finding:
         cost_share=None,
         title=f"{count:,} segments of {payload / count:.0f} bytes on average carry what {_full(payload, full):,} full ones could",
         mechanism=(
-            f"Small segments leave behind small ones that are still in flight, so Nagle's algorithm is off and each write is a packet. "
+            f"Small segments leave behind small ones that are still in flight, so Nagle's algorithm is off and small writes leave as they come. "
             f"Headers ({header} bytes each) are {known}{numbers.share(share)} of the bytes; {row['acks']:,} ACKs without data came back."
         ),
         evidence_frames=() if row["small_in_flight_frame"] is None else (row["small_in_flight_frame"],),

@@ -58,6 +58,19 @@ def test_writes_slower_than_their_acks_are_the_programs_pace(tmp_path: Path) -> 
     assert small(tmp_path, writes(40, 100, 50)) == []
 
 
+@pytest.mark.parametrize(("pieces", "told"), [(2, []), (3, ["tinygrams"])])
+def test_messages_of_two_pieces_are_no_stream_of_tinygrams(tmp_path: Path, pieces: int, told: list[str]) -> None:
+    """Of two pieces that leave together one leaves behind another, a half; of three, two."""
+    text, at_ms, end = "", 40, 1
+    for _ in range(15):
+        for _ in range(pieces):
+            text += f"{at_ms / 1000:.3f} C > S P. {end}:{end + 100} ack 1\n"
+            at_ms, end = at_ms + 1, end + 100
+        text += f"{(at_ms + 20) / 1000:.3f} S > C . ack {end}\n"
+        at_ms += 50
+    assert [finding.id for finding in small(tmp_path, text)] == told
+
+
 def test_a_mean_above_an_eighth_of_a_segment_proves_no_tinygrams(tmp_path: Path) -> None:
     """1460 / 8 = 182.5."""
     assert [finding.id for finding in small(tmp_path, writes(40, 182, 5))] == ["tinygrams"]

@@ -121,8 +121,9 @@ def _tinygram(row: Mapping[str, Any]) -> Finding:
         cost_share=None,
         title=f"{count:,} segments of {payload / count:.0f} bytes on average carry what {_full(payload, full):,} full ones could",
         mechanism=(
-            f"Small segments leave behind small ones that are still in flight, so Nagle's algorithm is off and small writes leave as they come. "
-            f"Headers ({header} bytes each) are {known}{numbers.share(share)} of the bytes; {row['acks']:,} ACKs without data came back."
+            "Small segments leave behind small ones that are still in flight, so Nagle's algorithm is off and small writes leave as they "
+            f"come. Headers ({header} bytes each) are {known}{numbers.share(share)} of the bytes; "
+            f"{row['acks']:,} ACKs without data came back."
         ),
         evidence_frames=() if row["small_in_flight_frame"] is None else (row["small_in_flight_frame"],),
         limits="A program that must not wait, as for input or a game, has reason to send so. Refuted by: larger segments on the wire.",

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.analysis import Analysis
 
-PLAIN_PCAP = "pcap"
-"""What the engine calls pcap with records of the usual form."""
+PLAIN_PCAP = frozenset({"pcap", "gzip pcap", "zstd pcap", "lz4 pcap", "xz pcap"})
+"""What the engine calls pcap with records of the usual form; variants have other names."""
 
 
 def comments(analysis: Analysis) -> dict[int, list[str]]:
@@ -85,7 +85,7 @@ def readable_twice(path: str) -> Iterator[Spooled]:
         with _room():
             stream.rest_into(file)
             file.flush()
-        yield Spooled(f"/dev/fd/{file.fileno()}", path)
+        yield Spooled(file.name, path)
 
 
 def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
@@ -113,7 +113,7 @@ def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
             source.seek(0)
             if head.startswith(PCAPNG_MAGIC):
                 return pcapng_copy.copy_pcapng(source, target, said, packets)
-            if pcapng_copy.is_plain_pcap(head) and PLAIN_PCAP in analysis.capture["format"].split(", "):
+            if pcapng_copy.is_plain_pcap(head) and analysis.capture["format"] in PLAIN_PCAP:
                 return pcapng_copy.copy_pcap(source, target, said, packets)
         return _through_editcap(editcap.File(path), capture, target, said, packets)
 
@@ -143,15 +143,16 @@ def _unpacked(path: str, kept: contextlib.ExitStack) -> str:
     file = kept.enter_context(_temporary())
     with _room():
         try:
-            unpack(path, f"/dev/fd/{file.fileno()}")
+            unpack(path, file.name)
         except EngineError as error:
             raise from_engine(error) from error
-    return f"/dev/fd/{file.fileno()}"
+    return file.name
 
 
-def _temporary() -> IO[bytes]:
+def _temporary() -> tempfile._TemporaryFileWrapper[bytes]:
+    """A temporary file that goes when it is closed; with a name, for editcap has no descriptors of ours."""
     with _room():
-        return tempfile.TemporaryFile(prefix="tcptrace-lab-")
+        return tempfile.NamedTemporaryFile(prefix="tcptrace-lab-")
 
 
 @contextlib.contextmanager

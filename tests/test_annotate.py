@@ -118,6 +118,16 @@ def packed_by_gzip(folder: Path) -> Path:
     return folder / "in.pcapng.gz"
 
 
+def pcap_packed_by_gzip(folder: Path) -> Path:
+    (folder / "in.pcap.gz").write_bytes(gzip.compress(as_pcap(folder).read_bytes()))
+    return folder / "in.pcap.gz"
+
+
+def modified_pcap_packed_by_gzip(folder: Path) -> Path:
+    (folder / "in.pcap.gz").write_bytes(gzip.compress(as_modified_pcap(folder).read_bytes()))
+    return folder / "in.pcap.gz"
+
+
 def as_snoop(folder: Path) -> Path:
     return as_pcap(folder, "snoop")
 
@@ -140,6 +150,8 @@ FORMS: list[Callable[[Path], Path]] = [
     as_pcap_of_the_other_byte_order,
     as_pcap_with_a_frame_check_sequence,
     packed_by_gzip,
+    pcap_packed_by_gzip,
+    modified_pcap_packed_by_gzip,
     as_snoop,
     as_erf,
 ]
@@ -260,6 +272,14 @@ def test_a_stream_is_annotated_too(tmp_path: Path) -> None:
     done = tcptrace_lab("annotate", "fifo", "-o", "-", folder=tmp_path)
     writer.join()
     assert done.stdout == expected
+
+
+@pytest.mark.parametrize("form", [as_snoop, as_erf, pcap_packed_by_gzip])
+def test_a_stream_of_any_format_is_annotated_too(tmp_path: Path, form: Callable[[Path], Path]) -> None:
+    original = form(tmp_path)
+    expected = annotated(original, tmp_path).read_bytes()
+    done = tcptrace_lab("annotate", "-", "-o", "-", stdin=original.read_bytes())
+    assert (done.returncode, done.stdout) == (0, expected)
 
 
 @pytest.mark.parametrize("missing", [1, 50])

@@ -150,8 +150,10 @@ impl SenderView {
     #[inline]
     pub(super) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
         self.captured_ack = self.captured_ack.max(arrival.ack);
-        if shift_ns == 0 && self.arrivals.is_empty() {
-            self.arrived(&arrival, arrival.ts_ns);
+        // With nothing in flight no departure waits for it, and a queue of its own would only cost memory.
+        let idle = self.una.is_some() && self.una.value() >= self.snd_max;
+        if (shift_ns == 0 || idle) && self.arrivals.is_empty() {
+            self.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns));
         } else if let Some(oldest) = self.arrivals.push(arrival) {
             self.arrived(&oldest, oldest.ts_ns.saturating_add(shift_ns));
         }
@@ -266,22 +268,23 @@ impl SenderView {
     #[inline]
     fn held(&self, leaves: &Leaves) -> Departure {
         let since = &self.since;
-        let now = Nullable::from(Some(leaves.ts_ns));
+        // What was taken to arrive later than it did has arrived by now.
+        let age = |then: Nullable| Nullable::from(then.get().map(|then| leaves.ts_ns.saturating_sub(then).max(0)));
         let una = self.una.get();
         let all_acked = una.is_some_and(|una| una >= self.snd_max);
         let frame = |known: Nullable, frame: u64| Nullable::from(known.get().map(|_| frame as i64));
         Departure {
-            held_ns: now.since(since.left_ns),
+            held_ns: age(since.left_ns),
             held_since_frame: frame(since.left_ns, since.frame),
-            idle_ns: if all_acked { now.since(since.emptied_ns) } else { Nullable::default() },
-            acked_ago_ns: now.since(since.acked_ns),
+            idle_ns: if all_acked { age(since.emptied_ns) } else { Nullable::default() },
+            acked_ago_ns: age(since.acked_ns),
             acked_by_frame: frame(since.acked_ns, since.acked_frame),
             acked_lag_ns: since.acked_lag_ns,
             round_trip_ns: self.round_trip_ns,
             echo_ns: self.arrivals.echo_ns(leaves.tsecr, leaves.ts_ns),
-            window_opened_ns: now.since(since.opened_ns),
-            peer_first_ns: now.since(since.peer_first_ns),
-            peer_last_ns: now.since(since.peer_last_ns),
+            window_opened_ns: age(since.opened_ns),
+            peer_first_ns: age(since.peer_first_ns),
+            peer_last_ns: age(since.peer_last_ns),
             unacked_before_bytes: since.unacked,
             unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable_before_bytes: since.usable,

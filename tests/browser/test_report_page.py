@@ -145,7 +145,7 @@ def test_the_other_direction_can_be_chosen_and_keeps_the_zoom(visit: Open) -> No
 
 def test_table_is_sorted_by_keyboard_and_tells_it(visit: Open) -> None:
     opened = visit(page_of(two_way()))
-    clients = opened.page.locator("tbody td:nth-child(2)")
+    clients = opened.page.locator("#table tbody td:nth-child(2)")
     header = opened.page.get_by_role("columnheader", name="bytes →", exact=True)
     header.get_by_role("button").focus()
     opened.page.keyboard.press("Enter")
@@ -159,7 +159,7 @@ def test_table_is_sorted_by_keyboard_and_tells_it(visit: Open) -> None:
 def test_search_leaves_the_rows_that_have_all_words(visit: Open) -> None:
     opened = visit(page_of(two_way()))
     opened.page.get_by_label("Search").fill("capture 192.0.2.7")
-    assert opened.page.locator("tbody tr:visible td:nth-child(2)").all_inner_texts() == ["192.0.2.7:40000"]
+    assert opened.page.locator("#table tbody tr:visible td:nth-child(2)").all_inner_texts() == ["192.0.2.7:40000"]
     assert opened.page.locator("#found").inner_text() == "1 of 2"
 
 

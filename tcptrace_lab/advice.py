@@ -129,6 +129,8 @@ def _costs(rows: pl.DataFrame, advising: Mapping[str, Rule]) -> Iterator[Cost]:
     for side, from_client in SIDES.items():
         for cause, rule in advising.items():
             advice = _advice(rule)
+            if advice.of_client_alone and not from_client:
+                continue
             ns = pl.col(f"{side}_{cause.replace('-', '_')}_ns")
             worth = rows.filter((ns >= advice.worth_ns) & (ns >= advice.worth_share * pl.col("life_ns")))
             for conn, cost_ns, life_ns in worth.select("conn", ns, "life_ns").top_k(MOST, by=ns).iter_rows():

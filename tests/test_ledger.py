@@ -235,3 +235,18 @@ def test_a_finding_names_its_frames_its_cost_and_what_would_refute_it() -> None:
     intervals = ledger.intervals(found.segments, found.connections).collect()
     ends = set(intervals.filter(pl.col("cause") == "nagle-delayed-ack")["frame_after"])
     assert ends & set(first.evidence_frames)
+
+
+def test_a_slow_handshake_is_told_once(tmp_path: Path) -> None:
+    text = """
+        0.000 C > S S  0:0(0)        win 64240 <mss 1460>
+        1.000 C > S S  0:0(0)        win 64240 <mss 1460>
+        1.020 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
+        1.020 C > S .         ack 1
+        1.050 C > S P. 1:101  ack 1
+        1.070 S > C .         ack 101
+        """
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    sums = accounts.accounts(found.segments, found.connections, 1)
+    slow = [each for each in advice.findings(sums, found.segments, found.connections).findings if each.id == "handshake-slow"]
+    assert [(each.conn, each.from_client, each.cost_ns) for each in slow] == [(0, True, 1_020 * MS)]

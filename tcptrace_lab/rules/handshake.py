@@ -24,5 +24,6 @@ RULE = Rule(
             "keep connections open and use them again",
         ),
         worth_ns=500_000_000,
+        of_client_alone=True,
     ),
 )

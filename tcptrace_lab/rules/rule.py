@@ -30,6 +30,7 @@ class Advice:
         remedy: what to change, best first.
         worth_share, worth_ns: from this share of a direction's life on, and from this time, it is worth a finding. By default a
             twentieth and 10 ms (the rule book's stall on a LAN).
+        of_client_alone: it is told of the client's direction only, because both directions spend the same time on it.
         is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
     """
 
@@ -40,6 +41,7 @@ class Advice:
     remedy: tuple[str, ...]
     worth_share: float = 0.05
     worth_ns: int = 10_000_000
+    of_client_alone: bool = False
     is_a_fault: bool = True
 
 

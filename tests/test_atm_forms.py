@@ -31,7 +31,7 @@ from atm_captures import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcptrace_lab import atm
+from tcptrace_lab import atm, schema
 from tcptrace_lab.atm import AtmForm
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ CUT_COLUMNS = {"captured_payload_bytes"}
 """The captures are cut to headers; converted, they hold zeros in place of what was cut."""
 
 
-FRAME_COLUMNS = ("frame", "released_by_frame")
+FRAME_COLUMNS = tuple(column.name for column in schema.SEGMENTS if column.unit is schema.Unit.FRAME)
+"""They name frames, which have other numbers where each cell is one."""
 
 
 TELLING_CHANNEL = {AtmForm.SUNATM} | {form for form in AtmForm if form.endswith(("aal5", "cells"))}
@@ -118,7 +119,10 @@ def expected_segments(name: str, form: AtmForm, target: Path) -> pl.DataFrame:
     # A PDU's frame is that of its last cell. The captures hold nothing but IP, so frame n is the n-th PDU.
     ends = [number for number, cell in enumerate(cell_records(target, bare=form.is_bare), 1) if ends_pdu(cell)]
     frames = {str(number): end for number, end in enumerate(ends, 1)}
-    return segments.with_columns(pl.col(column).cast(pl.String).replace_strict(frames, return_dtype=pl.UInt64) for column in FRAME_COLUMNS)
+    return segments.with_columns(
+        pl.col(column).cast(pl.String).replace_strict(frames, return_dtype=schema.SEGMENTS[column].polars_type())
+        for column in FRAME_COLUMNS
+    )
 
 
 @every_form

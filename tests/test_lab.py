@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -85,30 +86,35 @@ def test_path_does_to_packets_what_its_log_says(tmp_path: Path) -> None:
 
 @needs_root
 def test_nothing_stays_behind_when_the_program_fails(tmp_path: Path) -> None:
-    before = open_files()
+    before, others = open_files(), children()
+    failing = _Failing(len(others))
     with pytest.raises(ZeroDivisionError):
-        run(Experiment(Medium("tap", MTU_BYTES, offloads=True), _Failing()), tmp_path)  # type: ignore[arg-type]
+        run(Experiment(Medium("tap", MTU_BYTES, offloads=True), failing), tmp_path)  # type: ignore[arg-type]
     assert open_files() == before
-    assert children() == []
+    assert children() == others
 
 
+@dataclass
 class _Failing:
-    """A program that fails with the network up and the captures running."""
+    """A program that fails with the network up and the captures running; others of this process's children were there before."""
+
+    others: int
 
     def run(self, _meeting: object) -> dict[str, object]:
-        assert len(children()) == 2
+        assert len(children()) == self.others + 2
         raise ZeroDivisionError
 
 
 @needs_root
 def test_capture_in_a_place_that_is_not_there_is_a_line_about_dumpcap(tmp_path: Path) -> None:
+    others = children()
     with (
         Medium("lo", 65_536).network() as network,
         pytest.raises(errors.LabFailed, match="dumpcap did not start"),
         capturing(network.points["client"], tmp_path / "no" / "such.pcapng", snaplen_bytes=128),
     ):
         pytest.fail("it did start")
-    assert children() == []
+    assert children() == others
 
 
 @needs_root

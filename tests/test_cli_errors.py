@@ -247,3 +247,11 @@ def test_every_error_of_the_package_has_an_exit_code_of_the_design() -> None:
 def test_printable_text_keeps_letters_of_all_scripts() -> None:
     assert terminal.printable("grün 日本 naïve 🙂.pcap") == "grün 日本 naïve 🙂.pcap"
     assert terminal.printable("a\u200bb\x9bc\ud800") == r"a\u200bb\x9bc\ud800"
+
+
+def test_report_and_json_cannot_go_to_one_file(tmp_path: Path) -> None:
+    path = packets.capture(tmp_path / "one.pcap", "0 C > S S 0:0(0)")
+    done = tcptrace_lab("analyze", path.name, "-o", "same.html", "--json", "same.html", folder=tmp_path)
+    assert done.returncode == 2
+    assert b"one file" in done.stderr
+    assert not (tmp_path / "same.html").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -77,6 +78,8 @@ def analyze(
     for path in (report, json_path):
         if path is not None:
             output.check(path, files)
+    if report is not None and json_path is not None and Path(report).resolve() == Path(json_path).resolve():
+        raise UsageError("the report and the JSON cannot go to one file", where=report, remedy="name two")
     if report == output.STDOUT:
         raise UsageError("the report cannot go to standard output", remedy="name a file with -o")
     with activity("reading", quiet=quiet) as shown:

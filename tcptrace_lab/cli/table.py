@@ -63,6 +63,8 @@ def show(analysis: Analysis) -> None:
         console.print(Text(words))
     if analysis.findings:
         console.print(_findings(analysis.findings))
+    elif total:
+        console.print(Text("no finding: no cause that could be mended took a twentieth of any direction's time"))
     unsaid = len(analysis.findings) - FINDING_ROWS
     if unsaid > 0:
         console.print(Text(f"and {unsaid} more finding{'s' if unsaid > 1 else ''}, in the report"))

@@ -15,13 +15,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab import rules, schema
+from tcptrace_lab import rules, schema, vantage
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
-
-NEAR_SENDER_SHARE = 0.1
-"""The capture is at the sender where the round trip to it is less than this share of the whole (rule book B, vantage)."""
 
 NO_DISTANCE_NS = 50_000
 """Below this a round trip is the hosts' own time, and which end is near means nothing."""
@@ -79,8 +76,8 @@ def directions(connections: pl.LazyFrame) -> pl.LazyFrame:
 
 def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
     (other,) = SIDES.keys() - {side}
-    own, to_sender = (pl.col(f"{name}_rtt_min_ns").fill_null(0) for name in (side, other))
-    near = (to_sender < NO_DISTANCE_NS) | (to_sender < NEAR_SENDER_SHARE * (own + to_sender))
+    to_sender, to_receiver = (vantage.turnaround(name).fill_null(0) for name in (side, other))
+    near = (to_sender < NO_DISTANCE_NS) | (to_sender < vantage.NEAR_SHARE * (to_receiver + to_sender))
     return connections.select(
         "conn",
         pl.lit(SIDES[side]).alias("from_client"),
@@ -89,7 +86,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         pl.col(f"{side}_rtt_min_ns").alias("rtt_min_ns"),
         pl.col(f"{side}_rtt_max_ns").alias("rtt_max_ns"),
         near.alias("near_sender"),
-        (own + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
+        (to_receiver + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
         pl.col(f"{other}_max_window_bytes").alias("max_window_bytes"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
         *(

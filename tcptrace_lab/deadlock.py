@@ -18,6 +18,7 @@ import polars as pl
 from tcptrace_lab import ledger, numbers
 from tcptrace_lab.findings import Finding, severity_of
 from tcptrace_lab.rules import Confidence, facts
+from tcptrace_lab.stacks.ranges import BSD44_PERCENT, SOSEND_SLACK_BYTES, SUNOS_PERCENT, ack_bytes, hold_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,12 +36,6 @@ LEAST_SHARE = 0.5
 
 EVIDENCE_ROUNDS = 10
 """Rounds whose frames are named: the first."""
-
-SUNOS_PERCENT, BSD44_PERCENT = 35, 50
-"""Share of the receive buffer that lets an ACK go at once: SunOS 4.1 and 4.3BSD, 4.4BSD (`tcp_output`)."""
-
-SOSEND_SLACK_BYTES = 1023
-"""A BSD socket does not take less than a cluster of 1,024 bytes of a larger write: so much of S may stay unused (`sosend`)."""
 
 SOURCE = (
     "Comer & Lin, TCP buffering and performance over an ATM network; Moldeklev & Gunningberg 1995; SunOS 4.1.3 netinet/tcp_output.c; "
@@ -97,16 +92,6 @@ class Lock:
     def rate_bps(self) -> float:
         """Bits per second: u per wait."""
         return self.unacked_bytes * 8 * numbers.NS_PER_S / self.median_ns
-
-
-def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
-    """A: bytes that let an ACK go at once."""
-    return min(2 * full_bytes, -(-window_bytes * percent // 100))
-
-
-def hold_bytes(full_bytes: int, window_bytes: int) -> int:
-    """H: bytes that the sender does not hold back."""
-    return min(full_bytes, window_bytes // 2)
 
 
 def findings(

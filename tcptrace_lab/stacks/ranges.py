@@ -1,0 +1,320 @@
+"""Which sizes of messages stall, and which buffers can lock a stream: what follows from a stack's rules alone, without time.
+
+A request goes one way and its answer comes back, over one connection. The sender's socket takes the message in pieces; TCP sends full
+segments at once and holds a small one back (Nagle's algorithm); the receiver holds its ACK back until enough has come. A size stalls if at
+the end bytes are held, or the program is blocked, and no ACK is on its way but that of the receiver's timer. Whether an ACK comes back
+before or after the next piece is written depends on the path; so each size is tried both ways.
+
+Not modelled: congestion windows, loss, the time that hosts need, ACKs that the timer sends meanwhile, and what the message before left
+behind (it was answered, so nothing).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.stacks.runs import Amount, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KIB = 1024
+LARGEST_BYTES = 64 * KIB
+"""Sizes are looked at up to here unless asked otherwise."""
+
+CLUSTER_BYTES = 1024
+"""SunOS 4.1 and 4.3BSD: MCLBYTES."""
+SEND_CHUNK_BYTES = 4 * CLUSTER_BYTES
+"""SunOS 4.1: what `sosend` hands to TCP at a time (os/uipc_socket.c)."""
+
+BSD44_CLUSTER_BYTES, BSD44_MBUF_BYTES, BSD44_LEAST_CLUSTER_BYTES = 2048, 100, 208
+"""4.4BSD: MCLBYTES, MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` hands TCP one cluster at a time, and less than MINCLSIZE in mbufs."""
+
+SUNOS_PERCENT, BSD44_PERCENT = 35, 50
+"""Share of the receive buffer that lets an ACK go at once: SunOS 4.1 and 4.3BSD, 4.4BSD (`tcp_output`)."""
+
+SOSEND_SLACK_BYTES = 1023
+"""A BSD socket does not take less than a cluster of 1,024 bytes of a larger write: so much of S may stay unused (`sosend`)."""
+
+MOST_PIECES = 1024
+"""Pieces of the largest message: time grows with their square, and 64 KiB in so many take some ten seconds."""
+
+_MOST_STEPS = 16 * MOST_PIECES
+"""Steps of one walk, as a guard: each writes a piece or takes an ACK."""
+
+Bytes = int | Amount
+
+
+class Acks(StrEnum):
+    """When ACKs come back: after the program has written all that the socket takes, or before its next piece."""
+
+    SLOW = "slow"
+    FAST = "fast"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the sizes depend on.
+
+    Attributes:
+        mss_bytes: M, the data of a full segment.
+        send_buffer_bytes: S, of the sender's socket. Linux, which does not block before megabytes, does not look at it.
+        receive_buffer_bytes: R, of the receiver's socket, and the largest window.
+        copy_bytes: what is handed to TCP at a time: the socket layer's piece or the program's write, whichever is smaller.
+        nodelay: TCP_NODELAY at the sender.
+    """
+
+    mss_bytes: int
+    send_buffer_bytes: int
+    receive_buffer_bytes: int
+    copy_bytes: int
+    nodelay: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no connection has (ValueError)."""
+        for name in ("mss_bytes", "send_buffer_bytes", "receive_buffer_bytes", "copy_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+
+
+class Stalls(StrEnum):
+    """What becomes of a size."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+    BY_TIMING = "timing-dependent"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Sizes that stall: always, or depending on how soon ACKs come back."""
+
+    from_bytes: int
+    to_bytes: int
+    stalls: Stalls
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A sender and a receiver of one kind.
+
+    Attributes:
+        key: its name on the command line and in the JSON.
+        title: its name for people.
+        copy_bytes: pieces in which the socket takes a message, if the program writes it at once.
+        ack_percent: share of the receive buffer that lets an ACK go; None where the rule is another.
+        stalled: `(settings, size, acks_come)` → whether a message of that size stalls.
+        source: where the rules are from.
+    """
+
+    key: str
+    title: str
+    copy_bytes: int
+    ack_percent: int | None
+    stalled: Callable[[Settings, Bytes, Acks], bool]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlock:
+    """Whether a stream can lock: a sender that waits for `hold_bytes` against a receiver that waits for `ack_bytes`.
+
+    Attributes:
+        hold_bytes: H: queued bytes that the sender does not hold back.
+        ack_bytes: A: bytes that let an ACK go at once.
+        send_buffer_bytes: S.
+    """
+
+    hold_bytes: int
+    ack_bytes: int
+    send_buffer_bytes: int
+
+    @property
+    def needed_bytes(self) -> int:
+        """With a send buffer of so much no lock is possible, but for `SOSEND_SLACK_BYTES` that a BSD socket may leave unused."""
+        return self.hold_bytes + self.ack_bytes
+
+    @property
+    def possible(self) -> bool:
+        """Whether S < H + A."""
+        return self.send_buffer_bytes < self.needed_bytes
+
+
+def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
+    """A: bytes that let an ACK go at once, two full segments or a share of the receive buffer."""
+    return min(2 * full_bytes, -(-window_bytes * percent // 100))
+
+
+def hold_bytes(full_bytes: int, window_bytes: int) -> int:
+    """H: bytes that a BSD sender does not hold back, a full segment or half of the largest window (RFC 1122, 4.2.3.4)."""
+    return min(full_bytes, window_bytes // 2)
+
+
+def deadlock(stack: Stack, settings: Settings) -> Deadlock | None:
+    """The condition under which a stream can lock; None for a stack whose blocked sender pushes what it holds (Linux)."""
+    if stack.ack_percent is None:
+        return None
+    hold = 1 if settings.nodelay else hold_bytes(settings.mss_bytes, settings.receive_buffer_bytes)
+    needed = ack_bytes(settings.mss_bytes, settings.receive_buffer_bytes, stack.ack_percent)
+    return Deadlock(hold, needed, settings.send_buffer_bytes)
+
+
+def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int = LARGEST_BYTES) -> tuple[Range, ...]:
+    """The sizes from `first` to `last` bytes that stall, exact to the byte, ascending; those between do not stall.
+
+    Raises:
+        ValueError: a message would have more than `MOST_PIECES` pieces.
+    """
+    piece = min(settings.mss_bytes, settings.copy_bytes, settings.send_buffer_bytes, settings.receive_buffer_bytes)
+    if last > MOST_PIECES * piece:
+        raise ValueError(f"{last:,} bytes in pieces of {piece:,} are more than {MOST_PIECES:,}")
+
+    def becomes(size: Amount) -> Stalls:
+        slow, fast = (stack.stalled(settings, size, acks_come) for acks_come in (Acks.SLOW, Acks.FAST))
+        if slow and fast:
+            return Stalls.ALWAYS
+        return Stalls.BY_TIMING if slow or fast else Stalls.NEVER
+
+    return tuple(Range(low, high, found) for low, high, found in runs(becomes, first, last) if found is not Stalls.NEVER)
+
+
+def stalled_share(ranges: tuple[Range, ...], first: int = 1, last: int = LARGEST_BYTES) -> float:
+    """Share of the sizes from `first` to `last` that always stall."""
+    stalled = sum(found.to_bytes - found.from_bytes + 1 for found in ranges if found.stalls is Stalls.ALWAYS)
+    return stalled / (last - first + 1)
+
+
+def _bsd(settings: Settings, size: Bytes, acks_come: Acks, ack_at: int, piece: Callable[[Settings, Bytes, Bytes], Bytes | None]) -> bool:
+    """A message through `sosend` and `tcp_output` of BSD and its kin, to a receiver that acknowledges `ack_at` bytes at once."""
+    full, window = settings.mss_bytes, settings.receive_buffer_bytes
+    queued: Bytes = 0
+    in_flight: Bytes = 0
+    unacked: Bytes = 0
+    left = size
+    acks: list[Bytes] = []
+
+    def output() -> None:
+        nonlocal queued, in_flight, unacked
+        idle = in_flight == 0  # once per call: the tail of a burst leaves with it
+        while queued > 0:
+            length = min(queued, full, window - in_flight)
+            may_leave = length == full or ((idle or settings.nodelay) and length == queued) or length >= window // 2
+            if length <= 0 or not may_leave:
+                return
+            queued, in_flight, unacked = queued - length, in_flight + length, unacked + length
+            if unacked >= ack_at:
+                acks.append(unacked)
+                unacked = 0
+
+    for _ in range(_MOST_STEPS):
+        space = settings.send_buffer_bytes - in_flight - queued
+        taken = piece(settings, left, space) if left > 0 else None
+        if acks and (acks_come is Acks.FAST or taken is None):
+            in_flight -= acks.pop(0)
+            output()
+        elif taken is None:
+            break
+        else:
+            left, queued = left - taken, queued + taken
+            output()
+    return left > 0 or queued > 0
+
+
+def _sunos_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
+    """What `sosend` of SunOS 4.1 takes; None: it blocks."""
+    held = settings.send_buffer_bytes - space
+    if space <= 0 or (left >= CLUSTER_BYTES and space < CLUSTER_BYTES and held >= CLUSTER_BYTES):
+        return None
+    return min(settings.copy_bytes, space, left)
+
+
+def _bsd44_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
+    """What `sosend` of 4.4BSD takes; None: it blocks below the low-water mark, a cluster."""
+    if space <= 0 or (space < left and space < BSD44_CLUSTER_BYTES):
+        return None
+    if left >= BSD44_LEAST_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
+        return min(settings.copy_bytes, left)
+    return min(BSD44_MBUF_BYTES, settings.copy_bytes, left, space)
+
+
+def _sunos(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
+    return _bsd(settings, size, acks_come, ack_bytes(settings.mss_bytes, settings.receive_buffer_bytes, SUNOS_PERCENT), _sunos_piece)
+
+
+def _bsd44(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
+    return _bsd(settings, size, acks_come, ack_bytes(settings.mss_bytes, settings.receive_buffer_bytes, BSD44_PERCENT), _bsd44_piece)
+
+
+def _linux(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
+    """Writes of `copy_bytes` by Minshall's rule, to a receiver that acknowledges more than one full segment at once.
+
+    The receiver has seen full segments before, is past its first quick ACKs, and answers (so that what it reads does not let an ACK go).
+    A blocked sender pushes, so the send buffer holds nothing back.
+    """
+    full = settings.mss_bytes
+    queued: Bytes = 0
+    sent: Bytes = 0
+    acked: Bytes = 0
+    small_end: Bytes = 0
+    unacked: Bytes = 0
+    left = size
+    acks: list[Bytes] = []
+
+    def output() -> None:
+        nonlocal queued, sent, small_end, unacked
+        while queued > 0:
+            length = min(queued, full, settings.receive_buffer_bytes - (sent - acked))
+            if length <= 0 or (length < full and small_end > acked and not settings.nodelay):
+                return
+            queued, sent, unacked = queued - length, sent + length, unacked + length
+            if length < full:
+                small_end = sent
+            if unacked > full:
+                acks.append(sent)
+                unacked = 0
+
+    for _ in range(_MOST_STEPS):
+        if acks and (acks_come is Acks.FAST or not left > 0):
+            acked = acks.pop(0)
+            output()
+        elif left > 0:
+            taken = min(settings.copy_bytes, left)
+            left, queued = left - taken, queued + taken
+            output()
+        else:
+            break
+    return queued > 0
+
+
+STACKS = {
+    stack.key: stack
+    for stack in (
+        Stack(
+            "sunos4",
+            "SunOS 4.1 and 4.3BSD-Tahoe",
+            SEND_CHUNK_BYTES,
+            SUNOS_PERCENT,
+            _sunos,
+            "SunOS 4.1.3 os/uipc_socket.c and netinet/tcp_output.c; Liu, Cheng, Bhargava, Zhao 1995",
+        ),
+        Stack(
+            "bsd44",
+            "4.4BSD",
+            BSD44_CLUSTER_BYTES,
+            BSD44_PERCENT,
+            _bsd44,
+            "4.4BSD-Lite kern/uipc_socket.c and netinet/tcp_output.c; Heidemann 1997 (short first segments)",
+        ),
+        Stack(
+            "linux",
+            "Linux",
+            SEND_CHUNK_BYTES,
+            None,
+            _linux,
+            "Linux net/ipv4/tcp_output.c (tcp_nagle_check, tcp_minshall_check) and tcp_input.c (__tcp_ack_snd_check)",
+        ),
+    )
+}
+"""The stacks whose rules are here, by key."""

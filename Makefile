@@ -53,7 +53,8 @@ format: build
 test: build rust-test python-test
 
 python-test: build
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not live'
+	$(BIN)/python -m pytest -m live
 
 rust-test:
 	$(CARGO) test $(MANIFEST) --quiet

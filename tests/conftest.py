@@ -39,6 +39,12 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return _refuse_skip((yield))
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Live transfers go through network namespaces, which only root may make; CI is root."""
+    if item.get_closest_marker("live") and os.geteuid() != 0 and not IN_CI:
+        pytest.skip("builds network namespaces, which needs root")
+
+
 @pytest.fixture(scope="session")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, AtmForm], atm_captures.Conversion]:
     """Capture's name and form of TCP over ATM → the conversion, done once."""

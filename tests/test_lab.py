@@ -11,7 +11,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from live import needs_root
 
 import tcptrace_lab
 from tcptrace_lab import errors
@@ -40,7 +39,7 @@ def children() -> list[str]:
     return [child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()]
 
 
-@needs_root
+@pytest.mark.live
 @pytest.mark.parametrize("kind", ["lo", "veth", "tap", "tun"])
 @pytest.mark.parametrize("ipv6", [False, True])
 def test_every_medium_carries_an_exchange(kind: str, ipv6: bool, tmp_path: Path) -> None:  # noqa: FBT001  (pytest gives it)
@@ -52,7 +51,7 @@ def test_every_medium_carries_an_exchange(kind: str, ipv6: bool, tmp_path: Path)
     assert (info["tcpi_bytes_sent"], info["tcpi_bytes_received"]) == (600, 1400)
 
 
-@needs_root
+@pytest.mark.live
 def test_offload_shows_long_segments_at_the_ends_and_wire_packets_between(tmp_path: Path) -> None:
     medium = Medium("tap", MTU_BYTES, offloads=True, forward=PathModel(delay_s=0.005), backward=PathModel(delay_s=0.005))
     vantages = ("client", "client-wire", "server-wire", "server")
@@ -67,7 +66,7 @@ def test_offload_shows_long_segments_at_the_ends_and_wire_packets_between(tmp_pa
     assert max(entry.frame_bytes for entry in outcome.relay.forward_log.entries) == MTU_BYTES + 14
 
 
-@needs_root
+@pytest.mark.live
 def test_path_does_to_packets_what_its_log_says(tmp_path: Path) -> None:
     """At the receiver: all but the lost, the copies twice; the log's own order is checked by `test_lab_kernel.py` packet by packet."""
     forward = PathModel(delay_s=0.005, loss_rate=0.02, duplicate_rate=0.02, hold_rate=0.02, hold_s=(0.001, 0.008), seed=5, spared=3)
@@ -84,7 +83,7 @@ def test_path_does_to_packets_what_its_log_says(tmp_path: Path) -> None:
     assert seen["server"] == len(log.delivered) == len(log.entries) - fates[Fate.LOST] + fates[Fate.DUPLICATED]
 
 
-@needs_root
+@pytest.mark.live
 def test_nothing_stays_behind_when_the_program_fails(tmp_path: Path) -> None:
     before, others = open_files(), children()
     failing = _Failing(len(others))
@@ -105,7 +104,7 @@ class _Failing:
         raise ZeroDivisionError
 
 
-@needs_root
+@pytest.mark.live
 def test_capture_in_a_place_that_is_not_there_is_a_line_about_dumpcap(tmp_path: Path) -> None:
     others = children()
     with (
@@ -117,7 +116,7 @@ def test_capture_in_a_place_that_is_not_there_is_a_line_about_dumpcap(tmp_path: 
     assert children() == others
 
 
-@needs_root
+@pytest.mark.live
 def test_without_rights_the_lab_says_what_it_needs_and_exits_with_5() -> None:
     script = "import sys; from tcptrace_lab.lab.score import main; sys.exit(main(['loss']))"
     command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", script]
@@ -126,7 +125,7 @@ def test_without_rights_the_lab_says_what_it_needs_and_exits_with_5() -> None:
     assert done.stderr == "unshare(CLONE_NEWNET): Operation not permitted; run it as root: it builds network namespaces\n"
 
 
-@needs_root
+@pytest.mark.live
 def test_missing_dumpcap_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def which(tool: str) -> str | None:
         return None if tool == "dumpcap" else f"/usr/bin/{tool}"
@@ -146,7 +145,7 @@ def test_tcp_info_of_an_older_kernel_leaves_out_what_it_does_not_give() -> None:
     assert "tcpi_min_rtt" not in info
 
 
-@needs_root
+@pytest.mark.live
 def test_socket_options_reach_the_kernel(tmp_path: Path) -> None:
     options = SocketOptions(congestion_control="reno", nodelay=True, receive_buffer_bytes=16_384, send_buffer_bytes=20_000)
     assert options.describe() == {

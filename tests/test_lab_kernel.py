@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 import pytest
-from live import needs_root
 
 import tcptrace_lab
 from tcptrace_lab import upstream, vantage
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.segments import Tables
 
-pytestmark = needs_root
+pytestmark = pytest.mark.live
 
 RUNS = [(name, 1) for name in TRIALS] + [("loss", 2), ("everything", 2), ("everything-two-way", 2)]
 """Experiment and seed."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from live import needs_root
 
 from tcptrace_lab import analyze
 from tcptrace_lab.lab import truth
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
     from tcptrace_lab.lab.path import PathLog
 
-pytestmark = needs_root
+pytestmark = pytest.mark.live
 
 RUNS = ["everything", "everything-ipv6", "everything-no-timestamps", "everything-two-way", "loss-heavy", "reordering-far-behind"]
 

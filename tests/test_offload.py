@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import packets
 import polars as pl
+import pytest
 from judged import CAPTURES, judged
-from live import needs_root
 
 import tcptrace_lab
 from tcptrace_lab import offload
@@ -85,7 +85,7 @@ SAME = (
 """What a capture before the card must say as one behind it does."""
 
 
-@needs_root
+@pytest.mark.live
 def test_before_and_behind_the_card_the_same_is_concluded(tmp_path: Path) -> None:
     """One bulk transfer and one of small requests, each captured at two points at once: where the card has yet to cut, and where it has."""
     path = PathModel(delay_s=0.01)  # no rate: ACKs are prompt or delayed, and none is near the bound between them

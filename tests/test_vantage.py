@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import packets
 import pytest
 from judged import CAPTURES, judged, judged_text, scenario, scenarios
-from live import needs_root
 
 import tcptrace_lab
 from tcptrace_lab import vantage
@@ -158,7 +157,7 @@ def test_one_transfer_has_the_same_times_from_both_of_its_ends() -> None:
     assert judged(CAPTURES / "ethernet-loss.pcapng")["client_rtt_min_ns"] > 20 * MS
 
 
-@needs_root
+@pytest.mark.live
 def test_each_point_of_a_live_path_is_told(tmp_path: Path) -> None:
     """One transfer, captured at both ends at once; 10 ms of way each direction."""
     path = PathModel(delay_s=0.01)

@@ -1,0 +1,195 @@
+"""Decisions of the BSD family: 4.2BSD, SunOS 4.1 (4.3BSD-Tahoe), 4.4BSD and what came of it.
+
+Followed, not copied: SunOS 4.1.3 `sys/os/uipc_socket.c` (`sosend`), `sys/netinet/tcp_output.c` (`tcp_output`), `tcp_input.c`, `tcp_timer.c`
+(`tcp_fasttimo`); 4.2BSD and 4.4BSD-Lite the same files (CSRG archive).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.stacks.ranges import (
+    BSD44_CLUSTER_BYTES,
+    BSD44_LEAST_CLUSTER_BYTES,
+    BSD44_MBUF_BYTES,
+    BSD44_PERCENT,
+    CLUSTER_BYTES,
+    SEND_CHUNK_BYTES,
+    SUNOS_PERCENT,
+)
+
+if TYPE_CHECKING:
+    from tcptrace_lab.stacks.endpoint import Endpoint
+
+SMALL_MBUF_BYTES = 112
+"""Data in an mbuf without a cluster, 4.2BSD and SunOS 4.1 (`MLEN`)."""
+
+
+class SunOsSocket:
+    """SunOS 4.1: four clusters a turn; a large write does not start on less than a cluster."""
+
+    __slots__ = ("_chunk_bytes",)
+
+    def __init__(self, _tcp: Endpoint | None = None, chunk_bytes: int = SEND_CHUNK_BYTES) -> None:
+        self._chunk_bytes = chunk_bytes
+
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:
+        """As `sosend`: no room, or less than a cluster of room for a write of at least one behind at least one."""
+        return space <= 0 or (remaining >= CLUSTER_BYTES and space < CLUSTER_BYTES <= buffered)
+
+    def takes(self, space: int, remaining: int) -> tuple[int, int]:
+        """Clusters while there is one's worth of both, then small mbufs."""
+        space = min(space, self._chunk_bytes)
+        clusters = min(space, remaining) // CLUSTER_BYTES
+        taken = clusters * CLUSTER_BYTES
+        rest = min(space, remaining) - taken
+        return taken + rest, clusters + -(-rest // SMALL_MBUF_BYTES)
+
+
+class Bsd42Socket:
+    """4.2BSD: any room at all lets a whole write in; it is cut in clusters only while there is room for one (`sosend`)."""
+
+    __slots__ = ()
+
+    def __init__(self, _tcp: Endpoint | None = None) -> None:
+        pass
+
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
+        """Only without any room."""
+        return space <= 0
+
+    def takes(self, space: int, remaining: int) -> tuple[int, int]:
+        """All of it: what is copied counts against the room only when it is handed over."""
+        clusters = remaining // CLUSTER_BYTES if space >= CLUSTER_BYTES else 0
+        return remaining, clusters + -(-(remaining - clusters * CLUSTER_BYTES) // SMALL_MBUF_BYTES)
+
+
+class Bsd44Socket:
+    """4.4BSD: one mbuf or cluster a turn; a write that does not fit waits for the low-water mark (`sosend`, `sb_lowat`)."""
+
+    __slots__ = ("_low_water_bytes",)
+
+    def __init__(self, tcp: Endpoint) -> None:
+        self._low_water_bytes = min(BSD44_CLUSTER_BYTES, tcp.send_buffer)
+
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
+        """The rest does not fit, and there is less room than the low-water mark."""
+        return space < remaining and space < self._low_water_bytes
+
+    def takes(self, space: int, remaining: int) -> tuple[int, int]:
+        """A cluster if rest and room are worth one, else a small mbuf."""
+        if remaining >= BSD44_LEAST_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
+            return min(remaining, BSD44_CLUSTER_BYTES), 1
+        return min(remaining, space, BSD44_MBUF_BYTES), 1
+
+
+class BsdSender:
+    """SunOS 4.1, 4.3BSD-Tahoe, 4.4BSD: full segments; all there is when idle or with NODELAY; half of the largest window (`tcp_output`)."""
+
+    __slots__ = ()
+
+    def __init__(self, _tcp: Endpoint | None = None) -> None:
+        pass
+
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the sources
+        """The rules of small packets and of the sender's silly window; with an ACK that must go, data goes too."""
+        mss = tcp.mss
+        length = min(queued, usable, mss)
+        if length <= 0:
+            tcp.held = tcp.window_cause()
+            return 0
+        if length == mss or (length == queued and (idle or tcp.no_delay)) or length >= tcp.max_window // 2 or tcp.resending or tcp.ack_now:
+            return length
+        tcp.held = "nagle" if length == queued else tcp.window_cause()
+        return 0
+
+    def sent(self, tcp: Endpoint, length: int) -> None:
+        """Nothing to remember."""
+
+
+class Bsd42Sender(BsdSender):
+    """4.2BSD: older than Nagle's rule: what empties the buffer goes."""
+
+    __slots__ = ()
+
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
+        """A full segment, or all there is."""
+        length = min(queued, usable, tcp.mss)
+        if length > 0 and (length in (tcp.mss, queued) or tcp.resending or tcp.ack_now):
+            return length
+        tcp.held = tcp.window_cause()
+        return 0
+
+
+class BsdReceiver:
+    """ACKs wait for the heartbeat of 200 ms, or until reading has opened enough of the window (`tcp_output`, `tcp_fasttimo`).
+
+    Attributes:
+        percent: of the receive buffer.
+        segments: full ones, with the buffer empty (4.4BSD asks not for that).
+        empty: whether it must be.
+    """
+
+    __slots__ = ("empty", "percent", "segments")
+
+    def __init__(self, _tcp: Endpoint | None = None, percent: int = SUNOS_PERCENT, segments: int = 2, *, empty: bool = True) -> None:
+        self.percent = percent
+        self.segments = segments
+        self.empty = empty
+
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
+        """The heartbeat takes it along."""
+        tcp.delay_ack()
+
+    def read(self, tcp: Endpoint) -> None:
+        """`PRU_RCVD`."""
+        tcp.output()
+
+    def update_due(self, tcp: Endpoint) -> bool:
+        """Two segments with the buffer empty, or a share of the buffer."""
+        window = tcp.receive_buffer - tcp.unread
+        gain = window - (tcp.advertised - tcp.rcv_nxt)
+        if window <= 0 or gain <= 0:
+            return False
+        if self.segments and gain >= self.segments * tcp.mss and not (self.empty and tcp.unread):
+            return True
+        return bool(self.percent) and 100 * gain >= self.percent * tcp.receive_buffer
+
+    def window(self, tcp: Endpoint) -> int:
+        """The room there is, without shrinking; none for less than a quarter and a segment."""
+        window = tcp.receive_buffer - tcp.unread
+        if 4 * window < tcp.receive_buffer and window < tcp.mss:
+            window = 0
+        return max(window, tcp.advertised - tcp.rcv_nxt)
+
+    def sent(self, tcp: Endpoint, length: int) -> None:
+        """Nothing to remember."""
+
+    def timer(self, tcp: Endpoint) -> None:
+        """`tcp_fasttimo`."""
+        tcp.ack_now = True
+        tcp.output()
+
+
+class Bsd44Receiver(BsdReceiver):
+    """4.4BSD: two segments at any time, or half of the buffer."""
+
+    __slots__ = ()
+
+    def __init__(self, _tcp: Endpoint | None = None) -> None:
+        super().__init__(percent=BSD44_PERCENT, empty=False)
+
+
+def clusters(size_bytes: int, _mss_bytes: int) -> int:
+    """4.4BSD: an MSS above a cluster is rounded down to whole clusters (`tcp_mss`)."""
+    return size_bytes if size_bytes < BSD44_CLUSTER_BYTES else size_bytes // BSD44_CLUSTER_BYTES * BSD44_CLUSTER_BYTES
+
+
+def segments_up(size_bytes: int, mss_bytes: int) -> int:
+    """4.4BSD: a buffer of a segment or more is rounded up to whole segments (`tcp_mss`)."""
+    return size_bytes if size_bytes < mss_bytes else -(-size_bytes // mss_bytes) * mss_bytes
+
+
+def segments_down(size_bytes: int, mss_bytes: int) -> int:
+    """IRIX 6.2, as Law saw it: a buffer is rounded down to whole segments."""
+    return size_bytes if size_bytes < mss_bytes else size_bytes // mss_bytes * mss_bytes

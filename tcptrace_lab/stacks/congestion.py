@@ -1,0 +1,110 @@
+"""Congestion control: slow start and avoidance, and what a loss does to them (RFC 5681; Tahoe and Reno as in 4.3BSD and 4.4BSD)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tcptrace_lab.stacks.endpoint import Endpoint
+
+OPEN = 1 << 30
+"""A window that never binds, in bytes."""
+
+DUPLICATE_ACKS = 3
+"""So many mean a loss (RFC 5681, 3.2)."""
+
+
+class Congestion:
+    """The congestion window of one direction.
+
+    Attributes:
+        window: bytes.
+        threshold: where slow start ends, in bytes.
+        recovering_until: sequence number whose ACK ends fast recovery; None outside it.
+        after_loss: a loss has reduced it.
+    """
+
+    __slots__ = ("_avoided", "_tcp", "after_loss", "recovering_until", "threshold", "timeout", "window")
+
+    def __init__(self, tcp: Endpoint) -> None:
+        self._tcp = tcp
+        self.threshold = OPEN
+        self.recovering_until: int | None = None
+        self.after_loss = self.timeout = False
+        self._avoided = 0
+        self.window = OPEN
+        self.start()
+
+    def start(self) -> None:
+        """As at the connection's start."""
+        if self._tcp.stack.initial_segments:
+            self.window = self._tcp.stack.initial_segments * self._tcp.mss
+
+    def open(self) -> None:
+        """As after a long time without loss."""
+        self.window = OPEN
+
+    def cause(self) -> str:
+        """Name of a wait for it."""
+        if self.timeout:
+            return "timeout"
+        if self.recovering_until is not None:
+            return "loss-recovery"
+        return "slow-start" if self.window < self.threshold and not self.after_loss else "congestion-window"
+
+    def acked(self, acked: int) -> None:
+        """New data was acknowledged."""
+        tcp = self._tcp
+        self.timeout = False
+        if self.recovering_until is not None:
+            if tcp.snd_una < self.recovering_until:
+                if tcp.stack.partial:
+                    self.window = max(self.window - acked + tcp.mss, tcp.mss)
+                    tcp.resend_first()
+                return
+            self.recovering_until = None
+            self.window = self.threshold
+            return
+        if self.window >= OPEN:
+            return
+        mss = tcp.mss
+        if self.window < self.threshold:
+            self.window += min(acked, mss) if tcp.stack.initial_segments == 1 else acked
+        else:
+            self._avoided += acked
+            if self._avoided >= self.window:
+                self._avoided -= self.window
+                self.window += mss
+        self.window = min(self.window, OPEN)
+
+    def duplicate(self, count: int) -> None:
+        """An ACK came again, so often."""
+        tcp = self._tcp
+        recovery = tcp.stack.recovery
+        if recovery == "none":
+            return
+        if self.recovering_until is not None:
+            self.window += tcp.mss
+            tcp.output()
+        elif count == DUPLICATE_ACKS:
+            self._reduce()
+            if recovery == "tahoe":
+                self.window = tcp.mss
+                tcp.resend_first()
+            else:
+                self.recovering_until = tcp.snd_max
+                self.window = self.threshold + DUPLICATE_ACKS * tcp.mss
+                tcp.resend_first()
+
+    def timed_out(self) -> None:
+        """The retransmission timer ran out."""
+        self.recovering_until = None
+        if self._tcp.stack.initial_segments:
+            self._reduce()
+            self.window = self._tcp.mss
+        self.timeout = True
+
+    def _reduce(self) -> None:
+        tcp = self._tcp
+        self.threshold = max(tcp.in_flight // 2 // tcp.mss, 2) * tcp.mss
+        self.after_loss = True

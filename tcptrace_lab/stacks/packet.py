@@ -1,0 +1,59 @@
+"""A segment on its way."""
+
+from __future__ import annotations
+
+FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
+"""Bits of the TCP header's flags (RFC 9293, 3.1)."""
+
+
+class Packet:
+    """One segment. Sequence numbers are relative: SYN is 0, the first byte 1.
+
+    Attributes:
+        from_client: its direction.
+        decided_ns: when its sender decided to send it.
+        sent_ns: when its first bit leaves the sender's host.
+        arrived_ns: when its last bit reaches the receiver's host; None: it is lost.
+        seq, ack, flags, window_bytes, payload_bytes: of its header; the window with its scale applied.
+        mss_bytes: option of a SYN, else None.
+        window_scale: option of a SYN, else None.
+        late_ack: its ACK had to wait for a timer.
+        resent_for: what makes bytes that left before leave again: `timeout` or `loss-recovery`; empty: they are new.
+    """
+
+    __slots__ = (
+        "ack",
+        "arrived_ns",
+        "decided_ns",
+        "flags",
+        "from_client",
+        "late_ack",
+        "mss_bytes",
+        "payload_bytes",
+        "resent_for",
+        "sent_ns",
+        "seq",
+        "window_bytes",
+        "window_scale",
+    )
+
+    def __init__(self, seq: int, ack: int, flags: int, window_bytes: int, payload_bytes: int, *, from_client: bool) -> None:
+        self.seq = seq
+        self.ack = ack
+        self.flags = flags
+        self.window_bytes = window_bytes
+        self.payload_bytes = payload_bytes
+        self.from_client = from_client
+        self.decided_ns = self.sent_ns = 0
+        self.arrived_ns: int | None = None
+        self.mss_bytes: int | None = None
+        self.window_scale: int | None = None
+        self.late_ack = False
+        self.resent_for = ""
+
+    def __repr__(self) -> str:
+        """Like a line of tcpdump."""
+        names = "".join(letter for letter, bit in (("S", SYN), ("F", FIN), ("P", PSH), (".", ACK)) if self.flags & bit)
+        way = "C > S" if self.from_client else "S > C"
+        span = f"{self.seq}:{self.seq + self.payload_bytes}({self.payload_bytes})"
+        return f"{self.sent_ns / 1e9:.6f} {way} {names} {span} ack {self.ack} win {self.window_bytes}"

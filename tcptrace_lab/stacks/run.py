@@ -1,0 +1,123 @@
+"""One run of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.stacks.endpoint import Endpoint
+from tcptrace_lab.stacks.events import Clock, Cpu
+from tcptrace_lab.stacks.path import Line
+from tcptrace_lab.stacks.process import Process
+from tcptrace_lab.stacks.truth import Hold, Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcptrace_lab.stacks.packet import Packet
+    from tcptrace_lab.stacks.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one host did.
+
+    Attributes:
+        marks: name and time (ns) of each `Mark` of its program.
+        busy_ns: of its processor.
+        segments_out: sent, with data or without (`ip_output`).
+        segments_in: taken (`tcp_input`).
+        handed_over: turns of writing (`sbappend`, and `tcp_output` from there).
+        buffers: mbufs that were filled (`uiomove`).
+        mss_bytes, send_buffer_bytes, receive_buffer_bytes: in force, after the stack's rounding.
+        done: its program has ended.
+    """
+
+    marks: tuple[tuple[str, int], ...]
+    busy_ns: int
+    segments_out: int
+    segments_in: int
+    handed_over: int
+    buffers: int
+    mss_bytes: int
+    send_buffer_bytes: int
+    receive_buffer_bytes: int
+    done: bool
+
+    def spans(self, start: str, end: str) -> list[int]:
+        """Nanoseconds from each mark of one name to the next of another."""
+        found: list[int] = []
+        since: int | None = None
+        for name, at_ns in self.marks:
+            if name == start:
+                since = at_ns
+            elif name == end and since is not None:
+                found.append(at_ns - since)
+                since = None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What happened.
+
+    Attributes:
+        packets: in the order in which their hosts sent them.
+        truth: the model's own ledger, if asked for: each direction's life in touching intervals, by direction and time.
+        client, server: the hosts.
+        end_ns: of the last event.
+    """
+
+    packets: list[Packet]
+    truth: tuple[Hold, ...]
+    client: Side
+    server: Side
+    end_ns: int
+
+
+def simulate(setting: Setting, *, truth: bool = False, stop: Callable[[Endpoint, Endpoint], bool] | None = None) -> Run:
+    """Let two hosts exchange what their programs say.
+
+    Args:
+        setting: hosts, programs and path.
+        truth: keep the model's own ledger.
+        stop: ends the run early, asked before each event with client and server.
+
+    Returns:
+        The packets and what the hosts did; the same for the same setting, always.
+
+    Raises:
+        TooManyEvents: the setting keeps the model busy without end.
+    """
+    clock = Clock()
+    packets: list[Packet] = []
+    mss = setting.mss_bytes
+    cpus = Cpu(clock), Cpu(clock)
+    lines = Line(setting.forward), Line(setting.backward)
+    client = Endpoint(setting.client, from_client=True, clock=clock, cpu=cpus[0], line=lines[0], packets=packets, mss=mss)
+    server = Endpoint(setting.server, from_client=False, clock=clock, cpu=cpus[1], line=lines[1], packets=packets, mss=mss)
+    client.peer, server.peer = server, client
+    if setting.open_window:
+        client.cc.open()
+        server.cc.open()
+    programs = Process(client, setting.client.program), Process(server, setting.server.program)
+    ledger = Ledger(setting, (client, server), programs) if truth else None
+    client.connect()
+    clock.run(setting.until_ns, (lambda: False) if stop is None else lambda: stop(client, server))
+    holds = ledger.holds(packets) if ledger is not None else ()
+    return Run(packets, holds, _side(client, programs[0], cpus[0]), _side(server, programs[1], cpus[1]), clock.now_ns)
+
+
+def _side(tcp: Endpoint, program: Process, cpu: Cpu) -> Side:
+    return Side(
+        marks=tuple(program.marks),
+        busy_ns=cpu.busy_ns,
+        segments_out=tcp.segments_out,
+        segments_in=tcp.calls_input,
+        handed_over=tcp.calls_output,
+        buffers=tcp.buffers,
+        mss_bytes=tcp.mss,
+        send_buffer_bytes=tcp.send_buffer,
+        receive_buffer_bytes=tcp.receive_buffer,
+        done=program.state == "done",
+    )

@@ -1,0 +1,186 @@
+"""Timers of an endpoint: delayed ACK, retransmission, window probe.
+
+BSD's beat: `tcp_fasttimo` every 200 ms for all connections of the host, `tcp_slowtimo` every 500 ms; when the first beat is, is the host's
+`phase_ns`. Others run from an event on. A timer that is put off lets its event come and looks then whether it is due.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.stacks.events import NS_PER_MS, NS_PER_S
+
+if TYPE_CHECKING:
+    from tcptrace_lab.stacks.endpoint import Endpoint
+
+HEARTBEAT_NS = 200 * NS_PER_MS
+"""BSD's `tcp_fasttimo`."""
+
+MOST_BACKOFF = 6
+"""Doublings of a timer (BSD's `tcp_backoff` goes to 64)."""
+
+MOST_PERSIST_NS = 60 * NS_PER_S
+"""BSD's `TCPTV_PERSMAX`."""
+
+
+def next_beat(after_ns: int, period_ns: int, phase_ns: int) -> int:
+    """First beat later than a time."""
+    return after_ns + period_ns - (after_ns - phase_ns) % period_ns
+
+
+class Timers:
+    """An endpoint's timers."""
+
+    __slots__ = (
+        "_ack_due_ns",
+        "_ack_event_ns",
+        "_backoff",
+        "_persist_due_ns",
+        "_persists",
+        "_rto_due_ns",
+        "_rto_event",
+        "_tcp",
+        "_timed_ns",
+        "_timed_seq",
+        "rtt_var_ns",
+        "srtt_ns",
+    )  # fmt: skip
+
+    def __init__(self, tcp: Endpoint) -> None:
+        self._tcp = tcp
+        self._ack_due_ns: int | None = None
+        self._ack_event_ns: int | None = None
+        self._rto_due_ns: int | None = None
+        self._rto_event = False
+        self._persist_due_ns: int | None = None
+        self._persists = self._backoff = 0
+        self._timed_seq: int | None = None
+        self._timed_ns = 0
+        self.srtt_ns = self.rtt_var_ns = 0
+
+    # Delayed ACK
+
+    def delayed_ack(self, due_ns: int | None = None) -> None:
+        """Let an owed ACK go at a time at the latest; without one, at the host's next heartbeat."""
+        tcp = self._tcp
+        if due_ns is None:
+            due_ns = next_beat(tcp.clock.now_ns, HEARTBEAT_NS, tcp.host.phase_ns)
+        self._ack_due_ns = due_ns
+        if self._ack_event_ns is None or self._ack_event_ns > due_ns:
+            self._ack_event_ns = due_ns
+            tcp.clock.at(due_ns, self._ack_event)
+
+    def _ack_event(self) -> None:
+        tcp = self._tcp
+        now_ns = tcp.clock.now_ns
+        if self._ack_event_ns is not None and self._ack_event_ns <= now_ns:
+            self._ack_event_ns = None
+        if not tcp.ack_owed or self._ack_due_ns is None:
+            return
+        if self._ack_due_ns > now_ns:
+            self.delayed_ack(self._ack_due_ns)
+            return
+        tcp.ack_timed = True
+        tcp.receiver.timer(tcp)
+
+    # Retransmission (RFC 6298; BSD's ticks)
+
+    def rto_ns(self) -> int:
+        """The timeout now, without its doublings."""
+        stack = self._tcp.stack
+        if not self.srtt_ns:
+            return stack.first_rto_ns
+        return min(max(self.srtt_ns + 4 * self.rtt_var_ns, stack.least_rto_ns), stack.most_rto_ns)
+
+    def sent(self, seq: int, *, again: bool) -> None:
+        """A segment left: time it, and watch over it."""
+        if again:
+            self._timed_seq = None
+        elif self._timed_seq is None:
+            self._timed_seq, self._timed_ns = seq, self._tcp.clock.now_ns
+        if self._rto_due_ns is None:
+            self._restart()
+        self._persist_due_ns = None
+
+    def acked(self, ack: int) -> None:
+        """New data is acknowledged."""
+        tcp = self._tcp
+        if self._timed_seq is not None and ack > self._timed_seq:
+            self._sample(tcp.clock.now_ns - self._timed_ns)
+            self._timed_seq = None
+        self._backoff = 0
+        if ack >= tcp.snd_max:
+            self._rto_due_ns = None
+        else:
+            self._restart()
+
+    def _sample(self, rtt_ns: int) -> None:
+        rtt_ns = max(rtt_ns, 1)
+        if not self.srtt_ns:
+            self.srtt_ns, self.rtt_var_ns = rtt_ns, rtt_ns // 2
+            return
+        self.rtt_var_ns += (abs(rtt_ns - self.srtt_ns) - self.rtt_var_ns) // 4
+        self.srtt_ns += (rtt_ns - self.srtt_ns) // 8
+
+    def _restart(self) -> None:
+        tcp = self._tcp
+        due_ns = tcp.clock.now_ns + min(self.rto_ns() << self._backoff, tcp.stack.most_rto_ns)
+        tick_ns = tcp.stack.tick_ns
+        if tick_ns:
+            due_ns = next_beat(due_ns, tick_ns, tcp.host.phase_ns)
+        self._rto_due_ns = due_ns
+        if not self._rto_event:
+            self._rto_event = True
+            tcp.clock.at(due_ns, self._rto)
+
+    def _rto(self) -> None:
+        tcp = self._tcp
+        self._rto_event = False
+        if self._rto_due_ns is None:
+            return
+        if self._rto_due_ns > tcp.clock.now_ns:
+            self._rto_event = True
+            tcp.clock.at(self._rto_due_ns, self._rto)
+            return
+        self._backoff = min(self._backoff + 1, MOST_BACKOFF)
+        self._timed_seq = None
+        self._rto_due_ns = None
+        if not tcp.connected:
+            tcp.syn_again()
+            return
+        tcp.cc.timed_out()
+        tcp.snd_nxt = tcp.snd_una
+        tcp.resend_first()
+        tcp.output()
+        if self._rto_due_ns is None:
+            self._restart()
+
+    # Window probe
+
+    def persist(self) -> None:
+        """Something is held and nothing is in flight: no ACK will come by itself."""
+        tcp = self._tcp
+        if self._persist_due_ns is not None or tcp.snd_max != tcp.snd_una:
+            return
+        stack = tcp.stack
+        wait_ns = min(max(self.rto_ns(), stack.least_persist_ns) << min(self._persists, MOST_BACKOFF), MOST_PERSIST_NS)
+        due_ns = tcp.clock.now_ns + wait_ns
+        if stack.tick_ns:
+            due_ns = next_beat(due_ns, stack.tick_ns, tcp.host.phase_ns)
+        self._persist_due_ns = due_ns
+        tcp.clock.at(due_ns, self._persist, due_ns)
+
+    def persist_over(self) -> None:
+        """The window has opened."""
+        self._persist_due_ns = None
+        self._persists = 0
+
+    def _persist(self, due_ns: int) -> None:
+        if self._persist_due_ns != due_ns:
+            return
+        tcp = self._tcp
+        self._persist_due_ns = None
+        self._persists += 1
+        tcp.force = True
+        tcp.output()
+        tcp.force = False

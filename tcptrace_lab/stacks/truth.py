@@ -1,0 +1,193 @@
+"""The model's own ledger: at every instant of a direction's life, why its next byte was not leaving.
+
+Both directions live from the connection's first frame to its last. Between two departures the ledger says what the sender's host knew:
+
+- bytes are queued: the rule or the window that holds them owns the wait until the next departure is decided; from then on the host and its
+  line are at work (`network`). A wait for the receiver's late ACK is `nagle-delayed-ack` where a small segment was held, else (congestion
+  window, full send buffer) `delayed-ack`;
+- the gap ends with bytes that left before: `timeout` or `loss-recovery` owns all of it;
+- nothing is queued and the program waits for data: `network` while its own last byte and the last awaited are on their way, else `peer`;
+- nothing is queued and the program does something else: `network` until the last byte's ACK could be back, then `application`;
+- the program is done: `close`. Before the connection is made: `handshake`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.stacks.packet import FIN, SYN
+from tcptrace_lab.stacks.path import IP_TCP_HEADER_BYTES
+
+if TYPE_CHECKING:
+    from tcptrace_lab.stacks.endpoint import Endpoint
+    from tcptrace_lab.stacks.packet import Packet
+    from tcptrace_lab.stacks.process import Process
+    from tcptrace_lab.stacks.setting import Setting
+
+LATE = {"nagle": "nagle-delayed-ack", "send-buffer": "delayed-ack", "slow-start": "delayed-ack", "congestion-window": "delayed-ack"}
+"""What a wait becomes if the ACK that ended it was late."""
+
+WINDOWS = frozenset({"slow-start", "congestion-window"})
+"""Waits in which a sender may keep back less than a segment (its silly window): late, they are as Nagle's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An interval of one direction, with one cause (a name of the ledger's)."""
+
+    from_client: bool
+    start_ns: int
+    end_ns: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """From a time on: what holds the next byte; `late`: the last ACK that took anything had waited for a timer."""
+
+    at_ns: int
+    why: str
+    late: bool
+
+
+class _Watch:
+    """Notes of one end."""
+
+    __slots__ = ("_program", "_tcp", "notes")
+
+    def __init__(self, tcp: Endpoint, program: Process) -> None:
+        self._tcp, self._program = tcp, program
+        self.notes: list[_Note] = []
+        tcp.on_change = self.look
+
+    @property
+    def full_bytes(self) -> int:
+        return self._tcp.mss
+
+    def look(self) -> None:
+        why = self._why()
+        if not self.notes or self.notes[-1].why != why:
+            self.notes.append(_Note(self._tcp.clock.now_ns, why, self._tcp.released_late))
+
+    def _why(self) -> str:
+        tcp, state = self._tcp, self._program.state
+        if not tcp.connected:
+            return "handshake"
+        if tcp.queued > 0 and tcp.held:
+            return tcp.held
+        if state == "writing":
+            return "send-buffer"
+        if state == "done":
+            return "close"
+        return "peer" if state == "reading" else "application"
+
+
+class Ledger:
+    """Notes, at each change, what the next byte waits for."""
+
+    def __init__(self, setting: Setting, ends: tuple[Endpoint, Endpoint], programs: tuple[Process, Process]) -> None:
+        self._setting = setting
+        self._watches = tuple(_Watch(*of) for of in zip(ends, programs, strict=True))
+
+    def holds(self, packets: list[Packet]) -> tuple[Hold, ...]:
+        """The ledger of both directions, by direction and time."""
+        if not packets:
+            return ()
+        start_ns = packets[0].sent_ns
+        end_ns = max(max(p.sent_ns, p.arrived_ns or 0) for p in packets)
+        found: list[Hold] = []
+        for watch, from_client in zip(self._watches, (True, False), strict=True):
+            found += _Direction(self._setting, watch.notes, packets, watch.full_bytes, from_client=from_client).holds(start_ns, end_ns)
+        return tuple(found)
+
+
+class _Direction:
+    """One direction's life, gap by gap."""
+
+    def __init__(self, setting: Setting, notes: list[_Note], packets: list[Packet], full_bytes: int, *, from_client: bool) -> None:
+        self._notes, self._from_client = notes, from_client
+        ours = [p for p in packets if p.from_client == from_client and (p.payload_bytes or p.flags & (SYN | FIN))]
+        self._departures = sorted(ours, key=lambda p: p.sent_ns)
+        theirs = (p for p in packets if p.from_client != from_client and p.payload_bytes and p.arrived_ns is not None)
+        self._arrivals = sorted(theirs, key=lambda p: p.arrived_ns or 0)
+        back, host = (setting.backward, setting.server) if from_client else (setting.forward, setting.client)
+        self._ack_ns = host.costs.data_in_ns + host.costs.ack_out_ns + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
+        self._note = self._arrival = 0
+        self._full_bytes = full_bytes
+        self._found: list[Hold] = []
+
+    def holds(self, start_ns: int, end_ns: int) -> list[Hold]:
+        """Touching intervals from the connection's first frame to its last."""
+        at_ns, last = start_ns, None
+        for packet in self._departures:
+            decided_ns = min(max(packet.decided_ns, at_ns), packet.sent_ns)
+            if packet.resent_for:
+                self._add(at_ns, decided_ns, packet.resent_for)
+            else:
+                self._gap(at_ns, decided_ns, last, small=0 < packet.payload_bytes < self._full_bytes)
+            self._add(decided_ns, packet.sent_ns, "network" if packet.seq else "handshake")
+            at_ns, last = max(at_ns, packet.sent_ns), packet
+        self._gap(at_ns, end_ns, last, small=False)
+        return self._found
+
+    def _add(self, start_ns: int, end_ns: int, cause: str) -> None:
+        if end_ns <= start_ns:
+            return
+        found = self._found
+        if found and found[-1].cause == cause and found[-1].end_ns == start_ns:
+            found[-1] = Hold(self._from_client, found[-1].start_ns, end_ns, cause)
+        else:
+            found.append(Hold(self._from_client, start_ns, end_ns, cause))
+
+    def _spans(self, start_ns: int, end_ns: int, *, small: bool) -> list[tuple[int, int, str]]:
+        """The notes between two times; each wait under the name that its end gives it."""
+        notes, spans = self._notes, []
+        while self._note + 1 < len(notes) and notes[self._note + 1].at_ns <= start_ns:
+            self._note += 1
+        index = self._note
+        while index < len(notes) and notes[index].at_ns < end_ns:
+            following = notes[index + 1] if index + 1 < len(notes) else None
+            begin_ns = max(start_ns, notes[index].at_ns)
+            until_ns = end_ns if following is None else min(end_ns, following.at_ns)
+            why = notes[index].why
+            if following is not None and following.late:
+                why = "nagle-delayed-ack" if small and why in WINDOWS else LATE.get(why, why)
+            if until_ns > begin_ns:
+                spans.append((begin_ns, until_ns, why))
+            index += 1
+        if not spans:
+            return [(start_ns, end_ns, "handshake")]
+        if spans[0][0] > start_ns:
+            spans.insert(0, (start_ns, spans[0][0], "handshake"))
+        return spans
+
+    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, *, small: bool) -> None:
+        """From one departure to the decision on the next, which is of less than a full segment or not."""
+        if end_ns <= start_ns:
+            return
+        spans = self._spans(start_ns, end_ns, small=small)
+        reading = [number for number, span in enumerate(spans) if span[2] == "peer"]
+        there_ns = start_ns if last is None or last.arrived_ns is None else last.arrived_ns
+        for number, (begin_ns, until_ns, why) in enumerate(spans):
+            if reading and reading[0] <= number <= reading[-1] and why in {"peer", "application"}:
+                out_ns = min(max(there_ns, begin_ns), until_ns)
+                back_ns = until_ns
+                if number == reading[-1]:
+                    back_ns = max(out_ns, min(self._left(until_ns, begin_ns), until_ns))
+                self._add(begin_ns, out_ns, "network")
+                self._add(out_ns, back_ns, "peer")
+                self._add(back_ns, until_ns, "network")
+            elif why == "application" and last is not None:
+                out_ns = min(max(there_ns + self._ack_ns, begin_ns), until_ns)
+                self._add(begin_ns, out_ns, "network")
+                self._add(out_ns, until_ns, why)
+            else:
+                self._add(begin_ns, until_ns, why)
+
+    def _left(self, until_ns: int, otherwise_ns: int) -> int:
+        """When the last data that had come by a time left the peer."""
+        arrivals = self._arrivals
+        while self._arrival < len(arrivals) and (arrivals[self._arrival].arrived_ns or 0) <= until_ns:
+            self._arrival += 1
+        return arrivals[self._arrival - 1].sent_ns if self._arrival else otherwise_ns

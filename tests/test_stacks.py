@@ -1,0 +1,129 @@
+"""The model of stacks: what an exchange looks like, that time and bytes add up, and that a run is the same every time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tcptrace_lab.stacks import STACKS, Costs, Host, Link, Mark, Read, Repeat, Run, Setting, Think, Write, simulate
+
+KIB = 1024
+MS = 1_000_000
+SUNOS = STACKS["sunos4"]
+TAXI = Link(100_000_000, 20_000, "atm")
+"""The 100 Mb/s of the papers' ATM adapters."""
+
+
+def exchange(size: int, **host: object) -> Run:
+    """One message over ATM between two SunOS hosts with 16 KB buffers, and its echo; heartbeats at multiples of 200 ms."""
+    client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Mark("sent"), Write(size), Read(size), Mark("echoed"), Think(MS)), **host)  # type: ignore[arg-type]
+    server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(size), Write(size), Think(300 * MS)))
+    return simulate(Setting(client, server, TAXI, TAXI, 9148, open_window=True), truth=True)
+
+
+def test_a_message_of_two_writes_of_the_kernel_waits_for_the_heartbeat() -> None:
+    """8 KB are copied as 4 + 4: the first leaves at once, the second with the ACK that the heartbeat sends (Liu et al.)."""
+    run = exchange(8 * KIB)
+    data = [p for p in run.packets if p.payload_bytes]
+    assert [(p.from_client, p.seq, p.payload_bytes) for p in data[:2]] == [(True, 1, 4096), (True, 4097, 4096)]
+    assert data[0].sent_ns < MS
+    assert data[1].sent_ns == pytest.approx(200 * MS, abs=MS)
+    (ack,) = [p for p in run.packets if not p.from_client and p.late_ack and p.ack == 4097]
+    assert ack.sent_ns == 200 * MS
+
+
+def test_no_delay_lets_the_second_half_go() -> None:
+    assert exchange(8 * KIB, no_delay=True).packets[4].sent_ns < MS
+
+
+@pytest.mark.parametrize("stack", sorted(STACKS))
+def test_every_byte_arrives_in_order_and_both_sides_close(stack: str) -> None:
+    size = 123_457
+    client = Host(STACKS[stack], program=(Write(size, 1000),))
+    server = Host(STACKS[stack], program=(Mark("start"), Read(), Mark("end")))
+    run = simulate(Setting(client, server, Link(10_000_000, 50_000), Link(10_000_000, 50_000)))
+    assert run.client.done
+    assert run.server.done
+    last = 1
+    for packet in (p for p in run.packets if p.from_client and p.payload_bytes):
+        assert packet.seq == last
+        last += packet.payload_bytes
+    assert last == size + 1
+    assert max(p.ack for p in run.packets if not p.from_client) == size + 2  # SYN and FIN count
+
+
+@pytest.mark.parametrize("stack", sorted(STACKS))
+@pytest.mark.parametrize("seed", range(3))
+def test_lost_packets_are_sent_again_until_all_has_come(stack: str, seed: int) -> None:
+    size = 80_000
+    lossy = Link(10_000_000, 2 * MS, loss=0.05, seed=seed)
+    client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(size),))
+    server = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(),))
+    run = simulate(Setting(client, server, lossy, lossy))
+    assert run.client.done
+    assert run.server.done
+    assert any(p.arrived_ns is None for p in run.packets)
+    assert max(p.ack for p in run.packets if not p.from_client) == size + 2
+
+
+def test_a_run_is_the_same_every_time() -> None:
+    assert [repr(p) for p in exchange(20_000).packets] == [repr(p) for p in exchange(20_000).packets]
+
+
+def test_a_frame_waits_until_the_line_is_free() -> None:
+    """1,460 bytes are 1,538 on an Ethernet: 1,230.4 us at 10 Mb/s."""
+    client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Write(4380),))
+    run = simulate(
+        Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), Link(10_000_000), Link(10_000_000), open_window=True)
+    )
+    data = [p for p in run.packets if p.payload_bytes == 1460]
+    assert data[1].sent_ns - data[0].sent_ns == 1_230_400
+
+
+def test_a_slow_reader_closes_the_window() -> None:
+    client = Host(SUNOS, 32 * KIB, 16 * KIB, program=(Write(60_000),))
+    server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Think(900 * MS), Read()))
+    run = simulate(Setting(client, server, TAXI, TAXI, mss_bytes=1024, open_window=True), truth=True)
+    assert run.server.done
+    assert min(p.window_bytes for p in run.packets if not p.from_client) == 0
+    waited = sum(h.end_ns - h.start_ns for h in run.truth if h.from_client and h.cause in {"zero-window", "receiver-window"})
+    assert waited == pytest.approx(900 * MS, rel=0.05)
+
+
+def test_interrupts_make_the_program_wait() -> None:
+    """What a processor did is the sum of what was asked of it; copying 20 times 4 KB at 1 ms per KB takes 80 ms."""
+    costs = Costs(copy_in_ns_per_kib=MS, ack_in_ns=MS)
+    client = Host(SUNOS, 16 * KIB, 16 * KIB, costs=costs, program=(Mark("a"), Write(80 * KIB), Mark("b")))
+    run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), TAXI, TAXI, 9148, open_window=True))
+    came = [p for p in run.packets if not p.from_client]
+    assert run.client.busy_ns == (80 + len(came)) * MS
+    (copied,) = run.client.spans("a", "b")
+    assert copied > 80 * MS
+
+
+@pytest.mark.parametrize("size", [100, 5000, 12_000, 40_000])
+def test_the_ledger_covers_each_directions_life(size: int) -> None:
+    run = exchange(size)
+    last = max(max(p.sent_ns, p.arrived_ns or 0) for p in run.packets)
+    for way in (True, False):
+        holds = [h for h in run.truth if h.from_client == way]
+        assert holds[0].start_ns == 0
+        assert holds[-1].end_ns == last
+        assert all(a.end_ns == b.start_ns and a.cause != b.cause for a, b in pairwise(holds))
+
+
+def test_the_ledger_says_what_was_built() -> None:
+    """Three times 8 KB and back: each way waits for a heartbeat each time; the client thinks for 3 times 10 ms."""
+    steps = (Write(8 * KIB), Read(8 * KIB), Think(10 * MS))
+    client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat(steps, 3),))
+    server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Read(8 * KIB), Write(8 * KIB)), 3), Think(500 * MS)))
+    run = simulate(Setting(client, server, TAXI, TAXI, 9148, open_window=True), truth=True)
+    spent = dict.fromkeys((h.cause for h in run.truth if h.from_client), 0)
+    for hold in run.truth:
+        if hold.from_client:
+            spent[hold.cause] += hold.end_ns - hold.start_ns
+    assert spent["application"] == pytest.approx(30 * MS, rel=0.02)
+    # by hand: heartbeats at 200 ms multiples; ways out end at 200, 600, 1000 ms, ways back at 400, 800, 1200
+    assert spent["nagle-delayed-ack"] == pytest.approx(200 * MS + 190 * MS + 190 * MS, rel=0.02)
+    assert spent["peer"] == pytest.approx(3 * 200 * MS, rel=0.02)

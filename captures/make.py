@@ -49,7 +49,7 @@ def make(scenario: Scenario, directory: Path) -> list[Path]:
         for vantage, stem in scenario.files():
             path = directory / (stem + scenario.suffix)
             pack(outcome.captures[vantage], path)
-            setting = describe(scenario, outcome, vantage) | outcome.seen_only_here
+            setting = {**describe(scenario, outcome, vantage), **outcome.seen_only_here}
             (directory / f"{stem}.json").write_text(json.dumps({"file": path.name} | setting, indent=1) + "\n")
             files.append(path)
         return files

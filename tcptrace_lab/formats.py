@@ -33,6 +33,7 @@ class TableName(StrEnum):
     CONNECTIONS = "connections"
     LEDGER = "ledger"
     ACCOUNTS = "accounts"
+    MESSAGES = "messages"
     DATAGRAMS = "datagrams"
     FLOWS = "flows"
 

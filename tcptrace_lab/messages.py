@@ -1,0 +1,357 @@
+"""Segments → application messages: runs of bytes one way, each with its time, its stalls, its acknowledgement and its answer.
+
+A message ends where the direction turns: the next bytes of this side acknowledge data of the other, and all of it. It ends, too, where the
+program paused (`GAP_NS`, or two round trips; the ledger says so: time that TCP held back is no pause). PSH behind a segment below the MSS
+ends a write, not a message: a program that writes a message in pieces would make one of each.
+
+Where bytes leave while some of the other side are on their way (pipelined requests, full duplex) there is no turn, and what a message was
+cannot be known: both sides' runs, and those right behind them, are kept, `state` says `overlapping`, and nothing is concluded from them.
+Bytes that were sent before the capture began or that it misses have states of their own.
+
+One pass over the segments, some of them at a time; what is kept is the last message of each direction, and those not yet acknowledged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import ledger, schema
+from tcptrace_lab.rules import facts
+from tcptrace_lab.spill import Spill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GAP_NS = 10 * facts.NS_PER_MS
+"""A pause of the program that ends a message, where two round trips are not longer (the rule book's stall on a LAN; a heuristic)."""
+
+STALL_NS = 10 * facts.NS_PER_MS
+RTO_MIN_NS = 200 * facts.NS_PER_MS
+"""A stall is a wait of more than two round trips, or this on a LAN, but at most a round trip and this, the least retransmission timeout of
+Linux (rule book B; TAPO)."""
+
+HELD_CAUSES = (
+    "nagle",
+    "nagle-delayed-ack",
+    "delayed-ack",
+    "send-buffer",
+    "receiver-window",
+    "zero-window",
+    "congestion-window",
+    "loss-recovery",
+    "timeout",
+)
+"""Causes of `schema.CAUSES` that hold back bytes which the program has given."""
+
+BATCH_ROWS = 131_072
+"""Segments that are looked at together: about 30 MB with what the ledger says of them."""
+
+KEPT_MESSAGES = 262_144
+"""Messages kept in memory before they go to temporary files: about 40 MB."""
+
+RANGE_CONNECTIONS = 131_072
+"""Connections gone through together: their last messages are kept, about 200 bytes each."""
+
+MOST_WRITES = 64
+"""Writes that are listed of one message: the first ones."""
+
+UNACKED_MESSAGES = 64
+"""A message so far behind its direction's last is given out without its acknowledgement: it will not come."""
+
+WAY = ("conn", "from_client")
+_KEY = (*WAY, "index")
+
+
+def messages(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int) -> pl.LazyFrame:
+    """The messages of some connections.
+
+    Args:
+        segments: rows of `schema.SEGMENTS` of these, in capture order.
+        connections: rows of `schema.CONNECTIONS` of these.
+        count: one more than the greatest number of a connection.
+
+    Returns:
+        Rows of `schema.MESSAGES`, those of a direction in the order of time. Raises OutputUnwritable where temporary files have no room.
+    """
+    rows = Spill(schema.MESSAGES.polars_schema(), KEPT_MESSAGES)
+    for first in range(0, count, RANGE_CONNECTIONS):
+        here = pl.col("conn").is_between(first, first + RANGE_CONNECTIONS, closed="left")
+        whole = count <= RANGE_CONNECTIONS
+        for done in _found(segments if whole else segments.filter(here), connections if whole else connections.filter(here)):
+            rows.add(done)
+    return rows.finish()
+
+
+def _found(segments: pl.LazyFrame, connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Finished rows of `schema.MESSAGES`, as they come."""
+    open_rows = pl.DataFrame(schema=_PARTIAL)
+    ends = pl.DataFrame(schema=_ENDS)
+    for batch in _judged(segments, connections).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
+        rows, ends = _with_other_end(batch, ends)
+        numbered = _numbered(rows.filter(_BRINGS), open_rows)
+        merged = _merged(open_rows, _partials(numbered), _answered(numbered, open_rows))
+        done, open_rows = _settled(_acknowledged(merged, rows))
+        if not done.is_empty():
+            yield _finished(done)
+    if not open_rows.is_empty():
+        yield _finished(open_rows)
+
+
+_PARTIAL = {
+    "conn": pl.UInt32(),
+    "from_client": pl.Boolean(),
+    "index": pl.Int64(),
+    "start_offset": pl.Int64(),
+    "end_offset": pl.Int64(),
+    "segments": pl.Int64(),
+    "first_frame": pl.Int64(),
+    "last_frame": pl.Int64(),
+    "stall_frame": pl.Int64(),
+    "first_ts_ns": pl.Int64(),
+    "last_ts_ns": pl.Int64(),
+    "acked_ts_ns": pl.Int64(),
+    "answer_ts_ns": pl.Int64(),
+    "stalls": pl.List(pl.Struct({"cause": pl.String(), "ns": pl.Int64()})),
+    "small_ends": pl.List(pl.Int64()),
+    "held": pl.Boolean(),
+    "unpushed": pl.Boolean(),
+    "heard": pl.Int64(),
+    "overlapping": pl.Boolean(),
+    "after_overlap": pl.Boolean(),
+    "start_missing": pl.Boolean(),
+    "hole": pl.Boolean(),
+    "bytes_missing": pl.Boolean(),
+    "resent": pl.Boolean(),
+}
+"""What is known of a message that may go on."""
+
+_ENDS = {"conn": pl.UInt32(), "client_end": pl.Int64(), "server_end": pl.Int64()}
+"""How far the two streams of a connection have come."""
+
+_col = pl.col
+_STREAM_END = _col("seq") + _col("payload_bytes")
+_NEW = (facts.KIND == "new") & (_col("payload_bytes") > 0)
+_BRINGS = (_col("payload_bytes") > 0) & facts.KIND.is_in(["capture_duplicate", "network_duplicate", "keepalive", "link_damaged"]).not_()
+"""Segments with data that belong to a message."""
+
+
+def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+    """Departures with the ledger's verdict, and the ACKs of the other side between them, in capture order."""
+    wanted = _col("held_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
+    rows = segments.filter(wanted).select(*ledger.COLUMNS, "ack", "acked_bytes", "acked_unseen_bytes")
+    facts_of = ledger.directions(connections)
+    parts = ledger.split(ledger.judged(rows.join(facts_of, on=list(WAY), how="left", maintain_order="left")))
+    rtt = facts.RTT_NS.fill_null(0)
+    pause = pl.max_horizontal(pl.lit(GAP_NS), 2 * rtt)
+    stall = pl.min_horizontal(pl.max_horizontal(pl.lit(STALL_NS), 2 * rtt), rtt + RTO_MIN_NS)
+    cause = pl.when(_col("rule_cause").is_in(HELD_CAUSES) & (_col("caused_ns") >= stall)).then(_col("rule_cause"))
+    paused = _col("held_ns").is_not_null() & _col("rule_cause").is_null() & (_col("rest_ns") >= pause)
+    return parts.select(
+        *WAY,
+        _col("frame").cast(pl.Int64),
+        "ts_ns",
+        "seq",
+        "ack",
+        "payload_bytes",
+        "flags",
+        "kind",
+        "acked_bytes",
+        "acked_unseen_bytes",
+        "full_bytes",
+        "held_ns",
+        _col("caused_ns"),
+        cause.alias("stall_cause"),
+        paused.fill_null(value=False).alias("paused"),
+        facts.IS_RESENT.alias("is_resent"),
+    )
+
+
+def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows with how far both streams had come before each, `own_end` and `other_end` (null before any); and the ends after the last."""
+    brings = _BRINGS & _col("seq").is_not_null()
+    known = rows.join(ends, on="conn", how="left", maintain_order="left")
+    sides = {}
+    for side, from_client in schema.SIDES.items():
+        own = pl.when(brings & (_col("from_client") == from_client)).then(_STREAM_END)
+        sides[f"{side}_after"] = pl.max_horizontal(own.cum_max().forward_fill().over("conn"), f"{side}_end")
+    known = known.with_columns(**sides)
+    before = [
+        pl.coalesce(_col(f"{side}_after").shift(1).over("conn"), _col(f"{side}_end")).alias(f"{side}_before") for side in schema.SIDES
+    ]
+    last = known.group_by("conn").agg(*(_col(f"{side}_after").last().alias(f"{side}_end") for side in schema.SIDES))
+    known = known.with_columns(before).with_columns(
+        own_end=pl.when("from_client").then("client_before").otherwise("server_before"),
+        other_end=pl.when("from_client").then("server_before").otherwise("client_before"),
+    )
+    after = pl.concat([last, ends.filter(_col("conn").is_in(last["conn"].implode()).not_())]).select(*_ENDS)
+    return known.select(*rows.columns, "own_end", "other_end"), after
+
+
+def _numbered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
+    """The segments with data with the `index` of their message in their direction, from 0 on."""
+    last = open_rows.sort("index").group_by(WAY).agg(last_index=_col("index").last(), last_heard=_col("heard").last())
+    rows = rows.join(last, on=list(WAY), how="left", maintain_order="left")
+    heard = pl.when(_NEW).then(pl.min_horizontal("ack", "other_end").fill_null(0))
+    before = pl.coalesce(heard.shift(1).forward_fill().over(WAY), "last_heard")
+    first = (pl.int_range(pl.len()).over(WAY) == 0) & _col("last_index").is_null()
+    hears_all = _col("other_end").is_null() | (_col("ack") >= _col("other_end"))
+    turned = hears_all & (heard > before).fill_null(value=False)
+    starts = _NEW & (turned | _col("paused")) & ~first & (_col("seq") >= _col("own_end").fill_null(0))
+    index = (starts | first).cast(pl.Int64).cum_sum().over(WAY) - 1 + (_col("last_index") + 1).fill_null(0)
+    return rows.with_columns(
+        index=index,
+        starts=starts,
+        heard=heard,
+        overlaps=_NEW & ~hears_all.fill_null(value=True),
+        start_missing=first & (_col("seq") != 1),
+        hole=(_NEW & (_col("seq") > _col("own_end"))).fill_null(value=False),
+    )
+
+
+def _answered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
+    """What the other side sent behind each message: `_KEY`, `answer_ts` of the first, and `overlapped`: some came without having it all."""
+    last = open_rows.group_by("conn", ~_col("from_client")).agg(_col("index").max().alias("other_last"))
+    rows = rows.join(last, on=list(WAY), how="left", maintain_order="left")
+    client = pl.when("from_client").then("index").forward_fill().over("conn")
+    server = pl.when(~_col("from_client")).then("index").forward_fill().over("conn")
+    current = pl.coalesce(pl.when("from_client").then(server).otherwise(client), "other_last")
+    behind = rows.with_columns(current=current).filter(_NEW & _col("current").is_not_null())
+    return behind.group_by("conn", ~_col("from_client"), index="current", maintain_order=True).agg(
+        answer_ts=_col("ts_ns").first(), overlapped=_col("overlaps").any()
+    )
+
+
+def _partials(rows: pl.DataFrame) -> pl.DataFrame:
+    """What these rows tell of each message."""
+    full, payload = _col("full_bytes"), _col("payload_bytes")
+    is_small = (full > 0) & (payload % full != 0)
+    inside = ~_col("starts")
+    stalled = inside & _col("stall_cause").is_not_null()
+    return rows.group_by(_KEY, maintain_order=True).agg(
+        start_offset=_col("seq").min(),
+        end_offset=_STREAM_END.max(),
+        segments=pl.len().cast(pl.Int64),
+        first_frame=_col("frame").first(),
+        last_frame=_col("frame").last(),
+        stall_frame=_col("frame").filter(stalled).first(),
+        first_ts_ns=_col("ts_ns").first(),
+        last_ts_ns=_col("ts_ns").last(),
+        acked_ts_ns=pl.lit(None, pl.Int64).first(),
+        answer_ts_ns=pl.lit(None, pl.Int64).first(),
+        stalls=pl.struct(cause="stall_cause", ns="caused_ns").filter(stalled),
+        small_ends=_STREAM_END.filter(_NEW & is_small).head(MOST_WRITES),
+        held=_col("stall_cause").is_in(["nagle", "nagle-delayed-ack"]).any(),
+        unpushed=(_NEW & is_small & (_col("flags") & _PSH == 0)).any(),
+        heard=_col("heard").drop_nulls().last(),
+        overlapping=_col("overlaps").any(),
+        after_overlap=pl.lit(None, pl.Boolean).first(),
+        start_missing=_col("start_missing").any(),
+        hole=_col("hole").any(),
+        bytes_missing=pl.lit(value=False).first(),
+        resent=_col("is_resent").any(),
+    )
+
+
+_PSH = 8
+
+
+def _merged(open_rows: pl.DataFrame, partial: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
+    """The open messages with what was learned, and the new ones."""
+    grown = _col("end_offset").last() > _col("end_offset").first()
+    both = pl.concat([open_rows, partial.select(pl.col(name).cast(dtype) for name, dtype in _PARTIAL.items())])
+    merged = both.group_by(_KEY, maintain_order=True).agg(
+        _col("start_offset").min(),
+        _col("end_offset").max(),
+        _col("segments").sum(),
+        _col("first_frame").first(),
+        _col("last_frame").last(),
+        _col("stall_frame").drop_nulls().first(),
+        _col("first_ts_ns").first(),
+        _col("last_ts_ns").last(),
+        pl.when(grown).then(None).otherwise(_col("acked_ts_ns").first()).alias("acked_ts_ns"),
+        _col("answer_ts_ns").first(),
+        _col("stalls").explode(empty_as_null=False).alias("stalls"),
+        _col("small_ends").explode(empty_as_null=False).head(MOST_WRITES).alias("small_ends"),
+        _col("heard").drop_nulls().last(),
+        _col("after_overlap").drop_nulls().first(),
+        *(_col(name).any() for name in ("held", "unpushed", "overlapping", "start_missing", "hole", "bytes_missing", "resent")),
+    )
+    told = merged.join(answered, on=list(_KEY), how="left", maintain_order="left").sort(_KEY)
+    return (
+        told.with_columns(
+            overlapping=_col("overlapping") | _col("overlapped").fill_null(value=False),
+            answer_ts_ns=pl.coalesce("answer_ts_ns", "answer_ts"),
+        )
+        .with_columns(after_overlap=pl.coalesce("after_overlap", _col("overlapping").shift(1).over(WAY)))
+        .select(*_PARTIAL)
+    )
+
+
+def _acknowledged(found: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """The messages with the time of the first ACK of their last byte, if it is among the rows or was known."""
+    advancing = rows.filter(_col("acked_bytes") > 0)
+    found = _with_unseen(found, advancing.filter(_col("acked_unseen_bytes") > 0))
+    acks = advancing.select("conn", ~_col("from_client"), _col("ack").alias("end_offset"), ack_ts_ns="ts_ns")
+    matched = found.sort("end_offset").join_asof(
+        acks.sort("end_offset"), on="end_offset", by=list(WAY), strategy="forward", check_sortedness=False
+    )
+    return matched.with_columns(acked_ts_ns=pl.coalesce("acked_ts_ns", "ack_ts_ns")).drop("ack_ts_ns").sort(_KEY)
+
+
+def _with_unseen(found: pl.DataFrame, acks: pl.DataFrame) -> pl.DataFrame:
+    """The messages; those are marked of which an ACK covers bytes that the capture never showed."""
+    if acks.is_empty():
+        return found
+    covered = acks.select("conn", ~_col("from_client"), covered_to="ack", covered_from=_col("ack") - _col("acked_bytes"))
+    names = {name: f"{name}_acked" for name in WAY}
+    touched = found.select(*_KEY, "start_offset", "end_offset").join_where(
+        covered.rename(names),
+        *(_col(name) == _col(other) for name, other in names.items()),
+        _col("start_offset") < _col("covered_to"),
+        _col("end_offset") > _col("covered_from"),
+    )
+    marks = touched.select(_KEY).unique().with_columns(marked=pl.lit(value=True))
+    marked = found.join(marks, on=list(_KEY), how="left", maintain_order="left")
+    return marked.with_columns(bytes_missing=_col("bytes_missing") | _col("marked").fill_null(value=False)).drop("marked")
+
+
+def _settled(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The messages of which no more will be learned, and the others."""
+    behind = _col("index").max().over(WAY) - _col("index")
+    done = (behind > UNACKED_MESSAGES) | ((behind > 0) & _col("acked_ts_ns").is_not_null())
+    marked = found.with_columns(done=done)
+    return marked.filter("done").drop("done"), marked.filter(~_col("done")).drop("done")
+
+
+def _finished(found: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `schema.MESSAGES`."""
+    state = (
+        pl.when(_col("overlapping") | _col("after_overlap").fill_null(value=False))
+        .then(pl.lit("overlapping"))
+        .when("start_missing")
+        .then(pl.lit("start_missing"))
+        .when(_col("bytes_missing") | (_col("hole") & _col("acked_ts_ns").is_null()))
+        .then(pl.lit("bytes_missing"))
+        .otherwise(pl.lit("whole"))
+    )
+    by_cause = _col("stalls").list.eval(pl.element().struct.field("ns")).list
+    worst = _col("stalls").list.get(by_cause.arg_max(), null_on_oob=True).struct.field("cause")
+    edges = pl.concat_list(_col("start_offset"), _col("small_ends"), _col("end_offset"))
+    writes = edges.list.diff().list.eval(pl.element().filter(pl.element() > 0))
+    sure = (_col("writes_inferred").list.len() > 1) & ~_col("held") & ~_col("unpushed")
+    rows = found.with_columns(
+        payload_bytes=_col("end_offset") - _col("start_offset"),
+        answer_ts_ns=pl.when(state != "overlapping").then("answer_ts_ns"),
+        transfer_ns=_col("last_ts_ns") - _col("first_ts_ns"),
+        stalled_ns=by_cause.sum(),
+        stall_cause=worst,
+        writes_inferred=pl.when(~_col("resent") & (state == "whole")).then(writes),
+        state=state,
+    ).with_columns(
+        writes_confidence=pl.when(_col("writes_inferred").is_not_null()).then(
+            pl.when(sure).then(pl.lit("consistent")).otherwise(pl.lit("possible"))
+        )
+    )
+    return rows.select(pl.col(name).cast(dtype) for name, dtype in schema.MESSAGES.polars_schema().items())

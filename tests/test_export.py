@@ -14,7 +14,7 @@ from command import only_line, tcptrace_lab
 from polars.testing import assert_frame_equal
 from test_cli import on_terminal
 
-from tcptrace_lab import accounts, ledger, read, schema
+from tcptrace_lab import accounts, ledger, messages, read, schema
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.export import export
 from tcptrace_lab.formats import Format, TableName
@@ -30,7 +30,7 @@ UDP = """
 """
 
 
-LISTS = [column.name for column in schema.CONNECTIONS if column.dtype == "List(Int64)"]
+LISTS = [column.name for table in (schema.CONNECTIONS, schema.MESSAGES) for column in table if column.dtype == "List(Int64)"]
 
 
 @pytest.fixture
@@ -46,6 +46,7 @@ def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
         TableName.CONNECTIONS: tcp.connections,
         TableName.LEDGER: ledger.intervals(tcp.segments, tcp.connections),
         TableName.ACCOUNTS: accounts.accounts(tcp.segments, tcp.connections, 1),
+        TableName.MESSAGES: messages.messages(tcp.segments, tcp.connections, 1),
         TableName.DATAGRAMS: udp.datagrams,
         TableName.FLOWS: udp.flows,
     }

@@ -1,8 +1,9 @@
 """The report of one analysis: `data(analysis)` → plain dictionary, `render(dictionary)` → one self-contained HTML page.
 
 Read in this order: `shape` (the dictionary) · `data` (the page) · `table` · `udp` · `pair` · `drawn` (a connection with its figures) ·
-`choose` (which connections have room) · `series` (segments → lines and marks, in one pass) · `thin` (which points are drawn) ·
-`plots` (→ Plotly figures) · `numbers` (→ words) · `pack` and `render` (→ HTML).
+`choose` (which connections have room) · `tracked` and `series` (segments → lines and marks, in one pass) · `thin` (which points
+are drawn) · `windows` and `zoom` (the place of a finding, with every segment) · `plots` (→ Plotly figures) · `numbers` (→ words) ·
+`pack` and `render` (→ HTML).
 """
 
 from __future__ import annotations

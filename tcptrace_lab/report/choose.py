@@ -59,11 +59,13 @@ class Chosen:
         total: how many there are.
         listed: the rows that the connection table shows, in the order of the capture (see `LISTED_RULE`).
         drawn: the rows of the connections that get figures, most payload first (see `DRAWN_RULE`).
+        found: the rows of the connections that have findings.
     """
 
     total: int
     listed: pl.DataFrame
     drawn: pl.DataFrame
+    found: pl.DataFrame
 
 
 def chosen(connections: pl.LazyFrame, found: Sequence[int] = ()) -> Chosen:
@@ -80,11 +82,12 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = ()) -> Chosen:
     total, (listed, *ranked) = largest(connections, "conn", figures, [Ranking(("payload", "duration_ns"), LISTED_CONNECTIONS), *rankings])
     with_findings = list(dict.fromkeys(found))[:_BY_FINDINGS]
     drawn = list(dict.fromkeys([*with_findings, *(conn for ranking in ranked for conn in ranking)]))[:DRAWN_CONNECTIONS]
-    rows = connections.filter(pl.col("conn").is_in(sorted({*listed, *drawn}))).collect()
+    rows = connections.filter(pl.col("conn").is_in(sorted({*listed, *drawn, *found}))).collect()
     return Chosen(
         total,
         rows.filter(pl.col("conn").is_in(listed)).sort("conn"),
         rows.filter(pl.col("conn").is_in(drawn), PAYLOAD > 0, DURATION_NS.is_not_null()).sort(PAYLOAD, "conn", descending=[True, False]),
+        rows.filter(pl.col("conn").is_in(sorted(set(found)))),
     )
 
 

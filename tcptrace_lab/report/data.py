@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import numbers, trust
-from tcptrace_lab.report import choose, drawn, spent, table, udp
+from tcptrace_lab.report import choose, drawn, spent, table, udp, windows, zoom
 from tcptrace_lab.report.pair import section as pair_section
 
 if TYPE_CHECKING:
@@ -36,10 +36,19 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
     problems = list(capture["problems"])
     chosen = choose.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None])
     flows_total, flows = udp.listed(analysis.flows)
+    resolution_ns = capture["trust"]["resolution_ns"]
+    listed = analysis.findings[:LISTED_FINDINGS]
+    begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
+    places = [windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
+    looked_at = [None if place is None else windows.Window(place) for place in places]
+    time = drawn.Spent(analysis.accounts, analysis.longest_waits)
+    connections = drawn.connections(
+        analysis.segments, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None]
+    )
     return {
         "name": analysis.name,
         "trust": trust.line(capture["trust"]),
-        "findings": spent.found(analysis.findings[:LISTED_FINDINGS]),
+        "findings": spent.found(listed, zoom.zooms(looked_at, chosen.found, resolution_ns)),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture),
         "complete": bool(capture["complete"]),
@@ -53,9 +62,7 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
         "flows": flows,
         "flows_total": flows_total,
         "drawn_rule": choose.DRAWN_RULE,
-        "drawn": drawn.connections(
-            analysis.segments, chosen.drawn, drawn.Spent(analysis.accounts, analysis.longest_waits), capture["trust"]["resolution_ns"]
-        ),
+        "drawn": connections,
         "pair": None if pair is None else pair_section(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
     }

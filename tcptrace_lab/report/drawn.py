@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcptrace_lab.report.shape import Band, Connection, Figure, Value
+    from tcptrace_lab.report.windows import Window
 
 _LABELS = {"client": "client → server", "server": "server → client"}
 
@@ -29,7 +30,9 @@ class Spent:
     longest: pl.DataFrame
 
 
-def connections(segments: pl.LazyFrame, chosen: pl.DataFrame, time: Spent, resolution_ns: int) -> list[Connection]:
+def connections(
+    segments: pl.LazyFrame, chosen: pl.DataFrame, time: Spent, resolution_ns: int, windows: Sequence[Window] = ()
+) -> list[Connection]:
     """Read and draw the chosen rows of `schema.CONNECTIONS`, in their order.
 
     Args:
@@ -37,13 +40,14 @@ def connections(segments: pl.LazyFrame, chosen: pl.DataFrame, time: Spent, resol
         chosen: as `choose.drawn` gives them.
         time: where it went.
         resolution_ns: of the capture's clock.
+        windows: take their rows in the same pass.
     """
     accounts = {
         row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().iter_rows(named=True)
     }
     requests = choose.requests(chosen)
     chosen = chosen.with_columns(**behaviour.columns(resolution_ns))
-    found = series.read(segments, requests)
+    found = series.read(segments, requests, windows)
     by_conn = {request.conn: request for request in requests}
     return [
         _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time.longest, resolution_ns)

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from tcptrace_lab import numbers, schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import polars as pl
 
     from tcptrace_lab.report.series import Direction
     from tcptrace_lab.report.shape import Band
@@ -133,6 +132,9 @@ CAUSE_COLOURS = {
 _BAND_HEIGHT = 0.035
 """Of the figure's height."""
 
+_SHADE = 0.16
+"""Opacity of a band over the whole height."""
+
 
 def time_sequence(direction: Direction, frame: Frame, bands: Sequence[Band] = ()) -> Figure:
     """Data segments from their first to their last byte, the other side's ACK line and window, and every oddity marked.
@@ -157,6 +159,38 @@ def _band(band: Band) -> dict[str, Any]:
     span = {"x0": band["start_ns"] / numbers.NS_PER_S, "x1": band["end_ns"] / numbers.NS_PER_S, "y0": 0, "y1": _BAND_HEIGHT}
     look = {"fillcolor": CAUSE_COLOURS[band["cause"]], "line": {"width": 0}, "layer": "above"}
     return {"type": "rect", "xref": "x", "yref": "paper", **span, **look}
+
+
+def shade(band: Band) -> dict[str, Any]:
+    """A band over the whole height, through which all else is seen."""
+    return {**_band(band), "y1": 1, "opacity": _SHADE, "layer": "below"}
+
+
+def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
+    """A ring around each of these segments: rows of `tracked.Tracker`."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "frames that prove it",
+        "marker": {"symbol": "circle-open", "size": 15, "color": PURPLE, "line": {"width": 2, "color": PURPLE}},
+        "x": frame.seconds(rows["t_ns"]),
+        "y": rows.select(_offset()).to_series().to_list(),
+        "customdata": list(zip(rows["frame"].to_list(), rows["payload_bytes"].to_list(), strict=True)),
+        "hovertemplate": f"proves it<br>{_MARK_HOVER}",
+    }
+
+
+def named_frame(row: pl.DataFrame, frame: Frame) -> dict[str, Any]:
+    """The number of the only row's frame, written beside it."""
+    (x,), y = frame.seconds(row["t_ns"]), row.select(_offset()).item()
+    look = {"showarrow": False, "xanchor": "right", "xshift": -7, "yshift": 12, "font": {"size": 11}}
+    return {"x": x, "y": y, "text": f"frame {row.item(0, 'frame')}", **look}
+
+
+def _offset() -> pl.Expr:
+    """Where a segment stands on the sequence axis: the sender's at its last byte, the receiver's at what it acknowledges."""
+    sent = pl.when(pl.col("mine")).then(pl.col("seq") + pl.col("payload_bytes")).otherwise(pl.col("ack"))
+    return pl.coalesce(sent, "acked", "sent", pl.lit(0))
 
 
 def flight(direction: Direction, frame: Frame) -> Figure:

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import schema
+from tcptrace_lab import ledger, schema
 from tcptrace_lab.report import thin
 from tcptrace_lab.report.holes import Holes
+from tcptrace_lab.report.tracked import FIN, RST, SYN, Tracker, has
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from tcptrace_lab.report.windows import Window
 
 SLICE_ROWS = 65_536
 """Segments looked at together: about 6 MB of the columns below, several times that while they are worked on."""
@@ -30,9 +33,6 @@ HELD_POINTS = 20_000
 
 COLUMNS = ("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "kind", "ack_lag_ns", "rtt_ns")
 """The columns of `schema.SEGMENTS` that the figures need."""
-
-FIN, SYN, RST = 1, 2, 4
-"""Bits of `flags` (RFC 9293, 3.1)."""
 
 SENDER_MARKS = (*schema.RESENT, "out_of_order", "network_duplicate", "capture_duplicate", "keepalive", "zero_window_probe", "reset")
 """Kinds of the sender's segments that get a mark of their own; all of them are counted, and drawn up to the budget."""
@@ -95,24 +95,43 @@ class Direction:
     throughput: pl.DataFrame
 
 
-def read(segments: pl.LazyFrame, requests: Sequence[Request]) -> dict[int, dict[bool, Direction]]:
+def read(segments: pl.LazyFrame, requests: Sequence[Request], windows: Sequence[Window] = ()) -> dict[int, dict[bool, Direction]]:
     """Read the series of all requested connections, by `conn` and direction.
 
     Args:
         segments: rows of `schema.SEGMENTS` in frame order.
         requests: connections, each at most once.
+        windows: take their rows as these go by, with the columns that the ledger needs.
     """
     collectors = {(request.conn, side): _Collector(request, from_client=side) for request in requests for side in request.data_segments}
-    for rows in _slices(segments, requests):
-        for key, part in rows.partition_by("conn", as_dict=True, maintain_order=True).items():
-            for side in schema.SIDES.values():
-                collector = collectors.get((key[0], side))
-                if collector is not None:
-                    collector.add(part)
+    begins = {(request.conn, side): request.first_ts_ns for request in requests for side in request.data_segments}
+    begins |= {(window.place.conn, window.place.from_client): window.place.first_ts_ns for window in windows}
+    trackers = {key: Tracker(first_ts_ns, from_client=key[1]) for key, first_ts_ns in begins.items()}
+    columns = tuple(dict.fromkeys((*COLUMNS, *ledger.COLUMNS))) if windows else COLUMNS
+    for rows in _slices(segments, sorted({conn for conn, _ in trackers}), columns):
+        for (conn,), part in rows.partition_by("conn", as_dict=True, maintain_order=True).items():
+            for key in ((conn, side) for side in schema.SIDES.values() if (conn, side) in trackers):
+                tracked = trackers[key].follow(part)
+                if key in collectors:
+                    collectors[key].add(tracked)
+                for window in windows:
+                    if (window.place.conn, window.place.from_client) == key:
+                        window.add(tracked)
     found: dict[int, dict[bool, Direction]] = {request.conn: {} for request in requests}
     for (conn, side), collector in collectors.items():
         found[conn][side] = collector.finish()
     return found
+
+
+def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
+    """The series of a few rows of one connection, as `Tracker` gives them, with nothing left away."""
+    frames, begin_ns, span_ns = rows["frame"], rows["ts_ns"][0] - rows["t_ns"][0], rows["t_ns"][-1] - rows["t_ns"][0]
+    side = {from_client: rows.height * len(MARKS)}
+    collector = _Collector(
+        Request(rows["conn"][0], frames[0], frames[-1], begin_ns, max(span_ns, 0), side, side, side), from_client=from_client
+    )
+    collector.add(rows)
+    return collector.finish()
 
 
 def bin_width_ns(duration_ns: int, data_segments: int) -> int:
@@ -125,13 +144,13 @@ def bin_width_ns(duration_ns: int, data_segments: int) -> int:
     return next(decade * step for step in (1, 2, 5, 10) if decade * step >= wanted_ns)
 
 
-def _slices(segments: pl.LazyFrame, requests: Sequence[Request]) -> Iterator[pl.DataFrame]:
-    """The requested connections' rows, a bounded number at a time, in frame order; one query, so one pass over the capture."""
-    if not requests:
+def _slices(segments: pl.LazyFrame, conns: Sequence[int], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """These connections' rows, a bounded number at a time, in frame order; one query, so one pass over the capture."""
+    if not conns:
         return
-    wanted = pl.col("conn").is_in([request.conn for request in requests]) & pl.col("ts_ns").is_not_null()
+    wanted = pl.col("conn").is_in(conns) & pl.col("ts_ns").is_not_null()
     held: list[pl.DataFrame] = []
-    for batch in segments.filter(wanted).select(COLUMNS).collect_batches(maintain_order=True):
+    for batch in segments.filter(wanted).select(columns).collect_batches(maintain_order=True):
         for piece in batch.iter_slices(SLICE_ROWS):
             held.append(piece)
             if sum(part.height for part in held) >= SLICE_ROWS:
@@ -185,9 +204,6 @@ class _Collector:
     def __init__(self, request: Request, *, from_client: bool) -> None:
         self.request = request
         self.from_client = from_client
-        self.sent: int | None = None
-        self.acked: int | None = None
-        self.edge: int | None = None
         self.holes = Holes()
         self.merged = request.data_segments[from_client] > request.line_points[from_client]
         self.bursts: list[pl.DataFrame] = []
@@ -195,15 +211,14 @@ class _Collector:
         self.marks = {name: _Marks() for name in MARKS}
         self.bins: list[pl.DataFrame] = []
 
-    def add(self, part: pl.DataFrame) -> None:
-        """Take the next rows of the connection, both directions."""
-        rows = self._tracked(part)
+    def add(self, rows: pl.DataFrame) -> None:
+        """Take the next rows of the connection, both directions, as `Tracker` gives them for this one."""
         mine = rows.filter(pl.col("mine"))
         theirs = rows.filter(~pl.col("mine"))
         self._add_bursts(mine.filter((pl.col("payload_bytes") > 0) & pl.col("kind").cast(pl.String).is_in(SENDER_MARKS).not_()))
         self._add_lines(rows, theirs)
         self._add_marks(mine, theirs)
-        data = mine.filter(pl.col("payload_bytes") > 0, ~_has(RST))
+        data = mine.filter(pl.col("payload_bytes") > 0, ~has(RST))
         bins = data.with_columns(self._unique(data).alias("unique_bytes")).group_by(
             pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns
         )
@@ -225,33 +240,6 @@ class _Collector:
             mark_counts={name: self.marks[name].count for name in names},
             throughput=bins.group_by("t_ns").agg(pl.col("unique_bytes").sum()).sort("t_ns"),
         )
-
-    def _tracked(self, part: pl.DataFrame) -> pl.DataFrame:
-        """Add what is true just after each row: highest offset sent, highest acknowledged, right edge of the window."""
-        mine = pl.col("from_client") == self.from_client
-        reset = _has(RST)
-        payload_end = pl.col("seq") + pl.col("payload_bytes")
-        sent = pl.when(mine & ~reset).then(payload_end + _has(SYN).cast(pl.Int64) + _has(FIN).cast(pl.Int64))
-        acked = pl.when(~mine & ~reset).then(pl.col("ack"))
-        rows = part.with_columns(
-            (pl.col("ts_ns") - self.request.first_ts_ns).alias("t_ns"),
-            mine.alias("mine"),
-            pl.max_horizontal(sent.cum_max().forward_fill(), pl.lit(self.sent, pl.Int64)).alias("sent"),
-            pl.max_horizontal(acked.cum_max().forward_fill(), pl.lit(self.acked, pl.Int64)).alias("acked"),
-        )
-        # An ACK that arrives late, behind a newer one, says nothing about the window now.
-        current = ~mine & ~reset & (pl.col("ack") == pl.col("acked"))
-        edge = pl.when(current).then(pl.col("ack") + pl.col("window_bytes")).forward_fill()
-        rows = rows.with_columns(
-            edge.fill_null(pl.lit(self.edge, pl.Int64)).alias("edge"),
-            pl.col("sent").shift(1).fill_null(pl.lit(self.sent, pl.Int64)).alias("sent_before"),
-        ).with_columns(
-            # Below zero, the ACK is for data that the capture did not see: then nobody knows what is on its way.
-            pl.when(pl.col("sent") >= pl.col("acked")).then(pl.col("sent") - pl.col("acked")).alias("flight"),
-            (pl.col("edge") - pl.col("acked")).alias("offered"),
-        )
-        self.sent, self.acked, self.edge = rows.select("sent", "acked", "edge").row(-1)
-        return rows
 
     def _unique(self, sent: pl.DataFrame) -> pl.Series:
         """Bytes of each of the sender's data segments that this capture sees for the first time."""
@@ -288,19 +276,15 @@ class _Collector:
                 offset = pl.coalesce("sent", pl.lit(0)) if key[0] == "reset" else pl.col("seq")
                 self.marks[str(key[0])].add(_placed(part, offset))
         ordinary = mine.filter(pl.col("kind").cast(pl.String).is_in(SENDER_MARKS).not_())
-        self.marks["syn"].add(_placed(ordinary.filter(_has(SYN)), pl.col("seq")))
-        self.marks["fin"].add(_placed(ordinary.filter(_has(FIN)), pl.col("seq") + pl.col("payload_bytes")))
-        alive = theirs.filter(~_has(RST))
+        self.marks["syn"].add(_placed(ordinary.filter(has(SYN)), pl.col("seq")))
+        self.marks["fin"].add(_placed(ordinary.filter(has(FIN)), pl.col("seq") + pl.col("payload_bytes")))
+        alive = theirs.filter(~has(RST))
         self.marks["zero_window"].add(_placed(alive.filter(pl.col("window_bytes") == 0, pl.col("ack").is_not_null()), pl.col("ack")))
         self.marks["duplicate_ack"].add(_placed(alive.filter(pl.col("kind") == "duplicate_ack"), pl.col("ack")))
-        self.marks["peer_reset"].add(_placed(theirs.filter(_has(RST)), pl.coalesce("acked", "sent", pl.lit(0))))
+        self.marks["peer_reset"].add(_placed(theirs.filter(has(RST)), pl.coalesce("acked", "sent", pl.lit(0))))
 
 
 _SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
-
-
-def _has(flag: int) -> pl.Expr:
-    return (pl.col("flags") & flag) != 0
 
 
 def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:

@@ -85,6 +85,31 @@ class Side(TypedDict):
     unique_bytes: int
 
 
+class Named(TypedDict):
+    """A cause, and what it means."""
+
+    cause: str
+    means: str
+
+
+class Zoom(TypedDict):
+    """The figure of a finding: times since the connection's begin; `shaded` are the causes whose waits are shaded."""
+
+    conn: int
+    side: str
+    from_ns: int
+    to_ns: int
+    segments: int
+    first_frame: int
+    last_frame: int
+    proving: int
+    elsewhere: int
+    omitted: int
+    causes: list[Named]
+    shaded: list[str]
+    figure: PlotlyFigure
+
+
 class Found(TypedDict):
     """One finding."""
 
@@ -100,6 +125,7 @@ class Found(TypedDict):
     gain: str
     source: str
     filter: str
+    zoom: Zoom | None
 
 
 class Part(TypedDict):
@@ -124,6 +150,7 @@ class Stall(TypedDict):
     """One long wait: when it began, how long it was, and the frames around it."""
 
     way: str
+    side: str
     at_ns: int
     ns: int
     cause: str

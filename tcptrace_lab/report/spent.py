@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcptrace_lab.findings import Finding
-    from tcptrace_lab.report.shape import Band, Bar, Found, Part, Stall
+    from tcptrace_lab.report.shape import Band, Bar, Found, Part, Stall, Zoom
 
 LISTED_STALLS = 20
 """Waits of a direction that are listed: the longest."""
@@ -20,11 +20,12 @@ LISTED_STALLS = 20
 NOT_LISTED = ("handshake", "application", "peer", "network", "close", "unknown")
 """Causes whose waits are no stalls: nothing in TCP held anything back."""
 
+_KEYS = {from_client: side for side, from_client in SIDES.items()}
 _WAYS = {True: "client → server", False: "server → client"}
 
 
-def found(findings: Iterable[Finding]) -> list[Found]:
-    """The findings, with a display filter for Wireshark each."""
+def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None]) -> list[Found]:
+    """The findings, each with a display filter for Wireshark and, where there is a place to show, its figure."""
     return [
         {
             "severity": str(finding.severity),
@@ -39,8 +40,9 @@ def found(findings: Iterable[Finding]) -> list[Found]:
             "gain": finding.predicted_gain or "",
             "source": finding.source,
             "filter": finding.wireshark_filter,
+            "zoom": zoom,
         }
-        for finding in findings
+        for finding, zoom in zip(findings, zooms, strict=True)
     ]
 
 
@@ -69,6 +71,7 @@ def stalls(longest: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
     return [
         {
             "way": _WAYS[row["from_client"]],
+            "side": _KEYS[row["from_client"]],
             "at_ns": row["start_ns"] - begin_ns,
             "ns": row["ns"],
             "cause": row["cause"],

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
     from visits import Visit
 
+    from tcptrace_lab import Analysis
+
     Open = Callable[..., Visit]
 
 pytest_plugins = ("visits",)
 
 CAPTURES = sorted(path for path in Path(__file__).parents[2].joinpath("captures").iterdir() if ".pcap" in path.name)
+NAGLE = Path(__file__).parents[2] / "captures" / "ethernet-nagle-on.pcapng"
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><b>\"'"
 
 
@@ -154,6 +157,77 @@ def test_table_is_sorted_by_keyboard_and_tells_it(visit: Open) -> None:
     opened.page.keyboard.press("Enter")
     assert header.get_attribute("aria-sort") == "ascending"
     assert clients.all_inner_texts() == ["192.0.2.7:40000", "10.0.0.1:40000"]
+
+
+def stalled() -> Analysis:
+    """Eleven stalls of 44 ms that Nagle's algorithm and delayed ACKs make, found and listed."""
+    return analyze(NAGLE)
+
+
+def test_a_finding_shows_its_place_when_the_keyboard_asks(visit: Open) -> None:
+    opened = visit(page_of(stalled()))
+    first = opened.page.locator(".finding").first
+    assert first.locator("svg.main-svg").count() == 0
+    first.locator(".zoom > summary").focus()
+    opened.page.keyboard.press("Enter")
+    opened.until("document.querySelector('.finding .zoom figure').dataset.drawn === 'yes'")
+    rings = "document.querySelector('.zoom .plot').data.find((trace) => trace.name === 'frames that prove it').x.length"
+    assert opened.page.evaluate(rings) == opened.page.locator(".zoom .scatterlayer .points path.point[style*='stroke-width: 2px']").count()
+    assert opened.page.locator(".zoom .annotation-text").all_text_contents()[:2] == ["frame 40", "frame 42"]
+    assert opened.messages == []
+    assert opened.requests == [opened.page.url]
+
+
+def test_a_stall_in_the_list_jumps_to_its_place(visit: Open) -> None:
+    """It begins at 42 ms and ends at 86 ms (frames 15 and 17 of the capture); the figure shows twice as much on either side."""
+    opened = visit(page_of(stalled()), viewport={"width": 1200, "height": 700})
+    opened.page.locator(".stalls > summary").focus()
+    opened.page.keyboard.press("Enter")
+    jump = opened.page.locator(".stalls .jump").nth(1)
+    begin, end = (float(jump.get_attribute(f"data-{name}") or "nan") for name in ("from", "to"))
+    jump.focus()
+    opened.page.keyboard.press("Enter")
+    opened.until("document.activeElement.classList.contains('plot')")
+    figure = opened.page.locator(".connection figure").first
+    assert figure.bounding_box()["y"] < 700  # type: ignore[index]
+    shown = opened.axis("xaxis", "client")[0]
+    assert shown == pytest.approx([begin - 2 * (end - begin), end + 2 * (end - begin)])
+    marked = opened.page.evaluate("document.querySelector('.connection .plot').layout.shapes.at(-1)")
+    assert (marked["x0"], marked["x1"]) == (begin, end)
+    assert (begin, end) == pytest.approx((0.042, 0.086), abs=0.001)
+    opened.page.get_by_role("button", name="all", exact=True).first.click()
+    opened.until("document.querySelector('.connection .plot').layout.shapes.at(-1).x0 !== given", begin)
+    assert opened.messages == []
+
+
+def test_a_stall_of_the_other_direction_changes_the_direction(visit: Open) -> None:
+    opened = visit(page_of(stalled()))
+    opened.draw_all()
+    opened.page.evaluate("document.querySelector('.stalls .jump').closest('details').open = true")
+    opened.page.get_by_role("radio", name="server → client (1.2 KB)").check()
+    opened.page.locator(".stalls .jump").first.click()
+    opened.until("document.activeElement.classList.contains('plot')")
+    assert opened.page.get_by_role("radio", name="client → server (2.4 KB)").is_checked()
+    assert opened.page.locator("figure[data-by=server]:visible").count() == 0
+
+
+def test_the_place_of_a_finding_is_found_in_the_whole_connection(visit: Open) -> None:
+    opened = visit(page_of(stalled()))
+    opened.page.locator(".zoom > summary").first.click()
+    opened.page.get_by_role("button", name="See it in the whole connection").first.click()
+    opened.until("document.activeElement.closest('.connection') !== null")
+    assert opened.messages == []
+
+
+def test_a_filter_is_copied(visit: Open) -> None:
+    opened = visit(page_of(stalled()), permissions=["clipboard-read", "clipboard-write"])
+    wanted = opened.page.locator(".filter code").first.inner_text()
+    button = opened.page.locator(".filter button").first
+    button.focus()
+    opened.page.keyboard.press("Enter")
+    opened.until("document.querySelector('.filter button').textContent === 'copied'")
+    assert opened.page.evaluate("navigator.clipboard.readText()") == wanted
+    assert wanted.startswith("frame.number in {15,17,")
 
 
 def test_search_leaves_the_rows_that_have_all_words(visit: Open) -> None:

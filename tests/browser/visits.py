@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PATIENCE_MS = 20_000
 """How long a picture may take on a busy machine before a test gives up."""
 
-DRAWN = """[...document.querySelectorAll('.plot')].filter((plot) => plot.offsetParent)
+DRAWN = """[...document.querySelectorAll('.plot')].filter((plot) => plot.checkVisibility())
     .every((plot) => plot.closest('figure').dataset.drawn === 'yes')"""
 
 

@@ -82,7 +82,8 @@
   const darkness = window.matchMedia("(prefers-color-scheme: dark)");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  const remark = (text, place) => ({ text, xref: "paper", yref: "paper", x: 1, y: 1, yshift: -16 * place, xanchor: "right", yanchor: "top", showarrow: false, font: { size: 11 }, bgcolor: colour("--card"), borderpad: 2 });
+  /** A line in the upper left corner, where streams that grow leave room. */
+  const remark = (text, place) => ({ text, xref: "paper", yref: "paper", x: 0, y: 1, yshift: -16 * place, xanchor: "left", yanchor: "top", showarrow: false, font: { size: 11 }, bgcolor: colour("--card"), borderpad: 2 });
 
   /** What the page, not the data, decides: colours, fonts, and margins that are the same for all figures, so that times align. */
   function dressed(plot, layout) {
@@ -129,7 +130,7 @@
   const join = (a, b) => (a && b ? [Math.min(a[0], b[0]), Math.max(a[1], b[1])] : a ?? b);
 
   /** The range of the y axis for a range of times, and what to say of backdrops that would press the rest flat. */
-  function fitted(plot, [from, to]) {
+  function fitted(plot, [from, to], above = 0.06) {
     const seen = plot.data.filter((trace) => trace.visible !== "legendonly");
     const zero = plot.layout.yaxis.rangemode === "tozero";
     let all = seen.filter((trace) => !trace.meta?.backdrop).reduce((sum, trace) => join(sum, extent(trace, from, to)), null);
@@ -145,11 +146,51 @@
     }
     if (!all) return { range: null, remarks };
     const floor = zero ? Math.min(0, all[0]) : all[0];
-    const margin = (all[1] - floor || 1) * 0.06;
-    return { range: [floor - (zero && floor === 0 ? 0 : margin), all[1] + margin], remarks };
+    const height = all[1] - floor || 1;
+    return { range: [floor - (zero && floor === 0 ? 0 : height * 0.06), all[1] + height * above], remarks };
   }
 
+  const BESIDE = 2; // times what was asked for, shown on either side of it
   const NARROW = 560; // pixels: below this, axis titles cost more than they tell
+
+  /** The times that were asked for, as a shape. */
+  const highlight = ([from, to]) => ({ type: "rect", xref: "x", yref: "paper", x0: from, x1: to, y0: 0, y1: 1, layer: "below", fillcolor: colour("--accent"), opacity: 0.16, line: { width: 0 } });
+
+  /** Draw a figure once, and say so if it cannot be. */
+  async function drawn(figure, action) {
+    if (figure.dataset.drawn) return;
+    figure.dataset.drawn = "started";
+    const plot = figure.querySelector(".plot");
+    try {
+      await action(plot);
+      figure.dataset.drawn = "yes";
+    } catch (problem) {
+      figure.dataset.drawn = "failed";
+      plot.classList.add("failed");
+      plot.textContent = `This figure could not be drawn (${problem.message}). A current browser is needed.`;
+    }
+  }
+
+  /** The figure of a finding: a place looked at closely, alone. */
+  class Zoom {
+    constructor(figure) {
+      this.figure = figure;
+    }
+
+    draw() {
+      return drawn(this.figure, async (plot) => {
+        const [{ newPlot }, { data, layout }] = await Promise.all([plotly(), unpack(this.figure.querySelector("script").textContent)]);
+        await newPlot(plot, data, dressed(plot, layout), CONFIG);
+        const { range, remarks } = fitted(plot, layout.xaxis.range, 0.14); // room for what is written at the last frame
+        await Plotly.relayout(plot, { "yaxis.range": range, annotations: [...layout.annotations, ...remarks.map(remark)] });
+      });
+    }
+
+    async repaint() {
+      const plot = this.figure.querySelector(".plot");
+      if (this.figure.dataset.drawn === "yes") await Plotly.react(plot, plot.data, dressed(plot, plot.layout), CONFIG);
+    }
+  }
 
   class Connection {
     constructor(article) {
@@ -157,6 +198,7 @@
       this.all = [...article.querySelectorAll("figure")]; // as in the data
       this.figures = this.all.filter((figure) => this.plotOf(figure)); // those with something to draw
       this.range = null; // null: all
+      this.marked = []; // the times that the reader asked for, if any
       this.following = 0; // changes of ours under way
       for (const button of article.querySelectorAll("[data-move]")) button.addEventListener("click", () => this.move(button.dataset.move));
       for (const radio of article.querySelectorAll("input[type=radio]")) radio.addEventListener("change", () => this.show(radio.value));
@@ -176,23 +218,16 @@
       return this.figures.filter((figure) => figure.dataset.drawn === "yes" && !figure.hidden);
     }
 
-    async draw(figure) {
-      if (figure.dataset.drawn) return;
-      figure.dataset.drawn = "started";
-      const plot = this.plotOf(figure);
-      try {
+    draw(figure) {
+      return drawn(figure, async (plot) => {
         const [{ newPlot }, figures] = await Promise.all([plotly(), this.data()]);
         const { data, layout } = figures[this.all.indexOf(figure)];
         this.whole ??= layout.xaxis.range.slice();
         await newPlot(plot, data, dressed(plot, layout), CONFIG);
-        figure.dataset.drawn = "yes";
+        plot.bands = layout.shapes ?? [];
         plot.on("plotly_relayout", (change) => this.follow(figure, change));
         await this.quietly(() => this.zoom(figure));
-      } catch (problem) {
-        figure.dataset.drawn = "failed";
-        plot.classList.add("failed");
-        plot.textContent = `This figure could not be drawn (${problem.message}). A current browser is needed.`;
-      }
+      });
     }
 
     /** The reader zoomed one figure: the others take over its times. */
@@ -226,7 +261,7 @@
       const plot = this.plotOf(figure);
       const range = (this.range ?? this.whole).slice();
       const { range: height, remarks } = fitted(plot, range);
-      const change = { "xaxis.range": range, annotations: remarks.map(remark) };
+      const change = { "xaxis.range": range, annotations: remarks.map(remark), shapes: [...plot.bands, ...this.marked.map(highlight)] };
       if (height) change["yaxis.range"] = height;
       else change["yaxis.autorange"] = true;
       await Plotly.relayout(plot, change);
@@ -240,8 +275,27 @@
       const span = to - from;
       const ways = { in: [from + span / 4, to - span / 4], out: [from - span / 2, to + span / 2], earlier: [from - span / 4, to - span / 4], later: [from + span / 4, to + span / 4] };
       this.range = ways[way] ?? null;
+      if (way === "all") this.marked = [];
       if (this.range && (this.range[1] - this.range[0] < CLOSEST || (way === "out" && this.range[1] - this.range[0] > this.whole[1] - this.whole[0]))) this.range = null;
       await this.zoomAll(null);
+    }
+
+    /** Show one direction's data around some times, and mark these. */
+    async jump(side, from, to) {
+      const figure = this.figures.find((each) => each.dataset.by === side);
+      if (!figure) return;
+      const beside = Math.max((to - from) * BESIDE, CLOSEST);
+      this.range = [from - beside, to + beside];
+      this.marked = [[from, to]];
+      const radio = this.article.querySelector(`input[type=radio][value=${side}]`);
+      if (radio) radio.checked = true;
+      for (const each of this.all) each.hidden = each.dataset.by !== "both" && each.dataset.by !== side;
+      await this.draw(figure);
+      await this.zoomAll(null);
+      figure.scrollIntoView({ block: "center", behavior: "instant" });
+      const plot = this.plotOf(figure);
+      plot.tabIndex = -1;
+      plot.focus({ preventScroll: true });
     }
 
     /** Change the direction whose data is drawn. */
@@ -261,15 +315,35 @@
     }
   }
 
-  const connections = new Map([...document.querySelectorAll(".connection")].map((article) => [article, new Connection(article)]));
+  const connections = new Map([...document.querySelectorAll(".connection")].map((article) => [article.id, new Connection(article)]));
+  const zooms = new Map([...document.querySelectorAll(".zoom figure")].map((figure) => [figure, new Zoom(figure)]));
   const watcher = new IntersectionObserver(
     (entries) => {
       for (const { isIntersecting, target } of entries) {
-        if (isIntersecting) connections.get(target.closest(".connection")).draw(target);
+        if (isIntersecting) (zooms.get(target) ?? connections.get(target.closest(".connection").id)).draw(target);
       }
     },
     { rootMargin: "300px" },
   );
   for (const connection of connections.values()) connection.figures.forEach((figure) => watcher.observe(figure));
-  darkness.addEventListener("change", () => connections.forEach((connection) => connection.repaint()));
+  for (const figure of zooms.keys()) watcher.observe(figure);
+  darkness.addEventListener("change", () => [...connections.values(), ...zooms.values()].forEach((each) => each.repaint()));
+
+  // ---- buttons: to a place in a figure, and a filter to the clipboard ----
+  async function copy(button) {
+    const code = button.parentElement.querySelector("code");
+    getSelection().selectAllChildren(code); // seen, and at hand where the clipboard is closed to us
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "copied";
+    } catch {
+      button.textContent = document.execCommand("copy") ? "copied" : "selected";
+    }
+  }
+
+  for (const button of document.querySelectorAll(".jump")) {
+    const { conn, side, from, to } = button.dataset;
+    button.addEventListener("click", () => connections.get(`connection-${conn}`).jump(side, Number(from), Number(to)));
+  }
+  for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", () => copy(button));
 })();

@@ -1,0 +1,98 @@
+"""The figure of a finding: time and sequence around the frames that prove it, with every segment, and what each moment waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import ledger
+from tcptrace_lab.numbers import NS_PER_S
+from tcptrace_lab.report import plots, series
+from tcptrace_lab.schema import CAUSES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab.report.shape import Band, Zoom
+    from tcptrace_lab.report.windows import Kept, Place, Window
+
+_BESIDE = 0.02
+"""Of the width, left free at either side."""
+
+_KEYS = {from_client: side for side, from_client in SIDES.items()}
+
+
+def zooms(windows: Sequence[Window | None], connections: pl.DataFrame, resolution_ns: int) -> list[Zoom | None]:
+    """The figures of windows whose rows have gone by; None where there is nothing to show.
+
+    Args:
+        windows: one for each finding, in their order; None where a finding has no place.
+        connections: rows of `schema.CONNECTIONS` of these.
+        resolution_ns: of the capture's clock.
+    """
+    kept = [None if window is None else window.finish() for window in windows]
+    spans = _spans([one.rows for one in kept if one is not None], connections)
+    return [
+        None if window is None or one is None else _zoom(window.place, one, _bands(window.place, one, spans), resolution_ns)
+        for window, one in zip(windows, kept, strict=True)
+    ]
+
+
+def _spans(rows: Sequence[pl.DataFrame], connections: pl.DataFrame) -> pl.DataFrame:
+    """The ledger of all rows, at once: `schema.LEDGER`."""
+    if not rows:
+        return pl.DataFrame(schema={"conn": pl.UInt32, "from_client": pl.Boolean})
+    whole = pl.concat([part.select(*ledger.COLUMNS) for part in rows]).unique("frame").sort("frame")
+    return ledger.intervals(whole.lazy(), connections.lazy()).collect().sort("start_ns")
+
+
+def _bands(place: Place, kept: Kept, spans: pl.DataFrame) -> list[Band]:
+    """What each moment that is shown waited for; the same cause twice in a row is one band."""
+    col = pl.col
+    begin, end = col("start_ns") - place.first_ts_ns, col("end_ns") - place.first_ts_ns
+    own = spans.filter(
+        (col("conn") == place.conn) & (col("from_client") == place.from_client) & (end > kept.from_ns) & (begin < kept.to_ns)
+    ).select(begin.clip(kept.from_ns, kept.to_ns).alias("start_ns"), end.clip(kept.from_ns, kept.to_ns).alias("end_ns"), "cause")
+    new = (col("cause") != col("cause").shift()) | (col("start_ns") != col("end_ns").shift())
+    joined = own.group_by(new.fill_null(value=True).cum_sum(), maintain_order=True).agg(
+        col("start_ns").first(), col("end_ns").last(), col("cause").first().alias("name")
+    )
+    return [
+        {"start_ns": start, "end_ns": stop, "cause": cause}
+        for start, stop, cause in joined.select("start_ns", "end_ns", "name").iter_rows()
+    ]
+
+
+def _zoom(place: Place, kept: Kept, bands: list[Band], resolution_ns: int) -> Zoom:
+    direction = series.of_rows(kept.rows, from_client=place.from_client)
+    shown = kept.rows.filter(pl.col("t_ns").is_between(kept.from_ns, kept.to_ns))
+    proving = shown.filter(pl.col("frame").is_in(list(place.frames)))
+    frame = plots.Frame(kept.to_ns, resolution_ns)
+    figure = plots.time_sequence(direction, frame, bands)
+    figure["data"].append(plots.rings(proving, frame))
+    figure["layout"]["shapes"] += [plots.shade(band) for band in bands if band["cause"] in place.causes]
+    figure["layout"]["xaxis"]["range"] = _range(kept)
+    ends = {place.first_frame, place.last_frame}
+    figure["layout"]["annotations"] = [plots.named_frame(row, frame) for row in proving.iter_slices(1) if row.item(0, "frame") in ends]
+    seen = {band["cause"] for band in bands}
+    return {
+        "conn": place.conn,
+        "side": _KEYS[place.from_client],
+        "from_ns": kept.from_ns,
+        "to_ns": kept.to_ns,
+        "segments": shown.height,
+        "first_frame": shown.item(0, "frame"),
+        "last_frame": shown.item(-1, "frame"),
+        "proving": proving.height,
+        "elsewhere": len(place.frames) - proving.height,
+        "omitted": kept.omitted,
+        "causes": [{"cause": cause, "means": CAUSES[cause]} for cause in CAUSES if cause in seen],
+        "shaded": sorted(seen & place.causes),
+        "figure": figure,
+    }
+
+
+def _range(kept: Kept) -> list[float]:
+    beside_ns = max(kept.to_ns - kept.from_ns, 1000) * _BESIDE
+    return [(kept.from_ns - beside_ns) / NS_PER_S, (kept.to_ns + beside_ns) / NS_PER_S]

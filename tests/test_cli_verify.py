@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
+import jsonschema
 import polars as pl
 import pytest
 import tshark
 from packets import capture
 
+from tcptrace_lab import errors
 from tcptrace_lab.cli import run
 from tcptrace_lab.cli.differences import explanation, headline
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, EXIT_MISSING_TOOL, EXIT_READ_IN_PART, EXIT_USAGE
 from tcptrace_lab.verify import verify
 from tcptrace_lab.verify.differences import UNEXPLAINED
-from tcptrace_lab.verify.output import ordered, totals
+from tcptrace_lab.verify.output import ordered, totals, write_json
 from tcptrace_lab.verify.rules import BY_NAME
 
-LOSS = Path(__file__).parent.parent / "captures" / "ethernet-loss.pcapng"
+CAPTURES = Path(__file__).parent.parent / "captures"
+LOSS = CAPTURES / "ethernet-loss.pcapng"
+SCHEMA = json.loads((Path(errors.__file__).parent / "verify.schema.json").read_text())
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +59,32 @@ def test_json_has_what_the_account_has(tmp_path: Path) -> None:
         assert (one["why"], one["source"]) == (BY_NAME[one["rule"]].why, BY_NAME[one["rule"]].source)
         assert one["count"] == len(one["differences"])
         assert all(difference["words"] for difference in one["differences"])
+
+
+@pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-reordering", "ethernet-duplicates", "loopback-ipv6-nagle-on"])
+def test_json_is_what_its_schema_says(name: str, tmp_path: Path) -> None:
+    """Words, numbers, lists of SACK edges, and nothing are all values that differ somewhere."""
+    path = tmp_path / "differences.json"
+    (found,) = CAPTURES.glob(f"{name}.pcap*")
+    assert run(["verify", str(found), "--quiet", "--json", str(path)]) == EXIT_DONE
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(path.read_bytes()))
+
+
+def test_json_of_a_refused_file_and_of_what_no_rule_explains_is_what_its_schema_says(tmp_path: Path) -> None:
+    path = capture(tmp_path / "plain.pcap", "0.0 C > S P. 1:11 ack 1\n0.1 S > C . ack 11 <sack 20:30>")
+    edges = pl.Series([[20, 31]], dtype=pl.List(pl.Int64))
+    rows = tshark.opinion(path).segments.with_columns(
+        pl.when(pl.col("frame") == 2).then(pl.lit(edges).first()).otherwise("sack_blocks").alias("sack_blocks")
+    )
+    done = verify(path, ["tshark"], theirs=iter([rows]))
+    done.refused["tshark"] = "it stopped"
+    assert done.unexplained == 1
+    stream = io.BytesIO()
+    write_json(done, stream)
+    document = json.loads(stream.getvalue())
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    assert document["explanations"][0]["differences"][0]["theirs"] == [20, 31]
 
 
 def test_what_no_rule_explains_is_told_first_and_ends_with_1(

@@ -140,3 +140,82 @@ def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
     found = told(tmp_path, text, "tcptrace-probes")
     assert found["zwnd_probe_pkts", True][:2] == (0, "1")
     assert found["unique_bytes_sent", True][:2] == (2000, "1000")
+
+
+def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
+    """100 bytes behind an ACK of the SYN: 101 - (1 - 1) to tcptrace. Its pure ACK before counts as 1, ours as nothing in flight."""
+    found = told(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-outstanding")
+    assert found["max_owin", True][:2] == (100, "101")
+    assert found["min_non-zero_owin", True][1] == "1"
+    assert "2 samples" in found["max_owin", True][2]
+
+
+def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> None:
+    """101 bytes from 1 s to 3 s of 4 s, though acknowledged at once, and 1 byte too many before: (1 · 1 + 101 · 2) / 4, cut."""
+    text = """
+        0.000 C > S  S   0:0(0)        win 64240
+        0.000 S > C  S.  0:0(0) ack 1  win 65160
+        0.000 C > S  .          ack 1  win 502
+        1.000 C > S  P.  1:101  ack 1  win 502
+        1.001 S > C  .   ack 101       win 500
+        3.000 C > S  P.  101:201 ack 1 win 502
+        4.000 S > C  .   ack 201       win 500
+        """
+    assert told(tmp_path, text, "tcptrace-outstanding")["wavg_owin", True][1] == str(int((1 * 1 + 101 * 2) / 4))
+
+
+def test_repeated_acks_are_duplicates_to_tcptrace_with_nothing_outstanding(tmp_path: Path) -> None:
+    """RFC 5681, 2 asks for outstanding data. Three in a row are an event to tcptrace; data between begins the count anew."""
+    quiet = "\n".join(f"0.04{digit} S > C . ack 101 win 500" for digit in range(3))
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500\n{quiet}"
+    found = told(tmp_path, text, "tcptrace-repeated-acks")
+    assert found["duplicate_acks", True][:2] == (0, "3")
+    assert found["triple_dupacks", True][:2] == (0, "1")
+    parted = text.replace("0.041 S > C . ack 101 win 500", "0.041 S > C P. 1:11 ack 101 win 500")
+    assert ("triple_dupacks", True) not in told(tmp_path, parted, "tcptrace-repeated-acks")
+
+
+def test_acks_of_a_side_that_sent_but_its_syn_are_no_duplicates_to_tcptrace(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.012 C > S . ack 1 win 502\n0.013 C > S . ack 1 win 502"
+    found = held(tmp_path, text).account.counts
+    assert found["tcptrace", "duplicate_acks"].equal == 2
+
+
+def test_repeated_acks_of_unknown_windows_are_not_told_apart(tmp_path: Path) -> None:
+    """Without SYNs our windows are unknown; tcptrace takes 500 and 501 as they stand in the header, so that one ACK of two is left."""
+    text = """
+        0.000 C > S P. 1:101   ack 1   win 502
+        0.010 S > C .  ack 101         win 500
+        0.011 S > C .  ack 101         win 501
+        0.012 S > C .  ack 101         win 501
+        0.020 S > C P. 1:11    ack 101 win 501
+        """
+    ours, theirs, words = told(tmp_path, text, "tcptrace-repeated-acks-as-they-are")["duplicate_acks", True]
+    assert (ours, theirs) == (0, "1")
+    assert "of 2 by repeated ACKs" in words
+
+
+def test_first_flight_is_counted_in_mid_stream_too(tmp_path: Path) -> None:
+    found = told(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tcptrace-first-flight")
+    assert found["initial_window_bytes", True][:2] == (None, "100")
+    assert "no SYN of this side was captured" in found["initial_window_bytes", True][2]
+
+
+def test_stream_ends_at_the_last_segment_of_a_connection_with_a_reset(tmp_path: Path) -> None:
+    """FIN at 101, and a RST with number 102: 102 - 0 - 1 to tcptrace."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S P. 1:101   ack 1
+        0.021 C > S F. 101:101 ack 1
+        0.030 S > C .  ack 102 win 500
+        0.040 C > S R. 102:102 ack 1
+        """
+    found = told(tmp_path, text, "tcptrace-stream")
+    assert found["ttl_stream_length", True][:2] == (100, "101")
+    assert found["missed_data", True][:2] == (0, "1")
+
+
+def test_scale_that_was_only_asked_for_is_shown_by_tcptrace(tmp_path: Path) -> None:
+    """A SYN that is refused: no segment without SYN comes but a RST, which tcptrace takes for one."""
+    text = "0.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>\n1.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>"
+    ours, theirs, _ = told(tmp_path, text, "tcptrace-scale")["adv_wind_scale", True]
+    assert (ours, theirs) == (None, "7")

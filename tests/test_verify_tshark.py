@@ -236,3 +236,65 @@ def test_cut_options_hide_tsharks_analysis(tmp_path: Path) -> None:
     assert done.account.differences.get(UNEXPLAINED, []) == []
     found = {(one.frame, one.item) for one in done.account.differences["tshark-tells-no-cut-headers"]}
     assert {(2, "ack_rtt_ns"), (3, "bytes_in_flight")} <= found
+
+
+TIMEOUT = f"""{HANDSHAKE}
+    0.020 C > S . 1:1461    ack 1
+    0.021 C > S . 1461:2921 ack 1
+    0.031 S > C . ack 1461  win 509
+    1.262 C > S . 1461:2921 ack 1
+    1.272 S > C . ack 2921  win 509
+"""
+"""RFC 6298: the second segment is sent again in frame 7, 1,241 ms after frame 5."""
+
+
+def test_retransmission_timeout_is_told_alike(tmp_path: Path) -> None:
+    tshark.needed()
+    done = verify(capture(tmp_path / "timeout.pcap", TIMEOUT), ["tshark"])
+    items = {one.item for listed in done.account.differences.values() for one in listed}
+    assert not items & {"rto_ns", "rto_frame"}
+    row = tshark.opinion(tmp_path / "timeout.pcap").segments.row(6, named=True)
+    assert (row["rto_ns"], row["rto_frame"]) == (1_241_000_000, 5)
+
+
+def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_path: Path) -> None:
+    """Both are lost; the timer resends the first at 220 ms, and the second follows in recovery, by no timer of its own."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S . 1:1461    ack 1
+        0.021 C > S . 1461:2921 ack 1
+        0.241 C > S . 1:1461    ack 1
+        0.251 S > C . ack 1461  win 509
+        0.252 C > S . 1461:2921 ack 1
+        0.262 S > C . ack 2921  win 509
+        """
+    found = told(tmp_path, text, "tshark-times-all-resends")
+    assert "tshark counts 231 ms from frame 5" in found[8, "rto_ns"]
+    assert "sent again by recovery" in found[8, "rto_ns"]
+
+
+def test_completeness_is_told_alike_of_a_whole_connection(tmp_path: Path) -> None:
+    """SYN 1, SYN-ACK 2, ACK 4, data 8, FIN 16: six steps of one connection."""
+    tshark.needed()
+    text = f"""{HANDSHAKE}
+        0.02 C > S P. 1:11  ack 1
+        0.03 S > C .        ack 11
+        0.04 C > S F. 11:11 ack 1
+        0.05 S > C F. 1:1   ack 12
+        0.06 C > S .        ack 2
+        """
+    done = verify(capture(tmp_path / "whole.pcap", text), ["tshark"])
+    count = done.account.counts["tshark", "completeness"]
+    assert (count.compared, count.equal) == (6, 6)
+    assert tshark.opinion(tmp_path / "whole.pcap").segments["completeness"].to_list()[-1] == 1 + 2 + 4 + 8 + 16
+
+
+def test_first_segment_of_a_stream_counts_for_tshark_only_if_it_is_a_syn(tmp_path: Path) -> None:
+    found = told(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tshark-counts-what-it-expects")
+    assert "it does not count DATA" in found[2, "completeness"]
+
+
+def test_ack_of_a_reset_opens_a_connection_to_tshark(tmp_path: Path) -> None:
+    """A refused SYN and another one from its port: the RST's ACK is counted, as if it answered a SYN-ACK."""
+    text = "0.0 C > S S 0:0(0) win 64240\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.2 S > C R. 0:0(0) ack 1 win 0"
+    found = told(tmp_path, text, "tshark-counts-acks-of-resets")
+    assert "the ACK that it counts is a RST's" in found[3, "completeness"]

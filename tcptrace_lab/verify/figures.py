@@ -29,26 +29,6 @@ if TYPE_CHECKING:
 
 TOOL = "tcptrace"
 
-NOT_COMPARED = frozenset(
-    {
-        "adv_wind_scale",
-        "dsack_pkts_sent",
-        "duplicate_acks",
-        "initial_window_bytes",
-        "initial_window_pkts",
-        "max_sack_blks/ack",
-        "missed_data",
-        "sack_pkts_sent",
-        "sacks_sent",
-        "triple_dupacks",
-        "ttl_stream_length",
-        "urgent_data_bytes",
-    }
-)
-"""Figures whose making by tcptrace is not understood well enough to say why they differ, where they do."""
-
-COMPARED = tuple(figure for figure in FIGURES if figure.name not in NOT_COMPARED)
-
 HALF_A_STEP = 0.511
 """Of the last digit printed: both sides round, and tcptrace cuts times to microseconds first."""
 
@@ -219,7 +199,7 @@ class FigureComparison:
     def _differing(self, pair: _Pair) -> Iterator[tuple[_Pair, Direction, Figure, str]]:
         """Figures that are not the same."""
         for direction, printed in pair.directions():
-            for figure in COMPARED:
+            for figure in FIGURES:
                 if figure.name not in printed:
                     continue
                 self._account.compared(TOOL, figure.name, 1)

@@ -15,6 +15,9 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.verify import ostermann_numbers
+from tcptrace_lab.verify.ostermann_numbers import Numbers
 from tcptrace_lab.verify.wireshark import ACK, FIN, PSH, RST, SEQ_SPACE, SYN
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ COLUMNS = (
     "flags",
     "window_bytes",
     "ip_id",
+    "sack_blocks",
 )
 """Columns of `schema.SEGMENTS` that it needs."""
 
@@ -55,8 +59,8 @@ FEWEST_FOR_DEVIATION = 3
 ONE_BYTE_SIZE = 1 << 32
 """What it takes for the size of a segment of one sequence number."""
 
-TRIPLE = 4
-"""An ACK and three repetitions."""
+TRIPLE = 3
+"""Repetitions of an ACK, one behind the other without data or another window between, that it counts as one event."""
 
 
 @dataclass(slots=True)
@@ -65,7 +69,7 @@ class _Sent:
     last: int
     ts_us: int
     resends: int = 0
-    acked: int = 0
+    acked: bool = False
 
 
 @dataclass(slots=True)
@@ -144,8 +148,10 @@ class Tally:
     cumulative: int = 0
     duplicates: int = 0
     triples: int = 0
+    run: int = 0
     waits: _Spans = field(default_factory=_Spans)
     most_resends: int = 0
+    numbers: Numbers = field(default_factory=Numbers)
 
     def send(self, first: int, length: int, ts_us: int) -> tuple[int, bool]:
         """Sequence numbers `first` and on leave: how many of them again, and whether they are out of order."""
@@ -187,25 +193,27 @@ class Tally:
             self.waits.add(max(ts_us - sent.ts_us, 0))
         sent.ts_us = ts_us
 
-    def acknowledge(self, ack: int, ts_us: int, *, repeats: bool, empty: bool) -> None:
-        """What is below `ack` arrived; `repeats` if it may be a duplicate ACK, `empty` if it has no data."""
-        newest, changed = -1, False
+    def acknowledge(self, ack: int, ts_us: int, *, repeats: bool) -> None:
+        """What is below `ack` arrived; `repeats` if it may be a duplicate ACK: without data, and otherwise like the one before.
+
+        None is one to it until this side has sent something else than SYNs.
+        """
+        newest, changed, repeated = -1, False, False
         for sent in self.stream:
             if ack <= sent.first:
                 break
             newest = max(newest, sent.ts_us)
             if sent.acked:
-                if ack == sent.last + 1:
-                    sent.acked += 1
-                if ack == sent.last + 1 and repeats:
-                    self.duplicates += 1
-                    self.triples += sent.acked == TRIPLE and empty
+                repeated |= ack == sent.last + 1 and repeats and self.packets > self.syns
                 continue
-            sent.acked, changed = 1, True
+            sent.acked = changed = True
             if ack == sent.last + 1:
                 self._sample(sent, ts_us, hidden=newest > sent.ts_us)
             else:
                 self.cumulative += 1
+        self.run = self.run + 1 if repeated else 0
+        self.duplicates += repeated
+        self.triples += self.run == TRIPLE
         if changed:
             self._join()
 
@@ -255,6 +263,8 @@ class Reckoning:
         self.strange: Counter[str] = Counter()
         self.larger: Counter[str] = Counter()
         self._mss = {True: connection["server_mss_bytes"], False: connection["client_mss_bytes"]}
+        for side, from_client in SIDES.items():
+            self.sides[from_client].numbers.scale_offered = connection[f"{side}_window_scale_offered"]
 
     def take(self, row: Mapping[str, Any]) -> None:
         """The next segment; `row` has the columns of `COLUMNS`."""
@@ -270,12 +280,11 @@ class Reckoning:
         this, other = self.sides[row["from_client"]], self.sides[not row["from_client"]]
         flags, data = row["flags"], row["payload_bytes"]
         _count(this, row, ts_us, self._zero[row["from_client"]])
-        if data or flags & (SYN | FIN):
-            _count_resends(this, other, row, ts_us)
+        again, late = _count_resends(this, other, row, ts_us) if data or flags & (SYN | FIN) else (0, False)
         window = row["window_bytes"]
         if flags & ACK:
-            same = window == this.window_last
-            other.acknowledge(row["ack"], ts_us, repeats=same and not data, empty=not data)
+            same = window == this.window_last and (row["ack"] + self._zero[not row["from_client"]]) % SEQ_SPACE == this.numbers.acked
+            other.acknowledge(row["ack"], ts_us, repeats=same and not data)
             if row["ack"] == 1 and other.syns == 1:
                 other.handshake_us = other.last_rtt_us
             this.acks += 1
@@ -284,6 +293,9 @@ class Reckoning:
             self._count_window(this, flags, window)
         elif this.scaled:
             this.window_packets += 1
+        this.numbers.unique_bytes = this.unique_bytes
+        zeros = self._zero[row["from_client"]], self._zero[not row["from_client"]]
+        ostermann_numbers.take(this.numbers, other.numbers, row, zeros, ts_us=ts_us, again=again > 0, late=late)
 
     def _count_window(self, this: Tally, flags: int, window: int | None) -> None:
         this.window_last = window
@@ -340,13 +352,13 @@ def _count(this: Tally, row: Mapping[str, Any], ts_us: int, zero: int) -> None:
     this.cut_bytes += max(cut, 0)
 
 
-def _count_resends(this: Tally, other: Tally, row: Mapping[str, Any], ts_us: int) -> None:
-    """Into a closed window goes a probe, which is neither new nor resent."""
+def _count_resends(this: Tally, other: Tally, row: Mapping[str, Any], ts_us: int) -> tuple[int, bool]:
+    """How many numbers come again, and whether they are late; into a closed window goes a probe, which is neither new nor resent."""
     flags, data = row["flags"], row["payload_bytes"]
     if other.window_last == 0 and other.packets > 0:
         this.probes += 1
         this.probe_bytes += data
-        return
+        return 0, False
     length = data + bool(flags & SYN) + bool(flags & FIN)
     again, late = this.send(row["seq"], length, ts_us)
     this.late_packets += late
@@ -354,3 +366,4 @@ def _count_resends(this: Tally, other: Tally, row: Mapping[str, Any], ts_us: int
     this.resent_bytes += again
     counted = again - bool(flags & SYN and this.syns > 1) - bool(flags & FIN and this.fins > 1)
     this.unique_bytes += max(data - counted, 0)
+    return again, late

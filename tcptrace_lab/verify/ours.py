@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.schema import KINDS, RESENT
 from tcptrace_lab.verify.following import Following
-from tcptrace_lab.verify.wireshark import FIN, RST, SEQ_SPACE, SYN
+from tcptrace_lab.verify.wireshark import ACK, FIN, RST, SEQ_SPACE, SYN, Complete
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +40,9 @@ TROUBLED = frozenset({*RESENT, "out_of_order", "capture_duplicate", "network_dup
 MAX_TROUBLED = 1_000
 """Such segments remembered per direction."""
 
+MAX_SENT = 1_000
+"""Unacknowledged transmissions remembered per direction."""
+
 VERDICT_OF = {kind: verdict for verdict, kind in KIND_OF.items() if kind in KINDS}
 
 
@@ -54,6 +57,7 @@ class _Direction:
         duplicates: its duplicate ACKs since that changed.
         zero: the sequence number of offset 0.
         troubled: frame, offsets of start and end, and kind of what came again or late.
+        sent: frame, offsets of start and end, and time of what is not acknowledged, as it was sent last.
         has_syn: its SYN was seen.
     """
 
@@ -63,6 +67,7 @@ class _Direction:
     duplicates: int = 0
     zero: int | None = None
     troubled: deque[tuple[int, int, int, str]] = field(default_factory=lambda: deque(maxlen=MAX_TROUBLED))
+    sent: deque[tuple[int, int, int, int | None]] = field(default_factory=lambda: deque(maxlen=MAX_SENT))
     has_syn: bool = False
 
     def count_from(self, zero: int) -> None:
@@ -71,7 +76,12 @@ class _Direction:
             shift = (zero - self.zero + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2
             self.highest = None if self.highest is None else self.highest - shift
             self.acked = None if self.acked is None else self.acked - shift
+            self.sent = deque(((frame, start - shift, end - shift, ts_ns) for frame, start, end, ts_ns in self.sent), MAX_SENT)
         self.zero = zero
+
+    def last_sent(self, offset: int) -> tuple[int, int | None] | None:
+        """Frame and time in which the byte at `offset` was sent last; None if that is not known."""
+        return next(((frame, ts_ns) for frame, start, end, ts_ns in reversed(self.sent) if start <= offset < end), None)
 
 
 @dataclass(slots=True)
@@ -87,6 +97,9 @@ class Said:
         end: the offset behind its last byte, SYN and FIN counted.
         syns: of how many sides a SYN was seen by then.
         una: the highest offset of its side that was acknowledged; None before the first ACK.
+        rto_ns: for a resend by timeout, time since its first byte was sent before.
+        rto_frame: in which frame that was.
+        complete: what was seen of the connection before it.
         other_troubled: what of the other side came again or late until now: frame, offsets of start and end, kind.
     """
 
@@ -98,6 +111,9 @@ class Said:
     end: int
     syns: int = 0
     una: int | None = None
+    rto_ns: int | None = None
+    rto_frame: int | None = None
+    complete: Complete = Complete.NOTHING
     other_troubled: Sequence[tuple[int, int, int, str]] = ()
 
 
@@ -107,6 +123,7 @@ class Speaker:
     def __init__(self) -> None:
         """Nothing was seen."""
         self._directions: Following[tuple[int, bool], _Direction] = Following(_Direction)
+        self._complete: Following[int, list[Complete]] = Following(lambda: [Complete.NOTHING])
 
     def say(self, row: Mapping[str, Any], *, reuses_ports: bool) -> Said:
         """Of the next segment; `row` has the columns of `COLUMNS`, and `their_raw_seq`."""
@@ -125,6 +142,10 @@ class Speaker:
         if row["in_flight_bytes"] is not None:
             said.una = (row["seq"] if sender.highest is None else sender.highest) - row["in_flight_bytes"]
         said.other_troubled, said.syns = receiver.troubled, sender.has_syn + receiver.has_syn
+        complete = self._complete[conn]
+        said.complete = complete[0]
+        complete[0] |= seen(row)
+        _say_timeout(row, sender, said)
         if kind in TROUBLED and end > row["seq"]:
             sender.troubled.append((row["frame"], row["seq"], end, kind))
         _say_holes(row, sender, receiver, said)
@@ -132,6 +153,32 @@ class Speaker:
         if not flags & RST and (sender.highest is None or end > sender.highest):
             sender.highest = end
         return said
+
+
+def seen(row: Mapping[str, Any]) -> Complete:
+    """What a segment adds to the account of its connection."""
+    flags, complete = row["flags"], Complete.NOTHING
+    if flags & SYN:
+        complete |= Complete.SYN_ACK if flags & ACK else Complete.SYN
+    elif flags & ACK and not row["payload_bytes"] and not flags & RST:
+        complete |= Complete.ACK
+    if row["payload_bytes"] and not flags & RST:
+        complete |= Complete.DATA
+    if flags & FIN:
+        complete |= Complete.FIN
+    if flags & RST:
+        complete |= Complete.RST
+    return complete
+
+
+def _say_timeout(row: Mapping[str, Any], sender: _Direction, said: Said) -> None:
+    """How long the sender waited before it sent these bytes again."""
+    if said.end == row["seq"] or row["flags"] & RST:
+        return
+    before = sender.last_sent(row["seq"]) if row["resent_by"] == "timeout" else None
+    if before is not None and row["ts_ns"] is not None and before[1] is not None:
+        said.rto_frame, said.rto_ns = before[0], row["ts_ns"] - before[1]
+    sender.sent.append((row["frame"], row["seq"], said.end, row["ts_ns"]))
 
 
 def _say_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction, said: Said) -> None:
@@ -147,6 +194,8 @@ def _say_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction,
         said.verdicts.add("ack_lost_segment")
     if receiver.acked is None or ack > receiver.acked:
         receiver.acked = ack
+    while receiver.sent and receiver.sent[0][2] <= ack:
+        receiver.sent.popleft()
 
 
 def _say_windows(row: Mapping[str, Any], sender: _Direction, said: Said) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any
 
 from tcptrace_lab.verify.differences import UNEXPLAINED
@@ -18,10 +19,8 @@ SCHEMA_VERSION = 1
 def write_json(verification: Verification, stream: IO[bytes]) -> None:
     """Write the document (UTF-8, with a newline at its end), one explanation at a time.
 
-    `{"schema_version", "capture", "tools": [{"name", "refused"}], "summary": {compared, equal, explained, unexplained},
-    "items": [{"tool", "item", compared, equal, explained, unexplained}], "explanations": [{"rule", "why", "source", "count",
-    "differences": [{"tool", "item", "frame", "connection", "from_client", "ours", "theirs", "words"}]}]}`; what no rule explains stands
-    first, with the rule `unexplained`. An explanation lists `differences.MAX_LISTED` at most; `count` counts all.
+    Its form is `verify.schema.json` beside the package's other schemas. What no rule explains stands first, with the rule `unexplained`. An
+    explanation lists `differences.MAX_LISTED` at most; `count` counts all.
     """
     head = json.dumps(_head(verification), ensure_ascii=False)
     stream.write(head.removesuffix("}").encode() + b', "explanations": [')
@@ -72,7 +71,12 @@ def _explanation(verification: Verification, name: str) -> str:
         "count": verification.account.found[name],
         "differences": [_difference(difference) for difference in listed],
     }
-    return json.dumps(told, ensure_ascii=False, default=str)
+    return json.dumps(told, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    """What JSON has no word for: lists of Polars."""
+    return list(value) if isinstance(value, Iterable) else str(value)
 
 
 def _difference(difference: Difference) -> dict[str, Any]:

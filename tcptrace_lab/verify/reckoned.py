@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.verify.ostermann import SIZE_SHARE
+from tcptrace_lab.verify.ostermann_numbers import US_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +24,9 @@ def figure(reckoning: Reckoning, name: str, *, from_client: bool) -> float | Non
     if name == "throughput":
         duration_us = reckoning.last_us - (reckoning.first_us or 0)
         return one.unique_bytes * 1e6 / duration_us if duration_us else None
+    if name == "wavg_owin":
+        duration_s = (reckoning.last_us - (reckoning.first_us or 0)) / US_PER_S
+        return int(one.numbers.outstanding_seconds / duration_s) if duration_s else None
     make = _FIGURES.get(name)
     return None if make is None else make(one)
 
@@ -39,10 +43,14 @@ def _number(attribute: str) -> Callable[[Tally], float]:
     return lambda tally: getattr(tally, attribute)
 
 
+def _numbers(attribute: str) -> Callable[[Tally], float]:
+    return lambda tally: getattr(tally.numbers, attribute)
+
+
 _WINDOWS = frozenset({"max_win_adv", "min_win_adv", "avg_win_adv", "zero_win_adv"})
 _PROBES = frozenset({"zwnd_probe_pkts", "zwnd_probe_bytes"})
 
-_FIGURES: Mapping[str, Callable[[Tally], float]] = {
+_FIGURES: Mapping[str, Callable[[Tally], float | None]] = {
     "total_packets": _number("packets"),
     "resets_sent": _number("resets"),
     "ack_pkts_sent": _number("acks"),
@@ -77,6 +85,20 @@ _FIGURES: Mapping[str, Callable[[Tally], float]] = {
     **_spans("rtt_resent", ("RTT_min_(last)", "RTT_max_(last)", "RTT_avg_(last)", "RTT_sdv_(last)")),
     "segs_cum_acked": _number("cumulative"),
     "max_#_retrans": _number("most_resends"),
+    "duplicate_acks": _number("duplicates"),
+    "triple_dupacks": _number("triples"),
+    "adv_wind_scale": _numbers("scale"),
+    "sacks_sent": _numbers("sack_segments"),
+    "sack_pkts_sent": _numbers("sack_acks"),
+    "dsack_pkts_sent": _numbers("dsack_acks"),
+    "max_sack_blks/ack": _numbers("most_blocks"),
+    "initial_window_bytes": _numbers("first_bytes"),
+    "initial_window_pkts": _numbers("first_segments"),
+    "ttl_stream_length": lambda tally: tally.numbers.stream_bytes(),
+    "missed_data": lambda tally: tally.numbers.missed_bytes(),
+    "max_owin": _numbers("outstanding_most"),
+    "min_non-zero_owin": _numbers("outstanding_least"),
+    "avg_owin": lambda tally: tally.numbers.outstanding_total // max(tally.numbers.outstanding_count, 1),
     **_spans("waits", ("min_retr_time", "max_retr_time", "avg_retr_time", "sdv_retr_time")),
 }
 """Figure of the listing → how it comes from a tally."""

@@ -30,7 +30,10 @@ ONLY = {"frame_only_ours": "ours", "frame_only_theirs": "theirs"}
 MAX_FOREIGN, MAX_FOREIGN_FRAMES = 1_000, 64
 """Streams, and frames of each, remembered that only tshark takes for segments."""
 
-NUMBERS = ("bytes_in_flight", "ack_rtt_ns")
+ANNOUNCING = frozenset({"ftp", "sip", "rtsp"})
+"""Protocols in which hosts tell each other the ports of connections to come: names of tshark's layers."""
+
+NUMBERS = ("bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame")
 """Numbers of the analysis that we have, too."""
 
 
@@ -48,6 +51,7 @@ class SegmentCase:
         foreign: the last frames of the stream that tshark alone takes for segments.
         duplicates_told_apart: duplicate ACKs since the ACK last moved that only we, less those that only tshark calls so.
         problems: what the engine survived in reading the capture, in words.
+        announced: its hosts were seen to announce connections to each other by a protocol of `ANNOUNCING`.
     """
 
     item: str
@@ -59,6 +63,7 @@ class SegmentCase:
     foreign: Collection[int]
     duplicates_told_apart: int
     problems: Sequence[str]
+    announced: bool = False
 
     @property
     def theirs(self) -> frozenset[str]:
@@ -99,6 +104,8 @@ class SegmentComparison:
         self._speaker = Speaker()
         self._streams: Following[int, Stream] = Following(Stream)
         self._foreign: dict[int, deque[int]] = {}
+        self._announced: set[frozenset[str]] = set()
+        self._complete: Following[int, list[int | None]] = Following(list)
         self._told_apart: Following[tuple[int, bool], _ToldApart] = Following(_ToldApart)
 
     def take(self, both: pl.DataFrame) -> None:
@@ -123,6 +130,8 @@ class SegmentComparison:
     def _take_row(self, row: dict[str, Any], differing: Sequence[str]) -> None:
         said = self._speaker.say(row, reuses_ports=self._connections.begins_again(row["conn"], row["frame"])) if row["ours"] else None
         judged = self._judge(row) if row["theirs"] else None
+        if row["theirs"]:
+            self._hear(row)
         if said is None or not row["theirs"]:
             item = "frame_only_theirs" if said is None else "frame_only_ours"
             self._add(item, row, said, judged, said is not None, said is None)
@@ -134,10 +143,22 @@ class SegmentComparison:
         verdicts = frozenset(row["their_analysis"])
         for name in sorted(verdicts ^ said.verdicts):
             self._add(name, row, said, judged, name in said.verdicts, name in verdicts)
-        for name, value in (("bytes_in_flight", said.bytes_in_flight), ("ack_rtt_ns", row["rtt_ns"])):
+        values = said.bytes_in_flight, row["rtt_ns"], said.rto_ns, said.rto_frame
+        for name, value in zip(NUMBERS, values, strict=True):
             if value != row[THEIRS + name]:
                 self._add(name, row, said, judged, value, row[THEIRS + name])
         self._take_duplicate(row, said, judged)
+        self._take_completeness(row, said, judged)
+
+    def _take_completeness(self, row: dict[str, Any], said: Said, judged: Judgement | None) -> None:
+        """What was seen of the connection, wherever that is more than before."""
+        now, before = [int(said.complete), row["their_completeness"]], self._complete[row["conn"]]
+        if now == before:
+            return
+        before[:] = now
+        self._account.compared(TOOL, "completeness", 1)
+        if now[0] != now[1]:
+            self._add("completeness", row, said, judged, *now)
 
     def _take_duplicate(self, row: dict[str, Any], said: Said, judged: Judgement | None) -> None:
         """The number of a duplicate ACK, where both call it one."""
@@ -167,15 +188,22 @@ class SegmentComparison:
             row["their_scale"] or 0,
             tuple(row["their_sack_blocks"] or ()),
             row["their_initial_rtt_ns"],
+            "reused_ports" in row["their_analysis"],
         )
         return self._streams[stream].take(header, sender)
+
+    def _hear(self, row: Mapping[str, Any]) -> None:
+        """Which hosts announce connections to each other."""
+        if len(self._announced) < MAX_FOREIGN and not ANNOUNCING.isdisjoint(row["their_protocols"].split(":")):
+            self._announced.add(frozenset((row["their_source"], row["their_target"])))
 
     def _add(self, item: str, row: dict[str, Any], said: Said | None, judged: Judgement | None, ours: object, theirs: object) -> None:
         conn = row["conn"]
         connection, earlier = ({}, {}) if conn is None else (self._connections[conn], self._connections.earlier(conn))
         foreign = self._foreign.get(row["their_conn"], ())
         excess = 0 if conn is None else self._told_apart[conn, row["from_client"]].excess
-        case = SegmentCase(item, row, said, judged, connection, earlier, foreign, excess, self._problems)
+        announced = frozenset((row["their_source"], row["their_target"])) in self._announced
+        case = SegmentCase(item, row, said, judged, connection, earlier, foreign, excess, self._problems, announced)
         rule, words = explained(case, item, self._rules)
         difference = Difference(TOOL, item, row["frame"], row["conn"], row["from_client"], ours, theirs, rule, words)
         self._account.add(difference)

@@ -13,8 +13,8 @@ from tcptrace_lab.verify import programs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-OPTIONS = ("-n", "-l", "-r", "--csv")
-"""No names of hosts, the long listing, round trips, as comma-separated values."""
+OPTIONS = ("-n", "-l", "-r", "-W", "--csv")
+"""No names of hosts, the long listing, round trips, what is outstanding, as comma-separated values."""
 
 SIDES = ("a2b", "b2a")
 

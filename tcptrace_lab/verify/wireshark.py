@@ -12,6 +12,7 @@ capture on which it does otherwise leaves a difference unexplained.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntFlag
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -48,8 +49,20 @@ _NEUTRALIZED = SEQ_SPACE - 1
 """Its count of repeated ACKs after an ACK of something unseen: -1 in an unsigned number, and so more than enough for a fast resend."""
 
 
+class Complete(IntFlag):
+    """What was seen of a connection: `tcp.completeness` (Wireshark User's Guide, 7.5, TCP Conversation Completeness)."""
+
+    NOTHING = 0
+    SYN = 1
+    SYN_ACK = 2
+    ACK = 4
+    DATA = 8
+    FIN = 16
+    RST = 32
+
+
 class Header(NamedTuple):
-    """What Wireshark judges a segment by; sequence numbers as in the header."""
+    """What Wireshark judges a segment by; sequence numbers as in the header. `begins_again`: it says that ports were used before."""
 
     frame: int
     ts_ns: int
@@ -61,6 +74,7 @@ class Header(NamedTuple):
     scale: int
     sack_blocks: tuple[int, ...]
     initial_rtt_ns: int | None
+    begins_again: bool = False
 
 
 @dataclass(slots=True)
@@ -75,6 +89,8 @@ class Judgement:
         bytes_in_flight: after the segment.
         rto_ns: for a resend, time since `rto_frame`, the oldest segment that it keeps.
         rto_frame: see `rto_ns`.
+        completeness: what it has counted of the stream before the segment.
+        left_out: what it has seen of it then and does not count.
         since_highest_ns: time since the highest sequence number was first seen, for segments below it.
         since_ack_ns: time since the other side's last segment.
         patience_ns: the bound that `since_highest_ns` was held against.
@@ -103,6 +119,8 @@ class Judgement:
     bytes_in_flight: int | None = None
     rto_ns: int | None = None
     rto_frame: int | None = None
+    completeness: Complete = Complete.NOTHING
+    left_out: Complete = Complete.NOTHING
     since_highest_ns: int | None = None
     since_ack_ns: int | None = None
     patience_ns: int = OUT_OF_ORDER_NS
@@ -163,18 +181,21 @@ def _beyond(first: int, second: int) -> bool:
 class Stream:
     """One stream of Wireshark's, judged segment by segment."""
 
-    __slots__ = ("_first_sender", "_sides", "first_rtt_ns")
+    __slots__ = ("_complete", "_first_sender", "_left_out", "_sides", "first_rtt_ns")
 
     def __init__(self) -> None:
         """Nothing is known."""
         self._sides = {True: _Side(), False: _Side()}
         self.first_rtt_ns: int | None = None
         self._first_sender: Hashable = None
+        self._complete = self._left_out = Complete.NOTHING
 
     def take(self, header: Header, source: Hashable) -> Judgement:
         """The next segment; `source` tells the two directions apart."""
-        if self._first_sender is None:
+        is_first = self._first_sender is None
+        if is_first:
             self._first_sender = source
+            self._complete = Complete.SYN if header.begins_again and header.flags & SYN else Complete.NOTHING
         forward = source == self._first_sender
         sender, receiver = self._sides[forward], self._sides[not forward]
         judged = Judgement(
@@ -197,6 +218,9 @@ class Stream:
         _remember(header, sender, judged)
         _acknowledge(header, receiver, judged)
         _count_in_flight(header, sender, receiver, judged)
+        judged.completeness, judged.left_out = self._complete, self._left_out
+        counted, left_out = _completed(header, is_first=is_first)
+        self._complete, self._left_out = self._complete | counted, self._left_out | left_out
         sender.sack_blocks = header.sack_blocks[: 2 * MAX_SACK_BLOCKS]
         return judged
 
@@ -240,6 +264,27 @@ class Stream:
             and judged.since_ack_ns is not None
             and 0 <= judged.since_ack_ns < FAST_NS
         )
+
+
+def _completed(header: Header, *, is_first: bool) -> tuple[Complete, Complete]:
+    """What the segment adds to what it counts of the stream, and what it might add, too: of the first segment only a SYN counts."""
+    flags, data = header.flags, Complete.DATA if header.payload_bytes else Complete.NOTHING
+    seen = data
+    if flags & SYN:
+        seen |= Complete.SYN_ACK if flags & ACK else Complete.SYN
+    elif flags & ACK:
+        seen |= data or Complete.ACK
+    seen |= Complete.FIN if flags & FIN else Complete.NOTHING
+    seen |= Complete.RST if flags & RST else Complete.NOTHING
+    if is_first:
+        counted = seen & (Complete.SYN | Complete.DATA) if Complete.SYN in seen else Complete.NOTHING
+    else:
+        counted = seen & ~Complete.SYN
+        if flags & (SYN | ACK) != ACK:
+            counted &= ~Complete.DATA
+        if not flags & ACK:
+            counted &= ~Complete.FIN
+    return counted, seen & ~counted
 
 
 def _judge_windows_and_acks(header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.verify.rules import acks, flight, headers, listing, oddities, reading, resends, streams, windows
+from tcptrace_lab.verify.rules import acks, flight, headers, listing, numbers, oddities, reading, resends, streams, waits, windows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tcptrace_lab.verify.differences import Rule
 
-SEGMENTS = (*streams.RULES, *headers.RULES, *resends.RULES, *acks.RULES, *windows.RULES, *flight.RULES)
+SEGMENTS = (*streams.RULES, *headers.RULES, *resends.RULES, *acks.RULES, *windows.RULES, *waits.RULES, *flight.RULES)
 """Rules for segments, told by us and by tshark."""
 
-FIGURES = (*reading.RULES, *listing.RULES, *oddities.RULES)
+FIGURES = (*reading.RULES, *listing.RULES, *numbers.RULES, *oddities.RULES)
 """Rules for figures of connections, told by us and by tcptrace."""
 
 _ALL: tuple[Rule[Any], ...] = (*SEGMENTS, *FIGURES)

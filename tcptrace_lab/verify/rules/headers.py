@@ -11,7 +11,7 @@ from tcptrace_lab.verify.tshark import ANALYSIS, SCALE_UNKNOWN
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase
 
-_TOLD = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns"})
+_TOLD = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
 
 _CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
 """A part below a second of 2^31 or more, left out or taken for a signed number, in nanoseconds or microseconds."""
@@ -84,7 +84,7 @@ RULES = (
         "tshark-has-no-length",
         "tshark stops at a TCP header that is longer than the packet it sees",
         "RFC 9293, 3.1; seen here",
-        frozenset({"seq", "ack", "payload_bytes"}) | _TOLD,
+        frozenset({"seq", "ack", "payload_bytes", "completeness"}) | _TOLD,
         _no_length,
     ),
     Rule(

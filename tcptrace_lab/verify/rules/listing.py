@@ -23,20 +23,28 @@ _STEP = {figure.name: STEPS.get(figure.form, 1.0) for figure in FIGURES}
 WINDOWS = frozenset({"max_win_adv", "min_win_adv", "avg_win_adv", "zero_win_adv"})
 
 
-def _names(text: str) -> frozenset[str]:
+def named(text: str) -> frozenset[str]:
+    """Names between blanks."""
     return frozenset(text.split())
 
 
-_COUNTS = _names(
+_COUNTS = named(
     "total_packets resets_sent ack_pkts_sent pure_acks_sent actual_data_pkts actual_data_bytes pushed_data_pkts max_segm_size "
     "min_segm_size truncated_data truncated_packets data_xmit_time idletime_max SYN/FIN_pkts_sent"
 )
-RESENDS = _names("unique_bytes_sent rexmt_data_pkts rexmt_data_bytes outoforder_pkts throughput")
+RESENDS = named("unique_bytes_sent rexmt_data_pkts rexmt_data_bytes outoforder_pkts throughput")
 _PROBES = frozenset({"zwnd_probe_pkts", "zwnd_probe_bytes", "unique_bytes_sent", "throughput", "rexmt_data_pkts", "rexmt_data_bytes"})
-RTT = _names("RTT_samples RTT_min RTT_max RTT_avg RTT_stdev RTT_from_3WHS segs_cum_acked post-loss_acks")
-FULL = _names("RTT_full_sz_smpls RTT_full_sz_min RTT_full_sz_max RTT_full_sz_avg RTT_full_sz_stdev")
-AMBIGUOUS = _names("ambiguous_acks RTT_min_(last) RTT_max_(last) RTT_avg_(last) RTT_sdv_(last)")
-WAITS = _names("max_#_retrans min_retr_time max_retr_time avg_retr_time sdv_retr_time")
+RTT = named("RTT_samples RTT_min RTT_max RTT_avg RTT_stdev RTT_from_3WHS segs_cum_acked post-loss_acks")
+FULL = named("RTT_full_sz_smpls RTT_full_sz_min RTT_full_sz_max RTT_full_sz_avg RTT_full_sz_stdev")
+AMBIGUOUS = named("ambiguous_acks RTT_min_(last) RTT_max_(last) RTT_avg_(last) RTT_sdv_(last)")
+WAITS = named("max_#_retrans min_retr_time max_retr_time avg_retr_time sdv_retr_time")
+
+
+_BY_NUMBERS = named(
+    "sacks_sent sack_pkts_sent dsack_pkts_sent max_sack_blks/ack duplicate_acks triple_dupacks initial_window_bytes initial_window_pkts "
+    "missed_data max_owin min_non-zero_owin avg_owin wavg_owin"
+)
+"""The figures that `numbers` explains, as far as copies can change them."""
 
 
 def foreseen(case: FigureCase) -> bool:
@@ -200,7 +208,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "tcptrace-counts-copies",
         "tcptrace counts packets that the capture holds twice",
         SOURCE,
-        _COUNTS | RESENDS | _PROBES | RTT | FULL | AMBIGUOUS | WAITS | WINDOWS,
+        _COUNTS | RESENDS | _PROBES | RTT | FULL | AMBIGUOUS | WAITS | WINDOWS | _BY_NUMBERS,
         by_its_rules(_copies_evidence),
     ),
     Rule(

@@ -93,7 +93,7 @@ RULES = (
         "tshark-compares-with-the-old-connection",
         "tshark judges a connection that it takes for the one before it by what that one sent",
         "RFC 9293, 3.10.7.4",
-        frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns"}),
+        frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame", "completeness"}),
         _old_stream,
     ),
 )

@@ -1,0 +1,153 @@
+"""How long senders waited before they sent again, and what was seen of a connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.rules.words import kind, proof, span
+from tcptrace_lab.verify.wireshark import Complete
+
+if TYPE_CHECKING:
+    from tcptrace_lab.verify.segments import SegmentCase
+
+_GUIDE = "Wireshark User's Guide, 7.5 TCP Analysis"
+_RTO = frozenset({"rto_ns", "rto_frame"})
+_COMPLETENESS = frozenset({"completeness"})
+
+
+def _not_by_timeout(case: SegmentCase) -> str | None:
+    row, said = case.row, case.said
+    if said is None or not case.foreseen or said.rto_frame is not None or row["their_rto_frame"] is None or row["resent_by"] == "timeout":
+        return None
+    by = f", sent again by {row['resent_by'].replace('_', ' ')}" if row["resent_by"] else ""
+    told = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
+    return f"{told}; to us it is {kind(row)}{by}{proof(row)}, and no timer ran out"
+
+
+def _first_copy_unseen(case: SegmentCase) -> str | None:
+    row, said = case.row, case.said
+    if said is None or not case.foreseen or said.rto_frame is not None or row["their_rto_frame"] is None or row["resent_by"] != "timeout":
+        return None
+    told = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
+    return f"{told}; the transmission of byte {row['seq']:,} that was lost is not in the capture{proof(row)}"
+
+
+def _another_name(case: SegmentCase) -> str | None:
+    row, said = case.row, case.said
+    if said is None or not case.foreseen or said.rto_frame is None or row["their_rto_frame"] is not None:
+        return None
+    names = sorted(case.theirs & {"keep_alive", "spurious_retransmission", "fast_retransmission", "out_of_order", "zero_window_probe"})
+    name = " and ".join(names).replace("_", " ") or "no resend"
+    return f"the sender waited {span(said.rto_ns)} from frame {said.rto_frame}{proof(row)}; tshark calls it {name}"
+
+
+def _oldest(case: SegmentCase) -> str | None:
+    row, said = case.row, case.said
+    if said is None or not case.foreseen or said.rto_frame is None or row["their_rto_frame"] is None:
+        return None
+    told = f"{span(row['their_rto_ns'])} since frame {row['their_rto_frame']}, the oldest that tshark keeps unacknowledged"
+    return f"{told}; byte {row['seq']:,} was sent last {span(said.rto_ns)} before, in frame {said.rto_frame}"
+
+
+def _names(complete: Complete) -> str:
+    return " and ".join(part.name.replace("_", "-") for part in complete if part.name) or "nothing"
+
+
+def _left_out(case: SegmentCase) -> str | None:
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen:
+        return None
+    lacking, more = said.complete & ~judged.completeness, judged.completeness & ~said.complete
+    if not lacking or lacking & ~judged.left_out or more & ~_ack_of_reset(case):
+        return None
+    return f"it does not count {_names(lacking)} of the stream's first segment, or of one without the ACK flag or with SYN"
+
+
+def _reset(case: SegmentCase) -> str | None:
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or said.complete & ~judged.completeness:
+        return None
+    more = judged.completeness & ~said.complete
+    return f"the {_names(more)} that it counts is a RST's" if more and not more & ~_ack_of_reset(case) else None
+
+
+def _announced(case: SegmentCase) -> str | None:
+    """A stream that it expected has its first segment behind it."""
+    judged, theirs = case.judged, case.row["their_completeness"]
+    if judged is None or theirs is None or not case.announced or judged.completeness & ~Complete.SYN != theirs:
+        return None
+    return "its hosts announced connections to each other in another one, so that tshark knew the stream before its SYN"
+
+
+def _begins_again(case: SegmentCase) -> str | None:
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or "reused_ports" not in case.theirs:
+        return None
+    return "this SYN begins a stream on used ports, and is counted at once" if judged.completeness == said.complete | Complete.SYN else None
+
+
+def _ack_of_reset(case: SegmentCase) -> Complete:
+    """What a RST adds to what tshark counts, and not to ours."""
+    has_reset = case.judged is not None and Complete.RST in case.judged.completeness
+    return Complete.ACK | Complete.DATA if has_reset else Complete.NOTHING
+
+
+RULES = (
+    Rule(
+        "tshark-times-all-resends",
+        "tshark shows a retransmission timeout for every resend that it does not call fast or spurious; we, where the timer ran out",
+        f"{_GUIDE}; RFC 6298, 5; RFC 8985",
+        _RTO,
+        _not_by_timeout,
+    ),
+    Rule(
+        "tshark-times-lost-transmissions",
+        "tshark takes another frame for the transmission that was lost before the capture point",
+        _GUIDE,
+        _RTO,
+        _first_copy_unseen,
+    ),
+    Rule(
+        "tshark-times-plain-resends-only",
+        "tshark shows no timeout where it has another name for the resend",
+        _GUIDE,
+        _RTO,
+        _another_name,
+    ),
+    Rule(
+        "tshark-times-from-the-oldest",
+        "tshark counts from the oldest segment that no ACK has covered; we, from the last transmission of these bytes",
+        f"{_GUIDE}; RFC 6298, 5",
+        _RTO,
+        _oldest,
+    ),
+    Rule(
+        "tshark-counts-what-it-expects",
+        "tshark counts of a stream's first segment only a SYN, and FIN and data only with the ACK flag and without SYN",
+        f"{_GUIDE}, TCP Conversation Completeness",
+        _COMPLETENESS,
+        _left_out,
+    ),
+    Rule(
+        "tshark-counts-acks-of-resets",
+        "tshark counts the ACK of a RST as one that opens the connection",
+        f"{_GUIDE}, TCP Conversation Completeness",
+        _COMPLETENESS,
+        _reset,
+    ),
+    Rule(
+        "tshark-knows-announced-streams",
+        "tshark does not count the SYN of a stream that FTP or the like had announced",
+        "seen here",
+        _COMPLETENESS,
+        _announced,
+    ),
+    Rule(
+        "tshark-counts-syns-of-reused-ports-at-once",
+        "tshark shows what was seen before a segment, but counts a SYN that uses ports again for itself",
+        "seen here",
+        _COMPLETENESS,
+        _begins_again,
+    ),
+)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import deadlock, ledger, numbers, rules, schema, small_packets
+from tcptrace_lab import deadlock, ledger, numbers, rates, rules, schema, small_packets
 from tcptrace_lab.findings import Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.rules.rule import Confidence
@@ -80,7 +80,9 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     wanted = pl.col("conn").is_in(sorted({cost.conn for cost in costs}))
     some = connections.filter(wanted).collect().lazy()
     kinds, longest = _waits(segments.filter(wanted), some)
-    known = {(row["conn"], row["from_client"]): row for row in ledger.directions(some).collect().iter_rows(named=True)}
+    of_rates = rates.table(some).select("conn", "from_client", "reached_share", "bound_bps", "bound_by")
+    facts = ledger.directions(some).join(of_rates, on=["conn", "from_client"], how="left")
+    known = {(row["conn"], row["from_client"]): row for row in facts.collect().iter_rows(named=True)}
     locked = deadlock.findings(_late(costs), segments.filter(wanted), some)
     made = [
         _finding(cost, advising[cost.cause], kinds, longest, known[cost.conn, cost.from_client])
@@ -181,6 +183,7 @@ def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) ->
         "rtt": numbers.duration(direction["rtt_whole_ns"]),
         "round_trip": numbers.duration(direction["rtt_max_ns"]),
         "plateau": numbers.size(direction["level_flight_bytes"]),
+        "reached": f", at {words}" if (words := rates.reached(direction)) else "",
     }
 
 

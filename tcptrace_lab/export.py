@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import accounts, messages, schema
+from tcptrace_lab import accounts, messages, rates, schema
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.formats import Format, TableName
 from tcptrace_lab.segments import read
@@ -50,6 +50,8 @@ def _tcp_rows(tcp: Tables, table: TableName) -> pl.LazyFrame:
             return accounts.accounts(tcp.segments, tcp.connections, tcp.info["connections"])
         case TableName.MESSAGES:
             return messages.messages(tcp.segments, tcp.connections, tcp.info["connections"])
+        case TableName.RATES:
+            return rates.table(tcp.connections)
         case _:
             raise ValueError(table)
 

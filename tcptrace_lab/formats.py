@@ -34,6 +34,7 @@ class TableName(StrEnum):
     LEDGER = "ledger"
     ACCOUNTS = "accounts"
     MESSAGES = "messages"
+    RATES = "rates"
     DATAGRAMS = "datagrams"
     FLOWS = "flows"
 

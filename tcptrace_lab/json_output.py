@@ -13,12 +13,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import behaviour, trust, upstream
+from tcptrace_lab import behaviour, rates, trust, upstream
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tcptrace_lab._core import Problem
     from tcptrace_lab.findings import Finding
@@ -55,6 +55,26 @@ _COUNTS = (
     "max_in_flight_bytes",
 )
 _LINE_COSTS = ("full_segment_bytes", "header_bytes", "cells", "cell_payload_share", "best_payload_share")
+_RATES = (
+    "send_bps",
+    "send_samples",
+    "drain_bps",
+    "drain_samples",
+    "read_bps",
+    "read_samples",
+    "receive_bps",
+    "ratio",
+    "line_bps",
+    "line_bound_bps",
+    "bound_bps",
+    "bound_by",
+    "reached_share",
+    "idle_share",
+)
+_BUFFERS = ("send_buffer_needed_bytes", "receive_buffer_needed_bytes", "window_segments", "window_full_share")
+_RATES_BPS = frozenset(name for name in _RATES if name.endswith("_bps"))
+_RATE_DECIMALS = 3
+
 _BEHAVIOUR = (
     "virtual_data_segments",
     "super_segments",
@@ -179,18 +199,20 @@ def _connection() -> list[pl.Expr]:
 
 
 def _direction(side: str) -> pl.Expr:
-    """One direction, by its sender. What no rule judges yet is null, `unknown` or empty."""
+    """One direction, by its sender."""
     sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
     rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
     rtt_columns = {"min": "rtt_min_ns", "mean": "rtt_mean_ns", "p50": "rtt_p50_ns", "p95": "rtt_p95_ns", "max": "rtt_max_ns"}
     rtt_ms = {name: _milliseconds(pl.col(f"{side}_{column}")) for name, column in rtt_columns.items()}
     counts = {name: pl.col(f"{side}_{name}") for name in _COUNTS}
+    reckoned = rates.columns(side)
     fields = {
         **counts,
         **{name: pl.col(f"{side}_{name}") for name in _LINE_COSTS},
         "throughput_bps": pl.when(sent_ns > 0).then(rate_bps),
         "rtt_ms": _object({"samples": pl.col(f"{side}_rtt_samples"), **rtt_ms}),
-        "send_buffer_estimate_bytes": pl.lit(None, dtype=pl.Int64),
+        "send_buffer_estimate_bytes": reckoned["send_buffer_estimate_bytes"],
+        "rates": _rates(reckoned),
         "delayed_ack": _delayed_ack("server" if side == "client" else "client"),
         "nagle": pl.col(f"{side}_nagle"),
         "nagle_evidence": _object(
@@ -206,6 +228,17 @@ def _direction(side: str) -> pl.Expr:
         "statistics": _object({name: pl.col(f"{side}_{name}") for name in MORE_STATISTICS_NAMES}),
         "ledger_s": _object({cause: _seconds(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0)) for cause in CAUSES}),
         "life_s": _life_s(),
+    }
+    return _object(fields)
+
+
+def _rates(reckoned: Mapping[str, pl.Expr]) -> pl.Expr:
+    """How fast both ends are, and what that bounds; `reckoned` are the columns of `schema.RATES`."""
+    rounded = {name: reckoned[name].round(_RATE_DECIMALS) for name in _RATES_BPS}
+    fields = {
+        **{name: rounded.get(name, reckoned[name]) for name in _RATES},
+        "round_trip_ms": _milliseconds(reckoned["round_trip_ns"]),
+        **{name: reckoned[name] for name in _BUFFERS},
     }
     return _object(fields)
 

@@ -198,6 +198,9 @@ CLOSED_BY = ("fin", "reset", "reuse", "end", "room", "idle")
 """What ended a connection: FINs of both sides, a RST, its ports used again, the end of the capture, the engine's need for room
 (more than 131,072 connections at a time), or a silence of more than 2 hours and 4 minutes (where there are more than 16,384 at a time)."""
 
+BOUND_BY = ("send", "receive", "line")
+"""What bounds the rate of a direction: λ, μ, or what framing leaves of the line."""
+
 LINES = ("atm", "ethernet")
 """Kinds of line whose cost is known. Codes are positions; the engine's `connection::Line` has the same order."""
 
@@ -547,7 +550,34 @@ _WAITS = (
 """What held back the departures of one direction: its first and last, and what only all of them tell."""
 
 
-def _sided(side: str, direction: tuple[Column, ...] = (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR, *_WAITS)) -> Iterator[Column]:
+_FREE = "one whose window had room, behind which no ACK let it go and no data of the other side came: nothing but the sender's host and program can have spaced it; of a direction with four segments of data or more; away from the sender the path spaces them, too"
+_BACKLOG = "each of which ends on a segment that had waited since the ACK before, so that something was queued all the time: at a bottleneck of the path, or in the receiver's host; not seen at the receiver, whose ACKs wait for nothing"
+_UNREAD = "while the window was below half of the largest, so that unread bytes filled the buffer: the window's right edge moves as the program reads"
+_CUT = "a segment that is not full ends at a multiple of 1,024 bytes from the message's begin, and the rest follows at once or with the next ACK; one write that a buffer cut looks like two writes"
+
+_RATES = (
+    Column("burst_bytes", "Int64", Unit.BYTES, "Data of segments that left without having been held, no pause before them", _FREE),
+    Column("burst_ns", "Int64", Unit.NS, "Time from the departure before to each of them", "pauses, of more than 10 ms and of two round trips, are not in it; null as before"),
+    Column("burst_departures", "Int64", Unit.SEGMENTS, "How many they are", "null as before"),
+    Column("paused_bytes", "Int64", Unit.BYTES, "Data of segments that left without having been held, after a pause", _FREE),
+    Column("paused_ns", "Int64", Unit.NS, "Time of these pauses", "null as before"),
+    Column("paused_departures", "Int64", Unit.SEGMENTS, "How many they are", "null as before"),
+    Column("drained_bytes", "Int64", Unit.BYTES, "Bytes that were acknowledged while more was queued", f"of ACKs {_BACKLOG}; null as before"),
+    Column("drained_ns", "Int64", Unit.NS, "Time in which they were", "stretches of 1 ms and half a round trip, or more; null as before"),
+    Column("drained_acks", "Int64", Unit.SEGMENTS, "ACKs that tell of them", "null as before"),
+    Column("read_bytes", "Int64", Unit.BYTES, "Bytes by which the receiving program made room", f"{_UNREAD}; null as before"),
+    Column("read_ns", "Int64", Unit.NS, "Time in which it did", "null as before"),
+    Column("read_windows", "Int64", Unit.SEGMENTS, "Advertised windows that tell of them", "null as before"),
+    Column("cut_messages", "Int64", Unit.NONE, "Messages that left in pieces of a buffer", f"{_CUT}; null as before"),
+    Column("cut_pieces", "Int64", Unit.SEGMENTS, "Segments in them that end where a buffer did, and not the message", "null as before"),
+    Column("cut_waited_ns", "Int64", Unit.NS, "Time that what was cut off waited for the ACK of what came before", "waits of 10 ms or less are not in it; null as before"),
+    Column("cut_at_bytes", "Int64", Unit.BYTES, "Where these messages are cut first, from their begin", "null unless all are cut at the same place"),
+    Column("cut_frame", "Int64", Unit.FRAME, "Last segment of the first of them", "null without any"),
+)
+"""How fast one side sends in bursts and its receiver drains, as sums of bytes and time (`rates` divides them), and what its buffers cut."""
+
+
+def _sided(side: str, direction: tuple[Column, ...] = (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR, *_WAITS, *_RATES)) -> Iterator[Column]:
     for column in direction:
         yield Column(f"{side}_{column.name}", column.dtype, column.unit, f"{column.meaning} (by the {side})", column.limits, column.values)
 
@@ -558,7 +588,7 @@ STATISTICS = (*_DIRECTION, *_STATISTICS)
 MORE_STATISTICS_NAMES = tuple(column.name for column in _STATISTICS)
 """Those of them that the JSON has in an object of their own."""
 
-DIRECTION_NAMES = tuple(column.name for column in (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR, *_WAITS))
+DIRECTION_NAMES = tuple(column.name for column in (*_DIRECTION, *_STATISTICS, *_BEHAVIOUR, *_WAITS, *_RATES))
 
 _QUANTILES = (
     Column("rtt_p50_ns", "Int64", Unit.NS, "Median of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),
@@ -687,6 +717,36 @@ MESSAGES = _table(
     ],
 )
 
+RATES = _table(
+    "rates",
+    "how fast both ends of one direction with data are, and what that bounds",
+    [
+        Column("conn", "UInt32", Unit.NONE, "Connection"),
+        Column("from_client", "Boolean", Unit.NONE, "True for the client's direction"),
+        Column("send_bps", "Float64", Unit.BITS_PER_SECOND, "λ: rate of the sender in bursts that nothing holds; at least what it sent on average", "null away from the sender, where the path spaces its segments, and below 10 samples; departures at the time of an ACK are left out where it may have let them go; of a sender that paces itself, that pace"),
+        Column("send_samples", "Int64", Unit.SEGMENTS, "Segments that tell of it", "null where little was sent"),
+        Column("drain_bps", "Float64", Unit.BITS_PER_SECOND, "Rate at which a queue drained: of the receiving host, or of the path's narrowest place", "by ACKs while more was waiting; null at the receiver's end, and below 10 samples"),
+        Column("drain_samples", "Int64", Unit.SEGMENTS, "ACKs that tell of it", "null where little was sent"),
+        Column("read_bps", "Float64", Unit.BITS_PER_SECOND, "Rate at which the receiving program read while its buffer was at least half full", "by the window; null if it never was, and below 10 samples"),
+        Column("read_samples", "Int64", Unit.SEGMENTS, "Windows that tell of it", "null where little was sent"),
+        Column("receive_bps", "Float64", Unit.BITS_PER_SECOND, "μ: the lower of both", "null without either"),
+        Column("ratio", "Float64", Unit.NONE, "λ / μ", "null unless both are known"),
+        Column("line_bps", "Float64", Unit.BITS_PER_SECOND, "Rate of the line, where one of these rates is one of a standard's to 1 %", "null in most captures"),
+        Column("line_bound_bps", "Float64", Unit.BITS_PER_SECOND, "What framing (best_payload_share) leaves of it", "null without"),
+        Column("bound_bps", "Float64", Unit.BITS_PER_SECOND, "The lowest of λ, μ and the line's bound", "of those that are known: with λ alone, no more than that; null without any"),
+        Column("bound_by", "Enum", Unit.NONE, "Which of them it is", "null without any", BOUND_BY),
+        Column("sent_bps", "Float64", Unit.BITS_PER_SECOND, "New data over the time from the first data segment to the last", "null if both are at one instant"),
+        Column("reached_share", "Float64", Unit.NONE, "How much of the bound that is", "at most 1: what was queued when the last segment left would make it more"),
+        Column("idle_share", "Float64", Unit.NONE, "Share of that time in which the sender stood still: all but its bursts", "pauses of its program are in it; departures at the time of an ACK count as let go by it; null away from the sender"),
+        Column("round_trip_ns", "Int64", Unit.NS, "Shortest round trip from end to end", "null unless both ends' answers were captured"),
+        Column("send_buffer_needed_bytes", "Int64", Unit.BYTES, "Send buffer with which the sending program never waits: λ times the round trip", "null without either"),
+        Column("receive_buffer_needed_bytes", "Int64", Unit.BYTES, "Receive buffer, and send buffer, that let the bound be reached: bound times round trip", "null without either"),
+        Column("window_segments", "Int64", Unit.SEGMENTS, "Full segments that the largest window has room for", "null while the scale is unknown"),
+        Column("window_full_share", "Float64", Unit.NONE, "How often a segment would find that window full, were it a queue M/M/1/K: (1-r) r^K / (1-r^(K+1)) with r = λ/μ", "a model of random arrivals; null without λ/μ"),
+        Column("send_buffer_estimate_bytes", "Int64", Unit.BYTES, "Level of the largest flights, where it is the sender's: its send buffer, or a congestion window that something clamps", "which of them, a capture does not tell; a program that writes large pieces never fills the buffer wholly; null without a plateau of five round trips, below the window by two segments, in step with the ACKs"),
+    ],
+)
+
 DATAGRAMS = _table(
     "datagrams",
     "one UDP datagram as captured",
@@ -752,5 +812,5 @@ FLOWS = _table(
     ],
 )
 
-TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, ACCOUNTS, MESSAGES, DATAGRAMS, FLOWS)}
+TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, ACCOUNTS, MESSAGES, RATES, DATAGRAMS, FLOWS)}
 """All tables, by name."""

@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod departure;
+mod rates;
 mod statistics;
 
 use std::sync::Arc;
@@ -217,6 +218,7 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         statistics::statistics(side, at, rows, &mut columns);
         behaviour::columns(side, at, rows, &mut columns);
         departure::columns(side, at, rows, &mut columns);
+        rates::columns(side, at, rows, &mut columns);
     }
     batch(columns)
 }

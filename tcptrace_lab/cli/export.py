@@ -22,7 +22,7 @@ Table = Annotated[
     typer.Option(
         "--table",
         help="The table: one row per TCP segment (the default), connection, interval of a direction's time with its cause, "
-        "sum of those per connection, application message, UDP datagram or UDP flow.",
+        "sum of those per connection, application message, direction with the rates of its ends, UDP datagram or UDP flow.",
         show_default=False,
     ),
 ]

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tcptrace_lab import behaviour, line, numbers, trust
+from tcptrace_lab import behaviour, line, numbers, rates, trust
 from tcptrace_lab.cli.terminal import printable
 from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.largest import Ranking, largest
@@ -57,14 +57,15 @@ def show(analysis: Analysis) -> None:
     if more > 0:
         console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''} with fewer bytes"))
     if total:
-        for words in behaviour_notes(rows.head(BEHAVIOUR_CONNECTIONS), analysis.capture["trust"]["resolution_ns"]):
+        largest_rows = rows.head(BEHAVIOUR_CONNECTIONS)
+        for words in behaviour_notes(largest_rows, analysis.capture["trust"]["resolution_ns"]) + rate_notes(largest_rows):
             console.print(Text(words))
     for words in line_notes(analysis.connections.head(LINE_ROWS).collect()):
         console.print(Text(words))
     if analysis.findings:
         console.print(_findings(analysis.findings))
     elif total:
-        console.print(Text("no finding: no cause that could be mended took a twentieth of any direction's time"))
+        console.print(Text(nothing_to_report(rows)))
     unsaid = len(analysis.findings) - FINDING_ROWS
     if unsaid > 0:
         console.print(Text(f"and {unsaid} more finding{'s' if unsaid > 1 else ''}, in the report"))
@@ -86,6 +87,26 @@ def behaviour_notes(rows: pl.DataFrame, resolution_ns: int) -> list[str]:
     """`connection 3: captured at the client's end (proved); server: …`: what is known of the ends of these connections, one line each."""
     judged = rows.with_columns(**behaviour.columns(resolution_ns))
     return [f"connection {row['conn']}: {' · '.join(behaviour.words(row))}" for row in judged.iter_rows(named=True)]
+
+
+def rate_notes(rows: pl.DataFrame) -> list[str]:
+    """`connection 3 →: the sender reaches …`: how fast both ends are, of the larger direction of these connections."""
+    told = ((row, rates.sentence(row)) for row in _larger_ways(rows))
+    return [f"connection {row['conn']} {'→' if row['from_client'] else '←'}: {words}" for row, words in told if words]
+
+
+def nothing_to_report(rows: pl.DataFrame) -> str:
+    """What is said without any finding: what bounds the largest of these rows of `schema.CONNECTIONS`, where that is known."""
+    said = "no finding: no cause that could be mended took a twentieth of any direction's time"
+    reached = [rates.reached(row) for row in _larger_ways(rows.head(1))]
+    return f"{said}; connection {rows.item(0, 'conn')} reached {reached[0]}" if reached and reached[0] else said
+
+
+def _larger_ways(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows of `schema.RATES`, one for each of these rows of `schema.CONNECTIONS` with data, in their order: its larger direction."""
+    by_way = {(row["conn"], row["from_client"]): row for row in rates.table(rows.sort("conn").lazy()).collect().iter_rows(named=True)}
+    larger = ((row["conn"], row["client_payload_bytes"] >= row["server_payload_bytes"]) for row in rows.iter_rows(named=True))
+    return [by_way[way] for way in larger if way in by_way]
 
 
 def line_notes(connections: pl.DataFrame) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import behaviour, line, schema
+from tcptrace_lab import behaviour, line, rates, schema
 from tcptrace_lab.report import choose, plots, series, spent, statistics, table
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ def _facts(row: dict[str, Any], main: str) -> list[Value]:
         facts.append(_fact(row, f"{side}_mss_bytes", f"MSS of {side}", "bytes"))
         facts.append(_fact(row, f"{side}_window_scale", f"window scale of {side}", "integer"))
     facts.extend(_line_facts(row))
+    facts.extend(_rate_facts(row))
     facts.append({"label": "frames", "value": f"{row['first_frame']} to {row['last_frame']}", "kind": "text"})
     return facts
 
@@ -175,6 +176,19 @@ def _line_facts(row: dict[str, Any]) -> list[Value]:
     told = {side: line.sentence(row, side) for side in schema.SIDES if row[f"{side}_payload_bytes"]}
     return [
         {"label": f"line, {_LABELS[side]}", "value": words, "kind": "text", "tooltip": tooltip} for side, words in told.items() if words
+    ]
+
+
+def _rate_facts(row: dict[str, Any]) -> list[Value]:
+    """How fast both ends of each direction with data are, and what that bounds."""
+    of_rates = rates.table(pl.LazyFrame([row], schema=schema.CONNECTIONS.polars_schema())).collect()
+    ways = {from_client: side for side, from_client in schema.SIDES.items()}
+    told = {ways[own["from_client"]]: rates.sentence(own) for own in of_rates.iter_rows(named=True)}
+    tooltip = (
+        "By Abrams and Chen, 1991: what the sender sends in bursts that nothing holds, what drains at the other end, and their lower one"
+    )
+    return [
+        {"label": f"rates, {_LABELS[side]}", "value": words, "kind": "text", "tooltip": tooltip} for side, words in told.items() if words
     ]
 
 

@@ -15,7 +15,7 @@ RULE = Rule(
     source="RFC 6349, 3.3 (round trips under load); Gettys & Nichols 2011 (bufferbloat)",
     advice=Advice(
         finding="network-limited",
-        title="Limited by the network for {share}",
+        title="Limited by the network for {share}{reached}",
         mechanism=(
             "Bytes were on their way, or drained through the path at its own rate: "
             "the round trip took {rtt} at least and {round_trip} at most."

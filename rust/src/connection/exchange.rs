@@ -7,6 +7,7 @@ use super::departure::{Arrival, Departure, Leaves};
 use super::evidence::Verdict;
 use super::half::{Half, Placed};
 use super::hearing::{self, Answer};
+use super::rates::{self, Advanced, Advertised, Left};
 use super::revisions::Revisions;
 use super::row::{Kind, Nullable, ReleasedBy, SegmentRow};
 use super::sending;
@@ -219,7 +220,20 @@ fn departs(segment: &Segment, placed: Placed, kind: Kind, sender: &mut Half, rec
         tsecr: segment.options.timestamps.map(|(_, echo)| echo).filter(|_| flags.any(TcpFlags::ACK)),
     };
     let shift_ns = sender.shift_ns(receiver);
-    Some(sender.view.departs(&leaves, shift_ns))
+    let departure = sender.view.departs(&leaves, shift_ns);
+    if segment.payload_bytes > 0 && sender.figures.data_segments >= rates::LEAST_DATA_SEGMENTS {
+        let left = Left {
+            held: &departure,
+            start: placed.start,
+            payload_bytes: i64::from(segment.payload_bytes),
+            frame: segment.frame,
+            pushed: flags.any(TcpFlags::PSH),
+            new: kind == Kind::New,
+            most_in_flight: sender.figures.max_in_flight_bytes.get().unwrap_or(0),
+        };
+        sender.rates.get_or_insert_default().departs(&left);
+    }
+    Some(departure)
 }
 
 /// The segment arrives at the other side, whose departures it may let go.
@@ -245,8 +259,38 @@ fn arrives(
         frame: segment.frame,
         has_data: segment.payload_bytes > 0 || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
     };
+    if receiver.rates.is_some() {
+        drains(ts_ns, arrival.ack, window_bytes, kind, answer, sender, receiver);
+    }
     let shift_ns = receiver.shift_ns(sender);
     receiver.view.arrives(arrival, shift_ns);
+}
+
+/// The segment shows how far its sender has taken in what `receiver` sent.
+#[inline]
+fn drains(
+    ts_ns: i64,
+    ack: i64,
+    window_bytes: Option<u32>,
+    kind: Kind,
+    answer: &Answer,
+    sender: &Half,
+    receiver: &mut Half,
+) {
+    let (more, rtt_min_ns) = (receiver.in_flight().is_some_and(|bytes| bytes > 0), receiver.figures.rtt.min_ns());
+    let Some(rates) = receiver.rates.as_deref_mut() else { return };
+    if let Some(bytes) = answer.acked_bytes.get().filter(|bytes| *bytes > 0) {
+        let rtt_min_ns = rtt_min_ns.unwrap_or(i64::MAX);
+        rates.advanced(&Advanced { ts_ns, bytes, rtt_ns: answer.rtt_ns, rtt_min_ns, more });
+    } else if kind == Kind::DuplicateAck {
+        rates.interrupted();
+    }
+    if let Some((window, most)) =
+        window_bytes.zip(sender.figures.max_window_bytes).filter(|_| ack != i64::MIN && kind != Kind::Reset)
+    {
+        let (window_bytes, most_bytes) = (i64::from(window), i64::from(most));
+        rates.advertised(&Advertised { ts_ns, ack, window_bytes, most_bytes });
+    }
 }
 
 /// What later segments are judged by.

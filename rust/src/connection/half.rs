@@ -6,6 +6,7 @@ use super::departure::{self, SenderView, Waits};
 use super::history::History;
 use super::holes::Holes;
 use super::outstanding::Outstanding;
+use super::rates::Rates;
 use super::row::{DirectionFigures, Nullable, SynOptions};
 use super::statistics::Statistics;
 use crate::wire::{Segment, TcpFlags};
@@ -91,6 +92,8 @@ pub(super) struct Half {
     pub figures: DirectionFigures,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
+    /// How fast it and its receiver are; `None` while it has sent little.
+    pub rates: Option<Box<Rates>>,
 }
 
 impl Half {

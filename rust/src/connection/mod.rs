@@ -20,6 +20,7 @@ mod line;
 mod only;
 mod outstanding;
 mod ranges;
+mod rates;
 mod resent;
 mod revisions;
 mod row;
@@ -34,6 +35,7 @@ pub use flows::{DatagramRow, FlowRow, Flows};
 pub use followed::Connections;
 pub use line::Line;
 pub use only::{Known, Only};
+pub use rates::{Passed, Rates};
 pub use revisions::{MAX_REVISIONS, Revision, Revisions};
 pub use row::{
     ClientKnownBy, ClosedBy, ConnectionRow, DirectionFigures, Kind, Nullable, ReleasedBy, RttFigures, SegmentRow,
@@ -201,6 +203,7 @@ impl Connection {
             line: line_of(&self.client.figures).or_else(|| line_of(&self.server.figures)),
             channel: self.channels.only(),
             directions: [self.client.row(full_segment_bytes), self.server.row(full_segment_bytes)],
+            rates: [&mut self.client, &mut self.server].map(|half| half.rates.take()),
             waits: [self.client.waits(&self.server, self.last_ts_ns), self.server.waits(&self.client, self.last_ts_ns)],
             statistics: [self.client.statistics.row(), self.server.statistics.row()],
             behaviours: [&mut self.client, &mut self.server].map(|half| std::mem::take(&mut half.behaviour)),

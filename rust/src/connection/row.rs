@@ -6,6 +6,7 @@ use super::behaviour::Behaviour;
 use super::departure::{Departure, Waits};
 use super::evidence::{Confidence, EcnSignal, Evidence, ResentBy, ResetKind, Tfo};
 use super::line::Line;
+use super::rates::Rates;
 use super::statistics::StatisticsFigures;
 use crate::wire::{AtmFacts, Ecn, TcpFlags};
 
@@ -357,6 +358,8 @@ pub struct ConnectionRow {
     pub directions: [DirectionFigures; 2],
     /// The same.
     pub waits: [Waits; 2],
+    /// The same; `None` where few data were sent.
+    pub rates: [Option<Box<Rates>>; 2],
     pub statistics: [StatisticsFigures; 2],
     /// The same.
     pub behaviours: [Behaviour; 2],

@@ -1,0 +1,36 @@
+//! The columns of the connections table that tell how fast each side and its receiver are.
+
+use arrow_array::ArrayRef;
+use arrow_array::types::Int64Type;
+
+use super::{Column, rare};
+use crate::connection::{ConnectionRow, Rates};
+
+/// Adds the columns of one side (0 the client, 1 the server) under its name; null where it sent little.
+pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+    let rows: Vec<Option<&Rates>> = rows.iter().filter_map(|row| Some(row.rates.get(at)?.as_deref())).collect();
+    let amount = |value: fn(&Rates) -> i64| rare::<Int64Type, _>(&rows, |row| row.map(value));
+    let named: [(&str, ArrayRef); 17] = [
+        ("burst_bytes", amount(|rates| rates.burst.bytes)),
+        ("burst_ns", amount(|rates| rates.burst.ns)),
+        ("burst_departures", amount(|rates| rates.burst.samples.into())),
+        ("paused_bytes", amount(|rates| rates.paused.bytes)),
+        ("paused_ns", amount(|rates| rates.paused.ns)),
+        ("paused_departures", amount(|rates| rates.paused.samples.into())),
+        ("drained_bytes", amount(|rates| rates.drained().bytes)),
+        ("drained_ns", amount(|rates| rates.drained().ns)),
+        ("drained_acks", amount(|rates| rates.drained().samples.into())),
+        ("read_bytes", amount(|rates| rates.read().bytes)),
+        ("read_ns", amount(|rates| rates.read().ns)),
+        ("read_windows", amount(|rates| rates.read().samples.into())),
+        ("cut_messages", amount(|rates| rates.cuts.messages.into())),
+        ("cut_pieces", amount(|rates| rates.cuts.segments.into())),
+        ("cut_waited_ns", amount(|rates| rates.cuts.waited_ns)),
+        ("cut_at_bytes", {
+            let at = |rates: &Rates| Some(i64::from(rates.cuts.at_bytes)).filter(|bytes| *bytes > 0);
+            rare::<Int64Type, _>(&rows, |row| row.and_then(at))
+        }),
+        ("cut_frame", rare::<Int64Type, _>(&rows, |row| row.and_then(|rates| rates.cuts.frame.get()))),
+    ];
+    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
+}

@@ -1,0 +1,207 @@
+"""How fast the two ends of each direction are, what that bounds, and how much of it was reached.
+
+Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) bound a transfer by the rates of its hosts:
+λ at which the sender can put data out, μ at which the receiver can take them in. No flow control can do better than min(λ, μ), and a
+sender that stands still shows how much worse it does. The engine adds up the stretches of a capture that show these rates
+(`schema.CONNECTIONS`: `burst_*`, `drained_*`, `read_*`); here they are divided, row by row. What the capture cannot show is null: λ away
+from the sender, where the path spaces the segments, and the queues of the path at the receiver, whose ACKs do not wait in them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import numbers, schema, vantage
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LEAST_SAMPLES = 10
+"""A rate of fewer stretches is not told (a heuristic)."""
+
+NO_DISTANCE_NS = 50_000
+"""Below this a round trip is the hosts' own time, and which end is near means nothing."""
+
+BITS_PER_BYTE = 8
+_NS_PER_S = 1e9
+_BPS = BITS_PER_BYTE * _NS_PER_S
+
+EQUAL_RATES = 1e-6
+"""A λ/μ so close to 1 is 1: the formula of M/M/1/K for any other would divide nothing by nothing."""
+
+PLATEAU_ROUNDS, PLATEAU_SHARE, BELOW_WINDOW_SHARE = 5, 0.8, 0.9
+"""Flights that did not grow for so many round trips stand on a plateau, if none was larger than by the rest of the first share (a program
+that writes in large pieces fills its buffer now more, now less); one closer to the largest window than the last share is the window's
+(rule book B, 8)."""
+
+CLOCKED_PART = 4
+"""Of a sender whose buffer is full, at least so many times more segments leave at once with an ACK than at another time (a heuristic):
+a program that keeps its own pace answers no ACKs."""
+
+LINE_RATES_BPS = {
+    "ethernet": (10_000_000, 100_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000, 25_000_000_000, 40_000_000_000),
+    "atm": (25_600_000, 100_000_000, 149_760_000, 599_040_000),
+}
+"""Rates of lines: IEEE 802.3; ATM Forum's 25.6 Mb/s and TAXI-100, and what OC-3c and OC-12c carry of cells (ANSI T1.105)."""
+
+LINE_SHARE = 0.01
+LINE_SAMPLES = 50
+FULL_SHARE = 0.98
+"""A rate is a line's if it differs from it by no more than the first share, rests on so many samples, and the segments were full but for
+the last share (heuristics; the line's own clock is exact to 0.01 %)."""
+
+
+def columns(side: str) -> Mapping[str, pl.Expr]:
+    """The columns of `schema.RATES` about what `side` sends, as expressions over rows of `schema.CONNECTIONS`."""
+    (other,) = SIDES.keys() - {side}
+    col = {name: pl.col(f"{side}_{name}") for name in schema.DIRECTION_NAMES}
+    to_sender, to_receiver = vantage.turnaround(side), vantage.turnaround(other)
+    near = (to_sender < NO_DISTANCE_NS) | (to_sender < vantage.NEAR_SHARE * (to_sender + to_receiver))
+    near = (near & to_receiver.is_not_null()).fill_null(value=False)
+    round_trip_ns = to_receiver + pl.when(near).then(0).otherwise(to_sender)
+    span_ns = col["last_data_ts_ns"] - col["first_data_ts_ns"]
+    sent_bps = pl.when(span_ns > 0).then(col["unique_bytes"] * _BPS / span_ns)
+    burst_bps = _rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"])
+    on_average_bps = sent_bps * (1 - 1 / col["data_segments"])  # the first segment took no part of the time
+    send_bps = pl.when(near & burst_bps.is_not_null()).then(pl.max_horizontal(burst_bps, on_average_bps))
+    drain_bps = _rate(col["drained_bytes"], col["drained_ns"], col["drained_acks"])
+    read_bps = _rate(col["read_bytes"], col["read_ns"], col["read_windows"])
+    receive_bps = pl.min_horizontal(drain_bps, read_bps)
+    ratio = send_bps / receive_bps
+    line_bps = pl.coalesce(
+        _line_rate(side, drain_bps, col["drained_acks"]),
+        _line_rate(side, burst_bps, pl.when(col["super_segments"] == 0).then(col["burst_departures"])),
+    )
+    line_bound_bps = line_bps * col["best_payload_share"]
+    bound_bps = pl.min_horizontal(send_bps, receive_bps, line_bound_bps)
+    window = pl.col(f"{other}_max_window_bytes")
+    return {
+        "send_bps": send_bps,
+        "send_samples": col["burst_departures"],
+        "drain_bps": drain_bps,
+        "drain_samples": col["drained_acks"],
+        "read_bps": read_bps,
+        "read_samples": col["read_windows"],
+        "receive_bps": receive_bps,
+        "ratio": ratio,
+        "line_bps": line_bps,
+        "line_bound_bps": line_bound_bps,
+        "bound_bps": bound_bps,
+        "bound_by": pl.when(bound_bps == receive_bps)
+        .then(pl.lit("receive"))
+        .when(bound_bps == line_bound_bps)
+        .then(pl.lit("line"))
+        .when(bound_bps == send_bps)
+        .then(pl.lit("send")),
+        "sent_bps": sent_bps,
+        "reached_share": pl.min_horizontal(sent_bps / bound_bps, pl.when(bound_bps.is_not_null()).then(1.0)),
+        "idle_share": pl.when(near & (span_ns > 0)).then((1 - col["burst_ns"] / span_ns).clip(0, 1)),
+        "round_trip_ns": round_trip_ns,
+        "send_buffer_needed_bytes": _bytes_in(send_bps, round_trip_ns),
+        "receive_buffer_needed_bytes": _bytes_in(bound_bps, round_trip_ns),
+        "window_segments": window // col["full_segment_bytes"],
+        "window_full_share": window_full_share(ratio, window // col["full_segment_bytes"]),
+        "send_buffer_estimate_bytes": _send_buffer(col, window),
+    }
+
+
+def table(connections: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows of `schema.RATES`, for the directions with data, by `conn`.
+
+    Args:
+        connections: rows of `schema.CONNECTIONS`, by `conn`.
+    """
+    ways = []
+    for side, from_client in SIDES.items():
+        rows = connections.filter(pl.col(f"{side}_data_segments") > 0)
+        own = {"conn": pl.col("conn"), "from_client": pl.lit(from_client), **columns(side)}
+        ways.append(rows.select(own[name].cast(dtype).alias(name) for name, dtype in schema.RATES.polars_schema().items()))
+    return ways[0].merge_sorted(ways[1], "conn")
+
+
+def window_full_share(ratio: pl.Expr, places: pl.Expr) -> pl.Expr:
+    """P(full) of M/M/1/K, (1 - r) r^K / (1 - r^(K+1)): how often a segment finds all K `places` of the receiver's buffer taken.
+
+    Args:
+        ratio: r = λ/μ.
+        places: K.
+    """
+    below = (1 - ratio) * ratio**places / (1 - ratio ** (places + 1))
+    turned = 1 / ratio  # the same, without the powers that overflow above 1
+    above = (1 - turned) / (1 - turned ** (places + 1))
+    return pl.when((ratio - 1).abs() < EQUAL_RATES).then(1 / (places + 1)).when(ratio < 1).then(below).otherwise(above)
+
+
+def _rate(passed_bytes: pl.Expr, passed_ns: pl.Expr, samples: pl.Expr) -> pl.Expr:
+    return pl.when((samples >= LEAST_SAMPLES) & (passed_ns > 0) & (passed_bytes > 0)).then(passed_bytes * _BPS / passed_ns)
+
+
+def _bytes_in(rate_bps: pl.Expr, time_ns: pl.Expr) -> pl.Expr:
+    return (rate_bps * time_ns / _BPS).ceil().cast(pl.Int64, strict=False)
+
+
+def _line_rate(side: str, rate_bps: pl.Expr, samples: pl.Expr) -> pl.Expr:
+    """The rate of a line that the rate of full segments is as exactly as this bound of headers says."""
+    full_bytes = pl.col(f"{side}_virtual_data_segments") * pl.col(f"{side}_full_segment_bytes")
+    full = pl.col(f"{side}_payload_bytes") >= FULL_SHARE * full_bytes
+    on_line_bps = pl.when(full & (samples >= LINE_SAMPLES)).then(rate_bps / pl.col(f"{side}_best_payload_share"))
+    line = pl.col("line").cast(pl.String)
+    return pl.coalesce(
+        pl.when((line == name) & ((on_line_bps - known_bps).abs() <= LINE_SHARE * known_bps)).then(float(known_bps))
+        for name, rates in LINE_RATES_BPS.items()
+        for known_bps in rates
+    )
+
+
+def _send_buffer(col: Mapping[str, pl.Expr], window: pl.Expr) -> pl.Expr:
+    """The plateau of the flights, where it is the sender's: a send buffer, or a congestion window that something clamps."""
+    level, full = col["level_flight_bytes"], col["full_segment_bytes"]
+    on_plateau = (
+        (col["level_rounds"] >= PLATEAU_ROUNDS)
+        & (level >= PLATEAU_SHARE * col["max_in_flight_bytes"])
+        & (level >= 2 * full)
+        & (level <= BELOW_WINDOW_SHARE * window)
+        & (level + 2 * full <= window)
+        & (col["clocked_departures"] > CLOCKED_PART * col["unclocked_departures"])
+    )
+    return pl.when(on_plateau).then(level)
+
+
+def reached(row: Mapping[str, Any]) -> str:
+    """`94 % of the bound of 19.1 Mb/s`, of a row of `schema.RATES`; empty if the bound is not known, or from the sender alone."""
+    if row["reached_share"] is None or row["bound_by"] == "send":
+        return ""
+    return f"{numbers.share(row['reached_share'])} of the bound of {numbers.rate(row['bound_bps'])}"
+
+
+def sentence(row: Mapping[str, Any]) -> str:
+    """All of it about one direction, a row of `schema.RATES`; empty if nothing is known."""
+    told = [*_rates(row)]
+    if reached(row):
+        told.append(f"{reached(row)} was reached")
+    if row["idle_share"] is not None and row["send_bps"] is not None:
+        told.append(f"the sender stood still for {numbers.share(row['idle_share'])} of the transfer")
+    needed = row["receive_buffer_needed_bytes"]
+    if reached(row) and needed is not None and row["round_trip_ns"] >= NO_DISTANCE_NS:
+        told.append(f"buffers of {numbers.size(needed)} fill the round trip of {numbers.duration(row['round_trip_ns'])} at that bound")
+    if row["send_buffer_estimate_bytes"] is not None:
+        told.append(f"a send buffer, or a clamped window, of about {numbers.size(row['send_buffer_estimate_bytes'])}")
+    return "; ".join(told)
+
+
+def _rates(row: Mapping[str, Any]) -> list[str]:
+    told = []
+    if row["send_bps"] is not None:
+        told.append(f"the sender reaches {numbers.rate(row['send_bps'])} in bursts ({row['send_samples']:,} segments)")
+    if row["drain_bps"] is not None:
+        told.append(f"a queue drained at {numbers.rate(row['drain_bps'])} ({row['drain_samples']:,} ACKs)")
+    if row["read_bps"] is not None:
+        told.append(f"the receiving program read {numbers.rate(row['read_bps'])} from a full buffer ({row['read_samples']:,} windows)")
+    if row["ratio"] is not None:
+        told.append(f"λ/μ = {row['ratio']:.3g}")
+    if row["line_bps"] is not None:
+        told.append(f"a line of {numbers.rate(row['line_bps'])} leaves {numbers.rate(row['line_bound_bps'])} for data")
+    return told

@@ -252,7 +252,7 @@ def _resent(side: str) -> pl.Expr:
 
 def _delayed_ack(acker: str) -> pl.Expr:
     """How `acker`, who receives a direction's data, acknowledges them."""
-    lag_ms = {name: _milliseconds(pl.col(f"{acker}_ack_lag_{name}_ns")) for name in ("min", "mean", "max")}
+    lag_ms = {name: _milliseconds(pl.col(f"{acker}_ack_lag_{name}_ns")) for name in ("min", "mean", "p50", "p95", "max")}
     fields = {
         "policy": pl.col(f"{acker}_ack_policy"),
         "timer_ms": pl.col(f"{acker}_ack_timer_ms"),

@@ -1,4 +1,4 @@
-"""Round-trip samples → their median and 95th percentile, for each direction, in the pass that reads them, with bounded memory.
+"""Times of each direction (round trips, lags of ACKs) → their median and 95th percentile, in the pass that reads them, with bounded memory.
 
 A capture may hold more samples than memory. So samples are counted in buckets that are 0.1 % wide; the quantile is the mean of the
 samples in the bucket that holds its rank. It is exact where those are equal, as in all small captures, and otherwise
@@ -36,10 +36,8 @@ PART_ROWS = 1_000_000
 """Buckets that are sorted at a time."""
 
 
-class RttSamples:
-    """Counts samples as segments go by (a `segments.Watcher`)."""
-
-    columns = ("conn", "from_client", "rtt_ns")
+class Samples:
+    """Counts times, each of one direction of a connection."""
 
     def __init__(self) -> None:
         """No samples yet."""
@@ -48,13 +46,12 @@ class RttSamples:
         self._merge_at = MERGE_ROWS
         self._blurred_bits = 0
 
-    def add(self, rows: pl.DataFrame) -> None:
-        """Count the samples in some rows of `schema.SEGMENTS`."""
-        samples = rows.select(self.columns).drop_nulls("rtt_ns")
-        rtt_ns = samples["rtt_ns"].to_numpy()
-        direction = samples["conn"].to_numpy().astype(np.uint64) * 2 + ~samples["from_client"].to_numpy()
-        bucket = np.maximum(rtt_ns, 0).astype(np.float32).view(np.uint32) >> DROPPED_BITS  # a clock that steps back makes samples below 0
-        counts = _counts(self._blurred(direction << BUCKET_BITS | bucket), rtt_ns)
+    def count(self, conn: pl.Series, from_client: pl.Series, sample_ns: pl.Series) -> None:
+        """Count some samples: the connection and the direction of each, and its nanoseconds."""
+        times_ns = sample_ns.to_numpy()
+        direction = conn.to_numpy().astype(np.uint64) * 2 + from_client.to_numpy()
+        bucket = np.maximum(times_ns, 0).astype(np.float32).view(np.uint32) >> DROPPED_BITS  # a clock that steps back makes samples below 0
+        counts = _counts(self._blurred(direction << BUCKET_BITS | bucket), times_ns)
         self._counts.append(counts)
         self._rows += counts.height
         if self._rows > self._merge_at:
@@ -64,8 +61,7 @@ class RttSamples:
         """The quantiles of all samples so far.
 
         Returns:
-            `conn from_client p50_ns p95_ns` (nanoseconds), sorted; one row for each direction that has samples. `from_client` is true
-            for the round trips of the client's data, which are samples on the *server's* ACKs.
+            `conn from_client p50_ns p95_ns` (nanoseconds), sorted; one row for each direction that has samples.
         """
         counts = pl.concat(self._counts, rechunk=False)
         parts = 1 + counts.height // PART_ROWS
@@ -97,6 +93,17 @@ class RttSamples:
         return mask
 
 
+class RttSamples(Samples):
+    """Counts round trips as segments go by (a `segments.Watcher`). Those of the client's data are samples on the *server's* ACKs."""
+
+    columns = ("conn", "from_client", "rtt_ns")
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Count the samples in some rows of `schema.SEGMENTS`."""
+        samples = rows.select(self.columns).drop_nulls("rtt_ns")
+        self.count(samples["conn"], ~samples["from_client"], samples["rtt_ns"])
+
+
 def _merged(counts: pl.DataFrame) -> pl.DataFrame:
     return counts.group_by("key").agg(pl.col("samples", "sum_ns").sum())
 
@@ -113,6 +120,8 @@ def _quantiles(counts: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame({"conn": (direction[last] >> 1).astype(np.int64), "from_client": (direction[last] & 1).astype(bool), **found})
 
 
-def _counts(key: NDArray[np.uint64], rtt_ns: NDArray[np.int64]) -> pl.DataFrame:
+def _counts(key: NDArray[np.uint64], times_ns: NDArray[np.int64]) -> pl.DataFrame:
     """`key samples sum_ns`: the samples of each bucket of each direction, unsorted."""
-    return pl.DataFrame({"key": key, "rtt_ns": rtt_ns}).group_by("key").agg(samples=pl.len().cast(pl.Int64), sum_ns=pl.col("rtt_ns").sum())
+    return (
+        pl.DataFrame({"key": key, "time_ns": times_ns}).group_by("key").agg(samples=pl.len().cast(pl.Int64), sum_ns=pl.col("time_ns").sum())
+    )

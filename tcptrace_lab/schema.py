@@ -593,8 +593,13 @@ DIRECTION_NAMES = tuple(column.name for column in (*_DIRECTION, *_STATISTICS, *_
 _QUANTILES = (
     Column("rtt_p50_ns", "Int64", Unit.NS, "Median of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),
     Column("rtt_p95_ns", "Int64", Unit.NS, "95th percentile of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),
+    Column("ack_lag_p50_ns", "Int64", Unit.NS, "Median of the times from the oldest data that an ACK without data covers to it", "of the samples of ack_lag_min_ns; nearest rank, to within 0.1 % (see `rtt`); null without samples"),
+    Column("ack_lag_p95_ns", "Int64", Unit.NS, "95th percentile of these times", "as ack_lag_p50_ns"),
 )
 """Figures of one direction that are not made by the engine but from its segments, as they go by."""
+
+SPREADS = (*_QUANTILES, *(column for column in _BEHAVIOUR if column.name.startswith("ack_lag_")))
+"""How round trips and the lags of ACKs are spread: in the report's table of figures beside `STATISTICS`."""
 
 ENGINE_CONNECTIONS = _table(
     "connections",

@@ -16,6 +16,7 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine
+from tcptrace_lab.ack_lags import AckLags
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
@@ -165,8 +166,8 @@ class _Sorting:
     """Hands the engine's rows to those who watch, and keeps connections and flows as they end."""
 
     def __init__(self, spill_rows: int, watchers: Sequence[Watcher], udp: FlowWatcher | None, progress: Progress | None) -> None:
-        self._samples = RttSamples()
-        self._watchers = [self._samples, *watchers]
+        self._round_trips, self._ack_lags = RttSamples(), AckLags()
+        self._watchers: list[Watcher] = [self._round_trips, self._ack_lags, *watchers]
         self._udp = udp
         self._progress = progress
         part_rows = spill_rows // ROWS_PER_CONNECTION
@@ -203,13 +204,14 @@ class _Sorting:
         return self._connections.finish(), None if self._flows is None else self._flows.finish()
 
     def _with_quantiles(self, connections: pl.DataFrame) -> pl.DataFrame:
-        """Connections as the engine gives them, with the quantiles of their round trips."""
-        found = self._samples.take(connections["conn"]).with_columns(pl.col("conn").cast(pl.UInt32))
-        for side, from_client in schema.SIDES.items():
-            named = {f"{side}_rtt_{name}": pl.col(name) for name in QUANTILES}
-            own = found.filter(pl.col("from_client") == from_client).select("conn", **named)
-            connections = connections.join(own, on="conn", how="left", maintain_order="left")
-        return connections
+        """Connections as the engine gives them, with the quantiles of their round trips and of the lags of their ACKs."""
+        for what, samples in (("rtt", self._round_trips), ("ack_lag", self._ack_lags)):
+            found = samples.take(connections["conn"]).with_columns(pl.col("conn").cast(pl.UInt32))
+            for side, from_client in schema.SIDES.items():
+                named = {f"{side}_{what}_{name}": pl.col(name) for name in QUANTILES}
+                own = found.filter(pl.col("from_client") == from_client).select("conn", **named)
+                connections = connections.join(own, on="conn", how="left", maintain_order="left")
+        return connections.select(schema.CONNECTIONS.names)
 
 
 def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:

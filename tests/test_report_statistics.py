@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 def test_the_report_lists_every_figure_of_both_directions_with_its_meaning(tmp_path: Path) -> None:
     row = read(packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)).connections.collect().row(0, named=True)
     lines = statistics.table(row)
-    assert len(lines) == len({line["label"] for line in lines}) == len(schema.STATISTICS)
+    assert len(lines) == len({line["label"] for line in lines}) == len(schema.STATISTICS) + len(schema.SPREADS)
     found = {line["label"]: line for line in lines}
     segments = found["segments"]
     assert (segments["client"], segments["server"], segments["kind"]) == (row["client_segments"], row["server_segments"], "count")
     assert found["RTT timestamp min"]["kind"] == "duration"
     assert found["RTT timestamp min"]["tooltip"] == "Smallest round trip by TCP timestamps; null without samples"
+    assert found["ACK lag p95"]["kind"] == "duration"
     assert found["first data ts"]["kind"] == "utc"
     assert found["SACK permitted"]["client"] in {"yes", "no", None}
 

@@ -20,7 +20,7 @@ def table(connection: dict[str, Any]) -> list[Statistic]:
     Args:
         connection: a row of `schema.CONNECTIONS`.
     """
-    return [_line(connection, column) for column in schema.STATISTICS]
+    return [_line(connection, column) for column in (*schema.STATISTICS, *schema.SPREADS)]
 
 
 def _line(connection: dict[str, Any], column: schema.Column) -> Statistic:

@@ -28,10 +28,15 @@ SMALL_MBUF_BYTES = 112
 class SunOsSocket:
     """SunOS 4.1: four clusters a turn; a large write does not start on less than a cluster."""
 
-    __slots__ = ("_chunk_bytes",)
+    __slots__ = ("_chunk_bytes", "_tcp")
 
-    def __init__(self, _tcp: Endpoint | None = None, chunk_bytes: int = SEND_CHUNK_BYTES) -> None:
+    def __init__(self, tcp: Endpoint, chunk_bytes: int = SEND_CHUNK_BYTES) -> None:
+        self._tcp = tcp
         self._chunk_bytes = chunk_bytes
+
+    def room(self) -> int:
+        """What is not acknowledged counts."""
+        return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
         """As `sosend`: no room, or less than a cluster of room for a write of at least one behind at least one."""
@@ -39,20 +44,18 @@ class SunOsSocket:
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
         """Clusters while there is one's worth of both, then small mbufs."""
-        space = min(space, self._chunk_bytes)
-        clusters = min(space, remaining) // CLUSTER_BYTES
-        taken = clusters * CLUSTER_BYTES
-        rest = min(space, remaining) - taken
-        return taken + rest, clusters + -(-rest // SMALL_MBUF_BYTES)
+        taken = min(space, remaining, self._chunk_bytes)
+        clusters, rest = divmod(taken, CLUSTER_BYTES)
+        return taken, clusters + -(-rest // SMALL_MBUF_BYTES)
+
+    def full(self) -> None:
+        """The program sleeps."""
 
 
-class Bsd42Socket:
+class Bsd42Socket(SunOsSocket):
     """4.2BSD: any room at all lets a whole write in; it is cut in clusters only while there is room for one (`sosend`)."""
 
     __slots__ = ()
-
-    def __init__(self, _tcp: Endpoint | None = None) -> None:
-        pass
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
         """Only without any room."""
@@ -64,17 +67,14 @@ class Bsd42Socket:
         return remaining, clusters + -(-(remaining - clusters * CLUSTER_BYTES) // SMALL_MBUF_BYTES)
 
 
-class Bsd44Socket:
+class Bsd44Socket(SunOsSocket):
     """4.4BSD: one mbuf or cluster a turn; a write that does not fit waits for the low-water mark (`sosend`, `sb_lowat`)."""
 
-    __slots__ = ("_low_water_bytes",)
-
-    def __init__(self, tcp: Endpoint) -> None:
-        self._low_water_bytes = min(BSD44_CLUSTER_BYTES, tcp.send_buffer)
+    __slots__ = ()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
         """The rest does not fit, and there is less room than the low-water mark."""
-        return space < remaining and space < self._low_water_bytes
+        return space < remaining and space < min(BSD44_CLUSTER_BYTES, self._tcp.send_buffer)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
         """A cluster if rest and room are worth one, else a small mbuf."""
@@ -84,12 +84,16 @@ class Bsd44Socket:
 
 
 class BsdSender:
-    """SunOS 4.1, 4.3BSD-Tahoe, 4.4BSD: full segments; all there is when idle or with NODELAY; half of the largest window (`tcp_output`)."""
+    """SunOS 4.1, 4.3BSD-Tahoe, 4.4BSD: full segments; all there is when idle or with NODELAY; half of the largest window (`tcp_output`).
 
-    __slots__ = ()
+    Attributes:
+        half: whether half of the largest window is enough.
+    """
 
-    def __init__(self, _tcp: Endpoint | None = None) -> None:
-        pass
+    __slots__ = ("half",)
+
+    def __init__(self, _tcp: Endpoint | None = None, *, half: bool = True) -> None:
+        self.half = half
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the sources
         """The rules of small packets and of the sender's silly window; with an ACK that must go, data goes too."""
@@ -98,7 +102,9 @@ class BsdSender:
         if length <= 0:
             tcp.held = tcp.window_cause()
             return 0
-        if length == mss or (length == queued and (idle or tcp.no_delay)) or length >= tcp.max_window // 2 or tcp.resending or tcp.ack_now:
+        if length == mss or (length == queued and (idle or tcp.no_delay)) or tcp.resending or tcp.ack_now:
+            return length
+        if self.half and length >= tcp.max_window // 2:
             return length
         tcp.held = "nagle" if length == queued else tcp.window_cause()
         return 0

@@ -40,6 +40,12 @@ class Congestion:
         if self._tcp.stack.initial_segments:
             self.window = self._tcp.stack.initial_segments * self._tcp.mss
 
+    def restart(self) -> None:
+        """The connection was idle for a timeout (RFC 5681, 4.1)."""
+        stack = self._tcp.stack
+        if stack.initial_segments and self.window < OPEN:
+            self.window = min(self.window, stack.initial_segments * self._tcp.mss)
+
     def open(self) -> None:
         """As after a long time without loss."""
         self.window = OPEN

@@ -31,6 +31,8 @@ class Endpoint:
     """One end.
 
     Attributes:
+        more_to_come: the write that brought the last bytes has not ended.
+        pushing: nothing small is held now.
         held: why the bytes that are queued do not leave: `nagle`, `receiver-window`, `zero-window`, `congestion-window`, `pacing`.
         on_room, on_data: what to call when the send buffer has room again, or data to read has come (or the end).
         on_change: what to call whenever what holds the next byte may have changed.
@@ -38,61 +40,13 @@ class Endpoint:
     """
 
     __slots__ = (
-        "_costs",
-        "_out_of_order",
-        "ack_now",
-        "ack_owed",
-        "ack_timed",
-        "advertised",
-        "buffers",
-        "calls_input",
-        "calls_output",
-        "cc",
-        "clock",
-        "closing",
-        "connected",
-        "cork",
-        "cpu",
-        "duplicate_acks",
-        "fin_seq",
-        "force",
-        "from_client",
-        "held",
-        "host",
-        "last_received_ns",
-        "last_sent_ns",
-        "line",
-        "max_window",
-        "mss",
-        "mss_told",
-        "no_delay",
-        "on_change",
-        "on_data",
-        "on_room",
-        "packets",
-        "peer",
-        "peer_closed",
-        "quick_ack",
-        "rcv_nxt",
-        "receive_buffer",
-        "receiver",
-        "released_late",
-        "resending",
-        "scale",
-        "segments_out",
-        "send_buffer",
-        "sender",
-        "snd_edge",
-        "snd_end",
-        "snd_max",
-        "snd_nxt",
-        "snd_una",
-        "socket",
-        "stack",
-        "timers",
-        "unread",
-        "window_told",
-    )
+        "_costs", "_out_of_order", "ack_now", "ack_owed", "ack_timed", "advertised", "buffers", "calls_append", "calls_input",
+        "calls_output", "cc", "clock", "closing", "connected", "cork", "cpu", "duplicate_acks", "fin_seq", "force", "from_client", "held",
+        "host", "last_received_ns", "last_sent_ns", "line", "max_window", "more_to_come", "mss", "mss_told", "no_delay", "on_change",
+        "on_data", "on_room", "packets", "peer", "peer_closed", "pushing", "quick_ack", "rcv_nxt", "receive_buffer", "receiver",
+        "released_late", "resending", "scale", "segments_out", "send_buffer", "sender", "snd_edge", "snd_end", "snd_max", "snd_nxt",
+        "snd_una", "socket", "stack", "timers", "unread", "window_told",
+    )  # fmt: skip
 
     def __init__(self, host: Host, *, from_client: bool, clock: Clock, cpu: Cpu, line: Line, packets: list[Packet], mss: int) -> None:
         stack = self.stack = host.stack
@@ -109,7 +63,9 @@ class Endpoint:
         self.on_room: Callable[[], object] | None = None
         self.on_data: Callable[[], object] | None = None
         self.on_change: Callable[[], object] | None = None
-        self.connected = self.closing = self.peer_closed = self.force = self.resending = self.released_late = False
+        self.connected = self.closing = self.peer_closed = self.force = self.pushing = self.more_to_come = self.resending = (
+            self.released_late
+        ) = False
         self.fin_seq: int | None = None
         self.snd_una = self.snd_nxt = self.snd_max = 0
         self.snd_end = 1
@@ -120,7 +76,7 @@ class Endpoint:
         self.last_received_ns = self.last_sent_ns = 0
         self._out_of_order: list[tuple[int, int]] = []
         self.duplicate_acks = 0
-        self.calls_output = self.calls_input = self.segments_out = self.buffers = 0
+        self.calls_append = self.calls_output = self.calls_input = self.segments_out = self.buffers = 0
         self.timers = Timers(self)
         self.cc = Congestion(self)
         self.socket = stack.socket(self)
@@ -139,16 +95,16 @@ class Endpoint:
         """Sequence numbers that were sent and not acknowledged."""
         return self.snd_max - self.snd_una
 
-    @property
-    def space(self) -> int:
-        """Room in the send buffer; negative where a stack overfills it."""
+    def unacked_room(self) -> int:
+        """Room in a send buffer that keeps what is not acknowledged; negative where a stack overfills it."""
         return self.send_buffer - (self.snd_end - max(self.snd_una, 1))
 
-    def append(self, size_bytes: int, buffers: int) -> None:
-        """The program's bytes are in the buffer (`PRU_SEND`)."""
+    def append(self, size_bytes: int, buffers: int, *, more_to_come: bool) -> None:
+        """The program's bytes are in the buffer (`PRU_SEND`); the same write may bring more."""
+        self.more_to_come = more_to_come
         self.snd_end += size_bytes
         self.buffers += buffers
-        self.calls_output += 1
+        self.calls_append += 1
         self.output()
 
     def take(self, size_bytes: int) -> None:
@@ -172,7 +128,10 @@ class Endpoint:
         """Send what may go, and an ACK if one is due."""
         if not self.connected:
             return
+        self.calls_output += 1
         idle = self.snd_max == self.snd_una
+        if idle and self.stack.idle_restart and self.clock.now_ns - max(self.last_sent_ns, self.last_received_ns) >= self.timers.rto_ns():
+            self.cc.restart()
         self.held = ""
         sent_any = False
         while (sent := self._output_one(idle=idle)) is not None:
@@ -308,7 +267,7 @@ class Endpoint:
         self.max_window = max(self.max_window, packet.window_bytes)
         if opened and self.snd_una == self.snd_max:
             self.timers.persist_over()
-        return self.stack.output_on_ack or opened
+        return self.stack.output_on_ack or (opened and self.queued > 0)
 
     def _data(self, packet: Packet) -> None:
         end = packet.seq + packet.payload_bytes
@@ -354,10 +313,10 @@ class Endpoint:
         """Data came out of order, and some of it is missing."""
         return bool(self._out_of_order)
 
-    def delay_ack(self) -> None:
-        """Owe an ACK, at the latest when the stack's timer says so."""
+    def delay_ack(self, due_ns: int | None = None) -> None:
+        """Owe an ACK, at the latest at a time; without one, at the host's next heartbeat."""
         self.ack_owed = True
-        self.timers.delayed_ack()
+        self.timers.delayed_ack(due_ns)
 
     def _wake(self, sleeper: Callable[[], object] | None) -> None:
         if sleeper is not None:

@@ -117,15 +117,16 @@ class Process:
             if costs.write_call_ns:
                 yield costs.write_call_ns
             while remaining:
-                space = tcp.space
+                space = tcp.socket.room()
                 if tcp.socket.blocks(space, remaining, tcp.send_buffer - space):
+                    tcp.socket.full()
                     yield FOR_ROOM
                     continue
                 size, buffers = tcp.socket.takes(space, remaining)
                 yield (costs.copy_in_ns_per_kib * size >> 10) + costs.buffer_ns * buffers
                 remaining -= size
                 self.left_bytes -= size
-                tcp.append(size, buffers)
+                tcp.append(size, buffers, more_to_come=remaining > 0)
 
     def _read(self, step: Read) -> Iterator[int]:
         tcp, costs = self._tcp, self._costs

@@ -27,7 +27,8 @@ class Side:
         busy_ns: of its processor.
         segments_out: sent, with data or without (`ip_output`).
         segments_in: taken (`tcp_input`).
-        handed_over: turns of writing (`sbappend`, and `tcp_output` from there).
+        handed_over: turns of writing (`sbappend`).
+        asked: times that it looked for something to send (`tcp_output`).
         buffers: mbufs that were filled (`uiomove`).
         mss_bytes, send_buffer_bytes, receive_buffer_bytes: in force, after the stack's rounding.
         done: its program has ended.
@@ -38,6 +39,7 @@ class Side:
     segments_out: int
     segments_in: int
     handed_over: int
+    asked: int
     buffers: int
     mss_bytes: int
     send_buffer_bytes: int
@@ -114,7 +116,8 @@ def _side(tcp: Endpoint, program: Process, cpu: Cpu) -> Side:
         busy_ns=cpu.busy_ns,
         segments_out=tcp.segments_out,
         segments_in=tcp.calls_input,
-        handed_over=tcp.calls_output,
+        handed_over=tcp.calls_append,
+        asked=tcp.calls_output,
         buffers=tcp.buffers,
         mss_bytes=tcp.mss,
         send_buffer_bytes=tcp.send_buffer,

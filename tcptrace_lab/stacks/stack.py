@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 class Socket(Protocol):
     """How a write of a program gets into the send buffer."""
 
+    def room(self) -> int:
+        """Bytes of room."""
+
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
         """Whether the program must wait, with so many bytes of room, left to write and in the buffer."""
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
         """Bytes that one turn takes, and the buffers (mbufs) that they fill."""
+
+    def full(self) -> None:
+        """The program is about to sleep for room."""
 
 
 class Sender(Protocol):
@@ -90,7 +96,7 @@ class Stack:
         least_persist_ns: before a closed window is probed.
         option_bytes: of each segment's header (timestamps); taken from the MSS.
         window_scale: shift of the windows that it tells; None: no option (at most 65,535 bytes).
-        output_on_ack: an ACK that opens no new window makes it look for data to send.
+        output_on_ack: every ACK makes it look for something to send; else only one that opens the window before waiting data.
         idle_restart: after an idle time of one RTO the congestion window is the initial one again.
     """
 

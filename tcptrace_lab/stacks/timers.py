@@ -32,7 +32,6 @@ class Timers:
     """An endpoint's timers."""
 
     __slots__ = (
-        "_ack_due_ns",
         "_ack_event_ns",
         "_backoff",
         "_persist_due_ns",
@@ -42,13 +41,14 @@ class Timers:
         "_tcp",
         "_timed_ns",
         "_timed_seq",
+        "ack_due_ns",
         "rtt_var_ns",
         "srtt_ns",
     )  # fmt: skip
 
     def __init__(self, tcp: Endpoint) -> None:
         self._tcp = tcp
-        self._ack_due_ns: int | None = None
+        self.ack_due_ns: int | None = None
         self._ack_event_ns: int | None = None
         self._rto_due_ns: int | None = None
         self._rto_event = False
@@ -65,7 +65,7 @@ class Timers:
         tcp = self._tcp
         if due_ns is None:
             due_ns = next_beat(tcp.clock.now_ns, HEARTBEAT_NS, tcp.host.phase_ns)
-        self._ack_due_ns = due_ns
+        self.ack_due_ns = due_ns
         if self._ack_event_ns is None or self._ack_event_ns > due_ns:
             self._ack_event_ns = due_ns
             tcp.clock.at(due_ns, self._ack_event)
@@ -75,10 +75,10 @@ class Timers:
         now_ns = tcp.clock.now_ns
         if self._ack_event_ns is not None and self._ack_event_ns <= now_ns:
             self._ack_event_ns = None
-        if not tcp.ack_owed or self._ack_due_ns is None:
+        if not tcp.ack_owed or self.ack_due_ns is None:
             return
-        if self._ack_due_ns > now_ns:
-            self.delayed_ack(self._ack_due_ns)
+        if self.ack_due_ns > now_ns:
+            self.delayed_ack(self.ack_due_ns)
             return
         tcp.ack_timed = True
         tcp.receiver.timer(tcp)

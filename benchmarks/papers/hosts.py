@@ -1,0 +1,90 @@
+"""What the studies' hosts needed for a segment: measured by their authors where they did, fitted where this is said.
+
+All times are nanoseconds, and per 1,024 bytes where so named.
+"""
+
+from __future__ import annotations
+
+from tcptrace_lab.stacks import Costs
+
+US = 1_000
+
+SPARC_IPC = Costs(
+    write_call_ns=100 * US,
+    read_call_ns=100 * US,
+    copy_in_ns_per_kib=110 * US,
+    copy_out_ns_per_kib=110 * US,
+    wakeup_ns=150 * US,
+    data_out_ns=200 * US,
+    data_out_ns_per_kib=120 * US,
+    ack_out_ns=200 * US,
+    data_in_ns=250 * US,
+    data_in_ns_per_kib=120 * US,
+    ack_in_ns=200 * US,
+)
+"""SPARCstation IPC with SunOS 4.1 (Comer & Lin): fitted by eye to the fast cells of Table 2, about 20 Mb/s. Slow cells do not depend on
+it."""
+
+_VAX_WRITE_US, _VAX_BUFFER_US, _VAX_SEGMENT_US = 2_550, 680, 2_270
+_VAX_COPY_US, _VAX_CHECKSUM_US = 690, 1_340
+
+VAX_750 = Costs(
+    write_call_ns=_VAX_WRITE_US * US,
+    read_call_ns=500 * US,
+    copy_in_ns_per_kib=_VAX_COPY_US * US,
+    copy_out_ns_per_kib=_VAX_COPY_US * US,
+    buffer_ns=_VAX_BUFFER_US * US,
+    wakeup_ns=300 * US,
+    data_out_ns=_VAX_SEGMENT_US * US,
+    data_out_ns_per_kib=_VAX_CHECKSUM_US * US,
+    ack_out_ns=1_500 * US,
+    data_in_ns=1_500 * US,
+    data_in_ns_per_kib=_VAX_CHECKSUM_US * US,
+    ack_in_ns=1_000 * US,
+)
+"""VAX 11/750 with 4.2BSD (Mosher).
+
+Sending from her Table 2 and the 5.5 ms that her section 2 gives for the smallest packet: per segment 2.27 ms (`m_copy`, `tcp_output`,
+`tcp_cksum`, `ip_output`, `in_cksum`, `enoutput`, `if_wubaput` at 1 byte); per buffer 0.68 ms (1,023 against 112 bytes); per KB 2.03 ms
+(1,024 bytes against 1), of which copying is 0.69 (`Copyin`); the rest, 2.55 ms, is the call. Receiving was not measured: assumed.
+"""
+
+_PC_COPY_US, _PC_CHECKSUM_US = 285, 254
+_PC_SEND_US, _PC_SEND_ACK_US = 647, 477
+_PC_RECEIVE_US, _PC_RECEIVE_ACK_US = 599, 409
+_PC_RECEIVE_KIB_US = 3_469
+_PC_DRIVER_US = _PC_RECEIVE_KIB_US - _PC_RECEIVE_US - _PC_COPY_US - _PC_CHECKSUM_US
+
+PC_TASK_CHANGE_NS = 376_953
+"""MD-DOS/IP hands the processor from one task to another: the one fitted parameter, from the 345.452 ms of 40 KB (Abrams & Chen)."""
+
+
+def pc(task_change_ns: int) -> Costs:
+    """A 80386 at 12.5 MHz with MD-DOS/IP.
+
+    Table 6: TCP and IP of a segment; section 3.5: 3.469 ms to receive a segment of 1 KB, 0.477 to send an ACK; figure 6: of 1,460 bytes
+    36 % of 1.13 ms are copying, 32 % the checksum. What is left of the 3.469 is the driver, taken to be the same for sending. Between the
+    modules that were timed the tasks of section 3.1 change: program to TCP for a write; program to TCP and back for a read; to the program
+    that wakes up; interrupt to IP to TCP for what comes in.
+    """
+    return Costs(
+        write_call_ns=task_change_ns,
+        read_call_ns=2 * task_change_ns,
+        wakeup_ns=task_change_ns,
+        copy_in_ns_per_kib=_PC_COPY_US * US,
+        copy_out_ns_per_kib=_PC_COPY_US * US,
+        data_out_ns=_PC_SEND_US * US,
+        data_out_ns_per_kib=(_PC_CHECKSUM_US + _PC_DRIVER_US) * US,
+        ack_out_ns=_PC_SEND_ACK_US * US,
+        data_in_ns=_PC_RECEIVE_US * US + 2 * task_change_ns,
+        data_in_ns_per_kib=(_PC_CHECKSUM_US + _PC_DRIVER_US) * US,
+        ack_in_ns=_PC_RECEIVE_ACK_US * US + 2 * task_change_ns,
+    )
+
+
+D310_RECEIVING = Costs(
+    data_in_ns=_PC_RECEIVE_US * US,
+    data_in_ns_per_kib=(_PC_RECEIVE_KIB_US - _PC_RECEIVE_US) * US,
+    ack_out_ns=_PC_SEND_ACK_US * US,
+)
+"""The D310 as figure 8 takes it: 3.469 ms per KB and 0.477 ms per ACK, without the program's time, which gives its 2.209 Mb/s."""

@@ -1,0 +1,202 @@
+"""Decisions of Linux (6.x), as far as they make a sender or a receiver wait.
+
+Followed, not copied: `net/ipv4/tcp_output.c` (`tcp_nagle_test`, `tcp_minshall_check`, `tcp_snd_wnd_test`, `tcp_event_data_sent`,
+`tcp_send_delayed_ack`, `__tcp_select_window`), `tcp_input.c` (`tcp_event_data_recv`, `tcp_measure_rcv_mss`, `__tcp_ack_snd_check`,
+`tcp_grow_window`), `tcp.c` (`tcp_sendmsg_locked`, `__tcp_cleanup_rbuf`), `tcp_timer.c` (`tcp_delack_timer_handler`).
+
+Not modelled: autocorking, TSO's deferral, buffers that grow by themselves (they are as SO_SNDBUF and SO_RCVBUF would set them, without the
+kernel's overhead), pacing, tail-loss probes and RACK.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.stacks.events import NS_PER_MS
+
+if TYPE_CHECKING:
+    from tcptrace_lab.stacks.endpoint import Endpoint
+
+JIFFY_NS = 4 * NS_PER_MS
+"""Timers of ACKs run in jiffies (CONFIG_HZ=250)."""
+
+LEAST_DELAY_NS = 40 * NS_PER_MS
+"""`TCP_DELACK_MIN` and `TCP_ATO_MIN`."""
+
+MOST_DELAY_NS = 200 * NS_PER_MS
+"""`TCP_DELACK_MAX`."""
+
+MOST_QUICK_ACKS = 16
+"""`TCP_MAX_QUICKACKS`."""
+
+FIRST_MSS_BYTES = 536
+"""What the receiver takes for the sender's segment before it has seen one (`tcp_initialize_rcv_mss`)."""
+
+FIRST_WINDOW_BYTES = 65_535
+"""Most that is told before the window grows."""
+
+SCARCE = 16
+"""With less than this part of the buffer free, or less than a segment, the window is zero (`__tcp_select_window`)."""
+
+
+class Socket:
+    """A write goes in until the buffer is full; then its program sleeps until a third is free (`sk_stream_write_space`)."""
+
+    __slots__ = ("_sleeps", "_tcp")
+
+    def __init__(self, tcp: Endpoint) -> None:
+        self._tcp = tcp
+        self._sleeps = False
+
+    def room(self) -> int:
+        """What is not acknowledged counts."""
+        return self._tcp.unacked_room()
+
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
+        """No room; once asleep, less than a third of it."""
+        self._sleeps = space <= 0 or (self._sleeps and 3 * space < self._tcp.send_buffer)
+        return self._sleeps
+
+    def takes(self, space: int, remaining: int) -> tuple[int, int]:
+        """All that there is room for."""
+        return min(space, remaining), 1
+
+    def full(self) -> None:
+        """Before it sleeps, a program pushes what is held (`tcp_push` with `TCP_NAGLE_PUSH`)."""
+        tcp = self._tcp
+        tcp.pushing = True
+        tcp.output()
+        tcp.pushing = False
+
+
+class Sender:
+    """Nagle's rule as Minshall changed it: a small segment waits only for an earlier small one."""
+
+    __slots__ = ("_small_end",)
+
+    def __init__(self, _tcp: Endpoint) -> None:
+        self._small_end = 0
+
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
+        """A segment that fits into the windows as a whole."""
+        length = min(queued, tcp.mss)
+        if length > usable:
+            tcp.held = tcp.window_cause()
+            return 0
+        if length == tcp.mss or tcp.resending or tcp.no_delay or tcp.pushing:
+            return length
+        if tcp.cork or self._small_end > tcp.snd_una:
+            tcp.held = "nagle"
+            return 0
+        return length
+
+    def sent(self, tcp: Endpoint, length: int) -> None:
+        """`tcp_minshall_update`."""
+        if length < tcp.mss:
+            self._small_end = tcp.snd_nxt
+
+
+class Receiver:
+    """Quick ACKs at first, then with answers, with more than a segment, with a read that drains, or after 40 ms."""
+
+    __slots__ = ("_ato_ns", "_interactive", "_pushed", "_quick", "_segment_bytes", "_told", "_window_limit")
+
+    def __init__(self, tcp: Endpoint) -> None:
+        self._ato_ns = 0
+        self._quick = 0
+        self._interactive = False
+        self._pushed = 0
+        self._segment_bytes = min(tcp.mss, FIRST_MSS_BYTES)
+        self._told = 0  # rcv_wup: what the last segment acknowledged
+        self._window_limit = min(tcp.receive_buffer, FIRST_WINDOW_BYTES)
+
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
+        """`tcp_event_data_recv`, then `__tcp_ack_snd_check`."""
+        now_ns = tcp.clock.now_ns
+        if length >= self._segment_bytes:
+            self._segment_bytes = min(length, tcp.mss)
+            self._window_limit = min(tcp.receive_buffer, self._window_limit + 2 * tcp.mss)
+        else:
+            self._pushed += 1
+        if not self._ato_ns:
+            self._enter_quick(tcp)
+            self._ato_ns = LEAST_DELAY_NS
+        else:
+            since_ns = now_ns - tcp.last_received_ns
+            if since_ns <= LEAST_DELAY_NS // 2:
+                self._ato_ns = self._ato_ns // 2 + LEAST_DELAY_NS // 2
+            elif since_ns < self._ato_ns:
+                self._ato_ns = min(self._ato_ns // 2 + since_ns, tcp.timers.rto_ns())
+            elif since_ns > tcp.timers.rto_ns():
+                self._enter_quick(tcp)
+        many = tcp.rcv_nxt - self._told > self._segment_bytes and self._free(tcp) >= tcp.advertised - tcp.rcv_nxt
+        if many or tcp.quick_ack or (self._quick and not self._interactive):
+            tcp.ack_now = True
+        else:
+            self._delay(tcp)
+
+    def _enter_quick(self, tcp: Endpoint) -> None:
+        """`tcp_incr_quickack`."""
+        self._quick = max(self._quick, min((tcp.advertised - tcp.rcv_nxt) // (2 * self._segment_bytes) or 2, MOST_QUICK_ACKS))
+
+    def _delay(self, tcp: Endpoint) -> None:
+        """`tcp_send_delayed_ack`: at least 40 ms, and never beyond the round trip unless that is less."""
+        delay_ns = self._ato_ns
+        if delay_ns > LEAST_DELAY_NS:
+            most_ns = MOST_DELAY_NS if self._interactive or self._pushed else MOST_DELAY_NS * 5 // 2
+            if tcp.timers.srtt_ns:
+                most_ns = min(most_ns, max(tcp.timers.srtt_ns, LEAST_DELAY_NS))
+            delay_ns = min(delay_ns, most_ns)
+        jiffies = (tcp.clock.now_ns - tcp.host.phase_ns) // JIFFY_NS + -(-min(delay_ns, MOST_DELAY_NS) // JIFFY_NS) + 1
+        due_ns = tcp.host.phase_ns + jiffies * JIFFY_NS
+        if tcp.ack_owed and tcp.timers.ack_due_ns is not None:
+            due_ns = min(due_ns, tcp.timers.ack_due_ns)
+        tcp.delay_ack(due_ns)
+
+    def read(self, tcp: Endpoint) -> None:
+        """`__tcp_cleanup_rbuf`."""
+        drained = not tcp.unread and (self._pushed > 1 or (self._pushed and not self._interactive))
+        due = tcp.ack_owed and (tcp.rcv_nxt - self._told > self._segment_bytes or drained)
+        now = tcp.advertised - tcp.rcv_nxt
+        if not due and 2 * now <= self._window_limit:
+            new = self.window(tcp)
+            due = new > 0 and new >= 2 * now
+        if due:
+            tcp.ack_now = True
+            tcp.output()
+
+    def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - the protocol's
+        """Reading asks, not sending."""
+        return False
+
+    def _free(self, tcp: Endpoint) -> int:
+        return min(tcp.receive_buffer - tcp.unread, self._window_limit)
+
+    def window(self, tcp: Endpoint) -> int:
+        """`__tcp_select_window`: zero when little is free, never shrinking."""
+        free, told = tcp.receive_buffer - tcp.unread, tcp.advertised - tcp.rcv_nxt
+        if free < tcp.receive_buffer // SCARCE or free < tcp.mss:
+            return max(told, 0)
+        return max(self._free(tcp), told)
+
+    def sent(self, tcp: Endpoint, length: int) -> None:
+        """`tcp_event_ack_sent`, `tcp_event_data_sent`."""
+        now_ns = tcp.clock.now_ns
+        if length and tcp.last_sent_ns < tcp.last_received_ns and now_ns - tcp.last_received_ns < self._ato_ns:
+            self._interactive = True
+        self._told = tcp.rcv_nxt
+        self._pushed = 0
+        if self._quick:
+            self._quick -= 1
+            if not self._quick:
+                self._ato_ns = LEAST_DELAY_NS
+
+    def timer(self, tcp: Endpoint) -> None:
+        """`tcp_delack_timer_handler`: a delayed ACK that had to be sent was not worth delaying."""
+        if self._interactive:
+            self._interactive = False
+            self._ato_ns = LEAST_DELAY_NS
+        else:
+            self._ato_ns = min(self._ato_ns * 2, tcp.timers.rto_ns())
+        tcp.ack_now = True
+        tcp.output()

@@ -192,7 +192,13 @@ def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
     done = tcptrace_lab("--help")
     assert (done.returncode, done.stderr) == (0, b"")
     words = done.stdout.decode()
-    assert re.findall(r"^  (\w+) {2,}\w", words[words.index("Commands:") :], re.MULTILINE) == ["analyze", "annotate", "export", "verify"]
+    assert re.findall(r"^  (\w+) {2,}\w", words[words.index("Commands:") :], re.MULTILINE) == [
+        "analyze",
+        "annotate",
+        "export",
+        "simulate",
+        "verify",
+    ]
     assert max(map(len, words.splitlines())) <= COLUMNS
 
 

@@ -1,0 +1,123 @@
+"""A run of the model as a capture file, on any link that the studies or our users have."""
+
+from __future__ import annotations
+
+import tempfile
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tcptrace_lab.atm import AtmForm, convert
+from tcptrace_lab.simulation.frames import frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import IO
+
+    from tcptrace_lab.stacks import Run, Setting
+
+BASE_NS: Final = 1_000_000_000 * 1_000_000_000
+"""When a run begins in its capture, nanoseconds since 1970: 2001-09-09, the same for all, so that the same run is the same file."""
+
+_ETHERNET_HEADERS: Final = {
+    True: bytes.fromhex("020000000002 020000000001 0800"),
+    False: bytes.fromhex("020000000001 020000000002 0800"),
+}
+"""From the client or from the server: locally administered addresses, IPv4."""
+
+_ETHERNET_LEAST_BYTES: Final = 60
+"""A frame without its checksum (IEEE 802.3); shorter ones are padded, as a receiver sees them."""
+
+_NULL_HEADER: Final = (2).to_bytes(4, "little")
+"""AF_INET, in the byte order of the machine that captures (LINKTYPE_NULL)."""
+
+_SNAPLEN_BYTES: Final = 262_144
+
+
+class At(StrEnum):
+    """Which host captures."""
+
+    CLIENT = "client"
+    SERVER = "server"
+
+
+class Medium(StrEnum):
+    """What the frames of the capture are; the forms of ATM are those of `atm`."""
+
+    ETHERNET = "ethernet"
+    LOOPBACK = "loopback"
+    RAW = "raw"
+    RFC1483_LLC = AtmForm.RFC1483_LLC
+    RFC1483_BRIDGED = AtmForm.RFC1483_BRIDGED
+    RFC1483_VCMUX = AtmForm.RFC1483_VCMUX
+    CLIP = AtmForm.CLIP
+    CLIP_VCMUX = AtmForm.CLIP_VCMUX
+    FORE_IP = AtmForm.FORE_IP
+    SUNATM = AtmForm.SUNATM
+    ERF_AAL5 = AtmForm.ERF_AAL5
+    ERF_CELLS = AtmForm.ERF_CELLS
+    ERF_ETH = AtmForm.ERF_ETH
+    ERF_POS = AtmForm.ERF_POS
+    ERF_FILE_AAL5 = AtmForm.ERF_FILE_AAL5
+    ERF_FILE_CELLS = AtmForm.ERF_FILE_CELLS
+    ERF_FILE_ETH = AtmForm.ERF_FILE_ETH
+    ERF_FILE_POS = AtmForm.ERF_FILE_POS
+
+
+def _ethernet(packet: bytes, *, from_client: bool) -> bytes:
+    return (_ETHERNET_HEADERS[from_client] + packet).ljust(_ETHERNET_LEAST_BYTES, b"\0")
+
+
+def _null(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (loopback tells no direction)
+    return _NULL_HEADER + packet
+
+
+def _raw(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (nor does a bare packet)
+    return packet
+
+
+_LINKS: Final[dict[Medium, tuple[int, Callable[..., bytes]]]] = {
+    Medium.ETHERNET: (1, _ethernet),
+    Medium.LOOPBACK: (0, _null),
+    Medium.RAW: (101, _raw),
+}
+"""Medium → LINKTYPE_ number and what frames a packet."""
+
+
+def write_capture(run: Run, setting: Setting, stream: IO[bytes], *, at: At = At.CLIENT, medium: Medium = Medium.ETHERNET) -> int:
+    """Write what one host would have captured: pcap with nanosecond times, or a file of ERF records.
+
+    Args:
+        run: of `setting`.
+        setting: of the run; tells which options the stacks use.
+        stream: takes the bytes.
+        at: which host's network interface captures.
+        medium: link type and framing. It does not change the run: the path's own framing, in `setting`, does.
+
+    Returns:
+        The number of packets.
+    """
+    if medium in _LINKS:
+        return _write_pcap(run, setting, stream, at, medium)
+    with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
+        bare, converted = Path(folder, "bare.pcap"), Path(folder, "converted")
+        with bare.open("wb") as file:
+            count = _write_pcap(run, setting, file, at, Medium.RAW)
+        convert(bare, converted, medium.value)
+        with converted.open("rb") as file:
+            while block := file.read(1 << 20):
+                stream.write(block)
+    return count
+
+
+def _write_pcap(run: Run, setting: Setting, stream: IO[bytes], at: At, medium: Medium) -> int:
+    from dpkt import pcap  # noqa: PLC0415  (`--help` need not pay for it)
+
+    link_type, framed = _LINKS[medium]
+    writer = pcap.Writer(stream, snaplen=_SNAPLEN_BYTES, linktype=link_type, nano=True)
+    count = 0
+    for time_ns, from_client, packet in frames(run, setting, at_client=at is At.CLIENT):
+        writer.writepkt_time(framed(packet, from_client=from_client), Decimal(BASE_NS + time_ns).scaleb(-9))
+        count += 1
+    return count

@@ -1,0 +1,201 @@
+"""All that a run depends on, as a mapping: a file of TOML, or options of a command.
+
+mss_bytes = 9148            # of the path; or "9148"
+open_window = true          # no congestion window binds before a loss
+until = "60s"
+
+[client]                    # and [server]
+stack = "sunos4"
+send_buffer = "16K"
+receive_buffer = "16K"
+program = "10 * (write 8K/4K; read 1)"
+nodelay = false             # cork, quickack
+phase = "70ms"              # of the timers that beat
+[client.costs]              # nanoseconds: the fields of stacks.Costs
+write_call_ns = 50_000
+
+[forward]                   # client to server; and [backward], which is as [forward] where it says nothing
+rate = "100M"
+delay = "1ms"
+framing = "atm"             # what a datagram occupies on the line: ethernet, atm, bare
+loss = 0.01                 # chance; with a seed
+lose = [7, 8]               # packets sent in this direction, counted from 0
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.quantities import duration_ns, rate_bps, size_bytes
+from tcptrace_lab.simulation.programs import program
+from tcptrace_lab.stacks import STACKS, Costs, Host, Link, Setting, Stack
+from tcptrace_lab.stacks.path import FRAMINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Value = TypeVar("Value")
+
+LEAST_MSS_BYTES: Final = 1
+MOST_MSS_BYTES: Final = 65_495
+"""An IPv4 packet's 65,535 bytes without the headers of IP and TCP."""
+
+_MSS_BYTES: Final = 1460
+_UNTIL: Final = "3600s"
+_CLIENT_PROGRAM: Final = "write 1M"
+_SERVER_PROGRAM: Final = "read"
+
+
+def declared(what: Mapping[str, Any]) -> Setting:
+    """The setting that a mapping declares, with defaults for what it does not say.
+
+    Raises:
+        UsageError: a key or value that cannot be right; the message names the key by its path.
+    """
+    table = _Table("", what)
+    forward = _link(table.table("forward"), Link())
+    setting = Setting(
+        client=_host(table.table("client"), _CLIENT_PROGRAM),
+        server=_host(table.table("server"), _SERVER_PROGRAM),
+        forward=forward,
+        backward=_link(table.table("backward"), dataclasses.replace(forward, lost=frozenset(), loss=0.0)),
+        mss_bytes=table.take("mss_bytes", _MSS_BYTES, _mss),
+        open_window=table.flag("open_window"),
+        until_ns=table.take("until", _UNTIL, _time),
+    )
+    table.end()
+    return setting
+
+
+def _host(table: _Table, steps: str) -> Host:
+    host = Host(
+        stack=table.take("stack", "sunos4", _stack),
+        send_buffer_bytes=table.take("send_buffer", 0, _size),
+        receive_buffer_bytes=table.take("receive_buffer", 0, _size),
+        no_delay=table.flag("nodelay"),
+        cork=table.flag("cork"),
+        quick_ack=table.flag("quickack"),
+        costs=_costs(table.table("costs")),
+        phase_ns=table.take("phase", "0s", _time),
+        program=table.take("program", steps, lambda value: program(_text(value))),
+    )
+    table.end()
+    return host
+
+
+def _costs(table: _Table) -> Costs:
+    costs = Costs(**{field.name: table.take(field.name, 0, _number) for field in dataclasses.fields(Costs)})
+    table.end()
+    return costs
+
+
+def _link(table: _Table, default: Link) -> Link:
+    link = Link(
+        rate_bps=table.take("rate", default.rate_bps, _rate),
+        propagation_ns=table.take("delay", f"{default.propagation_ns}ns", _time),
+        framing=table.take("framing", default.framing, _framing),
+        lost=frozenset(table.take("lose", sorted(default.lost), _numbers)),
+        loss=table.take("loss", default.loss, _share),
+        seed=table.take("seed", default.seed, _number),
+    )
+    table.end()
+    return link
+
+
+class _Table:
+    """A mapping whose keys are taken one by one, so that what remains is what nobody knows."""
+
+    def __init__(self, path: str, values: Mapping[str, Any]) -> None:
+        self._path = path
+        self._left = dict(values)
+        self._known: list[str] = []
+
+    def take(self, key: str, default: Any, read: Callable[[Any], Value]) -> Value:  # noqa: ANN401  (a default as a user would write it)
+        self._known.append(key)
+        try:
+            return read(self._left.pop(key, default))
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"{self._path}{key}: {error}") from None
+        except UsageError as error:
+            raise UsageError(f"{self._path}{key}: {error.what}", remedy=error.remedy) from None
+
+    def flag(self, key: str) -> bool:
+        return self.take(key, default=False, read=_flag)
+
+    def table(self, key: str) -> _Table:
+        self._known.append(key)
+        values = self._left.pop(key, {})
+        if not isinstance(values, dict):
+            raise UsageError(f"{self._path}{key} is a table, not {values!r}")
+        return _Table(f"{self._path}{key}.", values)
+
+    def end(self) -> None:
+        for key in self._left:
+            near = difflib.get_close_matches(key, self._known, n=1)
+            raise UsageError(f"{self._path}{key} is not something that a run depends on", remedy=f"use {', '.join(near or self._known)}")
+
+
+def _stack(value: object) -> Stack:
+    if value not in STACKS:
+        raise UsageError(f"no stack is named {value!r}", remedy=f"use {', '.join(STACKS)}")
+    return STACKS[str(value)]
+
+
+def _framing(value: object) -> str:
+    if value not in FRAMINGS:
+        raise UsageError(f"no framing is named {value!r}", remedy=f"use {', '.join(FRAMINGS)}")
+    return str(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return value
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"{value!r} is not a whole number from 0 on")
+    return value
+
+
+def _numbers(value: object) -> list[int]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list of whole numbers")
+    return [_number(item) for item in value]
+
+
+def _size(value: object) -> int:
+    return size_bytes(value) if isinstance(value, str) else _number(value)
+
+
+def _rate(value: object) -> int:
+    return rate_bps(value) if isinstance(value, str) else _number(value)
+
+
+def _time(value: object) -> int:
+    if not isinstance(value, str):
+        raise TypeError(f'{value!r} is not a time with its unit, as "10ms"')
+    return duration_ns(value)
+
+
+def _mss(value: object) -> int:
+    mss = _size(value)
+    if not LEAST_MSS_BYTES <= mss <= MOST_MSS_BYTES:
+        raise ValueError(f"{mss} is not between {LEAST_MSS_BYTES} and {MOST_MSS_BYTES}")
+    return mss
+
+
+def _share(value: object) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1:
+        raise ValueError(f"{value!r} is not a chance from 0 to less than 1")
+    return float(value)

@@ -1,0 +1,68 @@
+"""What the model knows of its own run, as a document: the ledger that a diagnosis of the capture must find again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from tcptrace_lab.simulation.capture import BASE_NS
+from tcptrace_lab.simulation.frames import CLIENT, SERVER
+
+if TYPE_CHECKING:
+    from tcptrace_lab.simulation.frames import End
+    from tcptrace_lab.stacks import Host, Run, Setting, Side
+
+TRUTH_VERSION: Final = 1
+_NS_PER_S: Final = 1_000_000_000
+
+
+def truth_document(run: Run, setting: Setting) -> dict[str, Any]:
+    """The run's truth, ready for JSON. Times are nanoseconds since 1970, as in the capture.
+
+    Keys: `client`, `server` (address, stack, buffers and MSS in force, what they counted, marks), `ledger` (each direction's life in
+    touching intervals), `ledger_s` (seconds per cause and direction), `resent` (segments that left more than once), `lost`.
+    """
+    return {
+        "truth_version": TRUTH_VERSION,
+        "mss_bytes": setting.mss_bytes,
+        "first_ts_ns": BASE_NS + (run.packets[0].sent_ns if run.packets else 0),
+        "end_ts_ns": BASE_NS + run.end_ns,
+        "packets": len(run.packets),
+        "lost": {way: sum(p.arrived_ns is None for p in run.packets if p.from_client == up) for way, up in _WAYS},
+        "resent": {way: sum(bool(p.resent_for) for p in run.packets if p.from_client == up) for way, up in _WAYS},
+        "client": _host(setting.client, run.client, CLIENT),
+        "server": _host(setting.server, run.server, SERVER),
+        "ledger_s": {way: _sums(run, from_client=up) for way, up in _WAYS},
+        "ledger": [
+            {"from_client": hold.from_client, "start_ns": BASE_NS + hold.start_ns, "end_ns": BASE_NS + hold.end_ns, "cause": hold.cause}
+            for hold in run.truth
+        ],
+    }
+
+
+_WAYS: Final = (("client_to_server", True), ("server_to_client", False))
+
+
+def _host(host: Host, side: Side, end: End) -> dict[str, Any]:
+    return {
+        "addr": ".".join(map(str, end.address)),
+        "port": end.port,
+        "stack": host.stack.name,
+        "mss_bytes": side.mss_bytes,
+        "send_buffer_bytes": side.send_buffer_bytes,
+        "receive_buffer_bytes": side.receive_buffer_bytes,
+        "nodelay": host.no_delay,
+        "done": side.done,
+        "busy_s": side.busy_ns / _NS_PER_S,
+        "segments_out": side.segments_out,
+        "segments_in": side.segments_in,
+        "marks": [{"name": name, "ts_ns": BASE_NS + at_ns} for name, at_ns in side.marks],
+    }
+
+
+def _sums(run: Run, *, from_client: bool) -> dict[str, float]:
+    sums: Counter[str] = Counter()
+    for hold in run.truth:
+        if hold.from_client == from_client:
+            sums[hold.cause] += hold.end_ns - hold.start_ns
+    return {cause: spent_ns / _NS_PER_S for cause, spent_ns in sums.most_common()}

@@ -70,6 +70,16 @@ def test_exchange_of_two_equal_stacks_is_clean_to_tshark(tmp_path: Path, stack: 
     assert complaints(path) == []
 
 
+def test_old_stack_and_a_modern_one_use_no_option_that_only_one_knows(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcap"
+    captured(EXCHANGES | {"client": {**EXCHANGES["client"], "stack": "linux"}}, path)
+    rows = list(tshark.frames(path, ["tcp.options.timestamp.tsval", "tcp.options.wscale.shift", "tcp.flags.str", "tcp.len"]))
+    assert {row["tcp.options.timestamp.tsval"] for row in rows} == {""}
+    assert [row["tcp.options.wscale.shift"] != "" for row in rows if "S" in row["tcp.flags.str"]] == [True, False]
+    assert max(int(row["tcp.len"]) for row in rows) == 1460
+    assert complaints(path) == []
+
+
 def test_checksums_are_those_that_scapy_computes(tmp_path: Path) -> None:
     path = tmp_path / "run.pcap"
     captured(with_stack("sunos4"), path)

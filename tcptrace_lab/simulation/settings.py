@@ -72,7 +72,7 @@ def declared(what: Mapping[str, Any]) -> Setting:
 
 def _host(table: _Table, steps: str) -> Host:
     host = Host(
-        stack=table.take("stack", "sunos4", _stack),
+        stack=table.take("stack", "linux", _stack),
         send_buffer_bytes=table.take("send_buffer", 0, _size),
         receive_buffer_bytes=table.take("receive_buffer", 0, _size),
         no_delay=table.flag("nodelay"),

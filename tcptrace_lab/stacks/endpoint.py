@@ -43,18 +43,21 @@ class Endpoint:
         "_costs", "_out_of_order", "ack_now", "ack_owed", "ack_timed", "advertised", "buffers", "calls_append", "calls_input",
         "calls_output", "cc", "clock", "closing", "connected", "cork", "cpu", "duplicate_acks", "fin_seq", "force", "from_client", "held",
         "host", "last_received_ns", "last_sent_ns", "line", "max_window", "more_to_come", "mss", "mss_told", "no_delay", "on_change",
-        "on_data", "on_room", "packets", "peer", "peer_closed", "pushing", "quick_ack", "rcv_nxt", "receive_buffer", "receiver",
-        "released_late", "resending", "scale", "segments_out", "send_buffer", "sender", "snd_edge", "snd_end", "snd_max", "snd_nxt",
+        "on_data", "on_room", "option_bytes", "packets", "peer", "peer_closed", "pushing", "quick_ack", "rcv_nxt", "receive_buffer",
+        "receiver", "released_late", "resending", "scale", "segments_out", "send_buffer", "sender", "snd_edge", "snd_end", "snd_max", "snd_nxt",
         "snd_una", "socket", "stack", "timers", "unread", "window_told",
     )  # fmt: skip
 
-    def __init__(self, host: Host, *, from_client: bool, clock: Clock, cpu: Cpu, line: Line, packets: list[Packet], mss: int) -> None:
+    def __init__(
+        self, host: Host, *, from_client: bool, clock: Clock, cpu: Cpu, line: Line, packets: list[Packet], mss: int, option_bytes: int
+    ) -> None:
         stack = self.stack = host.stack
         self.host, self.from_client = host, from_client
         self.clock, self.cpu, self.line, self.packets = clock, cpu, line, packets
         self._costs = host.costs
         self.mss_told = mss
-        self.mss = stack.round_mss(mss - stack.option_bytes, mss)
+        self.option_bytes = option_bytes
+        self.mss = stack.round_mss(mss - option_bytes, mss)
         self.send_buffer = stack.round_buffer(host.send_buffer_bytes or stack.default_buffer_bytes, self.mss)
         self.receive_buffer = stack.round_buffer(host.receive_buffer_bytes or stack.default_buffer_bytes, self.mss)
         self.no_delay, self.cork, self.quick_ack = host.no_delay, host.cork, host.quick_ack
@@ -196,7 +199,7 @@ class Endpoint:
     def _transmit(self, packet: Packet) -> None:
         costs, length = self._costs, packet.payload_bytes
         cost_ns = costs.data_out_ns + (costs.data_out_ns_per_kib * length >> 10) if length else costs.ack_out_ns
-        options = self.stack.option_bytes + (SYN_OPTION_BYTES if packet.flags & SYN else 0)
+        options = self.option_bytes + (SYN_OPTION_BYTES if packet.flags & SYN else 0)
         ready_ns = self.cpu.interrupt(cost_ns)
         packet.decided_ns = self.clock.now_ns
         packet.sent_ns, packet.arrived_ns = self.line.send(ready_ns, IP_TCP_HEADER_BYTES + options + length)
@@ -332,7 +335,8 @@ class Endpoint:
         self.snd_nxt = 0
         packet = Packet(0, self.rcv_nxt, flags, min(self._tell_window(), UNSCALED_WINDOW_BYTES), 0, from_client=self.from_client)
         packet.mss_bytes = self.mss_told
-        packet.window_scale = self.stack.window_scale
+        if not flags & ACK or self.peer.stack.window_scale is not None:
+            packet.window_scale = self.stack.window_scale
         self.timers.sent(0, again=self.snd_max > 0)
         self.snd_nxt = self.snd_max = 1
         self.ack_now = self.ack_owed = False

@@ -96,8 +96,11 @@ def simulate(setting: Setting, *, truth: bool = False, stop: Callable[[Endpoint,
     mss = setting.mss_bytes
     cpus = Cpu(clock), Cpu(clock)
     lines = Line(setting.forward), Line(setting.backward)
-    client = Endpoint(setting.client, from_client=True, clock=clock, cpu=cpus[0], line=lines[0], packets=packets, mss=mss)
-    server = Endpoint(setting.server, from_client=False, clock=clock, cpu=cpus[1], line=lines[1], packets=packets, mss=mss)
+    options = min(setting.client.stack.option_bytes, setting.server.stack.option_bytes)  # used if both want them
+    client, server = (
+        Endpoint(host, from_client=up, clock=clock, cpu=cpu, line=line, packets=packets, mss=mss, option_bytes=options)
+        for host, up, cpu, line in zip((setting.client, setting.server), (True, False), cpus, lines, strict=True)
+    )
     client.peer, server.peer = server, client
     if setting.open_window:
         client.cc.open()

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import accounts, advice, doubt, json_output, schema, trust
+from tcptrace_lab import accounts, advice, doubt, json_output, schema, size_findings, size_groups, trust
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.errors import ReadInPart
     from tcptrace_lab.findings import Finding
     from tcptrace_lab.reread import Progress
+    from tcptrace_lab.size_groups import GroupSizes
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
 """Endings of file names that say what a capture is, not which."""
@@ -43,6 +44,7 @@ class Analysis:
         accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
         findings: where the time went, most expensive first.
         longest_waits: rows of `schema.LEDGER` of the connections with findings: the longest of each direction.
+        message_sizes: times of messages by their size, of the groups of connections that were worth a look, the most expensive first.
         problems: what was survived in reading the capture.
         loss: what of the capture could not be used, if anything.
     """
@@ -55,6 +57,7 @@ class Analysis:
     accounts: pl.LazyFrame
     findings: tuple[Finding, ...] = ()
     longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
+    message_sizes: tuple[GroupSizes, ...] = ()
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
 
@@ -65,7 +68,8 @@ class Analysis:
             stream: takes the bytes.
             progress: called now and then with the number of connections written so far.
         """
-        json_output.write(stream, self.capture, self.connections, self.accounts, self.flows, self.findings, progress)
+        sizes = [group.to_dict() for group in self.message_sizes]
+        json_output.write(stream, self.capture, self.connections, self.accounts, self.flows, self.findings, sizes, progress)
 
     def to_dict(self) -> dict[str, Any]:
         """The same document as a dict. With very many connections, `write_json` needs less memory."""
@@ -127,6 +131,7 @@ def analyze(
     if sums is None:
         sums = accounts.accounts(segments, connections, count)
     judged = advice.findings(sums, segments, connections)
+    sizes = size_groups.found(sums, segments, connections, tables.info["resolution_ns"])
     return Analysis(
         name=capture_name(names),
         capture=json_output.capture_object(", ".join(names), tables, verdict),
@@ -134,11 +139,17 @@ def analyze(
         segments=segments,
         flows=flows,
         accounts=sums,
-        findings=doubt.lowered(judged.findings, verdict, connections),
+        findings=doubt.lowered(_by_cost((*judged.findings, *size_findings.findings(sizes))), verdict, connections),
         longest_waits=judged.longest,
+        message_sizes=sizes,
         problems=tables.problems,
         loss=tables.loss,
     )
+
+
+def _by_cost(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Most expensive first; those without a cost in time last."""
+    return tuple(sorted(found, key=lambda finding: -1 if finding.cost_ns is None else finding.cost_ns, reverse=True))
 
 
 def capture_name(paths: list[str]) -> str:

@@ -131,6 +131,7 @@ def write(
     accounts: pl.LazyFrame,
     flows: pl.LazyFrame,
     findings: Sequence[Finding],
+    message_sizes: Sequence[dict[str, Any]] = (),
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Write one JSON document and a newline.
@@ -142,12 +143,15 @@ def write(
         accounts: rows of `schema.ACCOUNTS`.
         flows: rows of `schema.FLOWS`.
         findings: most expensive first.
+        message_sizes: objects as `size_groups` makes them.
         progress: called now and then with the number of connections written so far.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())
     judged = connections.with_columns(**behaviour.columns(capture["trust"]["resolution_ns"]))
     _write_items(stream, (rows.select(_connection()) for rows in beside(judged, accounts, "conn")), progress)
-    stream.write(b'],\n"message_sizes": [],\n"findings": [')
+    stream.write(b'],\n"message_sizes": [')
+    stream.write(b",".join(b"\n" + json.dumps(sizes).encode() for sizes in message_sizes))
+    stream.write(b'],\n"findings": [')
     stream.write(b",".join(b"\n" + json.dumps(finding.to_dict()).encode() for finding in findings))
     stream.write(b'],\n"udp_flows": [')
     _write_items(stream, flows.select(_flow()).collect_batches(chunk_size=SLICE_CONNECTIONS, maintain_order=True))

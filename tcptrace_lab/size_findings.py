@@ -1,0 +1,109 @@
+"""Slow ranges of message sizes → findings: which sizes, why, what they cost, and what to change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab import numbers
+from tcptrace_lab.findings import Finding, severity_of
+from tcptrace_lab.rules import Confidence
+from tcptrace_lab.sizes import NORMAL_SHARE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tcptrace_lab.size_groups import GroupSizes
+    from tcptrace_lab.sizes import SlowRange
+
+FINDING = "anomalous-message-sizes"
+
+NAMED_RANGES = 4
+"""Ranges that the title names."""
+
+NAGLE_CAUSES = frozenset({"nagle", "nagle-delayed-ack"})
+
+SOURCE = "Liu, Cheng, Bhargava, Zhao 1995; Moldeklev & Gunningberg 1995; RFC 896; RFC 1122, 4.2.3.2 and 4.2.3.4; Linux tcp_nagle_check"
+
+
+def findings(groups: Iterable[GroupSizes]) -> tuple[Finding, ...]:
+    """One finding for each direction of a group in which sizes are slow."""
+    return tuple(_finding(group) for group in groups if group.measured)
+
+
+def _finding(group: GroupSizes) -> Finding:
+    cost = sum(one.cost_ns for one in group.measured)
+    share = min(cost / group.life_ns, 1.0) if group.life_ns > 0 else 0.0
+    excess = max(group.measured, key=lambda one: one.cost_ns)
+    way = "client → server" if group.from_client else "server → client"
+    return Finding(
+        id=FINDING,
+        severity=severity_of(share),
+        confidence=Confidence.PROVED if all(map(_is_proved, group.measured)) else Confidence.CONSISTENT,
+        conn=group.conn,
+        from_client=group.from_client,
+        cost_ns=cost,
+        cost_share=share,
+        title=f"Messages of {_listed(group.measured)} stall for {numbers.duration(excess.stalled_median_ns - excess.normal_median_ns)}, "
+        "those of other sizes do not",
+        mechanism=f"{group.name}, {way}: {_mechanism(group)}",
+        evidence_frames=group.frames,
+        limits=_limits(group),
+        remedy=_remedy(group),
+        predicted_gain=f"at most {numbers.duration(cost)} of {numbers.duration(group.life_ns)}, the life of all connections of the group",
+        source=SOURCE,
+    )
+
+
+def _is_proved(one: SlowRange) -> bool:
+    between = one.least_from_bytes is not None and one.most_to_bytes is not None
+    return between and one.stalled_share_interval[0] > NORMAL_SHARE
+
+
+def _listed(ranges: tuple[SlowRange, ...]) -> str:
+    named = [f"{one.from_bytes:,} to {one.to_bytes:,}" for one in ranges[:NAMED_RANGES]]
+    more = len(ranges) - len(named)
+    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named) + (
+        f" bytes (and {more} ranges more)" if more else " bytes"
+    )
+
+
+def _mechanism(group: GroupSizes) -> str:
+    told = [
+        f"of the {one.messages:,} messages of {one.from_bytes:,} to {one.to_bytes:,} bytes {numbers.share(one.stalled_share)} stalled "
+        f"({cause}), with a median of {numbers.duration(one.stalled_median_ns)} where {numbers.duration(one.normal_median_ns)} is normal"
+        for one, cause in zip(group.measured[:NAMED_RANGES], group.causes, strict=False)
+    ]
+    words = "; ".join(told) + "."
+    if NAGLE_CAUSES & set(group.causes):
+        words += (
+            " A size stalls if its last piece is too small to leave while the piece before is not acknowledged, and that one is too small "
+            "for the receiver to acknowledge it at once."
+        )
+    if group.predicted:
+        fits = sum(
+            any(one.from_bytes <= slow.to_bytes and slow.from_bytes <= one.to_bytes for one in group.predicted) for slow in group.measured
+        )
+        words += f" {fits} of {len(group.measured)} ranges are among those that the rules of the stack predict."
+    return words
+
+
+def _limits(group: GroupSizes) -> str:
+    said = ["Known only for sizes that were sent: a range may be wider by up to the next normal size."]
+    if any(one.least_from_bytes is None or one.most_to_bytes is None for one in group.measured):
+        said.append("A range that reaches the smallest or largest size seen has no normal size beyond it.")
+    said.append("Refuted by: messages of these sizes that do not stall; stalls at any size alike.")
+    return " ".join(said)
+
+
+def _remedy(group: GroupSizes) -> tuple[str, ...]:
+    if not NAGLE_CAUSES & set(group.causes):
+        return (
+            "raise the buffers so that a whole message and what the receiver waits for fit (SO_SNDBUF, SO_RCVBUF)",
+            "let the receiver acknowledge at once (TCP_QUICKACK)",
+        )
+    return (
+        "write each message with one call (one buffer, writev, MSG_MORE or TCP_CORK), so that only its end is a small segment",
+        "set TCP_NODELAY at the sender",
+        "let the receiver acknowledge at once (TCP_QUICKACK)",
+        "send other sizes",
+    )

@@ -1,0 +1,315 @@
+"""Which messages are looked at together for slow sizes, what is found in them, and what the stack's rules predict.
+
+Messages of one direction between a client and a server (its address and port) go together, over however many connections, and over several
+captures if they are analyzed as one. To look costs a pass over their segments; so only those are looked at that alternate (data in both
+directions) and in which something was held back for as long as one stall, the most expensive first, up to a number of segments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import behaviour, messages, numbers
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.sizes import LEAST_IN_RANGE, LEAST_MESSAGES, SlowRange, slow_ranges
+from tcptrace_lab.stacks.ranges import LARGEST_BYTES, MOST_PIECES, STACKS, Range, Settings, predicted_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+SIZE_CAUSES = ("nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window")
+"""Causes of stalls that come from how a size falls into segments and buffers; losses, timeouts and slow readers come at any size."""
+
+MOST_SEGMENTS = 2_000_000
+"""Segments that are read for all groups together: some ten seconds."""
+
+MOST_GROUPS = 16
+"""Groups that are looked at, those with most time held back."""
+
+MOST_CONNECTIONS = 4_096
+"""Connections of all groups together."""
+
+DRAWN_MESSAGES = 3_000
+"""Messages of one direction of a group that a figure shows: all that stalled, if there is room, and of the rest evenly many."""
+
+CLEAR_SHARE = 0.8
+"""Share of the messages in several writes whose first write is one size, from which that is taken for the copy size (a heuristic)."""
+
+PLATEAU_ROUNDS = 5
+"""Round trips for which flights stood at one level, from which that is the send buffer's, if that held messages (rule book B, 8)."""
+
+_GROUP = ("client_addr", "server_addr", "server_port")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a prediction needs, as far as the capture tells; None is unknown.
+
+    Attributes:
+        mss_bytes: data of a full segment.
+        send_buffer_bytes: of the sender.
+        receive_buffer_bytes: the largest window of the receiver is taken for it.
+        copy_bytes: the size of most first writes.
+        stack: a key of `STACKS`.
+        nodelay: the sender is proved not to hold small segments.
+        assumed: what had to be taken for granted, in words.
+    """
+
+    mss_bytes: int | None
+    send_buffer_bytes: int | None
+    receive_buffer_bytes: int | None
+    copy_bytes: int | None
+    stack: str | None
+    nodelay: bool
+    assumed: tuple[str, ...]
+
+    def settings(self) -> Settings | None:
+        """For `predicted_ranges`; None where too little is known."""
+        if self.mss_bytes is None or self.receive_buffer_bytes is None or self.copy_bytes is None:
+            return None
+        sizes = (self.mss_bytes, self.send_buffer_bytes or self.receive_buffer_bytes, self.receive_buffer_bytes, self.copy_bytes)
+        return Settings(*sizes, nodelay=self.nodelay) if min(sizes) > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON."""
+        return {
+            "mss_bytes": self.mss_bytes,
+            "send_buffer_bytes": self.send_buffer_bytes,
+            "receive_buffer_bytes": self.receive_buffer_bytes,
+            "copy_bytes": self.copy_bytes,
+            "stack": self.stack,
+            "nodelay": self.nodelay,
+            "assumed": list(self.assumed),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSizes:
+    """The messages of one direction of a group, by size.
+
+    Attributes:
+        name: `client → server:port`, with the client's port if it is one connection.
+        conn: the connection if it is one, else None.
+        from_client: the direction.
+        messages: how many were looked at: those that are known whole.
+        life_ns: of all its connections together.
+        measured: the slow ranges.
+        causes: the cause of most stalls in each of them.
+        predicted: what the stack's rules say; empty where too little is known.
+        parameters: what they were asked with.
+        drawn: `payload_bytes transfer_ns stalled first_frame` of messages for a figure.
+        frames: ends of the first stalls of each range.
+    """
+
+    name: str
+    conn: int | None
+    from_client: bool
+    messages: int
+    life_ns: int
+    measured: tuple[SlowRange, ...]
+    causes: tuple[str, ...]
+    predicted: tuple[Range, ...]
+    parameters: Parameters
+    drawn: pl.DataFrame = field(repr=False)
+    frames: tuple[int, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """An object of `message_sizes` in the JSON."""
+        return {
+            "connection_group": self.name,
+            "from_client": self.from_client,
+            "messages": self.messages,
+            "measured": [_measured(one) for one in self.measured],
+            "predicted": [{"from_bytes": one.from_bytes, "to_bytes": one.to_bytes, "stalls": str(one.stalls)} for one in self.predicted],
+            "parameters": self.parameters.to_dict(),
+        }
+
+
+def _measured(one: SlowRange) -> dict[str, Any]:
+    return {
+        "from_bytes": one.from_bytes,
+        "to_bytes": one.to_bytes,
+        "least_from_bytes": one.least_from_bytes,
+        "most_to_bytes": one.most_to_bytes,
+        "median_s": one.median_ns / numbers.NS_PER_S,
+        "median_interval_s": [value / numbers.NS_PER_S for value in one.median_interval_ns],
+        "stalled_median_s": one.stalled_median_ns / numbers.NS_PER_S,
+        "normal_median_s": one.normal_median_ns / numbers.NS_PER_S,
+        "messages": one.messages,
+        "stalled_share": one.stalled_share,
+        "stalled_share_interval": list(one.stalled_share_interval),
+    }
+
+
+def found(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, resolution_ns: int) -> tuple[GroupSizes, ...]:
+    """The groups of a capture that were worth a look.
+
+    Args:
+        accounts: rows of `schema.ACCOUNTS`.
+        segments: rows of `schema.SEGMENTS`; read once, of the chosen connections, if there are any.
+        connections: rows of `schema.CONNECTIONS`.
+        resolution_ns: of the capture's clock.
+
+    Returns:
+        One for each direction of a group with enough messages, those with most time in slow ranges first.
+    """
+    chosen = _chosen(accounts, connections)
+    if chosen.is_empty():
+        return ()
+    here = pl.col("conn").is_in(chosen["conn"].to_list())
+    some = connections.filter(here).collect().with_columns(**behaviour.columns(resolution_ns))
+    rows = messages.messages(segments.filter(here), some.lazy(), (_largest(chosen["conn"]) or 0) + 1)
+    known = rows.filter((pl.col("state") == "whole") & pl.col("transfer_ns").is_not_null())
+    told = known.select(
+        "conn", "from_client", "payload_bytes", "transfer_ns", "stall_cause", "first_frame", "stall_frame", "writes_inferred"
+    ).collect()
+    groups = [group for members in _by_group(chosen) for group in _group(told, some, members)]
+    return tuple(sorted(groups, key=lambda group: -sum(one.cost_ns for one in group.measured)))
+
+
+def _chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
+    """`conn` and `group` of the connections that are worth a look."""
+    held = pl.max_horizontal(
+        *(pl.sum_horizontal(*(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0) for cause in SIZE_CAUSES)) for side in SIDES)
+    )
+    stalled = accounts.select("conn", held=held).filter(pl.col("held") >= messages.STALL_NS).top_k(MOST_CONNECTIONS, by="held").collect()
+    if stalled.is_empty():
+        return stalled.select("conn", group=pl.lit(0))
+    ends = connections.select("conn", *_GROUP, *(f"{side}_{name}" for side in SIDES for name in ("data_segments", "segments")))
+    worst = ends.filter(pl.col("conn").is_in(stalled["conn"].to_list())).collect().join(stalled, on="conn")
+    groups = worst.group_by(_GROUP).agg(pl.col("held").sum()).top_k(MOST_GROUPS, by="held").with_row_index("group")
+    both = (pl.col("client_data_segments") > 0) & (pl.col("server_data_segments") > 0)
+    members = (
+        ends.filter(both & pl.col("server_addr").is_in(groups["server_addr"].unique().to_list()))
+        .join(groups.lazy(), on=list(_GROUP))
+        .with_columns(
+            turns=pl.min_horizontal("client_data_segments", "server_data_segments"),
+            size=pl.col("client_segments") + pl.col("server_segments"),
+        )
+        .select("conn", "group", "held", "turns", "size")
+        .sort("held", "conn", descending=[True, False])
+        .head(MOST_CONNECTIONS)
+        .collect()
+    )
+    alternating = members.filter(pl.col("turns").sum().over("group") >= LEAST_MESSAGES)
+    within = (pl.col("size").cum_sum() <= MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
+    return alternating.filter(within).select("conn", "group")
+
+
+def _by_group(chosen: pl.DataFrame) -> Iterator[list[int]]:
+    for part in chosen.partition_by("group", maintain_order=True):
+        yield sorted(part["conn"].to_list())
+
+
+def _group(told: pl.DataFrame, connections: pl.DataFrame, members: list[int]) -> Iterator[GroupSizes]:
+    """Both directions of a group, each if it has enough messages."""
+    own = connections.filter(pl.col("conn").is_in(members))
+    for side, from_client in SIDES.items():
+        rows = told.filter(pl.col("conn").is_in(members) & (pl.col("from_client") == from_client))
+        if rows.height < LEAST_MESSAGES:
+            continue
+        stalled = rows["stall_cause"].cast(pl.String).is_in(SIZE_CAUSES).fill_null(value=False).to_numpy()
+        measured = slow_ranges(rows["payload_bytes"].to_numpy(), rows["transfer_ns"].to_numpy(), stalled)
+        parameters = inferred(own, rows, side)
+        yield GroupSizes(
+            name=_name(own),
+            conn=members[0] if len(members) == 1 else None,
+            from_client=from_client,
+            messages=rows.height,
+            life_ns=int((own["last_ts_ns"] - own["first_ts_ns"]).sum()),
+            measured=measured,
+            causes=tuple(str(rows["stall_cause"].cast(pl.String)[list(one.rows)].mode()[0]) for one in measured),
+            predicted=predicted(parameters, _largest(rows["payload_bytes"]) or 0),
+            parameters=parameters,
+            drawn=_drawn(rows, stalled),
+            frames=tuple(sorted({frame for one in measured for frame in rows["stall_frame"][list(one.rows[:LEAST_IN_RANGE])]})),
+        )
+
+
+def _name(own: pl.DataFrame) -> str:
+    row = own.row(0, named=True)
+    client = f"{row['client_addr']}:{row['client_port']}" if own.height == 1 else row["client_addr"]
+    return f"{client} → {row['server_addr']}:{row['server_port']}"
+
+
+def _drawn(rows: pl.DataFrame, stalled: NDArray[np.bool_]) -> pl.DataFrame:
+    points = rows.select("payload_bytes", "transfer_ns", "first_frame", stalled=pl.Series(stalled)).sort("payload_bytes", "first_frame")
+    if points.height <= DRAWN_MESSAGES:
+        return points
+    kept = [part.gather_every(max(-(-2 * part.height // DRAWN_MESSAGES), 1)) for part in points.partition_by("stalled")]
+    return pl.concat(kept).sort("payload_bytes", "first_frame")
+
+
+def inferred(connections: pl.DataFrame, rows: pl.DataFrame, side: str) -> Parameters:
+    """What the capture tells of the parameters of one direction.
+
+    Args:
+        connections: rows of `schema.CONNECTIONS` with the columns of `behaviour`.
+        rows: messages of this direction, at least `writes_inferred` and `stall_cause`.
+        side: who sends.
+    """
+    (other,) = SIDES.keys() - {side}
+    full = connections[f"{side}_full_segment_bytes"].drop_nulls().mode().sort()
+    window = _largest(connections[f"{other}_max_window_bytes"])
+    first = rows.filter(pl.col("writes_inferred").list.len() > 1).select(pl.col("writes_inferred").list.first()).to_series()
+    filled = (rows["stall_cause"].cast(pl.String) == "send-buffer").any()
+    level = connections.filter(pl.col(f"{side}_level_rounds") >= PLATEAU_ROUNDS)[f"{side}_level_flight_bytes"]
+    send = _largest(level) if filled else None
+    stack, why = _stack(connections, side, other)
+    assumed = [*why]
+    if window is not None:
+        assumed.append("the receive buffer is the largest window")
+    if send is None and stack not in {None, "linux"}:
+        assumed.append("the send buffer is as large as the receive buffer")
+    nodelay = bool((connections[f"{side}_nagle"] == "off").any())
+    return Parameters(
+        mss_bytes=None if full.is_empty() else int(full[0]),
+        send_buffer_bytes=send,
+        receive_buffer_bytes=window,
+        copy_bytes=_clear(first),
+        stack=stack,
+        nodelay=nodelay,
+        assumed=tuple(assumed),
+    )
+
+
+def _largest(values: pl.Series) -> int | None:
+    largest = values.max()
+    return largest if isinstance(largest, int) else None
+
+
+def _clear(values: pl.Series) -> int | None:
+    """The value that nearly all have."""
+    if values.len() < LEAST_IN_RANGE:
+        return None
+    counts = values.value_counts(sort=True)
+    return int(counts.item(0, 0)) if counts.item(0, 1) >= CLEAR_SHARE * values.len() else None
+
+
+def _stack(connections: pl.DataFrame, side: str, other: str) -> tuple[str | None, list[str]]:
+    """The stack whose rules hold, by the sender's SYN or by what lets the receiver's ACKs go; and why."""
+    guesses = connections[f"{side}_stack_guess"].drop_nulls().unique().to_list()
+    if guesses == ["Linux"]:
+        return "linux", ["the sender is Linux, by the options of its SYN"]
+    rules: Mapping[str, tuple[str, str]] = {"buffer-35": ("sunos4", "35 %"), "buffer-50": ("bsd44", "half")}
+    policies = connections[f"{other}_ack_policy"].unique().to_list()
+    for policy, (stack, share) in rules.items():
+        if policy in policies and not guesses:
+            return stack, [f"the stack is {STACKS[stack].title}: the receiver acknowledges {share} of its buffer"]
+    return None, []
+
+
+def predicted(parameters: Parameters, largest_bytes: int) -> tuple[Range, ...]:
+    """The sizes up to the largest one seen that stall by the stack's rules; none where too little is known."""
+    settings = parameters.settings()
+    if settings is None or parameters.stack is None:
+        return ()
+    piece = min(settings.mss_bytes, settings.copy_bytes, settings.send_buffer_bytes, settings.receive_buffer_bytes)
+    last = min(max(largest_bytes, 1), LARGEST_BYTES, MOST_PIECES * piece)
+    return predicted_ranges(STACKS[parameters.stack], settings, 1, last)

@@ -1,0 +1,184 @@
+"""Slow sizes from captures built by hand: sweeps of message sizes whose stalls are known, and sweeps that only look slow."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import packets
+
+from tcptrace_lab import analyze
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tcptrace_lab import Analysis
+
+FULL, PIECE = 1460, 4096
+K = 1024
+
+OPENED = """
+    +5ms   {c} > S  S   0:0(0)        win 64240 <mss 1460, nop, wscale 7, nop, nop, sackOK>
+    +200us S > {c}  S.  0:0(0) ack 1  win 65160 <mss 1460, nop, nop, sackOK, nop, wscale 7>
+    +10us  {c} > S  .          ack 1  win 502
+"""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One request: its last segment is held for `held_ms` until a late ACK, or comes after `pause_ms` of the program's own."""
+
+    size: int
+    held_ms: float = 0.0
+    pause_ms: float = 0.0
+    segment_us: float = 10.0
+    think_ms: float = 2.0
+
+
+def ends(size: int) -> list[int]:
+    """Where the segments of a message end that is written in pieces of 4 KB."""
+    pieces = [(start, min(start + PIECE, size)) for start in range(0, size, PIECE)]
+    return [min(at + FULL, stop) for start, stop in pieces for at in range(start, stop, FULL)]
+
+
+def exchange(messages: Iterable[Message], client: str = "C") -> str:
+    """A connection with these requests, each answered with 50 bytes 1 ms later; a small segment waits until the one before is acknowledged."""
+    lines, sent, got = [OPENED.format(c=client)], 1, 1
+    for message in messages:
+        wait, small_out = f"+{message.think_ms}ms", False
+        start, stops = sent, ends(message.size)
+        for stop in stops:
+            last = stop == stops[-1] and len(stops) > 1
+            small = (start + stop - sent) % FULL != 0
+            if small and small_out:
+                late_ms = message.held_ms if last and message.held_ms else 0.3
+                lines.append(f"+{late_ms}ms S > {client} . ack {sent}")
+                wait = f"+{message.pause_ms}ms" if last and message.pause_ms else "+20us"
+            small_out = small or small_out
+            flags = "P." if small or stop == stops[-1] else "."
+            lines.append(f"{wait} {client} > S {flags} {sent}:{start + stop} ack {got}")
+            sent, wait = start + stop, f"+{message.segment_us}us"
+        lines += [f"+1ms S > {client} P. {got}:{got + 50} ack {sent}", f"+200us {client} > S . ack {got + 50}"]
+        got += 50
+    return "\n".join(lines)
+
+
+def shuffled(messages: list[Message], seed: int = 1) -> list[Message]:
+    random.Random(seed).shuffle(messages)  # noqa: S311  (an order, not a secret)
+    return messages
+
+
+def analyzed(folder: Path, text: str) -> Analysis:
+    return analyze(packets.capture(folder / "sweep.pcap", text))
+
+
+def measured(analysis: Analysis) -> list[tuple[int, int]]:
+    return [(one.from_bytes, one.to_bytes) for group in analysis.message_sizes for one in group.measured]
+
+
+def named(analysis: Analysis) -> list[str]:
+    return [finding.id for finding in analysis.findings]
+
+
+SLOW = (4 * K + 1, 4 * K + FULL - 1)
+"""The first piece leaves as 1460, 1460, 1176; the rest waits for the delayed ACK of 1,176."""
+
+SIZES = range(300, 9000, 150)
+
+
+def swept(sizes: Iterable[int] = SIZES, **more: float) -> list[Message]:
+    return [Message(size, held_ms=40.0 if SLOW[0] <= size <= SLOW[1] else 0.0, **more) for size in sizes]
+
+
+def test_a_sweep_shows_the_range_that_stalls(tmp_path: Path) -> None:
+    analysis = analyzed(tmp_path, exchange(shuffled(swept())))
+    inside = [size for size in SIZES if SLOW[0] <= size <= SLOW[1]]
+    assert measured(analysis) == [(inside[0], inside[-1])]
+    (group,) = [group for group in analysis.message_sizes if group.measured]
+    (one,) = group.measured
+    assert (group.conn, group.from_client, group.messages) == (0, True, len(SIZES))
+    assert one.messages == len(inside)
+    assert one.stalled_share == 1
+    assert one.least_from_bytes is not None
+    assert one.least_from_bytes <= SLOW[0] <= one.from_bytes
+    assert 40_000_000 <= one.stalled_median_ns <= 41_000_000
+    assert one.normal_median_ns < 1_000_000
+    assert group.parameters.copy_bytes == PIECE
+    assert group.parameters.mss_bytes == FULL
+
+
+def test_the_finding_names_sizes_cost_frames_and_remedy(tmp_path: Path) -> None:
+    analysis = analyzed(tmp_path, exchange(shuffled(swept())))
+    (finding,) = [finding for finding in analysis.findings if finding.id == "anomalous-message-sizes"]
+    stalls = sum(bool(message.held_ms) for message in swept())
+    assert finding.cost_ns is not None
+    assert abs(finding.cost_ns - stalls * 40_020_000) < stalls * 1_000_000
+    assert str(finding.confidence) == "proved"
+    assert "4,200 to 5,550" in finding.title
+    assert "nagle-delayed-ack" in finding.mechanism
+    assert any("TCP_NODELAY" in remedy for remedy in finding.remedy)
+    assert finding.evidence_frames
+    costs = [one.cost_ns for one in analysis.findings if one.cost_ns is not None]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_the_json_holds_measured_ranges_and_parameters(tmp_path: Path) -> None:
+    document = analyzed(tmp_path, exchange(shuffled(swept()))).to_dict()
+    published: dict[str, Any] = json.loads(resources.files("tcptrace_lab").joinpath("analysis.schema.json").read_text())
+    jsonschema.Draft202012Validator(published).validate(document)
+    sizes = [one for one in document["message_sizes"] if one["measured"]]
+    assert [(one["from_bytes"], one["to_bytes"]) for one in sizes[0]["measured"]] == [(4200, 5550)]
+    assert sizes[0]["parameters"]["mss_bytes"] == FULL
+
+
+def test_many_short_connections_of_a_pair_are_one_group(tmp_path: Path) -> None:
+    """Each asks twice; the ranges show only over all of them."""
+    messages = shuffled(swept(range(300, 9000, 300)) * 2)
+    hosts = "\n".join(f"host X{n} 10.0.0.1:{41000 + n} isn {n}" for n in range(len(messages) // 2))
+    text = hosts + "".join("\n" + exchange(messages[2 * n : 2 * n + 2], f"X{n}") for n in range(len(messages) // 2))
+    analysis = analyzed(tmp_path, text)
+    (group,) = [group for group in analysis.message_sizes if group.measured]
+    assert group.conn is None
+    assert group.name == "10.0.0.1 → 10.0.0.2:80"
+    assert measured(analysis) == [(4200, 5400)]
+
+
+def test_bigger_messages_that_take_longer_are_no_finding(tmp_path: Path) -> None:
+    """2 ms for each segment: the program's own pace, and a few stalls at any size."""
+    held = random.Random(5).sample(range(len(SIZES)), 6)  # noqa: S311
+    messages = [Message(size, held_ms=40.0 if place in held and size > PIECE else 0.0, segment_us=2000) for place, size in enumerate(SIZES)]
+    assert "anomalous-message-sizes" not in named(analyzed(tmp_path, exchange(shuffled(messages))))
+
+
+def test_stalls_at_any_size_are_no_finding(tmp_path: Path) -> None:
+    messages = [Message(size, held_ms=40.0 if size > PIECE and size % 450 == 300 else 0.0) for size in range(PIECE + 4, 24_000, 150)]
+    assert measured(analyzed(tmp_path, exchange(shuffled(messages)))) == []
+
+
+def test_a_few_messages_are_no_finding(tmp_path: Path) -> None:
+    assert measured(analyzed(tmp_path, exchange(swept(range(300, 9000, 900))))) == []
+
+
+def test_thinking_before_messages_of_some_sizes_is_no_finding(tmp_path: Path) -> None:
+    """The client thinks for 50 ms before each message of the range, and 20 others stall: their size has nothing to do with it."""
+    messages = [Message(size, think_ms=50.0 if SLOW[0] <= size <= SLOW[1] else 2.0) for size in SIZES]
+    assert measured(analyzed(tmp_path, exchange(shuffled(messages)))) == []
+
+
+def test_a_program_that_pauses_within_messages_of_some_sizes_is_no_finding(tmp_path: Path) -> None:
+    """What it writes after 50 ms is another message; TCP held nothing."""
+    messages = [Message(size, pause_ms=50.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
+    analysis = analyzed(tmp_path, exchange(shuffled(messages)))
+    assert "anomalous-message-sizes" not in named(analysis)
+
+
+def test_a_bulk_transfer_is_not_looked_at(tmp_path: Path) -> None:
+    text = OPENED.format(c="C") + "\n".join(
+        f"+10us C > S . {1 + FULL * n}:{1 + FULL * (n + 1)} ack 1\n+40ms S > C . ack {1 + FULL * (n + 1)}" for n in range(40)
+    )
+    assert analyzed(tmp_path, text).message_sizes == ()

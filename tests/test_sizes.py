@@ -1,0 +1,155 @@
+"""Slow ranges among messages whose times are made up: those that were put in are found, and nothing else is."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tcptrace_lab.sizes import SlowRange, median_interval, runs_z, slow_ranges, wilson
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MS = 1_000_000
+K = 1024
+
+
+def swept(step: int, last: int = 32 * K, times: int = 1) -> NDArray[np.int64]:
+    return np.repeat(np.arange(1, last, step), times)
+
+
+def within(sizes: NDArray[np.int64], *ranges: tuple[int, int]) -> NDArray[np.bool_]:
+    found = np.zeros(sizes.size, np.bool_)
+    for low, high in ranges:
+        found |= (sizes >= low) & (sizes <= high)
+    return found
+
+
+def told(sizes: NDArray[np.int64], stalled: NDArray[np.bool_], extra_ns: float = 40 * MS, per_byte_ns: float = 80) -> tuple[SlowRange, ...]:
+    """Times: a line through size, some jitter, and the stall."""
+    jitter = np.random.default_rng(1).exponential(50_000, sizes.size)
+    return slow_ranges(sizes, (sizes * per_byte_ns + jitter + stalled * extra_ns).astype(np.int64), stalled)
+
+
+@pytest.mark.parametrize("step", [97, 341])
+def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
+    """The ranges of TCP over ATM, with 3 and with 10 messages per KB; the edges are those of the sizes that were sent."""
+    put_in = [(4 * K + 1, 12 * K - 1), (16 * K + 1, 24 * K - 1), (28 * K + 1, 36 * K - 1)]
+    sizes = swept(step)
+    found = told(sizes, within(sizes, *put_in))
+    expected = [(int(inside.min()), int(inside.max())) for inside in (sizes[within(sizes, one)] for one in put_in)]
+    assert [(one.from_bytes, one.to_bytes) for one in found] == expected
+    for one, (low, high) in zip(found, put_in, strict=True):
+        assert one.least_from_bytes is not None
+        assert one.least_from_bytes <= low
+        assert one.most_to_bytes is None or one.most_to_bytes >= high
+        assert one.stalled_share == 1
+        assert one.median_ns - one.normal_median_ns == pytest.approx(40 * MS, rel=0.02)
+
+
+def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() -> None:
+    """Every second band of 1,460 bytes, as on Ethernet: four or five messages in each."""
+    put_in = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
+    sizes = swept(330, 30 * K)
+    found = told(sizes, within(sizes, *put_in))
+    assert len(found) == 8
+    for one, (low, high) in zip(found, put_in, strict=True):
+        assert low <= one.from_bytes <= one.to_bytes <= high
+
+
+def test_bigger_is_slower_is_no_range() -> None:
+    sizes = swept(100)
+    times = (sizes * 20_000).astype(np.int64)  # up to 0.65 s
+    assert slow_ranges(sizes, times, np.zeros(sizes.size, np.bool_)) == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
+    """As losses do: each byte has its chance."""
+    sizes = swept(100)
+    stalled = np.random.default_rng(seed).random(sizes.size) < sizes / sizes.max() * 0.95
+    assert told(sizes, stalled, 200 * MS) == ()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("seed", range(5))
+def test_stalls_at_any_size_are_no_range(share: float, seed: int) -> None:
+    sizes = swept(100)
+    assert told(sizes, np.random.default_rng(seed).random(sizes.size) < share) == ()
+
+
+def test_few_messages_tell_nothing() -> None:
+    sizes = np.array([100, 200, 300, 5000, 5100, 5200, 9000, 9100, 9200], np.int64)
+    assert told(sizes, within(sizes, (5000, 5200))) == ()
+
+
+def test_two_stalled_messages_of_one_size_are_no_range() -> None:
+    sizes = np.sort(np.append(swept(500), [5000, 5000]))
+    assert told(sizes, within(sizes, (5000, 5000))) == ()
+
+
+def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> None:
+    sizes = swept(200)
+    (one,) = told(sizes, within(sizes, (16 * K + 1, 64 * K)))
+    assert (one.to_bytes, one.most_to_bytes) == (sizes.max(), None)
+    assert one.least_from_bytes is not None
+    assert one.least_from_bytes <= 16 * K + 1 <= one.from_bytes
+
+
+def test_where_everything_stalls_nothing_is_slow_beside_its_neighbours() -> None:
+    sizes = swept(200)
+    assert told(sizes, np.ones(sizes.size, np.bool_)) == ()
+
+
+def test_a_range_of_which_most_but_not_all_stall_is_found_with_its_share() -> None:
+    sizes = swept(50)
+    stalled = within(sizes, (8000, 16000)) & (np.random.default_rng(7).random(sizes.size) < 0.8)
+    (one,) = told(sizes, stalled)
+    low, high = one.stalled_share_interval
+    assert low < 0.8 < high
+    assert [one.from_bytes, one.to_bytes] == pytest.approx([8000, 16000], abs=300)
+
+
+def test_stalls_that_cost_nothing_are_no_range() -> None:
+    """The times are what counts in the end."""
+    sizes = swept(200)
+    assert told(sizes, within(sizes, (8000, 12000)), extra_ns=2 * MS) == ()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 70_000), st.integers(-(10**9), 10**12), st.booleans()), max_size=300))
+def test_any_messages_give_ranges_that_do_not_overlap(messages: list[tuple[int, int, bool]]) -> None:
+    sizes: NDArray[np.int64] = np.array([one[0] for one in messages], np.int64)
+    times: NDArray[np.int64] = np.array([one[1] for one in messages], np.int64)
+    stalled: NDArray[np.bool_] = np.array([one[2] for one in messages], np.bool_)
+    found = slow_ranges(sizes, times, stalled)
+    for one in found:
+        assert one.from_bytes <= one.to_bytes
+        assert 0 <= one.stalled_share_interval[0] <= one.stalled_share <= one.stalled_share_interval[1] <= 1
+    for one, after in pairwise(found):
+        assert one.to_bytes < after.from_bytes
+
+
+def test_many_sizes_take_bounded_time() -> None:
+    """A message of every size from 1 to 64K, at random slow or not: as many blocks as there can be."""
+    sizes = np.arange(1, 64 * K)
+    assert told(sizes, np.random.default_rng(3).random(sizes.size) < 0.5) == ()
+
+
+def test_intervals_are_those_of_the_textbook() -> None:
+    """Wilson for 8 of 10: 0.490 to 0.943 (Newcombe 1998, method 3, by hand); median of 1 to 100: 40th to 61st value or one wider."""
+    assert list(wilson(8, 10)) == pytest.approx([0.4902, 0.9433], abs=1e-3)
+    low, high = median_interval(np.arange(1.0, 101.0))
+    assert low in {40, 41}
+    assert high in {60, 61}
+
+
+def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
+    """11 stalled together of 25: 2 runs, 13.32 expected, deviation 2.41."""
+    together = np.array([True] * 11 + [False] * 14)
+    assert runs_z(together) == pytest.approx((2 - 13.32) / 2.413, abs=0.01)

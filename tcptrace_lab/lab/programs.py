@@ -130,6 +130,34 @@ class Exchanges(Described):
 
 
 @dataclass(frozen=True, slots=True)
+class EchoSweep(Described):
+    """Messages of the given sizes, one after the other, each echoed whole: both ends write in pieces of `write_bytes`."""
+
+    sizes_bytes: tuple[int, ...]
+    write_bytes: int = 4096
+
+    def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
+        with meeting.connection() as pair:
+            together(pair, lambda: self._ask(pair.client), lambda: self._echo(pair.server))
+        return {}
+
+    def _ask(self, client: socket.socket) -> None:
+        for size in self.sizes_bytes:
+            self._write(client, size)
+            receive_exactly(client, size)
+
+    def _echo(self, server: socket.socket) -> None:
+        for size in self.sizes_bytes:
+            receive_exactly(server, size)
+            self._write(server, size)
+
+    def _write(self, end: socket.socket, size: int) -> None:
+        for piece in pieces(size, self.write_bytes):
+            end.sendall(bytes(piece))
+
+
+@dataclass(frozen=True, slots=True)
 class SlowReader(Described):
     """The client writes as fast as it can; the server sleeps `pause_s` before each read of `read_bytes`."""
 

@@ -47,7 +47,7 @@ def ends(size: int) -> list[int]:
 
 
 def exchange(messages: Iterable[Message], client: str = "C") -> str:
-    """A connection with these requests, each answered with 50 bytes 1 ms later; a small segment waits until the one before is acknowledged."""
+    """A connection with these requests, each answered with 50 bytes 1 ms later; a small segment waits for the ACK of the one before."""
     lines, sent, got = [OPENED.format(c=client)], 1, 1
     for message in messages:
         wait, small_out = f"+{message.think_ms}ms", False

@@ -103,14 +103,55 @@ def test_interrupts_make_the_program_wait() -> None:
 
 
 @pytest.mark.parametrize("size", [100, 5000, 12_000, 40_000])
-def test_the_ledger_covers_each_directions_life(size: int) -> None:
+def test_the_ledger_covers_each_directions_life_as_its_sender_sees_it(size: int) -> None:
     run = exchange(size)
-    last = max(max(p.sent_ns, p.arrived_ns or 0) for p in run.packets)
     for way in (True, False):
+        seen = [at for p in run.packets if (at := p.sent_ns if p.from_client == way else p.arrived_ns) is not None]
         holds = [h for h in run.truth if h.from_client == way]
-        assert holds[0].start_ns == 0
-        assert holds[-1].end_ns == last
+        assert (holds[0].start_ns, holds[-1].end_ns) == (min(seen), max(seen))
         assert all(a.end_ns == b.start_ns and a.cause != b.cause for a, b in pairwise(holds))
+
+
+def held(run: Run, cause: str) -> float:
+    """Share of the client's life."""
+    life = [h for h in run.truth if h.from_client]
+    return sum(h.end_ns - h.start_ns for h in life if h.cause == cause) / (life[-1].end_ns - life[0].start_ns)
+
+
+def bulk(rate_bps: int, send: int, receive: int, *, stack: str = "linux", no_delay: bool = True) -> Run:
+    """400 KB over a round trip of 40 ms."""
+    link = Link(rate_bps, 20 * MS)
+    client = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Write(400_000, 8192),))
+    server = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Read(),))
+    return simulate(Setting(client, server, link, link, open_window=True), truth=True)
+
+
+def test_the_ledger_blames_the_buffer_that_is_smaller_than_what_the_path_holds() -> None:
+    """100 Mb/s and 40 ms hold 500 KB."""
+    assert held(bulk(100_000_000, 16_384, 131_072), "send-buffer") > 0.9
+    assert held(bulk(100_000_000, 131_072, 16_384), "receiver-window") > 0.9
+
+
+def test_the_ledger_blames_the_line_that_never_stands_idle() -> None:
+    """2 Mb/s and 40 ms hold 10 KB."""
+    assert held(bulk(2_000_000, 65_536, 65_536), "network") > 0.9
+
+
+def test_the_ledger_blames_lost_packets() -> None:
+    link = Link(10_000_000, 5 * MS, lost=frozenset({20, 40, 60}))
+    client = Host(STACKS["linux"], program=(Write(200_000, 8192),))
+    run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),)), link, Link(10_000_000, 5 * MS)), truth=True)
+    assert {p.resent_for for p in run.packets} >= {"loss-recovery"}
+    assert held(run, "loss-recovery") > 0.02
+
+
+@pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
+def test_the_ledger_tells_a_held_segment_from_a_full_buffer(no_delay: bool, cause: str) -> None:  # noqa: FBT001
+    """16K/36K locks with 4 KB held; 16K/48K also with NODELAY, with nothing held (Comer & Lin, Liu et al.)."""
+    receive = 48 * KIB if no_delay else 36 * KIB
+    client = Host(SUNOS, 16 * KIB, receive, no_delay=no_delay, program=(Write(400_000, 4096),))
+    run = simulate(Setting(client, Host(SUNOS, 16 * KIB, receive, program=(Read(),)), TAXI, TAXI, 9148, open_window=True), truth=True)
+    assert held(run, cause) > 0.9
 
 
 def test_the_ledger_says_what_was_built() -> None:

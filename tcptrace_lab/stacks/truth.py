@@ -1,10 +1,13 @@
 """The model's own ledger: at every instant of a direction's life, why its next byte was not leaving.
 
-Both directions live from the connection's first frame to its last. Between two departures the ledger says what the sender's host knew:
+Each direction is told as seen at its sender: it lives from the first frame of the connection there to the last, and a capture to compare it
+with is one taken there. Between two departures the ledger says what that host knew:
 
-- bytes are queued: the rule or the window that holds them owns the wait until the next departure is decided; from then on the host and its
-  line are at work (`network`). A wait for the receiver's late ACK is `nagle-delayed-ack` where a small segment was held, else (congestion
-  window, full send buffer) `delayed-ack`;
+- bytes are queued: the rule or the window that holds them owns the wait. A wait for the receiver's late ACK is `nagle-delayed-ack` where a
+  small segment was held, else (congestion window, full send buffer) `delayed-ack`. A small segment behind a full send buffer waits for the
+  buffer, a full buffer behind a used-up window for the window;
+- bytes wait for the line: `network`. A line that is busy until the next departure is what holds it, whatever else would; a line that stands
+  idle in each round is not, and the window that lets it owns the whole round;
 - the gap ends with bytes that left before: `timeout` or `loss-recovery` owns all of it;
 - nothing is queued and the program waits for data: `network` while its own last byte and the last awaited are on their way, else `peer`;
 - nothing is queued and the program does something else: `network` until the last byte's ACK could be back, then `application`;
@@ -25,8 +28,26 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.process import Process
     from tcptrace_lab.stacks.setting import Setting
 
-LATE = {"nagle": "nagle-delayed-ack", "send-buffer": "delayed-ack", "slow-start": "delayed-ack", "congestion-window": "delayed-ack"}
+BLOCKED = "nagle, blocked"
+"""A small segment is held and the program sleeps for room."""
+
+LATE = {
+    "nagle": "nagle-delayed-ack",
+    BLOCKED: "nagle-delayed-ack",
+    "send-buffer": "delayed-ack",
+    "slow-start": "delayed-ack",
+    "congestion-window": "delayed-ack",
+}
 """What a wait becomes if the ACK that ended it was late."""
+
+IN_TIME = {BLOCKED: "send-buffer"}
+"""What it is otherwise, if not what it is called."""
+
+ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start", "congestion-window"})
+"""Waits that own the round in which they let the line stand idle."""
+
+HOLDS = ROUNDS | {"nagle", "nagle-delayed-ack", "delayed-ack"}
+"""Waits that a busy line makes vain."""
 
 WINDOWS = frozenset({"slow-start", "congestion-window"})
 """Waits in which a sender may keep back less than a segment (its silly window): late, they are as Nagle's."""
@@ -44,11 +65,12 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """From a time on: what holds the next byte; `late`: the last ACK that took anything had waited for a timer."""
+    """From a time on: what holds the next byte; `una`: what is acknowledged; `late`: the ACK that did so had waited for a timer."""
 
     at_ns: int
     why: str
     late: bool
+    una: int
 
 
 class _Watch:
@@ -66,18 +88,19 @@ class _Watch:
         return self._tcp.mss
 
     def look(self) -> None:
-        why = self._why()
-        if not self.notes or self.notes[-1].why != why:
-            self.notes.append(_Note(self._tcp.clock.now_ns, why, self._tcp.released_late))
+        why, tcp, notes = self._why(), self._tcp, self.notes
+        if not notes or notes[-1].why != why or (notes[-1].una != tcp.snd_una and why in LATE):
+            notes.append(_Note(tcp.clock.now_ns, why, tcp.released_late, tcp.snd_una))
 
     def _why(self) -> str:
         tcp, state = self._tcp, self._program.state
         if not tcp.connected:
             return "handshake"
         if tcp.queued > 0 and tcp.held:
-            return tcp.held
+            return BLOCKED if tcp.held == "nagle" and state == "writing" else tcp.held
         if state == "writing":
-            return "send-buffer"
+            room = min(tcp.snd_edge - tcp.snd_una, tcp.cc.window) - (tcp.snd_nxt - tcp.snd_una)
+            return tcp.window_cause() if room < min(tcp.mss, tcp.max_window // 2) else "send-buffer"
         if state == "done":
             return "close"
         return "peer" if state == "reading" else "application"
@@ -92,13 +115,13 @@ class Ledger:
 
     def holds(self, packets: list[Packet]) -> tuple[Hold, ...]:
         """The ledger of both directions, by direction and time."""
-        if not packets:
-            return ()
-        start_ns = packets[0].sent_ns
-        end_ns = max(max(p.sent_ns, p.arrived_ns or 0) for p in packets)
         found: list[Hold] = []
         for watch, from_client in zip(self._watches, (True, False), strict=True):
-            found += _Direction(self._setting, watch.notes, packets, watch.full_bytes, from_client=from_client).holds(start_ns, end_ns)
+            seen = [p.sent_ns if p.from_client == from_client else p.arrived_ns for p in packets]
+            times = [at_ns for at_ns in seen if at_ns is not None]
+            if times:
+                direction = _Direction(self._setting, watch.notes, packets, watch.full_bytes, from_client=from_client)
+                found += direction.holds(min(times), max(times))
         return tuple(found)
 
 
@@ -111,7 +134,9 @@ class _Direction:
         self._departures = sorted(ours, key=lambda p: p.sent_ns)
         theirs = (p for p in packets if p.from_client != from_client and p.payload_bytes and p.arrived_ns is not None)
         self._arrivals = sorted(theirs, key=lambda p: p.arrived_ns or 0)
-        back, host = (setting.backward, setting.server) if from_client else (setting.forward, setting.client)
+        forth, back = (setting.forward, setting.backward) if from_client else (setting.backward, setting.forward)
+        host, own = (setting.server, setting.client) if from_client else (setting.client, setting.server)
+        self._link, self._option_bytes = forth, own.stack.option_bytes
         self._ack_ns = host.costs.data_in_ns + host.costs.ack_out_ns + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
         self._note = self._arrival = 0
         self._full_bytes = full_bytes
@@ -119,16 +144,21 @@ class _Direction:
 
     def holds(self, start_ns: int, end_ns: int) -> list[Hold]:
         """Touching intervals from the connection's first frame to its last."""
-        at_ns, last = start_ns, None
+        at_ns, last, free_ns, burst_ns, owner = start_ns, None, start_ns, -1, "network"
         for packet in self._departures:
             decided_ns = min(max(packet.decided_ns, at_ns), packet.sent_ns)
             if packet.resent_for:
                 self._add(at_ns, decided_ns, packet.resent_for)
             else:
-                self._gap(at_ns, decided_ns, last, small=0 < packet.payload_bytes < self._full_bytes)
-            self._add(decided_ns, packet.sent_ns, "network" if packet.seq else "handshake")
+                busy = free_ns >= decided_ns
+                why = self._gap(at_ns, decided_ns, last, small=0 < packet.payload_bytes < self._full_bytes, busy=busy)
+                if packet.decided_ns != burst_ns:
+                    burst_ns = packet.decided_ns
+                    owner = why if why in ROUNDS and not busy else "network"
+            self._add(decided_ns, packet.sent_ns, owner if packet.seq else "handshake")
             at_ns, last = max(at_ns, packet.sent_ns), packet
-        self._gap(at_ns, end_ns, last, small=False)
+            free_ns = packet.sent_ns + self._link.wire_ns(IP_TCP_HEADER_BYTES + self._option_bytes + packet.payload_bytes)
+        self._gap(at_ns, end_ns, last, small=False, busy=False)
         return self._found
 
     def _add(self, start_ns: int, end_ns: int, cause: str) -> None:
@@ -153,6 +183,7 @@ class _Direction:
             why = notes[index].why
             if following is not None and following.late:
                 why = "nagle-delayed-ack" if small and why in WINDOWS else LATE.get(why, why)
+            why = IN_TIME.get(why, why)
             if until_ns > begin_ns:
                 spans.append((begin_ns, until_ns, why))
             index += 1
@@ -162,10 +193,14 @@ class _Direction:
             spans.insert(0, (start_ns, spans[0][0], "handshake"))
         return spans
 
-    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, *, small: bool) -> None:
-        """From one departure to the decision on the next, which is of less than a full segment or not."""
+    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, *, small: bool, busy: bool) -> str:
+        """From one departure to the decision on the next, which is small or not; the line is busy all the time or not.
+
+        Returns:
+            What the last part of it was called, before the line was asked.
+        """
         if end_ns <= start_ns:
-            return
+            return ""
         spans = self._spans(start_ns, end_ns, small=small)
         reading = [number for number, span in enumerate(spans) if span[2] == "peer"]
         there_ns = start_ns if last is None or last.arrived_ns is None else last.arrived_ns
@@ -183,7 +218,8 @@ class _Direction:
                 self._add(begin_ns, out_ns, "network")
                 self._add(out_ns, until_ns, why)
             else:
-                self._add(begin_ns, until_ns, why)
+                self._add(begin_ns, until_ns, "network" if busy and why in HOLDS else why)
+        return spans[-1][2]
 
     def _left(self, until_ns: int, otherwise_ns: int) -> int:
         """When the last data that had come by a time left the peer."""

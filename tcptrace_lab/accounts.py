@@ -14,7 +14,7 @@ from tcptrace_lab import ledger, schema
 from tcptrace_lab.ordered import Ordered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 RANGE_CONNECTIONS = 131_072
 """Connections whose sums are held at a time: at most 17 causes for each direction, in practice three or four; about 30 MB, and as much
@@ -23,7 +23,8 @@ again while they are joined."""
 PART_ROWS = 65_536
 """Rows kept in memory before they go to temporary files: about 18 MB."""
 
-_KEY = ("conn", "from_client")
+_TIMES_KNOWN = pl.col("first_ts_ns").is_not_null() & pl.col("last_ts_ns").is_not_null()
+"""Without times there is no ledger."""
 
 
 def accounts(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int, progress: Callable[[int], None] | None = None) -> pl.LazyFrame:
@@ -36,15 +37,15 @@ def accounts(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int, prog
         progress: called now and then with the number of connections that are done.
 
     Returns:
-        Rows of `schema.ACCOUNTS`, by `conn`. Raises OutputUnwritable where temporary files have no room.
+        Rows of `schema.ACCOUNTS`, by `conn`, one for each connection. Raises OutputUnwritable where temporary files have no room.
     """
     rows = Ordered(schema.ACCOUNTS.polars_schema(), "conn", PART_ROWS)
     for first in range(0, count, RANGE_CONNECTIONS):
         here = pl.col("conn").is_between(first, first + RANGE_CONNECTIONS, closed="left")
         whole = count <= RANGE_CONNECTIONS
         sums = ledger.totals(segments if whole else segments.filter(here), connections if whole else connections.filter(here))
-        for part in _by_connection(sums):
-            rows.add(part)
+        lives = (connections if whole else connections.filter(here)).select("conn", known=_TIMES_KNOWN).collect(engine="streaming")
+        rows.add(_by_connection(sums, lives))
         if progress is not None:
             progress(min(count, first + RANGE_CONNECTIONS))
     return rows.finish()
@@ -62,12 +63,14 @@ def intervals(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int) -> 
     return pl.concat([ledger.intervals(segments.filter(here), connections.filter(here)) for here in ranges])
 
 
-def _by_connection(sums: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """`conn from_client cause ns` → rows of `schema.ACCOUNTS`."""
+def _by_connection(sums: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
+    """`conn from_client cause ns`, and `conn known` of all connections → rows of `schema.ACCOUNTS`."""
     side = pl.when(pl.col("from_client")).then(pl.lit("client")).otherwise(pl.lit("server"))
     named = sums.select(
         "conn", pl.concat_str(side, pl.lit("_"), pl.col("cause").str.replace_all("-", "_"), pl.lit("_ns")).alias("column"), "ns"
     )
     names = [name for name in schema.ACCOUNTS.names if name != "conn"]
     wide = named.pivot(on="column", on_columns=names, index="conn", values="ns", aggregate_function="first")
-    yield wide.select(pl.col(name).cast(dtype) for name, dtype in schema.ACCOUNTS.polars_schema().items()).sort("conn")
+    whole = lives.sort("conn").join(wide, on="conn", how="left", maintain_order="left")
+    told = whole.with_columns(pl.when("known").then(pl.col(names).fill_null(0)))
+    return told.select(pl.col(name).cast(dtype) for name, dtype in schema.ACCOUNTS.polars_schema().items())

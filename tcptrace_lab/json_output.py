@@ -230,7 +230,7 @@ def _direction(side: str) -> pl.Expr:
         **{name: pl.col(f"{side}_{name}") for name in _BEHAVIOUR},
         "resent_by_sender": _resent(side),
         "statistics": _object({name: pl.col(f"{side}_{name}") for name in MORE_STATISTICS_NAMES}),
-        "ledger_s": _object({cause: _seconds(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0)) for cause in CAUSES}),
+        "ledger_s": _object({cause: _seconds(pl.col(f"{side}_{cause.replace('-', '_')}_ns")) for cause in CAUSES}),
         "life_s": _life_s(),
     }
     return _object(fields)

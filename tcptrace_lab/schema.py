@@ -685,7 +685,7 @@ ACCOUNTS = _table(
     [
         Column("conn", "UInt32", Unit.NONE, "Connection"),
         *(
-            Column(f"{side}_{cause.replace('-', '_')}_ns", "Int64", Unit.NS, f"Time of the {side}'s direction: {meaning}", "null for none")
+            Column(f"{side}_{cause.replace('-', '_')}_ns", "Int64", Unit.NS, f"Time of the {side}'s direction: {meaning}", "null without times")
             for side in SIDES
             for cause, meaning in CAUSES.items()
         ),

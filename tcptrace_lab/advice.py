@@ -120,7 +120,8 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
-    life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
+    carried = pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES)) > 0
+    life = connections.select("conn", carried=carried, life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     best: list[Cost] = []
     for batch in beside(accounts, life, "conn"):
         best = sorted([*best, *_costs(batch, advising)], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
@@ -134,7 +135,8 @@ def _costs(rows: pl.DataFrame, advising: Mapping[str, Rule]) -> Iterator[Cost]:
             if advice.of_client_alone and not from_client:
                 continue
             ns = pl.col(f"{side}_{cause.replace('-', '_')}_ns")
-            worth = rows.filter((ns >= advice.worth_ns) & (ns >= advice.worth_share * pl.col("life_ns")))
+            told = pl.col("carried") if advice.of_data_alone else pl.lit(value=True)
+            worth = rows.filter(told & (ns >= advice.worth_ns) & (ns >= advice.worth_share * pl.col("life_ns")))
             for conn, cost_ns, life_ns in worth.select("conn", ns, "life_ns").top_k(MOST, by=ns).iter_rows():
                 yield Cost(conn, from_client, cause, cost_ns, life_ns)
 
@@ -168,6 +170,7 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
         if advice.is_a_fault
         else None,
         source=rule.source,
+        causes=frozenset({cost.cause}),
     )
 
 

@@ -132,6 +132,7 @@ def analyze(
         sums = accounts.accounts(segments, connections, count)
     judged = advice.findings(sums, segments, connections)
     sizes = size_groups.found(sums, segments, connections, tables.info["resolution_ns"])
+    findings = doubt.lowered(_by_cost((*judged.findings, *size_findings.findings(sizes))), verdict, connections)
     return Analysis(
         name=capture_name(names),
         capture=json_output.capture_object(", ".join(names), tables, verdict),
@@ -139,8 +140,8 @@ def analyze(
         segments=segments,
         flows=flows,
         accounts=sums,
-        findings=doubt.lowered(_by_cost((*judged.findings, *size_findings.findings(sizes))), verdict, connections),
-        longest_waits=judged.longest,
+        findings=findings,
+        longest_waits=doubt.as_sure(judged.longest, findings),
         message_sizes=sizes,
         problems=tables.problems,
         loss=tables.loss,

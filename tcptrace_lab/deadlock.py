@@ -226,6 +226,7 @@ def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int) -> F
         remedy=_remedy(lock),
         predicted_gain=f"at most {numbers.duration(lock.ns)} of {numbers.duration(life_ns)}: the time that goes if this cause does",
         source=SOURCE,
+        causes=CAUSES,
     )
 
 

@@ -41,6 +41,26 @@ def lowered(findings: Sequence[Finding], verdict: trust.Trust, connections: pl.L
     return tuple(one(finding) for finding in findings)
 
 
+def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:
+    """The waits, each as sure as the finding that tells of it: what many of a kind prove, they prove of each.
+
+    Args:
+        waits: rows of `schema.LEDGER`.
+        findings: as `lowered` gives them.
+    """
+    told = [
+        (finding.conn, finding.from_client, cause, str(finding.confidence))
+        for finding in findings
+        for cause in finding.causes
+        if finding.conn is not None and finding.from_client is not None
+    ]
+    types = waits.schema
+    keys = ("conn", "from_client", "cause")
+    known = pl.DataFrame(told, schema={**{name: types[name] for name in keys}, "told": types["confidence"]}, orient="row").unique(keys)
+    joined = waits.join(known, on=keys, how="left", maintain_order="left")
+    return joined.with_columns(confidence=pl.coalesce("told", "confidence")).select(waits.columns)
+
+
 def _less_sure(finding: Finding, steps: int, reasons: Iterable[str]) -> Finding:
     confidence = _LADDER[min(_LADDER.index(finding.confidence) + steps, len(_LADDER) - 1)]
     if confidence == finding.confidence:

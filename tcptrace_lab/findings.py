@@ -87,6 +87,7 @@ class Finding:
         remedy: what to change, best first.
         predicted_gain: what the remedy is expected to bring; None where nobody computed it.
         source: where the rule comes from.
+        causes: what the ledger calls the waits that it is about; none where it is about no waits.
     """
 
     id: str
@@ -103,6 +104,7 @@ class Finding:
     remedy: tuple[str, ...]
     predicted_gain: str | None
     source: str
+    causes: frozenset[str] = frozenset()
 
     @property
     def wireshark_filter(self) -> str:

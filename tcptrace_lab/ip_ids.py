@@ -5,6 +5,7 @@ for each flow (a connected socket of Linux), as one counter for all that they se
 datagrams do is judged from the steps between them, each taken as the shortest way round the 65,536 numbers:
 
 - nearly all steps are small and forward → a counter: a datagram behind a later one was reordered;
+- a number that comes again is a copy, and no step;
 - nearly all steps are 1 → a counter of this flow alone: a number that is left out is a datagram that is missing.
 """
 
@@ -32,6 +33,10 @@ OWN_COUNTER_SHARE = 0.90
 LEAST_STEPS = 10
 """Steps that it takes to judge by shares. A heuristic of ours: the fewest of which one in ten can be another."""
 
+REPLAY_NUMBERS = 64
+"""A datagram whose number is one of the last so many, and was there before, is a copy: captured twice, or doubled by the network. It is
+neither late nor counted. (RFC 4303, 3.4.3, tells replayed packets so, and takes 64.)"""
+
 NONE = -1
 """Stands for no identification."""
 
@@ -48,6 +53,7 @@ class IpIds:
     def __init__(self) -> None:
         """Nothing seen."""
         self._last = Dense(NONE, np.int32)
+        self._seen = Dense(0, np.uint64)
         self._place, self._lowest, self._highest = (Dense(0) for _ in range(3))
         self._steps, self._ones, self._forward, self._late, self._repeated = (Sums() for _ in range(5))
 
@@ -65,15 +71,69 @@ class IpIds:
         starts = np.flatnonzero(np.diff(key, prepend=-1))
         keys = key[starts]
         group = np.repeat(np.arange(starts.size), np.diff(starts, append=key.size))
+        way = self._ways(ip_id, starts, group, keys)
+        reached = np.where(
+            self._last.at(keys) == NONE, -_GROUP_STRIDE // 2, np.minimum(self._highest.at(keys) - self._place.at(keys), _GROUP_STRIDE // 2)
+        )
+        highest_before = _highest_before(way, group, starts, reached)
+        first = ~self._copies(way, highest_before, group, keys, reached)
+        self._note(way, starts, keys, reached)
+        if first.any():
+            self._count(key[first], ip_id[first], way[first], highest_before[first])
+
+    def _ways(
+        self, ip_id: NDArray[np.int32], starts: NDArray[np.int64], group: NDArray[np.int64], keys: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """How far each datagram's number is from where its direction stood before this part."""
         before = np.roll(ip_id, 1)
         before[starts] = self._last.at(keys)
-        stepped = before != NONE
-        step = np.where(stepped, (ip_id - before + _HALF) % _RING - _HALF, 0).astype(np.int64)
+        step = np.where(before != NONE, (ip_id - before + _HALF) % _RING - _HALF, 0).astype(np.int64)
         way = np.cumsum(step)
-        way -= (way - step)[starts][group]  # from where each direction stood before this part
+        way -= (way - step)[starts][group]
+        return way
+
+    def _copies(
+        self,
+        way: NDArray[np.int64],
+        highest_before: NDArray[np.int64],
+        group: NDArray[np.int64],
+        keys: NDArray[np.int64],
+        reached: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        """True for a number that was there before, among the last `REPLAY_NUMBERS` up to the highest (the window of RFC 4303, 3.4.3)."""
+        near = (way <= highest_before) & (highest_before - way < REPLAY_NUMBERS)
+        if not near.any():
+            return near
+        again = np.ones_like(near)
+        again[np.unique(group * _GROUP_STRIDE + way, return_index=True)[1]] = False
+        below = reached[group] - way
+        inside = (below >= 0) & (below < REPLAY_NUMBERS)
+        bit = np.left_shift(np.uint64(1), np.where(inside, below, 0).astype(np.uint64))
+        seen: NDArray[np.bool_] = near & (again | (inside & ((self._seen.at(keys)[group] & bit) != 0)))
+        return seen
+
+    def _note(self, way: NDArray[np.int64], starts: NDArray[np.int64], keys: NDArray[np.int64], reached: NDArray[np.int64]) -> None:
+        """Keep which of the last numbers were there, and the lowest and the highest of all."""
         stood = self._place.at(keys)
-        reached = np.where(self._last.at(keys) == NONE, -_GROUP_STRIDE // 2, np.minimum(self._highest.at(keys) - stood, _GROUP_STRIDE // 2))
-        highest_before = _highest_before(way, group, starts, reached)
+        highest = np.maximum(reached, np.maximum.reduceat(way, starts))
+        below = np.repeat(highest, np.diff(starts, append=way.size)) - way
+        bits = np.where(
+            below < REPLAY_NUMBERS, np.left_shift(np.uint64(1), np.minimum(below, REPLAY_NUMBERS - 1).astype(np.uint64)), np.uint64(0)
+        )
+        moved = np.minimum(highest - reached, REPLAY_NUMBERS)
+        kept = np.left_shift(self._seen.at(keys), np.minimum(moved, REPLAY_NUMBERS - 1).astype(np.uint64))
+        self._seen.set(keys, np.where(moved < REPLAY_NUMBERS, kept, np.uint64(0)) | np.bitwise_or.reduceat(bits, starts))
+        self._lowest.set(keys, np.minimum(self._lowest.at(keys), stood + np.minimum.reduceat(way, starts)))
+        self._highest.set(keys, np.maximum(self._highest.at(keys), stood + np.maximum.reduceat(way, starts)))
+
+    def _count(self, key: NDArray[np.int64], ip_id: NDArray[np.int32], way: NDArray[np.int64], highest_before: NDArray[np.int64]) -> None:
+        """Count the steps between datagrams of which none is a copy."""
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        keys = key[starts]
+        stepped = np.ones(key.size, dtype=np.bool_)
+        stepped[starts] = self._last.at(keys) != NONE
+        step = np.diff(way, prepend=0)
+        step[starts] = way[starts]  # from where the direction stood
         self._late.add(keys, np.add.reduceat(stepped & (way < highest_before), starts, dtype=np.int64))
         for counts, counted in (
             (self._steps, stepped),
@@ -82,16 +142,14 @@ class IpIds:
             (self._repeated, stepped & (step == 0)),
         ):
             counts.add(keys, np.add.reduceat(counted, starts, dtype=np.int64))
-        self._lowest.set(keys, np.minimum(self._lowest.at(keys), stood + np.minimum.reduceat(way, starts)))
-        self._highest.set(keys, np.maximum(self._highest.at(keys), stood + np.maximum.reduceat(way, starts)))
         ends = np.append(starts[1:], key.size) - 1
-        self._place.set(keys, stood + way[ends])
+        self._place.set(keys, self._place.at(keys) + way[ends])
         self._last.set(keys, ip_id[ends])
 
     def keep(self, kept: NDArray[np.int64]) -> None:
         """Forget all but some keys; see `Dense.keep`."""
         sums = (self._steps, self._ones, self._forward, self._late, self._repeated)
-        for dense in (self._last, self._place, self._lowest, self._highest, *sums):
+        for dense in (self._last, self._seen, self._place, self._lowest, self._highest, *sums):
             dense.keep(kept)
 
     def verdicts(self, keys: NDArray[np.int64]) -> pl.DataFrame:

@@ -16,7 +16,7 @@ import polars as pl
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from tcptrace_lab._core import CaptureInfo
 
@@ -137,7 +137,7 @@ class Trust:
     @property
     def words(self) -> str:
         """One line for people."""
-        return _line(self.verdict, [reason.words for reason in self.reasons])
+        return _line(self.verdict, {reason.name: reason.words for reason in self.reasons})
 
     def to_dict(self, info: CaptureInfo) -> dict[str, Any]:
         """As under `capture.trust` in the JSON."""
@@ -158,6 +158,8 @@ class Trust:
         }
 
 
+_EMPTY, _IN_PART = "empty", "read_in_part"
+
 _HEADS = {
     "good": "this capture can be believed",
     "fair": "this capture can be believed in part",
@@ -167,11 +169,14 @@ _HEADS = {
 
 def line(told: Mapping[str, Any]) -> str:
     """The same line, from `capture.trust` of the JSON."""
-    return _line(told["verdict"], [reason["words"] for reason in told["reasons"]])
+    return _line(told["verdict"], {reason["name"]: reason["words"] for reason in told["reasons"]})
 
 
-def _line(verdict: str, words: Sequence[str]) -> str:
-    return _HEADS[verdict] + (f": {'; '.join(words)}" if words else "")
+def _line(verdict: str, words: Mapping[str, str]) -> str:
+    if _EMPTY in words:
+        return f"there is nothing to believe: {words[_EMPTY]}"
+    head = _HEADS[verdict].replace("this capture", "what was read of this capture") if _IN_PART in words else _HEADS[verdict]
+    return head + (f": {'; '.join(words.values())}" if words else "")
 
 
 def steps_down(factor: float) -> int:
@@ -215,6 +220,8 @@ def _counted(connections: pl.LazyFrame) -> dict[str, Any]:
 def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
     """What touches all of it."""
     found = []
+    if not info["packets"]:
+        found.append(Reason(_EMPTY, 0.0, "the capture holds no packets"))
     packets = max(info["packets"], 1)
     if info["kernel_drops"]:
         share = info["kernel_drops"] / (packets + info["kernel_drops"])
@@ -230,7 +237,7 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
     if info["snaplen_cut"]:
         found.append(Reason("snaplen", 1.0, f"{_count(info['snaplen_cut'], 'packet')} cut short (headers suffice)"))
     if not complete:
-        found.append(Reason("read_in_part", 0.8, "it could not be read as a whole"))
+        found.append(Reason(_IN_PART, 0.8, "it could not be read as a whole"))
     return found
 
 

@@ -6,6 +6,7 @@ The columns are those of `schema.CONNECTIONS` and `schema.ACCOUNTS`. As in SQL, 
 from __future__ import annotations
 
 import difflib
+import re
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -14,6 +15,15 @@ from tcptrace_lab import schema
 from tcptrace_lab.errors import UsageError
 
 _COLUMNS = schema.CONNECTIONS.polars_schema() | schema.ACCOUNTS.polars_schema()
+
+_MIXED = "it puts together what does not go together, as text and numbers"
+_NO_SUCH_VALUE = "a column never has that value"
+_QUERY = "it may not hold a query of its own"
+
+_SUBQUERY = "_POLARS_"
+"""How the columns begin that Polars makes of a query within the expression."""
+
+_UNKNOWN_FUNCTION = re.compile(r"unsupported function '(\w+)'")
 
 _EXAMPLE = 'as in "client_retransmitted_segments > 0 and server_port = 443"'
 
@@ -31,16 +41,18 @@ class Where:
         try:
             self._condition = pl.sql_expr(text)
         except PolarsError as error:
-            raise _wrong(text, f"not an SQL expression ({_first_line(error)})", _EXAMPLE) from error
+            raise _wrong(text, _not_understood(error), _EXAMPLE) from error
         names = self._condition.meta.root_names()
         for name in names:
+            if name.startswith(_SUBQUERY):
+                raise _wrong(text, _QUERY, _EXAMPLE)
             if name not in _COLUMNS:
                 raise _wrong(text, f"no column {name}", _like(name))
         self.needs_accounts = any(name not in schema.CONNECTIONS.names for name in names)
         try:
             dtype = pl.DataFrame(schema=_COLUMNS).select(self._condition).to_series().dtype
         except PolarsError as error:
-            raise _wrong(text, _first_line(error), _EXAMPLE) from error
+            raise _wrong(text, _not_worked_out(error), _EXAMPLE) from error
         if dtype != pl.Boolean:
             raise _wrong(text, "it is neither true nor false", _EXAMPLE)
 
@@ -58,7 +70,7 @@ class Where:
         try:
             return rows.filter(self._condition).select("conn").collect(engine="streaming").to_series()
         except PolarsError as error:
-            raise _wrong(self._text, _first_line(error), _EXAMPLE) from error
+            raise _wrong(self._text, _not_worked_out(error), _EXAMPLE) from error
 
 
 def _wrong(text: str, what: str, remedy: str) -> UsageError:
@@ -70,6 +82,13 @@ def _like(name: str) -> str:
     return f"did you mean {' or '.join(near)}?" if near else "export --table connections shows the columns"
 
 
-def _first_line(error: PolarsError) -> str:
-    """What Polars says, without the plan that it adds."""
-    return str(error).partition("\n")[0].strip()
+def _not_understood(error: PolarsError) -> str:
+    """What is wrong, without the words of the parser: they are about its insides."""
+    unknown = _UNKNOWN_FUNCTION.search(str(error))
+    return f"no function {unknown[1]}" if unknown else "not an SQL expression"
+
+
+def _not_worked_out(error: PolarsError) -> str:
+    """Likewise."""
+    said = str(error)
+    return _QUERY if "subplan" in said.lower() else _NO_SUCH_VALUE if "enum" in said.lower() else _MIXED

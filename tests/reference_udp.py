@@ -91,6 +91,7 @@ def nearest_rank(values: list[int], share: float) -> int | None:
 
 def told_by(ip_ids: list[int]) -> tuple[int | None, int | None]:
     """How many datagrams are missing and how many came late, as far as their identifications tell."""
+    ip_ids = without_copies(ip_ids)
     steps = [(later - earlier + 32_768) % 65_536 - 32_768 for earlier, later in pairwise(ip_ids)]
     if len(steps) < 10 or sum(1 <= step <= 1_000 for step in steps) < 0.95 * len(steps):
         return None, None
@@ -101,6 +102,20 @@ def told_by(ip_ids: list[int]) -> tuple[int | None, int | None]:
     if sum(step == 1 for step in steps) < 0.90 * len(steps):
         return None, late
     return max(max(places) - min(places) + 1 - (len(places) - steps.count(0)), 0), late
+
+
+def without_copies(ip_ids: list[int]) -> list[int]:
+    """Each number once, if it comes again while it is one of the 64 up to the highest so far."""
+    kept: list[int] = []
+    place, seen = 0, set[int]()
+    for ip_id in ip_ids:
+        here = place + (ip_id - kept[-1] + 32_768) % 65_536 - 32_768 if kept else 0
+        if here in seen and max(seen) - here < 64:
+            continue
+        kept.append(ip_id)
+        place = here
+        seen.add(here)
+    return kept
 
 
 def near(name: str, value: Any) -> Any:  # noqa: ANN401  (any cell)

@@ -198,6 +198,17 @@ def test_a_wait_is_told_with_its_length_its_cause_and_the_frame_before(tmp_path:
     assert "waited 60.1 ms: nagle-delayed-ack (consistent), since frame 4" in found[6]
 
 
+def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
+    """Three such waits and more prove each of them (rule book B, 5); waits for something else are as sure as before."""
+    found = comments(annotated(CAPTURES / "ethernet-nagle-on.pcapng", tmp_path))
+    waits = [words for told in found.values() for words in told if words.startswith("waited") and "nagle-delayed-ack" in words]
+    assert len(waits) == 11
+    assert all("nagle-delayed-ack (proved)" in words for words in waits)
+    others = [words for told in found.values() for words in told if words.startswith("waited") and "application" in words]
+    assert others
+    assert not any("application (proved)" in words for words in others)
+
+
 def test_comments_and_options_that_were_there_stay_and_so_do_interfaces_and_names(tmp_path: Path) -> None:
     """Two interfaces of different link types, one comment of the user's, a section that says how long it is."""
     one, two = CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "cooked-bulk.pcapng"

@@ -82,6 +82,48 @@ def test_one_connection_of_several(tmp_path: Path) -> None:
     assert "10.0.0.1" not in done.stderr.decode()
 
 
+def test_what_is_kept_is_counted_and_of_how_many(tmp_path: Path) -> None:
+    """The second connection has five segments of ten."""
+    hosts = "host N 10.0.0.3:50000 isn 7"
+    one, two = ("\n".join(f"+10ms {client} > S P. {1 + 10 * n}:{11 + 10 * n} ack 1" for n in range(5)) for client in "CN")
+    path = packets.capture(tmp_path / "two.pcap", f"{hosts}\n{one}\n{two}")
+    done = tcptrace_lab("analyze", path.name, "--where", "client_port = 50000", "-o", "kept.html", folder=tmp_path)
+    told = " ".join(done.stderr.decode().split())
+    assert "two.pcap: 10 packets in 90 ms; kept: 1 of 2 connections, 5 of 10 TCP segments" in told
+    assert "<dd><bdi>1 of 2</bdi></dd>" in (tmp_path / "kept.html").read_text()
+    none = " ".join(tcptrace_lab("analyze", path.name, "--where", "client_port = 1", folder=tmp_path).stderr.decode().split())
+    assert "kept: 0 of 2 connections, 0 of 10 TCP segments" in none
+
+
+REFUSED = """
+    host N 10.0.0.3:50000 isn 7
+    0.0000 N > S S  0:0(0)       win 64240 <mss 1460>
+    0.1000 S > N R. 0:0(0) ack 1 win 0
+"""
+
+
+def test_a_refused_connection_is_told_as_refused_and_not_as_slow(tmp_path: Path) -> None:
+    path = packets.capture(tmp_path / "refused.pcap", REFUSED)
+    done = tcptrace_lab("analyze", path.name, "--json", "-", folder=tmp_path)
+    words = done.stderr.decode()
+    assert "connection 0: refused, its SYN was answered by RST" in words
+    assert json.loads(done.stdout)["findings"] == []
+    assert "<bdi>refused</bdi>" in (tmp_path / "reports" / "refused.html").read_text()
+
+
+def test_a_connection_that_is_reset_later_was_not_refused(tmp_path: Path) -> None:
+    text = "0 C > S S 0:0(0)\n0.1 S > C S. 0:0(0) ack 1\n0.1 C > S . ack 1\n0.2 S > C R. 1:1 ack 1"
+    assert b"refused" not in tcptrace_lab("analyze", packets.capture(tmp_path / "reset.pcap", text), folder=tmp_path).stderr
+
+
+def test_the_package_runs_as_a_module(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tcptrace_lab", "analyze", path.name], cwd=tmp_path, capture_output=True, timeout=TIME_LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "reports" / "transfer.html").exists()
+
+
 def test_several_files_are_one_capture(path: Path, tmp_path: Path) -> None:
     frames = packets.frames(transfer.TEXT)
     packets.write_pcap(tmp_path / "first.pcap", frames[:7])

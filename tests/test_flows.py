@@ -121,6 +121,22 @@ def test_a_datagram_captured_twice_hides_no_loss(tmp_path: Path) -> None:
     assert told(tmp_path, numbered(*range(20), 19, *range(20, 30), *range(31, 60))) == (1, 0, "ip_id")
 
 
+def test_datagrams_captured_twice_are_not_reordered(tmp_path: Path) -> None:
+    """By hand: at two points of a switch, each comes again while the next two are on their way."""
+    twice = [0, 1, 0, *(number for n in range(2, 60) for number in (n, n - 1))]
+    assert told(tmp_path, numbered(*twice)) == (0, 0, "ip_id")
+
+
+def test_among_copies_a_late_datagram_is_still_late(tmp_path: Path) -> None:
+    in_pairs = [number for n in (*range(20), 21, 20, *range(22, 80)) for number in (n, n)]
+    assert told(tmp_path, numbered(*in_pairs)) == (0, 1, "ip_id")
+
+
+def test_a_number_that_comes_again_after_64_others_is_no_copy(tmp_path: Path) -> None:
+    assert told(tmp_path, numbered(*range(100), 37, *range(100, 160))) == (0, 0, "ip_id"), "the 63rd below the highest, 99"
+    assert told(tmp_path, numbered(*range(100), 35, *range(100, 160))) == (0, 1, "ip_id")
+
+
 def test_ip_ids_that_wrap_around_go_on(tmp_path: Path) -> None:
     assert told(tmp_path, numbered(*range(65_530, 65_536 + 3), *range(65_540, 65_560))) == (1, 0, "ip_id")
 

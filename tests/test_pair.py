@@ -7,6 +7,7 @@ The committed pairs of this kernel have the log of their path beside them.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -309,6 +310,27 @@ def test_command_prints_a_table_of_80_columns_and_writes_json_and_report(tmp_pat
     assert max(map(len, lines)) <= 80
     assert any(line.split()[:3] == ["10.0.0.1:40000", "5", "1"] for line in lines), lines
     assert "Between two captures" in (tmp_path / "pair.html").read_text()
+    told = " ".join(done.stderr.decode().split())
+    for heading in ("lost", "copies", "late", "ACK held"):
+        assert f"{heading}: " in told, "each heading that is no plain word is explained"
+
+
+def test_the_findings_that_the_exit_code_minds_are_those_of_the_first_capture(tmp_path: Path) -> None:
+    files = [CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "ethernet-nagle-on-at-server.pcapng"]
+    done = tcptrace_lab("analyze", "--pair", *files, "--fail-on", "high", folder=tmp_path)
+    told = " ".join(done.stderr.decode().split())
+    assert done.returncode == 1
+    assert re.search(r"Findings in the first capture, \S*/ethernet-nagle-on\.pcapng \(the ones that --fail-on minds\):", told)
+    assert re.search(r"high +proved +0 → +91% +Nagle's algorithm", told)
+
+
+def test_a_condition_that_keeps_nothing_of_the_first_capture_is_told_as_that(tmp_path: Path) -> None:
+    client, server = two(tmp_path, HANDSHAKE + LOSS)
+    done = tcptrace_lab("analyze", "--pair", client, server, "--where", "server_port = 1", "--quiet", folder=tmp_path)
+    assert done.returncode == 2
+    assert only_line(done.stderr) == (
+        "tcptrace-lab: --where keeps no connection of the first capture, so there is none to compare: server_port = 1"
+    )
 
 
 def test_report_of_a_pair_draws_delays_and_losses(tmp_path: Path) -> None:

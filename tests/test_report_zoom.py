@@ -45,6 +45,7 @@ def finding(*frames: int, name: str = "nagle-delayed-ack", conn: int | None = 0)
         remedy=(),
         predicted_gain=None,
         source="",
+        causes=frozenset({name} & set(schema.CAUSES)),
     )
 
 

@@ -105,6 +105,13 @@ def test_a_capture_cut_off_is_believed_less(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcap"
     path.write_bytes(whole[:-10])
     assert "read_in_part" in names(trusted(path))
+    assert trusted(path).words == "what was read of this capture can be believed: it could not be read as a whole"
+
+
+def test_of_an_empty_capture_there_is_nothing_to_believe(tmp_path: Path) -> None:
+    found = trusted_text(tmp_path, "")
+    assert (names(found), found.verdict) == (["empty"], "poor")
+    assert found.words == "there is nothing to believe: the capture holds no packets"
 
 
 def test_offload_and_duplicates_of_real_captures_are_counted() -> None:

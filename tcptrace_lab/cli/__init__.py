@@ -7,6 +7,7 @@ Here: the program as a whole, what it exits with, and how errors are told. Every
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,10 +80,27 @@ def _told(error: BaseException, *, debug: bool) -> int:
         say(str(error))
         return error.exit_code
     if isinstance(error, typer.TyperException):
-        say(f"{error.format_message().rstrip('.')}; {PROGRAM} --help tells how")
+        say(f"{plain(error.format_message()).rstrip('.')}; {PROGRAM} --help tells how")
         return errors.EXIT_USAGE
     say(f"defect of this program: {type(error).__name__}: {error}; please report it, with what --debug shows")
     return errors.EXIT_DEFECT
+
+
+_PLAIN = (
+    (re.compile(r"Value error, "), ""),
+    (re.compile(r"Input should be a valid integer\b.*"), "it is a whole number"),
+    (re.compile(r"Input should be a valid number\b.*"), "it is a number"),
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"it is \1 or more"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"it is \1 or less"),
+)
+"""Words of the library that reads options, and ours."""
+
+
+def plain(message: str) -> str:
+    """What is wrong with an option, without the words of the library that found it."""
+    for words, ours in _PLAIN:
+        message = words.sub(ours, message)
+    return message
 
 
 def _reader_gone() -> int:

@@ -52,7 +52,7 @@ Where = Annotated[
 ]
 FailOn = Annotated[
     SeverityName | None,
-    typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more."),
+    typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more; with --pair, a finding in the first capture."),
 ]
 
 
@@ -89,7 +89,7 @@ def analyze(
         named = files[:1] if pair else files
         analysis = analyze_paths(named, connection=connection, where=where, progress=shown.segments, say=words)
         beside = analyze_paths(files[1:], progress=shown.segments, say=words) if pair else None
-        between = compare(analysis, beside, shown) if beside else None
+        between = compare(analysis, beside, shown, where) if beside else None
         if json_path is not None:
             shown.doing("writing the JSON")
             with output.opened(json_path) as stream:
@@ -125,6 +125,7 @@ def _tell(analysis: Analysis, report: str, between: Pair | None) -> None:
         table.show(analysis)
     else:
         pair_table.show(between)
+        table.show_findings_of_first(analysis)
     lost = [problem for problem in analysis.problems if problem["loses_data"]]
     told_at_the_end = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # by the line that explains the exit code
     problems = [problem for problem in analysis.problems if problem not in told_at_the_end]

@@ -30,9 +30,15 @@ def check_two(files: list[str]) -> None:
         raise UsageError("both captures are the same file", where=first, remedy="name one of each place")
 
 
-def compare(first: Analysis, second: Analysis, shown: Activity) -> Pair:
-    """Lay the two side by side; see `pair.pair_captures`."""
+def compare(first: Analysis, second: Analysis, shown: Activity, where: str | None = None) -> Pair:
+    """Lay the two side by side; see `pair.pair_captures`.
+
+    Raises:
+        UsageError: they have no connection in common, or `where` kept none of the first.
+    """
     from tcptrace_lab.pair import pair_captures  # noqa: PLC0415  (NumPy and Polars)
 
+    if where is not None and first.connections.head(1).select("conn").collect().is_empty():
+        raise UsageError("--where keeps no connection of the first capture, so there is none to compare", where=where)
     shown.doing("matching packets")
     return pair_captures(first, second)

@@ -18,6 +18,12 @@ from tcptrace_lab.report.pair import words
 if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
 
+LEGEND = (
+    "lost: sent and not seen to arrive; copies: arrived more than once; late: arrived behind a packet that was sent later; "
+    "ACK held: median time from a packet's arrival to its ACK."
+)
+"""What the headings mean."""
+
 _COLUMNS = (("sent", 6), ("lost", 5), ("copies", 6), ("late", 5), ("delay p50", 9), ("p95", 8), ("max", 8), ("ACK held", 8))
 """Heading and width of the columns right of the way."""
 
@@ -28,6 +34,7 @@ def show(pair: Pair) -> None:
     for line in words(pair):
         console.print(Text(printable(line)), soft_wrap=False)
     console.print(_table(pair, console.width))
+    console.print(Text(LEGEND))
     more = pair.connections.height - ROWS
     if more > 0:
         console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''}; --json has them all"))

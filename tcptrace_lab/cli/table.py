@@ -36,6 +36,8 @@ FALLBACK_WIDTH = 80
 LINE_ROWS, LINE_NOTES = 1_000, 5
 """Connections that are looked at for what their line leaves for data, and lines (and connections in one) that are told of it."""
 
+WAY_LEGEND = "way: the connection's number, and → for the client's data, ← for the server's"
+
 _ENDPOINT_MIN, _ENDPOINT_MAX = 12, 47
 """Width of an address with its port: of the shortened, and of the longest IPv6 one."""
 
@@ -47,33 +49,71 @@ _FIGURES = (("time", 8), ("sent by client", 9), ("by server", 9), ("resent", 6))
 def show(analysis: Analysis) -> None:
     """Print the table of connections, what it leaves out, and the findings to stderr."""
     console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
-    console.print(Text(headline(analysis)), soft_wrap=False)
+    total, rows = _largest_rows(analysis)
+    console.print(Text(headline(analysis, total)), soft_wrap=False)
     console.print(Text(trust.line(analysis.capture["trust"])))
-    total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), ROWS)])
     if total:
-        rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
         console.print(_table(rows.to_dicts(), console.width))
     more = total - ROWS
     if more > 0:
         console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''} with fewer bytes"))
+    refused = refusals(analysis.connections)
+    if refused:
+        console.print(Text(refused))
     if total:
         largest_rows = rows.head(BEHAVIOUR_CONNECTIONS)
         for words in behaviour_notes(largest_rows, analysis.capture["trust"]["resolution_ns"]) + rate_notes(largest_rows):
             console.print(Text(words))
     for words in line_notes(analysis.connections.head(LINE_ROWS).collect()):
         console.print(Text(words))
-    if analysis.findings:
-        console.print(_findings(analysis.findings))
-    elif total:
+    if total or analysis.findings:
+        _show_findings(analysis.findings, rows, console)
+
+
+def _largest_rows(analysis: Analysis) -> tuple[int, pl.DataFrame]:
+    """How many connections there are, and the rows of those with most payload."""
+    total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), ROWS)])
+    return total, analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
+
+
+def show_findings_of_first(analysis: Analysis) -> None:
+    """Print the findings in the first of two captures to stderr: those that the exit code minds."""
+    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
+    console.print(Text(f"Findings in the first capture, {printable(analysis.capture['path'])} (the ones that --fail-on minds):"))
+    _, rows = _largest_rows(analysis)
+    _show_findings(analysis.findings, rows, console)
+
+
+def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, console: Console) -> None:
+    """The findings, or what can be said without any of the largest connections."""
+    if not findings:
         console.print(Text(nothing_to_report(rows)))
-    unsaid = len(analysis.findings) - FINDING_ROWS
+        return
+    console.print(_findings(findings))
+    unsaid = len(findings) - FINDING_ROWS
     if unsaid > 0:
         console.print(Text(f"and {unsaid} more finding{'s' if unsaid > 1 else ''}, in the report"))
+    if any(finding.conn is not None for finding in findings[:FINDING_ROWS]):
+        console.print(Text(WAY_LEGEND))
 
 
-def headline(analysis: Analysis) -> str:
-    """`slow.pcap: 1,204 packets, 1,200 TCP segments, 2 connections in 3.21 s`."""
+def refusals(connections: pl.LazyFrame) -> str:
+    """`connections 3, 7: refused, their SYN was answered by RST`; empty if none was."""
+    conns = connections.filter(behaviour.REFUSED).select("conn").collect(engine="streaming")["conn"].sort().to_list()
+    many = len(conns) > 1
+    return (
+        f"connection{'s' if many else ''} {_numbers(conns)}: refused, {'their' if many else 'its'} SYN was answered by RST" if conns else ""
+    )
+
+
+def headline(analysis: Analysis, kept: int) -> str:
+    """`slow.pcap: 1,204 packets, 1,200 TCP segments, 2 connections in 3.21 s`.
+
+    Where some connections were asked for, these are counted: `1,204 packets in 3.21 s; kept: 1 of 2 connections, 9 of 20 TCP segments`.
+    """
     capture = analysis.capture
+    if kept != capture["connections"]:
+        return _headline_of_kept(analysis, kept)
     words = [("packets", "packet"), ("tcp_segments", "TCP segment"), ("connections", "connection")]
     if capture["udp_datagrams"]:
         words.append(("udp_datagrams", "UDP datagram"))
@@ -81,6 +121,18 @@ def headline(analysis: Analysis) -> str:
     first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
     lasting = "" if first_ns is None or last_ns is None else f" in {numbers.duration(last_ns - first_ns)}"
     return f"{printable(capture['path'])}: {counts}{lasting}"
+
+
+def _headline_of_kept(analysis: Analysis, kept: int) -> str:
+    capture = analysis.capture
+    both = pl.sum_horizontal(*(pl.col(f"{side}_segments") for side in _SIDES)).sum()
+    segments = analysis.connections.select(both).collect(engine="streaming").item() or 0
+    first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
+    lasting = "" if first_ns is None or last_ns is None else f" in {numbers.duration(last_ns - first_ns)}"
+    return (
+        f"{printable(capture['path'])}: {capture['packets']:,} packets{lasting}; "
+        f"kept: {kept:,} of {capture['connections']:,} connections, {segments:,} of {capture['tcp_segments']:,} TCP segments"
+    )
 
 
 def behaviour_notes(rows: pl.DataFrame, resolution_ns: int) -> list[str]:

@@ -50,7 +50,7 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
         "trust": trust.line(capture["trust"]),
         "findings": spent.found(listed, zoom.zooms(looked_at, chosen.found, resolution_ns)),
         "findings_total": len(analysis.findings),
-        "capture": _capture(capture),
+        "capture": _capture(capture, chosen.total),
         "complete": bool(capture["complete"]),
         "problems": problems[:LISTED_PROBLEMS],
         "problems_total": len(problems),
@@ -68,7 +68,8 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
     }
 
 
-def _capture(capture: Mapping[str, Any]) -> list[Value]:
+def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:
+    count = capture["connections"]
     told = capture["trust"]
     first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
     facts = [
@@ -76,7 +77,7 @@ def _capture(capture: Mapping[str, Any]) -> list[Value]:
         _fact("Link types", _link_types(capture["link_types"]), "text"),
         _fact("Packets", capture["packets"], "count"),
         _fact("TCP segments", capture["tcp_segments"], "count"),
-        _fact("Connections", capture["connections"], "count"),
+        _fact("Connections", count, "count") if kept == count else _fact("Connections", f"{kept:,} of {count:,}", "text"),
         *([_fact("UDP datagrams", capture["udp_datagrams"], "count")] if capture["udp_datagrams"] else []),
         _fact("Duration", table.difference(last_ns, first_ns), "duration"),
         _fact("First packet", first_ns, "utc"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab import numbers, schema
+from tcptrace_lab import behaviour, numbers, schema
 
 if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Column
@@ -63,7 +63,7 @@ def row(connection: dict[str, Any], origin_ns: int | None) -> dict[str, Any]:
         "resent": connection["client_retransmitted_segments"] + connection["server_retransmitted_segments"],
         "rtt_min_ns": connection[f"{main}_rtt_min_ns"],
         "throughput_bps": _throughput_bps(connection, main),
-        "closed_by": _ENDS[connection["closed_by"]],
+        "closed_by": "refused" if behaviour.refused(connection) else _ENDS[connection["closed_by"]],
     }
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import deadlock, rules
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -88,35 +86,24 @@ def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int |
     begin_ns = None if finding.conn is None else begins_ns.get(finding.conn)
     if finding.conn is None or finding.from_client is None or begin_ns is None or not finding.evidence_frames:
         return None
-    causes, frames = causes_of(finding.id), finding.evidence_frames
-    wait = _longest_wait(finding, causes, longest)
-    if wait is None:
-        ends, margins = (frames[0], frames[:FIRST_FRAMES][-1]), (FRAMES_MARGIN, FRAMES_MARGIN)
-    else:
-        cause, *ends_of_wait = wait
-        causes = causes if finding.id == deadlock.FINDING else frozenset({cause})
-        ends, margins = (ends_of_wait[0], ends_of_wait[1]), (LEAST_MARGIN, MOST_MARGIN)
-    return Place(finding.conn, finding.from_client, begin_ns, causes, *ends, margins, frames)
+    frames = finding.evidence_frames
+    wait = _longest_wait(finding, longest)
+    ends = wait or (frames[0], frames[:FIRST_FRAMES][-1])
+    margins = (LEAST_MARGIN, MOST_MARGIN) if wait else (FRAMES_MARGIN, FRAMES_MARGIN)
+    return Place(finding.conn, finding.from_client, begin_ns, finding.causes, *ends, margins, frames)
 
 
-def causes_of(finding_id: str) -> frozenset[str]:
-    """What the ledger calls the waits that such a finding is about; nothing where it is about no waits."""
-    if finding_id == deadlock.FINDING:
-        return deadlock.CAUSES
-    return frozenset(rule.cause for rule in rules.in_order() if rule.advice is not None and rule.advice.finding == finding_id)
-
-
-def _longest_wait(finding: Finding, causes: frozenset[str], longest: pl.DataFrame) -> tuple[str, int, int] | None:
-    """The cause of the longest wait that the finding names, and the frames around it."""
+def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | None:
+    """The frames around the longest wait that the finding names."""
     col = pl.col
     frames = list(finding.evidence_frames)
     known = longest.with_columns(col("cause").cast(pl.String), before=col("frame_before").fill_null(col("frame_after"))).with_columns(
         after=col("frame_after").fill_null(col("before"))
     )
-    own = (col("conn") == finding.conn) & (col("from_client") == finding.from_client) & col("cause").is_in(causes)
+    own = (col("conn") == finding.conn) & (col("from_client") == finding.from_client) & col("cause").is_in(finding.causes)
     named = col("before").is_in(frames) & col("after").is_in(frames)
     waits = known.filter(own & named).top_k(1, by=col("end_ns") - col("start_ns"))
-    return None if waits.is_empty() else waits.select("cause", "before", "after").row(0)
+    return None if waits.is_empty() else waits.select("before", "after").row(0)
 
 
 @dataclass(slots=True)

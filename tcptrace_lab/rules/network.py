@@ -24,5 +24,6 @@ RULE = Rule(
         remedy=("a faster path, or fewer bytes (compression, caching)",),
         worth_share=0.3,
         is_a_fault=False,
+        of_data_alone=True,
     ),
 )

@@ -32,6 +32,7 @@ class Advice:
             twentieth and 10 ms (the rule book's stall on a LAN).
         of_client_alone: it is told of the client's direction only, because both directions spend the same time on it.
         is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
+        of_data_alone: it is not told of a connection that carried no data, as one that was refused.
     """
 
     finding: str
@@ -43,6 +44,7 @@ class Advice:
     worth_ns: int = 10_000_000
     of_client_alone: bool = False
     is_a_fault: bool = True
+    of_data_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

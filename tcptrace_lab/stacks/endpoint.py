@@ -44,8 +44,8 @@ class Endpoint:
         "calls_output", "cc", "clock", "closing", "connected", "cork", "cpu", "duplicate_acks", "fin_seq", "force", "from_client", "held",
         "host", "last_received_ns", "last_sent_ns", "line", "max_window", "more_to_come", "mss", "mss_told", "no_delay", "on_change",
         "on_data", "on_room", "option_bytes", "packets", "peer", "peer_closed", "pushing", "quick_ack", "rcv_nxt", "receive_buffer",
-        "receiver", "released_late", "resending", "scale", "segments_out", "send_buffer", "sender", "snd_edge", "snd_end", "snd_max", "snd_nxt",
-        "snd_una", "socket", "stack", "timers", "unread", "window_told",
+        "receiver", "released_late", "resending", "scale", "segments_out", "send_buffer", "sender", "snd_edge", "snd_end", "snd_max",
+        "snd_nxt", "snd_una", "socket", "stack", "timers", "unread", "window_told",
     )  # fmt: skip
 
     def __init__(

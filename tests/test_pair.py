@@ -369,3 +369,22 @@ def test_pair_that_cannot_be_is_one_line_and_the_designs_exit_code(files: list[s
     assert done.returncode == code
     assert words in only_line(done.stderr)
     assert not (tmp_path / "reports").exists()
+
+
+@pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-reordering", "ethernet-offload-bulk"])
+def test_result_is_the_same_however_few_packets_are_held(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, server = (next(CAPTURES.glob(f"{name}{place}.pcap*")) for place in ("", "-at-server"))
+    whole = pair(client, server)
+    monkeypatch.setattr("tcptrace_lab.pair.match.PART_PACKETS", 50)
+    monkeypatch.setattr("tcptrace_lab.pair.store.KEPT_PACKETS", 20)
+    parts = pair(client, server)
+    assert document(parts) == document(whole)
+    assert parts.packets.equals(whole.packets)
+
+
+def test_segments_that_would_be_cut_into_too_many_packets_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An MSS of 1, and a segment of 1,460 bytes: 1,460 packets."""
+    monkeypatch.setattr("tcptrace_lab.pair.packets.MOST_PIECES", 1_000)
+    captures = two(tmp_path, HANDSHAKE.replace("mss 1460", "mss 1") + BULK)
+    with pytest.raises(errors.UsageError, match="more than 1,000 packets"):
+        pair(*captures)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tcptrace_lab.pair.clocks import Clock
+    from tcptrace_lab.pair.store import Packets
 
 FATES = ("matched", "lost", "not_captured", "unseen_by_sender", "copied", "outside")
 """Seen at both points · sent and never seen to arrive · sent, missing in the receiver's capture, and acknowledged all the same · seen only
@@ -21,15 +25,40 @@ USUAL = 0.95
 _AT_BOTH = pl.col("sent_row").is_not_null() & pl.col("received_row").is_not_null()
 
 
-def packets(
-    links: pl.DataFrame, sent: pl.DataFrame, received: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[int, int], ...]
-) -> pl.DataFrame:
-    """Judge each packet.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What both captures saw of each packet, and of the streams.
+
+    Attributes:
+        rows: one per packet or further copy, in the order in which they were sent and behind them those that were only received: `links`,
+            and what either capture tells of it.
+        brought: stretches of each half that were captured near the receiver, without holes: `half left_start brought_to`, by `left_start`.
+        acknowledged: `half acked_to`: up to where the receiver acknowledged.
+    """
+
+    rows: pl.DataFrame
+    brought: pl.DataFrame
+    acknowledged: pl.DataFrame
+
+
+def seen(links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64]) -> Seen:
+    """Lay the two captures side by side; they are not needed any more then.
 
     Args:
         links: as `match.settled` returns them.
-        sent: the packets as seen near their sender, by row, with `sent_ns` on the first capture's clock.
-        received: those seen near their receiver, with `arrived_ns`.
+        sent: the packets as seen near their sender, by row.
+        received: those seen near their receiver.
+        sent_ns: when they were sent, by row, on the first capture's clock.
+        arrived_ns: when they arrived.
+    """
+    return Seen(_joined(links, sent, received, sent_ns, arrived_ns), _brought(received), _acknowledged(sent))
+
+
+def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
+    """Judge each packet.
+
+    Args:
+        both: as `seen` returns it.
         clock: the second clock against the first.
         spans: the first and the last time of each capture, on its own clock.
 
@@ -39,19 +68,7 @@ def packets(
         capture's clock; `delay_ns` is null where the clocks cannot be aligned. `reordered`: it arrived behind a packet of its direction
         that was sent later (RFC 4737, 3.3).
     """
-    own = ["half", "there", "start", "length", "controls"]
-    left = sent.select(pl.col("row").alias("sent_row"), *own, sent_frame="frame", sent_ns="sent_ns", sent_rtt_ns="rtt_ns")
-    right = received.select(
-        pl.col("row").alias("received_row"),
-        *(pl.col(name).alias(f"{name}_there") for name in own),
-        "acked",
-        received_frame="frame",
-        arrived_ns="arrived_ns",
-        received_rtt_ns="rtt_ns",
-    )
-    rows = links.join(left, on="sent_row", how="left").join(right, on="received_row", how="left")
-    rows = rows.with_columns(pl.coalesce(name, f"{name}_there").alias(name) for name in own)
-    rows = _with_outside(rows, clock, spans)
+    rows = _with_outside(both.rows, clock, spans)
     fate = (
         pl.when("copy")
         .then(pl.lit("copied"))
@@ -65,18 +82,44 @@ def packets(
         .then(pl.lit("not_captured"))
         .otherwise(pl.lit("lost"))
     )
-    judged = _with_arrived_anyway(rows, sent, received).with_columns(fate=fate.cast(pl.Enum(FATES)))
+    judged = _with_arrived_anyway(rows, both).with_columns(fate=fate.cast(pl.Enum(FATES)))
     judged = judged.with_columns(
         delay_ns=pl.when((pl.col("fate") == "matched") & pl.lit(clock is not None)).then(pl.col("arrived_ns") - pl.col("sent_ns"))
     )
     behind = pl.col("sent_row").cum_max().shift(1).over("half", order_by="received_row") > pl.col("sent_row")
-    orderly = judged.filter(pl.col("fate") == "matched").select("sent_row", reordered=behind.fill_null(value=False))
+    late = judged.lazy().filter(pl.col("fate") == "matched").select("sent_row", late=behind.fill_null(value=False)).filter("late").collect()
+    judged = judged.with_columns(reordered=(pl.col("fate") == "matched") & pl.col("sent_row").is_in(late["sent_row"].implode()))
     columns = (
         *("half", "there", "fate", "certain", "start", "length", "controls", "sent_frame", "received_frame"),
         *("sent_ns", "arrived_ns", "delay_ns", "reordered", "sent_rtt_ns", "received_rtt_ns"),
     )
-    joined = judged.join(orderly, on="sent_row", how="left").with_columns(pl.col("reordered").fill_null(value=False))
-    return joined.sort("sent_row", "received_row", nulls_last=True).select(columns)
+    return judged.select(columns)
+
+
+def _joined(
+    links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64]
+) -> pl.DataFrame:
+    """What both saw of each packet; packets stand at the place that their number says."""
+    links = links.sort("sent_row", "received_row", nulls_last=True)
+    at, behind = links["sent_row"], links["received_row"]
+
+    def own(name: str) -> pl.Series:
+        """What the sender's capture says, or else the receiver's."""
+        both = pl.DataFrame([sent.column(name).gather(at).alias("sent"), received.column(name).gather(behind).alias("received")])
+        return both.select(pl.coalesce("sent", "received").alias(name)).to_series()
+
+    return links.with_columns(
+        *(own(name) for name in _OWN),
+        sent.column("frame").gather(at).alias("sent_frame"),
+        received.column("frame").gather(behind).alias("received_frame"),
+        pl.Series("sent_ns", sent_ns).gather(at),
+        pl.Series("arrived_ns", arrived_ns).gather(behind),
+        sent.column("rtt_ns").gather(at).alias("sent_rtt_ns"),
+        received.column("rtt_ns").gather(behind).alias("received_rtt_ns"),
+    )
+
+
+_OWN = ("half", "there", "start", "length", "controls")
 
 
 def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
@@ -93,48 +136,52 @@ def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[in
         return placed.with_columns(outside=~pl.coalesce(*within, pl.lit(value=False)))
     first, second = spans
     moved = clock.on_first(np.array(second, dtype=np.int64))
-    ran = pl.DataFrame(
-        {
-            "there": [True, False],
-            "sender_from": [first[0], int(moved[0])],
-            "sender_to": [first[1], int(moved[1])],
-            "receiver_from": [int(moved[0]), first[0]],
-            "receiver_to": [int(moved[1]), first[1]],
-        }
+    usual = (
+        rows.filter(_AT_BOTH).group_by("there").agg(least_ns=_DELAY_NS.min(), most_ns=_DELAY_NS.quantile(USUAL, "nearest").cast(pl.Int64))
     )
-    delay_ns = pl.col("arrived_ns") - pl.col("sent_ns")
-    usual = rows.filter(_AT_BOTH).group_by("there").agg(least_ns=delay_ns.min(), most_ns=delay_ns.quantile(USUAL, "nearest").cast(pl.Int64))
-    known = rows.join(ran, on="there", how="left").join(usual, on="there", how="left")
-    due = [(pl.col("sent_ns") + pl.col(name)).is_between("receiver_from", "receiver_to") for name in ("least_ns", "most_ns")]
-    left = [(pl.col("arrived_ns") - pl.col(name)).is_between("sender_from", "sender_to") for name in ("least_ns", "most_ns")]
-    return known.with_columns(outside=~pl.when(pl.col("received_row").is_null()).then(due[0] & due[1]).otherwise(left[0] & left[1]))
+    delays = {there: (least_ns, most_ns) for there, least_ns, most_ns in usual.iter_rows()}
+    runs = (first, (int(moved[0]), int(moved[1])))
+
+    def ran(there: bool) -> pl.Expr:  # noqa: FBT001  (stands for a value of the column)
+        near_sender, near_receiver = runs if there else runs[::-1]
+        least_ns, most_ns = (pl.lit(delay_ns, dtype=pl.Int64) for delay_ns in delays.get(there, (None, None)))
+        due = [(pl.col("sent_ns") + delay_ns).is_between(*near_receiver) for delay_ns in (least_ns, most_ns)]
+        left = [(pl.col("arrived_ns") - delay_ns).is_between(*near_sender) for delay_ns in (least_ns, most_ns)]
+        return pl.when(pl.col("received_row").is_null()).then(due[0] & due[1]).otherwise(left[0] & left[1])
+
+    return rows.with_columns(outside=~pl.when("there").then(ran(there=True)).otherwise(ran(there=False)))
 
 
-def _with_arrived_anyway(rows: pl.DataFrame, sent: pl.DataFrame, received: pl.DataFrame) -> pl.DataFrame:
-    """Add `arrived_anyway`: data that no packet captured behind the path brought, and that the receiver acknowledged."""
-    ends = received.filter(pl.col("length") > 0).select("half", left="start", right=pl.col("start") + pl.col("length")).sort("half", "left")
+_DELAY_NS = pl.col("arrived_ns") - pl.col("sent_ns")
+
+
+def _brought(received: Packets) -> pl.DataFrame:
+    of_data = received.rows.filter(pl.col("length") > 0)
+    ends = of_data.select("half", left="start", right=pl.col("start") + pl.col("length")).collect().sort("half", "left")
     reach = pl.col("right").cum_max().over("half")
     runs = ends.with_columns(run=(pl.col("left") > reach.shift(1).over("half")).fill_null(value=True).cum_sum())
-    stretches = runs.group_by("half", "run").agg(pl.col("left").min(), pl.col("right").max()).sort("left")
-    acknowledged = (
-        sent.filter(pl.col("acked").is_not_null())
-        .select(half=pl.col("half") ^ 1, acked="acked")  # what a direction acknowledges is the other's
-        .group_by("half")
-        .agg(acked_to=pl.col("acked").max())
-    )
+    stretches = runs.group_by("half", "run").agg(left_start=pl.col("left").min(), brought_to=pl.col("right").max())
+    return stretches.select("half", "left_start", "brought_to").sort("left_start")
+
+
+def _acknowledged(sent: Packets) -> pl.DataFrame:
+    """What a direction acknowledges is the other's."""
+    known = sent.rows.filter(pl.col("acked").is_not_null()).select(pl.col("half") ^ 1, "acked")
+    return known.group_by("half").agg(acked_to=pl.col("acked").max()).collect()
+
+
+def _with_arrived_anyway(rows: pl.DataFrame, both: Seen) -> pl.DataFrame:
+    """Add `arrived_anyway`: data that no packet captured behind the path brought, and that the receiver acknowledged.
+
+    Asked of packets that were only sent; false for the others.
+    """
+    alone = rows.filter(pl.col("received_row").is_null(), pl.col("length") > 0).select("sent_row", "half", "start", "length")
     end = pl.col("start") + pl.col("length")
     looked_up = (
-        rows.drop("acked")
-        .sort("start")
-        .join_asof(
-            stretches.select("half", left_start="left", brought_to="right"),
-            left_on="start",
-            right_on="left_start",
-            by="half",
-            check_sortedness=False,
-        )
-        .join(acknowledged, on="half", how="left")
+        alone.sort("start")
+        .join_asof(both.brought, left_on="start", right_on="left_start", by="half", check_sortedness=False)
+        .join(both.acknowledged, on="half", how="left")
     )
     brought = (pl.col("brought_to") >= end).fill_null(value=False)
-    anyway = (pl.col("length") > 0) & ~brought & (pl.col("acked_to") >= end).fill_null(value=False)
-    return looked_up.with_columns(arrived_anyway=anyway)
+    anyway = looked_up.filter(~brought & (pl.col("acked_to") >= end).fill_null(value=False))["sent_row"]
+    return rows.with_columns(arrived_anyway=pl.col("received_row").is_null() & pl.col("sent_row").is_in(anyway.implode()))

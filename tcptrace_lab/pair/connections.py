@@ -22,7 +22,7 @@ def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame,
     """Pair the connections of two captures, each with one at most.
 
     Args:
-        first: rows of the first capture, as `packets.packets` makes them.
+        first: rows of the first capture, as `packets.identities` makes them.
         second: those of the second.
         ports: rows of `schema.CONNECTIONS` of each; where they share one packet only, the ports must be the same.
 

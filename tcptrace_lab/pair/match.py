@@ -7,7 +7,8 @@ timestamps, on a stack that does not number its packets) is told apart by time, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcptrace_lab.pair.clocks import Clock
+    from tcptrace_lab.pair.store import Packets
 
 BASE = ("half", "start", "length", "controls", "ack")
 """What a packet keeps on any path that does not rewrite TCP itself."""
@@ -28,58 +30,97 @@ BASE = ("half", "start", "length", "controls", "ack")
 MARKS = ("tsval", "ip_id", "sacked")
 """What most paths leave alone, and what tells a resend from its original."""
 
+PART_PACKETS = 65_536
+"""Packets that are matched at a time, about: some 50 MB."""
+
 PRESERVED_SHARE = 0.95
 """Of the packets that are certain by `BASE` alone, so many must have kept a mark, for the mark to tell packets apart. A choice of ours."""
 
 
-def matched(sent: pl.DataFrame, received: pl.DataFrame) -> pl.DataFrame:
-    """Match what is certain.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Packets that are the same by what is known of them.
+
+    Attributes:
+        single: `sent_row received_row`: packets that nothing else is like in either capture; null where one has none.
+        several: `sent_row received_row rank key`: of several alike, which have one `key`, the first is with the first, and so on.
+    """
+
+    single: pl.DataFrame
+    several: pl.DataFrame
+
+
+def matched(sent: Packets, received: Packets) -> Found:
+    """Match packets by what they carry.
 
     Args:
         sent: packets as seen near their sender, with `row` (0, 1, …), `half` (a direction of a pair of connections), `there` (it goes from
             the first capture to the second) and `start`.
         received: packets as seen near their receiver, likewise; `start` in the same offsets.
-
-    Returns:
-        `sent_row received_row rank sent_count received_count key`: one row per row of either; null where it has no partner by rank
-        within its key. Certain are those with one packet of each; the others have to be told apart.
     """
+    sides = sent, received
+    parts = 1 + max(rows.height for rows in sides) // PART_PACKETS
+    kept = _preserved(sides, parts)
+    found = [_matched(_part(sides, part, parts), kept, part) for part in range(parts)]
+    return Found(pl.concat([one.single for one in found]), pl.concat([one.several for one in found]))
+
+
+Sides: TypeAlias = tuple[pl.DataFrame, pl.DataFrame]
+"""Packets as sent, and as received."""
+
+
+def _part(sides: tuple[Packets, Packets], part: int, parts: int) -> Sides:
+    """Of packets with one key, all or none."""
+    sent, received = (packets.of_keys((*BASE, *MARKS), part, parts) for packets in sides)
+    return sent, received
+
+
+def _matched(sides: Sides, kept: pl.DataFrame, part: int) -> Found:
     keys = [*BASE, *MARKS]
-    kept = _preserved(sent, received)
-    sides = []
-    for rows, name in ((sent, "sent"), (received, "received")):
+    ranks = []
+    for rows, name in zip(sides, ("sent", "received"), strict=True):
         usable = rows.join(kept, on="half", how="left").with_columns(
             pl.when(pl.col(f"{mark}_kept")).then(mark).otherwise(ABSENT).alias(mark) for mark in MARKS
         )
         ranked = usable.select(*keys, pl.col("row").alias(f"{name}_row"))
         ranked = ranked.sort(f"{name}_row").with_columns(rank=pl.int_range(pl.len()).over(keys), count=pl.len().over(keys))
-        sides.append(ranked.rename({"count": f"{name}_count"}))
-    joined = sides[0].join(sides[1], on=[*keys, "rank"], how="full", coalesce=True)
+        ranks.append(ranked.rename({"count": f"{name}_count"}))
+    joined = ranks[0].join(ranks[1], on=[*keys, "rank"], how="full", coalesce=True)
     counts = [pl.col(f"{name}_count").max().over(keys).fill_null(0).alias(f"{name}_count") for name in ("sent", "received")]
-    return joined.with_columns(counts).with_columns(key=pl.struct(keys).rank("dense"))
-
-
-def _preserved(sent: pl.DataFrame, received: pl.DataFrame) -> pl.DataFrame:
-    """Per `half`, whether each of `MARKS` passes the path unchanged: `half tsval_kept ip_id_kept`."""
-    once = [rows.filter(pl.len().over(BASE) == 1).select(*BASE, *MARKS) for rows in (sent, received)]
-    both = once[0].join(once[1], on=BASE, suffix="_there")
-    shares = both.group_by("half").agg(
-        ((pl.col(mark) == pl.col(f"{mark}_there")).mean() >= PRESERVED_SHARE).alias(f"{mark}_kept") for mark in MARKS
+    counted = joined.with_columns(counts)
+    single = (pl.col("sent_count") <= 1) & (pl.col("received_count") <= 1)
+    key = pl.struct(keys).rank("dense").cast(pl.Int64) + (part << 32)
+    return Found(
+        counted.filter(single).select("sent_row", "received_row"),
+        counted.filter(~single).select("sent_row", "received_row", "rank", key=key),
     )
-    halves = pl.concat([sent.select("half"), received.select("half")]).unique()
+
+
+def _preserved(sides: tuple[Packets, Packets], parts: int) -> pl.DataFrame:
+    """Per `half`, whether each of `MARKS` passes the path unchanged: `half tsval_kept ip_id_kept sacked_kept`."""
+    same = [(pl.col(mark) == pl.col(f"{mark}_there")).sum().cast(pl.Int64).alias(mark) for mark in MARKS]
+    counted = []
+    for part in range(parts):
+        once = [rows.filter(pl.len().over(BASE) == 1).select(*BASE, *MARKS) for rows in _part(sides, part, parts)]
+        both = once[0].join(once[1], on=BASE, suffix="_there")
+        counted.append(both.group_by("half").agg(*same, packets=pl.len().cast(pl.Int64)))
+    total = pl.concat(counted).group_by("half").agg(pl.col(*MARKS, "packets").sum())
+    shares = total.select("half", *((pl.col(mark) / pl.col("packets") >= PRESERVED_SHARE).alias(f"{mark}_kept") for mark in MARKS))
+    halves = pl.concat([packets.rows.select("half").unique().collect() for packets in sides]).unique()
     return halves.join(shares, on="half", how="left").with_columns(pl.col(f"{mark}_kept").fill_null(value=True) for mark in MARKS)
 
 
-def align(found: pl.DataFrame, sent: pl.DataFrame, received: pl.DataFrame, resolution_ns: int) -> Clock | None:
+def align(found: Found, sent: Packets, received: Packets, resolution_ns: int) -> Clock | None:
     """The clocks, by the packets that are certain; see `clocks.align`."""
-    certain = found.filter(pl.col("sent_count") == 1, pl.col("received_count") == 1)
-    sent_rows, received_rows = certain["sent_row"].to_numpy(), certain["received_row"].to_numpy()
-    sent_ns, received_ns = sent["ts_ns"].to_numpy()[sent_rows], received["ts_ns"].to_numpy()[received_rows]
-    there = sent["there"].to_numpy()[sent_rows]
+    certain = found.single.drop_nulls().sort("sent_row")
+    sent_ns, received_ns, there = (
+        packets.column(name).gather(certain[row]).to_numpy()
+        for packets, name, row in ((sent, "ts_ns", "sent_row"), (received, "ts_ns", "received_row"), (sent, "there", "sent_row"))
+    )
     return clocks.align(np.where(there, sent_ns, received_ns), np.where(there, received_ns, sent_ns), there, resolution_ns)
 
 
-def settled(found: pl.DataFrame, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], least_delay_ns: int) -> pl.DataFrame:
+def settled(found: Found, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], least_delay_ns: int) -> pl.DataFrame:
     """Tell the ambiguous ones apart by time.
 
     Args:
@@ -92,13 +133,12 @@ def settled(found: pl.DataFrame, sent_ns: NDArray[np.int64], arrived_ns: NDArray
         `sent_row received_row copy certain`: one row per match, per packet sent alone, and per packet received alone; `copy` is True
         for what arrived again of a packet that is matched elsewhere, `certain` where no time was needed.
     """
-    single = (pl.col("sent_count") <= 1) & (pl.col("received_count") <= 1)
     rows: list[tuple[int | None, int | None, bool, bool]] = []
-    for group in found.filter(~single).sort("key", "rank").partition_by("key", maintain_order=True):
+    for group in found.several.sort("key", "rank").partition_by("key", maintain_order=True):
         senders, receivers = (group[name].drop_nulls().to_list() for name in ("sent_row", "received_row"))
         rows += _by_time(senders, receivers, sent_ns, arrived_ns, least_delay_ns)
-    columns = pl.Schema({"sent_row": pl.Int64, "received_row": pl.Int64, "copy": pl.Boolean, "certain": pl.Boolean})
-    plain = found.filter(single).select("sent_row", "received_row", copy=pl.lit(value=False), certain=pl.lit(value=True))
+    columns = pl.Schema({"sent_row": pl.Int32, "received_row": pl.Int32, "copy": pl.Boolean, "certain": pl.Boolean})
+    plain = found.single.with_columns(copy=pl.lit(value=False), certain=pl.lit(value=True))
     return pl.concat([plain.cast(columns), pl.DataFrame(rows, schema=columns, orient="row")])
 
 

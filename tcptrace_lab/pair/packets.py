@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tcptrace_lab.errors import UsageError
+from tcptrace_lab.pair.store import MOST_PIECES
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any, Protocol
 
     class Captured(Protocol):
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 
 MOST_PACKETS = 1_000_000
-"""Segments of one capture that are laid beside the other's: 1.5 GB in all, the design's bound for memory."""
+"""Segments of one capture that are laid beside the other's: about 250 MB for a million in each."""
 
 SEQ_SPACE = 1 << 32
 SYN, FIN, RST = 0x02, 0x01, 0x04
@@ -47,9 +49,10 @@ ABSENT = -1
 TIMESTAMP_BYTES = 12
 """The timestamps option with its padding (RFC 7323, appendix A): so much less payload fits into a segment."""
 
-COLUMNS = (
+_IDENTITY_COLUMNS = ("conn", "from_client", "seq", "payload_bytes", "flags", "ttl", "kind")
+_COLUMNS = (
     *("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags"),
-    *("tsval", "ip_id", "ttl", "kind", "rtt_ns", "sack_blocks"),
+    *("tsval", "ip_id", "kind", "rtt_ns", "sack_blocks"),
 )
 
 SYSTEMATIC_SHARE = 0.2
@@ -64,45 +67,70 @@ def _made_by_capture(captured: Captured) -> pl.Expr:
     return copies if share is not None and share >= SYSTEMATIC_SHARE else pl.lit(value=False)
 
 
-def packets(captured: Captured) -> pl.DataFrame:
-    """The segments of a capture with their numbers as on the wire.
+def identities(captured: Captured) -> pl.DataFrame:
+    """What tells the connections of a capture from one another, and their place.
 
     Returns:
-        `frame ts_ns conn from_client start length controls acked seq ack tsval ip_id sacked ttl rtt_ns`: `start` and `acked` are offsets
-        in the streams, `seq` and `ack` the 32-bit numbers, `sacked` stands for the SACK blocks, counted from the acknowledgment. What a
-        packet lacks is `ABSENT`, but for `acked`, `ttl` and `rtt_ns` (null). Second copies that the capture made are left out.
+        In capture order `conn from_client seq length controls ttl`: `seq` is the 32-bit number. Second copies that the
+        capture made are left out.
+
+    Raises:
+        UsageError: there are more than `MOST_PACKETS`.
+    """
+    own = pl.when("from_client").then("client_isn").otherwise("server_isn")
+    wanted = ["conn", "from_client", _wire_number("seq", own).cast(pl.UInt32).alias("seq"), _LENGTH, _CONTROLS, "ttl"]
+    return pl.concat(list(_batches(captured, _IDENTITY_COLUMNS, wanted)))
+
+
+def packets(captured: Captured) -> Iterator[pl.DataFrame]:
+    """The segments of a capture with their numbers as on the wire, some at a time, the first of them perhaps none.
+
+    Yields:
+        In capture order `frame ts_ns conn from_client start length controls acked ack tsval ip_id sacked rtt_ns`: `start` and `acked` are
+        offsets in the streams, `ack` the 32-bit number, `sacked` stands for the SACK blocks, counted from the acknowledgment. What a
+        packet lacks is `ABSENT`, but for `acked` and `rtt_ns` (null). Second copies that the capture made are left out.
 
     Raises:
         UsageError: there are more than `MOST_PACKETS`, or the capture stores no times.
     """
-    path = str(captured.capture["path"])
-    isns = captured.connections.select("conn", *(pl.col(f"{side}_isn").cast(pl.Int64) for side in SIDES))
-    wanted = captured.segments.select(COLUMNS).filter(~_made_by_capture(captured)).head(MOST_PACKETS + 1)
-    rows = wanted.join(isns, on="conn", how="left", maintain_order="left").collect()
-    if rows.height > MOST_PACKETS:
-        remedy = "name one connection of the first with --connection, or cut the captures"
-        raise UsageError(f"more than {MOST_PACKETS:,} segments to lay side by side", where=path, remedy=remedy)
-    if rows["ts_ns"].null_count():
-        raise UsageError("the capture stores no times", where=path, remedy="two captures are compared by time")
-    own = pl.when("from_client").then("client_isn").otherwise("server_isn")
     other = pl.when("from_client").then("server_isn").otherwise("client_isn")
-    return rows.select(
-        "frame",
-        "ts_ns",
-        "conn",
-        "from_client",
+    wanted = [
+        *("frame", "ts_ns", "conn", "from_client"),
         pl.col("seq").alias("start"),
-        pl.col("payload_bytes").alias("length"),
-        (pl.col("flags") & CONTROLS).cast(pl.Int64).alias("controls"),
+        _LENGTH,
+        _CONTROLS,
         pl.col("ack").alias("acked"),
-        ((pl.col("seq") + own) % SEQ_SPACE).alias("seq"),
-        ((pl.col("ack") + other) % SEQ_SPACE).fill_null(ABSENT).alias("ack"),
+        _wire_number("ack", other).fill_null(ABSENT).alias("ack"),
         pl.col("tsval").cast(pl.Int64).fill_null(ABSENT),
-        pl.col("ip_id").cast(pl.Int64).fill_null(ABSENT),
+        pl.col("ip_id").cast(pl.Int32).fill_null(ABSENT),
         _sacked().fill_null(ABSENT).alias("sacked"),
-        "ttl",
         "rtt_ns",
-    )
+    ]
+    for rows in _batches(captured, _COLUMNS, wanted):
+        if rows["ts_ns"].null_count():
+            raise UsageError("the capture stores no times", where=str(captured.capture["path"]), remedy="two captures are compared by time")
+        yield rows
+
+
+_LENGTH = pl.col("payload_bytes").cast(pl.Int32).alias("length")
+_CONTROLS = (pl.col("flags") & CONTROLS).cast(pl.UInt8).alias("controls")
+
+
+def _wire_number(offset: str, isn: pl.Expr) -> pl.Expr:
+    return (pl.col(offset) + isn) % SEQ_SPACE
+
+
+def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) -> Iterator[pl.DataFrame]:
+    """Some columns of all segments but the capture's copies, made of a batch at a time; the first has no rows."""
+    isns = captured.connections.select("conn", *(pl.col(f"{side}_isn").cast(pl.Int64) for side in SIDES)).collect()
+    chosen = captured.segments.select(columns).filter(~_made_by_capture(captured)).head(MOST_PACKETS + 1)
+    count = 0
+    for batch in chain([chosen.collect_schema().to_frame()], chosen.collect_batches(maintain_order=True)):
+        count += batch.height
+        if count > MOST_PACKETS:
+            remedy = "name one connection of the first with --connection, or cut the captures"
+            raise UsageError(f"more than {MOST_PACKETS:,} segments to lay side by side", where=str(captured.capture["path"]), remedy=remedy)
+        yield batch.join(isns, on="conn", how="left", maintain_order="left").select(wanted)
 
 
 def _sacked() -> pl.Expr:
@@ -134,21 +162,26 @@ def cut(rows: pl.DataFrame) -> pl.DataFrame:
     """Segments longer than `piece` (a column) as the packets that the wire carried; the column is gone afterwards.
 
     The card numbers them on (IP identification) and puts FIN on the last; the times stay those of the whole.
+
+    Raises:
+        UsageError: they would be more than `MOST_PIECES`.
     """
     long = pl.col("length") > pl.col("piece")
-    whole = rows.filter(~long | pl.col("piece").is_null()).with_columns(part=pl.lit(0, dtype=pl.Int64))
     joined = rows.filter(long)
     if joined.is_empty():
-        return whole.drop("piece", "part")
+        return rows.drop("piece")
+    pieces = joined.select(((pl.col("length").cast(pl.Int64) + pl.col("piece") - 1) // pl.col("piece")).sum()).item()
+    if pieces > MOST_PIECES:
+        raise UsageError(f"offload joined more than {MOST_PIECES:,} packets", remedy="name one connection of the first with --connection")
+    whole = rows.filter(~long | pl.col("piece").is_null()).with_columns(part=pl.lit(0, dtype=pl.Int64))
     parts = joined.with_columns(part=pl.int_ranges(0, (pl.col("length") + pl.col("piece") - 1) // pl.col("piece"))).explode("part")
     passed = pl.col("part") * pl.col("piece")
     left = pl.col("length") - passed
     cut_rows = parts.with_columns(
         start=pl.col("start") + passed,
-        seq=(pl.col("seq") + passed) % SEQ_SPACE,
-        length=pl.min_horizontal(left, "piece"),
-        ip_id=pl.when(pl.col("ip_id") == ABSENT).then(ABSENT).otherwise((pl.col("ip_id") + pl.col("part")) % (1 << 16)),
-        controls=pl.when(left <= pl.col("piece")).then("controls").otherwise(pl.col("controls") & ~FIN),
+        length=pl.min_horizontal(left, "piece").cast(pl.Int32),
+        ip_id=pl.when(pl.col("ip_id") == ABSENT).then(ABSENT).otherwise((pl.col("ip_id") + pl.col("part")) % (1 << 16)).cast(pl.Int32),
+        controls=pl.when(left <= pl.col("piece")).then("controls").otherwise(pl.col("controls") & (CONTROLS ^ FIN)).cast(pl.UInt8),
         rtt_ns=pl.when(left <= pl.col("piece")).then("rtt_ns"),
     )
     return pl.concat([whole, cut_rows.select(whole.columns)]).sort("frame", "part", maintain_order=True).drop("piece", "part")

@@ -12,15 +12,19 @@ import polars as pl
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.pair import between, connections, match
 from tcptrace_lab.pair.document import document
-from tcptrace_lab.pair.packets import SEQ_SPACE, cut, packets, piece_bytes
+from tcptrace_lab.pair.packets import SEQ_SPACE, cut, identities, packets, piece_bytes
 from tcptrace_lab.pair.sides import near_client
+from tcptrace_lab.pair.store import Writer
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from tcptrace_lab.pair.clocks import Clock
     from tcptrace_lab.pair.packets import Captured
+    from tcptrace_lab.pair.store import Packets
 
 EARLY_SHARE = 0.25
 """A packet may seem to arrive earlier than the smallest delay by this share of it, for the clocks' error. A choice of ours."""
@@ -67,25 +71,27 @@ def pair_captures(first: Captured, second: Captured) -> Pair:
     Raises:
         UsageError: the captures have no connection in common, are too large, store no times, or were taken at the same point.
     """
-    rows = packets(first), packets(second)
     tables = _endpoints(first), _endpoints(second)
-    pairs = connections.paired(*rows, tables)
+    known = [identities(first), identities(second)]
+    pairs = connections.paired(known[0], known[1], tables)
     paths = tuple(str(captured.capture["path"]) for captured in (first, second))
     if pairs.is_empty():
         remedy = "give two captures of the same transfer, taken at the same time at two places"
         raise UsageError("the captures have no connection in common", where=f"{paths[0]} and {paths[1]}", remedy=remedy)
     ends = _of_pairs(pairs, "a", tables[0]), _of_pairs(pairs, "b", tables[1])
-    pairs = near_client(pairs, *rows, *ends)
-    halves = [_halved(table, pairs, name, ends) for table, name in zip(rows, ("a", "b"), strict=True)]
-    sent, received = (_gathered(halves, near_sender=near_sender) for near_sender in (True, False))
+    pairs = near_client(pairs, known[0], known[1], *ends)
+    known.clear()
+    sent, received = _by_place({"a": first, "b": second}, pairs, ends)
     resolution_ns = max(captured.capture["trust"]["resolution_ns"] or 1 for captured in (first, second))
     found = match.matched(sent, received)
     clock = match.align(found, sent, received, resolution_ns)
     sent_ns, arrived_ns = _on_first_clock(sent, clock, in_first=True), _on_first_clock(received, clock, in_first=False)
     least_ns = round(clock.round_trip_ns / 2 * (1 - EARLY_SHARE)) if clock else 0
     links = match.settled(found, sent_ns, arrived_ns, least_ns)
+    both = between.seen(links, sent, received, sent_ns, arrived_ns)
+    del found, links, sent, received, sent_ns, arrived_ns
     spans = tuple((captured.capture["first_ts_ns"], captured.capture["last_ts_ns"]) for captured in (first, second))
-    became = between.packets(links, sent.with_columns(sent_ns=sent_ns), received.with_columns(arrived_ns=arrived_ns), clock, spans)
+    became = between.packets(both, clock, spans)
     return Pair((dict(first.capture), dict(second.capture)), pairs, ends, clock, became)
 
 
@@ -98,19 +104,24 @@ def _of_pairs(pairs: pl.DataFrame, name: str, table: pl.DataFrame) -> pl.DataFra
     return pairs.select(conn=name).join(table, on="conn", how="left", maintain_order="left")
 
 
-def _halved(rows: pl.DataFrame, pairs: pl.DataFrame, name: str, ends: tuple[pl.DataFrame, ...]) -> pl.DataFrame:
+def _of_halves(pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> pl.DataFrame:
+    """The pairs with their number, the longest packet of each, and how far the second capture's streams begin elsewhere."""
+    shifts = (_shift(ends, pairs, side).alias(side) for side in SIDES)
+    return pairs.with_row_index("pair").with_columns(piece_bytes(*ends)["piece"], *shifts)
+
+
+def _halved(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.DataFrame:
     """The packets of the paired connections of one capture, with `half`, `near_sender` and `there`, cut to what the wire carried.
 
     Offsets are made those of the first capture, whose stream may begin elsewhere.
     """
     swapped = pl.col("swapped") if name == "b" else pl.lit(value=False)
-    shifts = {side: _shift(ends, pairs, side) for side in SIDES}
-    about = pairs.with_row_index("pair").with_columns(piece_bytes(*ends)["piece"], *(shift.alias(side) for side, shift in shifts.items()))
+    columns = ["half", "there", "near_sender", *(column for column in rows.columns if column not in {"conn", "from_client"}), "piece"]
     own = rows.join(about.rename({name: "conn"}), on="conn", maintain_order="left")
     by_a_client = pl.col("from_client") != swapped
     sent_near_first = by_a_client == pl.col("first_is_near_client")
     moved = own.with_columns(
-        half=pl.col("pair").cast(pl.Int64) * 2 + (~by_a_client).cast(pl.Int64),
+        half=pl.col("pair").cast(pl.Int32) * 2 + (~by_a_client).cast(pl.Int32),
         there=sent_near_first,
         near_sender=sent_near_first if name == "a" else ~sent_near_first,
     )
@@ -118,7 +129,6 @@ def _halved(rows: pl.DataFrame, pairs: pl.DataFrame, name: str, ends: tuple[pl.D
         stream = pl.when(by_a_client).then("client").otherwise("server")
         other = pl.when(by_a_client).then("server").otherwise("client")
         moved = moved.with_columns(start=pl.col("start") + stream, acked=pl.col("acked") + other)
-    columns = ["half", "there", "near_sender", *(column for column in rows.columns if column not in {"conn", "from_client"}), "piece"]
     return cut(moved.select(columns))
 
 
@@ -130,17 +140,23 @@ def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl
     return pl.select(ahead.fill_null(0)).to_series()
 
 
-def _gathered(halves: list[pl.DataFrame], *, near_sender: bool) -> pl.DataFrame:
-    """The packets of both captures that were seen near their sender, or near their receiver, in capture order within each half."""
-    chosen = [half.filter(pl.col("near_sender") == near_sender).drop("near_sender") for half in halves]
-    return pl.concat(chosen).with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
+def _by_place(captures: Mapping[str, Captured], pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> tuple[Packets, Packets]:
+    """The packets of both captures as seen near their sender, and near their receiver; in capture order within each half, by `row`."""
+    about = _of_halves(pairs, ends)
+    places = {True: Writer(), False: Writer()}
+    for name, captured in captures.items():
+        for rows in packets(captured):
+            halved = _halved(rows, about, name)
+            for near_sender, place in places.items():
+                place.add(halved.filter(pl.col("near_sender") == near_sender).drop("near_sender"))
+    return places[True].finish(), places[False].finish()
 
 
-def _on_first_clock(rows: pl.DataFrame, clock: Clock | None, *, in_first: bool) -> NDArray[np.int64]:
+def _on_first_clock(rows: Packets, clock: Clock | None, *, in_first: bool) -> NDArray[np.int64]:
     """The rows' times on the first capture's clock; as they are if there is no knowing."""
-    times: NDArray[np.int64] = rows["ts_ns"].to_numpy()
+    times: NDArray[np.int64] = rows.column("ts_ns").to_numpy()
     if clock is None:
         return times
-    of_first = rows["there"].to_numpy() == in_first
+    of_first = rows.column("there").to_numpy() == in_first
     moved: NDArray[np.int64] = np.where(of_first, times, clock.on_first(times))
     return moved

@@ -14,7 +14,7 @@ def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, 
 
     Args:
         pairs: as `connections.paired` returns them.
-        first: rows of the first capture as `packets.packets` makes them.
+        first: rows of the first capture as `packets.identities` makes them.
         second: those of the second.
         a: rows of `schema.CONNECTIONS` of the first capture, by pair.
         b: those of the second.

@@ -39,18 +39,30 @@ class Described:
         return {"program": type(self).__name__} | asdict(self)  # type: ignore[call-overload,no-any-return]  # (every subclass is a dataclass)
 
 
+class OneConnection(Described):
+    """A program that talks over one connection, so that it can be a part of another one (`Mixture`)."""
+
+    def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
+        with meeting.connection() as pair:
+            self.talk(pair)
+        return {}
+
+    def talk(self, pair: Pair) -> None:
+        """Both ends do their part; returns when both are done."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class Bulk(Described):
+class Bulk(OneConnection):
     """The client writes `total_bytes` in writes of `write_bytes`, as fast as the socket takes them; the server reads them all."""
 
     total_bytes: int
     write_bytes: int = 32_768
 
-    def run(self, meeting: Meeting) -> dict[str, object]:
-        """See `Program.run`."""
-        with meeting.connection() as pair:
-            together(pair, lambda: self._write(pair.client), lambda: receive_exactly(pair.server, self.total_bytes))
-        return {}
+    def talk(self, pair: Pair) -> None:
+        """See `OneConnection.talk`."""
+        together(pair, lambda: self._write(pair.client), lambda: receive_exactly(pair.server, self.total_bytes))
 
     def _write(self, writer: socket.socket) -> None:
         for size in pieces(self.total_bytes, self.write_bytes):
@@ -79,28 +91,28 @@ class TwoWay(Described):
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedBulk(Described):
+class BoundedBulk(OneConnection):
     """A bulk transfer whose writer never has more than `bound_bytes` unacknowledged (SIOCOUTQ): a send buffer of that size."""
 
     total_bytes: int
     bound_bytes: int
     write_bytes: int
 
-    def run(self, meeting: Meeting) -> dict[str, object]:
-        """See `Program.run`."""
-        with meeting.connection() as pair:
-            together(pair, lambda: self._write(pair.client), lambda: receive_exactly(pair.server, self.total_bytes))
-        return {}
+    def talk(self, pair: Pair) -> None:
+        """See `OneConnection.talk`."""
+        together(pair, lambda: self._write(pair), lambda: receive_exactly(pair.server, self.total_bytes))
 
-    def _write(self, writer: socket.socket) -> None:
+    def _write(self, pair: Pair) -> None:
         for size in pieces(self.total_bytes, self.write_bytes):
-            while unacknowledged_bytes(writer) + size > self.bound_bytes:
-                time.sleep(BOUND_POLL_S)
-            writer.sendall(bytes(size))
+            if unacknowledged_bytes(pair.client) + size > self.bound_bytes:
+                with pair.spending("blocked"):
+                    while unacknowledged_bytes(pair.client) + size > self.bound_bytes:
+                        time.sleep(BOUND_POLL_S)
+            pair.client.sendall(bytes(size))
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanges(Described):
+class Exchanges(OneConnection):
     """Requests made of several small writes, each followed by an answer: write-write-read."""
 
     writes_bytes: tuple[int, ...]
@@ -109,24 +121,22 @@ class Exchanges(Described):
     server_think_s: float = 0.0
     client_think_s: float = 0.0
 
-    def run(self, meeting: Meeting) -> dict[str, object]:
-        """See `Program.run`."""
-        with meeting.connection() as pair:
-            together(pair, lambda: self._ask(pair.client), lambda: self._answer(pair.server))
-        return {}
+    def talk(self, pair: Pair) -> None:
+        """See `OneConnection.talk`."""
+        together(pair, lambda: self._ask(pair), lambda: self._answer(pair))
 
-    def _ask(self, client: socket.socket) -> None:
+    def _ask(self, pair: Pair) -> None:
         for _ in range(self.count):
             for size in self.writes_bytes:
-                client.sendall(bytes(size))
-            receive_exactly(client, self.answer_bytes)
-            time.sleep(self.client_think_s)
+                pair.client.sendall(bytes(size))
+            receive_exactly(pair.client, self.answer_bytes)
+            pair.pause("application", self.client_think_s)
 
-    def _answer(self, server: socket.socket) -> None:
+    def _answer(self, pair: Pair) -> None:
         for _ in range(self.count):
-            receive_exactly(server, sum(self.writes_bytes))
-            time.sleep(self.server_think_s)
-            server.sendall(bytes(self.answer_bytes))
+            receive_exactly(pair.server, sum(self.writes_bytes))
+            pair.pause("peer", self.server_think_s)
+            pair.server.sendall(bytes(self.answer_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +168,7 @@ class EchoSweep(Described):
 
 
 @dataclass(frozen=True, slots=True)
-class SlowReader(Described):
+class SlowReader(OneConnection):
     """The client writes as fast as it can; the server sleeps `pause_s` before each read of `read_bytes`."""
 
     total_bytes: int
@@ -166,11 +176,9 @@ class SlowReader(Described):
     pause_s: float
     write_bytes: int = 32_768
 
-    def run(self, meeting: Meeting) -> dict[str, object]:
-        """See `Program.run`."""
-        with meeting.connection() as pair:
-            together(pair, lambda: pair.client.sendall(bytes(self.total_bytes)), lambda: self._read(pair.server))
-        return {}
+    def talk(self, pair: Pair) -> None:
+        """See `OneConnection.talk`."""
+        together(pair, lambda: pair.client.sendall(bytes(self.total_bytes)), lambda: self._read(pair.server))
 
     def _read(self, server: socket.socket) -> None:
         for size in pieces(self.total_bytes, self.read_bytes):
@@ -179,23 +187,51 @@ class SlowReader(Described):
 
 
 @dataclass(frozen=True, slots=True)
-class PeriodicWriter(Described):
+class PeriodicWriter(OneConnection):
     """The client writes `write_bytes` every `pause_s`: the program, not the network, sets the pace."""
 
     write_bytes: int
     count: int
     pause_s: float
 
-    def run(self, meeting: Meeting) -> dict[str, object]:
-        """See `Program.run`."""
-        with meeting.connection() as pair:
-            together(pair, lambda: self._write(pair.client), lambda: receive_exactly(pair.server, self.write_bytes * self.count))
-        return {}
+    def talk(self, pair: Pair) -> None:
+        """See `OneConnection.talk`."""
+        together(pair, lambda: self._write(pair), lambda: receive_exactly(pair.server, self.write_bytes * self.count))
 
-    def _write(self, client: socket.socket) -> None:
+    def _write(self, pair: Pair) -> None:
         for _ in range(self.count):
-            client.sendall(bytes(self.write_bytes))
-            time.sleep(self.pause_s)
+            pair.client.sendall(bytes(self.write_bytes))
+            pair.pause("application", self.pause_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(OneConnection):
+    """Between two parts of a mixture: what is set on a connection that is under way. None leaves it.
+
+    `window_bytes` is the most that the server offers from then on (TCP_WINDOW_CLAMP); what it offered before stays good.
+    """
+
+    nodelay: bool | None = None
+    window_bytes: int | None = None
+
+    def talk(self, pair: Pair) -> None:
+        """See `OneConnection.talk`."""
+        if self.nodelay is not None:
+            pair.client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(self.nodelay))
+        if self.window_bytes is not None:
+            pair.server.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.window_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture(OneConnection):
+    """Several programs over one connection: each begins when the one before is done at both ends."""
+
+    parts: tuple[OneConnection, ...]
+
+    def talk(self, pair: Pair) -> None:
+        """See `OneConnection.talk`."""
+        for part in self.parts:
+            part.talk(pair)
 
 
 @dataclass(frozen=True, slots=True)

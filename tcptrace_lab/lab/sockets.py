@@ -6,16 +6,18 @@ import fcntl
 import socket
 import struct
 import time
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab import tcp_info
+from tcptrace_lab.lab.witness import witnessing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcptrace_lab.lab.network import Network
+    from tcptrace_lab.lab.witness import Witness
 
 SIOCOUTQ = 0x5411  # linux/sockios.h: bytes of the send queue that are not acknowledged yet, sent or not
 SOCKET_TIMEOUT_S = 10.0
@@ -65,10 +67,29 @@ class SocketOptions:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both ends of one connection."""
+    """Both ends of one connection.
+
+    Attributes:
+        spent: (what, from, to): time that a program spent with something, on the monotonic clock in ns: `application`, the client sleeps;
+            `peer`, the server sleeps before it answers; `blocked`, the client would write but keeps to a bound of its own.
+    """
 
     client: socket.socket
     server: socket.socket
+    spent: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def pause(self, what: str, seconds: float) -> None:
+        """Sleep, and write it down."""
+        if seconds > 0:
+            with self.spending(what):
+                time.sleep(seconds)
+
+    @contextmanager
+    def spending(self, what: str) -> Iterator[None]:
+        """Write down how long the block took."""
+        start_ns = time.monotonic_ns()
+        yield
+        self.spent.append((what, start_ns, time.monotonic_ns()))
 
     def abort(self) -> None:
         """Make every read and write of either end fail or return, whoever waits in it."""
@@ -83,10 +104,13 @@ class Meeting:
     Attributes:
         accounts: one entry per connection made: both ends' addresses and TCP_INFO, read when every byte was acknowledged, before the close.
         ended: connections that have ended, refused ones included.
+        witnesses: one per connection made, where they are asked for.
     """
 
-    def __init__(self, network: Network, options: SocketOptions) -> None:
+    def __init__(self, network: Network, options: SocketOptions, *, witnessed: bool = False) -> None:
         self.accounts: list[dict[str, object]] = []
+        self.witnesses: list[Witness] = []
+        self._witnessed = witnessed
         self.ended = 0
         self._network = network
         self._options = options
@@ -110,9 +134,12 @@ class Meeting:
             server.settimeout(SOCKET_TIMEOUT_S)
             with server:
                 pair = Pair(client, server)
-                yield pair
-                for end in (client, server):
-                    await_acknowledged(end)
+                with ExitStack() as stack:
+                    if self._witnessed:
+                        self.witnesses.append(stack.enter_context(witnessing(pair)))
+                    yield pair
+                    for end in (client, server):
+                        await_acknowledged(end)
                 self.accounts.append(account(pair))
                 self._close(pair, reset=reset)
         self.ended += 1

@@ -53,7 +53,12 @@ OPTIONS = {1: "timestamps", 2: "sack", 4: "wscale", 8: "ecn", 16: "ecn_seen", 32
 
 def read(connection: socket.socket) -> dict[str, int | str | list[str] | bool]:
     """The kernel's TCP_INFO of a socket, under the kernel's names."""
-    return decode(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BUFFER_BYTES))
+    return decode(raw(connection))
+
+
+def raw(connection: socket.socket) -> bytes:
+    """The struct as the kernel gives it."""
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BUFFER_BYTES)
 
 
 def decode(raw: bytes) -> dict[str, int | str | list[str] | bool]:

@@ -1,0 +1,141 @@
+"""What really holds a sender, told by its own kernel while it sends, by its program and by the path: nothing of it comes from a capture.
+
+TCP_INFO of the sending socket is read every millisecond. From one reading to the next the sender is in the state that the reading shows:
+
+    bytes not sent, and the window has no room for the next segment      receiver's window
+    bytes not sent, and the kernel repairs a loss                        loss
+    bytes not sent, and a full segment of them or the window of segments  congestion window: slow start before the first loss, loss after
+    is used up                                                           it; but the network's, if its bottleneck is busy meanwhile
+    bytes not sent, fewer than a segment, and some in flight             Nagle's rule
+    nothing not sent, some in flight, and the program keeps to a bound   send buffer
+    nothing in flight, and a program sleeps                              application, or peer
+
+Anything else is a moment in which bytes are on their way. Linux only; reno and cubic (a paced sender is held by nothing that shows).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.lab import tcp_info
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator, Sequence
+
+    from tcptrace_lab.lab.path import PathLog
+    from tcptrace_lab.lab.sockets import Pair
+
+PERIOD_S = 0.001
+REPAIRING = ("Recovery", "Loss")
+
+WINDOW, LOSS, SLOW_START, NETWORK, NAGLE, SEND_BUFFER = "receiver-window", "loss", "slow-start", "network", "nagle", "send-buffer"
+APPLICATION, PEER, ON_THE_WAY = "application", "peer", ""
+
+Spans = list[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Witness:
+    """Readings of one connection: (monotonic ns, raw TCP_INFO), and what its programs did.
+
+    Attributes:
+        ahead_ns: the clock of captures is ahead of the monotonic one by so much.
+    """
+
+    pair: Pair
+    ahead_ns: int = 0
+    readings: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def truth(self, start_ns: int, end_ns: int, *, nodelay: bool, forward: PathLog | None) -> dict[str, int]:
+        """Nanoseconds that each state lasted.
+
+        Args:
+            start_ns: from this time of a capture on.
+            end_ns: up to this one.
+            nodelay: Nagle's rule was off all the time, so that it held nothing.
+            forward: log of the path that the data took, if there is one with a bottleneck.
+        """
+        spent = {what: _joined([(start, end) for name, start, end in self.pair.spent if name == what]) for what in _SPENT}
+        busy = _busy(forward) if forward is not None else []
+        sums: dict[str, int] = {}
+        for (before_ns, _), (now_ns, raw) in zip(self.readings, self.readings[1:], strict=False):
+            lasted = min(now_ns + self.ahead_ns, end_ns) - max(before_ns + self.ahead_ns, start_ns)
+            if lasted <= 0:
+                continue
+            state = _state(tcp_info.decode(raw), {what: _within(spans, now_ns) for what, spans in spent.items()}, nodelay=nodelay)
+            if state in {SLOW_START, LOSS, SEND_BUFFER, ON_THE_WAY} and _within(busy, now_ns):
+                state = NETWORK
+            sums[state] = sums.get(state, 0) + lasted
+        return sums
+
+
+_SPENT = (APPLICATION, PEER, "blocked")
+
+
+def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> str:
+    in_flight = info["tcpi_bytes_sent"] - info["tcpi_bytes_retrans"] - max(info["tcpi_bytes_acked"] - 1, 0)  # the SYN counts as a byte
+    if info["tcpi_notsent_bytes"]:
+        return _held(info, in_flight, nodelay=nodelay)
+    if info["tcpi_ca_state"] in REPAIRING:
+        return LOSS
+    if in_flight > 0:
+        return SEND_BUFFER if doing["blocked"] else ON_THE_WAY
+    return next((what for what in (APPLICATION, PEER) if doing[what]), ON_THE_WAY)
+
+
+def _held(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
+    """What holds the bytes that are not sent."""
+    waiting, full = info["tcpi_notsent_bytes"], info["tcpi_snd_mss"]
+    if info["tcpi_snd_wnd"] - in_flight < min(full, waiting):
+        return WINDOW
+    if info["tcpi_ca_state"] in REPAIRING:
+        return LOSS
+    if waiting >= full or info["tcpi_unacked"] >= info["tcpi_snd_cwnd"]:
+        return LOSS if info["tcpi_total_retrans"] else SLOW_START
+    return NAGLE if in_flight > 0 and not nodelay else ON_THE_WAY
+
+
+@contextmanager
+def witnessing(pair: Pair) -> Iterator[Witness]:
+    """Read the client's TCP_INFO while the block lasts."""
+    witness, stop = Witness(pair, time.time_ns() - time.monotonic_ns()), threading.Event()
+    thread = threading.Thread(target=_watch, args=(pair.client, witness.readings, stop), name="witness", daemon=True)
+    thread.start()
+    try:
+        yield witness
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _watch(client: socket.socket, readings: list[tuple[int, bytes]], stop: threading.Event) -> None:
+    while not stop.wait(PERIOD_S):
+        readings.append((time.monotonic_ns(), tcp_info.raw(client)))
+
+
+def _busy(log: PathLog) -> Spans:
+    """When the bottleneck had more than the packet that it was sending: each packet waits from its arrival to its turn."""
+    delay_ns = min((entry.due_ns - entry.arrived_ns for entry in log.entries if entry.due_ns is not None), default=0)
+    waits = [(entry.arrived_ns, entry.due_ns - delay_ns) for entry in log.entries if entry.due_ns is not None]
+    return _joined([(start, end) for start, end in waits if end > start])
+
+
+def _joined(spans: Sequence[tuple[int, int]]) -> Spans:
+    joined: Spans = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _within(spans: Spans, moment_ns: int) -> bool:
+    at = bisect_right(spans, (moment_ns, moment_ns)) - 1
+    return at >= 0 and spans[at][0] <= moment_ns < spans[at][1]

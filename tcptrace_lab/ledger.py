@@ -36,6 +36,7 @@ COLUMNS = (
     "resent_by",
     "held_ns",
     "held_since_frame",
+    "sent_ticks",
     "idle_ns",
     "acked_ago_ns",
     "acked_lag_ns",
@@ -52,6 +53,7 @@ COLUMNS = (
     "small",
     "small_before",
     "small_unacked",
+    "small_passes",
     "recovering",
     "after_loss",
 )
@@ -94,6 +96,10 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
             for name in (
                 "reaction_min_ns",
                 "small_behind_small",
+                "small_held_run",
+                "small_past_full",
+                "small_held_over_full",
+                "tick_ns",
                 "clocked_departures",
                 "unclocked_departures",
                 "first_departure_ts_ns",
@@ -101,6 +107,8 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "first_departure_is_syn",
                 "level_flight_bytes",
                 "level_rounds",
+                "other_level_flight_bytes",
+                "other_level_rounds",
                 "ending_held_ns",
                 "ending_held_since_frame",
                 "ending_idle_ns",
@@ -155,7 +163,8 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     unexplained = col("rule_cause").is_null()
     departures = departures.with_columns(caused_ns=pl.when(unexplained).then(0).otherwise(col("left") - late))
     quiet = pl.when(facts.PEER_SPOKE).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
-    transit = pl.min_horizontal(held - quiet - col("handshake_ns"), facts.RTT_NS + facts.EPSILON_NS, col("left")).clip(0)
+    transit = pl.min_horizontal(held - quiet - col("handshake_ns"), facts.TRANSIT_NS, col("left")).clip(0)
+    transit = pl.min_horizontal(transit + facts.JITTER_NS, col("left"))
     blind = unexplained & col("unacked_bytes").is_null()
     departures = departures.with_columns(network_ns=pl.when(unexplained & ~blind).then(transit).otherwise(0))
     awaited = (held - col("peer_last_ns") - col("handshake_ns") - col("network_ns")).clip(0)

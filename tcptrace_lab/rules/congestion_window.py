@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="congestion-window",
-    holds=facts.BULK & pl.col("after_loss").fill_null(value=False),
+    holds=facts.BULK & facts.AFTER_LOSS,
     confidence=Confidence.CONSISTENT,
     refuted_by="flights as large as before the loss; a growing round trip (the path itself is full)",
     source="RFC 5681, 3.1 and 3.2; RFC 9438",

@@ -31,6 +31,13 @@ LATEST_ACK_NS = 500 * NS_PER_MS
 QUEUE_SHARE = 0.25
 """A round trip longer than its minimum by this share has a queue in it."""
 
+HELD_TIMES = 3
+"""So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
+
+TRAIN_PART = 8
+"""A departure that an ACK lets go within this part of a round trip of the one before belongs to a train that the path has spaced; the waits
+between flights are longer (a heuristic)."""
+
 PLATEAU_ROUNDS = 5
 PLATEAU_SHARE = 0.9
 BELOW_WINDOW_SHARE = 0.9
@@ -48,6 +55,16 @@ EPSILON_NS = pl.max_horizontal(
     pl.lit(CAUSAL_NS),
     (RTT_NS * pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)).cast(pl.Int64),
 )
+TRANSIT_NS = RTT_NS + pl.max_horizontal(pl.lit(CAUSAL_NS), (RTT_NS * CAUSAL_SHARE_NEAR).cast(pl.Int64))
+"""So long bytes may have been on their way, wherever the capture was taken."""
+JITTER_NS = (
+    pl.when(_col("near_sender")).then(0).otherwise(_col("held_ns") - (_col("sent_ticks") + 1) * _col("tick_ns")).fill_null(0).clip(0)
+)
+"""So much longer than by the sender's own clock the wait was where it was captured: the path delayed the departure (RFC 7323, 3: timestamps
+are taken when a segment is sent)."""
+_AT_ONCE = ~_col("near_sender") & (_col("sent_ticks") == 0) & (2 * _col("held_ns") > _col("tick_ns"))
+WAS_DELAYED = ((JITTER_NS > CAUSAL_NS) & (_col("held_ns") < 2 * JITTER_NS)) | _known(_AT_ONCE)
+"""Most of the wait is the path's, or the departure had left at once behind the one before and was spaced on the way."""
 KIND = _col("kind").cast(pl.String)
 
 IS_SYN = _col("flags") & SYN > 0
@@ -62,6 +79,7 @@ IS_NEEDLESS = _known((_RESENT_BY == "tail_probe") | (KIND == "spurious"))
 """Sent again although nothing was lost, or only to ask whether something was: it does not tell what holds the next new byte."""
 IS_WINDOW_PROBE = KIND == "zero_window_probe"
 
+AFTER_LOSS = _known(_col("after_loss"))
 HAD_IN_FLIGHT = _known(_col("unacked_before_bytes") > 0)
 ALL_ACKED = _known(_col("unacked_bytes") <= 0)
 PEER_SPOKE = _col("peer_last_ns").is_not_null()
@@ -79,12 +97,32 @@ IN_BURST = _col("acked_ago_ns").is_null() & _known(
 
 _NEED = pl.min_horizontal(_col("full_bytes"), pl.max_horizontal(_col("payload_bytes"), pl.lit(1)))
 WINDOW_WAS_FULL = _known(_col("usable_before_bytes") < _NEED)
+WINDOW_CUT = (
+    IS_SMALL & _known(_col("payload_bytes") >= _col("usable_before_bytes")) & _known(_col("usable_before_bytes") < _col("full_bytes"))
+)
+"""A small segment that takes all the room there was: the sender had waited for more room, and gave up (RFC 9293, 3.8.6.2.1: override)."""
 WINDOW_WAS_NEARLY_FULL = _known(_col("usable_before_bytes") < 2 * _col("full_bytes"))
 WINDOW_KNOWN = _col("usable_before_bytes").is_not_null()
 WINDOW_OPENED = _col("window_opened_ns").is_not_null()
 
-HELD_BEHIND_SMALL = IS_SMALL & _known(_col("small_unacked")) & _known(_col("small_behind_small") == 0)
-"""A small segment behind a small one in flight, by a sender that never let one pass: what Nagle's rule holds (RFC 896, Minshall)."""
+_HELD_NOW = ~_known(_col("small_passes")) & _known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES))
+HELD_BEHIND_SMALL = IS_SMALL & _known(_col("small_unacked")) & _HELD_NOW
+"""A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
+switched on and off under way: then what came last tells, and one run of waits in a row."""
+
+HELD_BEHIND_FULL = (
+    IS_SMALL
+    & ~_known(_col("small_unacked"))
+    & _HELD_NOW
+    & ALL_ACKED
+    & _known(_col("unacked_before_bytes") < 2 * _col("full_bytes"))
+    & _known(_col("usable_before_bytes") >= _col("full_bytes"))
+    & ~AFTER_LOSS
+    & _known(_col("small_past_full") == 0)
+    & _known(_col("small_held_over_full") >= HELD_TIMES)
+)
+"""A small segment behind full ones in flight: held by Nagle's rule in its first form (RFC 896, BSD), not in Minshall's (Linux). A tail that
+the congestion window holds looks alike, so the sender must have done it three times, never let one pass, and have lost nothing."""
 
 ACK_CLOCKED = _known(_col("clocked_departures") > _col("unclocked_departures"))
 """Most segments of the direction leave at once when an ACK comes."""
@@ -104,11 +142,19 @@ REFILLED = (
 QUEUE_NS = (_col("round_trip_ns") - _col("rtt_min_ns")).fill_null(0) + (_col("echo_ns") - _col("reaction_min_ns")).fill_null(0)
 IN_QUEUE = (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS < QUEUE_NS
 
-ON_PLATEAU = (
-    _known(_col("level_rounds") >= PLATEAU_ROUNDS)
-    & _known(_col("unacked_before_bytes") >= PLATEAU_SHARE * _col("level_flight_bytes"))
-    & _known(_col("level_flight_bytes") >= 2 * _col("full_bytes"))
-    & _known(_col("level_flight_bytes") <= BELOW_WINDOW_SHARE * _col("max_window_bytes"))
-    & ~WINDOW_WAS_NEARLY_FULL
-)
+
+def _on(level: str, rounds: str) -> pl.Expr:
+    flight = _col("unacked_before_bytes")
+    return _known(
+        (_col(rounds) >= PLATEAU_ROUNDS)
+        & (flight >= PLATEAU_SHARE * _col(level))
+        & (PLATEAU_SHARE * flight <= _col(level))
+        & (_col(level) <= BELOW_WINDOW_SHARE * _col("max_window_bytes"))
+    )
+
+
+ON_PLATEAU = (_on("level_flight_bytes", "level_rounds") | _on("other_level_flight_bytes", "other_level_rounds")) & ~WINDOW_WAS_NEARLY_FULL
 """Flights stand at one level of two segments or more, well below the largest window, and two more would fit the one of now."""
+
+IN_TRAIN = BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS)
+"""ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate."""

@@ -7,7 +7,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="nagle-delayed-ack",
-    holds=facts.RELEASED_BY_ACK & facts.HELD_BEHIND_SMALL & facts.ACK_WAS_LATE,
+    holds=facts.RELEASED_BY_ACK & (facts.HELD_BEHIND_SMALL | facts.HELD_BEHIND_FULL) & facts.ACK_WAS_LATE,
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
     proved_by_repetition=True,
@@ -16,7 +16,7 @@ RULE = Rule(
         finding="nagle-delayed-ack",
         title="Nagle's algorithm and delayed ACKs cost {cost} in {waits} of {median}",
         mechanism=(
-            "The program writes a message in pieces. The stack holds the last small piece back until the one before is acknowledged, "
+            "The program writes a message in pieces. The stack holds the last small piece back until what went before is acknowledged, "
             "and the receiver delays that ACK because it waits for more."
         ),
         limits="The kernel keeps no count of this; that the program had already written the held bytes is concluded from when they left.",

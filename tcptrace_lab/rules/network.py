@@ -7,9 +7,11 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 _DRAINING = (facts.RELEASED_BY_ACK | (facts.HAD_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.IS_BARE_FIN)) & facts.IN_QUEUE
 
+_SPACED = facts.IN_TRAIN & ~facts.ON_PLATEAU & ~facts.AFTER_LOSS
+
 RULE = Rule(
     cause="network",
-    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING,
+    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | facts.WAS_DELAYED,
     confidence=Confidence.CONSISTENT,
     refuted_by="round trips at their minimum while the sender waits",
     source="RFC 6349, 3.3 (round trips under load); Gettys & Nichols 2011 (bufferbloat)",

@@ -16,12 +16,13 @@ _NEARLY_FULL = (
     & ~facts.IS_SMALL
     & ~facts.IS_BARE_FIN
     & ~facts.ACK_JUST_CAME
-    & (pl.col("held_ns") > facts.EPSILON_NS)
+    & ((pl.col("held_ns") > facts.EPSILON_NS) | ~pl.col("near_sender"))  # away from it, the path spaces what the window let go together
 )
+_CUT = facts.WINDOW_CUT & ~facts.WINDOW_OPENED & (pl.col("held_ns") > facts.EPSILON_NS)
 
 RULE = Rule(
     cause="receiver-window",
-    holds=(_NEW & (_FULL | _NEARLY_FULL)) | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
+    holds=(_NEW & (_FULL | _NEARLY_FULL | _CUT)) | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
     confidence=Confidence.PROVED,
     refuted_by="room for a full segment in the window before the ACK that released it",
     source="RFC 9293, 3.8.6",

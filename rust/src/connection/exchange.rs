@@ -217,6 +217,7 @@ fn departs(segment: &Segment, placed: Placed, kind: Kind, sender: &mut Half, rec
         // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
         resent: kind.is_resent() && kind != Kind::TailProbe,
         is_syn: flags.any(TcpFlags::SYN),
+        tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.timestamps.map(|(_, echo)| echo).filter(|_| flags.any(TcpFlags::ACK)),
     };
     let shift_ns = sender.shift_ns(receiver);

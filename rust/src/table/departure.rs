@@ -12,6 +12,7 @@ use crate::connection::{ConnectionRow, Departure, Nullable, SegmentRow, Waits};
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("held_ns", |rows, _| value(rows, |left| left.held_ns)),
     ("held_since_frame", |rows, _| value(rows, |left| left.held_since_frame)),
+    ("sent_ticks", |rows, _| value(rows, |left| left.sent_ticks)),
     ("idle_ns", |rows, _| value(rows, |left| left.idle_ns)),
     ("acked_ago_ns", |rows, _| value(rows, |left| left.acked_ago_ns)),
     ("acked_by_frame", |rows, _| value(rows, |left| left.acked_by_frame)),
@@ -30,6 +31,7 @@ pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("small", |rows, _| flag(rows, |left| left.small)),
     ("small_before", |rows, _| flag(rows, |left| left.small_before)),
     ("small_unacked", |rows, _| flag(rows, |left| left.small_unacked)),
+    ("small_passes", |rows, _| flag(rows, |left| left.small_passes)),
     ("recovering", |rows, _| flag(rows, |left| left.recovering)),
     ("after_loss", |rows, _| flag(rows, |left| left.after_loss)),
 ];
@@ -62,9 +64,15 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         ("ending_peer_last_ns", amount(|row| row.ending.peer_last_ns)),
         ("level_flight_bytes", amount(|row| row.level_flight_bytes)),
         ("level_rounds", count(|row| row.level_rounds.into())),
+        ("other_level_flight_bytes", amount(|row| row.other_level_flight_bytes)),
+        ("other_level_rounds", count(|row| row.other_level_rounds.into())),
         ("clocked_departures", count(|row| row.clocked)),
         ("unclocked_departures", count(|row| row.unclocked)),
         ("small_behind_small", count(|row| row.small_behind_small)),
+        ("small_held_run", count(|row| row.small_held_run.into())),
+        ("small_past_full", count(|row| row.small_past_full.into())),
+        ("small_held_over_full", count(|row| row.small_held_over_full.into())),
+        ("tick_ns", amount(|row| row.tick_ns)),
     ];
     columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::super::row::Nullable;
 
 /// Arrivals remembered that are on their way. More of them within one round trip count as arrived earlier than they did.
-const MAX_ON_THE_WAY: usize = 1 << 7;
+const MAX_ON_THE_WAY: usize = 1 << 10;
 
 /// One segment of the other side.
 #[derive(Clone, Copy, Debug)]

@@ -24,6 +24,14 @@ const TOLERANCE_PART: i64 = 32;
 /// book B, ε).
 const CAUSAL_NS: i64 = 1_000_000;
 
+/// So many small segments in a row that waited for the ACK of all show that Nagle's algorithm holds them again (rule book B, 5).
+const HELD_IN_A_ROW: u16 = 3;
+/// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
+const LEAST_TICKS: i64 = 50;
+/// What leaves within this time of the segment before may be the tail of one write, which a BSD sender lets pass (rule book
+/// A1); on a slow link the two are further apart than on the sender's host (a heuristic).
+const ONE_WRITE_NS: i64 = 2_000_000;
+
 /// What held one departure back; `schema.py` says what each means. `*_ns` but `acked_lag_ns`, `round_trip_ns` and `echo_ns`
 /// are times from then to the departure.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +40,7 @@ const CAUSAL_NS: i64 = 1_000_000;
 pub struct Departure {
     pub held_ns: Nullable,
     pub held_since_frame: Nullable,
+    pub sent_ticks: Nullable,
     pub idle_ns: Nullable,
     pub acked_ago_ns: Nullable,
     pub acked_by_frame: Nullable,
@@ -50,6 +59,7 @@ pub struct Departure {
     pub small: bool,
     pub small_before: bool,
     pub small_unacked: bool,
+    pub small_passes: bool,
     pub recovering: bool,
     pub after_loss: bool,
 }
@@ -63,9 +73,15 @@ pub struct Waits {
     pub ending: Departure,
     pub level_flight_bytes: Nullable,
     pub level_rounds: u16,
+    pub other_level_flight_bytes: Nullable,
+    pub other_level_rounds: u16,
     pub clocked: u32,
     pub unclocked: u32,
     pub small_behind_small: u32,
+    pub small_held_run: u16,
+    pub small_past_full: u16,
+    pub small_held_over_full: u16,
+    pub tick_ns: Nullable,
 }
 
 /// Where the waits of a direction begin.
@@ -94,7 +110,8 @@ pub(super) struct Leaves {
     pub resent: bool,
     /// It opens the connection.
     pub is_syn: bool,
-    /// The timestamp that it echoes.
+    /// Its timestamp, and the one that it echoes.
+    pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
 }
 
@@ -121,8 +138,49 @@ pub(super) struct SenderView {
     unclocked: u32,
     /// Small segments that left while another was in flight.
     small_behind_small: u32,
+    held: SmallHeld,
+    clock: Clock,
     first: Option<FirstDeparture>,
     rounds: Rounds,
+}
+
+/// Small segments that waited until everything was acknowledged, as if Nagle's algorithm held them.
+#[derive(Clone, Copy, Debug, Default)]
+struct SmallHeld {
+    /// Behind a small one: how many since the last that passed one, and most in a row.
+    run: u16,
+    longest_run: u16,
+    /// Behind full ones alone; and those that passed them, though no tail of the same write.
+    over_full: u16,
+    passed_full: u16,
+}
+
+/// The sender's timestamp clock, read off its departures.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// Of the last departure that moved it.
+    tsval: Option<u32>,
+    /// Ticks since the first departure, and nanoseconds of the capture.
+    ticks: i64,
+    lasted_ns: i64,
+}
+
+impl Clock {
+    /// Ticks since the departure before, which was captured `held_ns` ago.
+    #[inline]
+    fn departs(&mut self, tsval: Option<u32>, held_ns: Nullable) -> Option<i64> {
+        let now = tsval?;
+        let before = self.tsval.replace(now)?;
+        let ticks = i64::from(now.wrapping_sub(before) as i32);
+        self.ticks = self.ticks.saturating_add(ticks);
+        self.lasted_ns = self.lasted_ns.saturating_add(held_ns.get().unwrap_or(0));
+        Some(ticks)
+    }
+
+    /// How long a tick is.
+    fn tick_ns(&self) -> Nullable {
+        Some(self.lasted_ns).filter(|_| self.ticks >= LEAST_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
+    }
 }
 
 /// What happened since the last departure.
@@ -214,8 +272,12 @@ impl SenderView {
         while let Some(arrival) = self.arrivals.next_arrived(leaves.tsecr, leaves.ts_ns, shift_ns) {
             self.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(leaves.ts_ns));
         }
-        let held = self.held(&leaves);
+        let mut held = self.held(&leaves);
+        held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
         self.count_clocked(&held, shift_ns);
+        if leaves.small && !leaves.resent {
+            self.count_small(&held, shift_ns);
+        }
         self.left(&leaves);
         held
     }
@@ -235,12 +297,15 @@ impl SenderView {
             // Without timestamps only what was not even captured is sure not to have arrived.
             let acked = if leaves.tsecr.is_some() { una } else { una.map(|una| una.max(self.captured_ack)) };
             let behind = !leaves.resent && acked.is_some_and(|acked| self.small_end > acked);
-            self.small_behind_small = self.small_behind_small.saturating_add(u32::from(behind));
+            if behind {
+                self.small_behind_small = self.small_behind_small.saturating_add(1);
+                self.held.run = 0;
+            }
             self.small_end = self.small_end.max(leaves.end);
         }
         self.snd_max = self.snd_max.max(leaves.end);
         if let Some(una) = una {
-            self.rounds.departs(una, self.snd_max, self.after_loss);
+            self.rounds.departs(una, self.snd_max, self.full_bytes, self.after_loss);
         }
         self.since = Since {
             left_ns: Some(leaves.ts_ns).into(),
@@ -259,9 +324,39 @@ impl SenderView {
             return;
         }
         if let Some(ago_ns) = held.acked_ago_ns.get() {
-            let causal_ns = CAUSAL_NS.max(shift_ns.saturating_add(self.round_trip_ns.get().unwrap_or(0)) / 10);
+            let causal_ns = self.causal_ns(shift_ns);
             self.clocked = self.clocked.saturating_add(u32::from(ago_ns <= causal_ns));
             self.unclocked = self.unclocked.saturating_add(u32::from(ago_ns > causal_ns));
+        }
+    }
+
+    /// Within this time of an ACK a departure may be its effect.
+    fn causal_ns(&self, shift_ns: i64) -> i64 {
+        CAUSAL_NS.max(shift_ns.saturating_add(self.round_trip_ns.get().unwrap_or(0)) / 10)
+    }
+
+    /// What a small segment tells of the rule that holds small ones.
+    fn count_small(&mut self, left: &Departure, shift_ns: i64) {
+        if left.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
+            return;
+        }
+        let waited_ns = left.held_ns.get().unwrap_or(0);
+        if left.unacked_bytes.get().is_none_or(|unacked| unacked > 0) {
+            let passed_full = !left.small_unacked && waited_ns > ONE_WRITE_NS;
+            self.held.passed_full = self.held.passed_full.saturating_add(u16::from(passed_full));
+            return;
+        }
+        let at_once = left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns));
+        let had_room =
+            left.usable_before_bytes.get().is_some_and(|usable| usable >= left.full_bytes.get().unwrap_or(0));
+        if !at_once || !had_room || waited_ns <= ONE_WRITE_NS || left.peer_last_ns.is_some() {
+            return;
+        }
+        if left.small_unacked {
+            self.held.run = self.held.run.saturating_add(1);
+            self.held.longest_run = self.held.longest_run.max(self.held.run);
+        } else {
+            self.held.over_full = self.held.over_full.saturating_add(1);
         }
     }
 
@@ -276,6 +371,7 @@ impl SenderView {
         Departure {
             held_ns: age(since.left_ns),
             held_since_frame: frame(since.left_ns, since.frame),
+            sent_ticks: Nullable::default(),
             idle_ns: if all_acked { age(since.emptied_ns) } else { Nullable::default() },
             acked_ago_ns: age(since.acked_ns),
             acked_by_frame: frame(since.acked_ns, since.acked_frame),
@@ -294,6 +390,7 @@ impl SenderView {
             small: leaves.small,
             small_before: since.was_small,
             small_unacked: since.small_unacked,
+            small_passes: self.small_behind_small > 0 && self.held.run < HELD_IN_A_ROW,
             recovering: una.is_some_and(|una| una < self.recover),
             after_loss: self.after_loss,
         }
@@ -306,15 +403,21 @@ impl SenderView {
             view.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(last_ts_ns.get().unwrap_or(i64::MAX)));
         }
         let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() });
-        let (level_flight_bytes, level_rounds) = self.rounds.level();
+        let [(level_flight_bytes, level_rounds), (other_level_flight_bytes, other_level_rounds)] = self.rounds.levels();
         Waits {
             first: self.first,
             ending: last_ts_ns.get().map(end).unwrap_or_default(),
             level_flight_bytes,
             level_rounds,
+            other_level_flight_bytes,
+            other_level_rounds,
             clocked: self.clocked,
             unclocked: self.unclocked,
             small_behind_small: self.small_behind_small,
+            small_held_run: self.held.longest_run,
+            small_past_full: self.held.passed_full,
+            small_held_over_full: self.held.over_full,
+            tick_ns: self.clock.tick_ns(),
         }
     }
 }

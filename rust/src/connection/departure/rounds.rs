@@ -4,6 +4,8 @@ use super::super::row::Nullable;
 
 /// Flights that differ by less than this part are equal (rule book B, 8: the plateau).
 const LEVEL_PART: i64 = 20;
+/// Smaller flights stand at no level: a program that asks and waits makes equal ones, too (rule book B, 8).
+const LEVEL_SEGMENTS: i64 = 2;
 
 /// The flights of one direction. A round ends when the last byte of its flight is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,20 +13,31 @@ pub(super) struct Rounds {
     ends: i64,
     flight: i64,
     last_flight: Nullable,
-    /// A flight, and how many that are about equal came one after the other.
-    like: i64,
-    alike: u16,
-    /// The same where they were most, before any loss.
-    level: i64,
-    level_held: u16,
+    /// The level of now: a flight, and how many that are about equal came one after the other.
+    now: Level,
+    /// The two levels at which flights stood longest, before any loss, the longer first.
+    longest: [Level; 2],
+}
+
+/// Flights about as large as this one, and how many in a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    flight: i64,
+    rounds: u16,
+}
+
+impl Level {
+    fn has(self, flight: i64) -> bool {
+        (flight - self.flight).abs() <= self.flight / LEVEL_PART
+    }
 }
 
 impl Rounds {
     /// Something left, and all up to `snd_max` is sent; below `una` all is acknowledged.
-    pub(super) fn departs(&mut self, una: i64, snd_max: i64, after_loss: bool) {
+    pub(super) fn departs(&mut self, una: i64, snd_max: i64, full_bytes: i64, after_loss: bool) {
         if una >= self.ends {
             if self.ends > 0 {
-                self.finish(after_loss);
+                self.finish(full_bytes, after_loss);
             }
             self.ends = snd_max;
             self.flight = 0;
@@ -32,15 +45,32 @@ impl Rounds {
         self.flight = self.flight.max(snd_max - una);
     }
 
-    fn finish(&mut self, after_loss: bool) {
+    fn finish(&mut self, full_bytes: i64, after_loss: bool) {
         self.last_flight = Some(self.flight).into();
-        if (self.flight - self.like).abs() <= self.like / LEVEL_PART {
-            self.alike = self.alike.saturating_add(1);
+        if self.now.has(self.flight) {
+            self.now.rounds = self.now.rounds.saturating_add(1);
         } else {
-            (self.like, self.alike) = (self.flight, 1);
+            self.now = Level { flight: self.flight, rounds: 1 };
         }
-        if !after_loss && self.alike > self.level_held {
-            (self.level, self.level_held) = (self.like, self.alike);
+        if !after_loss && self.flight >= LEVEL_SEGMENTS * full_bytes {
+            self.keep();
+        }
+    }
+
+    /// Puts the level of now among the longest.
+    fn keep(&mut self) {
+        let [first, second] = &mut self.longest;
+        if first.has(self.now.flight) {
+            first.rounds = first.rounds.max(self.now.rounds);
+            return;
+        }
+        if second.has(self.now.flight) {
+            second.rounds = second.rounds.max(self.now.rounds);
+        } else if self.now.rounds > second.rounds {
+            *second = self.now;
+        }
+        if second.rounds > first.rounds {
+            std::mem::swap(first, second);
         }
     }
 
@@ -49,9 +79,9 @@ impl Rounds {
         self.last_flight
     }
 
-    /// The level at which the flights stood longest, and for how many rounds.
-    pub(super) fn level(&self) -> (Nullable, u16) {
-        (Some(self.level).filter(|_| self.level_held > 0).into(), self.level_held)
+    /// The two levels at which the flights stood longest, and for how many rounds each.
+    pub(super) fn levels(&self) -> [(Nullable, u16); 2] {
+        self.longest.map(|level| (Some(level.flight).filter(|_| level.rounds > 0).into(), level.rounds))
     }
 }
 
@@ -64,27 +94,38 @@ mod tests {
         let mut rounds = Rounds::default();
         let mut una = 1;
         for flight in flights {
-            rounds.departs(una, una + flight, after_loss);
+            rounds.departs(una, una + flight, 500, after_loss);
             una += flight;
         }
-        rounds.departs(una, una + 1, after_loss);
+        rounds.departs(una, una + 1, 500, after_loss);
         rounds
     }
 
     #[test]
     fn flights_that_double_stand_at_no_level() {
-        assert_eq!(after(&[1000, 2000, 4000, 8000], false).level().1, 1);
+        assert_eq!(after(&[1000, 2000, 4000, 8000], false).levels()[0].1, 1);
     }
 
     #[test]
     fn flights_of_one_size_stand_at_it() {
         let rounds = after(&[1000, 2000, 4000, 4000, 4096, 4000], false);
-        assert_eq!((rounds.level().0.get(), rounds.level().1), (Some(4000), 4));
+        assert_eq!((rounds.levels()[0].0.get(), rounds.levels()[0].1), (Some(4000), 4));
         assert_eq!(rounds.last_flight().get(), Some(4000));
     }
 
     #[test]
     fn a_level_after_a_loss_is_the_congestion_windows() {
-        assert_eq!(after(&[4000, 4000, 4000], true).level().1, 0);
+        assert_eq!(after(&[4000, 4000, 4000], true).levels()[0].1, 0);
+    }
+
+    #[test]
+    fn a_transfer_may_stand_at_two_levels() {
+        let rounds = after(&[2000, 4000, 4000, 9000, 9000, 9100, 9000, 4000], false);
+        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(9000), 4), (Some(4000), 2)]);
+    }
+
+    #[test]
+    fn flights_below_two_segments_stand_at_no_level() {
+        assert_eq!(after(&[900, 900, 900, 900], false).levels()[0].1, 0);
     }
 }

@@ -1,0 +1,171 @@
+"""Senders whose rule or limit changes under way, or differs from Linux's; and departures that the path delays.
+
+As in `test_ledger`: a round trip of 20 ms seen from the client, unless said otherwise; the times expected are differences of those written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import packets
+import polars as pl
+import pytest
+from test_ledger import MS, OPENED, causes, lasted, tables
+
+from tcptrace_lab import accounts, advice, ledger
+from tcptrace_lab.segments import Tables, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def question(start_ms: int, seq: int, answered: int, first: int, second: int, *, waits: bool) -> Iterator[str]:
+    """A message in two pieces and its answer of 10 bytes. If it `waits`, the second piece leaves when the first was acknowledged, late."""
+    asked, end = start_ms / 1000, seq + first + second
+    second_at = asked + 0.0601 if waits else asked + 0.0001
+    yield f"{asked:.4f} C > S P. {seq}:{seq + first} ack {answered}"
+    if waits:
+        yield f"{asked + 0.060:.4f} S > C . ack {seq + first}"
+    yield f"{second_at:.4f} C > S P. {seq + first}:{end} ack {answered}"
+    yield f"{second_at + 0.020:.4f} S > C P. {answered}:{answered + 10} ack {end}"
+
+
+def questions(pieces: tuple[int, int], waits: list[bool]) -> str:
+    """One after the other, 100 ms apart; each waits or not."""
+    lines: list[str] = []
+    seq, answered = 1, 1
+    for place, wait in enumerate(waits):
+        lines += question(100 * (place + 1), seq, answered, *pieces, waits=wait)
+        seq, answered = seq + sum(pieces), answered + 10
+    return "\n".join(lines)
+
+
+def nagle_ms(found: Tables) -> list[float]:
+    return lasted(found, "nagle-delayed-ack")
+
+
+def confidences(found: Tables) -> dict[str, str]:
+    sums = accounts.accounts(found.segments, found.connections, 1)
+    return {each.id: str(each.confidence) for each in advice.findings(sums, found.segments, found.connections).findings}
+
+
+def test_stalls_before_nodelay_is_set_are_found_and_none_after(tmp_path: Path) -> None:
+    found = tables(tmp_path, questions((100, 100), [True] * 4 + [False] * 4))
+    assert nagle_ms(found) == [pytest.approx(60.1)] * 4
+    assert confidences(found)["nagle-delayed-ack"] == "proved"
+
+
+def test_stalls_after_nodelay_is_taken_back_are_found_from_the_fourth_on(tmp_path: Path) -> None:
+    """Three in a row are needed to believe it again; they themselves stay unsaid."""
+    found = tables(tmp_path, questions((100, 100), [False] * 3 + [True] * 6))
+    assert nagle_ms(found) == [pytest.approx(60.1)] * 3
+
+
+def test_two_coincidences_before_a_small_one_passes_are_no_stall(tmp_path: Path) -> None:
+    found = tables(tmp_path, questions((100, 100), [True, True, False, False]))
+    assert nagle_ms(found) == []
+
+
+def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) -> None:
+    """1460 + 100: Linux lets the 100 pass (Minshall), BSD holds them while anything is unacknowledged (RFC 896)."""
+    found = tables(tmp_path, questions((1460, 100), [True] * 3))
+    assert nagle_ms(found) == [pytest.approx(60.1)] * 3
+    assert confidences(found)["nagle-delayed-ack"] == "proved"
+
+
+def test_two_small_segments_behind_full_ones_prove_nothing(tmp_path: Path) -> None:
+    """So does a congestion window of one segment."""
+    assert nagle_ms(tables(tmp_path, questions((1460, 100), [True] * 2))) == []
+
+
+def test_a_sender_that_once_let_a_small_segment_pass_a_full_one_is_no_bsd(tmp_path: Path) -> None:
+    text = "0.0400 C > S P. 1:1461 ack 1\n0.0450 C > S P. 1461:1561 ack 1\n0.0800 S > C P. 1:11 ack 1561\n"
+    shifted = questions((1460, 100), [True] * 3)
+    found = tables(tmp_path, text + _moved(shifted, 1560, 10))
+    assert nagle_ms(found) == []
+
+
+def _moved(text: str, client: int, server: int) -> str:
+    """The same exchange, its sequence numbers so much further."""
+    lines = []
+    for line in text.splitlines():
+        words = line.split()
+        own, other = (client, server) if words[1] == "C" else (server, client)
+        if ":" in words[5]:
+            first, last = map(int, words[5].split(":"))
+            words[5] = f"{first + own}:{last + own}"
+        words[-1] = str(int(words[-1]) + other)
+        lines.append(" ".join(words))
+    return "\n".join(lines)
+
+
+def rounds(start_ms: float, seq: int, flight: int, count: int, *, window: int) -> Iterator[str]:
+    """`count` flights of `flight` full segments, each let go by the ACK of the one before."""
+    for place in range(count):
+        at = (start_ms + 20.1 * place) / 1000
+        for _ in range(flight):
+            yield f"{at:.4f} C > S . {seq}:{seq + 1460} ack 1"
+            seq += 1460
+        yield f"{at + 0.0200:.4f} S > C . ack {seq} win {window}"
+
+
+def test_a_window_and_then_a_send_buffer_are_told_apart(tmp_path: Path) -> None:
+    """Eight rounds of four segments fill a window of 46 << 7 = 5888 bytes; then it is ten times as large, and eight stand at three."""
+    first = list(rounds(40, 1, 4, 8, window=46))
+    first[-1] = first[-1].replace("win 46", "win 460")
+    second = rounds(40 + 20.1 * 8, 1 + 8 * 4 * 1460, 3, 8, window=460)
+    opening = "0.0300 S > C . ack 1 win 46\n"
+    told = dict.fromkeys(("receiver-window", "send-buffer"), 0.0)
+    for name, ms in causes(tables(tmp_path, opening + "\n".join([*first, *second]))):
+        told[name] = told.get(name, 0.0) + ms
+    assert told["receiver-window"] == pytest.approx(20.1 * 8, abs=0.2)
+    assert told["send-buffer"] == pytest.approx(20.1 * 7, abs=0.2)
+
+
+def test_a_segment_that_takes_the_last_of_the_window_waited_for_more(tmp_path: Path) -> None:
+    """500 bytes of room: the sender would not send so little, until its persist timer ran out after 210 ms (RFC 9293, 3.8.6.2.1)."""
+    text = """
+        0.0300 S > C . ack 1 win 23
+        0.0400 C > S . 1:1461 ack 1
+        0.0400 C > S P. 1461:2445 ack 1
+        0.0600 S > C . ack 2445 win 4
+        0.2500 C > S P. 2445:2957 ack 1
+        0.2700 S > C . ack 2957 win 460
+    """
+    assert lasted(tables(tmp_path, text), "receiver-window") == [pytest.approx(210.0)]
+
+
+SEEN_AT_SERVER = """
+    0.0000 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, TS val 1000 ecr 0, wscale 7>
+    0.0001 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, TS val 5000 ecr 1000, wscale 7>
+    0.0201 C > S .          ack 1  win 502 <TS val 1020 ecr 5000>
+"""
+
+
+def test_a_departure_that_the_path_held_up_is_the_networks_by_the_senders_clock(tmp_path: Path) -> None:
+    """Small messages every 50 ms by the sender's clock, a round trip of 20 behind each; the fifth arrives 35 ms late."""
+    lines = []
+    for place in range(8):
+        at, tsval, seq = 0.100 + 0.050 * place + (0.035 if place == 4 else 0.0), 1100 + 50 * place, 1 + 100 * place
+        echo = 5000 + 50 * (place if place != 5 else 4)  # the ACK of the late one had not reached the sender of the next
+        lines.append(f"{at:.4f} C > S P. {seq}:{seq + 100} ack 1 <TS val {tsval} ecr {echo}>")
+        lines.append(f"{at + 0.0001:.4f} S > C . ack {seq + 100} <TS val {5050 + 50 * place} ecr {tsval}>")
+    found = read(packets.capture(tmp_path / "exchange.pcap", SEEN_AT_SERVER + "\n".join(lines)))
+    waits = ledger.waits(found.segments, found.connections).filter(pl.col("frame") == 12).collect().row(0, named=True)
+    assert waits["held_ns"] == 85 * MS
+    assert waits["network_ns"] == pytest.approx(55 * MS, abs=3 * MS)
+    assert waits["rest_ns"] == pytest.approx(30 * MS, abs=3 * MS)
+
+
+def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -> None:
+    """A write of one segment at a time, each let go by an ACK that comes after 200 ms; the round trip takes 0.2 ms."""
+    text = "\n".join(
+        f"{0.1 + 0.2002 * place:.4f} C > S . {1 + 1460 * place}:{1461 + 1460 * place} ack 1\n"
+        f"{0.1 + 0.2002 * place + 0.2:.4f} S > C . ack {1461 + 1460 * place}"
+        for place in range(4)
+    )
+    short = OPENED.replace("0.020", "0.0002")
+    found = read(packets.capture(tmp_path / "exchange.pcap", short + text))
+    assert sum(lasted(found, "delayed-ack")) == pytest.approx(3 * 200.2, abs=0.5)
+    assert MS * max(lasted(found, "network")) < 2 * MS

@@ -165,7 +165,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     quiet = pl.when(facts.PEER_SPOKE).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
     transit = pl.min_horizontal(held - quiet - col("handshake_ns"), facts.TRANSIT_NS, col("left")).clip(0)
     transit = pl.min_horizontal(transit + facts.JITTER_NS, col("left"))
-    blind = unexplained & col("unacked_bytes").is_null()
+    blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE)
     departures = departures.with_columns(network_ns=pl.when(unexplained & ~blind).then(transit).otherwise(0))
     awaited = (held - col("peer_last_ns") - col("handshake_ns") - col("network_ns")).clip(0)
     departures = departures.with_columns(peer_ns=pl.when(unexplained & facts.PEER_SPOKE).then(awaited).otherwise(0))

@@ -28,6 +28,9 @@ DELAYED_ACK_NS = 20 * NS_PER_MS
 LATEST_ACK_NS = 500 * NS_PER_MS
 """No ACK may be delayed longer (RFC 5681, 4.2)."""
 
+LONGEST_TIMEOUT_NS = 128_000 * NS_PER_MS
+"""No stack waits longer for its retransmission timer: Linux 120 s (TCP_RTO_MAX), BSD 64 s (TCPTV_REXMTMAX), twice that with a slow tick."""
+
 QUEUE_SHARE = 0.25
 """A round trip longer than its minimum by this share has a queue in it."""
 
@@ -71,10 +74,14 @@ IS_SYN = _col("flags") & SYN > 0
 IS_BARE_FIN = (_col("flags") & FIN > 0) & (_col("payload_bytes") == 0)
 IS_SMALL = _known(_col("small"))
 _RESENT_BY = _col("resent_by").cast(pl.String)
-IS_RESENT = _RESENT_BY.is_not_null()
-IS_TIMED_OUT = _known(_RESENT_BY == "timeout")
-IS_REPAIR = IS_RESENT & (KIND != "spurious")
-"""Sent again, and not for nothing."""
+_REPEATS_SYN = IS_BARE_FIN & (_col("seq") == 0)
+"""A FIN in the place of the SYN repeats nothing."""
+IS_RESENT = _RESENT_BY.is_not_null() & ~_REPEATS_SYN & _known(_col("held_ns") <= LONGEST_TIMEOUT_NS)
+IS_TIMED_OUT = IS_RESENT & _known(_RESENT_BY == "timeout")
+IS_REPAIR = IS_RESENT & (KIND != "spurious") & (IS_TIMED_OUT | _known(_col("unacked_bytes") != 0))
+"""Sent again, and not for nothing: not all of it was acknowledged, or the ACK had not come when the timer ran out."""
+IS_STRANGE = _RESENT_BY.is_not_null() & ~IS_RESENT
+"""Sent again in a way that no stack does: two captures in one file, or segments that others made."""
 IS_NEEDLESS = _known((_RESENT_BY == "tail_probe") | (KIND == "spurious"))
 """Sent again although nothing was lost, or only to ask whether something was: it does not tell what holds the next new byte."""
 IS_WINDOW_PROBE = KIND == "zero_window_probe"

@@ -11,6 +11,7 @@ _NEW = ~facts.IS_RESENT & ~pl.col("recovering").fill_null(value=False)
 _FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME)
 _NEARLY_FULL = (
     facts.WINDOW_WAS_NEARLY_FULL
+    & (pl.col("usable_before_bytes") >= 0).fill_null(value=False)  # a sender that goes beyond its window is not held by it
     & facts.HAD_IN_FLIGHT
     & ~facts.ALL_ACKED
     & ~facts.IS_SMALL
@@ -29,7 +30,7 @@ RULE = Rule(
     owns_until_window_opened=True,
     advice=Advice(
         finding="receiver-window-limited",
-        title="The receiver's window of {window} held the sender for {cost}",
+        title="The receiver's window, {window} at most, held the sender for {cost}",
         mechanism=(
             "The window that the receiver offers is smaller than rate times round trip ({rtt}). "
             "The sender fills it and waits for room, once per round trip."

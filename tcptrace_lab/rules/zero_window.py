@@ -18,7 +18,7 @@ RULE = Rule(
         finding="zero-window",
         title="The receiver's window was closed for {cost}",
         mechanism=(
-            "The receiving program did not read, its buffer of {window} filled, and the receiver offered no room. "
+            "The receiving program did not read, its buffer filled, and the receiver offered no room. "
             "The sender waited for the window to open, {times}."
         ),
         limits="Why the program did not read cannot be seen.",

@@ -297,7 +297,7 @@ def _stack(connections: pl.DataFrame, side: str, other: str) -> tuple[str | None
     guesses = connections[f"{side}_stack_guess"].drop_nulls().unique().to_list()
     if guesses == ["Linux"]:
         return "linux", ["the sender is Linux, by the options of its SYN"]
-    rules: Mapping[str, tuple[str, str]] = {"buffer-35": ("sunos4", "35 %"), "buffer-50": ("bsd44", "half")}
+    rules: Mapping[str, tuple[str, str]] = {"buffer-35": ("sunos4", "35 %"), "buffer-50": ("bsd4.4", "half")}
     policies = connections[f"{other}_ack_policy"].unique().to_list()
     for policy, (stack, share) in rules.items():
         if policy in policies and not guesses:

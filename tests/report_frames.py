@@ -26,6 +26,7 @@ class HandMade:
     accounts: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.ACCOUNTS.polars_schema()))
     longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     findings: tuple[Any, ...] = ()
+    message_sizes: tuple[Any, ...] = ()
 
 
 @dataclass

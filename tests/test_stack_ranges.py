@@ -26,7 +26,7 @@ from tcptrace_lab.stacks.runs import runs
 
 K = 1024
 ATM, ETHERNET = 9148, 1460
-SUNOS, BSD44, LINUX = STACKS["sunos4"], STACKS["bsd44"], STACKS["linux"]
+SUNOS, BSD44, LINUX = STACKS["sunos4"], STACKS["bsd4.4"], STACKS["linux"]
 
 
 def slow_ack_ranges(mss: int, send: int, receive: int, last: int = 50 * K, copy: int = 4 * K) -> list[tuple[int, int]]:

@@ -2,8 +2,8 @@
 
 Read in this order: `shape` (the dictionary) · `data` (the page) · `table` · `udp` · `pair` · `drawn` (a connection with its figures) ·
 `choose` (which connections have room) · `tracked` and `series` (segments → lines and marks, in one pass) · `thin` (which points
-are drawn) · `windows` and `zoom` (the place of a finding, with every segment) · `plots` (→ Plotly figures) · `numbers` (→ words) ·
-`pack` and `render` (→ HTML).
+are drawn) · `windows` and `zoom` (the place of a finding, with every segment) · `sizes` (messages by size) · `plots` (→ Plotly
+figures) · `numbers` (→ words) · `pack` and `render` (→ HTML). `predicted` makes the page of a prediction the same way.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import numbers, trust
-from tcptrace_lab.report import choose, drawn, spent, table, udp, windows, zoom
+from tcptrace_lab.report import choose, drawn, sizes, spent, table, udp, windows, zoom
 from tcptrace_lab.report.pair import section as pair_section
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
         "rows": [table.row(row, capture["first_ts_ns"]) for row in chosen.listed.iter_rows(named=True)],
         "connections_total": chosen.total,
         "listed_rule": choose.LISTED_RULE,
+        "sizes": sizes.figures(analysis.message_sizes),
         "flow_columns": udp.columns(),
         "flows": flows,
         "flows_total": flows_total,

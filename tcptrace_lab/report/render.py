@@ -33,20 +33,26 @@ POLICY = "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; i
 
 def render(report: Mapping[str, Any]) -> str:
     """The page, as text. Characters that UTF-8 cannot write (lone surrogates of odd file names) are spelled out."""
+    drawn = report["drawn"] or report["sizes"] or (report["pair"] and report["pair"]["drawn"])
+    return page("report.html.j2", figures=bool(drawn), report=report)
+
+
+def page(template: str, *, figures: bool, **values: object) -> str:
+    """A page from one of our templates, as text; `figures` says whether it needs Plotly."""
     plotly, own = plotly_script(), _static("report.js")
-    page = (
+    text = (
         _environment()
-        .get_template("report.html.j2")
+        .get_template(template)
         .render(
-            report=report,
+            **values,
             colours=CAUSE_COLOURS,
             policy=POLICY.format(scripts=f"{_hash_source(plotly)} {_hash_source(own)}"),
             style=Markup(_static("report.css")),  # noqa: S704  (ours)
-            plotly=deflate(plotly) if report["drawn"] or (report["pair"] and report["pair"]["drawn"]) else "",
+            plotly=deflate(plotly) if figures else "",
             script=Markup(own),  # noqa: S704  (ours)
         )
     )
-    return page.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @cache

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tcptrace_lab.report.plots import Figure as PlotlyFigure
+    from tcptrace_lab.size_groups import GroupSizes
 
 
 class Analysed(Protocol):
@@ -46,6 +47,10 @@ class Analysed(Protocol):
     @property
     def findings(self) -> Sequence[Any]:
         """Findings, most expensive first."""
+
+    @property
+    def message_sizes(self) -> Sequence[GroupSizes]:
+        """Times of messages by their size."""
 
 
 class Value(TypedDict):
@@ -213,6 +218,30 @@ class PairSection(TypedDict):
     drawn: list[DrawnPair]
 
 
+class SlowSizes(TypedDict):
+    """A range of message sizes that is slow."""
+
+    from_bytes: int
+    to_bytes: int
+    messages: int
+    stalled_share: float
+    stalled_median_ns: int
+    normal_median_ns: int
+    cause: str
+
+
+class SizeFigure(TypedDict):
+    """Messages of one direction of a group by size: slow ranges, how many are predicted, and what the prediction rests on."""
+
+    title: str
+    messages: int
+    ranges: list[SlowSizes]
+    predicted: int
+    known: list[str]
+    assumed: list[str]
+    figure: PlotlyFigure
+
+
 class ReportData(TypedDict):
     """All that a page says."""
 
@@ -228,6 +257,7 @@ class ReportData(TypedDict):
     rows: list[dict[str, Any]]
     connections_total: int
     listed_rule: str
+    sizes: list[SizeFigure]
     flow_columns: list[Column]
     flows: list[dict[str, Any]]
     flows_total: int

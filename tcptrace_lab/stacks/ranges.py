@@ -300,7 +300,7 @@ STACKS = {
             "SunOS 4.1.3 os/uipc_socket.c and netinet/tcp_output.c; Liu, Cheng, Bhargava, Zhao 1995",
         ),
         Stack(
-            "bsd44",
+            "bsd4.4",
             "4.4BSD",
             BSD44_CLUSTER_BYTES,
             BSD44_PERCENT,

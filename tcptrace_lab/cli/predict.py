@@ -1,0 +1,144 @@
+"""`tcptrace-lab predict`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from tcptrace_lab import output
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.quantities import size_bytes
+
+RANGES = 12
+"""Ranges that the terminal shows; JSON and page have them all."""
+
+StackName = Annotated[str, typer.Option("--stack", help="Whose rules: sunos4, bsd4.4 or linux.", show_default=False)]
+Mss = Annotated[str, typer.Option(help="Data of a full segment, as 1460 or 9148.", show_default=False)]
+SendBuffer = Annotated[str, typer.Option(help="Of the sender's socket, as 16K.", show_default=False)]
+ReceiveBuffer = Annotated[str, typer.Option(help="Of the receiver's socket, as 16K.", show_default=False)]
+Copy = Annotated[
+    str,
+    typer.Option(
+        "--copy", help="What reaches TCP at a time: the stack's own piece, or the program's write if smaller.", show_default=False
+    ),
+]
+NoDelay = Annotated[bool, typer.Option("--nodelay", help="The sender turns Nagle's algorithm off.")]
+Sizes = Annotated[str, typer.Option(metavar="FIRST:LAST", help="Sizes of messages.")]
+Grid = Annotated[
+    str,
+    typer.Option(
+        metavar="FIRST:LAST:STEP", help="Also try all send and receive buffers of these sizes, as 16K:51K:4K.", show_default=False
+    ),
+]
+From = Annotated[
+    list[str] | None, typer.Option("--from", metavar="CAPTURE", help="Take what is not said from this capture.", show_default=False)
+]
+Connection = Annotated[
+    int | None, typer.Option("--connection", metavar="N", min=0, help="Of that capture; else the one with most data.", show_default=False)
+]
+Page = Annotated[str | None, typer.Option("-o", "--output", metavar="PAGE.html", help="Write a page with figures.", show_default=False)]
+Json = Annotated[str | None, typer.Option("--json", metavar="PATH|-", help="Write the prediction as JSON; - is standard output.")]
+
+
+def predict(
+    stack: StackName = "",
+    mss: Mss = "",
+    send_buffer: SendBuffer = "",
+    receive_buffer: ReceiveBuffer = "",
+    copy: Copy = "",
+    nodelay: NoDelay = False,
+    sizes: Sizes = "1:64K",
+    grid: Grid = "",
+    captures: From = None,
+    connection: Connection = None,
+    page: Page = None,
+    json_path: Json = None,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Say which sizes of messages stall, and whether a stream can lock, by the rules of a TCP stack.
+
+    Example: tcptrace-lab predict --stack sunos4 --mss 9148 --send-buffer 16K --receive-buffer 16K --grid 16K:51K:4K -o grid.html
+    """
+    for path in (page, json_path):
+        if path is not None:
+            output.check(path, captures or ())
+    if page == output.STDOUT:
+        raise UsageError("the page cannot go to standard output", remedy="name a file with -o")
+    if connection is not None and not captures:
+        raise UsageError("--connection is one of a capture", remedy="name that with --from")
+    span, buffers = _span(sizes), _grid(grid)
+    with activity("predicting", quiet=quiet) as shown:
+        from tcptrace_lab import prediction  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+
+        asked = prediction.Asked(
+            stack=stack,
+            mss_bytes=_size(mss),
+            send_buffer_bytes=_size(send_buffer),
+            receive_buffer_bytes=_size(receive_buffer),
+            copy_bytes=_size(copy),
+            nodelay=nodelay,
+        )
+        words = None if quiet else say
+        known = prediction.from_capture(captures, connection, shown.segments, words) if captures else None
+        shown.doing("predicting")
+        document = prediction.document(*prediction.completed(asked, known), span, buffers)
+        if json_path is not None:
+            with output.opened(json_path) as stream:
+                stream.write(json.dumps(document, indent=1).encode() + b"\n")
+        if page is not None:
+            from tcptrace_lab.report.predicted import write_page  # noqa: PLC0415
+
+            write_page(document, page)
+    if not quiet:
+        _tell(document)
+        if page is not None:
+            say(f"page written: {page}")
+    return EXIT_DONE
+
+
+def _size(text: str) -> int | None:
+    return size_bytes(text) if text else None
+
+
+def _span(text: str) -> tuple[int, int]:
+    first, colon, last = text.partition(":")
+    if not colon:
+        raise UsageError(f"not a range of sizes: {text!r}", remedy="write it as 1:64K")
+    span = size_bytes(first), size_bytes(last)
+    if not 1 <= span[0] <= span[1]:
+        raise UsageError(f"no size is in {text!r}", remedy="write the smaller size first, 1 or more")
+    return span
+
+
+def _grid(text: str) -> list[int]:
+    """First, first + step, …, and last itself."""
+    if not text:
+        return []
+    words = text.split(":")
+    if len(words) != 3:  # noqa: PLR2004  (first, last, step)
+        raise UsageError(f"not a grid: {text!r}", remedy="write it as 16K:51K:4K")
+    first, last, step = map(size_bytes, words)
+    if not (1 <= first <= last and step >= 1):
+        raise UsageError(f"no buffer is in {text!r}", remedy="write the smaller size first, and a step of 1 or more")
+    if (last - first) // step > 1000:  # noqa: PLR2004  (only so that a slip makes no list of millions; `prediction` has the bound)
+        raise UsageError(f"{(last - first) // step + 1:,} buffers are in {text!r}", remedy="take larger steps")
+    return [*range(first, last, step), last]
+
+
+def _tell(document: dict[str, Any]) -> None:
+    """The prediction on stderr, as lines and tables."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from tcptrace_lab.cli import prediction_table  # noqa: PLC0415
+
+    console = Console(stderr=True, highlight=False)
+    for words in prediction_table.words(document):
+        console.print(Text(words))
+    for table in prediction_table.tables(document, RANGES):
+        console.print(table)

@@ -1,0 +1,69 @@
+"""A prediction for the terminal: lines of words, the ranges, and the grid of buffers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from tcptrace_lab import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+KIB = 1024
+
+
+def words(document: Mapping[str, Any]) -> Iterator[str]:
+    """What was asked, what was assumed, what follows."""
+    asked = document["parameters"]
+    yield (
+        f"{document['stack']['title']}: full segments of {asked['mss_bytes']:,} bytes, send buffer {asked['send_buffer_bytes']:,}, "
+        f"receive buffer {asked['receive_buffer_bytes']:,}, {asked['copy_bytes']:,} bytes at a time"
+        + (", Nagle's algorithm off" if asked["nodelay"] else "")
+    )
+    for assumed in document["assumed"]:
+        yield f"assumed: {assumed}"
+    first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]
+    yield f"of the sizes from {first:,} to {last:,} bytes {numbers.share(document['stalled_share'])} always stall"
+    lock = document["deadlock"]
+    if lock is None:
+        yield "streams do not lock: a sender that is blocked pushes what it holds"
+    else:
+        sign, verdict = ("<", "a stream can lock") if lock["possible"] else ("≥", "no stream can lock")
+        yield (
+            f"{verdict}: send buffer {lock['send_buffer_bytes']:,} {sign} {lock['hold_bytes']:,} that the sender waits for + "
+            f"{lock['ack_bytes']:,} that the receiver waits for (a BSD socket may leave {lock['slack_bytes']:,} unused)"
+        )
+
+
+def tables(document: Mapping[str, Any], most: int) -> Iterator[Table]:
+    """The first ranges, and the grid if there is one."""
+    ranges = document["ranges"]
+    if ranges:
+        left = len(ranges) - most
+        shown = Table("from", "to", "stalls", box=None, title_justify="left", caption=f"and {left} ranges more" if left > 0 else None)
+        for one in ranges[:most]:
+            shown.add_row(f"{one['from_bytes']:,}", f"{one['to_bytes']:,}", one["stalls"])
+        yield shown
+    if document["grid"]:
+        yield _grid(document["grid"])
+
+
+def _grid(cells: list[Mapping[str, Any]]) -> Table:
+    """A row for each send buffer, a column for each receive buffer."""
+    sends = list(dict.fromkeys(cell["send_buffer_bytes"] for cell in cells))
+    receives = list(dict.fromkeys(cell["receive_buffer_bytes"] for cell in cells))
+    by_place = {(cell["send_buffer_bytes"], cell["receive_buffer_bytes"]): cell for cell in cells}
+    shown = Table("send", *map(_size, receives), box=None, title="sizes that always stall; ! a stream can lock", title_justify="left")
+    for send in sends:
+        shown.add_row(_size(send), *(_cell(by_place[send, receive]) for receive in receives))
+    return shown
+
+
+def _size(value_bytes: int) -> str:
+    return f"{value_bytes // KIB}K" if value_bytes % KIB == 0 else f"{value_bytes}"
+
+
+def _cell(cell: Mapping[str, Any]) -> str:
+    return f"{cell['stalled_share']:.0%}{'!' if cell['deadlock_possible'] else ''}"

@@ -1,0 +1,194 @@
+"""What a stack's rules predict, as one plain dictionary: the sizes that stall, whether a stream can lock, and both over a grid of buffers.
+
+What the caller does not say is taken from a capture if there is one; what neither tells is assumed where a stack has a default, and said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import behaviour, messages, size_groups
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.segments import read
+from tcptrace_lab.stacks.ranges import (
+    SOSEND_SLACK_BYTES,
+    STACKS,
+    Settings,
+    Stack,
+    Stalls,
+    deadlock,
+    predicted_ranges,
+    stalled_share,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tcptrace_lab.reread import Progress
+    from tcptrace_lab.size_groups import Parameters
+
+SCHEMA_VERSION = 1
+
+MOST_BUFFERS = 32
+"""Sizes of buffers along one side of a grid: a thousand cells of some 10 to 30 ms."""
+
+LINUX_BUFFER_BYTES = 4 << 20
+"""Assumed for Linux where no buffer is named: its windows grow to megabytes (tcp_rmem, 6 MiB), and the rules do not look at them before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the caller says; None and "" where nothing is said."""
+
+    stack: str = ""
+    mss_bytes: int | None = None
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
+    copy_bytes: int | None = None
+    nodelay: bool = False
+
+
+def from_capture(
+    paths: Sequence[str], connection: int | None, progress: Progress | None = None, say: Callable[[str], None] | None = None
+) -> Parameters:
+    """The parameters of one connection of a capture, of the direction with most data.
+
+    Args:
+        paths: as for `read`.
+        connection: its number; None: the one with most data.
+        progress: as for `read`.
+        say: as for `read`.
+
+    Raises:
+        UsageError: there is no such connection; and as `read` does.
+    """
+    tables = read(paths, progress=progress, say=say)
+    both = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
+    if connection is None:
+        found = tables.connections.select("conn", bytes=both).top_k(1, by="bytes").collect()
+        connection = None if found.is_empty() else int(found.item(0, "conn"))
+    own = tables.connections.filter(pl.col("conn") == connection).collect()
+    if connection is None or own.is_empty():
+        raise UsageError("no such connection", where=", ".join(paths), remedy="tcptrace-lab analyze lists them")
+    own = own.with_columns(**behaviour.columns(tables.info["resolution_ns"]))
+    rows = messages.messages(tables.segments.filter(pl.col("conn") == connection), own.lazy(), connection + 1)
+    side = max(SIDES, key=lambda name: own.item(0, f"{name}_payload_bytes"))
+    sent = rows.filter(pl.col("from_client") == SIDES[side]).select("writes_inferred", "stall_cause").collect()
+    return size_groups.inferred(own, sent, side)
+
+
+def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Settings, list[str]]:
+    """All that a prediction needs, and what had to be assumed for it.
+
+    Raises:
+        UsageError: something is missing, or no stack has it.
+    """
+    assumed = [] if known is None else [words for words in known.assumed if "buffer is as large" not in words]
+    key = asked.stack or (known.stack if known is not None else None)
+    if not key:
+        raise UsageError("the stack is not known", remedy=f"name one with --stack: {', '.join(STACKS)}")
+    if key not in STACKS:
+        raise UsageError(f"no rules for the stack {key!r}", remedy=f"--stack takes {', '.join(STACKS)}")
+    stack = STACKS[key]
+
+    def value(name: str) -> int | None:
+        said: int | None = getattr(asked, name)
+        return said if said is not None or known is None else getattr(known, name)
+
+    mss, receive, send, copy = (value(name) for name in ("mss_bytes", "receive_buffer_bytes", "send_buffer_bytes", "copy_bytes"))
+    if mss is None:
+        raise UsageError("the MSS is not known", remedy="name it with --mss, as 1460")
+    if receive is None:
+        receive = _assumed_buffer(stack, "receive", assumed)
+    if send is None:
+        send = receive
+        assumed.append(f"the send buffer is as large as the receive buffer, {receive:,} bytes")
+    if copy is None:
+        copy = stack.copy_bytes
+        assumed.append(f"{copy:,} bytes reach TCP at a time ({stack.title}, if the program writes more at once)")
+    try:
+        return stack, Settings(mss, send, receive, copy, asked.nodelay or (known is not None and known.nodelay)), assumed
+    except ValueError as error:
+        raise UsageError(str(error), remedy="give sizes of one byte or more") from error
+
+
+def _assumed_buffer(stack: Stack, which: str, assumed: list[str]) -> int:
+    if stack.ack_percent is not None:
+        raise UsageError(f"the {which} buffer is not known", remedy=f"name it with --{which}-buffer, as 16K")
+    assumed.append(f"the {which} buffer is {LINUX_BUFFER_BYTES:,} bytes")
+    return LINUX_BUFFER_BYTES
+
+
+def document(stack: Stack, settings: Settings, assumed: Sequence[str], sizes: tuple[int, int], grid: Sequence[int] = ()) -> dict[str, Any]:
+    """The prediction.
+
+    Args:
+        stack: whose rules.
+        settings: what they are asked with.
+        assumed: what of it is not known, in words.
+        sizes: the first and the last size of message.
+        grid: sizes of send and receive buffers, each tried with each.
+
+    Raises:
+        UsageError: messages would be in too many pieces, or the grid is too large.
+    """
+    if len(grid) > MOST_BUFFERS:
+        raise UsageError(f"a grid of {len(grid)} × {len(grid)} buffers", remedy=f"take steps that make {MOST_BUFFERS} or fewer")
+    first, last = sizes
+    try:
+        ranges = predicted_ranges(stack, settings, first, last)
+        cells = list(_cells(stack, settings, sizes, grid))
+    except ValueError as error:
+        raise UsageError(str(error), remedy="ask for smaller messages (--sizes) or larger pieces") from error
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "stack": {"name": stack.key, "title": stack.title, "source": stack.source},
+        "parameters": {
+            "mss_bytes": settings.mss_bytes,
+            "send_buffer_bytes": settings.send_buffer_bytes,
+            "receive_buffer_bytes": settings.receive_buffer_bytes,
+            "copy_bytes": settings.copy_bytes,
+            "nodelay": settings.nodelay,
+        },
+        "assumed": list(assumed),
+        "sizes": {"from_bytes": first, "to_bytes": last},
+        "ranges": [{"from_bytes": one.from_bytes, "to_bytes": one.to_bytes, "stalls": str(one.stalls)} for one in ranges],
+        "stalled_share": stalled_share(ranges, first, last),
+        "deadlock": _lock(stack, settings),
+        "grid": cells,
+    }
+
+
+def _cells(stack: Stack, settings: Settings, sizes: tuple[int, int], grid: Sequence[int]) -> Iterator[dict[str, Any]]:
+    first, last = sizes
+    for send in grid:
+        for receive in grid:
+            own = Settings(settings.mss_bytes, send, receive, settings.copy_bytes, settings.nodelay)
+            ranges = predicted_ranges(stack, own, first, last)
+            some = sum(one.to_bytes - one.from_bytes + 1 for one in ranges if one.stalls is Stalls.BY_TIMING)
+            lock = deadlock(stack, own)
+            yield {
+                "send_buffer_bytes": send,
+                "receive_buffer_bytes": receive,
+                "stalled_share": stalled_share(ranges, first, last),
+                "timing_dependent_share": some / (last - first + 1),
+                "deadlock_possible": None if lock is None else lock.possible,
+            }
+
+
+def _lock(stack: Stack, settings: Settings) -> dict[str, Any] | None:
+    lock = deadlock(stack, settings)
+    if lock is None:
+        return None
+    return {
+        "possible": lock.possible,
+        "hold_bytes": lock.hold_bytes,
+        "ack_bytes": lock.ack_bytes,
+        "needed_bytes": lock.needed_bytes,
+        "send_buffer_bytes": lock.send_buffer_bytes,
+        "slack_bytes": SOSEND_SLACK_BYTES,
+    }

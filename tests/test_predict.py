@@ -1,0 +1,129 @@
+"""`tcptrace-lab predict`: against Comer and Lin's table of buffers, and Liu's ranges; parameters out of a capture."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import packets
+import pytest
+from command import only_line, tcptrace_lab
+from test_size_groups import exchange, shuffled, swept
+
+from tcptrace_lab import prediction
+from tcptrace_lab.cli.predict import _grid, _span
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.report.pack import unpack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+K = 1024
+ATM = ("--stack", "sunos4", "--mss", "9148", "--send-buffer", "16K", "--receive-buffer", "16K")
+
+COMER_LIN_SLOW = [
+    *((16, receive) for receive in (24, 28, 32, 36, 40, 44, 48, 51)),
+    *((20, receive) for receive in (40, 44, 48, 51)),
+    *((24, receive) for receive in (48, 51)),
+]
+"""Send and receive buffers, in KB, below 2 Mb/s in Comer and Lin's Table 2."""
+
+
+def predicted(*arguments: str | Path) -> dict[str, Any]:
+    done = tcptrace_lab("predict", *arguments, "--json", "-", "--quiet")
+    assert done.returncode == 0, done.stderr.decode()
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_liu_s_atm_ranges_as_json() -> None:
+    document = predicted(*ATM, "--sizes", "1:50K")
+    assert [(one["from_bytes"], one["to_bytes"]) for one in document["ranges"]] == [
+        (4 * K + 1, 12 * K - 1),
+        (16 * K + 1, 24 * K - 1),
+        (28 * K + 1, 36 * K - 1),
+        (40 * K + 1, 48 * K - 1),
+    ]
+    assert {one["stalls"] for one in document["ranges"]} == {"always"}
+    assert document["deadlock"]["possible"] is False
+    assert len(document["assumed"]) == 1  # the size of the pieces
+
+
+def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
+    """The condition is necessary; of the 86 fast cells all but six cannot lock."""
+    cells = predicted(*ATM, "--grid", "16K:51K:4K", "--sizes", "1:1K")["grid"]
+    can = {(cell["send_buffer_bytes"] // K, cell["receive_buffer_bytes"] // K) for cell in cells if cell["deadlock_possible"]}
+    assert len(cells) == 100
+    assert set(COMER_LIN_SLOW) <= can
+    assert len(can - set(COMER_LIN_SLOW)) <= 6
+
+
+def test_what_a_capture_tells_is_taken_from_it(tmp_path: Path) -> None:
+    capture = packets.capture(tmp_path / "sweep.pcap", exchange(shuffled(swept())))
+    known = prediction.from_capture([str(capture)], None)
+    assert (known.mss_bytes, known.copy_bytes, known.receive_buffer_bytes) == (1460, 4096, 65160 << 7)
+    document = predicted("--from", capture, "--stack", "sunos4", "--send-buffer", "16K", "--receive-buffer", "16K", "--sizes", "1:6K")
+    asked = document["parameters"]
+    assert (asked["mss_bytes"], asked["send_buffer_bytes"], asked["copy_bytes"]) == (1460, 16 * K, 4096)
+    assert (document["ranges"][0]["from_bytes"], document["ranges"][0]["to_bytes"]) == (4097, 5555)
+
+
+def test_the_terminal_has_ranges_and_grid_on_stderr_and_nothing_on_stdout(tmp_path: Path) -> None:
+    done = tcptrace_lab("predict", *ATM, "--grid", "16K:24K:8K", "-o", tmp_path / "page.html")
+    assert (done.returncode, done.stdout) == (0, b"")
+    words = done.stderr.decode()
+    for said in ("4,097", "12,287", "no stream can lock", "16K", "24K", "page written"):
+        assert said in words
+
+
+def test_the_page_draws_ranges_and_the_heat_map(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert tcptrace_lab("predict", *ATM, "--grid", "16K:24K:8K", "-o", page, "--quiet").returncode == 0
+    packed = re.findall(r'<script type="application/octet-stream">([^<]*)</script>', page.read_text())
+    ranges, grid = (unpack(figure) for figure in packed)
+    assert 4097 in ranges["data"][0]["x"]
+    (heat,) = [trace for trace in grid["data"] if trace["type"] == "heatmap"]
+    assert heat["text"] == [["62%", "65%!"], ["24%", "14%"]]
+    assert grid["layout"]["xaxis"]["ticktext"] == ["16K", "24K"]
+
+
+def test_linux_needs_no_buffers_and_says_what_it_assumes() -> None:
+    document = predicted("--stack", "linux", "--mss", "1448", "--sizes", "1:8K")
+    assert document["ranges"] == [{"from_bytes": 4097, "to_bytes": 5543, "stalls": "always"}]
+    assert document["deadlock"] is None
+    assert len(document["assumed"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--mss", "1460"), "the stack is not known"),
+        (("--stack", "vms", "--mss", "1460"), "no rules for the stack 'vms'"),
+        (("--stack", "sunos4"), "the MSS is not known"),
+        (("--stack", "sunos4", "--mss", "1460"), "the receive buffer is not known"),
+        (("--stack", "sunos4", "--mss", "0", "--receive-buffer", "16K"), "mss_bytes must be at least 1"),
+        (("--stack", "linux", "--mss", "1"), "in pieces of 1 "),
+        ((*ATM, "--sizes", "64K"), "not a range of sizes"),
+        ((*ATM, "--sizes", "9:1"), "no size is in"),
+        ((*ATM, "--sizes", "1:999G"), "are more than"),
+        ((*ATM, "--grid", "16K:51K"), "not a grid"),
+        ((*ATM, "--grid", "1:64K:1"), "65,536 buffers"),
+        ((*ATM, "--grid", "1K:64K:1K"), "a grid of 64"),
+        ((*ATM, "--connection", "1"), "--connection is one of a capture"),
+        ((*ATM, "-o", "-"), "standard output"),
+        (("--from", "nowhere.pcap"), "nowhere.pcap"),
+    ],
+)
+def test_what_cannot_be_predicted_is_told_in_one_line(arguments: tuple[str, ...], words: str) -> None:
+    done = tcptrace_lab("predict", *arguments, "--quiet")
+    assert done.returncode in {2, 3}
+    assert words in only_line(done.stderr)
+
+
+def test_a_grid_has_its_last_size_itself() -> None:
+    assert [size // K for size in _grid("16K:51K:4K")] == [16, 20, 24, 28, 32, 36, 40, 44, 48, 51]
+    assert _grid("16K:24K:8K") == [16 * K, 24 * K]
+    assert _span("1:64K") == (1, 64 * K)
+    with pytest.raises(UsageError):
+        _grid("16K:51K:0")

@@ -144,11 +144,12 @@ def test_same_setting_is_the_same_file_and_another_seed_is_not(tmp_path: Path) -
     assert files[0].read_bytes() == files[1].read_bytes() != files[2].read_bytes()
 
 
-def test_models_ledger_covers_each_direction_from_the_first_frame_to_the_last(tmp_path: Path) -> None:
+def test_models_ledger_covers_each_direction_from_the_first_frame_at_its_sender_to_the_last(tmp_path: Path) -> None:
     run, setting = captured(EXCHANGES, tmp_path / "run.pcap")
     document = truth_document(run, setting)
-    ends = [time_ns for packet in run.packets for time_ns in (packet.sent_ns, packet.arrived_ns or 0)]
     for way, from_client in (("client_to_server", True), ("server_to_client", False)):
+        times = (packet.sent_ns if packet.from_client == from_client else packet.arrived_ns for packet in run.packets)
+        ends = [time_ns for time_ns in times if time_ns is not None]
         spans = [(hold["start_ns"], hold["end_ns"]) for hold in document["ledger"] if hold["from_client"] == from_client]
         assert [end for _, end in spans[:-1]] == [start for start, _ in spans[1:]]
         assert (spans[0][0], spans[-1][1]) == (BASE_NS + min(ends), BASE_NS + max(ends))

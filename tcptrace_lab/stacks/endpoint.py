@@ -211,11 +211,11 @@ class Endpoint:
             self.clock.at(packet.arrived_ns, self.peer.arrive, packet)
 
     def resend_first(self) -> None:
-        """The first segment that is not acknowledged, whatever the windows say."""
+        """The first segment that is not acknowledged, as far as the peer's window takes it, or a byte."""
         self.resending = True
         back = self.snd_nxt
         self.snd_nxt = self.snd_una
-        length = min(self.mss, self.snd_end - self.snd_una)
+        length = min(self.mss, self.snd_end - self.snd_una, max(self.snd_edge - self.snd_una, 1))
         fin = self.fin_seq is not None and self.snd_una + length == self.fin_seq
         self._emit(length, FIN if fin else 0)
         self.snd_nxt = max(back, self.snd_nxt)
@@ -270,7 +270,7 @@ class Endpoint:
         self.max_window = max(self.max_window, packet.window_bytes)
         if opened and self.snd_una == self.snd_max:
             self.timers.persist_over()
-        return self.stack.output_on_ack or (opened and self.queued > 0)
+        return self.stack.output_on_ack or self.queued > 0
 
     def _data(self, packet: Packet) -> None:
         end = packet.seq + packet.payload_bytes
@@ -286,9 +286,12 @@ class Endpoint:
             self.ack_now = True
             return
         room_end = max(self.rcv_nxt + self.receive_buffer - self.unread, self.advertised)
-        if packet.payload_bytes and packet.seq + packet.payload_bytes > room_end:
-            self.ack_now = True  # beyond what was ever offered: a probe of a closed window
-            return
+        flags = packet.flags
+        if packet.seq + packet.payload_bytes > room_end:  # beyond what was ever offered: a probe of a closed window
+            end, flags = room_end, flags & ~FIN
+            self.ack_now = True
+            if end <= self.rcv_nxt:
+                return
         filled = bool(self._out_of_order)
         before = self.rcv_nxt
         self.rcv_nxt = end
@@ -296,7 +299,7 @@ class Endpoint:
             if seq <= self.rcv_nxt:
                 self.rcv_nxt = max(self.rcv_nxt, last)
         self._out_of_order = [(seq, last) for seq, last in self._out_of_order if last > self.rcv_nxt]
-        fin = packet.flags & FIN or (self.peer_closed and not self._out_of_order)
+        fin = flags & FIN or (self.peer_closed and not self._out_of_order)
         self.unread += self.rcv_nxt - before - (1 if fin else 0)
         self.peer_closed = self.peer_closed or bool(fin)
         if fin or filled:

@@ -175,7 +175,7 @@ class Receiver:
     def window(self, tcp: Endpoint) -> int:
         """`__tcp_select_window`: zero when little is free, never shrinking."""
         free, told = tcp.receive_buffer - tcp.unread, tcp.advertised - tcp.rcv_nxt
-        if free < tcp.receive_buffer // SCARCE or free < tcp.mss:
+        if free < tcp.receive_buffer // SCARCE or free < min(self._segment_bytes, tcp.receive_buffer):
             return max(told, 0)
         return max(self._free(tcp), told)
 

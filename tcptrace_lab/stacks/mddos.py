@@ -94,7 +94,8 @@ class Receiver:
 
     def read(self, tcp: Endpoint) -> None:
         """The program has taken data."""
-        if tcp.ack_owed and not tcp.unread and (self._segments >= SEGMENTS_PER_ACK or tcp.advertised <= tcp.rcv_nxt):
+        closed = tcp.advertised <= tcp.rcv_nxt
+        if not tcp.unread and (closed or (tcp.ack_owed and self._segments >= SEGMENTS_PER_ACK)):
             tcp.ack_now = True
             tcp.output()
 

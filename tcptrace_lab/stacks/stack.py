@@ -96,7 +96,7 @@ class Stack:
         least_persist_ns: before a closed window is probed.
         option_bytes: of each segment's header (timestamps), where both stacks want them; taken from the MSS.
         window_scale: shift of the windows that it tells; None: no option (at most 65,535 bytes).
-        output_on_ack: every ACK makes it look for something to send; else only one that opens the window before waiting data.
+        output_on_ack: every ACK makes it look for something to send; else only while data waits.
         idle_restart: after an idle time of one RTO the congestion window is the initial one again.
     """
 

@@ -20,7 +20,8 @@ def truth_document(run: Run, setting: Setting) -> dict[str, Any]:
     """The run's truth, ready for JSON. Times are nanoseconds since 1970, as in the capture.
 
     Keys: `client`, `server` (address, stack, buffers and MSS in force, what they counted, marks), `ledger` (each direction's life in
-    touching intervals, as seen at its sender), `ledger_s` (seconds per cause and direction), `resent` (segments that left more than once), `lost`.
+    touching intervals, as seen at its sender), `ledger_s` (seconds per cause and direction), `resent` (segments that left more than
+    once), `lost`.
     """
     return {
         "truth_version": TRUTH_VERSION,

@@ -25,6 +25,9 @@ LEAST_SAMPLES = 10
 NO_DISTANCE_NS = 50_000
 """Below this a round trip is the hosts' own time, and which end is near means nothing."""
 
+LEAST_TOLD_NS = 1_000_000
+"""Buffers are worth a word from such a round trip on: a shorter one any buffer fills."""
+
 BITS_PER_BYTE = 8
 _NS_PER_S = 1e9
 _BPS = BITS_PER_BYTE * _NS_PER_S
@@ -185,7 +188,7 @@ def sentence(row: Mapping[str, Any]) -> str:
     if row["idle_share"] is not None and row["send_bps"] is not None:
         told.append(f"the sender stood still for {numbers.share(row['idle_share'])} of the transfer")
     needed = row["receive_buffer_needed_bytes"]
-    if reached(row) and needed is not None and row["round_trip_ns"] >= NO_DISTANCE_NS:
+    if reached(row) and needed is not None and row["round_trip_ns"] >= LEAST_TOLD_NS:
         told.append(f"buffers of {numbers.size(needed)} fill the round trip of {numbers.duration(row['round_trip_ns'])} at that bound")
     if row["send_buffer_estimate_bytes"] is not None:
         told.append(f"a send buffer, or a clamped window, of about {numbers.size(row['send_buffer_estimate_bytes'])}")

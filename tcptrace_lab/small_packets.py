@@ -1,7 +1,7 @@
-"""Small-packet trouble: streams of tinygrams, and segments cut to silly windows, with what they cost in segments and bytes.
+"""Small-packet trouble, with what it costs in segments and bytes.
 
-Both are told from what connections count; only for silly windows the segments of a few suspects are read. Neither has a cost in time of its
-own: what waits is in the ledger.
+There are streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. All are told from what connections
+count; only for silly windows the segments of a few suspects are read. None has a cost in time of its own: what waits is in the ledger.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOW_SHARE = 0.2
 """Share of the bytes that are headers from which tinygrams are a fault, if a small one."""
 
 CUT_TIMES = 3
-"""So many segments that fill a silly window to the byte are no chance (rule book B, 5: three times = proved)."""
+"""So many segments that fill a silly window to the byte, or messages that are cut alike, are no chance (rule book B, 5)."""
 
 CUT_SHARE = 0.1
 """Share of the segments with data from which cut ones are a fault, if a small one (a heuristic)."""
@@ -49,11 +49,20 @@ EVIDENCE_FRAMES = 20
 _SUSPECT_PART = 0.75
 """Silly windows make segments small: a mean above this part of a full one does not show any worth a line (a heuristic)."""
 
-_FIGURES = ("data_segments", "virtual_data_segments", "payload_bytes", "full_segment_bytes", "header_bytes", "small_in_flight_frame")
+_CUTS = ("cut_messages", "cut_pieces", "cut_at_bytes", "cut_waited_ns", "cut_frame")
+_FIGURES = (
+    *_CUTS,
+    "data_segments",
+    "virtual_data_segments",
+    "payload_bytes",
+    "full_segment_bytes",
+    "header_bytes",
+    "small_in_flight_frame",
+)
 
 
 def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
-    """Tinygrams and silly windows of a capture.
+    """Tinygrams, cut messages and silly windows of a capture.
 
     Args:
         segments: rows of `schema.SEGMENTS`; read once, of suspects of silly windows, if there are any.
@@ -64,13 +73,19 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding
     """
     directions = _directions(connections)
     tiny = (_tinygram(row) for row in directions if row["tiny"])
-    return (*tiny, *_silly_windows(segments, [row for row in directions if row["suspect"]]))
+    cut = (_cut_message(row) for row in directions if row["cut"] and not row["tiny"])
+    return (*tiny, *cut, *_silly_windows(segments, [row for row in directions if row["suspect"]]))
 
 
 def _tiny(side: str) -> pl.Expr:
     count, full = pl.col(f"{side}_virtual_data_segments"), pl.col(f"{side}_full_segment_bytes")
     small = TINY_PART * pl.col(f"{side}_payload_bytes") <= count * full
     return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{side}_small_behind_small") > BEHIND_SHARE * count)
+
+
+def _cut(side: str) -> pl.Expr:
+    pieces = pl.col(f"{side}_cut_pieces")
+    return (pl.col(f"{side}_cut_messages") >= CUT_TIMES) & (pieces >= CUT_SHARE * pl.col(f"{side}_virtual_data_segments"))
 
 
 def _suspect(side: str, other: str) -> pl.Expr:
@@ -81,12 +96,13 @@ def _suspect(side: str, other: str) -> pl.Expr:
 
 
 def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
-    """The directions that are `tiny` or `suspect`, most segments first; a test that cannot be made is not passed."""
+    """The directions that are `tiny`, `cut` or `suspect`, most segments first; a test that cannot be made is not passed."""
     tests: dict[str, pl.Expr] = {}
     figures: dict[str, pl.Expr] = {}
     for side in SIDES:
         (other,) = SIDES.keys() - {side}
         tests[f"{side}_tiny"] = _tiny(side).fill_null(value=False)
+        tests[f"{side}_cut"] = _cut(side).fill_null(value=False)
         tests[f"{side}_suspect"] = _suspect(side, other).fill_null(value=False)
         figures[f"{side}_acks"] = pl.col(f"{other}_pure_acks")
         figures[f"{side}_window_bytes"] = pl.col(f"{other}_max_window_bytes")
@@ -130,6 +146,44 @@ def _tinygram(row: Mapping[str, Any]) -> Finding:
         remedy=("write larger pieces (a buffer, writev, TCP_CORK)", "leave Nagle's algorithm on where no answer is waited for"),
         predicted_gain=None,
         source="Mosher (small packets); RFC 896; RFC 1122, 4.2.3.4",
+    )
+
+
+def _cut_message(row: Mapping[str, Any]) -> Finding:
+    messages, pieces, header = row["cut_messages"], row["cut_pieces"], row["header_bytes"] or LEAST_HEADER_BYTES
+    at = f"at {row['cut_at_bytes']:,} bytes" if row["cut_at_bytes"] else "at multiples of 1,024 bytes"
+    waited = numbers.duration(row["cut_waited_ns"])
+    return Finding(
+        id="tinygrams",
+        severity=Severity.LOW if row["cut_waited_ns"] else Severity.INFO,
+        confidence=Confidence.CONSISTENT,
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{messages:,} messages are cut {at}, where a buffer ends and no full segment does",
+        mechanism=(
+            f"A segment of less than {row['full_segment_bytes']:,} bytes ends there, and the rest of the message follows in another one: "
+            f"at most {pieces:,} of {row['data_segments']:,} segments more than needed, {pieces * header:,} bytes of headers "
+            f"({header} each), and what each costs both hosts."
+            + (
+                f" The rest waited for the ACK of what came before, {waited} in all; that time is in the ledger."
+                if row["cut_waited_ns"]
+                else ""
+            )
+        ),
+        evidence_frames=() if row["cut_frame"] is None else (row["cut_frame"],),
+        limits=(
+            "A socket that hands on 1,024 bytes, or four times as many, at a time and a program that writes such pieces look alike. "
+            "Refuted by: messages that are not cut there, or whose cut depends on the segment's size."
+        ),
+        remedy=(
+            "write messages that fit the buffer: no more than it holds, or a multiple of it",
+            "raise the send buffer (SO_SNDBUF) above the message's size",
+            "collect the program's pieces into one write (a buffer, writev, TCP_CORK)",
+        ),
+        predicted_gain=None,
+        source="Mosher 1985 (1,025 bytes over a buffer of 2,048); SunOS 4.1.3 os/uipc_socket.c (sosend: four clusters of 1,024 bytes)",
     )
 
 

@@ -114,3 +114,63 @@ def test_no_transfer_of_this_kernel_has_small_packet_trouble(path: Path) -> None
     """Bulk, losses, slow readers, small windows, and pieces that wait for an answer with Nagle's algorithm on and off."""
     found = read(path)
     assert small_packets.findings(found.segments, found.connections) == ()
+
+
+def messages(count: int, sizes: list[int], *, wait_ms: int = 0, each_ms: int = 300) -> str:
+    """Messages of segments with these sizes, PSH on the last; with `wait_ms` the last waits that long for the ACK of those before it."""
+    moments, end = [], 1
+    for number in range(count):
+        at_ms = 40.0 + number * each_ms
+        for place, size in enumerate(sizes):
+            last = place + 1 == len(sizes)
+            if last and wait_ms:
+                moments.append((at_ms + wait_ms - 0.1, f"S > C . ack {end}"))
+            moments.append((at_ms + (wait_ms if last else 0.05 * place), f"C > S {'P.' if last else '.'} {end}:{end + size} ack 1"))
+            end += size
+        moments.append((at_ms + wait_ms + 30, f"S > C . ack {end}"))
+    return "".join(f"{at_ms / 1000:.5f} {line}\n" for at_ms, line in moments)
+
+
+def test_messages_cut_where_a_buffer_ends_are_priced(tmp_path: Path) -> None:
+    """Mosher's 1025 bytes, of which a buffer of 2048 takes 1024: 20 messages could be 20 segments, and are 40.
+
+    (The first three segments of a direction are not followed, which are two messages; the third ends in frame 11.)
+    """
+    (found,) = small(tmp_path, messages(22, [1024, 1]))
+    assert (found.id, str(found.severity), str(found.confidence)) == ("tinygrams", "info", "consistent")
+    assert found.title == "20 messages are cut at 1,024 bytes, where a buffer ends and no full segment does"
+    assert "at most 20 of 44 segments more than needed, 1,080 bytes of headers (54 each)" in found.mechanism
+    assert "waited" not in found.mechanism
+    assert found.evidence_frames == (11,)
+
+
+def test_what_is_cut_off_may_wait_for_an_ack(tmp_path: Path) -> None:
+    """20 times 200 ms."""
+    (found,) = small(tmp_path, messages(22, [1024, 1], wait_ms=200, each_ms=500))
+    assert str(found.severity) == "low"
+    assert "The rest waited for the ACK of what came before, 4 s in all" in found.mechanism
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [1460, 1460, 1176, 904],  # sosend hands on 4096 bytes, then the rest of 5000
+        [1460, 1460, 1176, 1460, 444],  # the same of 6000
+    ],
+)
+def test_a_socket_that_hands_on_four_clusters_cuts_at_4096(tmp_path: Path, sizes: list[int]) -> None:
+    (found,) = small(tmp_path, messages(22, sizes))
+    assert "are cut at 4,096 bytes" in found.title
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [1460, 588],  # cut where a full segment ends
+        [1000, 25],  # no buffer of 1000
+        [1024, 1024],  # nothing is cut off: writes of 1024
+        [1024],
+    ],
+)
+def test_messages_that_end_segments_elsewhere_are_not_cut(tmp_path: Path, sizes: list[int]) -> None:
+    assert small(tmp_path, messages(22, sizes)) == []

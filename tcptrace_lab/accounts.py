@@ -51,16 +51,21 @@ def accounts(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int, prog
     return rows.finish()
 
 
-def intervals(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int) -> pl.LazyFrame:
-    """Every connection's ledger, some connections at a time; arguments as for `accounts`.
+def in_ranges(
+    table: Callable[[pl.LazyFrame, pl.LazyFrame], pl.LazyFrame], segments: pl.LazyFrame, connections: pl.LazyFrame, count: int
+) -> pl.LazyFrame:
+    """A table of every connection's waits (`ledger.intervals`, `stalls.stalls`), some connections at a time, in that table's order.
 
-    Returns:
-        Rows of `schema.LEDGER`, in the order that `ledger.intervals` has them in.
+    Args:
+        table: makes it of segments and connections.
+        segments: as for `accounts`, as are the others.
+        connections: as for `accounts`.
+        count: as for `accounts`.
     """
     if count <= RANGE_CONNECTIONS:
-        return ledger.intervals(segments, connections)
+        return table(segments, connections)
     ranges = [pl.col("conn").is_between(first, first + RANGE_CONNECTIONS, closed="left") for first in range(0, count, RANGE_CONNECTIONS)]
-    return pl.concat([ledger.intervals(segments.filter(here), connections.filter(here)) for here in ranges])
+    return pl.concat([table(segments.filter(here), connections.filter(here)) for here in ranges])
 
 
 def _by_connection(sums: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import deadlock, ledger, numbers, rates, rules, schema, small_packets
+from tcptrace_lab import deadlock, ledger, numbers, rates, rules, schema, small_packets, stalls
 from tcptrace_lab.findings import Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.rules.rule import Confidence
@@ -58,10 +58,12 @@ class Judged:
     Attributes:
         findings: most expensive first; those that cost bytes and no time last.
         longest: rows of `schema.LEDGER` of the connections that lose time: the longest of each direction, in order of time.
+        stalls: rows of `schema.STALLS` of the same connections, likewise.
     """
 
     findings: tuple[Finding, ...]
     longest: pl.DataFrame
+    stalls: pl.DataFrame
 
 
 def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame) -> Judged:
@@ -76,10 +78,10 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     costs = _largest(accounts, connections, advising)
     small = small_packets.findings(segments, connections)
     if not costs:
-        return Judged(small, pl.DataFrame(schema=schema.LEDGER.polars_schema()))
+        return Judged(small, *(pl.DataFrame(schema=kept.polars_schema()) for kept in (schema.LEDGER, schema.STALLS)))
     wanted = pl.col("conn").is_in(sorted({cost.conn for cost in costs}))
     some = connections.filter(wanted).collect().lazy()
-    kinds, longest = _waits(segments.filter(wanted), some)
+    kinds, longest, stalled = _waits(segments.filter(wanted), some)
     of_rates = rates.table(some).select("conn", "from_client", "reached_share", "bound_bps", "bound_by")
     facts = ledger.directions(some).join(of_rates, on=["conn", "from_client"], how="left")
     known = {(row["conn"], row["from_client"]): row for row in facts.collect().iter_rows(named=True)}
@@ -90,7 +92,7 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
     ]
     costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
-    return Judged((*costly, *small), longest)
+    return Judged((*costly, *small), longest, stalled)
 
 
 def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
@@ -103,20 +105,24 @@ def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
     return late
 
 
-def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """How many waits each cause has in each direction, with their median, and the longest waits of each direction.
+def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """How many waits each cause has in each direction, with their median, and the longest waits of each direction, with proof and without.
 
     Returns:
-        `conn from_client cause waits median_ns`, and rows of `schema.LEDGER` in order of time.
+        `conn from_client cause waits median_ns`, and rows of `schema.LEDGER` and of `schema.STALLS` in order of time.
     """
     spans = ledger.intervals(segments, connections).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     kinds = spans.group_by("conn", "from_client", "cause").agg(waits=pl.len(), median_ns=pl.col("ns").median())
     life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     long = spans.join(life, on="conn").filter(pl.col("ns") * LONG_PART >= pl.col("life_ns")).drop("life_ns")
-    found = pl.collect_all([kinds, long], engine="streaming")
-    rank = pl.col("ns").rank("ordinal", descending=True).over("conn", "from_client")
-    longest = found[1].filter(rank <= LONGEST).sort("conn", "from_client", "start_ns", descending=[False, True, False])
-    return found[0], longest.select(schema.LEDGER.names)
+    found = pl.collect_all([kinds, long, stalls.stalls(segments, connections)], engine="streaming")
+    return found[0], _longest(found[1], schema.LEDGER), _longest(found[2], schema.STALLS)
+
+
+def _longest(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
+    """The longest waits of each direction, in order of time."""
+    rank = (pl.col("end_ns") - pl.col("start_ns")).rank("ordinal", descending=True).over("conn", "from_client")
+    return waits.filter(rank <= LONGEST).sort("conn", "from_client", "start_ns", descending=[False, True, False]).select(kept.names)
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:

@@ -44,6 +44,7 @@ class Analysis:
         accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
         findings: where the time went, most expensive first.
         longest_waits: rows of `schema.LEDGER` of the connections with findings: the longest of each direction.
+        stalls: rows of `schema.STALLS` of the same connections: the longest of each direction.
         message_sizes: times of messages by their size, of the groups of connections that were worth a look, the most expensive first.
         problems: what was survived in reading the capture.
         loss: what of the capture could not be used, if anything.
@@ -57,6 +58,7 @@ class Analysis:
     accounts: pl.LazyFrame
     findings: tuple[Finding, ...] = ()
     longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
+    stalls: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.STALLS.polars_schema()))
     message_sizes: tuple[GroupSizes, ...] = ()
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
@@ -142,6 +144,7 @@ def analyze(
         accounts=sums,
         findings=findings,
         longest_waits=doubt.as_sure(judged.longest, findings),
+        stalls=doubt.as_sure(judged.stalls, findings),
         message_sizes=sizes,
         problems=tables.problems,
         loss=tables.loss,

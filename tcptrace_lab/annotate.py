@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import editcap, numbers, pcapng_copy, streams
+from tcptrace_lab import editcap, numbers, pcapng_copy, stalls, streams
 from tcptrace_lab._core import EngineError, unpack
 from tcptrace_lab.convert import PCAPNG_MAGIC
 from tcptrace_lab.errors import CaptureUnreadable, MissingTool, OutputUnwritable, from_engine, place
@@ -28,25 +28,30 @@ PLAIN_PCAP = frozenset({"pcap", "gzip pcap", "zstd pcap", "lz4 pcap", "xz pcap"}
 
 
 def comments(analysis: Analysis) -> dict[int, list[str]]:
-    """Frame number → what is said of it: the findings that it is evidence of, and the long wait that it ended."""
+    """Frame number → what is said of it: the findings that it is evidence of, and the stall that it ended."""
     said: dict[int, list[str]] = {}
     for finding in analysis.findings:
         for frame in finding.evidence_frames:
             said.setdefault(frame, []).append(f"{finding.id} ({finding.severity}, {finding.confidence}): {finding.title}")
-    waits = analysis.longest_waits.filter(pl.col("frame_after").is_not_null()).sort("conn", "from_client", "start_ns")
+    waits = analysis.stalls.filter(pl.col("frame_after").is_not_null()).sort("conn", "from_client", "start_ns")
     for (frame,), parts in waits.group_by("frame_after", maintain_order=True):
         said.setdefault(frame, []).append(_wait(parts))
     return said
 
 
 def _wait(parts: pl.DataFrame) -> str:
-    """`waited 43.6 ms: nagle-delayed-ack (consistent), since frame 10`; what a wait consists of, in order."""
+    """`waited 43.6 ms: nagle-delayed-ack (consistent; 64 bytes in flight, …), since frame 10`; what a wait consists of, in order."""
     told = [
-        f"{numbers.duration(end_ns - start_ns)}: {cause} ({confidence})"
-        for start_ns, end_ns, cause, confidence in parts.select("start_ns", "end_ns", "cause", "confidence").iter_rows()
+        f"{numbers.duration(row['end_ns'] - row['start_ns'])}: {row['cause']} ({row['confidence']}{_because(row)})"
+        for row in parts.iter_rows(named=True)
     ]
     before = parts.item(0, "frame_before")
     return f"waited {', then '.join(told)}" + (f", since frame {before}" if before is not None else ", since the connection's first frame")
+
+
+def _because(row: Mapping[str, Any]) -> str:
+    proof = stalls.proof(row)
+    return f"; {proof}" if proof else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import accounts, messages, rates, schema
+from tcptrace_lab import accounts, ledger, messages, rates, schema, stalls
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.formats import Format, TableName
 from tcptrace_lab.segments import read
@@ -44,8 +44,9 @@ def _tcp_rows(tcp: Tables, table: TableName) -> pl.LazyFrame:
             return tcp.segments
         case TableName.CONNECTIONS:
             return tcp.connections
-        case TableName.LEDGER:
-            return accounts.intervals(tcp.segments, tcp.connections, tcp.info["connections"])
+        case TableName.LEDGER | TableName.STALLS:
+            waits = ledger.intervals if table is TableName.LEDGER else stalls.stalls
+            return accounts.in_ranges(waits, tcp.segments, tcp.connections, tcp.info["connections"])
         case TableName.ACCOUNTS:
             return accounts.accounts(tcp.segments, tcp.connections, tcp.info["connections"])
         case TableName.MESSAGES:

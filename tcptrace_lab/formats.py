@@ -32,6 +32,7 @@ class TableName(StrEnum):
     SEGMENTS = "segments"
     CONNECTIONS = "connections"
     LEDGER = "ledger"
+    STALLS = "stalls"
     ACCOUNTS = "accounts"
     MESSAGES = "messages"
     RATES = "rates"

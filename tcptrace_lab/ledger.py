@@ -39,6 +39,7 @@ COLUMNS = (
     "sent_ticks",
     "idle_ns",
     "acked_ago_ns",
+    "acked_by_frame",
     "acked_lag_ns",
     "round_trip_ns",
     "echo_ns",

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 GAP_NS = 10 * facts.NS_PER_MS
 """A pause of the program that ends a message, where two round trips are not longer (the rule book's stall on a LAN; a heuristic)."""
 
-STALL_NS = 10 * facts.NS_PER_MS
-RTO_MIN_NS = 200 * facts.NS_PER_MS
-"""A stall is a wait of more than two round trips, or this on a LAN, but at most a round trip and this, the least retransmission timeout of
-Linux (rule book B; TAPO)."""
-
 HELD_CAUSES = (
     "nagle",
     "nagle-delayed-ack",
@@ -145,8 +140,7 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     parts = ledger.split(ledger.judged(rows.join(facts_of, on=list(WAY), how="left", maintain_order="left")))
     rtt = facts.RTT_NS.fill_null(0)
     pause = pl.max_horizontal(pl.lit(GAP_NS), 2 * rtt)
-    stall = pl.min_horizontal(pl.max_horizontal(pl.lit(STALL_NS), 2 * rtt), rtt + RTO_MIN_NS)
-    cause = pl.when(_col("rule_cause").is_in(HELD_CAUSES) & (_col("caused_ns") >= stall)).then(_col("rule_cause"))
+    cause = pl.when(_col("rule_cause").is_in(HELD_CAUSES) & (_col("caused_ns") >= facts.STALL_NS)).then(_col("rule_cause"))
     paused = _col("held_ns").is_not_null() & _col("rule_cause").is_null() & (_col("rest_ns") >= pause)
     return parts.select(
         *WAY,

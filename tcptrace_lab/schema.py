@@ -700,6 +700,37 @@ ACCOUNTS = _table(
     ],
 )
 
+STALL_TIMERS = {
+    "ack-40ms": "delayed ACK of 40 ms",
+    "ack-50ms": "delayed ACK of 50 ms",
+    "ack-100ms": "delayed ACK of 100 ms",
+    "ack-200ms": "delayed ACK of 200 ms",
+    "ack-heartbeat": "the receiver's heartbeat of 200 ms",
+    "retransmission": "the sender's retransmission timer",
+    "tail-probe": "the sender's tail-loss probe",
+    "persist": "the sender's window probe",
+}
+"""Timers that end stalls, and what they are."""
+
+STALLS = _table(
+    "stalls",
+    "one stall: an interval of the ledger that is longer than two round trips (at least 10 ms, at most the least timeout), with its proof",
+    [
+        *LEDGER,
+        Column("threshold_ns", "Int64", Unit.NS, "From this length on it is a stall", "by the shortest round trip, which delayed ACKs do not lengthen"),
+        Column("round_trip_ns", "Int64", Unit.NS, "That round trip, from end to end", "0 where it is not known"),
+        Column("timer", "Enum", Unit.NONE, "The timer that ended it", "of ACKs by how late this one was, or by the receiver's habit where that is a heartbeat; null if none shows", tuple(STALL_TIMERS)),
+        Column("acked_by_frame", "Int64", Unit.FRAME, "The last ACK that reached the sender in it", "null without one; this column and those after it are null before the first departure and after the last"),
+        Column("acked_lag_ns", "Int64", Unit.NS, "Time from the oldest data which that ACK acknowledges to it", "null if it acknowledges nothing new"),
+        Column("ack_late_ns", "Int64", Unit.NS, "What of that is more than the shortest round trip", "null as before"),
+        Column("unacked_before_bytes", "Int64", Unit.BYTES, "Bytes in flight when it began"),
+        Column("unacked_bytes", "Int64", Unit.BYTES, "Bytes in flight when it ended"),
+        Column("usable_before_bytes", "Int64", Unit.BYTES, "Room in the window when it began", "null while the window scale is unknown"),
+        Column("full_bytes", "Int64", Unit.BYTES, "Payload of a full segment"),
+        Column("payload_bytes", "Int64", Unit.BYTES, "Payload of the segment that ended it"),
+    ],
+)
+
 MESSAGE_STATES = ("whole", "overlapping", "start_missing", "bytes_missing")
 """What is known of a message: all; or the other side's bytes were on their way meanwhile (pipelined or full duplex), so that where it ends
 is not known; its direction begins before the capture does; or the capture does not hold all of its bytes."""
@@ -825,5 +856,5 @@ FLOWS = _table(
     ],
 )
 
-TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, ACCOUNTS, MESSAGES, RATES, DATAGRAMS, FLOWS)}
+TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, STALLS, ACCOUNTS, MESSAGES, RATES, DATAGRAMS, FLOWS)}
 """All tables, by name."""

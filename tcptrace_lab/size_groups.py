@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import behaviour, messages, numbers
+from tcptrace_lab.rules import facts
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.sizes import LEAST_IN_RANGE, LEAST_MESSAGES, SlowRange, slow_ranges
 from tcptrace_lab.stacks.ranges import LARGEST_BYTES, MOST_PIECES, STACKS, Range, Settings, predicted_ranges
@@ -178,7 +179,7 @@ def _chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     held = pl.max_horizontal(
         *(pl.sum_horizontal(*(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0) for cause in SIZE_CAUSES)) for side in SIDES)
     )
-    stalled = accounts.select("conn", held=held).filter(pl.col("held") >= messages.STALL_NS).top_k(MOST_CONNECTIONS, by="held").collect()
+    stalled = accounts.select("conn", held=held).filter(pl.col("held") >= facts.LEAST_STALL_NS).top_k(MOST_CONNECTIONS, by="held").collect()
     if stalled.is_empty():
         return stalled.select("conn", group=pl.lit(0))
     ends = connections.select("conn", *_GROUP, *(f"{side}_{name}" for side in SIDES for name in ("data_segments", "segments")))

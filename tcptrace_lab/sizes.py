@@ -58,7 +58,7 @@ EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
 """A range with normal sizes on one side only must have at that edge, in this part of its messages, so much of its whole share."""
 
 LEAST_EXCESS_NS = 5_000_000
-"""Excess of the stalled messages' median: half of the shortest stall that is told (`messages.STALL_NS`)."""
+"""Excess of the stalled messages' median: half of the shortest stall that is told (`facts.STALL_NS`)."""
 
 Z_95 = 1.959964
 """Normal deviate of two-sided 95 % intervals."""

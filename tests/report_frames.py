@@ -25,6 +25,7 @@ class HandMade:
     flows: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.FLOWS.polars_schema()))
     accounts: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.ACCOUNTS.polars_schema()))
     longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
+    stalls: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.STALLS.polars_schema()))
     findings: tuple[Any, ...] = ()
     message_sizes: tuple[Any, ...] = ()
 

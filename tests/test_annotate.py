@@ -167,7 +167,7 @@ def test_every_packet_is_the_same_and_comments_stand_at_the_frames_of_findings_a
     assert comments(original) == {}
     analysis = analyze(original)
     expected = {frame for finding in analysis.findings for frame in finding.evidence_frames}
-    expected |= set(analysis.longest_waits["frame_after"].drop_nulls())
+    expected |= set(analysis.stalls["frame_after"].drop_nulls())
     found = comments(copy)
     assert set(found) == expected
     assert found[17][0].startswith("nagle-delayed-ack (high, ")  # how sure it is depends on what the form keeps
@@ -195,7 +195,8 @@ def test_a_wait_is_told_with_its_length_its_cause_and_the_frame_before(tmp_path:
         """,
     )
     found = comments(annotated(path, tmp_path))
-    assert "waited 60.1 ms: nagle-delayed-ack (consistent), since frame 4" in found[6]
+    proof = "100 bytes in flight, ACK in frame 5 40 ms late, timer: delayed ACK of 40 ms"
+    assert f"waited 60.1 ms: nagle-delayed-ack (consistent; {proof}), since frame 4" in found[6]
 
 
 def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
@@ -203,10 +204,10 @@ def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
     found = comments(annotated(CAPTURES / "ethernet-nagle-on.pcapng", tmp_path))
     waits = [words for told in found.values() for words in told if words.startswith("waited") and "nagle-delayed-ack" in words]
     assert len(waits) == 11
-    assert all("nagle-delayed-ack (proved)" in words for words in waits)
+    assert all("nagle-delayed-ack (proved; " in words for words in waits)
     others = [words for told in found.values() for words in told if words.startswith("waited") and "application" in words]
     assert others
-    assert not any("application (proved)" in words for words in others)
+    assert not any("application (proved" in words for words in others)
 
 
 def test_comments_and_options_that_were_there_stay_and_so_do_interfaces_and_names(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_one_line_and_exits_with_3(tmp_path: Path, make: 
         (["analyze", "x.pcap", "--jsn"], "--jsn"),
         (["analyze", "x.pcap", "-o", "-"], "the report cannot go to standard output"),
         (["export", "x.pcap", "--format", "xlsx"], "'parquet', 'csv', 'arrow', 'ndjson'"),
-        (["export", "x.pcap", "--table", "stalls"], "'segments', 'connections'"),
+        (["export", "x.pcap", "--table", "delays"], "'segments', 'connections'"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_exits_with_2(tmp_path: Path, arguments: list[str], words: str) -> None:

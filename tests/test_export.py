@@ -14,7 +14,7 @@ from command import only_line, tcptrace_lab
 from polars.testing import assert_frame_equal
 from test_cli import on_terminal
 
-from tcptrace_lab import accounts, ledger, messages, rates, read, schema
+from tcptrace_lab import accounts, ledger, messages, rates, read, schema, stalls
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.export import export
 from tcptrace_lab.formats import Format, TableName
@@ -45,6 +45,7 @@ def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
         TableName.SEGMENTS: tcp.segments,
         TableName.CONNECTIONS: tcp.connections,
         TableName.LEDGER: ledger.intervals(tcp.segments, tcp.connections),
+        TableName.STALLS: stalls.stalls(tcp.segments, tcp.connections),
         TableName.ACCOUNTS: accounts.accounts(tcp.segments, tcp.connections, 1),
         TableName.MESSAGES: messages.messages(tcp.segments, tcp.connections, 1),
         TableName.RATES: rates.table(tcp.connections),
@@ -156,9 +157,9 @@ def test_the_ledger_of_many_connections_is_made_some_of_them_at_a_time(tmp_path:
     hosts = "\n".join(f"host H{number} 10.0.1.{number}:50000" for number in range(5))
     data = "\n".join(f"{number} H{number} > S P. 1:11 ack 1\n+10ms S > H{number} P. 1:11 ack 11" for number in range(5))
     found = read(packets.capture(tmp_path / "many.pcap", f"{hosts}\n{data}"))
-    whole = accounts.intervals(found.segments, found.connections, 5).collect()
+    whole = accounts.in_ranges(ledger.intervals, found.segments, found.connections, 5).collect()
     monkeypatch.setattr(accounts, "RANGE_CONNECTIONS", 2)
-    parts = accounts.intervals(found.segments, found.connections, 5).collect()
+    parts = accounts.in_ranges(ledger.intervals, found.segments, found.connections, 5).collect()
     order = ["conn", "from_client", "start_ns"]
     assert whole["conn"].n_unique() == 5
     assert_frame_equal(parts.sort(order), whole.sort(order))

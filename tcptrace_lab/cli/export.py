@@ -21,8 +21,8 @@ Table = Annotated[
     TableName | None,
     typer.Option(
         "--table",
-        help="The table: one row per TCP segment (the default), connection, interval of a direction's time with its cause, "
-        "sum of those per connection, application message, direction with the rates of its ends, UDP datagram or UDP flow.",
+        help="The table: one row per TCP segment (the default), connection, interval of a direction's time with its cause, long "
+        "one with its proof, sum of them per connection, application message, direction with its rates, UDP datagram or UDP flow.",
         show_default=False,
     ),
 ]

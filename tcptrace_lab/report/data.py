@@ -41,7 +41,7 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
     places = [windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
     looked_at = [None if place is None else windows.Window(place) for place in places]
-    time = drawn.Spent(analysis.accounts, analysis.longest_waits)
+    time = drawn.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
     connections = drawn.connections(
         analysis.segments, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None]
     )

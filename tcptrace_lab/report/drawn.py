@@ -24,10 +24,11 @@ _TABLE_FACTS = {"duration_ns", "client_bytes", "server_bytes", "resent", "rtt_mi
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Where the time went: rows of `schema.ACCOUNTS`, and of `schema.LEDGER` the longest."""
+    """Where the time went: rows of `schema.ACCOUNTS`, and of `schema.LEDGER` and `schema.STALLS` the longest."""
 
     accounts: pl.LazyFrame
     longest: pl.DataFrame
+    stalls: pl.DataFrame
 
 
 def connections(
@@ -50,7 +51,7 @@ def connections(
     found = series.read(segments, requests, windows)
     by_conn = {request.conn: request for request in requests}
     return [
-        _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time.longest, resolution_ns)
+        _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time, resolution_ns)
         for row in chosen.iter_rows(named=True)
     ]
 
@@ -60,7 +61,7 @@ def _connection(
     request: series.Request,
     directions: dict[bool, series.Direction],
     account: dict[str, Any] | None,
-    longest: pl.DataFrame,
+    time: Spent,
     resolution_ns: int,
 ) -> Connection:
     main = table.main_side(row)
@@ -68,7 +69,7 @@ def _connection(
     by_key = {key: directions[schema.SIDES[key]] for key in keys}
     frame = plots.Frame(request.duration_ns, resolution_ns)
     named = {_LABELS[key]: direction for key, direction in by_key.items()}
-    bands = {key: spent.bands(longest, row["conn"], from_client=schema.SIDES[key], begin_ns=row["first_ts_ns"]) for key in keys}
+    bands = {key: spent.bands(time.longest, row["conn"], from_client=schema.SIDES[key], begin_ns=row["first_ts_ns"]) for key in keys}
     rate = plots.throughput(named, frame, request.bin_ns)
     return {
         "conn": row["conn"],
@@ -77,7 +78,7 @@ def _connection(
         "facts": _facts(row, main),
         "behaviour": behaviour.words(row),
         "bars": spent.bars(account),
-        "stalls": spent.stalls(longest, row["conn"], row["first_ts_ns"]),
+        "stalls": spent.listed_stalls(time.stalls, row["conn"], row["first_ts_ns"]),
         "statistics": statistics.table(row),
         "sides": [{"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]} for key in keys],
         "figures": [

@@ -45,6 +45,10 @@ class Analysed(Protocol):
         """`schema.LEDGER` of the connections with findings: the longest intervals of each direction."""
 
     @property
+    def stalls(self) -> pl.DataFrame:
+        """`schema.STALLS` of the connections with findings: the longest of each direction."""
+
+    @property
     def findings(self) -> Sequence[Any]:
         """Findings, most expensive first."""
 
@@ -152,7 +156,7 @@ class Bar(TypedDict):
 
 
 class Stall(TypedDict):
-    """One long wait: when it began, how long it was, and the frames around it."""
+    """One stall: when it began, how long it was, the frames around it, and what proves its cause."""
 
     way: str
     side: str
@@ -162,6 +166,7 @@ class Stall(TypedDict):
     means: str
     confidence: str
     frames: str
+    proof: str
 
 
 class Band(TypedDict):

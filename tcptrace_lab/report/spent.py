@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab import stalls
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ def bars(account: dict[str, Any] | None) -> list[Bar]:
     return told
 
 
-def stalls(longest: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
-    """The longest waits of a connection that something in TCP held back. `longest` are rows of `schema.LEDGER`."""
+def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
+    """The longest stalls of a connection in which something in TCP held bytes back. `stalled` are rows of `schema.STALLS`."""
     held = ~pl.col("cause").cast(pl.String).is_in(NOT_LISTED)
-    rows = longest.filter((pl.col("conn") == conn) & held).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    rows = stalled.filter((pl.col("conn") == conn) & held).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     return [
         {
             "way": _WAYS[row["from_client"]],
@@ -78,6 +79,7 @@ def stalls(longest: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
             "means": CAUSES[row["cause"]],
             "confidence": row["confidence"],
             "frames": " to ".join(str(frame) for frame in (row["frame_before"], row["frame_after"]) if frame is not None),
+            "proof": stalls.proof(row),
         }
         for row in rows.sort("ns", descending=True).head(LISTED_STALLS).sort("start_ns").iter_rows(named=True)
     ]

@@ -165,3 +165,9 @@ ON_PLATEAU = (_on("level_flight_bytes", "level_rounds") | _on("other_level_fligh
 
 IN_TRAIN = BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS)
 """ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate."""
+
+LEAST_STALL_NS = 10 * NS_PER_MS
+LEAST_RTO_NS = 200 * NS_PER_MS
+STALL_NS = pl.min_horizontal(pl.max_horizontal(pl.lit(LEAST_STALL_NS), 2 * RTT_NS.fill_null(0)), RTT_NS.fill_null(0) + LEAST_RTO_NS)
+"""A stall is a wait of so much: two round trips, or 10 ms on a LAN, but at most a round trip and the least retransmission timeout of Linux
+(rule book B; TAPO). The shortest round trip counts, not the smoothed one: delayed ACKs would make that longer, and hide themselves."""

@@ -1,0 +1,112 @@
+"""The ledger → stalls: its intervals that are longer than a wait needs to be, each with what proves its cause.
+
+A stall is an interval of more than `facts.STALL_NS`. The proof is what was true at the sender then: the values that the rules look at, the
+frames around it, and the timer that the lateness of an ACK tells of, where it is one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import ledger, numbers, policy, schema
+from tcptrace_lab.rules import facts
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DELAYED = ("nagle-delayed-ack", "delayed-ack")
+"""Causes that a delayed ACK ends."""
+
+ACK_TIMERS = {40: "ack-40ms", 50: "ack-50ms", 100: "ack-100ms", 200: "ack-200ms"}
+"""`policy.TIMERS` → `schema.STALL_TIMERS`."""
+
+HEARTBEAT_NS = 215 * facts.NS_PER_MS
+"""A heartbeat of 200 ms delays no ACK longer (and a path adds a little: `policy.TIMERS`)."""
+
+_WAY = ("conn", "from_client")
+_PROOF = (
+    "acked_by_frame",
+    "acked_lag_ns",
+    "unacked_before_bytes",
+    "unacked_bytes",
+    "usable_before_bytes",
+    "full_bytes",
+    "payload_bytes",
+)
+
+
+def stalls(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+    """The stalls of all directions.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`, at least `ledger.COLUMNS` of the departures; read twice. The waits of more than 10 ms are
+            kept in memory meanwhile.
+        connections: rows of `schema.CONNECTIONS`, at least those of the segments.
+
+    Returns:
+        Rows of `schema.STALLS`; those of a direction in order of time, but for the time before its first departure and after its last.
+    """
+    long = segments.filter(pl.col("held_ns") >= facts.LEAST_STALL_NS)
+    spans = ledger.intervals(long, connections).join(_ways(connections), on=_WAY, how="left", maintain_order="left")
+    held = spans.filter(pl.col("end_ns") - pl.col("start_ns") >= facts.STALL_NS)
+    ended = long.select(*_WAY, pl.col("frame").cast(pl.Int64).alias("frame_after"), "kind", *_PROOF)
+    rows = held.join(ended, on=[*_WAY, "frame_after"], how="left", maintain_order="left").with_columns(
+        pl.col("cause").cast(pl.String), threshold_ns=facts.STALL_NS, round_trip_ns=facts.RTT_NS
+    )
+    rows = rows.with_columns(ack_late_ns=pl.when(pl.col("acked_lag_ns").is_not_null()).then(_late_ns())).with_columns(timer=_timer())
+    return rows.select(pl.col(name).cast(dtype) for name, dtype in schema.STALLS.polars_schema().items())
+
+
+def _late_ns() -> pl.Expr:
+    return (pl.col("acked_lag_ns") - pl.col("rtt_min_ns").fill_null(0)).clip(0)
+
+
+def _ways(connections: pl.LazyFrame) -> pl.LazyFrame:
+    """What the whole connection tells of each direction: its shortest round trips, and the timer of its receiver's ACKs."""
+    concluded = policy.columns()
+    kinds = []
+    for side, from_client in SIDES.items():
+        (other,) = SIDES.keys() - {side}
+        kind = concluded[f"{other}_ack_timer_kind"]
+        kinds.append(connections.select("conn", from_client=pl.lit(from_client), ack_timer_kind=kind))
+    own = ledger.directions(connections).select(*_WAY, "rtt_min_ns", "rtt_whole_ns")
+    return own.join(pl.concat(kinds), on=_WAY, how="left")
+
+
+def _timer() -> pl.Expr:
+    """The timer that ended the wait, if one did; it is told by the cause, or by how late the ACK was."""
+    cause, late = pl.col("cause"), pl.col("ack_late_ns")
+    delayed = cause.is_in(DELAYED)
+    beats = delayed & (pl.col("ack_timer_kind") == "heartbeat") & (late < HEARTBEAT_NS)
+    bands = (
+        pl.when(delayed & late.is_between(timer.from_ms * facts.NS_PER_MS, timer.to_ms * facts.NS_PER_MS, closed="left")).then(
+            pl.lit(ACK_TIMERS[timer.timer_ms])
+        )
+        for timer in policy.TIMERS
+    )
+    kind = pl.col("kind").cast(pl.String)
+    return pl.coalesce(
+        pl.when(cause == "timeout").then(pl.lit("retransmission")),
+        pl.when(kind == "tail_probe").then(pl.lit("tail-probe")),
+        pl.when(kind == "zero_window_probe").then(pl.lit("persist")),
+        pl.when(beats).then(pl.lit("ack-heartbeat")),
+        *bands,
+    )
+
+
+def proof(row: Mapping[str, Any]) -> str:
+    """`1,024 bytes in flight, their ACK (frame 12) 43.2 ms late (timer of 40 ms)`, of a row of `schema.STALLS`; empty without any."""
+    told = []
+    if row["unacked_before_bytes"]:
+        told.append(f"{row['unacked_before_bytes']:,} bytes in flight")
+    if row["cause"] in {"receiver-window", "zero-window"} and row["usable_before_bytes"] is not None:
+        told.append(f"room for {max(row['usable_before_bytes'], 0):,} more in the window")
+    if row["acked_by_frame"] is not None:
+        late = f" {numbers.duration(row['ack_late_ns'])} late" if row["cause"] in DELAYED else ""
+        told.append(f"ACK in frame {row['acked_by_frame']:,}{late}")
+    if row["timer"] is not None:
+        told.append(f"timer: {schema.STALL_TIMERS[row['timer']]}")
+    return ", ".join(told)

@@ -18,7 +18,7 @@ from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tcptrace_lab.rules import Advice, Rule
 
@@ -30,6 +30,9 @@ EVIDENCE_FRAMES = 20
 
 LONGEST, LONG_PART = 300, 1000
 """Waits that are kept of each direction: the longest, if they are a thousandth of its life or more."""
+
+_KIND = ("conn", "from_client", "cause")
+_WAIT = tuple(name for name in schema.LEDGER.names if name not in _KIND)
 
 PROVED_BY = 3
 """So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
@@ -82,6 +85,7 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     wanted = pl.col("conn").is_in(sorted({cost.conn for cost in costs}))
     some = connections.filter(wanted).collect().lazy()
     kinds, longest, stalled = _waits(segments.filter(wanted), some)
+    longest = _with_evidence(longest, kinds, costs)
     of_rates = rates.table(some).select("conn", "from_client", "reached_share", "bound_bps", "bound_by")
     facts = ledger.directions(some).join(of_rates, on=["conn", "from_client"], how="left")
     known = {(row["conn"], row["from_client"]): row for row in facts.collect().iter_rows(named=True)}
@@ -109,10 +113,13 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
     """How many waits each cause has in each direction, with their median, and the longest waits of each direction, with proof and without.
 
     Returns:
-        `conn from_client cause waits median_ns`, and rows of `schema.LEDGER` and of `schema.STALLS` in order of time.
+        `conn from_client cause waits median_ns most`, the last the longest of each kind, and rows of `schema.LEDGER` and of `schema.STALLS`
+        in order of time.
     """
     spans = ledger.intervals(segments, connections).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    kinds = spans.group_by("conn", "from_client", "cause").agg(waits=pl.len(), median_ns=pl.col("ns").median())
+    kinds = spans.group_by("conn", "from_client", "cause").agg(
+        waits=pl.len(), median_ns=pl.col("ns").median(), most=pl.struct(*_WAIT).top_k_by("ns", EVIDENCE_FRAMES // 2)
+    )
     life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     long = spans.join(life, on="conn").filter(pl.col("ns") * LONG_PART >= pl.col("life_ns")).drop("life_ns")
     found = pl.collect_all([kinds, long, stalls.stalls(segments, connections)], engine="streaming")
@@ -122,7 +129,21 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
 def _longest(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
     """The longest waits of each direction, in order of time."""
     rank = (pl.col("end_ns") - pl.col("start_ns")).rank("ordinal", descending=True).over("conn", "from_client")
-    return waits.filter(rank <= LONGEST).sort("conn", "from_client", "start_ns", descending=[False, True, False]).select(kept.names)
+    return _in_order(waits.filter(rank <= LONGEST), kept)
+
+
+def _with_evidence(longest: pl.DataFrame, kinds: pl.DataFrame, costs: Sequence[Cost]) -> pl.DataFrame:
+    """The waits, and with them the longest of each cost, so that many short ones have evidence, too."""
+    named = pl.DataFrame([(cost.conn, cost.from_client, cost.cause) for cost in costs], schema=_KIND, orient="row").cast(
+        {name: kinds.schema[name] for name in _KIND}
+    )
+    most = kinds.join(named, on=_KIND, how="semi").select(*_KIND, "most").explode("most").unnest("most")
+    return _in_order(pl.concat([longest, most.select(longest.columns)]).unique(), schema.LEDGER)
+
+
+def _in_order(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
+    """Waits by direction and time, in the columns of their table."""
+    return waits.select(kept.names).sort("conn", "from_client", "start_ns", descending=[False, True, False])
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:

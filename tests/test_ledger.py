@@ -237,6 +237,23 @@ def test_a_finding_names_its_frames_its_cost_and_what_would_refute_it() -> None:
     assert ends & set(first.evidence_frames)
 
 
+def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
+    """2,000 writes, each held 60 ms, are nearly all of 122 s; each of them is less than a thousandth of that."""
+    rounds = "\n".join(
+        f"+1ms C > S P. {200 * n + 1}:{200 * n + 101} ack 1\n+60ms S > C . ack {200 * n + 101}\n"
+        f"+0.1ms C > S P. {200 * n + 101}:{200 * n + 201} ack 1\n+1ms S > C . ack {200 * n + 201}"
+        for n in range(2000)
+    )
+    start = "0 C > S S 0:0(0) win 64240 <mss 1460>\n0.001 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>\n0.001 C > S . ack 1 win 64240"
+    found = read(packets.capture(tmp_path / "long.pcap", f"{start}\n{rounds}"))
+    judged = advice.findings(accounts.accounts(found.segments, found.connections, 1), found.segments, found.connections)
+    first = judged.findings[0]
+    assert (first.id, len(first.evidence_frames)) == ("nagle-delayed-ack", advice.EVIDENCE_FRAMES)
+    assert all((frame - 4) % 4 in (0, 2) for frame in first.evidence_frames), "the write before and the write that waited, in each round"
+    own = judged.longest.filter(pl.col("cause") == "nagle-delayed-ack")
+    assert set(own["frame_before"]) | set(own["frame_after"]) == set(first.evidence_frames)
+
+
 def test_a_slow_handshake_is_told_once(tmp_path: Path) -> None:
     text = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460>

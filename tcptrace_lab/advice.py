@@ -88,6 +88,11 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     longest = _with_evidence(longest, kinds, costs)
     of_rates = rates.table(some).select("conn", "from_client", "reached_share", "bound_bps", "bound_by")
     facts = ledger.directions(some).join(of_rates, on=["conn", "from_client"], how="left")
+    silent = [pl.col(f"{other}_segments") == 0 for other in ("server", "client")]
+    unanswered = some.select("conn", unanswered_client=silent[0], unanswered_server=silent[1])
+    facts = facts.join(unanswered, on="conn", how="left").with_columns(
+        unanswered=pl.when("from_client").then("unanswered_client").otherwise("unanswered_server")
+    )
     known = {(row["conn"], row["from_client"]): row for row in facts.collect().iter_rows(named=True)}
     locked = deadlock.findings(_late(costs), segments.filter(wanted), some)
     made = [
@@ -188,8 +193,8 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
         from_client=cost.from_client,
         cost_ns=cost.ns,
         cost_share=cost.share,
-        title=advice.title.format_map(words),
-        mechanism=advice.mechanism.format_map(words),
+        title=((advice.unanswered_title if direction["unanswered"] else None) or advice.title).format_map(words),
+        mechanism=((advice.unanswered_mechanism if direction["unanswered"] else None) or advice.mechanism).format_map(words),
         evidence_frames=_frames(waits),
         limits=f"{advice.limits} Refuted by: {rule.refuted_by}.",
         remedy=advice.remedy,

@@ -10,6 +10,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcptrace_lab.rules import Confidence
 
 NS_PER_S = 1_000_000_000
@@ -66,6 +68,11 @@ SEVERITIES = ((0.5, Severity.HIGH), (0.2, Severity.MEDIUM), (0.0, Severity.LOW))
 def severity_of(share: float) -> Severity:
     """How severe a fault is that costs this share (0 to 1) of a direction's life."""
     return next(severity for least, severity in SEVERITIES if share >= least)
+
+
+def mendable_first(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings as people read them: what nobody can mend in TCP (`INFO`) behind the rest, else in their order."""
+    return sorted(findings, key=lambda finding: finding.severity == Severity.INFO)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,8 @@ def _line(verdict: str, words: Mapping[str, str]) -> str:
     if _EMPTY in words:
         return f"there is nothing to believe: {words[_EMPTY]}"
     head = _HEADS[verdict].replace("this capture", "what was read of this capture") if _IN_PART in words else _HEADS[verdict]
-    return head + (f": {'; '.join(words.values())}" if words else "")
+    between = "; note: " if verdict == "good" and _IN_PART not in words else ": "
+    return head + (between + "; ".join(words.values()) if words else "")
 
 
 def steps_down(factor: float) -> int:

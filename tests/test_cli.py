@@ -116,6 +116,17 @@ def test_a_connection_that_is_reset_later_was_not_refused(tmp_path: Path) -> Non
     assert b"refused" not in tcptrace_lab("analyze", packets.capture(tmp_path / "reset.pcap", text), folder=tmp_path).stderr
 
 
+def test_what_can_be_mended_is_told_before_what_costs_more_and_cannot(tmp_path: Path) -> None:
+    """The client thinks for 20 s, which is its own affair, and a SYN of another connection waits 3 s for an answer."""
+    thinks = "+1s C > S P. 1:11 ack 1\n+10ms S > C . ack 11\n+20s C > S P. 11:21 ack 1\n+10ms S > C . ack 21"
+    unanswered = "host N 10.0.0.3:50000 isn 7\n0 N > S S 0:0(0)\n1 N > S S 0:0(0)\n3 N > S S 0:0(0)"
+    path = packets.capture(tmp_path / "both.pcap", f"{unanswered}\n{thinks}")
+    words = tcptrace_lab("analyze", path.name, folder=tmp_path).stderr.decode()
+    assert words.index("Nobody answered for 3 s") < words.index("had nothing to send for 20 s")
+    page = (tmp_path / "reports" / "both.html").read_text()
+    assert page.index("Nobody answered for 3 s") < page.index("had nothing to send for 20 s")
+
+
 def test_the_package_runs_as_a_module(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tcptrace_lab", "analyze", path.name], cwd=tmp_path, capture_output=True, timeout=TIME_LIMIT_S, check=False

@@ -237,6 +237,14 @@ def test_a_finding_names_its_frames_its_cost_and_what_would_refute_it() -> None:
     assert ends & set(first.evidence_frames)
 
 
+def test_a_handshake_that_nobody_answers_is_told_as_that(tmp_path: Path) -> None:
+    text = "0.0 C > S S 0:0(0) win 64240 <mss 1460>\n1.0 C > S S 0:0(0) win 64240 <mss 1460>\n3.0 C > S S 0:0(0) win 64240 <mss 1460>"
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    (told,) = advice.findings(accounts.accounts(found.segments, found.connections, 1), found.segments, found.connections).findings
+    assert (told.id, told.title, told.cost_ns) == ("handshake-slow", "Nobody answered for 3 s", 3_000 * MS)
+    assert "sent it again 2 times, and nothing came back" in told.mechanism
+
+
 def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
     """2,000 writes, each held 60 ms, are nearly all of 122 s; each of them is less than a thousandth of that."""
     rounds = "\n".join(

@@ -98,6 +98,7 @@ def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_told(tmp_path: P
 def test_data_cut_short_is_told_and_does_no_harm(tmp_path: Path) -> None:
     found = trusted_text(tmp_path, TRANSFER, snaplen_bytes=96)
     assert (names(found), found.factor) == (["snaplen"], 1)
+    assert found.words.startswith("this capture can be believed; note: ")
 
 
 def test_a_capture_cut_off_is_believed_less(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tcptrace_lab import behaviour, line, numbers, rates, trust
 from tcptrace_lab.cli.terminal import printable
+from tcptrace_lab.findings import mendable_first
 from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.largest import Ranking, largest
 
@@ -181,11 +182,11 @@ def _numbers(conns: list[int]) -> str:
 
 
 def _findings(findings: Sequence[Finding]) -> Table:
-    """The most expensive findings: how severe, how sure, which way of which connection, its share of that way's life, and what it is."""
+    """The most expensive findings, what can be mended first: how severe, how sure, which way of which connection, its share, and what."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
     for heading in ("finding", "", "way", "of time", ""):
         table.add_column(heading, justify="right" if heading == "of time" else "left", no_wrap=bool(heading))
-    for finding in findings[:FINDING_ROWS]:
+    for finding in mendable_first(findings)[:FINDING_ROWS]:
         way = "" if finding.conn is None else f"{finding.conn} {'→' if finding.from_client else '←'}"
         share = "" if finding.cost_share is None else f"{finding.cost_share:.0%}"
         cells = (str(finding.severity), str(finding.confidence), way, share, printable(finding.title))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import numbers, trust
+from tcptrace_lab.findings import mendable_first
 from tcptrace_lab.report import choose, drawn, sizes, spent, table, udp, windows, zoom
 from tcptrace_lab.report.pair import section as pair_section
 
@@ -37,7 +38,7 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
     chosen = choose.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None])
     flows_total, flows = udp.listed(analysis.flows)
     resolution_ns = capture["trust"]["resolution_ns"]
-    listed = analysis.findings[:LISTED_FINDINGS]
+    listed = mendable_first(analysis.findings)[:LISTED_FINDINGS]
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
     places = [windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
     looked_at = [None if place is None else windows.Window(place) for place in places]

@@ -23,6 +23,11 @@ RULE = Rule(
             "find what drops the first SYN: a full accept queue at the server, a firewall, a lossy path",
             "keep connections open and use them again",
         ),
+        unanswered_title="Nobody answered for {cost}",
+        unanswered_mechanism=(
+            "The client sent its SYN, and sent it again {times}, and nothing came back: the server is down, its address is wrong, or "
+            "something on the path drops the SYN or its answer."
+        ),
         worth_ns=500_000_000,
         of_client_alone=True,
     ),

@@ -32,6 +32,7 @@ class Advice:
             twentieth and 10 ms (the rule book's stall on a LAN).
         of_client_alone: it is told of the client's direction only, because both directions spend the same time on it.
         is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
+        unanswered_title, unanswered_mechanism: what is said instead where the other side sent nothing at all.
         of_data_alone: it is not told of a connection that carried no data, as one that was refused.
     """
 
@@ -45,6 +46,8 @@ class Advice:
     of_client_alone: bool = False
     is_a_fault: bool = True
     of_data_alone: bool = False
+    unanswered_title: str | None = None
+    unanswered_mechanism: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

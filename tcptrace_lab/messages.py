@@ -40,6 +40,10 @@ HELD_CAUSES = (
 )
 """Causes of `schema.CAUSES` that hold back bytes which the program has given."""
 
+LATE_ROUNDS = 10
+"""An ACK that comes so many round trips late, of a handful of segments that it empties the flight of, is the receiver's timer's, even where
+the ledger sees in the long round trip a queue, and so the network (a heuristic)."""
+
 BATCH_ROWS = 131_072
 """Segments that are looked at together: about 30 MB with what the ledger says of them."""
 
@@ -140,7 +144,8 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     parts = ledger.split(ledger.judged(rows.join(facts_of, on=list(WAY), how="left", maintain_order="left")))
     rtt = facts.RTT_NS.fill_null(0)
     pause = pl.max_horizontal(pl.lit(GAP_NS), 2 * rtt)
-    cause = pl.when(_col("rule_cause").is_in(HELD_CAUSES) & (_col("caused_ns") >= facts.STALL_NS)).then(_col("rule_cause"))
+    held = pl.when(_col("rule_cause").is_in(HELD_CAUSES)).then(_col("rule_cause")).when(_timer_let_go()).then(pl.lit("delayed-ack"))
+    cause = pl.when(_col("caused_ns") >= facts.STALL_NS).then(held)
     paused = _col("held_ns").is_not_null() & _col("rule_cause").is_null() & (_col("rest_ns") >= pause)
     return parts.select(
         *WAY,
@@ -160,6 +165,12 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         paused.fill_null(value=False).alias("paused"),
         facts.IS_RESENT.alias("is_resent"),
     )
+
+
+def _timer_let_go() -> pl.Expr:
+    """Whether a wait that the ledger gives to the network ended with a delayed ACK."""
+    late = facts.ACK_WAS_LATE & (_col("acked_lag_ns") >= LATE_ROUNDS * _col("rtt_min_ns")).fill_null(value=False)
+    return (_col("rule_cause") == "network") & facts.RELEASED_BY_ACK & facts.ALL_ACKED & facts.IS_SMALL & late & ~facts.AFTER_LOSS
 
 
 def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -20,7 +20,8 @@ FINDING = "anomalous-message-sizes"
 NAMED_RANGES = 4
 """Ranges that the title names."""
 
-NAGLE_CAUSES = frozenset({"nagle", "nagle-delayed-ack"})
+HELD_CAUSES = frozenset({"nagle", "nagle-delayed-ack", "delayed-ack"})
+"""Causes for which a message's last piece waits for the ACK of the one before."""
 
 SOURCE = "Liu, Cheng, Bhargava, Zhao 1995; Moldeklev & Gunningberg 1995; RFC 896; RFC 1122, 4.2.3.2 and 4.2.3.4; Linux tcp_nagle_check"
 
@@ -74,7 +75,7 @@ def _mechanism(group: GroupSizes) -> str:
         for one, cause in zip(group.measured[:NAMED_RANGES], group.causes, strict=False)
     ]
     words = "; ".join(told) + "."
-    if NAGLE_CAUSES & set(group.causes):
+    if HELD_CAUSES & set(group.causes):
         words += (
             " A size stalls if its last piece is too small to leave while the piece before is not acknowledged, and that one is too small "
             "for the receiver to acknowledge it at once."
@@ -96,7 +97,7 @@ def _limits(group: GroupSizes) -> str:
 
 
 def _remedy(group: GroupSizes) -> tuple[str, ...]:
-    if not NAGLE_CAUSES & set(group.causes):
+    if not HELD_CAUSES & set(group.causes):
         return (
             "raise the buffers so that a whole message and what the receiver waits for fit (SO_SNDBUF, SO_RCVBUF)",
             "let the receiver acknowledge at once (TCP_QUICKACK)",
@@ -105,5 +106,6 @@ def _remedy(group: GroupSizes) -> tuple[str, ...]:
         "write each message with one call (one buffer, writev, MSG_MORE or TCP_CORK), so that only its end is a small segment",
         "set TCP_NODELAY at the sender",
         "let the receiver acknowledge at once (TCP_QUICKACK)",
+        "raise the send buffer to three full segments or more, if it is smaller",
         "send other sizes",
     )

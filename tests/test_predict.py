@@ -90,7 +90,7 @@ def test_the_page_draws_ranges_and_the_heat_map(tmp_path: Path) -> None:
 
 def test_linux_needs_no_buffers_and_says_what_it_assumes() -> None:
     document = predicted("--stack", "linux", "--mss", "1448", "--sizes", "1:8K")
-    assert document["ranges"] == [{"from_bytes": 4097, "to_bytes": 5543, "stalls": "always"}]
+    assert document["ranges"] == [{"from_bytes": 4097, "to_bytes": 5543, "stalls": "timing-dependent"}]
     assert document["deadlock"] is None
     assert len(document["assumed"]) == 3
 

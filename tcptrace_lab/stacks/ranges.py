@@ -48,10 +48,15 @@ Bytes = int | Amount
 
 
 class Acks(StrEnum):
-    """When ACKs come back: after the program has written all that the socket takes, or before its next piece."""
+    """When ACKs come back.
+
+    After the program has written all that the socket takes; before its next piece; or (Linux) only when the receiving program has read, so
+    that one covers all of a burst, its small end too.
+    """
 
     SLOW = "slow"
     FAST = "fast"
+    BY_READS = "by reads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,7 @@ class Stack:
         ack_percent: share of the receive buffer that lets an ACK go; None where the rule is another.
         stalled: `(settings, size, acks_come)` → whether a message of that size stalls.
         source: where the rules are from.
+        ways: in which ACKs may come; a size stalls always if it does in all.
     """
 
     key: str
@@ -115,6 +121,7 @@ class Stack:
     ack_percent: int | None
     stalled: Callable[[Settings, Bytes, Acks], bool]
     source: str
+    ways: tuple[Acks, ...] = (Acks.SLOW, Acks.FAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +179,10 @@ def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int
         raise ValueError(f"{last:,} bytes in pieces of {piece:,} are more than {MOST_PIECES:,}")
 
     def becomes(size: Amount) -> Stalls:
-        slow, fast = (stack.stalled(settings, size, acks_come) for acks_come in (Acks.SLOW, Acks.FAST))
-        if slow and fast:
+        stalled = [stack.stalled(settings, size, acks_come) for acks_come in stack.ways]
+        if all(stalled):
             return Stalls.ALWAYS
-        return Stalls.BY_TIMING if slow or fast else Stalls.NEVER
+        return Stalls.BY_TIMING if any(stalled) else Stalls.NEVER
 
     return tuple(Range(low, high, found) for low, high, found in runs(becomes, first, last) if found is not Stalls.NEVER)
 
@@ -247,45 +254,65 @@ def _bsd44(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
     return _bsd(settings, size, acks_come, ack_bytes(settings.mss_bytes, settings.receive_buffer_bytes, BSD44_PERCENT), _bsd44_piece)
 
 
-def _linux(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
+class _Linux:
     """Writes of `copy_bytes` by Minshall's rule, to a receiver that acknowledges more than one full segment at once.
 
-    The receiver has seen full segments before, is past its first quick ACKs, and answers (so that what it reads does not let an ACK go).
-    A blocked sender pushes, so the send buffer holds nothing back.
+    That is, as soon as its program has read, or with the next segment: so an ACK may go with a burst's last full segment and leave the
+    small one behind it to the timer, or cover both. The receiver has seen full segments before, is past its first quick ACKs, and answers
+    (so that reading alone lets no ACK go). A blocked sender pushes, so the send buffer holds nothing back.
     """
-    full = settings.mss_bytes
-    queued: Bytes = 0
-    sent: Bytes = 0
-    acked: Bytes = 0
-    small_end: Bytes = 0
-    unacked: Bytes = 0
-    left = size
-    acks: list[Bytes] = []
 
-    def output() -> None:
-        nonlocal queued, sent, small_end, unacked
-        while queued > 0:
-            length = min(queued, full, settings.receive_buffer_bytes - (sent - acked))
-            if length <= 0 or (length < full and small_end > acked and not settings.nodelay):
-                return
-            queued, sent, unacked = queued - length, sent + length, unacked + length
+    def __init__(self, settings: Settings, acks_come: Acks) -> None:
+        self._settings, self._acks_come = settings, acks_come
+        self.queued: Bytes = 0
+        self._sent: Bytes = 0
+        self._acked: Bytes = 0
+        self._small_end: Bytes = 0
+        self._told: Bytes = 0  # how far the receiver's ACKs have come
+        self.acks: list[Bytes] = []
+
+    def write(self, count: Bytes) -> None:
+        """The program writes."""
+        self.queued += count
+        self._output()
+
+    def take_ack(self) -> None:
+        """The next ACK reaches the sender."""
+        self._acked = self.acks.pop(0)
+        self._output()
+
+    def _output(self) -> None:
+        full, by_reads = self._settings.mss_bytes, self._acks_come is Acks.BY_READS
+        while self.queued > 0:
+            length = min(self.queued, full, self._settings.receive_buffer_bytes - (self._sent - self._acked))
+            if length < full and not by_reads:
+                self._acknowledge()
+            if length <= 0 or (length < full and self._small_end > self._acked and not self._settings.nodelay):
+                break
+            self.queued, self._sent = self.queued - length, self._sent + length
             if length < full:
-                small_end = sent
-            if unacked > full:
-                acks.append(sent)
-                unacked = 0
+                self._small_end = self._sent
+        if by_reads or self._small_end != self._sent:
+            self._acknowledge()
 
+    def _acknowledge(self) -> None:
+        if self._sent - self._told > self._settings.mss_bytes:
+            self.acks.append(self._sent)
+            self._told = self._sent
+
+
+def _linux(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
+    sender, left = _Linux(settings, acks_come), size
     for _ in range(_MOST_STEPS):
-        if acks and (acks_come is Acks.FAST or not left > 0):
-            acked = acks.pop(0)
-            output()
+        if sender.acks and (acks_come is not Acks.SLOW or not left > 0):
+            sender.take_ack()
         elif left > 0:
             taken = min(settings.copy_bytes, left)
-            left, queued = left - taken, queued + taken
-            output()
+            left -= taken
+            sender.write(taken)
         else:
             break
-    return queued > 0
+    return sender.queued > 0
 
 
 STACKS = {
@@ -313,7 +340,8 @@ STACKS = {
             SEND_CHUNK_BYTES,
             None,
             _linux,
-            "Linux net/ipv4/tcp_output.c (tcp_nagle_check, tcp_minshall_check) and tcp_input.c (__tcp_ack_snd_check)",
+            "Linux net/ipv4: tcp_minshall_check, __tcp_ack_snd_check, tcp_cleanup_rbuf",
+            tuple(Acks),
         ),
     )
 }

@@ -29,6 +29,9 @@ ATM = [((12 * n + 4) * K + 1, 12 * (n + 1) * K - 1) for n in range(3)]
 ETHERNET = [(4 * K + 1, 4 * K + 1459), *((4 * K + (2 * n + 1) * 1460 + 1, 4 * K + (2 * n + 2) * 1460 - 1) for n in range(9))]
 """The same over Ethernet: the sentence and the formula."""
 
+SWEEPS = 4
+"""Sweeps of this kernel until one stalls: its receiver may acknowledge everything at once for one connection (mostly it does not)."""
+
 STEP = 330
 """Bytes from one size to the next: three messages per KB."""
 
@@ -96,16 +99,21 @@ def test_this_kernel_stalls_at_the_sizes_that_the_rules_of_linux_predict(tmp_pat
 
     Which of the ranges stall depends on when the receiver reads; and not each message does: it acknowledges at once for a while.
     """
-    sizes = swept(17_000, 150, 4)
-    outcome = run(Experiment(Medium("veth", 1500), EchoSweep(tuple(sizes))), tmp_path)
-    analysis = analyze(outcome.captures["client"])
-    found = [one for group in analysis.message_sizes for one in group.measured]
     rules = predicted_ranges(STACKS["linux"], Settings(1448, 4 << 20, 4 << 20, 4096), 1, 17_000)
-    assert found, "no size stalls"
-    for one in found:
-        assert any(rule.from_bytes <= one.from_bytes and one.to_bytes <= rule.to_bytes for rule in rules), one
-    assert {group.parameters.stack for group in analysis.message_sizes} == {"linux"}
-    assert {group.parameters.copy_bytes for group in analysis.message_sizes} == {4096}
+    found = []
+    for attempt in range(SWEEPS):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        outcome = run(Experiment(Medium("veth", 1500), EchoSweep(tuple(swept(17_000, 150, 4)))), folder)
+        analysis = analyze(outcome.captures["client"])
+        assert {group.parameters.stack for group in analysis.message_sizes} <= {"linux"}
+        assert {group.parameters.copy_bytes for group in analysis.message_sizes} <= {4096}
+        found = [one for group in analysis.message_sizes for one in group.measured]
+        for one in found:
+            assert any(rule.from_bytes <= one.from_bytes and one.to_bytes <= rule.to_bytes for rule in rules), one
+        if found:
+            break
+    assert found, f"no size stalls in {SWEEPS} sweeps"
 
 
 @pytest.mark.live

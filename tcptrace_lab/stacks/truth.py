@@ -4,12 +4,12 @@ Each direction is told as seen at its sender: it lives from the first frame of t
 with is one taken there. Between two departures the ledger says what that host knew:
 
 - bytes are queued: the rule or the window that holds them owns the wait. A wait for the receiver's late ACK is `nagle-delayed-ack` where a
-  small segment was held, else (congestion window, full send buffer) `delayed-ack`. A small segment behind a full send buffer waits for the
-  buffer, a full buffer behind a used-up window for the window;
-- bytes wait for the line: `network`. A line that is busy until the next departure is what holds it, whatever else would; a line that stands
-  idle in each round is not, and the window that lets it owns the whole round;
+  small segment was held, else (congestion window, full send buffer) `delayed-ack`. A small segment at the end of a full send buffer with
+  two segments and more in flight waits for the buffer, a full buffer behind a used-up window for the window;
+- bytes wait for the line: `network`. A line that has not stood idle for a round trip is what holds the next byte, whatever else would; one
+  that stands idle in each round is not, and the window that lets it owns the whole round;
 - the gap ends with bytes that left before: `timeout` or `loss-recovery` owns all of it;
-- nothing is queued and the program waits for data: `network` while its own last byte and the last awaited are on their way, else `peer`;
+- nothing is queued and the program waits for data: `network` while its own last byte or data of the peer's is on its way, else `peer`;
 - nothing is queued and the program does something else: `network` until the last byte's ACK could be back, then `application`;
 - the program is done: `close`. Before the connection is made: `handshake`.
 """
@@ -28,19 +28,27 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.process import Process
     from tcptrace_lab.stacks.setting import Setting
 
+KEPT_BACK = ", kept back"
+"""Behind the name of a congestion window that has room, but not for a whole segment (the sender's silly window)."""
+
 BLOCKED = "nagle, blocked"
 """A small segment is held and the program sleeps for room."""
+
+PLATEAU_SEGMENTS = 2
+"""With so many in flight, a full buffer weighs more than the small segment at its end (rule book B, 8, by the ledger's measure)."""
 
 LATE = {
     "nagle": "nagle-delayed-ack",
     BLOCKED: "nagle-delayed-ack",
+    "slow-start" + KEPT_BACK: "nagle-delayed-ack",
+    "congestion-window" + KEPT_BACK: "nagle-delayed-ack",
     "send-buffer": "delayed-ack",
     "slow-start": "delayed-ack",
     "congestion-window": "delayed-ack",
 }
 """What a wait becomes if the ACK that ended it was late."""
 
-IN_TIME = {BLOCKED: "send-buffer"}
+IN_TIME = {BLOCKED: "send-buffer", "slow-start" + KEPT_BACK: "slow-start", "congestion-window" + KEPT_BACK: "congestion-window"}
 """What it is otherwise, if not what it is called."""
 
 ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start", "congestion-window"})
@@ -48,9 +56,6 @@ ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start
 
 HOLDS = ROUNDS | {"nagle", "nagle-delayed-ack", "delayed-ack"}
 """Waits that a busy line makes vain."""
-
-WINDOWS = frozenset({"slow-start", "congestion-window"})
-"""Waits in which a sender may keep back less than a segment (its silly window): late, they are as Nagle's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,10 @@ class _Watch:
         if not tcp.connected:
             return "handshake"
         if tcp.queued > 0 and tcp.held:
-            return BLOCKED if tcp.held == "nagle" and state == "writing" else tcp.held
+            blocked = tcp.held == "nagle" and state == "writing" and tcp.in_flight >= PLATEAU_SEGMENTS * tcp.mss
+            if tcp.held in {"slow-start", "congestion-window"} and tcp.cc.window > tcp.snd_nxt - tcp.snd_una:
+                return tcp.held + KEPT_BACK
+            return BLOCKED if blocked else tcp.held
         if state == "writing":
             room = min(tcp.snd_edge - tcp.snd_una, tcp.cc.window) - (tcp.snd_nxt - tcp.snd_una)
             return tcp.window_cause() if room < min(tcp.mss, tcp.max_window // 2) else "send-buffer"
@@ -138,27 +146,30 @@ class _Direction:
         host, own = (setting.server, setting.client) if from_client else (setting.client, setting.server)
         self._link, self._option_bytes = forth, own.stack.option_bytes
         self._ack_ns = host.costs.data_in_ns + host.costs.ack_out_ns + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
+        full_ns = forth.wire_ns(IP_TCP_HEADER_BYTES + own.stack.option_bytes + full_bytes)
+        self._round_ns = full_ns + forth.propagation_ns + self._ack_ns
         self._note = self._arrival = 0
-        self._full_bytes = full_bytes
         self._found: list[Hold] = []
 
     def holds(self, start_ns: int, end_ns: int) -> list[Hold]:
         """Touching intervals from the connection's first frame to its last."""
-        at_ns, last, free_ns, burst_ns, owner = start_ns, None, start_ns, -1, "network"
+        at_ns, last, free_ns, burst_ns, owner, started_ns = start_ns, None, start_ns, -1, "network", start_ns
         for packet in self._departures:
             decided_ns = min(max(packet.decided_ns, at_ns), packet.sent_ns)
             if packet.resent_for:
                 self._add(at_ns, decided_ns, packet.resent_for)
             else:
-                busy = free_ns >= decided_ns
-                why = self._gap(at_ns, decided_ns, last, small=0 < packet.payload_bytes < self._full_bytes, busy=busy)
+                busy = free_ns >= decided_ns and decided_ns - started_ns >= self._round_ns
+                why = self._gap(at_ns, decided_ns, last, busy=busy)
                 if packet.decided_ns != burst_ns:
                     burst_ns = packet.decided_ns
                     owner = why if why in ROUNDS and not busy else "network"
             self._add(decided_ns, packet.sent_ns, owner if packet.seq else "handshake")
+            if packet.sent_ns > free_ns:
+                started_ns = packet.sent_ns
             at_ns, last = max(at_ns, packet.sent_ns), packet
             free_ns = packet.sent_ns + self._link.wire_ns(IP_TCP_HEADER_BYTES + self._option_bytes + packet.payload_bytes)
-        self._gap(at_ns, end_ns, last, small=False, busy=False)
+        self._gap(at_ns, end_ns, last, busy=False)
         return self._found
 
     def _add(self, start_ns: int, end_ns: int, cause: str) -> None:
@@ -170,7 +181,7 @@ class _Direction:
         else:
             found.append(Hold(self._from_client, start_ns, end_ns, cause))
 
-    def _spans(self, start_ns: int, end_ns: int, *, small: bool) -> list[tuple[int, int, str]]:
+    def _spans(self, start_ns: int, end_ns: int) -> list[tuple[int, int, str]]:
         """The notes between two times; each wait under the name that its end gives it."""
         notes, spans = self._notes, []
         while self._note + 1 < len(notes) and notes[self._note + 1].at_ns <= start_ns:
@@ -182,7 +193,7 @@ class _Direction:
             until_ns = end_ns if following is None else min(end_ns, following.at_ns)
             why = notes[index].why
             if following is not None and following.late:
-                why = "nagle-delayed-ack" if small and why in WINDOWS else LATE.get(why, why)
+                why = LATE.get(why, why)
             why = IN_TIME.get(why, why)
             if until_ns > begin_ns:
                 spans.append((begin_ns, until_ns, why))
@@ -193,26 +204,22 @@ class _Direction:
             spans.insert(0, (start_ns, spans[0][0], "handshake"))
         return spans
 
-    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, *, small: bool, busy: bool) -> str:
-        """From one departure to the decision on the next, which is small or not; the line is busy all the time or not.
+    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, *, busy: bool) -> str:
+        """From one departure to the decision on the next, with the line busy all the time or not.
 
         Returns:
             What the last part of it was called, before the line was asked.
         """
         if end_ns <= start_ns:
             return ""
-        spans = self._spans(start_ns, end_ns, small=small)
+        spans = self._spans(start_ns, end_ns)
         reading = [number for number, span in enumerate(spans) if span[2] == "peer"]
         there_ns = start_ns if last is None or last.arrived_ns is None else last.arrived_ns
         for number, (begin_ns, until_ns, why) in enumerate(spans):
             if reading and reading[0] <= number <= reading[-1] and why in {"peer", "application"}:
                 out_ns = min(max(there_ns, begin_ns), until_ns)
-                back_ns = until_ns
-                if number == reading[-1]:
-                    back_ns = max(out_ns, min(self._left(until_ns, begin_ns), until_ns))
                 self._add(begin_ns, out_ns, "network")
-                self._add(out_ns, back_ns, "peer")
-                self._add(back_ns, until_ns, "network")
+                self._wait_for_answer(out_ns, until_ns)
             elif why == "application" and last is not None:
                 out_ns = min(max(there_ns + self._ack_ns, begin_ns), until_ns)
                 self._add(begin_ns, out_ns, "network")
@@ -221,9 +228,17 @@ class _Direction:
                 self._add(begin_ns, until_ns, "network" if busy and why in HOLDS else why)
         return spans[-1][2]
 
-    def _left(self, until_ns: int, otherwise_ns: int) -> int:
-        """When the last data that had come by a time left the peer."""
+    def _wait_for_answer(self, start_ns: int, end_ns: int) -> None:
+        """`network` while data of the peer's is on its way, else `peer`."""
         arrivals = self._arrivals
-        while self._arrival < len(arrivals) and (arrivals[self._arrival].arrived_ns or 0) <= until_ns:
+        while self._arrival < len(arrivals) and (arrivals[self._arrival].arrived_ns or 0) <= start_ns:
             self._arrival += 1
-        return arrivals[self._arrival - 1].sent_ns if self._arrival else otherwise_ns
+        index = self._arrival
+        while start_ns < end_ns and index < len(arrivals) and arrivals[index].sent_ns < end_ns:
+            packet = arrivals[index]
+            left_ns, came_ns = max(packet.sent_ns, start_ns), min(packet.arrived_ns or 0, end_ns)
+            self._add(start_ns, left_ns, "peer")
+            self._add(left_ns, came_ns, "network")
+            start_ns = max(start_ns, came_ns)
+            index += 1
+        self._add(start_ns, end_ns, "peer")

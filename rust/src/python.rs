@@ -208,10 +208,10 @@ impl Engine {
     }
 
     #[pyo3(signature = (max_rows = None))]
-    fn segments(&self, max_rows: Option<usize>) -> PyResult<ArrowStream> {
-        let schema = lock(&self.engine).engine.schema().map_err(|error| arrow_error(&error))?;
+    fn segments(&self, max_rows: Option<usize>) -> ArrowStream {
+        let schema = lock(&self.engine).engine.schema();
         let rows_left = max_rows.unwrap_or(usize::MAX);
-        Ok(ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left }))
+        ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left })
     }
 
     /// The next rows of each table, together at least `max_rows`; all empty at the end.
@@ -225,7 +225,7 @@ impl Engine {
                 pulled.add(batch);
             }
             Ok((
-                stream(pulled.segments, pass.engine.schema()?),
+                stream(pulled.segments, pass.engine.schema()),
                 stream(pulled.datagrams, table::datagrams_schema()?),
                 stream(pulled.connections, table::connections_schema()?),
                 stream(pulled.flows, table::flows_schema()?),

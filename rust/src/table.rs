@@ -3,18 +3,23 @@
 mod behaviour;
 mod departure;
 mod rates;
+mod rows;
+mod segments;
 mod statistics;
+
+pub use rows::SegmentRows;
+pub use segments::{Segments, segment_column_names};
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Int64Builder, LargeListBuilder, StringBuilder};
+use arrow_array::builder::{BooleanBuilder, StringBuilder};
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Float64Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::connection::{ConnectionRow, DatagramRow, DirectionFigures, FlowRow, Line, Nullable, Revision, SegmentRow};
-use crate::wire::{Ecn, PathNames};
+use crate::connection::{ConnectionRow, DatagramRow, DirectionFigures, FlowRow, Line, Nullable, Revision};
+use crate::wire::PathNames;
 
 /// A named column.
 type Column = (String, ArrayRef);
@@ -28,7 +33,7 @@ fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::N
     Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
 }
 
-/// Codes that few rows have: a batch without any costs next to nothing.
+/// Numbers that few rows have: a batch without any costs next to nothing.
 fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
     // Without an early end, which would keep the compiler from taking several rows at a time.
     if rows.iter().fold(false, |any, row| any | value(row).is_some()) {
@@ -72,14 +77,6 @@ fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
 }
 
-/// The schema of segment batches.
-///
-/// # Errors
-/// None in practice: the columns are those of an empty batch.
-pub fn segments_schema(wanted: Option<&[String]>) -> Result<SchemaRef, ArrowError> {
-    segments(&[], &PathNames::default(), wanted).map(|batch| batch.schema())
-}
-
 /// The schema of connection batches.
 ///
 /// # Errors
@@ -88,103 +85,20 @@ pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
     connections(&[]).map(|batch| batch.schema())
 }
 
-/// How a column of the segments table is made from rows.
-type SegmentColumn = fn(&[SegmentRow], &PathNames) -> ArrayRef;
-
-/// What each segment says and is, in the order of the table; [`departure::SEGMENT_COLUMNS`] follow.
-const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
-    ("frame", |rows, _| numbers::<UInt64Type, _>(rows, |row| row.frame)),
-    ("ts_ns", |rows, _| nullable(rows, |row| row.ts_ns)),
-    ("conn", |rows, _| numbers::<UInt32Type, _>(rows, |row| row.conn)),
-    ("from_client", |rows, _| flags(rows, |row| row.from_client)),
-    ("seq", |rows, _| numbers::<Int64Type, _>(rows, |row| row.seq)),
-    ("ack", |rows, _| nullable(rows, |row| row.ack)),
-    ("payload_bytes", |rows, _| numbers::<Int64Type, _>(rows, |row| row.payload_bytes.into())),
-    ("captured_payload_bytes", |rows, _| numbers::<Int64Type, _>(rows, |row| row.captured_payload_bytes.into())),
-    ("flags", |rows, _| numbers::<UInt16Type, _>(rows, |row| row.flags.0)),
-    ("window_bytes", |rows, _| maybe::<Int64Type, _>(rows, |row| row.window_bytes.map(i64::from))),
-    ("sack_blocks", |rows, _| sack_blocks(rows)),
-    ("tsval", |rows, _| maybe::<UInt32Type, _>(rows, |row| row.timestamps.map(|(value, _)| value))),
-    ("tsecr", |rows, _| maybe::<UInt32Type, _>(rows, |row| row.timestamps.map(|(_, echo)| echo))),
-    ("ip_id", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.ip_id)),
-    ("ttl", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.ttl)),
-    ("ect", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.ecn.0)),
-    ("ce", |rows, _| flags(rows, |row| row.ecn.0 == Ecn::CE)),
-    ("kind", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.kind as u8)),
-    ("evidence", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.evidence as u8)),
-    ("evidence_frame", |rows, _| {
-        rare::<UInt64Type, _>(rows, |row| (row.evidence_frame > 0).then_some(row.evidence_frame))
-    }),
-    ("confidence", |rows, _| numbers::<UInt8Type, _>(rows, |row| row.confidence as u8)),
-    ("resent_by", |rows, _| rare::<UInt8Type, _>(rows, |row| row.resent_by.map(|by| by as u8))),
-    ("transmission", |rows, _| rare::<UInt8Type, _>(rows, |row| (row.transmission > 0).then_some(row.transmission))),
-    ("dsack", |rows, _| flags(rows, |row| row.dsack)),
-    ("reset_kind", |rows, _| rare::<UInt8Type, _>(rows, |row| row.reset_kind.map(|kind| kind as u8))),
-    ("tfo", |rows, _| rare::<UInt8Type, _>(rows, |row| row.tfo.map(|step| step as u8))),
-    ("ecn_signal", |rows, _| rare::<UInt8Type, _>(rows, |row| row.ecn_signal.map(|signal| signal as u8))),
-    ("in_flight_bytes", |rows, _| nullable(rows, |row| row.in_flight_bytes)),
-    ("usable_window_bytes", |rows, _| nullable(rows, |row| row.usable_window_bytes)),
-    ("since_previous_ns", |rows, _| nullable(rows, |row| row.since_previous_ns)),
-    ("since_last_ack_ns", |rows, _| nullable(rows, |row| row.since_last_ack_ns)),
-    ("since_last_data_ns", |rows, _| nullable(rows, |row| row.since_last_data_ns)),
-    ("released_by", |rows, _| maybe::<UInt8Type, _>(rows, |row| row.released_by.map(|by| by as u8))),
-    ("released_by_frame", |rows, _| {
-        let frame = |row: &SegmentRow| row.released_by_frame.is_some().then(|| row.released_by_frame.value() as u64);
-        maybe::<UInt64Type, _>(rows, frame)
-    }),
-    ("acked_bytes", |rows, _| nullable(rows, |row| row.acked_bytes)),
-    ("acked_unseen_bytes", |rows, _| nullable(rows, |row| row.acked_unseen_bytes)),
-    ("ack_lag_ns", |rows, _| nullable(rows, |row| row.ack_lag_ns)),
-    ("rtt_ns", |rows, _| nullable(rows, |row| row.rtt_ns)),
-    ("layers", |rows, paths| layers(rows, |row| row.path, paths)),
-    ("vpi", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm?.channel.map(|(vpi, _)| vpi))),
-    ("vci", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm?.channel.map(|(_, vci)| vci))),
-    ("cells", |rows, _| maybe::<UInt16Type, _>(rows, |row| row.atm.map(|atm| atm.cells))),
-];
-
-/// The names of all columns of the segments table, in order.
-pub fn segment_column_names() -> impl Iterator<Item = &'static str> {
-    all_segment_columns().map(|(name, _)| *name)
-}
-
-fn all_segment_columns() -> impl Iterator<Item = &'static (&'static str, SegmentColumn)> {
-    SEGMENT_COLUMNS.iter().chain(departure::SEGMENT_COLUMNS)
-}
-
-/// One batch of the segments table, of the columns that `wanted` names (all of them if `None`), in the table's order.
-///
-/// # Errors
-/// None in practice: all columns have one value per row.
-pub fn segments(rows: &[SegmentRow], paths: &PathNames, wanted: Option<&[String]>) -> Result<RecordBatch, ArrowError> {
-    let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
-    let columns = all_segment_columns().filter(|(name, _)| is_wanted(name));
-    batch(columns.map(|(name, make)| ((*name).to_owned(), make(rows, paths))).collect())
-}
-
 /// The path of layers of each row, as a dictionary of the names known so far.
-fn layers<R>(rows: &[R], path: impl Fn(&R) -> u16, paths: &PathNames) -> ArrayRef {
-    let keys = PrimitiveArray::<UInt16Type>::from_iter_values(rows.iter().map(path));
+fn dictionary(paths_of_rows: Vec<u16>, paths: &PathNames) -> ArrayRef {
+    let rows = paths_of_rows.len();
+    let keys = PrimitiveArray::<UInt16Type>::new(paths_of_rows.into(), None);
     let names: StringArray = paths.so_far().iter().map(Some).collect();
     match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
         Ok(array) => Arc::new(array),
         // A path is named before a row has its number.
-        Err(_) => arrow_array::new_null_array(&layers_type(), rows.len()),
+        Err(_) => arrow_array::new_null_array(&layers_type(), rows),
     }
 }
 
 fn layers_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8))
-}
-
-fn sack_blocks(rows: &[SegmentRow]) -> ArrayRef {
-    let mut lists = LargeListBuilder::with_capacity(Int64Builder::new(), rows.len());
-    for row in rows {
-        if let Some(blocks) = &row.sack_blocks {
-            lists.values().append_slice(blocks);
-        }
-        lists.append(row.sack_blocks.is_some());
-    }
-    Arc::new(lists.finish())
 }
 
 /// One batch of the connections table.
@@ -331,7 +245,7 @@ pub fn datagrams(rows: &[DatagramRow], paths: &PathNames) -> Result<RecordBatch,
         ("since_other_ns".into(), nullable(rows, |row| row.since_other_ns)),
         ("ip_id".into(), maybe::<UInt16Type, _>(rows, |row| row.ip_id)),
         ("ttl".into(), numbers::<UInt8Type, _>(rows, |row| row.ttl)),
-        ("layers".into(), layers(rows, |row| row.path, paths)),
+        ("layers".into(), dictionary(rows.iter().map(|row| row.path).collect(), paths)),
     ])
 }
 

@@ -4,10 +4,10 @@ use arrow_array::RecordBatch;
 use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::connection::{
     ConnectionRow, Connections, DatagramRow, DirectionFigures, FlowRow, Flows, Kind, MAX_REVISIONS, Nullable,
-    SegmentRow,
+    SegmentRow, SegmentSink,
 };
 use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
-use tcptrace_lab_core::table;
+use tcptrace_lab_core::table::{self, SegmentRows, Segments};
 use tcptrace_lab_core::wire::{Datagram, Dissector, Packet, Segment};
 
 use crate::totals::Totals;
@@ -143,10 +143,11 @@ impl Pipeline {
         for row in &self.segment_rows {
             check_segment(row, self.connections.len());
         }
-        let table = table::segments(&self.segment_rows, &paths, None).expect("columns of one length");
-        assert_eq!(table.num_rows(), self.segment_rows.len());
+        let mut rows = SegmentRows::default();
+        self.segment_rows.drain(..).for_each(|row| rows.push(row));
+        let table = Segments::new(None).batch(&rows, &paths).expect("columns of one length");
+        assert_eq!(table.num_rows(), rows.len());
         add("segments", &table, &mut self.totals);
-        self.segment_rows.clear();
         let table = table::datagrams(&self.datagram_rows, &paths).expect("columns of one length");
         assert_eq!(table.num_rows(), self.datagram_rows.len());
         add("datagrams", &table, &mut self.totals);

@@ -9,7 +9,7 @@ use super::half::{Half, Placed};
 use super::hearing::{self, Answer};
 use super::rates::{self, Advanced, Advertised, Left};
 use super::revisions::Revisions;
-use super::row::{Kind, Nullable, ReleasedBy, SegmentRow};
+use super::row::{Kind, Nullable, ReleasedBy, SegmentRow, SegmentSink};
 use super::sending;
 use super::special::{self, Signals};
 use super::statistics::Event;
@@ -30,7 +30,8 @@ pub(super) fn exchange(
     receiver: &mut Half,
     place: Place,
     revisions: &mut Revisions,
-) -> SegmentRow {
+    rows: &mut impl SegmentSink,
+) {
     let placed = sender.place(segment);
     let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
     // What the receiver's link threw away was sent, but its acknowledgment and window never arrived.
@@ -85,7 +86,7 @@ pub(super) fn exchange(
     remember(segment, arrived_ack, kind, before.window_bytes, released, sender);
     let transmission = sent.transmission;
     let judged = Judged { verdict, signals, released, answer: &answer, transmission, departure: departure.as_ref() };
-    row(segment, (placed, ack), before, sack_blocks, judged, place)
+    rows.push(row(segment, (placed, ack), before, sack_blocks, judged, place));
 }
 
 /// The row of a packet that was there before: nothing that is known of the connection moves.
@@ -96,7 +97,8 @@ pub(super) fn copied(
     sender: &mut Half,
     receiver: &mut Half,
     place: Place,
-) -> SegmentRow {
+    rows: &mut impl SegmentSink,
+) {
     let placed = sender.place(segment);
     let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
     let before = Before::of(segment, sender, receiver);
@@ -106,7 +108,7 @@ pub(super) fn copied(
     let answer = Answer { dsack, ..Answer::default() };
     let signals = Signals::default();
     let judged = Judged { verdict, signals, released: None, answer: &answer, transmission: 0, departure: None };
-    row(segment, (placed, ack), before, sack_blocks, judged, place)
+    rows.push(row(segment, (placed, ack), before, sack_blocks, judged, place));
 }
 
 /// What was true just before a segment.

@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 use super::Connection;
 use super::only::Only;
 use super::revisions::Revisions;
-use super::row::{ClosedBy, ConnectionRow, Nullable, SegmentRow};
+use super::row::{ClosedBy, ConnectionRow, Nullable, SegmentSink};
 use crate::wire::Segment;
 
 /// Most connections that are followed at a time: about 350 MB. Past it, for each new one an old one is closed.
@@ -93,7 +93,7 @@ impl Connections {
 
     /// Takes one segment in, concludes, and adds its row to `rows`.
     #[inline]
-    pub fn take(&mut self, segment: &Segment, rows: &mut Vec<SegmentRow>) {
+    pub fn take(&mut self, segment: &Segment, rows: &mut impl SegmentSink) {
         let number = match &self.only {
             None => None,
             Some(only) => match only.number(&segment.key, segment.frame) {
@@ -104,7 +104,7 @@ impl Connections {
         let at = self.find(segment, number);
         self.latest = at;
         if let Some(connection) = self.live.get_mut(at) {
-            rows.push(connection.take(segment, &mut self.revisions));
+            connection.take(segment, &mut self.revisions, rows);
         }
     }
 

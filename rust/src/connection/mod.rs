@@ -39,7 +39,7 @@ pub use rates::{Passed, Rates};
 pub use revisions::{MAX_REVISIONS, Revision, Revisions};
 pub use row::{
     ClientKnownBy, ClosedBy, ConnectionRow, DirectionFigures, Kind, Nullable, ReleasedBy, RttFigures, SegmentRow,
-    SynOptions,
+    SegmentSink, SynOptions,
 };
 pub use statistics::StatisticsFigures;
 
@@ -130,7 +130,7 @@ impl Connection {
     }
 
     #[inline]
-    fn take(&mut self, segment: &Segment, revisions: &mut Revisions) -> SegmentRow {
+    fn take(&mut self, segment: &Segment, revisions: &mut Revisions, rows: &mut impl SegmentSink) {
         let from_client = segment.from_low == self.client_is_low;
         // Not in order where the link lost the end of a PDU.
         self.first_frame = self.first_frame.min(segment.frame);
@@ -145,7 +145,7 @@ impl Connection {
         if sender.may_repeat(segment, receiver)
             && let Some(copy) = copies::copy_of(segment, sender, receiver)
         {
-            return copied(segment, copy, sender, receiver, place);
+            return copied(segment, copy, sender, receiver, place, rows);
         }
         sender.recent.push(segment);
         if let Some(atm) = segment.atm {
@@ -159,7 +159,7 @@ impl Connection {
         }
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
-        exchange(segment, sender, receiver, place, revisions)
+        exchange(segment, sender, receiver, place, revisions, rows);
     }
 
     fn take_syn(&mut self, segment: &Segment, from_client: bool) {

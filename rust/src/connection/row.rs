@@ -99,13 +99,14 @@ pub enum ReleasedBy {
 pub struct Nullable(i64);
 
 impl Nullable {
-    const NULL: i64 = i64::MIN;
+    /// Null.
+    pub const NULL: Self = Self(i64::MIN);
 
     /// True unless null.
     #[inline]
     #[must_use]
     pub fn is_some(self) -> bool {
-        self.0 != Self::NULL
+        self.0 != Self::NULL.0
     }
 
     /// The value; of no meaning if null.
@@ -132,14 +133,14 @@ impl Nullable {
 
 impl Default for Nullable {
     fn default() -> Self {
-        Self(Self::NULL)
+        Self::NULL
     }
 }
 
 impl From<Option<i64>> for Nullable {
     #[inline]
     fn from(value: Option<i64>) -> Self {
-        Self(value.unwrap_or(Self::NULL))
+        Self(value.unwrap_or(Self::NULL.0))
     }
 }
 
@@ -190,6 +191,19 @@ pub struct SegmentRow {
     pub atm: Option<AtmFacts>,
     /// Of a segment that occupies sequence space.
     pub departure: Option<Departure>,
+}
+
+/// Where rows of segments go, one after the other.
+pub trait SegmentSink {
+    /// Takes the next one.
+    fn push(&mut self, row: SegmentRow);
+}
+
+impl SegmentSink for Vec<SegmentRow> {
+    #[inline]
+    fn push(&mut self, row: SegmentRow) {
+        Self::push(self, row);
+    }
 }
 
 /// How the client was told from the server. The order is that of `CLIENT_KNOWN_BY` in `schema.py`.

@@ -17,10 +17,10 @@ use reader::FrameReader;
 
 use crate::capture::{Capture, CaptureInfo, LinkType, Progress};
 use crate::connection::{
-    ConnectionRow, Connections, DatagramRow, FlowRow, Flows, MAX_REVISIONS, Only, Revision, Revisions, SegmentRow,
+    ConnectionRow, Connections, DatagramRow, FlowRow, Flows, MAX_REVISIONS, Only, Revision, Revisions,
 };
 use crate::error::{CaptureError, Problem};
-use crate::table;
+use crate::table::{self, SegmentRows, Segments};
 use crate::wire::{Packet, PathNames};
 
 /// Packets handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
@@ -89,11 +89,11 @@ impl Summary {
 /// One pass over one capture.
 #[derive(Debug)]
 pub struct Engine {
-    columns: Option<Vec<String>>,
+    segments: Segments,
     summaries: bool,
     paths: PathNames,
     rows: Receiver<Rows>,
-    used_rows: Sender<Vec<SegmentRow>>,
+    used_rows: Sender<SegmentRows>,
     concluding: Option<JoinHandle<Conclusion>>,
     conclusion: Conclusion,
     progress: Progress,
@@ -115,14 +115,14 @@ pub enum Batch {
 /// Rows on their way to the caller.
 #[derive(Debug)]
 enum Rows {
-    Segments(Vec<SegmentRow>),
+    Segments(SegmentRows),
     Datagrams(Vec<DatagramRow>),
     Connections(Vec<ConnectionRow>),
     Flows(Vec<FlowRow>),
 }
 
-impl From<Vec<SegmentRow>> for Rows {
-    fn from(rows: Vec<SegmentRow>) -> Self {
+impl From<SegmentRows> for Rows {
+    fn from(rows: SegmentRows) -> Self {
         Self::Segments(rows)
     }
 }
@@ -160,8 +160,7 @@ impl Engine {
         let (mut to_concluding, packets) = pipe(CHUNK_PACKETS);
         let (full, rows) = sync_channel(CHUNKS_IN_FLIGHT);
         let (used_rows, spare) = channel();
-        let batch_rows = batch_rows.max(1);
-        let segments = Inlet { chunk: Vec::with_capacity(batch_rows), size: batch_rows, full, spare };
+        let segments = Inlet::new(batch_rows.max(1), full, spare);
         let wanted = Wanted { segments, only, datagrams, summaries };
         let spawn_error = |error| CaptureError::io("", &error);
         let reading = std::thread::Builder::new()
@@ -181,7 +180,7 @@ impl Engine {
             })
             .map_err(spawn_error)?;
         Ok(Self {
-            columns,
+            segments: Segments::new(columns.as_deref()),
             summaries,
             paths: path_names,
             rows,
@@ -193,21 +192,19 @@ impl Engine {
     }
 
     /// The schema of the segment batches.
-    ///
-    /// # Errors
-    /// None in practice; see [`table::segments`].
-    pub fn schema(&self) -> Result<SchemaRef, ArrowError> {
-        table::segments_schema(self.columns.as_deref())
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        self.segments.schema()
     }
 
     /// The next batch of rows; `None` at the end.
     ///
     /// # Errors
-    /// None in practice; see [`table::segments`].
+    /// None in practice; see [`Segments::batch`].
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         let batch = match self.rows.recv() {
             Ok(Rows::Segments(mut rows)) => {
-                let batch = table::segments(&rows, &self.paths, self.columns.as_deref());
+                let batch = self.segments.batch(&rows, &self.paths);
                 rows.clear();
                 // The other end may be gone: then the rows are of no more use.
                 let _ = self.used_rows.send(rows);
@@ -265,7 +262,7 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 
 /// What the caller wants of the conclusions.
 struct Wanted {
-    segments: Inlet<SegmentRow, Rows>,
+    segments: Inlet<SegmentRows, Rows>,
     only: Option<Arc<Only>>,
     datagrams: bool,
     summaries: bool,
@@ -307,7 +304,7 @@ fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
 fn hand_out_closed(
     connections: &mut Connections,
     flows: &mut Flows,
-    segments: &mut Inlet<SegmentRow, Rows>,
+    segments: &mut Inlet<SegmentRows, Rows>,
     wanted: bool,
 ) -> bool {
     let closed = [connections.take_closed().map(Rows::Connections), flows.take_closed().map(Rows::Flows)];

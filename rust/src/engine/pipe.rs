@@ -3,33 +3,70 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use super::CHUNKS_IN_FLIGHT;
+use crate::table::SegmentRows;
+
+/// What items are collected in.
+pub(super) trait Chunk {
+    /// An empty one for `size` items.
+    fn for_items(size: usize) -> Self;
+    /// Number of items.
+    fn items(&self) -> usize;
+}
+
+impl<T> Chunk for Vec<T> {
+    fn for_items(size: usize) -> Self {
+        Self::with_capacity(size)
+    }
+
+    #[inline]
+    fn items(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Chunk for SegmentRows {
+    /// Memory is taken as it is needed.
+    fn for_items(_size: usize) -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    fn items(&self) -> usize {
+        self.len()
+    }
+}
 
 /// The two ends of a channel that carries chunks of `size` items; used chunks go back and are filled again.
-pub(super) fn pipe<T>(size: usize) -> (Inlet<T, Vec<T>>, Outlet<T>) {
+pub(super) fn pipe<T>(size: usize) -> (Inlet<Vec<T>, Vec<T>>, Outlet<T>) {
     let (full, taken) = sync_channel(CHUNKS_IN_FLIGHT);
     let (used, spare) = channel();
-    (Inlet { chunk: Vec::with_capacity(size), size, full, spare }, Outlet { taken, used })
+    (Inlet::new(size, full, spare), Outlet { taken, used })
 }
 
 /// Where chunks are filled. `M` is what they travel as.
-pub(super) struct Inlet<T, M> {
-    pub(super) chunk: Vec<T>,
-    pub(super) size: usize,
+pub(super) struct Inlet<C, M> {
+    pub(super) chunk: C,
+    size: usize,
     pub(super) full: SyncSender<M>,
-    pub(super) spare: Receiver<Vec<T>>,
+    spare: Receiver<C>,
 }
 
-impl<T, M: From<Vec<T>>> Inlet<T, M> {
+impl<C: Chunk, M: From<C>> Inlet<C, M> {
+    /// Chunks of `size` items go to `full` and come back by `spare`.
+    pub(super) fn new(size: usize, full: SyncSender<M>, spare: Receiver<C>) -> Self {
+        Self { chunk: C::for_items(size), size, full, spare }
+    }
+
     /// Passes the chunk on if it is full. False when nobody listens any more.
     #[inline]
     pub(super) fn pass_on_if_full(&mut self) -> bool {
-        self.chunk.len() < self.size || self.pass_on()
+        self.chunk.items() < self.size || self.pass_on()
     }
 
     pub(super) fn pass_on(&mut self) -> bool {
-        let next = self.spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(self.size));
+        let next = self.spare.try_recv().unwrap_or_else(|_| C::for_items(self.size));
         let chunk = std::mem::replace(&mut self.chunk, next);
-        chunk.is_empty() || self.full.send(chunk.into()).is_ok()
+        chunk.items() == 0 || self.full.send(chunk.into()).is_ok()
     }
 }
 

@@ -41,7 +41,7 @@ impl FrameReader {
     }
 
     /// Reads to the end, or until nobody listens any more.
-    pub(super) fn run(mut self, to_concluding: &mut Inlet<Packet, Vec<Packet>>) -> Summary {
+    pub(super) fn run(mut self, to_concluding: &mut Inlet<Vec<Packet>, Vec<Packet>>) -> Summary {
         loop {
             match self.capture.advance() {
                 Ok(true) => {}

@@ -5,44 +5,46 @@ use std::sync::Arc;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, BooleanArray};
 
-use super::{Column, SegmentColumn, bits, maybe, nullable, numbers, validity};
-use crate::connection::{ConnectionRow, Departure, Nullable, SegmentRow, Waits};
+use super::rows::{Block, Of, SegmentRows};
+use super::segments::{SegmentColumn, amounts, boolean, nulls, set, some};
+use super::{Column, bits, maybe, nullable, numbers, validity};
+use crate::connection::{ConnectionRow, Nullable, Waits};
 
 /// Columns of the segments table; null for segments that occupy no sequence space.
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
-    ("held_ns", |rows, _| value(rows, |left| left.held_ns)),
-    ("held_since_frame", |rows, _| value(rows, |left| left.held_since_frame)),
-    ("sent_ticks", |rows, _| value(rows, |left| left.sent_ticks)),
-    ("idle_ns", |rows, _| value(rows, |left| left.idle_ns)),
-    ("acked_ago_ns", |rows, _| value(rows, |left| left.acked_ago_ns)),
-    ("acked_by_frame", |rows, _| value(rows, |left| left.acked_by_frame)),
-    ("acked_lag_ns", |rows, _| value(rows, |left| left.acked_lag_ns)),
-    ("round_trip_ns", |rows, _| value(rows, |left| left.round_trip_ns)),
-    ("echo_ns", |rows, _| value(rows, |left| left.echo_ns)),
-    ("window_opened_ns", |rows, _| value(rows, |left| left.window_opened_ns)),
-    ("peer_first_ns", |rows, _| value(rows, |left| left.peer_first_ns)),
-    ("peer_last_ns", |rows, _| value(rows, |left| left.peer_last_ns)),
-    ("unacked_before_bytes", |rows, _| value(rows, |left| left.unacked_before_bytes)),
-    ("unacked_bytes", |rows, _| value(rows, |left| left.unacked_bytes)),
-    ("usable_before_bytes", |rows, _| value(rows, |left| left.usable_before_bytes)),
-    ("flight_bytes", |rows, _| value(rows, |left| left.flight_bytes)),
-    ("full_bytes", |rows, _| value(rows, |left| left.full_bytes)),
-    ("window_closed", |rows, _| flag(rows, |left| left.window_closed)),
-    ("small", |rows, _| flag(rows, |left| left.small)),
-    ("small_before", |rows, _| flag(rows, |left| left.small_before)),
-    ("small_unacked", |rows, _| flag(rows, |left| left.small_unacked)),
-    ("small_passes", |rows, _| flag(rows, |left| left.small_passes)),
-    ("recovering", |rows, _| flag(rows, |left| left.recovering)),
-    ("after_loss", |rows, _| flag(rows, |left| left.after_loss)),
+    ("held_ns", |rows, _| value(rows, |block| &block.held_ns)),
+    ("held_since_frame", |rows, _| value(rows, |block| &block.held_since_frame)),
+    ("sent_ticks", |rows, _| value(rows, |block| &block.sent_ticks)),
+    ("idle_ns", |rows, _| value(rows, |block| &block.idle_ns)),
+    ("acked_ago_ns", |rows, _| value(rows, |block| &block.acked_ago_ns)),
+    ("acked_by_frame", |rows, _| value(rows, |block| &block.acked_by_frame)),
+    ("acked_lag_ns", |rows, _| value(rows, |block| &block.acked_lag_ns)),
+    ("round_trip_ns", |rows, _| value(rows, |block| &block.round_trip_ns)),
+    ("echo_ns", |rows, _| value(rows, |block| &block.echo_ns)),
+    ("window_opened_ns", |rows, _| value(rows, |block| &block.window_opened_ns)),
+    ("peer_first_ns", |rows, _| value(rows, |block| &block.peer_first_ns)),
+    ("peer_last_ns", |rows, _| value(rows, |block| &block.peer_last_ns)),
+    ("unacked_before_bytes", |rows, _| value(rows, |block| &block.unacked_before_bytes)),
+    ("unacked_bytes", |rows, _| value(rows, |block| &block.unacked_bytes)),
+    ("usable_before_bytes", |rows, _| value(rows, |block| &block.usable_before_bytes)),
+    ("flight_bytes", |rows, _| value(rows, |block| &block.flight_bytes)),
+    ("full_bytes", |rows, _| value(rows, |block| &block.full_bytes)),
+    ("window_closed", |rows, _| flag(rows, |block| &block.window_closed)),
+    ("small", |rows, _| flag(rows, |block| &block.small)),
+    ("small_before", |rows, _| flag(rows, |block| &block.small_before)),
+    ("small_unacked", |rows, _| flag(rows, |block| &block.small_unacked)),
+    ("small_passes", |rows, _| flag(rows, |block| &block.small_passes)),
+    ("recovering", |rows, _| flag(rows, |block| &block.recovering)),
+    ("after_loss", |rows, _| flag(rows, |block| &block.after_loss)),
 ];
 
-fn value(rows: &[SegmentRow], value: impl Fn(&Departure) -> Nullable) -> ArrayRef {
-    nullable(rows, |row| row.departure.as_ref().map(&value).unwrap_or_default())
+fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayRef {
+    let nulls = nulls(rows, |block| set(&block.departs) & some(column(block)));
+    amounts(rows, column, nulls)
 }
 
-fn flag(rows: &[SegmentRow], value: impl Fn(&Departure) -> bool) -> ArrayRef {
-    let values = bits(rows, |row| row.departure.as_ref().is_some_and(&value));
-    Arc::new(BooleanArray::new(values, validity(rows, |row| row.departure.is_some())))
+fn flag(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<bool>) -> ArrayRef {
+    boolean(rows, |block| set(column(block)), nulls(rows, |block| set(&block.departs)))
 }
 
 /// Adds the columns of one side (0 the client, 1 the server) under its name.

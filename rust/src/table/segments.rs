@@ -1,0 +1,320 @@
+//! The columns of the segments table, from rows that are in columns already ([`SegmentRows`]).
+
+use std::sync::Arc;
+
+use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, LargeListArray, PrimitiveArray, RecordBatch};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+
+use super::rows::{BLOCK_ROWS, Block, NO_CODE, Of, SegmentRows};
+use super::{departure, dictionary};
+use crate::connection::Nullable;
+use crate::wire::{AtmFacts, Ecn, PathNames};
+
+/// How a column of the segments table is made from rows.
+pub(super) type SegmentColumn = fn(&SegmentRows, &PathNames) -> ArrayRef;
+
+/// What each segment says and is, in the order of the table; [`departure::SEGMENT_COLUMNS`] follow.
+const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
+    ("frame", |rows, _| numbers::<UInt64Type>(rows, |block| &block.frame)),
+    ("ts_ns", |rows, _| nullable(rows, |block| &block.ts_ns)),
+    ("conn", |rows, _| numbers::<UInt32Type>(rows, |block| &block.conn)),
+    ("from_client", |rows, _| flags(rows, |block| &block.from_client)),
+    ("seq", |rows, _| numbers::<Int64Type>(rows, |block| &block.seq)),
+    ("ack", |rows, _| nullable(rows, |block| &block.ack)),
+    ("payload_bytes", |rows, _| numbers::<Int64Type>(rows, |block| &block.payload_bytes)),
+    ("captured_payload_bytes", |rows, _| numbers::<Int64Type>(rows, |block| &block.captured_payload_bytes)),
+    ("flags", |rows, _| numbers::<UInt16Type>(rows, |block| &block.flags)),
+    ("window_bytes", |rows, _| nullable(rows, |block| &block.window_bytes)),
+    ("sack_blocks", |rows, _| sack_blocks(rows)),
+    ("tsval", |rows, _| maybe::<UInt32Type>(rows, |block| &block.tsval, |block| &block.timed)),
+    ("tsecr", |rows, _| maybe::<UInt32Type>(rows, |block| &block.tsecr, |block| &block.timed)),
+    ("ip_id", |rows, _| maybe::<UInt16Type>(rows, |block| &block.ip_id, |block| &block.identified)),
+    ("ttl", |rows, _| numbers::<UInt8Type>(rows, |block| &block.ttl)),
+    ("ect", |rows, _| numbers::<UInt8Type>(rows, |block| &block.ect)),
+    ("ce", |rows, _| boolean(rows, |block| bits(&block.ect, |ect| *ect == Ecn::CE), None)),
+    ("kind", |rows, _| numbers::<UInt8Type>(rows, |block| &block.kind)),
+    ("evidence", |rows, _| numbers::<UInt8Type>(rows, |block| &block.evidence)),
+    ("evidence_frame", |rows, _| but::<UInt64Type>(rows, 0, |block| &block.evidence_frame)),
+    ("confidence", |rows, _| numbers::<UInt8Type>(rows, |block| &block.confidence)),
+    ("resent_by", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.resent_by)),
+    ("transmission", |rows, _| but::<UInt8Type>(rows, 0, |block| &block.transmission)),
+    ("dsack", |rows, _| flags(rows, |block| &block.dsack)),
+    ("reset_kind", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.reset_kind)),
+    ("tfo", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.tfo)),
+    ("ecn_signal", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.ecn_signal)),
+    ("in_flight_bytes", |rows, _| nullable(rows, |block| &block.in_flight_bytes)),
+    ("usable_window_bytes", |rows, _| nullable(rows, |block| &block.usable_window_bytes)),
+    ("since_previous_ns", |rows, _| nullable(rows, |block| &block.since_previous_ns)),
+    ("since_last_ack_ns", |rows, _| nullable(rows, |block| &block.since_last_ack_ns)),
+    ("since_last_data_ns", |rows, _| nullable(rows, |block| &block.since_last_data_ns)),
+    ("released_by", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.released_by)),
+    ("released_by_frame", |rows, _| {
+        let frames = values(rows, |block| &block.released_by_frame, |frame| frame.value() as u64);
+        Arc::new(PrimitiveArray::<UInt64Type>::new(frames.into(), nulls(rows, |block| some(&block.released_by_frame))))
+    }),
+    ("acked_bytes", |rows, _| nullable(rows, |block| &block.acked_bytes)),
+    ("acked_unseen_bytes", |rows, _| nullable(rows, |block| &block.acked_unseen_bytes)),
+    ("ack_lag_ns", |rows, _| nullable(rows, |block| &block.ack_lag_ns)),
+    ("rtt_ns", |rows, _| nullable(rows, |block| &block.rtt_ns)),
+    ("layers", |rows, paths| dictionary(values(rows, |block| &block.path, |path| *path), paths)),
+    ("vpi", |rows, _| of_atm(rows, |atm| atm.channel.map(|(vpi, _)| vpi))),
+    ("vci", |rows, _| of_atm(rows, |atm| atm.channel.map(|(_, vci)| vci))),
+    ("cells", |rows, _| of_atm(rows, |atm| Some(atm.cells))),
+];
+
+/// The names of all columns of the segments table, in order.
+pub fn segment_column_names() -> impl Iterator<Item = &'static str> {
+    all_columns().map(|(name, _)| *name)
+}
+
+fn all_columns() -> impl Iterator<Item = &'static (&'static str, SegmentColumn)> {
+    SEGMENT_COLUMNS.iter().chain(departure::SEGMENT_COLUMNS)
+}
+
+/// The segments table, or some columns of it: what makes its batches.
+#[derive(Debug)]
+pub struct Segments {
+    columns: Vec<SegmentColumn>,
+    schema: SchemaRef,
+}
+
+impl Segments {
+    /// The table with the columns that `wanted` names (all of them if `None`), in the table's order.
+    #[must_use]
+    pub fn new(wanted: Option<&[String]>) -> Self {
+        let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
+        let (none, paths) = (SegmentRows::default(), PathNames::default());
+        let (fields, columns): (Vec<Field>, Vec<SegmentColumn>) = all_columns()
+            .filter(|(name, _)| is_wanted(name))
+            .map(|(name, make)| (Field::new(*name, make(&none, &paths).data_type().clone(), true), *make))
+            .unzip();
+        Self { columns, schema: Arc::new(Schema::new(fields)) }
+    }
+
+    /// The schema of its batches.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// One batch.
+    ///
+    /// # Errors
+    /// None in practice: all columns have one value per row.
+    pub fn batch(&self, rows: &SegmentRows, paths: &PathNames) -> Result<RecordBatch, ArrowError> {
+        RecordBatch::try_new(self.schema(), self.columns.iter().map(|make| make(rows, paths)).collect())
+    }
+}
+
+/// All rows of a column.
+fn values<T, V>(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<T>, value: impl Fn(&T) -> V) -> Vec<V> {
+    let mut all = Vec::with_capacity(rows.len());
+    for block in rows.blocks() {
+        let column = column(block);
+        all.extend(column.get(..block.len).unwrap_or(column).iter().map(&value));
+    }
+    all
+}
+
+/// One bit per row of a block.
+#[inline]
+fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
+    /// Moves the lowest bits of eight bytes into the highest byte of the product, in order and without a carry.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    // A loop of its own, of which the compiler takes several rows at a time.
+    let mut bytes = [0; BLOCK_ROWS];
+    for (byte, one) in bytes.iter_mut().zip(column) {
+        *byte = u8::from(value(one));
+    }
+    let (eights, _) = bytes.as_chunks::<8>();
+    let word = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56;
+    eights.iter().rev().fold(0, |words, eight| words << 8 | word(eight))
+}
+
+/// Which rows of a block are not null.
+#[inline]
+pub(super) fn some(column: &Of<Nullable>) -> u64 {
+    // Nearly all are 0 and above, and null is below: their signs together tell it, several at a time.
+    if column.iter().fold(0, |signs, value| signs | value.value()) >= 0 {
+        return u64::MAX;
+    }
+    bits(column, |value| value.is_some())
+}
+
+/// One bit per row.
+fn words(rows: &SegmentRows, word: impl Fn(&Block) -> u64) -> BooleanBuffer {
+    const { assert!(BLOCK_ROWS == u64::BITS as usize) };
+    let words: Vec<u64> = rows.blocks().map(|block| word(block).to_le()).collect();
+    BooleanBuffer::new(Buffer::from_vec(words), 0, rows.len())
+}
+
+/// Which rows are not null; `None` if all are.
+pub(super) fn nulls(rows: &SegmentRows, some: impl Fn(&Block) -> u64) -> Option<NullBuffer> {
+    Some(NullBuffer::new(words(rows, some))).filter(|nulls| nulls.null_count() > 0)
+}
+
+/// A column of bits.
+pub(super) fn boolean(rows: &SegmentRows, word: impl Fn(&Block) -> u64, nulls: Option<NullBuffer>) -> ArrayRef {
+    Arc::new(BooleanArray::new(words(rows, word), nulls))
+}
+
+fn flags(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<bool>) -> ArrayRef {
+    boolean(rows, |block| set(column(block)), None)
+}
+
+/// The bits of a column that has them as bytes.
+#[inline]
+pub(super) fn set(column: &Of<bool>) -> u64 {
+    bits(column, |flag| *flag)
+}
+
+fn numbers<T: ArrowPrimitiveType>(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<T::Native>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), None))
+}
+
+/// Numbers of rows that have them.
+fn maybe<T: ArrowPrimitiveType>(
+    rows: &SegmentRows,
+    column: impl Fn(&Block) -> &Of<T::Native>,
+    has: impl Fn(&Block) -> &Of<bool>,
+) -> ArrayRef {
+    let nulls = nulls(rows, |block| set(has(block)));
+    Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), nulls))
+}
+
+/// Numbers, but `none`.
+fn but<T: ArrowPrimitiveType>(
+    rows: &SegmentRows,
+    none: T::Native,
+    column: impl Fn(&Block) -> &Of<T::Native>,
+) -> ArrayRef {
+    // All are counted, because an early end would keep the compiler from taking several rows at a time.
+    let with = |block: &Block| column(block).iter().filter(|value| **value != none).count();
+    if rows.blocks().map(with).sum::<usize>() == 0 {
+        return Arc::new(PrimitiveArray::<T>::new_null(rows.len()));
+    }
+    let nulls = nulls(rows, |block| bits(column(block), |value| *value != none));
+    Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), nulls))
+}
+
+fn nullable(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayRef {
+    amounts(rows, &column, nulls(rows, |block| some(column(block))))
+}
+
+/// A column of amounts, whose nulls are known.
+pub(super) fn amounts(
+    rows: &SegmentRows,
+    column: impl Fn(&Block) -> &Of<Nullable>,
+    nulls: Option<NullBuffer>,
+) -> ArrayRef {
+    Arc::new(Int64Array::new(values(rows, column, |value| value.value()).into(), nulls))
+}
+
+/// What the few rows have that came over ATM.
+fn of_atm(rows: &SegmentRows, value: impl Fn(AtmFacts) -> Option<u16>) -> ArrayRef {
+    if rows.atm.is_empty() {
+        return Arc::new(PrimitiveArray::<UInt16Type>::new_null(rows.len()));
+    }
+    let mut all = vec![None; rows.len()];
+    for (at, atm) in &rows.atm {
+        if let Some(place) = all.get_mut(*at) {
+            *place = value(*atm);
+        }
+    }
+    Arc::new(PrimitiveArray::<UInt16Type>::from_iter(all))
+}
+
+fn sack_blocks(rows: &SegmentRows) -> ArrayRef {
+    let mut edges = Vec::new();
+    let mut offsets = Vec::with_capacity(rows.len() + 1);
+    let mut words = vec![0_u64; rows.len().div_ceil(BLOCK_ROWS)];
+    for (at, blocks) in &rows.sack_blocks {
+        offsets.resize(at + 1, edges.len() as i64);
+        edges.extend_from_slice(blocks);
+        if let Some(word) = words.get_mut(at / BLOCK_ROWS) {
+            *word |= 1_u64 << (at % BLOCK_ROWS);
+        }
+    }
+    offsets.resize(rows.len() + 1, edges.len() as i64);
+    let some = words.into_iter().map(u64::to_le).collect::<Vec<_>>();
+    let nulls = NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(some), 0, rows.len()));
+    let item = Arc::new(Field::new_list_field(DataType::Int64, true));
+    let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
+    Arc::new(LargeListArray::new(item, OffsetBuffer::new(offsets.into()), Arc::new(Int64Array::from(edges)), nulls))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{Departure, SegmentRow, SegmentSink};
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use proptest::prelude::*;
+
+    /// Rows of which each has, or lacks, everything by its own number.
+    fn rows(numbers: &[Option<u16>]) -> SegmentRows {
+        let mut rows = SegmentRows::default();
+        // Memory that was used before.
+        for _ in 0..100 {
+            let departure = Departure { held_ns: Some(-1).into(), small: true, ..Departure::default() };
+            rows.push(SegmentRow { departure: Some(departure), dsack: true, ..SegmentRow::default() });
+        }
+        rows.clear();
+        for number in numbers {
+            let departure = number.map(|number| Departure {
+                held_ns: Some(i64::from(number)).filter(|held| held % 3 > 0).into(),
+                small: number % 2 > 0,
+                ..Departure::default()
+            });
+            rows.push(SegmentRow {
+                ack: number.map(|number| i64::from(number) - 100).into(),
+                ip_id: *number,
+                transmission: number.unwrap_or(0) as u8,
+                sack_blocks: number.map(|number| vec![i64::from(number); usize::from(number % 3)].into()),
+                atm: number.map(|cells| AtmFacts { channel: None, cells }),
+                departure,
+                ..SegmentRow::default()
+            });
+        }
+        rows
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_keeps_its_values_and_its_nulls(numbers in prop::collection::vec(any::<Option<u16>>(), 0..200)) {
+            let batch = Segments::new(None).batch(&rows(&numbers), &PathNames::default()).unwrap();
+            let column = |name: &str| batch.column_by_name(name).unwrap();
+            let amounts = |name: &str| column(name).as_primitive::<Int64Type>().iter().collect::<Vec<_>>();
+            let codes = |name: &str| column(name).as_primitive::<UInt16Type>().iter().collect::<Vec<_>>();
+            let each = |value: fn(u16) -> Option<i64>| numbers.iter().map(|n| n.and_then(value)).collect::<Vec<_>>();
+            prop_assert_eq!(amounts("ack"), each(|number| Some(i64::from(number) - 100)));
+            prop_assert_eq!(amounts("held_ns"), each(|number| Some(i64::from(number)).filter(|held| held % 3 > 0)));
+            prop_assert_eq!(codes("ip_id"), numbers.clone());
+            prop_assert_eq!(codes("cells"), numbers.clone());
+            let transmission = column("transmission").as_primitive::<UInt8Type>().iter().collect::<Vec<_>>();
+            let sent = numbers.iter().map(|number| Some(number.unwrap_or(0) as u8).filter(|times| *times > 0));
+            prop_assert_eq!(transmission, sent.collect::<Vec<_>>());
+            let small = column("small").as_boolean().iter().collect::<Vec<_>>();
+            prop_assert_eq!(small, numbers.iter().map(|n| n.map(|n| n % 2 > 0)).collect::<Vec<_>>());
+            let dsack = column("dsack").as_boolean();
+            prop_assert_eq!((dsack.true_count(), dsack.null_count()), (0, 0));
+            for (number, blocks) in numbers.iter().zip(column("sack_blocks").as_list::<i64>().iter()) {
+                let blocks = blocks.map(|blocks| blocks.as_primitive::<Int64Type>().values().to_vec());
+                let pushed = number.map(|number| vec![i64::from(number); usize::from(number % 3)]);
+                prop_assert_eq!(blocks, pushed);
+            }
+        }
+    }
+
+    #[test]
+    fn only_wanted_columns_are_made_in_the_order_of_the_table() {
+        let wanted = ["seq", "frame", "held_ns"].map(str::to_owned);
+        let table = Segments::new(Some(&wanted));
+        let batch = table.batch(&rows(&[Some(1)]), &PathNames::default()).unwrap();
+        let names = table.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+        assert_eq!(names, ["frame", "seq", "held_ns"]);
+        assert_eq!((batch.num_columns(), batch.num_rows()), (3, 1));
+    }
+}

@@ -150,9 +150,11 @@ impl Outstanding {
     /// When the SYN (offset 0) was sent that `ack` answers, if there is no doubt.
     #[inline]
     fn answered_syn(&self, ack: i64) -> Nullable {
-        let syn = self.queue.front().filter(|sent| sent.start == 0 && sent.controls > 0 && sent.resends == 0);
+        let syn =
+            self.queue.front().filter(|sent| sent.start == 0 && sent.controls > 0 && sent.resends == 0 && ack > 0);
+        let Some(syn) = syn else { return Nullable::NULL };
         let behind = self.queue.get(1).is_some_and(|next| next.start < ack);
-        syn.filter(|_| ack > 0 && !behind).map(|sent| sent.stamp.ts_ns).unwrap_or_default()
+        if behind { Nullable::NULL } else { syn.stamp.ts_ns }
     }
 
     /// All bytes below `ack` were acknowledged, those below `una` before. `echo` is the TCP timestamp that the ACK

@@ -155,12 +155,12 @@ impl Statistics {
             usual.stream_end = Some(event.placed.end - 1).into();
         }
         if flags.any(TcpFlags::URG) || event.kind == Kind::ZeroWindowProbe || event.repeat.is_some() {
-            self.sent_rarely(event);
+            self.sent_rarely(*event);
         }
     }
 
     #[cold]
-    fn sent_rarely(&mut self, event: &Event<'_>) {
+    fn sent_rarely(&mut self, event: Event<'_>) {
         let segment = event.segment;
         let rare = self.rare();
         if segment.flags.any(TcpFlags::URG) && segment.payload_bytes > 0 {

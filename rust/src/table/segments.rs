@@ -136,11 +136,17 @@ fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
 /// Which rows of a block are not null.
 #[inline]
 pub(super) fn some(column: &Of<Nullable>) -> u64 {
-    // Nearly all are 0 and above, and null is below: their signs together tell it, several at a time.
-    if column.iter().fold(0, |signs, value| signs | value.value()) >= 0 {
-        return u64::MAX;
-    }
-    bits(column, |value| value.is_some())
+    let (eights, _) = column.as_chunks::<8>();
+    // Mostly eight neighbours are all 0 or above, or all null, which is the smallest number: several at a time tell that.
+    let some = |eight: &[Nullable; 8]| {
+        let (any, all) = eight.iter().fold((0, -1), |(any, all), one| (any | one.value(), all & one.value()));
+        match (any, all) {
+            (0.., _) => 0xff,
+            (i64::MIN, i64::MIN) => 0,
+            _ => eight.iter().rev().fold(0, |bits, one| bits << 1 | u64::from(one.is_some())),
+        }
+    };
+    eights.iter().rev().fold(0, |bits, eight| bits << 8 | some(eight))
 }
 
 /// One bit per row.

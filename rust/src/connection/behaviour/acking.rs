@@ -54,9 +54,9 @@ impl Acking {
         (self.delayed_acks > 0).then(|| self.heartbeat.0.hypot(self.heartbeat.1) / f64::from(self.delayed_acks))
     }
 
-    fn delayed(&mut self, delay_ns: i64, event: &Event<'_>, bytes: u32, now: Nullable) {
+    fn delayed(&mut self, delay_ns: i64, segments: u32, bytes: u32, now: Nullable) {
         self.delayed_acks = self.delayed_acks.saturating_add(1);
-        self.delayed_several += u32::from(event.acked.segments > 1);
+        self.delayed_several += u32::from(segments > 1);
         self.delayed_max_bytes = self.delayed_max_bytes.max(bytes);
         let bucket = ((delay_ns / BUCKET_NS).max(0) as usize).min(BUCKETS - 1);
         let delays = self.delays.get_or_insert_with(|| Box::new([0; BUCKETS]));
@@ -111,6 +111,6 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acker: &mut Half, data_send
     // What a queue delays comes among other ACKs; a timer's ACK comes after silence as long as the delay, less a quarter.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
-        acking.delayed(lag_ns - least_ns, event, bytes, now);
+        acking.delayed(lag_ns - least_ns, acked.segments, bytes, now);
     }
 }

@@ -121,7 +121,7 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, sender: &mut Half, receiver
         sending.initial_window(kind, bytes, pieces, now, own_turnaround);
     }
     if small {
-        nagle(event, now, sender, receiver, own_turnaround);
+        nagle(*event, now, sender, receiver, own_turnaround);
         sender.behaviour.sending.small_end = placed.end;
     }
     sender.behaviour.sending.emptied_ts_ns = Nullable::default();
@@ -145,8 +145,8 @@ impl Sending {
 
 /// What a small segment tells of Nagle's algorithm (RFC 1122, 4.2.3.4; Minshall's variant is that of Linux,
 /// `tcp_nagle_check`). A FIN or urgent data is never held.
-fn nagle(event: &Event<'_>, now: Nullable, sender: &mut Half, receiver: &Half, turnaround_ns: Option<i64>) {
-    let Event { segment, placed, in_flight, .. } = *event;
+fn nagle(event: Event<'_>, now: Nullable, sender: &mut Half, receiver: &Half, turnaround_ns: Option<i64>) {
+    let Event { segment, placed, in_flight, .. } = event;
     if segment.flags.any(TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG) {
         return;
     }

@@ -1,14 +1,16 @@
 //! What was captured on its way to a sender, and has perhaps not arrived there yet.
 
-use std::collections::VecDeque;
-
 use super::super::row::Nullable;
 
 /// Arrivals remembered that are on their way. More of them within one round trip count as arrived earlier than they did.
 const MAX_ON_THE_WAY: usize = 1 << 10;
 
-/// One segment of the other side.
+/// Places that a queue has at first.
+const FIRST_PLACES: usize = 8;
+
+/// One segment of the other side: one line of a cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(in super::super) struct Arrival {
     /// When it was captured.
     pub ts_ns: i64,
@@ -29,9 +31,16 @@ pub(in super::super) struct Arrival {
 }
 
 /// The queue, in the order of the capture.
+///
+/// A side that only receives lets nothing leave that would empty it: it stays full, and each newcomer takes the place of the oldest,
+/// so that one line of memory is touched and not two.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    queue: VecDeque<Arrival>,
+    /// A ring; its length is 0 or a power of two, at most [`MAX_ON_THE_WAY`].
+    places: Vec<Arrival>,
+    /// Place of the oldest.
+    first: usize,
+    len: usize,
     /// The timestamp echoed last, and when the first segment with it was captured.
     echoed: Option<(u32, i64)>,
 }
@@ -40,18 +49,54 @@ impl Arrivals {
     /// Whether nothing is on its way.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.len == 0
     }
 
     /// One more; hands out the oldest if there are too many.
+    #[inline]
     pub(super) fn push(&mut self, arrival: Arrival) -> Option<Arrival> {
-        self.queue.push_back(arrival);
-        if self.queue.len() > MAX_ON_THE_WAY { self.queue.pop_front() } else { None }
+        if self.len == self.places.len() {
+            if self.len == MAX_ON_THE_WAY {
+                let oldest = self.places.get_mut(self.first).map(|place| std::mem::replace(place, arrival));
+                self.first = self.place(1);
+                return oldest;
+            }
+            self.grow(arrival);
+        }
+        let behind = self.place(self.len);
+        if let Some(place) = self.places.get_mut(behind) {
+            *place = arrival;
+            self.len += 1;
+        }
+        None
+    }
+
+    /// Twice as many places; those that are free hold `filler`.
+    #[cold]
+    fn grow(&mut self, filler: Arrival) {
+        self.places.rotate_left(self.first);
+        self.first = 0;
+        self.places.resize((self.len * 2).max(FIRST_PLACES), filler);
+    }
+
+    /// The place that comes so many behind that of the oldest.
+    #[inline]
+    fn place(&self, behind: usize) -> usize {
+        (self.first + behind) & self.places.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn oldest(&self) -> Option<&Arrival> {
+        if self.len > 0 { self.places.get(self.first) } else { None }
     }
 
     /// Whatever comes next, arrived or not.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival> {
-        self.queue.pop_front()
+        let oldest = *self.oldest()?;
+        self.first = self.place(1);
+        self.len -= 1;
+        Some(oldest)
     }
 
     /// The next one that had arrived when a segment that echoes `tsecr` was captured at `now_ns`.
@@ -59,14 +104,14 @@ impl Arrivals {
     /// Where there are timestamps they tell it: what the segment echoes and all before it have arrived, and nothing newer
     /// (RFC 7323, 4.3). Of several with that same timestamp the first has, and the others if there was time.
     pub(super) fn next_arrived(&mut self, tsecr: Option<u32>, now_ns: i64, shift_ns: i64) -> Option<Arrival> {
-        let next = *self.queue.front()?;
-        let in_time = next.ts_ns.saturating_add(shift_ns) <= now_ns;
-        let arrived = match next.tsval.zip(tsecr) {
-            Some((tsval, tsecr)) if tsval == tsecr => self.is_first_echoed(tsecr, next.ts_ns) || in_time,
+        let &Arrival { tsval, ts_ns, .. } = self.oldest()?;
+        let in_time = ts_ns.saturating_add(shift_ns) <= now_ns;
+        let arrived = match tsval.zip(tsecr) {
+            Some((tsval, tsecr)) if tsval == tsecr => self.is_first_echoed(tsecr, ts_ns) || in_time,
             Some((tsval, tsecr)) => (tsval.wrapping_sub(tsecr) as i32) < 0,
             None => in_time,
         };
-        if arrived { self.queue.pop_front() } else { None }
+        if arrived { self.pop() } else { None }
     }
 
     fn is_first_echoed(&mut self, tsecr: u32, ts_ns: i64) -> bool {
@@ -105,6 +150,23 @@ mod tests {
         assert_eq!(arrived(&mut arrivals, None, 20, 20), [1000]);
         assert_eq!(arrived(&mut arrivals, None, 49, 20), [0; 0]);
         assert_eq!(arrived(&mut arrivals, None, 50, 20), [2000]);
+    }
+
+    #[test]
+    fn of_more_than_fit_the_oldest_are_handed_out_in_order() {
+        let mut arrivals = Arrivals::default();
+        let mut out = Vec::new();
+        for offset in 0..300 {
+            out.extend(arrivals.push(ack(offset, offset, None)));
+            if offset == 3 {
+                out.extend(arrivals.pop()); // so that the ring grows from its middle
+            }
+        }
+        assert_eq!(out.len() + arrivals.len, 300);
+        assert_eq!(arrivals.len, super::MAX_ON_THE_WAY);
+        out.extend(std::iter::from_fn(|| arrivals.pop()));
+        assert!(out.iter().map(|arrival| arrival.ack).eq(0..300));
+        assert!(arrivals.is_empty());
     }
 
     #[test]

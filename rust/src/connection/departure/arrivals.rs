@@ -1,5 +1,7 @@
 //! What was captured on its way to a sender, and has perhaps not arrived there yet.
 
+use std::collections::VecDeque;
+
 use super::super::row::Nullable;
 
 /// Arrivals remembered that are on their way. More of them within one round trip count as arrived earlier than they did.
@@ -8,9 +10,8 @@ const MAX_ON_THE_WAY: usize = 1 << 10;
 /// Places that a queue has at first.
 const FIRST_PLACES: usize = 4;
 
-/// One segment of the other side: one line of a cache.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+/// One segment of the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Arrival {
     /// When it was captured.
     pub ts_ns: i64,
@@ -30,17 +31,126 @@ pub(in super::super) struct Arrival {
     pub has_data: bool,
 }
 
-/// The queue, in the order of the capture.
-///
-/// A side that only receives lets nothing leave that would empty it: it stays full, and each newcomer takes the place of the oldest,
-/// so that one line of memory is touched and not two.
+/// What each of a row of arrivals has for itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Own {
+    ts_ns: i64,
+    /// Lower half of its frame.
+    frame: u32,
+    /// 0 where it has none.
+    tsval: u32,
+}
+
+/// What mostly many arrivals in a row have in common: the data that comes to a side which itself sends none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Common {
+    ack: i64,
+    edge: Nullable,
+    lag_ns: Nullable,
+    rtt_ns: Nullable,
+    /// Upper half of the frame.
+    frame: u32,
+    has_tsval: bool,
+    has_data: bool,
+}
+
+impl Arrival {
+    #[inline]
+    fn apart(&self) -> (Own, Common) {
+        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data } = *self;
+        let own = Own { ts_ns, frame: frame as u32, tsval: tsval.unwrap_or(0) };
+        let frame = (frame >> 32) as u32;
+        (own, Common { ack, edge, lag_ns, rtt_ns, frame, has_tsval: tsval.is_some(), has_data })
+    }
+
+    #[inline]
+    fn of(own: Own, common: Common) -> Self {
+        let Common { ack, edge, lag_ns, rtt_ns, has_tsval, has_data, .. } = common;
+        let frame = u64::from(common.frame) << 32 | u64::from(own.frame);
+        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval: has_tsval.then_some(own.tsval), frame, has_data }
+    }
+}
+
+/// A queue of arrivals. That of a side which lets nothing leave stays full: so it is kept small, 16 bytes for each, and each
+/// newcomer takes the place of the oldest.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Arrivals {
+struct Queue {
     /// A ring; its length is 0 or a power of two, at most [`MAX_ON_THE_WAY`].
-    places: Vec<Arrival>,
+    places: Vec<Own>,
     /// Place of the oldest.
     first: usize,
     len: usize,
+    /// How many have left.
+    left: u64,
+    /// Of the oldest, and of the newest.
+    oldest: Common,
+    newest: Common,
+    /// Where that changes in between, counted from the first arrival of all.
+    changes: VecDeque<(u64, Common)>,
+}
+
+impl Queue {
+    #[inline]
+    fn front(&self) -> Option<Arrival> {
+        let own = self.places.get(self.first).filter(|_| self.len > 0)?;
+        Some(Arrival::of(*own, self.oldest))
+    }
+
+    #[inline]
+    fn push(&mut self, arrival: &Arrival) -> Option<Arrival> {
+        let (own, common) = arrival.apart();
+        if self.len == 0 {
+            (self.oldest, self.newest) = (common, common);
+        } else if common != self.newest {
+            self.changes.push_back((self.left + self.len as u64, common));
+            self.newest = common;
+        }
+        let oldest = if self.len == MAX_ON_THE_WAY { self.pop() } else { None };
+        if self.len == self.places.len() {
+            self.grow();
+        }
+        let behind = self.place(self.len);
+        if let Some(place) = self.places.get_mut(behind) {
+            *place = own;
+            self.len += 1;
+        }
+        oldest
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Arrival> {
+        let front = self.front()?;
+        self.first = self.place(1);
+        self.len -= 1;
+        self.left += 1;
+        if self.changes.front().is_some_and(|(at, _)| *at == self.left)
+            && let Some((_, common)) = self.changes.pop_front()
+        {
+            self.oldest = common;
+        }
+        Some(front)
+    }
+
+    /// Twice as many places.
+    #[cold]
+    fn grow(&mut self) {
+        self.places.rotate_left(self.first);
+        self.first = 0;
+        self.places.resize((self.len * 2).max(FIRST_PLACES), Own::default());
+    }
+
+    /// The place that comes so many behind that of the oldest.
+    #[inline]
+    fn place(&self, behind: usize) -> usize {
+        (self.first + behind) & self.places.len().wrapping_sub(1)
+    }
+}
+
+/// The arrivals that are on their way, in the order of the capture.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals {
+    /// Once there were any.
+    queue: Option<Box<Queue>>,
     /// The timestamp echoed last, and when the first segment with it was captured.
     echoed: Option<(u32, i64)>,
 }
@@ -49,54 +159,19 @@ impl Arrivals {
     /// Whether nothing is on its way.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.queue.as_ref().is_none_or(|queue| queue.len == 0)
     }
 
     /// One more; hands out the oldest if there are too many.
     #[inline]
-    pub(super) fn push(&mut self, arrival: Arrival) -> Option<Arrival> {
-        if self.len == self.places.len() {
-            if self.len == MAX_ON_THE_WAY {
-                let oldest = self.places.get_mut(self.first).map(|place| std::mem::replace(place, arrival));
-                self.first = self.place(1);
-                return oldest;
-            }
-            self.grow(arrival);
-        }
-        let behind = self.place(self.len);
-        if let Some(place) = self.places.get_mut(behind) {
-            *place = arrival;
-            self.len += 1;
-        }
-        None
-    }
-
-    /// Twice as many places; those that are free hold `filler`.
-    #[cold]
-    fn grow(&mut self, filler: Arrival) {
-        self.places.rotate_left(self.first);
-        self.first = 0;
-        self.places.resize((self.len * 2).max(FIRST_PLACES), filler);
-    }
-
-    /// The place that comes so many behind that of the oldest.
-    #[inline]
-    fn place(&self, behind: usize) -> usize {
-        (self.first + behind) & self.places.len().wrapping_sub(1)
-    }
-
-    #[inline]
-    fn oldest(&self) -> Option<&Arrival> {
-        if self.len > 0 { self.places.get(self.first) } else { None }
+    pub(super) fn push(&mut self, arrival: &Arrival) -> Option<Arrival> {
+        self.queue.get_or_insert_default().push(arrival)
     }
 
     /// Whatever comes next, arrived or not.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival> {
-        let oldest = *self.oldest()?;
-        self.first = self.place(1);
-        self.len -= 1;
-        Some(oldest)
+        self.queue.as_deref_mut()?.pop()
     }
 
     /// The next one that had arrived when a segment that echoes `tsecr` was captured at `now_ns`.
@@ -104,7 +179,7 @@ impl Arrivals {
     /// Where there are timestamps they tell it: what the segment echoes and all before it have arrived, and nothing newer
     /// (RFC 7323, 4.3). Of several with that same timestamp the first has, and the others if there was time.
     pub(super) fn next_arrived(&mut self, tsecr: Option<u32>, now_ns: i64, shift_ns: i64) -> Option<Arrival> {
-        let &Arrival { tsval, ts_ns, .. } = self.oldest()?;
+        let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
         let in_time = ts_ns.saturating_add(shift_ns) <= now_ns;
         let arrived = match tsval.zip(tsecr) {
             Some((tsval, tsecr)) if tsval == tsecr => self.is_first_echoed(tsecr, ts_ns) || in_time,
@@ -145,36 +220,39 @@ mod tests {
     #[test]
     fn without_timestamps_an_ack_arrives_after_the_round_trip_to_the_sender() {
         let mut arrivals = Arrivals::default();
-        arrivals.push(ack(0, 1000, None));
-        arrivals.push(ack(30, 2000, None));
+        arrivals.push(&ack(0, 1000, None));
+        arrivals.push(&ack(30, 2000, None));
         assert_eq!(arrived(&mut arrivals, None, 20, 20), [1000]);
         assert_eq!(arrived(&mut arrivals, None, 49, 20), [0; 0]);
         assert_eq!(arrived(&mut arrivals, None, 50, 20), [2000]);
     }
 
     #[test]
-    fn of_more_than_fit_the_oldest_are_handed_out_in_order() {
+    fn of_more_than_fit_the_oldest_are_handed_out_as_they_came() {
         let mut arrivals = Arrivals::default();
+        let came = (0..2 * super::MAX_ON_THE_WAY as i64 + 44).map(|number| Arrival {
+            frame: u64::from(u32::MAX) - 500 + number as u64,
+            has_data: number % 5 > 0,
+            rtt_ns: Some(number).filter(|number| number % 97 == 0).into(),
+            ..ack(number, number / 30, Some(number as u32 / 2).filter(|_| number % 64 > 0))
+        });
         let mut out = Vec::new();
-        let all = 2 * super::MAX_ON_THE_WAY as i64 + 44;
-        for offset in 0..all {
-            out.extend(arrivals.push(ack(offset, offset, None)));
-            if offset == 3 {
+        for arrival in came.clone() {
+            out.extend(arrivals.push(&arrival));
+            if arrival.ts_ns == 2 {
                 out.extend(arrivals.pop()); // so that the ring grows from its middle
             }
         }
-        assert_eq!(out.len() + arrivals.len, all as usize);
-        assert_eq!(arrivals.len, super::MAX_ON_THE_WAY);
+        assert_eq!(out.len(), super::MAX_ON_THE_WAY + 44);
         out.extend(std::iter::from_fn(|| arrivals.pop()));
-        assert!(out.iter().map(|arrival| arrival.ack).eq(0..all));
-        assert!(arrivals.is_empty());
+        assert!(arrivals.is_empty() && out.into_iter().eq(came));
     }
 
     #[test]
     fn an_echo_shows_what_arrived_and_that_nothing_newer_did() {
         let mut arrivals = Arrivals::default();
         for (ts_ns, offset, tsval) in [(0, 1000, 7), (10, 2000, 8), (11, 3000, 8), (12, 4000, 9)] {
-            arrivals.push(ack(ts_ns, offset, Some(tsval)));
+            arrivals.push(&ack(ts_ns, offset, Some(tsval)));
         }
         // Long after the round trip of 20, because the segment was queued: it echoes 8, so 9 had not arrived when it left.
         assert_eq!(arrived(&mut arrivals, Some(8), 500, 20), [1000, 2000, 3000]);

@@ -212,7 +212,7 @@ impl SenderView {
         let idle = self.una.is_some() && self.una.value() >= self.snd_max;
         if (shift_ns == 0 || idle) && self.arrivals.is_empty() {
             self.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns));
-        } else if let Some(oldest) = self.arrivals.push(arrival) {
+        } else if let Some(oldest) = self.arrivals.push(&arrival) {
             self.arrived(&oldest, oldest.ts_ns.saturating_add(shift_ns));
         }
     }

@@ -7,7 +7,7 @@
 //! 2. [`wire`]: a frame → the TCP segment in it. "What the bytes say": no state, no judgement.
 //! 3. [`connection`]: segments → connections. "What we conclude": sequence space, round trips, what each segment is.
 //! 4. [`table`]: conclusions → Arrow columns, in batches.
-//! 5. [`engine`]: drives the four above over two threads with bounded memory.
+//! 5. [`engine`]: drives the four above over three threads with bounded memory.
 //! 6. `python`: the only module that knows Python.
 
 #![deny(unsafe_code)]

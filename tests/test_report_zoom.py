@@ -95,6 +95,25 @@ def test_the_longest_wait_of_the_finding_is_shown_with_twice_its_length_around_i
     assert (seen["proving"], seen["elsewhere"]) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("begin_ms", "said"), [(0, "0.0000 s to 0.0140 s"), (3_600_000, "3,599.9880 s to 3,600.0140 s")], ids=["at once", "after an hour"]
+)
+def test_times_are_told_finely_enough_to_tell_them_apart(begin_ms: int, said: str) -> None:
+    """A wait of 2 ms and six times as much on either side, at once and an hour after the connection's begin."""
+    exchange = Exchange().send(0, "C", 1, 100, ack=1)
+    for n in range(3):
+        exchange.send(begin_ms + 2 * n + (0 if begin_ms else 0.001), "C", 101 + 100 * n, 100, ack=1)
+    exchange.send(begin_ms + 14, "C", 401, 100, ack=1)
+    first = 2 if begin_ms else 1
+    made = with_finding(exchange, finding(first, 3), waits((begin_ms, begin_ms + 2, "nagle-delayed-ack", first, 3)))
+    assert zoom(made)["times"] == said
+
+
+def test_a_finding_names_the_ends_of_its_connection() -> None:
+    made = with_finding(ping_pong(20), finding(3, 5), waits((10, 20, "nagle-delayed-ack", 3, 5)))
+    assert "<bdi>10.0.0.1:40000 → 10.0.0.2:80</bdi>" in report.render(report.data(made))
+
+
 def test_every_segment_of_the_window_is_drawn_and_none_beyond(nagle: Analysis) -> None:
     seen = zoom(nagle)
     begin_ns = nagle.connections.select(pl.col("first_ts_ns").first()).collect().item()

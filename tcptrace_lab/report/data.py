@@ -14,6 +14,7 @@ from tcptrace_lab import numbers, trust
 from tcptrace_lab.findings import mendable_first
 from tcptrace_lab.report import choose, drawn, sizes, spent, table, udp, windows, zoom
 from tcptrace_lab.report.pair import section as pair_section
+from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +50,7 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
     return {
         "name": analysis.name,
         "trust": trust.line(capture["trust"]),
-        "findings": spent.found(listed, zoom.zooms(looked_at, chosen.found, resolution_ns)),
+        "findings": spent.found(listed, zoom.zooms(looked_at, chosen.found, resolution_ns), _ends(chosen.found)),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture, chosen.total),
         "complete": bool(capture["complete"]),
@@ -68,6 +69,11 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
         "pair": None if pair is None else pair_section(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
     }
+
+
+def _ends(rows: pl.DataFrame) -> dict[int, str]:
+    """Who each of these connections is between."""
+    return {row["conn"]: " → ".join(table.endpoint(row, side) for side in SIDES) for row in rows.iter_rows(named=True)}
 
 
 def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:

@@ -108,6 +108,7 @@ class Zoom(TypedDict):
     side: str
     from_ns: int
     to_ns: int
+    times: str
     segments: int
     first_frame: int
     last_frame: int
@@ -125,6 +126,7 @@ class Found(TypedDict):
     severity: str
     confidence: str
     conn: int | None
+    ends: str
     way: str
     share: float | None
     title: str

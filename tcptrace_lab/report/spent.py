@@ -10,7 +10,7 @@ from tcptrace_lab import stalls
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from tcptrace_lab.findings import Finding
     from tcptrace_lab.report.shape import Band, Bar, Found, Part, Stall, Zoom
@@ -25,13 +25,14 @@ _KEYS = {from_client: side for side, from_client in SIDES.items()}
 _WAYS = {True: "client → server", False: "server → client"}
 
 
-def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None]) -> list[Found]:
-    """The findings, each with a display filter for Wireshark and, where there is a place to show, its figure."""
+def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str]) -> list[Found]:
+    """The findings, each with its connection's ends, a display filter for Wireshark and, where there is a place to show, its figure."""
     return [
         {
             "severity": str(finding.severity),
             "confidence": str(finding.confidence),
             "conn": finding.conn,
+            "ends": "" if finding.conn is None else ends.get(finding.conn, ""),
             "way": "" if finding.from_client is None else _WAYS[finding.from_client],
             "share": finding.cost_share,
             "title": finding.title,

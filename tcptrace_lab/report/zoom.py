@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _BESIDE = 0.02
 """Of the width, left free at either side."""
+
+_CLOCK_DECIMALS = 9
 
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
 
@@ -81,6 +84,7 @@ def _zoom(place: Place, kept: Kept, bands: list[Band], resolution_ns: int) -> Zo
         "side": _KEYS[place.from_client],
         "from_ns": kept.from_ns,
         "to_ns": kept.to_ns,
+        "times": _times(kept),
         "segments": shown.height,
         "first_frame": shown.item(0, "frame"),
         "last_frame": shown.item(-1, "frame"),
@@ -91,6 +95,13 @@ def _zoom(place: Place, kept: Kept, bands: list[Band], resolution_ns: int) -> Zo
         "shaded": sorted(seen & place.causes),
         "figure": figure,
     }
+
+
+def _times(kept: Kept) -> str:
+    """`2,260.296 s to 2,260.404 s`: as many digits as it takes to tell the two apart by a hundredth of what lies between them."""
+    width_s = max(kept.to_ns - kept.from_ns, 1) / NS_PER_S
+    decimals = min(max(2 - math.floor(math.log10(width_s)), 0), _CLOCK_DECIMALS)
+    return " to ".join(f"{time_ns / NS_PER_S:,.{decimals}f} s" for time_ns in (kept.from_ns, kept.to_ns))
 
 
 def _range(kept: Kept) -> list[float]:

@@ -146,7 +146,7 @@
     }
     if (!all) return { range: null, remarks };
     const floor = zero ? Math.min(0, all[0]) : all[0];
-    const height = all[1] - floor || 1;
+    const height = all[1] - floor || (plot.layout.yaxis.ticksuffix === "B" ? 100 : 1); // nobody counts in parts of a byte
     return { range: [floor - (zero && floor === 0 ? 0 : height * 0.06), all[1] + height * above], remarks };
   }
 

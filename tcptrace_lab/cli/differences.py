@@ -35,6 +35,8 @@ def show(verification: Verification, *, every: bool = False) -> None:
     console.print(Text(headline(verification)))
     for tool, words in verification.refused.items():
         console.print(Text(f"{tool} did not read all of the file: {printable(words)}"))
+    if verification.checksums.bad:
+        console.print(Text(verification.checksums.words()))
     console.print(_table(verification, every=every))
     for name in ordered(verification):
         for line in explanation(verification, name, None if every else EXAMPLES):

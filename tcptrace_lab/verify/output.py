@@ -10,6 +10,7 @@ from tcptrace_lab.verify.differences import UNEXPLAINED
 from tcptrace_lab.verify.rules import BY_NAME
 
 if TYPE_CHECKING:
+    from tcptrace_lab.verify.checksums import Checksums
     from tcptrace_lab.verify.differences import Difference
     from tcptrace_lab.verify.run import Verification
 
@@ -57,6 +58,28 @@ def _head(verification: Verification) -> dict[str, Any]:
                 "unexplained": count.unexplained,
             }
             for (tool, item), count in verification.account.counts.items()
+        ],
+        "checksums": _checksums(verification.checksums) if "tshark" in verification.tools else None,
+    }
+
+
+def _checksums(checksums: Checksums) -> dict[str, Any]:
+    return {
+        "checked": checksums.checked,
+        "bad": checksums.bad,
+        "lost_by_corruption": checksums.corrupted,
+        "directions": [
+            {
+                "connection": conn,
+                "from_client": from_client,
+                "checked": one.checked,
+                "bad": one.bad,
+                "bad_data": one.bad_data,
+                "resent": one.resent,
+                "verdict": one.verdict,
+                "frames": one.frames,
+            }
+            for conn, from_client, one in checksums.directions()
         ],
     }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.segments import read
 from tcptrace_lab.verify import programs, tcptrace, tshark
+from tcptrace_lab.verify.checksums import Checksums
 from tcptrace_lab.verify.connections import Connections
 from tcptrace_lab.verify.differences import Account
 from tcptrace_lab.verify.figures import FigureComparison
@@ -42,6 +43,7 @@ class Verification:
         refused: tool → why it did not read the file, or not to its end; those that are not here did.
         problems: what our engine survived in reading the capture.
         loss: what of the capture we could not use, if anything.
+        checksums: those that tshark reckoned.
     """
 
     path: str
@@ -50,6 +52,7 @@ class Verification:
     refused: dict[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
+    checksums: Checksums = field(default_factory=Checksums)
 
     @property
     def unexplained(self) -> int:
@@ -117,6 +120,7 @@ def _against_tshark(
     try:
         for both in paired(_batches(tables), theirs):
             comparison.take(both)
+            done.checksums.take(both)
             compared += both.height
             if progress is not None:
                 progress(compared)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PREFERENCES = (
     "tcp.desegment_tcp_streams:FALSE",  # a segment stays in its own frame
-    "tcp.check_checksum:FALSE",  # offloaded checksums are wrong in the capture and right on the wire
+    "tcp.check_checksum:TRUE",  # told beside the segments (`checksums`), and used for nothing else
     "ip.check_checksum:FALSE",
     "tcp.analyze_sequence_numbers:TRUE",
     "tcp.relative_sequence_numbers:TRUE",
@@ -67,6 +67,7 @@ TCP_FIELDS = {
     "tcp.window_size_value": "window_field",
     "tcp.window_size_scalefactor": "scale",
     "tcp.completeness": "completeness",
+    "tcp.checksum.status": "checksum",
 }
 """Fields that each complete TCP header has → columns."""
 

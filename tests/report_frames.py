@@ -1,4 +1,4 @@
-"""Analyses written by hand, for tests of the report: tables as `schema.py` declares them, without engine or capture."""
+"""Analyses written by hand, for tests of the report: tables as `schema` declares them, without engine or capture."""
 
 from __future__ import annotations
 

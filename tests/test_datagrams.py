@@ -178,7 +178,7 @@ def test_the_analysis_has_the_flows_in_one_pass(path: Path, tmp_path: Path) -> N
 
 def test_udp_flows_in_json(path: Path) -> None:
     document = analyze(path).to_dict()
-    jsonschema.Draft202012Validator(json.loads((Path(schema.__file__).parent / "analysis.schema.json").read_text())).validate(document)
+    jsonschema.Draft202012Validator(json.loads((Path(schema.__file__).parents[1] / "analysis.schema.json").read_text())).validate(document)
     assert document["capture"]["udp_datagrams"] == 4
     first, second = document["udp_flows"]
     assert (first["id"], first["client"], first["server"]) == (0, {"addr": "10.0.0.1", "port": 40_000}, {"addr": "10.0.0.2", "port": 80})

@@ -1,6 +1,6 @@
 """Connections, who is the client, stream offsets and window scale, in exchanges written by hand.
 
-Expected values follow from the text of each exchange and from the column meanings in `tcptrace_lab/schema.py`.
+Expected values follow from the text of each exchange and from the column meanings in `tcptrace_lab/schema`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What was true just before each segment, in exchanges written by hand: flight, window, gaps, release, ACK lag, round trips.
 
-Expected values are computed beside each exchange from the column meanings in `tcptrace_lab/schema.py`.
+Expected values are computed beside each exchange from the column meanings in `tcptrace_lab/schema`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a segment is, in exchanges written by hand: new, resent, out of order, duplicate ACK, probes, window updates, resets.
 
-Expected values follow from the text of each exchange, the column meanings in `tcptrace_lab/schema.py` and the RFC named beside a test.
+Expected values follow from the text of each exchange, the column meanings in `tcptrace_lab/schema` and the RFC named beside a test.
 """
 
 from __future__ import annotations

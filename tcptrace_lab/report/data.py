@@ -1,7 +1,7 @@
 """Analysis → everything the page says, as one plain dictionary. No HTML here, no rounding, no opinion about looks.
 
 Numbers stay numbers (nanoseconds, bytes, bits per second, null for unknown); `kind` says how people read them (`numbers.said`).
-What a column means is taken from `schema.py`.
+What a column means is taken from `schema`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ carry no colours of the page (text, grid, background): the page's script adds th
 have a contrast of at least 3 : 1 against both, come from a palette that colour-blind readers can tell apart, and never
 stand alone: every mark also has a symbol, every line a name.
 
-What the axes mean is said in `schema.py`; titles and notes here are put together from its columns.
+What the axes mean is said in `schema`; titles and notes here are put together from its columns.
 """
 
 from __future__ import annotations

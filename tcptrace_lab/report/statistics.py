@@ -1,4 +1,4 @@
-"""All statistics of a connection, both directions side by side, explained by `schema.py`."""
+"""All statistics of a connection, both directions side by side, explained by `schema`."""
 
 from __future__ import annotations
 

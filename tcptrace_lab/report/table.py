@@ -1,4 +1,4 @@
-"""The connection table: its columns, explained by `schema.py`, and one row of it."""
+"""The connection table: its columns, explained by `schema`, and one row of it."""
 
 from __future__ import annotations
 

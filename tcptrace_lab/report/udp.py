@@ -1,4 +1,4 @@
-"""The table of UDP flows, which stand beside the TCP to be compared: its columns, explained by `schema.py`, and its rows."""
+"""The table of UDP flows, which stand beside the TCP to be compared: its columns, explained by `schema`, and its rows."""
 
 from __future__ import annotations
 

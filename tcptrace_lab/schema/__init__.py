@@ -1,0 +1,98 @@
+"""Every column of every table: its type, unit, one-line meaning and limits.
+
+One declaration feeds the documentation, the tooltips, the axis labels and the exports. Nothing else in the package
+repeats what a column means. Conventions, for all tables:
+
+- times are integer nanoseconds (`*_ns`), sizes are bytes (`*_bytes`), both Int64 so that sums and differences of them
+  neither wrap nor overflow;
+- unknown is null, never 0;
+- stream offsets (`seq`, `ack`, `sack_blocks`) are relative and unwrapped past 4 GiB: SYN = 0 and the first byte = 1, as
+  in Wireshark. They are signed: in a capture that starts in mid-stream, bytes from before its first segment have
+  offsets below 1, where Wireshark shows numbers near 2^32;
+- `frame` is 1-based and equals Wireshark's frame number.
+
+One module a table, or a part of one; names are taken from here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.schema.column import Column, Table, Unit
+from tcptrace_lab.schema.connections import (
+    CONNECTIONS,
+    DIRECTION_NAMES,
+    ENGINE_CONNECTIONS,
+    MORE_STATISTICS_NAMES,
+    SIDES,
+    SPREADS,
+    STATISTICS,
+)
+from tcptrace_lab.schema.datagrams import DATAGRAMS, FLOW_DIRECTION_NAMES, FLOWS
+from tcptrace_lab.schema.ledger import ACCOUNTS, CAUSES, LEDGER, STALL_TIMERS, STALLS
+from tcptrace_lab.schema.messages import MESSAGES
+from tcptrace_lab.schema.rates import RATES
+from tcptrace_lab.schema.segments import SEGMENTS
+from tcptrace_lab.schema.words import (
+    BOUND_BY,
+    CLIENT_KNOWN_BY,
+    CLOSED_BY,
+    CONFIDENCES,
+    ECN_SIGNALS,
+    EVIDENCE,
+    KINDS,
+    LINES,
+    LOSS_KNOWN_BY,
+    MESSAGE_STATES,
+    RELEASED_BY,
+    RESENT,
+    RESENT_BY,
+    RESET_KINDS,
+    TFO,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "ACCOUNTS",
+    "BOUND_BY",
+    "CAUSES",
+    "CLIENT_KNOWN_BY",
+    "CLOSED_BY",
+    "CONFIDENCES",
+    "CONNECTIONS",
+    "DATAGRAMS",
+    "DIRECTION_NAMES",
+    "ECN_SIGNALS",
+    "ENGINE_CONNECTIONS",
+    "EVIDENCE",
+    "FLOWS",
+    "FLOW_DIRECTION_NAMES",
+    "KINDS",
+    "LEDGER",
+    "LINES",
+    "LOSS_KNOWN_BY",
+    "MESSAGES",
+    "MESSAGE_STATES",
+    "MORE_STATISTICS_NAMES",
+    "RATES",
+    "RELEASED_BY",
+    "RESENT",
+    "RESENT_BY",
+    "RESET_KINDS",
+    "SEGMENTS",
+    "SIDES",
+    "SPREADS",
+    "STALLS",
+    "STALL_TIMERS",
+    "STATISTICS",
+    "TABLES",
+    "TFO",
+    "Column",
+    "Table",
+    "Unit",
+]
+
+TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, STALLS, ACCOUNTS, MESSAGES, RATES, DATAGRAMS, FLOWS)}
+"""All tables, by name."""

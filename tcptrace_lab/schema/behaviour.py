@@ -1,0 +1,72 @@
+"""Columns of `connections`: how one side behaves, and what held its departures back."""
+
+from __future__ import annotations
+
+from tcptrace_lab.schema.column import Column, Unit
+
+_PURE_ACKS = "only of ACKs without data that cover data: the others answer when the program does"
+
+_DELAYED = "ACKs without data that were let go by no segment: over 2 ms later than the soonest for the newest segment that they cover, after silence, with nothing left unacknowledged: a timer's, or the program's reading"
+
+_HOLD = "within 1 ms, and a sixteenth of the wait, of the soonest reaction to that ACK; after at least 2 ms of waiting"
+
+BEHAVIOUR = (
+    Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment to this side until one from it proves its arrival, by an echoed timestamp or by data beyond the window offered before", "an upper bound of the way from the capture point to this side and back; null without such proof; see also the other side's rtt_min_ns"),
+    Column("virtual_data_segments", "Int64", Unit.SEGMENTS, "Segments with data as they are on the wire: super-segments of offload counted as the segments that they become", "equal to data_segments while full_segment_bytes is unknown"),
+    Column("missing_segments", "Int64", Unit.SEGMENTS, "Segments that this side sent and the capture does not hold, as on the wire: lost before the capture point, or missed by it", "by IPv4 identifications: null unless they count this side's segments one by one, and at most one in ten is missing; null for IPv6, where nothing counts segments (the flow label is one for all, timestamps are shared by the segments of a tick): there retransmitted_segments, among them those that filled a hole, are the least"),
+    Column("super_segments", "Int64", Unit.SEGMENTS, "Segments with more data than a full one: offload (TSO, GSO, GRO, LRO) joined or has yet to split them", "0 while full_segment_bytes is unknown"),
+    Column("late_segments", "Int64", Unit.SEGMENTS, "Segments with data that were captured after their acknowledgment", "the capture mixed up the order, or the segment came another way"),
+    Column("initial_flight_bytes", "Int64", Unit.BYTES, "Data that left before the first ACK of data can have arrived at this side", "a lower bound of the initial window: the program may have had no more; null without SYN or data"),
+    Column("initial_flight_segments", "Int64", Unit.SEGMENTS, "The same in segments, as on the wire", "a lower bound; null without SYN or data"),
+    Column("small_in_flight", "Int64", Unit.SEGMENTS, "Segments below the MSS that left while an earlier one below the MSS was not acknowledged", "Nagle's algorithm in any form forbids that; those with FIN or URG, over half of the largest window, or with more than 4,096 bytes in flight do not count"),
+    Column("small_in_flight_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
+    Column("small_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS, not the end of a burst, that left while only full ones were not acknowledged", "Nagle's algorithm forbids that in BSD's form, and not in Linux's; the same exceptions"),
+    Column("small_over_full_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
+    Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments below the MSS that left as soon as an ACK had emptied the flight, which had ended in one below the MSS", _HOLD),
+    Column("nagle_holds_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
+    Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "The same behind a flight that had ended in a full segment: held by BSD's form only", _HOLD),
+    Column("nagle_holds_over_full_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
+    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS that left at any time after such an ACK, before anything else came: the chances of coincidence"),
+    Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "ACKs sent for new data by the segments that each covers: 1, 2, 3, 4, 5 to 8, more; super-segments counted as on the wire", f"{_PURE_ACKS}; null without any"),
+    Column("stretch_acks", "Int64", Unit.SEGMENTS, "They that cover more than two segments and more than twice the MSS (RFC 2525, 2.13)", "ACKs lost or merged (GRO) before the capture point show as such, too"),
+    Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "They with a time since the oldest data that they cover", "those over data sent twice have none (Karn)"),
+    Column("ack_lag_min_ns", "Int64", Unit.NS, "Shortest time from the oldest data that one of them covers to it", "the way from the capture point to this side and back is in it; null without samples"),
+    Column("ack_lag_mean_ns", "Int64", Unit.NS, "Mean of these times", "null without samples"),
+    Column("ack_lag_max_ns", "Int64", Unit.NS, "Longest of these times", "null without samples"),
+    Column("prompt_acks", "Int64", Unit.SEGMENTS, "They that came at most 2 ms later than the soonest for the newest segment that they cover: the segment let them go"),
+    Column("prompt_ack_min_bytes", "Int64", Unit.BYTES, "Fewest new bytes that a prompt one covers", "null without any"),
+    Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "Prompt ones that cover two segments of together no more than the longest seen, or 536: a second segment lets the ACK go, whatever its size"),
+    Column("delayed_acks", "Int64", Unit.SEGMENTS, "Delayed ACKs", _DELAYED),
+    Column("delayed_acks_of_several", "Int64", Unit.SEGMENTS, "Delayed ACKs that cover more than one segment: a second one did not let them go"),
+    Column("delayed_ack_max_bytes", "Int64", Unit.BYTES, "Most new bytes that a delayed one covers: so much does not let an ACK go", "null without any"),
+    Column("ack_delays", "List(Int64)", Unit.SEGMENTS, "Delayed ACKs by their delay in classes of 2 ms, from 0 on: the lag less the shortest round trip until then; the 128th class holds all longer ones", "ends with the last class that is not empty; counts stop at 65,535; null without any"),
+    Column("heartbeat_concentration", "Float64", Unit.NONE, "How closely the times of delayed ACKs keep to one phase of 200 ms: 1 all at one phase, about 1/√n without a heartbeat (mean resultant length)", "null without delayed ACKs"),
+    Column("syn_options", "String", Unit.NONE, "Kinds of the options in this side's first SYN, in order, as tcpdump names them", "null without SYN, or where the capture cut its options"),
+    Column("syn_window_bytes", "Int64", Unit.BYTES, "Window in that SYN", "null as before"),
+    Column("syn_ttl", "UInt8", Unit.NONE, "Time to live or hop limit with which that SYN came", "null as before"),
+    Column("window_scale_at_least", "UInt8", Unit.NONE, "Least shift with which the windows this side advertises allow what the other side had in flight", "a window that shrank misleads; null where the scale is known, or the windows allow it unshifted"),
+)
+"""What the whole connection shows of how one side behaves, named by that side."""
+
+WAITS = (
+    Column("first_departure_ts_ns", "Int64", Unit.NS, "Time of the first segment with data, SYN or FIN", "null without one"),
+    Column("first_departure_frame", "Int64", Unit.FRAME, "Its frame", "null without one"),
+    Column("first_departure_is_syn", "Boolean", Unit.NONE, "True if it is a SYN", "null without one"),
+    Column("ending_held_ns", "Int64", Unit.NS, "Time from the last segment with data, SYN or FIN to the end of the connection", "null without one"),
+    Column("ending_held_since_frame", "Int64", Unit.FRAME, "Frame of that last segment", "null without one"),
+    Column("ending_idle_ns", "Int64", Unit.NS, "Time from when everything sent was acknowledged to the end", "null with bytes in flight at the end"),
+    Column("ending_peer_first_ns", "Int64", Unit.NS, "Time from the first data of the other side after it to the end", "null without any"),
+    Column("ending_peer_last_ns", "Int64", Unit.NS, "Time from the last data of the other side after it to the end", "null without any"),
+    Column("level_flight_bytes", "Int64", Unit.BYTES, "Level at which the flights stood for most round trips, before any loss", "two full segments or more, to within a twentieth; null below one whole round trip"),
+    Column("level_rounds", "Int64", Unit.NONE, "For how many round trips they stood there"),
+    Column("other_level_flight_bytes", "Int64", Unit.BYTES, "Another level, at which the flights stood next longest", "null without one"),
+    Column("other_level_rounds", "Int64", Unit.NONE, "For how many round trips they stood there"),
+    Column("clocked_departures", "Int64", Unit.SEGMENTS, "Segments that left at once when an ACK came, with bytes in flight"),
+    Column("unclocked_departures", "Int64", Unit.SEGMENTS, "Segments that left some time after the last ACK, with bytes in flight"),
+    Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that left while an earlier one below it was in flight, at the sender: Nagle's algorithm is off"),
+    Column("small_held_run", "Int64", Unit.SEGMENTS, "Most of them in a row, none passing, that waited for the ACK of a small one before and left at once when it came"),
+    Column("small_past_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that passed full ones in flight, and were not the tail of one write with them"),
+    Column("small_held_over_full", "Int64", Unit.SEGMENTS, "Those that waited until full ones were acknowledged and left at once when they were"),
+    Column("tick_ns", "Int64", Unit.NS, "Length of a tick of the sender's timestamp clock, by its departures", "null without timestamps, and below 50 ticks"),
+)
+"""What held back the departures of one direction: its first and last, and what only all of them tell."""

@@ -1,0 +1,95 @@
+"""Columns and tables: what a declaration says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import polars as pl
+
+
+class Unit(StrEnum):
+    """What a number counts."""
+
+    NONE = ""
+    NS = "ns"
+    BYTES = "bytes"
+    SEGMENTS = "segments"
+    DATAGRAMS = "datagrams"
+    BITS_PER_SECOND = "b/s"
+    FRAME = "frame number"
+    OFFSET = "stream offset, bytes"
+
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of one table.
+
+    Attributes:
+        name: the column's name.
+        dtype: name of a Polars type, `List(Int64)`, or `Enum` with `values`.
+        unit: what the numbers count.
+        meaning: one line, for people.
+        limits: what the column cannot tell; empty where it has no limits worth a line.
+        values: the categories of an `Enum`, in the order of their codes.
+    """
+
+    name: str
+    dtype: str
+    unit: Unit
+    meaning: str
+    limits: str = ""
+    values: tuple[str, ...] = ()
+
+    def polars_type(self) -> pl.DataType:
+        """The Polars type of this column."""
+        import polars as pl  # noqa: PLC0415  (Polars takes a tenth of a second to import; `--help` needs only the words)
+
+        if self.dtype == "Enum":
+            return pl.Enum(self.values)
+        if self.dtype == "List(Int64)":
+            return pl.List(pl.Int64)
+        dtype: pl.DataType = getattr(pl, self.dtype)()
+        return dtype
+
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its name, what one row is, and its columns in order."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    def __iter__(self) -> Iterator[Column]:
+        """The columns, in order."""
+        return iter(self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        """The column called `name`; KeyError if there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def polars_schema(self) -> dict[str, pl.DataType]:
+        """Column name → Polars type, in order."""
+        return {column.name: column.polars_type() for column in self.columns}
+
+
+
+def table(name: str, row: str, columns: Iterable[Column]) -> Table:
+    """A table of these columns."""
+    return Table(name, row, tuple(columns))
+

@@ -1,0 +1,83 @@
+"""The table `connections`: what is known of a whole connection, and each figure of a direction twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.schema.behaviour import BEHAVIOUR, WAITS
+from tcptrace_lab.schema.column import Column, Unit, table
+from tcptrace_lab.schema.direction import DIRECTION
+from tcptrace_lab.schema.pace import PACE
+from tcptrace_lab.schema.statistics import MORE_STATISTICS
+from tcptrace_lab.schema.words import CLIENT_KNOWN_BY, CLOSED_BY, LINES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SIDES: Mapping[str, bool] = {"client": True, "server": False}
+"""Prefix of a direction's columns → `from_client`."""
+
+
+def sided(side: str, direction: tuple[Column, ...] = (*DIRECTION, *MORE_STATISTICS, *BEHAVIOUR, *WAITS, *PACE)) -> Iterator[Column]:
+    """Columns of one direction, with the side that sends before their names."""
+    for column in direction:
+        yield Column(f"{side}_{column.name}", column.dtype, column.unit, f"{column.meaning} (by the {side})", column.limits, column.values)
+
+
+STATISTICS = (*DIRECTION, *MORE_STATISTICS)
+"""The columns of one direction that count and measure, without the side before their names; the others judge."""
+
+MORE_STATISTICS_NAMES = tuple(column.name for column in MORE_STATISTICS)
+"""Those of them that the JSON has in an object of their own."""
+
+DIRECTION_NAMES = tuple(column.name for column in (*DIRECTION, *MORE_STATISTICS, *BEHAVIOUR, *WAITS, *PACE))
+
+_QUANTILES = (
+    Column("rtt_p50_ns", "Int64", Unit.NS, "Median of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),
+    Column("rtt_p95_ns", "Int64", Unit.NS, "95th percentile of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),
+    Column("ack_lag_p50_ns", "Int64", Unit.NS, "Median of the times from the oldest data that an ACK without data covers to it", "of the samples of ack_lag_min_ns; nearest rank, to within 0.1 % (see `rtt`); null without samples"),
+    Column("ack_lag_p95_ns", "Int64", Unit.NS, "95th percentile of these times", "as ack_lag_p50_ns"),
+)
+"""Figures of one direction that are not made by the engine but from its segments, as they go by."""
+
+SPREADS = (*_QUANTILES, *(column for column in BEHAVIOUR if column.name.startswith("ack_lag_")))
+"""How round trips and the lags of ACKs are spread: in the report's table of figures beside `STATISTICS`."""
+
+ENGINE_CONNECTIONS = table(
+    "connections",
+    "one TCP connection",
+    [
+        Column("conn", "UInt32", Unit.NONE, "Connection, numbered from 0 by first appearance (Wireshark's tcp.stream)"),
+        Column("client_addr", "String", Unit.NONE, "Address of the side that opened the connection"),
+        Column("client_port", "UInt16", Unit.NONE, "Its port"),
+        Column("server_addr", "String", Unit.NONE, "Address of the side that was connected to"),
+        Column("server_port", "UInt16", Unit.NONE, "Its port"),
+        Column(
+            "client_known_by",
+            "Enum",
+            Unit.NONE,
+            "How client and server were told apart",
+            "data, port and first are guesses",
+            CLIENT_KNOWN_BY,
+        ),
+        Column("closed_by", "Enum", Unit.NONE, "What ended it in this capture", values=CLOSED_BY),
+        Column("first_frame", "UInt64", Unit.FRAME, "First frame"),
+        Column("last_frame", "UInt64", Unit.FRAME, "Last frame"),
+        Column("first_ts_ns", "Int64", Unit.NS, "Earliest time of a segment", "null where the capture stores no time"),
+        Column("last_ts_ns", "Int64", Unit.NS, "Latest time of a segment", "null where the capture stores no time"),
+        Column("syn_to_synack_ns", "Int64", Unit.NS, "Handshake: last SYN before the SYN-ACK → SYN-ACK", "null unless both were captured"),
+        Column("synack_to_ack_ns", "Int64", Unit.NS, "Handshake: SYN-ACK → the client's first ACK of it", "null unless both were captured"),
+        Column("line", "Enum", Unit.NONE, "The line it came over, if what segments cost on it is known", "null on other links, and where no data tells; Ethernet may be a virtual one", LINES),
+        Column("vpi", "UInt16", Unit.NONE, "Virtual path of its ATM channel", "null but on ATM, where the capture does not say, and where there were several (the segments tell each)"),
+        Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null as vpi is"),
+        *sided("client"),
+        *sided("server"),
+    ],
+)
+"""The connections as the engine gives them."""
+
+CONNECTIONS = table(
+    "connections",
+    ENGINE_CONNECTIONS.row,
+    [*ENGINE_CONNECTIONS, *sided("client", _QUANTILES), *sided("server", _QUANTILES)],
+)

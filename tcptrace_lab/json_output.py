@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import behaviour, rates, trust, upstream
+from tcptrace_lab import behaviour, rates, trust, upstream, vantage
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
 
@@ -215,6 +215,7 @@ def _direction(side: str) -> pl.Expr:
         **{name: pl.col(f"{side}_{name}") for name in _LINE_COSTS},
         "throughput_bps": pl.when(sent_ns > 0).then(rate_bps),
         "rtt_ms": _object({"samples": pl.col(f"{side}_rtt_samples"), **rtt_ms}),
+        "sender_rtt_min_ms": _sender_rtt_min(side),
         "send_buffer_estimate_bytes": reckoned["send_buffer_estimate_bytes"],
         "rates": _rates(reckoned),
         "delayed_ack": _delayed_ack("server" if side == "client" else "client"),
@@ -245,6 +246,18 @@ def _rates(reckoned: Mapping[str, pl.Expr]) -> pl.Expr:
         **{name: reckoned[name] for name in _BUFFERS},
     }
     return _object(fields)
+
+
+def _sender_rtt_min(side: str) -> pl.Expr:
+    """The smallest round trip as the sender itself measures it, wherever the capture was taken."""
+    likely_ns = vantage.turnaround("client") + vantage.turnaround("server")
+    return _object(
+        {
+            "samples": pl.col(f"{side}_rtt_samples"),
+            "least": _milliseconds(pl.col(f"{side}_rtt_min_ns")),
+            "likely": _milliseconds(pl.when(pl.col(f"{side}_rtt_samples") > 0).then(likely_ns)),
+        }
+    )
 
 
 def _resent(side: str) -> pl.Expr:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import packets
 
-from tcptrace_lab import analyze
+from tcptrace_lab import analyze, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -182,3 +182,16 @@ def test_a_bulk_transfer_is_not_looked_at(tmp_path: Path) -> None:
         f"+10us C > S . {1 + FULL * n}:{1 + FULL * (n + 1)} ack 1\n+40ms S > C . ack {1 + FULL * (n + 1)}" for n in range(40)
     )
     assert analyzed(tmp_path, text).message_sizes == ()
+
+
+def test_the_report_draws_sizes_against_time_with_the_range_shaded(tmp_path: Path) -> None:
+    analysis = analyzed(tmp_path, exchange(shuffled(swept())))
+    data = report.data(analysis)
+    (look,) = data["sizes"]
+    assert [(one["from_bytes"], one["to_bytes"]) for one in look["ranges"]] == [(4200, 5550)]
+    (shade,) = look["figure"]["layout"]["shapes"]
+    assert (shade["x0"], shade["x1"]) == (4199.5, 5550.5)
+    points = [len(trace["x"]) for trace in look["figure"]["data"] if trace["x"] != [None]]
+    assert sum(points) == len(SIZES)
+    assert 'id="sizes"' in report.render(data)
+    assert 'id="sizes"' not in report.render(report.data(analyzed(tmp_path, exchange(swept(range(300, 9000, 900))))))

@@ -147,7 +147,7 @@ class Checksums:
         told = f"TCP checksums: {self.bad:,} of {self.checked:,} are wrong"
         if "offload" in found:
             told += (
-                f"; of {count(found.count('offload'), 'direction')} they arrived all the same: the sender's card fills them in (offload)"
+                f"; those of {count(found.count('offload'), 'direction')} arrived all the same: the sender's card fills them in (offload)"
             )
         if "corruption" in found:
             told += f"; {count(self.corrupted, 'segment')} with data came again after such damage: thrown away, a loss by corruption"

@@ -124,7 +124,8 @@ RULES = (
     ),
     Rule(
         "tshark-counts-what-it-expects",
-        "tshark counts of a stream's first segment only a SYN, and FIN and data only with the ACK flag; 1 SYN, 2 SYN-ACK, 4 ACK, 8 data, 16 FIN, 32 RST",
+        "tshark counts of a stream's first segment only a SYN, and FIN and data only with the ACK flag "
+        "(1 SYN, 2 SYN-ACK, 4 ACK, 8 data, 16 FIN, 32 RST)",
         f"{_GUIDE}, TCP Conversation Completeness",
         _COMPLETENESS,
         _left_out,

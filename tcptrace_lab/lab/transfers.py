@@ -21,15 +21,19 @@ if TYPE_CHECKING:
 
 ETHERNET, JUMBO, LARGEST = 1_500, 9_180, 65_535
 LARGEST_TAP = 65_521  # Linux drivers/net/tun.c: a TAP interface's frame has an Ethernet header, too
+WRITING = (("net.ipv4.tcp_wmem", "4096 4194304 8388608"),)
+"""So much memory at the sender that a program that writes as fast as it can is never held by the kernel's own send buffer."""
 ROOM = (("net.ipv4.tcp_rmem", "4096 8388608 16777216"),)
 """So much room at the receiver from the start that its window never holds the sender."""
+
+WRITE_SEGMENTS = 20  # of the largest size in each write, so that no write alone is a small segment
 
 Named = tuple[str, Known]
 
 
 def _path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forward: object) -> Medium:
     path = PathModel(delay_s=round_trip_s / 2)
-    sysctls = ROOM if room else ()
+    sysctls = (*WRITING, *ROOM) if room else WRITING
     kind: Literal["tap", "tun"] = "tap" if mtu <= LARGEST_TAP else "tun"
     return Medium(kind, mtu, forward=replace(path, **forward), backward=path, sysctls=sysctls)  # type: ignore[arg-type]
 
@@ -41,7 +45,7 @@ def _known(medium: Medium, program: OneConnection, *due: str, **options: object)
 def window(buffer: int, round_trip_s: float, mtu: int, total: int) -> Named:
     """The receiver's window is smaller than what the path could carry."""
     name = f"window {buffer:,} B, {_ms(round_trip_s)}, MTU {mtu}"
-    return name, _known(_path(round_trip_s, mtu), Bulk(total), WINDOW, receive_buffer_bytes=buffer)
+    return name, _known(_path(round_trip_s, mtu), Bulk(total, WRITE_SEGMENTS * mtu), WINDOW, receive_buffer_bytes=buffer)
 
 
 def send_buffer(bound: int, piece: int, round_trip_s: float, mtu: int, total: int) -> Named:

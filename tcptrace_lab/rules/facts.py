@@ -117,6 +117,19 @@ HELD_BEHIND_SMALL = IS_SMALL & _known(_col("small_unacked")) & _HELD_NOW
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row."""
 
+_A_LITTLE_LATE = 8
+LET_GO_LATE = (
+    HELD_BEHIND_SMALL
+    & HAD_IN_FLIGHT
+    & ALL_ACKED
+    & ~PEER_SPOKE
+    & ~IS_BARE_FIN
+    & _known(_col("small_held_run") >= HELD_TIMES)
+    & _known(_col("idle_ns") * _A_LITTLE_LATE <= _col("held_ns"))
+)
+"""A busy host may be late to react to the ACK. Where three in a row left at once, one that left within an eighth of its wait was held, too
+(a heuristic)."""
+
 HELD_BEHIND_FULL = (
     IS_SMALL
     & ~_known(_col("small_unacked"))

@@ -1,0 +1,54 @@
+"""Live transfers of known cause: what the kernel of the sender, its program and the path say held it, and what the ledger says.
+
+The table of all of them is `benchmarks/causes.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab.lab.known import judge, make
+from tcptrace_lab.lab.transfers import TRANSFERS, drawn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.live
+
+SHORT = [
+    "window 8,192 B, 20 ms, MTU 1500",
+    "send buffer 16,384 B, 20 ms, MTU 1500",
+    "writes 200+300, 20 ms, MTU 1500",
+    "writer gives 20,000 B every 50 ms, 10 ms, MTU 1500",
+    "20 questions 100+100, then NODELAY and 20 more with 30 ms of thought, 10 ms",
+    "window 20,000 B, then send buffer 8,192 B, 30 ms",
+]
+"""One of most kinds, and two that change under way."""
+
+ATTEMPTS = 3
+"""A busy machine holds packets up, which is the network's time then and nobody's fault."""
+
+
+def test_there_are_at_least_sixty_transfers_and_ten_change_under_way() -> None:
+    assert len(TRANSFERS) >= 60
+    assert sum(len(known.due) > 1 or "then" in name for name, known in TRANSFERS.items()) >= 10
+    assert {known.experiment.medium.mtu_bytes for known in TRANSFERS.values()} == {1_500, 9_180, 65_535}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_the_ledger_gives_the_known_causes_their_time_from_both_ends(name: str, tmp_path: Path) -> None:
+    known = TRANSFERS[name]
+    for attempt in range(ATTEMPTS):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        outcome = make(known, folder)
+        verdicts = [judge(known, outcome, vantage) for vantage in outcome.captures]
+        if all(verdict.holds for verdict in verdicts):
+            return
+    assert [(verdict.found, verdict.truth) for verdict in verdicts if not verdict.holds] == []
+
+
+def test_the_same_seed_draws_the_same_transfers() -> None:
+    assert [name for name, _ in drawn(7, 12)] == [name for name, _ in drawn(7, 12)] != [name for name, _ in drawn(8, 12)]

@@ -15,10 +15,12 @@ import engine
 import polars as pl
 import pytest
 
-from tcptrace_lab import schema
+from tcptrace_lab import accounts, schema, segments
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 SIDES = sorted(schema.SIDES)
+JIFFY_MS = 4.0
+"""What the kernel counts the time in that a sender was held (250 Hz)."""
 
 
 def _settings() -> list[dict[str, Any]]:
@@ -87,3 +89,23 @@ def test_duplicates_and_late_packets_are_those_that_the_relay_made() -> None:
 def test_a_lost_probe_is_followed_by_a_timeout() -> None:
     ((_, _, own),) = [one for one in _directions(_setting("ethernet-tail-loss")) if one[0]["retransmitted_segments"]]
     assert own.filter(pl.col("resent_by").is_not_null())["kind"].to_list() == ["tail_probe", "tail_probe", "rto_retransmit"]
+
+
+def _ledger(setting: dict[str, Any]) -> dict[str, float]:
+    """Milliseconds that the ledger of the client's direction gives to each cause, by the first connection."""
+    tables = segments.read(CAPTURES / setting["file"])
+    count = tables.connections.select("conn").collect().height
+    row = accounts.accounts(tables.segments, tables.connections, count).collect().row(0, named=True)
+    return {name.removeprefix("client_").removesuffix("_ns"): (ns or 0) / 1e6 for name, ns in row.items() if name.startswith("client_")}
+
+
+@pytest.mark.parametrize("setting", _settings(), ids=lambda setting: setting["file"])
+def test_time_that_window_and_send_buffer_held_is_the_kernels(setting: dict[str, Any]) -> None:
+    """`tcpi_rwnd_limited` to within a twentieth of the busy time (or a round trip, or a jiffy); nine tenths of `tcpi_sndbuf_limited`."""
+    info = setting["connections"][0].get("client", {}).get("tcp_info") if setting.get("connections") else None
+    if not info:
+        return  # nothing was kept of it
+    held = _ledger(setting)
+    near_ms = max(info["tcpi_busy_time"] / 20_000, 1.25 * info["tcpi_rtt"] / 1000, JIFFY_MS)
+    assert held["receiver_window"] + held["zero_window"] == pytest.approx(info["tcpi_rwnd_limited"] / 1000, abs=near_ms)
+    assert held["send_buffer"] >= 0.9 * info["tcpi_sndbuf_limited"] / 1000

@@ -85,7 +85,8 @@ def _tiny(side: str) -> pl.Expr:
 
 def _cut(side: str) -> pl.Expr:
     pieces = pl.col(f"{side}_cut_pieces")
-    return (pl.col(f"{side}_cut_messages") >= CUT_TIMES) & (pieces >= CUT_SHARE * pl.col(f"{side}_virtual_data_segments"))
+    alike = pl.col(f"{side}_cut_at_bytes").is_not_null() & pl.col(f"{side}_full_segment_bytes").is_not_null()
+    return alike & (pl.col(f"{side}_cut_messages") >= CUT_TIMES) & (pieces >= CUT_SHARE * pl.col(f"{side}_virtual_data_segments"))
 
 
 def _suspect(side: str, other: str) -> pl.Expr:
@@ -151,8 +152,11 @@ def _tinygram(row: Mapping[str, Any]) -> Finding:
 
 def _cut_message(row: Mapping[str, Any]) -> Finding:
     messages, pieces, header = row["cut_messages"], row["cut_pieces"], row["header_bytes"] or LEAST_HEADER_BYTES
-    at = f"at {row['cut_at_bytes']:,} bytes" if row["cut_at_bytes"] else "at multiples of 1,024 bytes"
     waited = numbers.duration(row["cut_waited_ns"])
+    at_bytes, full = row["cut_at_bytes"], row["full_segment_bytes"]
+    is_full = at_bytes % full == 0
+    where = "and an eighth of a segment or less is left of each" if is_full else "where a buffer ends and no full segment does"
+    first = f"Full segments of {full:,} bytes" if is_full else f"A segment of less than {full:,} bytes"
     return Finding(
         id="tinygrams",
         severity=Severity.LOW if row["cut_waited_ns"] else Severity.INFO,
@@ -161,9 +165,9 @@ def _cut_message(row: Mapping[str, Any]) -> Finding:
         from_client=row["from_client"],
         cost_ns=None,
         cost_share=None,
-        title=f"{messages:,} messages are cut {at}, where a buffer ends and no full segment does",
+        title=f"{messages:,} messages are cut at {at_bytes:,} bytes, {where}",
         mechanism=(
-            f"A segment of less than {row['full_segment_bytes']:,} bytes ends there, and the rest of the message follows in another one: "
+            f"{first} end{'' if is_full else 's'} there, and the rest of the message follows in another one: "
             f"at most {pieces:,} of {row['data_segments']:,} segments more than needed, {pieces * header:,} bytes of headers "
             f"({header} each), and what each costs both hosts."
             + (

@@ -163,10 +163,18 @@ def test_a_socket_that_hands_on_four_clusters_cuts_at_4096(tmp_path: Path, sizes
     assert "are cut at 4,096 bytes" in found.title
 
 
+def test_messages_a_little_longer_than_full_segments_leave_a_packet_for_next_to_nothing(tmp_path: Path) -> None:
+    """2921 bytes: two segments of 1460, and one of 1."""
+    (found,) = small(tmp_path, messages(22, [1460, 1460, 1]))
+    assert found.title == "21 messages are cut at 2,920 bytes, and an eighth of a segment or less is left of each"
+    assert "Full segments of 1,460 bytes end there" in found.mechanism
+
+
 @pytest.mark.parametrize(
     "sizes",
     [
-        [1460, 588],  # cut where a full segment ends
+        [1460, 588],  # cut where a full segment ends, and much is left
+        [1460, 183],  # more than an eighth
         [1000, 25],  # no buffer of 1000
         [1024, 1024],  # nothing is cut off: writes of 1024
         [1024],

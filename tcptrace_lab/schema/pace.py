@@ -10,7 +10,7 @@ _BACKLOG = "each of which ends on a segment that had waited since the ACK before
 
 _UNREAD = "while the window was below half of the largest, so that unread bytes filled the buffer: the window's right edge moves as the program reads"
 
-_CUT = "a segment that is not full ends at a multiple of 1,024 bytes from the message's begin, and the rest follows at once or with the next ACK; one write that a buffer cut looks like two writes"
+_CUT = "a segment that is not full ends at a multiple of 1,024 bytes from the message's begin, or a full one leaves an eighth of a segment or less, and the rest follows at once or with the next ACK; one write that a buffer cut looks like two writes"
 
 PACE = (
     Column("burst_bytes", "Int64", Unit.BYTES, "Data of segments that left without having been held, no pause before them", _FREE),
@@ -25,8 +25,8 @@ PACE = (
     Column("read_bytes", "Int64", Unit.BYTES, "Bytes by which the receiving program made room", f"{_UNREAD}; null as before"),
     Column("read_ns", "Int64", Unit.NS, "Time in which it did", "null as before"),
     Column("read_windows", "Int64", Unit.SEGMENTS, "Advertised windows that tell of them", "null as before"),
-    Column("cut_messages", "Int64", Unit.NONE, "Messages that left in pieces of a buffer", f"{_CUT}; null as before"),
-    Column("cut_pieces", "Int64", Unit.SEGMENTS, "Segments in them that end where a buffer did, and not the message", "null as before"),
+    Column("cut_messages", "Int64", Unit.NONE, "Messages that were cut", f"{_CUT}; null as before"),
+    Column("cut_pieces", "Int64", Unit.SEGMENTS, "Segments in them that end there, and not with the message", "null as before"),
     Column("cut_waited_ns", "Int64", Unit.NS, "Time that what was cut off waited for the ACK of what came before", "waits of 10 ms or less are not in it; null as before"),
     Column("cut_at_bytes", "Int64", Unit.BYTES, "Where these messages are cut first, from their begin", "null unless all are cut at the same place"),
     Column("cut_frame", "Int64", Unit.FRAME, "Last segment of the first of them", "null without any"),

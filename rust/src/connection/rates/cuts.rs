@@ -1,4 +1,5 @@
-//! Messages that leave in short pieces, because a buffer of the socket or of the program ended where no segment did.
+//! Messages that leave in short pieces, because a buffer of the socket or of the program ended where no segment did, or because
+//! they are a little longer than full segments.
 //!
 //! Socket layers that are made of buffers of 1,024 bytes hand a message on in pieces of so many of them: 4.2BSD one by one where
 //! the send buffer holds two (Mosher 1985: 1,025 bytes leave as 1,024 and 1), that of Sun four at a time (`sosend`: 4 x MCLBYTES).
@@ -8,6 +9,8 @@ use crate::connection::row::Nullable;
 
 /// Buffers have multiples of this size: MCLBYTES of 4.2BSD and of what Sun made of it.
 const CLUSTER_BYTES: i64 = 1024;
+/// A rest that is this part of a full segment, or less, is a packet for next to nothing.
+const REST_PART: i64 = 8;
 /// What leaves within this time of the segment before belongs to the same message (a heuristic: hosts that need long for a
 /// segment need some milliseconds).
 const SAME_MESSAGE_NS: i64 = 10_000_000;
@@ -22,7 +25,7 @@ const WAIT_NS: i64 = 10_000_000;
 pub struct Cuts {
     /// Messages that left in such pieces.
     pub messages: u32,
-    /// Short segments within them, each of which ends at a multiple of a cluster.
+    /// Short segments within them, each of which ends at a multiple of a cluster, and full ones behind which next to nothing is left.
     pub segments: u32,
     /// The end of the first, if it is the same in all messages, counted from the begin of the message; 0 if not.
     pub at_bytes: u32,
@@ -33,6 +36,8 @@ pub struct Cuts {
     begin: i64,
     end: i64,
     cut_at: i64,
+    /// The segment before had PSH: its write ended there.
+    pushed: bool,
     here: u32,
     here_ns: i64,
 }
@@ -45,8 +50,11 @@ impl Cuts {
             self.begins(left.start);
         } else if held.small_before {
             self.behind_a_short_one(left);
+        } else if left.pushed && !self.pushed && left.payload_bytes * REST_PART <= held.full_bytes.get().unwrap_or(0) {
+            self.is_cut(left);
         }
         self.end = left.start.saturating_add(left.payload_bytes);
+        self.pushed = left.pushed;
         if held.small && left.pushed && (self.end - self.begin) % CLUSTER_BYTES != 0 {
             self.ends(left.frame);
         }
@@ -67,10 +75,15 @@ impl Cuts {
         let at = left.start - self.begin;
         if at % CLUSTER_BYTES != 0 {
             self.begins(left.start);
-            return;
+        } else {
+            self.is_cut(left);
         }
+    }
+
+    #[cold]
+    fn is_cut(&mut self, left: &Left<'_>) {
         if self.here == 0 {
-            self.cut_at = at;
+            self.cut_at = left.start - self.begin;
         }
         self.here += 1;
         let waited_ns = left.held.held_ns.get().filter(|_| left.held.acked_ago_ns.is_some()).unwrap_or(0);

@@ -31,7 +31,7 @@ def accounts(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int, prog
     """The sums of every connection's ledger.
 
     Args:
-        segments: rows of `schema.SEGMENTS`.
+        segments: rows of `schema.SEGMENTS`, at least those that `ledger.waits` needs.
         connections: rows of `schema.CONNECTIONS`.
         count: one more than the greatest number of a connection.
         progress: called now and then with the number of connections that are done.
@@ -72,7 +72,9 @@ def _by_connection(sums: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
     """`conn from_client cause ns`, and `conn known` of all connections → rows of `schema.ACCOUNTS`."""
     side = pl.when(pl.col("from_client")).then(pl.lit("client")).otherwise(pl.lit("server"))
     named = sums.select(
-        "conn", pl.concat_str(side, pl.lit("_"), pl.col("cause").str.replace_all("-", "_"), pl.lit("_ns")).alias("column"), "ns"
+        "conn",
+        pl.concat_str(side, pl.lit("_"), pl.col("cause").cast(pl.String).str.replace_all("-", "_"), pl.lit("_ns")).alias("column"),
+        "ns",
     )
     names = [name for name in schema.ACCOUNTS.names if name != "conn"]
     wide = named.pivot(on="column", on_columns=names, index="conn", values="ns", aggregate_function="first")

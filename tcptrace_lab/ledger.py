@@ -20,6 +20,8 @@ from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
+CAUSE, CONFIDENCE = (schema.LEDGER[name].polars_type() for name in ("cause", "confidence"))
+
 NO_DISTANCE_NS = 50_000
 """Below this a round trip is the hosts' own time, and which end is near means nothing."""
 
@@ -60,11 +62,16 @@ COLUMNS = (
 )
 """What the ledger reads of `schema.SEGMENTS`."""
 
+
+def _cause(name: str) -> pl.Expr:
+    return pl.lit(name, CAUSE)
+
+
 _NAMED = (
-    ("handshake_ns", pl.lit("handshake")),
+    ("handshake_ns", _cause("handshake")),
     ("caused_ns", pl.col("rule_cause")),
-    ("network_ns", pl.lit("network")),
-    ("peer_ns", pl.lit("peer")),
+    ("network_ns", _cause("network")),
+    ("peer_ns", _cause("peer")),
     ("rest_ns", pl.col("rest_cause")),
 )
 """The parts of one wait, in their order in time, and the cause of each."""
@@ -74,7 +81,7 @@ _PARTS = tuple(part for part, _ in _NAMED)
 
 def directions(connections: pl.LazyFrame) -> pl.LazyFrame:
     """What the rules know of each direction: two rows for each row of `schema.CONNECTIONS`."""
-    return pl.concat([_direction(connections, side) for side in SIDES])
+    return pl.concat([_direction(connections, side) for side in SIDES]).with_columns(**facts.OF_DIRECTION)
 
 
 def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
@@ -138,17 +145,21 @@ def waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
-    """The departures with the cause and the confidence of the first rule that holds."""
-    cause, confidence = pl.lit(None, pl.String), pl.lit(str(Confidence.CONSISTENT))
-    later, limited = pl.lit(None, pl.String), pl.lit(value=False)
-    for rule in reversed(rules.in_order()):
-        if rule.holds is None:
-            continue
-        cause = pl.when(rule.holds).then(pl.lit(rule.cause)).otherwise(cause)
-        confidence = pl.when(rule.holds).then(pl.lit(str(rule.confidence))).otherwise(confidence)
-        limited = pl.when(rule.holds).then(pl.lit(rule.owns_until_window_opened)).otherwise(limited)
+    """The departures with the cause and the confidence of the first rule that holds.
+
+    Whether a rule holds becomes a column first, so that what is asked of it four times is worked out once.
+    """
+    tested = [(rule, f"rule_{place}_holds") for place, rule in enumerate(rules.in_order()) if rule.holds is not None]
+    departures = facts.beside(departures).with_columns(**{name: rule.holds for rule, name in tested if rule.holds is not None})
+    cause, confidence = pl.lit(None, CAUSE), pl.lit(str(Confidence.CONSISTENT), CONFIDENCE)
+    later, limited = pl.lit(None, CAUSE), pl.lit(value=False)
+    for rule, name in reversed(tested):
+        holds, own = pl.when(name), pl.lit(rule.cause, CAUSE)
+        cause = holds.then(own).otherwise(cause)
+        confidence = holds.then(pl.lit(str(rule.confidence), CONFIDENCE)).otherwise(confidence)
+        limited = holds.then(pl.lit(rule.owns_until_window_opened)).otherwise(limited)
         if not rule.owns_until_window_opened:
-            later = pl.when(rule.holds).then(pl.lit(rule.cause)).otherwise(later)
+            later = holds.then(own).otherwise(later)
     return departures.with_columns(rule_cause=cause, confidence=confidence, owns_until_window_opened=limited, later_cause=later)
 
 
@@ -172,7 +183,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     departures = departures.with_columns(peer_ns=pl.when(unexplained & facts.PEER_SPOKE).then(awaited).otherwise(0))
     rest = held - col("handshake_ns") - col("caused_ns") - col("network_ns") - col("peer_ns")
     opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
-    rest_cause = pl.when(blind).then(pl.lit("unknown")).when(opened).then(col("later_cause")).otherwise(pl.lit("application"))
+    rest_cause = pl.when(blind).then(_cause("unknown")).when(opened).then(col("later_cause")).otherwise(_cause("application"))
     return departures.with_columns(rest_ns=rest, rest_cause=rest_cause).drop("left")
 
 
@@ -198,9 +209,9 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         network_ns=pl.lit(0, pl.Int64),
         peer_ns=pl.lit(0, pl.Int64),
         rest_ns=pl.when("first_departure_is_syn").then(0).otherwise(col("first_departure_ts_ns") - col("born_ns")),
-        rule_cause=pl.lit(None, pl.String),
-        rest_cause=pl.lit("unknown"),
-        confidence=pl.lit(str(Confidence.CONSISTENT)),
+        rule_cause=pl.lit(None, CAUSE),
+        rest_cause=_cause("unknown"),
+        confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
     held = col("ending_held_ns")
     spoke = col("ending_peer_last_ns").is_not_null()
@@ -219,9 +230,9 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         network_ns=transit,
         peer_ns=awaited,
         rest_ns=held - transit - awaited,
-        rule_cause=pl.lit(None, pl.String),
-        rest_cause=pl.when(closing).then(pl.lit("close")).otherwise(pl.lit("application")),
-        confidence=pl.lit(str(Confidence.CONSISTENT)),
+        rule_cause=pl.lit(None, CAUSE),
+        rest_cause=pl.when(closing).then(_cause("close")).otherwise(_cause("application")),
+        confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
     silent = facts_of.filter(held.is_null()).select(
         "conn",
@@ -234,9 +245,9 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         network_ns=pl.lit(0, pl.Int64),
         peer_ns=pl.lit(0, pl.Int64),
         rest_ns=col("died_ns") - col("born_ns"),
-        rule_cause=pl.lit(None, pl.String),
-        rest_cause=pl.lit("peer"),
-        confidence=pl.lit(str(Confidence.CONSISTENT)),
+        rule_cause=pl.lit(None, CAUSE),
+        rest_cause=_cause("peer"),
+        confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
     return pl.concat([before, after, silent])
 
@@ -284,7 +295,7 @@ def intervals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame
     for part in _PARTS:
         edge = edge + pl.col(part)
         ends.append(edge)
-    causes = [cause.cast(pl.String) for _, cause in _NAMED]
+    causes = [cause for _, cause in _NAMED]
     listed = parts(segments, connections).with_columns(
         start_ns=pl.concat_list(pl.col("start_ns"), *ends[:-1]), end_ns=pl.concat_list(ends), cause=pl.concat_list(causes)
     )

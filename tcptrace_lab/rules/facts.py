@@ -1,7 +1,9 @@
 """The words that rules are written in: Polars expressions over one departure and what is known of its direction.
 
-A departure is a row of `schema.SEGMENTS` with data, SYN or FIN; `ledger.waits` puts the facts of its direction beside it. None of
-these expressions looks at another row. Unknown is false here: a rule that needs a value does not hold without it.
+A departure is a row of `schema.SEGMENTS` with data, SYN or FIN; `ledger.waits` puts the facts of its direction beside it (`OF_DIRECTION`),
+and then, column by column, what follows from both (`beside`). So a fact is worked out once, however many rules ask for it: a rule looks at
+columns that are there. None of these expressions looks at another row. Unknown is false here: a rule that needs a value does not hold
+without it.
 """
 
 from __future__ import annotations
@@ -47,136 +49,180 @@ BELOW_WINDOW_SHARE = 0.9
 """Flights that did not grow for so many round trips stand on a plateau; a flight of this share of it has reached it (rule
 book B, 8). A plateau closer to the largest window than the last share is the window's."""
 
+REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
+"""A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
+
+_col = pl.col
+_STEPS: list[dict[str, pl.Expr]] = []
+"""Columns to be made, each step from those before it."""
+
+
+def _fact(name: str, value: pl.Expr) -> pl.Expr:
+    """Have a column made behind those that it looks at."""
+    roots = set(value.meta.root_names())
+    step = 1 + max((place for place, made in enumerate(_STEPS) if made.keys() & roots), default=-1)
+    if step == len(_STEPS):
+        _STEPS.append({})
+    _STEPS[step][name] = value
+    return _col(name)
+
+
+def beside(departures: pl.LazyFrame) -> pl.LazyFrame:
+    """Departures with the facts of their directions → the same with all facts of this file beside them."""
+    for made in _STEPS:
+        departures = departures.with_columns(**made)
+    return departures
+
 
 def _known(test: pl.Expr) -> pl.Expr:
     return test.fill_null(value=False)
 
 
-_col = pl.col
 RTT_NS = _col("rtt_whole_ns")
-EPSILON_NS = pl.max_horizontal(
-    pl.lit(CAUSAL_NS),
-    (RTT_NS * pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)).cast(pl.Int64),
-)
-TRANSIT_NS = RTT_NS + pl.max_horizontal(pl.lit(CAUSAL_NS), (RTT_NS * CAUSAL_SHARE_NEAR).cast(pl.Int64))
+
+
+def _at_least(least_ns: int, share: float | pl.Expr) -> pl.Expr:
+    """A share of the round trip, but not less than so much."""
+    return pl.max_horizontal(pl.lit(least_ns), (RTT_NS * share).cast(pl.Int64))
+
+
+def _level(level: str, rounds: str) -> pl.Expr:
+    """A level that is a plateau, and not the window's."""
+    below = _col(level) <= BELOW_WINDOW_SHARE * _col("max_window_bytes")
+    return pl.when((_col(rounds) >= PLATEAU_ROUNDS) & below).then(_col(level))
+
+
+OF_DIRECTION = {
+    "epsilon_ns": _at_least(CAUSAL_NS, pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)),
+    "transit_ns": RTT_NS + _at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR),
+    "burst_ns": _at_least(BURST_NS, BURST_SHARE),
+    "refill_ns": _at_least(REFILL_NS, REFILL_SHARE),
+    "queue_ns": (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS,
+    "holds_small": _known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES)),
+    "holds_behind_full": _known(_col("small_past_full") == 0) & _known(_col("small_held_over_full") >= HELD_TIMES),
+    "ack_clocked": _known(_col("clocked_departures") > _col("unclocked_departures")),
+    "plateau_bytes": _level("level_flight_bytes", "level_rounds"),
+    "other_plateau_bytes": _level("other_level_flight_bytes", "other_level_rounds"),
+}
+"""What follows from the facts of a direction alone (`ledger.directions`)."""
+
+EPSILON_NS = _col("epsilon_ns")
+"""An event so soon after another may be its effect."""
+TRANSIT_NS = _col("transit_ns")
 """So long bytes may have been on their way, wherever the capture was taken."""
-JITTER_NS = (
-    pl.when(_col("near_sender")).then(0).otherwise(_col("held_ns") - (_col("sent_ticks") + 1) * _col("tick_ns")).fill_null(0).clip(0)
+ACK_CLOCKED = _col("ack_clocked")
+"""Most segments of the direction leave at once when an ACK comes."""
+
+JITTER_NS = _fact(
+    "jitter_ns",
+    pl.when(_col("near_sender")).then(0).otherwise(_col("held_ns") - (_col("sent_ticks") + 1) * _col("tick_ns")).fill_null(0).clip(0),
 )
 """So much longer than by the sender's own clock the wait was where it was captured: the path delayed the departure (RFC 7323, 3: timestamps
 are taken when a segment is sent)."""
 _AT_ONCE = ~_col("near_sender") & (_col("sent_ticks") == 0) & (2 * _col("held_ns") > _col("tick_ns"))
-WAS_DELAYED = ((JITTER_NS > CAUSAL_NS) & (_col("held_ns") < 2 * JITTER_NS)) | _known(_AT_ONCE)
+WAS_DELAYED = _fact("was_delayed", ((JITTER_NS > CAUSAL_NS) & (_col("held_ns") < 2 * JITTER_NS)) | _known(_AT_ONCE))
 """Most of the wait is the path's, or the departure had left at once behind the one before and was spaced on the way."""
-KIND = _col("kind").cast(pl.String)
+KIND = _col("kind")
 
-IS_SYN = _col("flags") & SYN > 0
-IS_BARE_FIN = (_col("flags") & FIN > 0) & (_col("payload_bytes") == 0)
-IS_SMALL = _known(_col("small"))
-_RESENT_BY = _col("resent_by").cast(pl.String)
+IS_SYN = _fact("is_syn", _col("flags") & SYN > 0)
+IS_BARE_FIN = _fact("is_bare_fin", (_col("flags") & FIN > 0) & (_col("payload_bytes") == 0))
+IS_SMALL = _fact("is_small", _known(_col("small")))
+_SENT_AGAIN = _fact("sent_again", _col("resent_by").is_not_null())
+_SPURIOUS = _fact("is_spurious", KIND == "spurious")
 _REPEATS_SYN = IS_BARE_FIN & (_col("seq") == 0)
 """A FIN in the place of the SYN repeats nothing."""
-IS_RESENT = _RESENT_BY.is_not_null() & ~_REPEATS_SYN & _known(_col("held_ns") <= LONGEST_TIMEOUT_NS)
-IS_TIMED_OUT = IS_RESENT & _known(_RESENT_BY == "timeout")
-IS_REPAIR = IS_RESENT & (KIND != "spurious") & (IS_TIMED_OUT | _known(_col("unacked_bytes") != 0))
+IS_RESENT = _fact("is_resent", _SENT_AGAIN & ~_REPEATS_SYN & _known(_col("held_ns") <= LONGEST_TIMEOUT_NS))
+IS_TIMED_OUT = _fact("is_timed_out", IS_RESENT & _known(_col("resent_by") == "timeout"))
+IS_REPAIR = _fact("is_repair", IS_RESENT & ~_SPURIOUS & (IS_TIMED_OUT | _known(_col("unacked_bytes") != 0)))
 """Sent again, and not for nothing: not all of it was acknowledged, or the ACK had not come when the timer ran out."""
-IS_STRANGE = _RESENT_BY.is_not_null() & ~IS_RESENT
+IS_STRANGE = _fact("is_strange", _SENT_AGAIN & ~IS_RESENT)
 """Sent again in a way that no stack does: two captures in one file, or segments that others made."""
-IS_NEEDLESS = _known((_RESENT_BY == "tail_probe") | (KIND == "spurious"))
+IS_NEEDLESS = _fact("is_needless", _known((_col("resent_by") == "tail_probe") | _SPURIOUS))
 """Sent again although nothing was lost, or only to ask whether something was: it does not tell what holds the next new byte."""
-IS_WINDOW_PROBE = KIND == "zero_window_probe"
+IS_WINDOW_PROBE = _fact("is_window_probe", KIND == "zero_window_probe")
+IS_RECOVERING = _fact("is_recovering", _known(_col("recovering")))
 
-AFTER_LOSS = _known(_col("after_loss"))
-HAD_IN_FLIGHT = _known(_col("unacked_before_bytes") > 0)
-ALL_ACKED = _known(_col("unacked_bytes") <= 0)
-PEER_SPOKE = _col("peer_last_ns").is_not_null()
-ACK_JUST_CAME = _known(_col("acked_ago_ns") <= EPSILON_NS)
-ACK_WAS_LATE = _known((_col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)).is_between(DELAYED_ACK_NS, LATEST_ACK_NS))
+AFTER_LOSS = _fact("is_after_loss", _known(_col("after_loss")))
+HAD_IN_FLIGHT = _fact("had_in_flight", _known(_col("unacked_before_bytes") > 0))
+ALL_ACKED = _fact("all_acked", _known(_col("unacked_bytes") <= 0))
+PEER_SPOKE = _fact("peer_spoke", _col("peer_last_ns").is_not_null())
+ACK_JUST_CAME = _fact("ack_just_came", _known(_col("acked_ago_ns") <= EPSILON_NS))
+ACK_WAS_LATE = _fact(
+    "ack_was_late", _known((_col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)).is_between(DELAYED_ACK_NS, LATEST_ACK_NS))
+)
 
-RELEASED_BY_ACK = (
-    HAD_IN_FLIGHT & ~IS_BARE_FIN & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") <= EPSILON_NS)).otherwise(ACK_JUST_CAME)
+RELEASED_BY_ACK = _fact(
+    "was_released_by_ack",
+    HAD_IN_FLIGHT & ~IS_BARE_FIN & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") <= EPSILON_NS)).otherwise(ACK_JUST_CAME),
 )
 """An ACK without data let it leave: the program cannot have known of it."""
 
-IN_BURST = _col("acked_ago_ns").is_null() & _known(
-    _col("held_ns") <= pl.max_horizontal(pl.lit(BURST_NS), (RTT_NS * BURST_SHARE).cast(pl.Int64))
-)
+IN_BURST = _fact("in_burst", _col("acked_ago_ns").is_null() & _known(_col("held_ns") <= _col("burst_ns")))
 
-_NEED = pl.min_horizontal(_col("full_bytes"), pl.max_horizontal(_col("payload_bytes"), pl.lit(1)))
-WINDOW_WAS_FULL = _known(_col("usable_before_bytes") < _NEED)
-WINDOW_CUT = (
-    IS_SMALL & _known(_col("payload_bytes") >= _col("usable_before_bytes")) & _known(_col("usable_before_bytes") < _col("full_bytes"))
+_room = _col("usable_before_bytes")
+WINDOW_WAS_FULL = _fact(
+    "window_was_full",
+    _known((_room < _col("payload_bytes")) | (_room < 1)) & (_room < _col("full_bytes")).fill_null(value=True),
 )
+"""There was room for less than a full segment, and for less than this one, or for none."""
+WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _room) & _known(_room < _col("full_bytes")))
 """A small segment that takes all the room there was: the sender had waited for more room, and gave up (RFC 9293, 3.8.6.2.1: override)."""
-WINDOW_WAS_NEARLY_FULL = _known(_col("usable_before_bytes") < 2 * _col("full_bytes"))
-WINDOW_KNOWN = _col("usable_before_bytes").is_not_null()
-WINDOW_OPENED = _col("window_opened_ns").is_not_null()
+WINDOW_WAS_NEARLY_FULL = _fact("window_was_nearly_full", _known(_room < 2 * _col("full_bytes")))
+WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
+WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 
-_HELD_NOW = ~_known(_col("small_passes")) & _known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES))
-HELD_BEHIND_SMALL = IS_SMALL & _known(_col("small_unacked")) & _HELD_NOW
+_HELD_NOW = _fact("held_now", ~_known(_col("small_passes")) & _col("holds_small"))
+HELD_BEHIND_SMALL = _fact("held_behind_small", IS_SMALL & _known(_col("small_unacked")) & _HELD_NOW)
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row."""
 
 _A_LITTLE_LATE = 8
-LET_GO_LATE = (
+LET_GO_LATE = _fact(
+    "let_go_late",
     HELD_BEHIND_SMALL
     & HAD_IN_FLIGHT
     & ALL_ACKED
     & ~PEER_SPOKE
     & ~IS_BARE_FIN
     & _known(_col("small_held_run") >= HELD_TIMES)
-    & _known(_col("idle_ns") * _A_LITTLE_LATE <= _col("held_ns"))
+    & _known(_col("idle_ns") * _A_LITTLE_LATE <= _col("held_ns")),
 )
 """A busy host may be late to react to the ACK. Where three in a row left at once, one that left within an eighth of its wait was held, too
 (a heuristic)."""
 
-HELD_BEHIND_FULL = (
+HELD_BEHIND_FULL = _fact(
+    "held_behind_full",
     IS_SMALL
     & ~_known(_col("small_unacked"))
     & _HELD_NOW
     & ALL_ACKED
     & _known(_col("unacked_before_bytes") < 2 * _col("full_bytes"))
-    & _known(_col("usable_before_bytes") >= _col("full_bytes"))
+    & _known(_room >= _col("full_bytes"))
     & ~AFTER_LOSS
-    & _known(_col("small_past_full") == 0)
-    & _known(_col("small_held_over_full") >= HELD_TIMES)
+    & _col("holds_behind_full"),
 )
 """A small segment behind full ones in flight: held by Nagle's rule in its first form (RFC 896, BSD), not in Minshall's (Linux). A tail that
 the congestion window holds looks alike, so the sender must have done it three times, never let one pass, and have lost nothing."""
 
-ACK_CLOCKED = _known(_col("clocked_departures") > _col("unclocked_departures"))
-"""Most segments of the direction leave at once when an ACK comes."""
-
-BULK = RELEASED_BY_ACK & _col("usable_before_bytes").is_not_null() & (~IS_SMALL | ACK_CLOCKED)
+BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 """The program had given more than could leave; an ACK let this part go, and the window was not what held it."""
 
-REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
-"""A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
-REFILLED = (
-    HAD_IN_FLIGHT
-    & ~IS_BARE_FIN
-    & ~PEER_SPOKE
-    & _known(_col("acked_ago_ns") <= pl.max_horizontal(pl.lit(REFILL_NS), (RTT_NS * REFILL_SHARE).cast(pl.Int64)))
-)
+REFILLED = _fact("refilled", HAD_IN_FLIGHT & ~IS_BARE_FIN & ~PEER_SPOKE & _known(_col("acked_ago_ns") <= _col("refill_ns")))
+"""The program may have been woken by an ACK that made room in a full buffer."""
 
-QUEUE_NS = (_col("round_trip_ns") - _col("rtt_min_ns")).fill_null(0) + (_col("echo_ns") - _col("reaction_min_ns")).fill_null(0)
-IN_QUEUE = (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS < QUEUE_NS
+_OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns")).fill_null(0) + (_col("echo_ns") - _col("reaction_min_ns")).fill_null(0)
+IN_QUEUE = _fact("in_queue", _col("queue_ns") < _OVER_LEAST_NS)
 
 
-def _on(level: str, rounds: str) -> pl.Expr:
+def _on(plateau: str) -> pl.Expr:
     flight = _col("unacked_before_bytes")
-    return _known(
-        (_col(rounds) >= PLATEAU_ROUNDS)
-        & (flight >= PLATEAU_SHARE * _col(level))
-        & (PLATEAU_SHARE * flight <= _col(level))
-        & (_col(level) <= BELOW_WINDOW_SHARE * _col("max_window_bytes"))
-    )
+    return _known((flight >= PLATEAU_SHARE * _col(plateau)) & (PLATEAU_SHARE * flight <= _col(plateau)))
 
 
-ON_PLATEAU = (_on("level_flight_bytes", "level_rounds") | _on("other_level_flight_bytes", "other_level_rounds")) & ~WINDOW_WAS_NEARLY_FULL
+ON_PLATEAU = _fact("on_plateau", (_on("plateau_bytes") | _on("other_plateau_bytes")) & ~WINDOW_WAS_NEARLY_FULL)
 """Flights stand at one level of two segments or more, well below the largest window, and two more would fit the one of now."""
 
-IN_TRAIN = BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS)
+IN_TRAIN = _fact("in_train", BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS))
 """ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate."""
 
 LEAST_STALL_NS = 10 * NS_PER_MS

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="loss-recovery",
-    holds=facts.IS_REPAIR | (pl.col("recovering").fill_null(value=False) & facts.HAD_IN_FLIGHT),
+    holds=facts.IS_REPAIR | (facts.IS_RECOVERING & facts.HAD_IN_FLIGHT),
     confidence=Confidence.PROVED,
     refuted_by="nothing was sent again",
     source="RFC 5681, 3.2; RFC 6675; RFC 8985",

@@ -7,7 +7,7 @@ import polars as pl
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
-_NEW = ~facts.IS_RESENT & ~pl.col("recovering").fill_null(value=False)
+_NEW = ~facts.IS_RESENT & ~facts.IS_RECOVERING
 _FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME)
 _NEARLY_FULL = (
     facts.WINDOW_WAS_NEARLY_FULL

@@ -69,13 +69,15 @@ class Judged:
     stalls: pl.DataFrame
 
 
-def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame) -> Judged:
+def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, departures: pl.LazyFrame | None = None) -> Judged:
     """Judge a capture.
 
     Args:
         accounts: rows of `schema.ACCOUNTS`.
-        segments: rows of `schema.SEGMENTS`; read again, of the connections that have findings.
+        segments: rows of `schema.SEGMENTS`; read again, of connections with findings that need it.
         connections: rows of `schema.CONNECTIONS`.
+        departures: those of the segments that ended a wait, with `ledger.COLUMNS`, if they are at hand by themselves; read again, of the
+            connections that have findings.
     """
     advising = {rule.cause: rule for rule in rules.in_order() if rule.advice is not None}
     costs = _largest(accounts, connections, advising)
@@ -84,7 +86,7 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         return Judged(small, *(pl.DataFrame(schema=kept.polars_schema()) for kept in (schema.LEDGER, schema.STALLS)))
     wanted = pl.col("conn").is_in(sorted({cost.conn for cost in costs}))
     some = connections.filter(wanted).collect().lazy()
-    kinds, longest, stalled = _waits(segments.filter(wanted), some)
+    kinds, longest, stalled = _waits((segments if departures is None else departures).filter(wanted), some)
     longest = _with_evidence(longest, kinds, costs)
     of_rates = rates.table(some).select("conn", "from_client", "reached_share", "bound_bps", "bound_by")
     facts = ledger.directions(some).join(of_rates, on=["conn", "from_client"], how="left")

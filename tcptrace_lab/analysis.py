@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import accounts, advice, doubt, json_output, schema, size_findings, size_groups, trust
+from tcptrace_lab import accounts, advice, doubt, json_output, ledger, schema, size_findings, size_groups, trust
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
@@ -111,28 +111,31 @@ def analyze(
     """
     condition = None if where is None else Where(where)
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
-    tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, udp=FlowFigures(), progress=progress, say=say)
+    waited = () if connection is not None else ledger.COLUMNS  # one connection is found again at less cost than all are kept
+    tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, udp=FlowFigures(), departures=waited, progress=progress, say=say)
     connections, segments = tables.connections, tables.segments
+    departures = segments if tables.departures is None else tables.departures
     verdict = trust.judge(tables.info, connections, complete=tables.complete)
     selected = connection is not None or condition is not None
     flows = pl.LazyFrame(schema=schema.FLOWS.polars_schema()) if tables.flows is None or selected else tables.flows
     if connection is not None:
         wanted = pl.col("conn") == connection
         connections, segments = connections.filter(wanted).collect().lazy(), segments.filter(wanted)
+        departures = segments
         if connections.limit(1).collect().is_empty():
             raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.info["connections"]))
     count, sums = tables.info["connections"], None
     if condition is not None:
-        sums = accounts.accounts(segments, connections, count) if condition.needs_accounts else None
+        sums = accounts.accounts(departures, connections, count) if condition.needs_accounts else None
         chosen = condition.chosen(connections, sums)
         wanted = pl.col("conn").is_in(chosen.implode())
-        connections, segments = connections.filter(wanted), segments.filter(wanted)
+        connections, segments, departures = (table.filter(wanted) for table in (connections, segments, departures))
         sums = None if sums is None else sums.filter(wanted)
         if say is not None:
             say(f"{len(chosen):,} of {count:,} connections kept: {where}")
     if sums is None:
-        sums = accounts.accounts(segments, connections, count)
-    judged = advice.findings(sums, segments, connections)
+        sums = accounts.accounts(departures, connections, count)
+    judged = advice.findings(sums, segments, connections, departures)
     sizes = size_groups.found(sums, segments, connections, tables.info["resolution_ns"])
     findings = doubt.lowered(_by_cost((*judged.findings, *size_findings.findings(sizes))), verdict, connections)
     return Analysis(

@@ -127,7 +127,7 @@ def locks(segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[tuple[int, 
     known = col("unacked_before_bytes").is_not_null() & (col("full_bytes") > 0) & col("max_window_bytes").is_not_null()
     is_round = col("rule_cause").is_in(sorted(CAUSES)) & facts.ALL_ACKED & facts.ACK_WAS_LATE & ~facts.PEER_SPOKE & known
     rows = (
-        ledger.waits(segments, connections)
+        ledger.waits(segments, connections, ("since_last_data_ns",))
         .filter(col("held_ns") >= facts.DELAYED_ACK_NS)
         .select(
             *_DIRECTION,

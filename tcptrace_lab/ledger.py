@@ -13,12 +13,17 @@ The parts of a wait touch, and the waits do, so the ledger sums to the life of t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
 from tcptrace_lab import rules, schema, vantage
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CAUSE, CONFIDENCE = (schema.LEDGER[name].polars_type() for name in ("cause", "confidence"))
 
@@ -33,7 +38,6 @@ COLUMNS = (
     "seq",
     "flags",
     "payload_bytes",
-    "since_last_data_ns",
     "kind",
     "resent_by",
     "held_ns",
@@ -127,19 +131,20 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
     )
 
 
-def waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str] = ()) -> pl.LazyFrame:
     """Every wait of every direction, judged.
 
     Args:
-        segments: rows of `schema.SEGMENTS`, at least `COLUMNS`, in capture order.
+        segments: rows of `schema.SEGMENTS`, at least `COLUMNS`, in capture order; here and below, the departures among them do.
         connections: rows of `schema.CONNECTIONS`, at least those of the segments.
+        also: more columns of the segments that are wanted.
 
     Returns:
         The departures with the facts of their directions, and beside them `rule_cause` (null where no rule holds), `confidence`, and the
         five parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
         last (`edges`).
     """
-    departures = segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS)
+    departures = segments.filter(pl.col("held_ns").is_not_null()).select(*COLUMNS, *also)
     facts_of = directions(connections)
     return split(judged(departures.join(facts_of, on=["conn", "from_client"], how="left", maintain_order="left")))
 
@@ -268,6 +273,9 @@ def parts(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     return pl.concat([between, edges(connections).select(between.collect_schema().names())])
 
 
+_TOLD = ("frame_before", "frame_after", "confidence")
+
+
 def totals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     """Nanoseconds of each cause: `conn from_client cause ns`, causes without time left out.
 
@@ -291,13 +299,16 @@ def intervals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame
     Intervals of one direction touch and never overlap. Those of a direction come in the order of time, but for the time before its first
     departure and after its last, which come at the end.
     """
-    ends, edge = [], pl.col("start_ns")
-    for part in _PARTS:
-        edge = edge + pl.col(part)
-        ends.append(edge)
-    causes = [cause for _, cause in _NAMED]
-    listed = parts(segments, connections).with_columns(
-        start_ns=pl.concat_list(pl.col("start_ns"), *ends[:-1]), end_ns=pl.concat_list(ends), cause=pl.concat_list(causes)
-    )
-    pieces = listed.explode("start_ns", "end_ns", "cause").filter(pl.col("end_ns") != pl.col("start_ns"))
-    return pieces.select(pl.col(name).cast(dtype) for name, dtype in schema.LEDGER.polars_schema().items())
+    return parts(segments, connections).map_batches(_pieces, schema=schema.LEDGER.polars_schema(), streamable=True)
+
+
+def _pieces(waits: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `parts` → rows of `schema.LEDGER`, one behind the other. (A list of five and `explode` would take ten times as long.)"""
+    numbered, start = waits.with_row_index("place"), pl.col("start_ns")
+    pieces = []
+    for part, cause in _NAMED:
+        end = start + pl.col(part)
+        own = numbered.filter(pl.col(part) != 0)
+        pieces.append(own.select("place", "conn", "from_client", start, end.alias("end_ns"), cause.alias("cause"), *_TOLD))
+        start = end
+    return pl.concat(pieces).sort("place", maintain_order=True).select(schema.LEDGER.names)

@@ -144,7 +144,8 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     parts = ledger.split(ledger.judged(rows.join(facts_of, on=list(WAY), how="left", maintain_order="left")))
     rtt = facts.RTT_NS.fill_null(0)
     pause = pl.max_horizontal(pl.lit(GAP_NS), 2 * rtt)
-    held = pl.when(_col("rule_cause").is_in(HELD_CAUSES)).then(_col("rule_cause")).when(_timer_let_go()).then(pl.lit("delayed-ack"))
+    ruled = _col("rule_cause").cast(pl.String)
+    held = pl.when(_col("rule_cause").is_in(HELD_CAUSES)).then(ruled).when(_timer_let_go()).then(pl.lit("delayed-ack"))
     cause = pl.when(_col("caused_ns") >= facts.STALL_NS).then(held)
     paused = _col("held_ns").is_not_null() & _col("rule_cause").is_null() & (_col("rest_ns") >= pause)
     return parts.select(

@@ -25,7 +25,7 @@ def revised(segments: pl.LazyFrame, revisions: pl.DataFrame) -> pl.LazyFrame:
     """`segments` with the last word on every frame.
 
     Args:
-        segments: rows of `schema.SEGMENTS`.
+        segments: rows of `schema.SEGMENTS`, at least `frame`.
         revisions: `frame` and the columns of `REVISED`; of several for one frame the last counts.
     """
     if revisions.is_empty():
@@ -35,7 +35,8 @@ def revised(segments: pl.LazyFrame, revisions: pl.DataFrame) -> pl.LazyFrame:
         pl.struct("frame", name)
         .map_batches(_replacing(last["frame"], last[name]), return_dtype=schema.SEGMENTS[name].polars_type(), is_elementwise=True)
         .alias(name)
-        for name in REVISED
+        for name in segments.collect_schema().names()
+        if name in REVISED
     )
 
 

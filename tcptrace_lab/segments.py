@@ -72,6 +72,8 @@ class Tables:
     Attributes:
         segments: rows of `schema.SEGMENTS` in capture order. Each query on a large capture is a pass over its files: select columns,
             and collect once what belongs together.
+        departures: those of them that ended a wait of their sender (`held_ns` is known), with the columns that were asked for; they were
+            kept in the pass that read the capture, so a query needs no other.
         connections: rows of `schema.CONNECTIONS` by `conn`, each once. A capture may hold millions of them at 2 KB each: collect few rows
             or few columns, or go through `connections.collect_batches(maintain_order=True)`; their number is `info["connections"]`.
         info: what was captured, as the files and the engine say.
@@ -84,6 +86,7 @@ class Tables:
     info: CaptureInfo
     problems: tuple[Problem, ...]
     flows: pl.LazyFrame | None = None
+    departures: pl.LazyFrame | None = None
 
     @property
     def complete(self) -> bool:
@@ -113,6 +116,7 @@ def read(
     reread_bytes: int = REREAD_BYTES,
     watchers: Sequence[Watcher] = (),
     udp: FlowWatcher | None = None,
+    departures: Sequence[str] = (),
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Tables:
@@ -125,6 +129,7 @@ def read(
         reread_bytes: size from which uncompressed captures are read again by every query instead.
         watchers: see all segments go by, rows of `schema.SEGMENTS`.
         udp: sees all UDP datagrams go by, rows of `schema.DATAGRAMS`.
+        departures: columns of `schema.SEGMENTS` that the departures are wanted with; `frame` comes with them.
         progress: told now and then how many segments were read, and what share of the files (None where their size is not known).
         say: is told in a line of a file that is read through another program, because of its format.
 
@@ -138,9 +143,10 @@ def read(
     def tables(source: Source) -> Tables:
         files = rereadable(source.names, reread_bytes)
         sorting = _Sorting(spill_rows, watchers, udp, progress)
+        wanted = tuple(dict.fromkeys(("frame", *departures))) if departures else ()
         if files is None:
-            return _keep(source, spill_rows, sorting)
-        return _pass_by(source, files, sorting)
+            return _keep(source, spill_rows, sorting, wanted)
+        return _pass_by(source, files, sorting, _Departures(wanted, spill_rows) if wanted else None)
 
     return read_through(names_of(paths), say, tables)
 
@@ -162,12 +168,34 @@ def rereadable(names: list[str], reread_bytes: int) -> Files | None:
         return None  # standard input, or what the engine will complain of
 
 
+_DEPARTED = pl.col("held_ns").is_not_null()
+
+
+class _Departures:
+    """Keeps the departures of a capture that is not kept itself (a `Watcher`)."""
+
+    def __init__(self, columns: Sequence[str], spill_rows: int) -> None:
+        """Keep these columns, of up to `spill_rows` rows in memory."""
+        self._kept = columns
+        self.columns = (*columns, "held_ns")
+        types = schema.SEGMENTS.polars_schema()
+        self._spill = Spill({name: types[name] for name in columns}, spill_rows, "ipc")
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Keep those of some rows. Raises OutputUnwritable where temporary files have no room."""
+        self._spill.add(rows.filter(_DEPARTED).select(self._kept))
+
+    def finish(self) -> pl.LazyFrame:
+        """All of them. Raises OutputUnwritable as `add` does."""
+        return self._spill.finish()
+
+
 class _Sorting:
     """Hands the engine's rows to those who watch, and keeps connections and flows as they end."""
 
     def __init__(self, spill_rows: int, watchers: Sequence[Watcher], udp: FlowWatcher | None, progress: Progress | None) -> None:
         self._round_trips, self._ack_lags = RttSamples(), AckLags()
-        self._watchers: list[Watcher] = [self._round_trips, self._ack_lags, *watchers]
+        self.watchers: list[Watcher] = [self._round_trips, self._ack_lags, *watchers]
         self._udp = udp
         self._progress = progress
         part_rows = spill_rows // ROWS_PER_CONNECTION
@@ -182,7 +210,7 @@ class _Sorting:
     @property
     def columns(self) -> list[str]:
         """The columns of segments that are wanted."""
-        return sorted({"frame", *(name for watcher in self._watchers for name in watcher.columns)})
+        return sorted({"frame", *(name for watcher in self.watchers for name in watcher.columns)})
 
     def run(self, engine: Engine, spill: Spill | None = None) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
         """Read all; segments go to `spill`, too, if there is one. Gives the connections and the flows."""
@@ -191,7 +219,7 @@ class _Sorting:
             if not rows.segments.is_empty():
                 if spill is not None:
                     spill.add(rows.segments)
-                for watcher in self._watchers:
+                for watcher in self.watchers:
                     watcher.add(rows.segments)
             if self._udp is not None and not rows.datagrams.is_empty():
                 self._udp.add(rows.datagrams)
@@ -214,18 +242,23 @@ class _Sorting:
         return connections.select(schema.CONNECTIONS.names)
 
 
-def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
+def _keep(source: Source, spill_rows: int, sorting: _Sorting, departures: Sequence[str]) -> Tables:
     engine = Engine(source.names, datagrams=sorting.datagrams)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     connections, flows = sorting.run(engine, spill)
-    return Tables(_last_word(spill.finish(), engine), connections, source.info(engine), source.problems(engine), flows)
+    segments = _last_word(spill.finish(), engine)
+    departed = segments.filter(_DEPARTED).select(departures) if departures else None
+    return Tables(segments, connections, source.info(engine), source.problems(engine), flows, departed)
 
 
-def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
+def _pass_by(source: Source, files: Files, sorting: _Sorting, departures: _Departures | None) -> Tables:
+    if departures is not None:
+        sorting.watchers.append(departures)
     engine = Engine(source.names, columns=sorting.columns, datagrams=sorting.datagrams)
     connections, flows = sorting.run(engine)
     segments = files.segments(engine.info()["packets"], connections)
-    return Tables(_last_word(segments, engine), connections, source.info(engine), source.problems(engine), flows)
+    departed = None if departures is None else _last_word(departures.finish(), engine)
+    return Tables(_last_word(segments, engine), connections, source.info(engine), source.problems(engine), flows, departed)
 
 
 def _last_word(segments: pl.LazyFrame, engine: Engine) -> pl.LazyFrame:

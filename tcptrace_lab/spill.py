@@ -1,4 +1,4 @@
-"""Rows that may outgrow memory: kept as they are up to a bound, beyond it as Parquet in temporary files.
+"""Rows that may outgrow memory: kept as they are up to a bound, beyond it as Parquet or Arrow IPC in temporary files.
 
 The files have no names. Each is created unlinked, and the lazy frame that scans it owns the open file. So the operating
 system frees the space when the last frame that refers to it goes, and also when the process is killed.
@@ -25,7 +25,11 @@ ROW_GROUP_ROWS = 131_072
 
 COMPRESSION: Literal["lz4"] = "lz4"
 """Measured per million segment rows (158 MB), CPU time: lz4 0.42 s and 77 MB, none 0.4 s and 123 MB, zstd-1 0.5 s and 53 MB, which
-reads slower. Arrow IPC as it is takes 0.2 s and 158 MB; but it is read by mapping it, so memory in use would grow with the capture."""
+reads slower."""
+
+Form = Literal["parquet", "ipc"]
+"""What stands in the files. `ipc` is for what is read once or twice and soon: rows of 150 bytes cost a fourth of the CPU time to write and
+half to read, and take three times the room on disk."""
 
 
 class Files:
@@ -35,9 +39,10 @@ class Files:
     most two frames are in memory.
     """
 
-    def __init__(self, row_group_rows: int) -> None:
-        """No files yet; `row_group_rows` rows are decoded together when one is read."""
+    def __init__(self, row_group_rows: int, form: Form = "parquet") -> None:
+        """No files yet; `row_group_rows` rows of Parquet are decoded together when one is read (of IPC, those that were added together)."""
         self._row_group_rows = row_group_rows
+        self._form = form
         self._files: list[IO[bytes]] = []
         self._writer: ThreadPoolExecutor | None = None
         self._pending: Future[None] | None = None
@@ -67,7 +72,10 @@ class Files:
         try:
             file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed by whom it is given to)
             self._files.append(file)
-            frame.lazy().sink_parquet(file, compression=COMPRESSION, row_group_size=self._row_group_rows)
+            if self._form == "ipc":
+                frame.with_columns(pl.selectors.enum().to_physical()).write_ipc(file, compression="uncompressed")
+            else:
+                frame.lazy().sink_parquet(file, compression=COMPRESSION, row_group_size=self._row_group_rows)
             file.flush()
             file.seek(0)
         except Exception as error:
@@ -86,13 +94,14 @@ class Files:
 class Spill:
     """Collects frames of one schema, then gives all their rows as one lazy frame, in the order of adding."""
 
-    def __init__(self, schema: Mapping[str, pl.DataType], spill_rows: int) -> None:
+    def __init__(self, schema: Mapping[str, pl.DataType], spill_rows: int, form: Form = "parquet") -> None:
         """Keep up to `spill_rows` rows in memory."""
         self._schema = dict(schema)
+        self._form: Form = form
         self._spill_rows = spill_rows
         self._held: list[pl.DataFrame] = []
         self._held_rows = 0
-        self._files = Files(ROW_GROUP_ROWS)
+        self._files = Files(ROW_GROUP_ROWS, form)
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take over the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
@@ -110,9 +119,14 @@ class Spill:
         if not files:
             return pl.concat([pl.DataFrame(schema=self._schema), *self._held], rechunk=False).lazy()
         sources: list[Any] = list(files)
-        scan = pl.scan_parquet(sources, schema=self._schema)  # from here on it holds the files open
+        # From here on the scan holds the files open.
+        scan = self._named(pl.scan_ipc(sources)) if self._form == "ipc" else pl.scan_parquet(sources, schema=self._schema)
         close(files)
         return scan
+
+    def _named(self, codes: pl.LazyFrame) -> pl.LazyFrame:
+        """Codes of categories, with their names. IPC would have a dictionary in each file, and refuse codes beyond it, even under nulls."""
+        return codes.with_columns(pl.col(name).cat.to(dtype) for name, dtype in self._schema.items() if isinstance(dtype, pl.Enum))
 
 
 def close(files: list[IO[bytes]]) -> None:

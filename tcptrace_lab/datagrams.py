@@ -13,7 +13,7 @@ from tcptrace_lab import schema
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.ordered import Ordered
-from tcptrace_lab.reread import datagram_engine, pulled_all, share_read
+from tcptrace_lab.reread import datagram_engine, pulled_all
 from tcptrace_lab.segments import REREAD_BYTES, ROWS_PER_CONNECTION, SPILL_ROWS, loss_of, names_of, rereadable
 from tcptrace_lab.spill import Spill
 
@@ -90,7 +90,7 @@ def read_datagrams(
             flows.add(rows.flows)
             read += rows.datagrams.height
             if progress is not None:
-                progress(read, share_read(engine))
+                progress(read, rows.share)
         info = source.info(engine)
         datagrams = spill.finish() if files is None else files.datagrams(info["packets"])
         return Datagrams(datagrams, flows.finish(), info, source.problems(engine))

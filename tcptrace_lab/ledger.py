@@ -303,7 +303,7 @@ def intervals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame
 
 
 def _pieces(waits: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `parts` → rows of `schema.LEDGER`, one behind the other. (A list of five and `explode` would take ten times as long.)"""
+    """Rows of `parts` → rows of `schema.LEDGER`, one behind the other. A list of five and `explode` would take ten times as long."""
     numbered, start = waits.with_row_index("place"), pl.col("start_ns")
     pieces = []
     for part, cause in _NAMED:

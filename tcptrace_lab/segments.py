@@ -20,7 +20,7 @@ from tcptrace_lab.ack_lags import AckLags
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
-from tcptrace_lab.reread import Files, frame, pulled_all, share_read
+from tcptrace_lab.reread import BATCH_ROWS, Files, frame, pulled_all
 from tcptrace_lab.revisions import revised
 from tcptrace_lab.rtt import QUANTILES, RttSamples
 from tcptrace_lab.spill import Spill
@@ -228,7 +228,7 @@ class _Sorting:
                 self._flows.add(rows.flows)
             segments += rows.segments.height
             if self._progress is not None:
-                self._progress(segments, share_read(engine))
+                self._progress(segments, rows.share)
         return self._connections.finish(), None if self._flows is None else self._flows.finish()
 
     def _with_quantiles(self, connections: pl.DataFrame) -> pl.DataFrame:
@@ -243,7 +243,7 @@ class _Sorting:
 
 
 def _keep(source: Source, spill_rows: int, sorting: _Sorting, departures: Sequence[str]) -> Tables:
-    engine = Engine(source.names, datagrams=sorting.datagrams)
+    engine = Engine(source.names, BATCH_ROWS, datagrams=sorting.datagrams)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     connections, flows = sorting.run(engine, spill)
     segments = _last_word(spill.finish(), engine)
@@ -254,7 +254,7 @@ def _keep(source: Source, spill_rows: int, sorting: _Sorting, departures: Sequen
 def _pass_by(source: Source, files: Files, sorting: _Sorting, departures: _Departures | None) -> Tables:
     if departures is not None:
         sorting.watchers.append(departures)
-    engine = Engine(source.names, columns=sorting.columns, datagrams=sorting.datagrams)
+    engine = Engine(source.names, BATCH_ROWS, columns=sorting.columns, datagrams=sorting.datagrams)
     connections, flows = sorting.run(engine)
     segments = files.segments(engine.info()["packets"], connections)
     departed = None if departures is None else _last_word(departures.finish(), engine)

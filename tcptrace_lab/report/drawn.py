@@ -11,7 +11,7 @@ from tcptrace_lab import behaviour, line, rates, schema
 from tcptrace_lab.report import choose, plots, series, spent, statistics, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tcptrace_lab.report.shape import Band, Connection, Figure, Value
     from tcptrace_lab.report.windows import Window
@@ -50,10 +50,18 @@ def connections(
     chosen = chosen.with_columns(**behaviour.columns(resolution_ns))
     found = series.read(segments, requests, windows)
     by_conn = {request.conn: request for request in requests}
+    fast = _rates(chosen)
     return [
-        _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time, resolution_ns)
+        _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time, fast, resolution_ns)
         for row in chosen.iter_rows(named=True)
     ]
+
+
+def _rates(chosen: pl.DataFrame) -> dict[tuple[int, str], str]:
+    """What is said of the rates of each direction, by `conn` and side."""
+    keys = {from_client: side for side, from_client in schema.SIDES.items()}
+    of_rates = rates.table(chosen.lazy().sort("conn")).collect()
+    return {(own["conn"], keys[own["from_client"]]): rates.sentence(own) for own in of_rates.iter_rows(named=True)}
 
 
 def _connection(
@@ -62,6 +70,7 @@ def _connection(
     directions: dict[bool, series.Direction],
     account: dict[str, Any] | None,
     time: Spent,
+    fast: Mapping[tuple[int, str], str],
     resolution_ns: int,
 ) -> Connection:
     main = table.main_side(row)
@@ -75,7 +84,7 @@ def _connection(
         "conn": row["conn"],
         "client": table.endpoint(row, "client"),
         "server": table.endpoint(row, "server"),
-        "facts": _facts(row, main),
+        "facts": _facts(row, main, fast),
         "behaviour": behaviour.words(row),
         "bars": spent.bars(account),
         "stalls": spent.listed_stalls(time.stalls, row["conn"], row["first_ts_ns"]),
@@ -153,7 +162,7 @@ def _omitted(label: str, direction: series.Direction) -> list[str]:
     return notes
 
 
-def _facts(row: dict[str, Any], main: str) -> list[Value]:
+def _facts(row: dict[str, Any], main: str, fast: Mapping[tuple[int, str], str]) -> list[Value]:
     """The line of facts above a connection's figures."""
     table_row = table.row(row, row["first_ts_ns"])
     facts: list[Value] = [
@@ -166,7 +175,7 @@ def _facts(row: dict[str, Any], main: str) -> list[Value]:
         facts.append(_fact(row, f"{side}_mss_bytes", f"MSS of {side}", "bytes"))
         facts.append(_fact(row, f"{side}_window_scale", f"window scale of {side}", "integer"))
     facts.extend(_line_facts(row))
-    facts.extend(_rate_facts(row))
+    facts.extend(_rate_facts(row["conn"], fast))
     facts.append({"label": "frames", "value": f"{row['first_frame']} to {row['last_frame']}", "kind": "text"})
     return facts
 
@@ -180,11 +189,9 @@ def _line_facts(row: dict[str, Any]) -> list[Value]:
     ]
 
 
-def _rate_facts(row: dict[str, Any]) -> list[Value]:
+def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
     """How fast both ends of each direction with data are, and what that bounds."""
-    of_rates = rates.table(pl.LazyFrame([row], schema=schema.CONNECTIONS.polars_schema())).collect()
-    ways = {from_client: side for side, from_client in schema.SIDES.items()}
-    told = {ways[own["from_client"]]: rates.sentence(own) for own in of_rates.iter_rows(named=True)}
+    told = {side: fast.get((conn, side), "") for side in schema.SIDES}
     tooltip = (
         "By Abrams and Chen, 1991: what the sender sends in bursts that nothing holds, what drains at the other end, and their lower one"
     )

@@ -169,3 +169,16 @@ def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -
     found = read(packets.capture(tmp_path / "exchange.pcap", short + text))
     assert sum(lasted(found, "delayed-ack")) == pytest.approx(3 * 200.2, abs=0.5)
     assert MS * max(lasted(found, "network")) < 2 * MS
+
+
+def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path) -> None:
+    """100 bytes every 50 ms, NODELAY; an ACK 87 ms behind every second write. Nothing but the program keeps bytes back after the round trip."""
+    lines = ["0.1000 C > S P. 1:101 ack 1", "0.1201 S > C . ack 101"]
+    for place in range(3, 23):
+        lines.append(f"{0.05 * place:.4f} C > S P. {100 * place - 199}:{100 * place - 99} ack 1")
+        if place % 2 == 0:
+            lines.append(f"{0.05 * place + 0.037:.4f} S > C . ack {100 * place - 99}")
+    found = tables(tmp_path, "\n".join(lines))
+    assert sum(lasted(found, "network")) <= 21 * 22
+    assert sum(lasted(found, "application")) >= 20 * 27
+    assert {name for name, _ in causes(found)} <= {"handshake", "network", "application"}

@@ -172,7 +172,7 @@ def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -
 
 
 def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path) -> None:
-    """100 bytes every 50 ms, NODELAY; an ACK 87 ms behind every second write. Nothing but the program keeps bytes back after the round trip."""
+    """100 bytes every 50 ms, NODELAY; an ACK 87 ms behind every second write. After the round trip only the program keeps bytes back."""
     lines = ["0.1000 C > S P. 1:101 ack 1", "0.1201 S > C . ack 101"]
     for place in range(3, 23):
         lines.append(f"{0.05 * place:.4f} C > S P. {100 * place - 199}:{100 * place - 99} ack 1")

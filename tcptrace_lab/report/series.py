@@ -124,11 +124,13 @@ def read(segments: pl.LazyFrame, requests: Sequence[Request], windows: Sequence[
 
 
 def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
-    """The series of a few rows of one connection, as `Tracker` gives them, with nothing left away."""
+    """What a time-sequence figure of a few rows of one connection shows, as `Tracker` gives them, with nothing left away."""
     frames, begin_ns, span_ns = rows["frame"], rows["ts_ns"][0] - rows["t_ns"][0], rows["t_ns"][-1] - rows["t_ns"][0]
     side = {from_client: rows.height * len(MARKS)}
     collector = _Collector(
-        Request(rows["conn"][0], frames[0], frames[-1], begin_ns, max(span_ns, 0), side, side, side), from_client=from_client
+        Request(rows["conn"][0], frames[0], frames[-1], begin_ns, max(span_ns, 0), side, side, side),
+        from_client=from_client,
+        only_sequence=True,
     )
     collector.add(rows)
     return collector.finish()
@@ -201,9 +203,11 @@ class _Marks:
 class _Collector:
     """One direction, slice after slice."""
 
-    def __init__(self, request: Request, *, from_client: bool) -> None:
+    def __init__(self, request: Request, *, from_client: bool, only_sequence: bool = False) -> None:
+        """For all figures, or only for the one of time and sequence."""
         self.request = request
         self.from_client = from_client
+        self.only_sequence = only_sequence
         self.holes = Holes()
         self.merged = request.data_segments[from_client] > request.line_points[from_client]
         self.bursts: list[pl.DataFrame] = []
@@ -218,6 +222,10 @@ class _Collector:
         self._add_bursts(mine.filter((pl.col("payload_bytes") > 0) & pl.col("kind").cast(pl.String).is_in(SENDER_MARKS).not_()))
         self._add_lines(rows, theirs)
         self._add_marks(mine, theirs)
+        if not self.only_sequence:
+            self._add_bins(mine)
+
+    def _add_bins(self, mine: pl.DataFrame) -> None:
         data = mine.filter(pl.col("payload_bytes") > 0, ~has(RST))
         bins = data.with_columns(self._unique(data).alias("unique_bytes")).group_by(
             pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns
@@ -264,7 +272,11 @@ class _Collector:
         self.bursts.append(_bursts(sent, run, max(self.request.duration_ns // points, 1)))
 
     def _add_lines(self, rows: pl.DataFrame, theirs: pl.DataFrame) -> None:
-        for name, source in (("acked", "acked"), ("window_edge", "edge"), ("flight", "flight"), ("offered", "offered")):
+        for name, source in (("acked", "acked"), ("window_edge", "edge")):
+            self.lines[name].add(_changes(rows, source))
+        if self.only_sequence:
+            return
+        for name, source in (("flight", "flight"), ("offered", "offered")):
             self.lines[name].add(_changes(rows, source))
         for name, source in (("rtt", "rtt_ns"), ("ack_lag", "ack_lag_ns")):
             self.lines[name].add(theirs.select("t_ns", pl.col(source).alias("y"), "frame").drop_nulls("y"))

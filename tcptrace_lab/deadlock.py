@@ -4,8 +4,9 @@ The receiver holds its ACK until A = min(2M, ⌈0.35 R⌉) bytes have come (half
 it is H = min(M, W/2) or everything is acknowledged. With a send buffer S < H + A both may wait: u < A bytes are in flight, q < H are
 queued, and the program is blocked. M is a full segment, R the receive buffer, W the largest window; a capture shows R only as W.
 
-A lock is proved by its rounds: three or more waits in a row, each ended by a late ACK of everything, with the same u, u bytes sent from one
-to the next, and no data of the other side between. Where an earlier ACK takes part of a round's bytes, u is not known and no lock is told.
+A lock is proved by its rounds: three or more waits in a row, each ended by a late ACK of everything, with the same u (or two in turn, as
+what is left of one write makes the next round longer), u bytes sent from one to the next, and no data of the other side between. Where an
+earlier ACK takes part of a round's bytes, u is not known and no lock is told.
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ class Lock:
     """Locked rounds of one direction.
 
     Attributes:
-        unacked_bytes: u, in flight in each round.
+        unacked_bytes: u, in flight in each round; the larger of two.
+        least_unacked_bytes: the smaller of two, else the same.
         queued_bytes: q, most that left with the ACK that ended a round; 0 where it was no small segment, so that nothing but the buffer
             can have held it.
+        least_buffer_bytes: u and q of one round: the send buffer is not smaller.
         full_bytes: M.
         window_bytes: W, taken for R.
         rounds: how many.
@@ -63,7 +66,9 @@ class Lock:
     """
 
     unacked_bytes: int
+    least_unacked_bytes: int
     queued_bytes: int
+    least_buffer_bytes: int
     full_bytes: int
     window_bytes: int
     rounds: int
@@ -84,14 +89,15 @@ class Lock:
         return hold_bytes(self.full_bytes, self.window_bytes) if self.queued_bytes else 0
 
     @property
-    def least_buffer_bytes(self) -> int:
-        """The send buffer is not smaller than what was in flight and queued."""
-        return self.unacked_bytes + self.queued_bytes
+    def unacked_words(self) -> str:
+        """`8,192`, or `12,288 and 16,384` in turn."""
+        both = (self.least_unacked_bytes, self.unacked_bytes)
+        return " and ".join(f"{size_bytes:,}" for size_bytes in dict.fromkeys(both))
 
     @property
     def rate_bps(self) -> float:
         """Bits per second: u per wait."""
-        return self.unacked_bytes * 8 * numbers.NS_PER_S / self.median_ns
+        return (self.least_unacked_bytes + self.unacked_bytes) / 2 * 8 * numbers.NS_PER_S / self.median_ns
 
 
 def findings(
@@ -161,29 +167,32 @@ def _fitting(rows: pl.DataFrame) -> pl.DataFrame:
     col = pl.col
     full, window = col("full_bytes"), col("max_window_bytes")
     most = pl.min_horizontal(2 * full, (window * BSD44_PERCENT + 99) // 100)
-    held = col("may_be_held") & (col("payload_bytes") < pl.min_horizontal(full, window // 2))
+    held = (col("nagle") | col("may_be_held")) & (col("payload_bytes") < pl.min_horizontal(full, window // 2))
     queued = pl.when(held).then(col("payload_bytes")).otherwise(0)
     return rows.with_columns(queued=queued, is_round=(col("is_round") & (col("unacked") < most)).fill_null(value=False))
 
 
 def _runs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rounds in a row, added up for each u of each direction."""
+    """Rounds in a row, added up for each u, or pair of them, of each direction."""
     col = pl.col
 
-    def before(name: str) -> pl.Expr:
-        return col(name).shift(1).over(_DIRECTION)
+    def before(name: str, rounds: int = 1) -> pl.Expr:
+        return col(name).shift(rounds).over(_DIRECTION)
 
     since = col("ts_ns") - before("ts_ns")
-    same = (col("unacked") == before("unacked")) & (col("seq") - before("seq") == col("unacked"))
+    in_turn = before("is_round", 2) & (col("unacked") == before("unacked", 2))
+    same = ((col("unacked") == before("unacked")) | in_turn) & (col("seq") - before("seq") == col("unacked"))
     silent = col("since_last_data_ns").is_null() | (col("since_last_data_ns") > since)
     follows = (col("is_round") & before("is_round") & same & silent).fill_null(value=False)
     numbered = rows.with_columns(run=(~follows).cum_sum()).filter("is_round")
-    proved = numbered.filter(pl.len().over("run") >= LEAST_ROUNDS)
-    return proved.group_by(*_DIRECTION, "unacked", maintain_order=True).agg(
+    proved = numbered.filter(pl.len().over("run") >= LEAST_ROUNDS).with_columns(
+        least=col("unacked").min().over("run"), most=col("unacked").max().over("run"), buffer=col("unacked") + col("queued")
+    )
+    return proved.group_by(*_DIRECTION, "least", "most", maintain_order=True).agg(
         pl.len().alias("rounds"),
         col("caused_ns").sum().alias("ns"),
         col("held_ns").median().alias("median_ns"),
-        col("queued").max(),
+        col("queued", "buffer").max(),
         col("nagle").all(),
         col("full_bytes").max(),
         col("max_window_bytes").max(),
@@ -193,8 +202,10 @@ def _runs(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _lock(row: Mapping[str, Any]) -> Lock:
     return Lock(
-        unacked_bytes=row["unacked"],
+        unacked_bytes=row["most"],
+        least_unacked_bytes=row["least"],
         queued_bytes=row["queued"],
+        least_buffer_bytes=row["buffer"],
         full_bytes=row["full_bytes"],
         window_bytes=row["max_window_bytes"],
         rounds=row["rounds"],
@@ -217,7 +228,7 @@ def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int) -> F
         cost_ns=lock.ns,
         cost_share=share,
         title=(
-            f"Throughput deadlock: {lock.rounds:,} rounds of {lock.unacked_bytes:,} bytes, each with a wait of "
+            f"Throughput deadlock: {lock.rounds:,} rounds of {lock.unacked_words} bytes, each with a wait of "
             f"{numbers.duration(lock.median_ns)}, cost {numbers.duration(lock.ns)}"
         ),
         mechanism=_mechanism(lock),
@@ -232,7 +243,7 @@ def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int) -> F
 
 def _mechanism(lock: Lock) -> str:
     receiver = (
-        f"The receiver holds its ACK until {lock.ack_bytes:,} bytes have come, and only {lock.unacked_bytes:,} are in flight; its timer "
+        f"The receiver holds its ACK until {lock.ack_bytes:,} bytes have come, and only {lock.unacked_words} are in flight; its timer "
         f"ends each round, which makes {numbers.rate(lock.rate_bps)}."
     )
     if not lock.queued_bytes:

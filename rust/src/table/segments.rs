@@ -190,7 +190,7 @@ fn maybe<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), nulls))
 }
 
-/// Numbers, but `none`.
+/// Numbers, but `none`. Under a null stands 0: some readers of Arrow files look a null's code up in its dictionary.
 fn but<T: ArrowPrimitiveType>(
     rows: &SegmentRows,
     none: T::Native,
@@ -202,7 +202,8 @@ fn but<T: ArrowPrimitiveType>(
         return Arc::new(PrimitiveArray::<T>::new_null(rows.len()));
     }
     let nulls = nulls(rows, |block| bits(column(block), |value| *value != none));
-    Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), nulls))
+    let or_zero = |value: &T::Native| if *value == none { T::Native::default() } else { *value };
+    Arc::new(PrimitiveArray::<T>::new(values(rows, column, or_zero).into(), nulls))
 }
 
 fn nullable(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayRef {

@@ -148,7 +148,9 @@ def test_every_proved_finding_was_read_by_hand_and_stands(name: str) -> None:
 
 
 def test_tshark_sees_what_each_proved_finding_says(name: str) -> None:
-    for case in cases(name):
+    found = cases(name)
+    assert found
+    for case in found:
         CHECKS[case.finding.id](case)
 
 

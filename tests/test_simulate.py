@@ -13,6 +13,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.utils import rdpcap
 
 from tcptrace_lab import errors
+from tcptrace_lab.atm import AtmForm
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.quantities import duration_ns, rate_bps, size_bytes
 from tcptrace_lab.simulation import At, Medium, declared, truth_document, write_capture
@@ -124,6 +125,10 @@ def test_lost_packets_are_in_the_senders_capture_alone(tmp_path: Path) -> None:
     captured(what, tmp_path / "receiver.pcap", at=At.SERVER)
     assert read(tmp_path / "sender.pcap").segments.height - read(tmp_path / "receiver.pcap").segments.height == len(PATHS["named"]["lose"])
     assert truth_document(run, declared(what))["lost"] == {"client_to_server": 2, "server_to_client": 0}
+
+
+def test_every_form_of_atm_is_a_medium() -> None:
+    assert {form.value for form in AtmForm} == {medium.value for medium in Medium} - {"ethernet", "loopback", "raw"}
 
 
 @pytest.mark.parametrize("medium", list(Medium))

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
-_LITTLE = (pl.col("unacked_before_bytes") < 2 * pl.col("full_bytes")).fill_null(value=False)
-"""Fewer than two segments do not let an ACK go at once (RFC 5681, 4.2), nor do they make a queue."""
-
 RULE = Rule(
     cause="delayed-ack",
-    holds=facts.RELEASED_BY_ACK & facts.ALL_ACKED & facts.ACK_WAS_LATE & (_LITTLE | ~facts.IN_QUEUE) & ~facts.AFTER_LOSS,
+    holds=facts.RELEASED_BY_ACK & facts.ALL_ACKED & facts.ACK_WAS_LATE & (facts.LITTLE_IN_FLIGHT | ~facts.IN_QUEUE) & ~facts.AFTER_LOSS,
     confidence=Confidence.CONSISTENT,
     refuted_by="round trips as long without a pause; an ACK that carries data",
     source="RFC 5681, 4.2",

@@ -144,6 +144,8 @@ IS_RECOVERING = _fact("is_recovering", _known(_col("recovering")))
 
 AFTER_LOSS = _fact("is_after_loss", _known(_col("after_loss")))
 HAD_IN_FLIGHT = _fact("had_in_flight", _known(_col("unacked_before_bytes") > 0))
+LITTLE_IN_FLIGHT = _fact("little_in_flight", _known(_col("unacked_before_bytes") < 2 * _col("full_bytes")))
+"""Fewer than two segments do not let an ACK go at once (RFC 5681, 4.2), nor do they make a queue."""
 ALL_ACKED = _fact("all_acked", _known(_col("unacked_bytes") <= 0))
 PEER_SPOKE = _fact("peer_spoke", _col("peer_last_ns").is_not_null())
 ACK_JUST_CAME = _fact("ack_just_came", _known(_col("acked_ago_ns") <= EPSILON_NS))
@@ -196,7 +198,7 @@ HELD_BEHIND_FULL = _fact(
     & ~_known(_col("small_unacked"))
     & _HELD_NOW
     & ALL_ACKED
-    & _known(_col("unacked_before_bytes") < 2 * _col("full_bytes"))
+    & LITTLE_IN_FLIGHT
     & _known(_room >= _col("full_bytes"))
     & ~AFTER_LOSS
     & _col("holds_behind_full"),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
-_MUCH = (pl.col("unacked_before_bytes") >= 2 * pl.col("full_bytes")).fill_null(value=False)
-"""Fewer than two segments in flight keep no sender back by themselves; their late ACK is the receiver's, not a queue's (RFC 5681, 4.2)."""
-
-_DRAINING = (facts.RELEASED_BY_ACK | (_MUCH & ~facts.ALL_ACKED & ~facts.IS_BARE_FIN)) & facts.IN_QUEUE
+_DRAINING = (
+    facts.RELEASED_BY_ACK | (facts.HAD_IN_FLIGHT & ~facts.LITTLE_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.IS_BARE_FIN)
+) & facts.IN_QUEUE
 
 _SPACED = facts.IN_TRAIN & ~facts.ON_PLATEAU & ~facts.AFTER_LOSS
 

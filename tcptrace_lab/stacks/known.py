@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from tcptrace_lab.stacks import bsd, linux, mddos, modern
@@ -43,18 +44,12 @@ BSD44 = Stack(
     idle_restart=True,
 )
 
-IRIX62 = Stack(
+IRIX62 = replace(
+    BSD44,
     name="irix6.2",
     follows="4.4BSD; buffers as Law (1998) observed them",
-    socket=bsd.Bsd44Socket,
-    sender=bsd.BsdSender,
-    receiver=bsd.Bsd44Receiver,
     default_buffer_bytes=61_440,
-    recovery="reno",
-    round_mss=bsd.clusters,
     round_buffer=bsd.segments_down,
-    first_rto_ns=3 * NS_PER_S,
-    idle_restart=True,
 )
 
 SOLARIS25 = Stack(

@@ -29,6 +29,10 @@ FINDING = "throughput-deadlock"
 CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
 """What the ledger calls the waits of a lock."""
 
+LOST_TO = "a throughput deadlock: the sender waits for an ACK, and the receiver for more data"
+CURE = "a larger send buffer on {sender}, or TCP_QUICKACK on {receiver},"
+"""What it is and what mends it, in the verdict's words (`rules.Rule.lost_to`, `rules.Advice.cure`)."""
+
 LEAST_ROUNDS = 3
 """Rounds in a row that prove a lock (rule book B, 6)."""
 

@@ -6,6 +6,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="application",
+    lost_to="the program on {sender}, which had nothing to send",
     holds=None,
     confidence=Confidence.CONSISTENT,
     refuted_by="a segment released by an ACK, a timer, or a window that opened",

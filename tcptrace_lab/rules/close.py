@@ -6,6 +6,7 @@ from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="close",
+    lost_to="the close, after the first FIN",
     holds=None,
     confidence=Confidence.PROVED,
     refuted_by="data behind the FIN",

@@ -7,6 +7,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="congestion-window",
+    lost_to="a congestion window that losses kept small",
     holds=facts.BULK & facts.AFTER_LOSS,
     confidence=Confidence.CONSISTENT,
     refuted_by="flights as large as before the loss; a growing round trip (the path itself is full)",
@@ -19,6 +20,7 @@ RULE = Rule(
             "The path stood partly idle meanwhile."
         ),
         limits="The congestion window itself is not in a capture; it is concluded from the flights.",
+        cure="a path without the losses",
         remedy=("find and mend the loss", "use a congestion control that takes single losses less hard (CUBIC, BBR)"),
     ),
 )

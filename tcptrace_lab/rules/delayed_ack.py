@@ -7,6 +7,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="delayed-ack",
+    lost_to="waiting for delayed ACKs",
     holds=facts.RELEASED_BY_ACK & facts.ALL_ACKED & facts.ACK_WAS_LATE & (facts.LITTLE_IN_FLIGHT | ~facts.IN_QUEUE) & ~facts.AFTER_LOSS,
     confidence=Confidence.CONSISTENT,
     refuted_by="round trips as long without a pause; an ACK that carries data",
@@ -19,6 +20,7 @@ RULE = Rule(
             "The receiver holds the ACK back, because too little has arrived to send it at once."
         ),
         limits="Whether the congestion window or the send buffer is what the sender had used up cannot be seen.",
+        cure="a larger send buffer on {sender}, or TCP_QUICKACK on {receiver},",
         remedy=("raise the send buffer to three segments or more", "set TCP_QUICKACK at the receiver"),
     ),
 )

@@ -7,6 +7,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="handshake",
+    lost_to="opening the connection",
     holds=facts.IS_SYN,
     confidence=Confidence.PROVED,
     refuted_by="the segment carries no SYN",
@@ -19,6 +20,7 @@ RULE = Rule(
             "Nothing else can begin before."
         ),
         limits="Why the first was lost or refused cannot be seen.",
+        cure="a quick answer to the first SYN",
         remedy=(
             "find what drops the first SYN: a full accept queue at the server, a firewall, a lossy path",
             "keep connections open and use them again",
@@ -28,6 +30,7 @@ RULE = Rule(
             "The client sent its SYN, and sent it again {times}, and nothing came back: the server is down, its address is wrong, or "
             "something on the path drops the SYN or its answer."
         ),
+        unanswered_lost_to="asking for a connection, and nobody answered",
         worth_ns=500_000_000,
         of_client_alone=True,
     ),

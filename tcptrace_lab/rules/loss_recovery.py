@@ -7,6 +7,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="loss-recovery",
+    lost_to="repairing losses",
     holds=facts.IS_REPAIR | (facts.IS_RECOVERING & facts.HAD_IN_FLIGHT),
     confidence=Confidence.PROVED,
     refuted_by="nothing was sent again",
@@ -19,6 +20,7 @@ RULE = Rule(
             "afterwards it goes on with a smaller congestion window."
         ),
         limits="Where on the path they were lost cannot be seen from one point.",
+        cure="a path without the losses",
         remedy=(
             "find the loss: cable, duplex, wireless, policer, full queue",
             "at a full queue: pace the sender, or use a queue discipline that marks (ECN)",

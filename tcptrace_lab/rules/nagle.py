@@ -7,6 +7,7 @@ from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="nagle",
+    lost_to="small segments that Nagle's algorithm held for a round trip",
     holds=((facts.RELEASED_BY_ACK & (facts.HELD_BEHIND_SMALL | facts.HELD_BEHIND_FULL)) | facts.LET_GO_LATE),
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight",

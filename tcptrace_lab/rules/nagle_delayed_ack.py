@@ -7,6 +7,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="nagle-delayed-ack",
+    lost_to="waiting for delayed ACKs that Nagle's algorithm was holding out for",
     holds=((facts.RELEASED_BY_ACK & (facts.HELD_BEHIND_SMALL | facts.HELD_BEHIND_FULL)) | facts.LET_GO_LATE) & facts.ACK_WAS_LATE,
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
@@ -20,6 +21,7 @@ RULE = Rule(
             "and the receiver delays that ACK because it waits for more."
         ),
         limits="The kernel keeps no count of this; that the program had already written the held bytes is concluded from when they left.",
+        cure="TCP_NODELAY on {sender}, or whole messages in one write,",
         remedy=(
             "write each message with one call (writev, a buffer, TCP_CORK)",
             "set TCP_NODELAY at the sender",

@@ -13,6 +13,7 @@ _SPACED = facts.IN_TRAIN & ~facts.ON_PLATEAU & ~facts.AFTER_LOSS
 
 RULE = Rule(
     cause="network",
+    lost_to="the network: bytes in transit, or draining at the path's own rate",
     holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | facts.WAS_DELAYED,
     confidence=Confidence.CONSISTENT,
     refuted_by="round trips at their minimum while the sender waits",
@@ -25,6 +26,7 @@ RULE = Rule(
             "the round trip took {rtt} at least and {round_trip} at most."
         ),
         limits="Which hop is the narrow one cannot be seen.",
+        cure="a faster path, or fewer bytes,",
         remedy=("a faster path, or fewer bytes (compression, caching)",),
         worth_share=0.3,
         is_a_fault=False,

@@ -9,6 +9,7 @@ from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="pacing",
+    lost_to="gaps that the sender itself left between its segments",
     holds=facts.HAD_IN_FLIGHT
     & ~facts.ALL_ACKED
     & ~facts.IS_BARE_FIN

@@ -6,6 +6,7 @@ from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="peer",
+    lost_to="waiting for the other side's messages",
     holds=None,
     confidence=Confidence.CONSISTENT,
     refuted_by="no data of the other side before this side goes on",

@@ -23,6 +23,7 @@ _CUT = facts.WINDOW_CUT & ~facts.WINDOW_OPENED & (pl.col("held_ns") > facts.EPSI
 
 RULE = Rule(
     cause="receiver-window",
+    lost_to="waiting for room in the receiver's window",
     holds=(_NEW & (_FULL | _NEARLY_FULL | _CUT)) | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
     confidence=Confidence.PROVED,
     refuted_by="room for a full segment in the window before the ACK that released it",
@@ -36,6 +37,7 @@ RULE = Rule(
             "The sender fills it and waits for room, once per round trip."
         ),
         limits="Whether a larger window would meet the next limit soon cannot be told from this capture alone.",
+        cure="a larger receive buffer on {receiver}",
         remedy=(
             "raise the receive buffer at the receiver (SO_RCVBUF, net.ipv4.tcp_rmem) to at least bandwidth × round trip",
             "allow window scaling where it is off",

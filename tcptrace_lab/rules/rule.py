@@ -28,11 +28,13 @@ class Advice:
         mechanism: how the time is lost, in two sentences.
         limits: what a capture cannot tell about it.
         remedy: what to change, best first.
+        cure: the best of it as the subject of "… would save up to 25 s" (of a fault) or "… would help"; `{sender}` and `{receiver}` become
+            their addresses. Empty where the capture does not tell whose.
         worth_share, worth_ns: from this share of a direction's life on, and from this time, it is worth a finding. By default a
             twentieth and 10 ms (the rule book's stall on a LAN).
         of_client_alone: it is told of the client's direction only, because both directions spend the same time on it.
         is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
-        unanswered_title, unanswered_mechanism: what is said instead where the other side sent nothing at all.
+        unanswered_title, unanswered_mechanism, unanswered_lost_to: what is said instead where the other side sent nothing at all.
         of_data_alone: it is not told of a connection that carried no data, as one that was refused.
     """
 
@@ -41,6 +43,7 @@ class Advice:
     mechanism: str
     limits: str
     remedy: tuple[str, ...]
+    cure: str = ""
     worth_share: float = 0.05
     worth_ns: int = 10_000_000
     of_client_alone: bool = False
@@ -48,6 +51,7 @@ class Advice:
     of_data_alone: bool = False
     unanswered_title: str | None = None
     unanswered_mechanism: str | None = None
+    unanswered_lost_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Rule:
 
     Attributes:
         cause: one of `schema.CAUSES`.
+        lost_to: what it is, as in "half of the time went to …"; `{sender}` and `{receiver}` become their addresses.
         holds: true for the departures that waited for it: rows of `schema.SEGMENTS` beside the facts of their direction (see `facts`).
             None for what is left where no rule holds.
         confidence: how sure one such wait is.
@@ -71,6 +76,7 @@ class Rule:
     confidence: Confidence
     refuted_by: str
     source: str
+    lost_to: str = ""
     owns_until_window_opened: bool = False
     proved_by_repetition: bool = False
     advice: Advice | None = None

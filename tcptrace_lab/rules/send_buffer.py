@@ -7,6 +7,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="send-buffer",
+    lost_to="a full send buffer",
     holds=facts.ON_PLATEAU & (facts.BULK | (facts.REFILLED & facts.WINDOW_KNOWN & facts.ACK_CLOCKED)),
     confidence=Confidence.CONSISTENT,
     refuted_by="flights that still grow; a loss before; a program that answers ACKs late",
@@ -19,6 +20,7 @@ RULE = Rule(
             "So the sender fills its buffer and stands still until a round trip of {rtt} is over."
         ),
         limits="A capture alone cannot tell a send buffer from a clamped congestion window.",
+        cure="a larger send buffer on {sender}",
         remedy=(
             "raise the send buffer (SO_SNDBUF, net.ipv4.tcp_wmem) to at least bandwidth × round trip, or leave it to the kernel",
             "write larger pieces, so that the buffer is refilled while it drains",

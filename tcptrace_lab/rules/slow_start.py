@@ -7,6 +7,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="slow-start",
+    lost_to="slow start, with flights that still grew",
     holds=facts.BULK,
     confidence=Confidence.CONSISTENT,
     refuted_by="flights that no longer grow; a loss before",
@@ -19,6 +20,7 @@ RULE = Rule(
             "The transfer was over, or met another limit, before the path was full."
         ),
         limits="How fast the path is cannot be told from a transfer that never filled it.",
+        cure="keeping connections open and using them again",
         remedy=(
             "keep connections open and use them again",
             "move the server nearer to the client",

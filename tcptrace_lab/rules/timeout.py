@@ -7,6 +7,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="timeout",
+    lost_to="waiting for the retransmission timer",
     holds=facts.IS_TIMED_OUT,
     confidence=Confidence.PROVED,
     refuted_by="ACKs or other segments within the timeout before it",
@@ -19,6 +20,7 @@ RULE = Rule(
             "Each wait doubles the next."
         ),
         limits="Where on the path the segment was lost cannot be seen from one point.",
+        cure="a path without the losses",
         remedy=(
             "find and mend the loss",
             "use SACK and tail-loss probes (RFC 8985) at the sender",

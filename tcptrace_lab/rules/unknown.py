@@ -6,6 +6,7 @@ from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="unknown",
+    lost_to="causes that the capture does not tell",
     holds=None,
     confidence=Confidence.POSSIBLE,
     refuted_by="nothing: it says that nothing was found",

@@ -9,6 +9,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="zero-window",
+    lost_to="a window that the program on {receiver} kept closed by not reading",
     holds=facts.IS_WINDOW_PROBE | (pl.col("window_closed").fill_null(value=False) & facts.WINDOW_WAS_FULL),
     confidence=Confidence.PROVED,
     refuted_by="a window with room for the segment before it left",
@@ -22,6 +23,7 @@ RULE = Rule(
             "The sender waited for the window to open, {times}."
         ),
         limits="Why the program did not read cannot be seen.",
+        cure="reading sooner there",
         remedy=("let the receiving program read sooner or in a thread of its own", "find what it waits for: disk, lock, another service"),
     ),
 )

@@ -1,0 +1,251 @@
+"""The verdict on a capture: one sentence that says where the time went, and what would save how much of it.
+
+It speaks of one direction of one connection: of the one with the most expensive fault, or, where nothing is at fault, of the one that
+carries most data. A share is always that of this direction's life. How sure it is stands in the verb: *went to* (proved), *went, by all
+signs, to* (consistent), *may have gone to* (possible). The words of a cause are its rule's (`Rule.lost_to`, `Advice.cure`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import polars as pl
+
+from tcptrace_lab import deadlock, numbers, rules
+from tcptrace_lab.behaviour import REFUSED
+from tcptrace_lab.findings import Severity
+from tcptrace_lab.rules import Confidence
+from tcptrace_lab.schema import CAUSES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tcptrace_lab.findings import Finding
+
+OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
+"""Causes that go together: one loss is repaired, by whatever means, and then slows the sender down."""
+
+LOST_TO_LOSSES: Final = "losses: repairing them, and sending less afterwards"
+"""What several of them together are."""
+
+_VERBS: Final = {Confidence.PROVED: "went to", Confidence.CONSISTENT: "went, by all signs, to", Confidence.POSSIBLE: "may have gone to"}
+_DOUBT: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
+
+
+class Analysed(Protocol):
+    """What a verdict needs of an `Analysis`."""
+
+    @property
+    def capture(self) -> Mapping[str, Any]:
+        """The "capture" object of the JSON."""
+
+    @property
+    def connections(self) -> pl.LazyFrame:
+        """`schema.CONNECTIONS`."""
+
+    @property
+    def accounts(self) -> pl.LazyFrame:
+        """`schema.ACCOUNTS`."""
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        """Findings, most expensive first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of a capture.
+
+    Attributes:
+        sentence: one sentence, with a full stop.
+        conn, from_client: the direction that it speaks of; None where it speaks of none.
+        cost_ns: what the fault that it tells of costs in that direction; None where it tells of none.
+        life_ns: how long that direction lived; None where it speaks of none.
+        findings: those that it rests on.
+    """
+
+    sentence: str
+    conn: int | None = None
+    from_client: bool | None = None
+    cost_ns: int | None = None
+    life_ns: int | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One direction: its connection's row, and its time by cause."""
+
+    row: Mapping[str, Any]
+    from_client: bool
+    ns: Mapping[str, int]
+
+    @property
+    def life_ns(self) -> int:
+        return sum(self.ns.values())
+
+    @property
+    def most(self) -> str:
+        """The cause with most time; losses count as one."""
+        own = {cause: ns for cause, ns in self.ns.items() if cause not in OF_LOSSES}
+        lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
+        best = max(own, key=lambda cause: own[cause])
+        return max(lost, key=lambda cause: lost[cause]) if sum(lost.values()) > own[best] else best
+
+    def named(self, words: str) -> str:
+        """`words` with the addresses of both hosts."""
+        sender, receiver = ("client", "server") if self.from_client else ("server", "client")
+        return words.replace("{sender}", self.row[f"{sender}_addr"]).replace("{receiver}", self.row[f"{receiver}_addr"])
+
+    @property
+    def unanswered(self) -> bool:
+        return not self.row["server_segments" if self.from_client else "client_segments"]
+
+
+def sentence(analysis: Analysed) -> str:
+    """The sentence alone."""
+    return of(analysis).sentence
+
+
+def of(analysis: Analysed) -> Verdict:
+    """The verdict on a capture; a few rows of its tables are read."""
+    faults = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns and one.causes and one.conn is not None]
+    if faults:
+        return _of_fault(analysis, _together(faults))
+    others = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns]
+    if others:
+        return Verdict(f"{others[0].title}.", others[0].conn, others[0].from_client, others[0].cost_ns, None, (others[0],))
+    return _of_largest(analysis)
+
+
+def _together(faults: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings of one direction that tell of the fault which costs the whole capture most, the most expensive first."""
+    total: dict[frozenset[str], int] = {}
+    for fault in faults:
+        total[_family(fault)] = total.get(_family(fault), 0) + (fault.cost_ns or 0)
+    family = max(total, key=lambda each: total[each])
+    ways: dict[tuple[int | None, bool | None], list[Finding]] = {}
+    for fault in faults:
+        if _family(fault) == family:
+            ways.setdefault((fault.conn, fault.from_client), []).append(fault)
+    return tuple(max(ways.values(), key=_cost_ns))
+
+
+def _family(fault: Finding) -> frozenset[str]:
+    return OF_LOSSES if fault.causes & OF_LOSSES else fault.causes
+
+
+def _cost_ns(faults: Iterable[Finding]) -> int:
+    return sum(fault.cost_ns or 0 for fault in faults)
+
+
+def _of_fault(analysis: Analysed, faults: tuple[Finding, ...]) -> Verdict:
+    first = faults[0]
+    row = analysis.connections.filter(pl.col("conn") == first.conn).collect().row(0, named=True)
+    way = _way(analysis, row, from_client=bool(first.from_client))
+    cost_ns, life_ns = _cost_ns(faults), way.life_ns
+    lost_to, cure = _words(faults, way)
+    sure = max((one.confidence for one in faults), key=_DOUBT.index)
+    where, more = _where(analysis, way), _more(analysis, _family(first), first)
+    share, cost, life = numbers.share(cost_ns / life_ns), numbers.duration(cost_ns), numbers.duration(life_ns)
+    saved = f"{cure} would save up to {cost}" if cure else ""
+    own_ns = max((ns for cause, ns in way.ns.items() if cause not in _family(first)), default=0)
+    if own_ns <= cost_ns or _is_a_fault(way.most):
+        words = f"{share} of {life}{where} {_VERBS[sure]} {lost_to}{'; ' if saved else ''}{saved}{more}."
+    else:
+        words = f"{_most(way, where)}; what can be mended is {share}, {lost_to}{', where ' if saved else ''}{saved}{more}."
+    return Verdict(words, first.conn, first.from_client, cost_ns, life_ns, faults)
+
+
+def _most(way: _Way, where: str) -> str:
+    """What took most of the direction's time."""
+    rule = _rule(way.most)
+    share, life = numbers.share(way.ns[way.most] / way.life_ns), numbers.duration(way.life_ns)
+    if way.most == "unknown":
+        return f"The capture does not tell where {share} of {life}{where} went"
+    return f"{share} of {life}{where} {_VERBS[rule.confidence]} {way.named(rule.lost_to or CAUSES[way.most])}"
+
+
+def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
+    """What the time was lost to, and what mends it."""
+    first = faults[0]
+    if first.id == deadlock.FINDING:
+        return deadlock.LOST_TO, way.named(deadlock.CURE)
+    (cause,) = first.causes
+    advice = _rule(cause).advice
+    if way.unanswered and advice is not None and advice.unanswered_lost_to:
+        return advice.unanswered_lost_to, ""
+    lost_to = LOST_TO_LOSSES if len(faults) > 1 else _rule(cause).lost_to or CAUSES[cause]
+    return way.named(lost_to), way.named(advice.cure) if advice else ""
+
+
+def _where(analysis: Analysed, way: _Way) -> str:
+    """Which connection, where there are several."""
+    if analysis.capture["connections"] <= 1:
+        return ""
+    ends = " → ".join(way.row[f"{side}_addr"] for side in (list(SIDES) if way.from_client else reversed(list(SIDES))))
+    return f" of connection {way.row['conn']} ({ends})"
+
+
+def _more(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
+    """How many other connections lose how much in the same way, as far as that is worth a finding."""
+    others = [
+        one
+        for one in analysis.findings
+        if one.severity != Severity.INFO and one.causes and _family(one) == family and one.conn not in {None, first.conn}
+    ]
+    count = len({one.conn for one in others})
+    if not count:
+        return ""
+    return f", and {count:,} more connection{'s lose' if count > 1 else ' loses'} {numbers.duration(_cost_ns(others))} in the same way"
+
+
+def _of_largest(analysis: Analysed) -> Verdict:
+    """Nothing is at fault: what took most time of the direction with most data."""
+    capture = analysis.capture
+    if not capture["connections"]:
+        return Verdict("There is no TCP connection in this capture.")
+    if capture["first_ts_ns"] is None:
+        return Verdict("This capture stores no times, so it cannot tell where the time went.")
+    payload = {side: pl.col(f"{side}_payload_bytes") for side in SIDES}
+    rows = analysis.connections.top_k(1, by=pl.sum_horizontal(*payload.values())).collect(engine="streaming")
+    if rows.is_empty() or not sum(rows[f"{side}_payload_bytes"][0] or 0 for side in SIDES):
+        return _without_data(analysis)
+    row = rows.row(0, named=True)
+    ways = [_way(analysis, row, from_client=from_client) for from_client in SIDES.values()]
+    way = max(ways, key=lambda each: row["client_payload_bytes" if each.from_client else "server_payload_bytes"])
+    if way.ns and way.most == "peer":  # what the other side did with that time is the answer
+        way = next(each for each in ways if each is not way)
+    if not way.life_ns:
+        return Verdict("This capture holds no time in which anything could have waited.")
+    told = [one for one in analysis.findings if one.causes == {way.most} and (one.conn, one.from_client) == (row["conn"], way.from_client)]
+    advice = _rule(way.most).advice
+    helps = f"; {way.named(advice.cure)} would help" if told and advice and advice.cure else ""
+    words = f"{_most(way, _where(analysis, way))}; nothing was found to mend in TCP itself{helps}."
+    return Verdict(words, row["conn"], way.from_client, None, way.life_ns, tuple(told))
+
+
+def _without_data(analysis: Analysed) -> Verdict:
+    refused = analysis.connections.filter(REFUSED).select(pl.len()).collect(engine="streaming").item()
+    count = analysis.capture["connections"]
+    if refused:
+        told = f"{refused:,} of {count:,} {'was' if refused == 1 else 'were'} refused: the SYN was answered by RST"
+        return Verdict(f"No connection carried data; {told}.")
+    return Verdict("No connection in this capture carried data.")
+
+
+def _way(analysis: Analysed, row: Mapping[str, Any], *, from_client: bool) -> _Way:
+    account = analysis.accounts.filter(pl.col("conn") == row["conn"]).collect()
+    side = next(name for name, of_client in SIDES.items() if of_client == from_client)
+    known = account.row(0, named=True) if account.height else {}
+    return _Way(row, from_client, {cause: known.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in CAUSES})
+
+
+def _rule(cause: str) -> rules.Rule:
+    return next(rule for rule in reversed(rules.in_order()) if rule.cause == cause)
+
+
+def _is_a_fault(cause: str) -> bool:
+    advice = _rule(cause).advice
+    return advice is not None and advice.is_a_fault

@@ -1,0 +1,136 @@
+"""The verdict: one sentence about a capture, true to its numbers, its direction, and how sure they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from report_frames import MS, Exchange, HandMade, analysis
+
+from tcptrace_lab import analyze, rules, schema, verdict
+from tcptrace_lab.findings import Finding, Severity
+from tcptrace_lab.rules import Confidence
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+
+KNOWN = {
+    # capture: what it was made to show (captures/README.md), and the program or host that has to change
+    "ethernet-nagle-on.pcapng": ("went to waiting for delayed ACKs that Nagle's algorithm was holding out for", "TCP_NODELAY on 192.0.2.1"),
+    "ethernet-small-receive-window.pcapng": ("went to waiting for room in the receiver's window", "a larger receive buffer on 192.0.2.2"),
+    "ethernet-small-send-buffer.pcapng": ("went, by all signs, to a full send buffer", "a larger send buffer on 192.0.2.1"),
+    "ethernet-slow-reader.pcapng": ("went to a window that the program on 192.0.2.2 kept closed by not reading", "reading sooner there"),
+    "ethernet-loss.pcapng": ("went, by all signs, to losses", "a path without the losses"),
+    "ethernet-syn-loss.pcapng": ("went to opening the connection", "a quick answer to the first SYN"),
+    "ethernet-application-limited.pcapng": ("to the program on 192.0.2.1, which had nothing to send", "nothing was found to mend in TCP"),
+    "ethernet-bottleneck.pcapng": ("to the network", "a faster path, or fewer bytes, would help"),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_capture_of_known_cause_is_told_by_that_cause_and_who_can_mend_it(name: str) -> None:
+    said = verdict.sentence(analyze(CAPTURES / name))
+    assert all(words in said for words in KNOWN[name]), said
+
+
+def test_share_saving_and_life_are_those_of_the_ledger() -> None:
+    """527 ms of life, 477 ms of it held by Nagle's algorithm: eleven stalls of 44 ms less a round trip each."""
+    of_nagle = verdict.of(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
+    assert of_nagle.sentence.startswith("91% of 527 ms went to")
+    assert of_nagle.sentence.endswith("would save up to 477 ms.")
+    assert (of_nagle.conn, of_nagle.from_client) == (0, True)
+    assert of_nagle.cost_ns == pytest.approx(11 * 43.4 * MS, rel=0.01)
+
+
+def made(*, client: dict[str, int] | None = None, server: dict[str, int] | None = None, **of_second: int) -> HandMade:
+    """An upload of 1,000 bytes with these times (ms) by cause; with `of_second`, a second connection with these times of its client."""
+    first = Exchange().send(0, "C", 1, 1000, ack=1).send(10, "S", 1, ack=1001)
+    second = Exchange(conn=1, client="10.0.0.3", first_frame=3).send(0, "C", 1, 10, ack=1).send(10, "S", 1, ack=11)
+    found = analysis(first, *([second] if of_second else []))
+    rows = [_account(0, client or {}, server or {}), *([_account(1, of_second, {})] if of_second else [])]
+    return replace(found, accounts=pl.LazyFrame(rows, schema=schema.ACCOUNTS.polars_schema()))
+
+
+def _account(conn: int, client: dict[str, int], server: dict[str, int]) -> dict[str, int]:
+    row = dict.fromkeys(schema.ACCOUNTS.names, 0) | {"conn": conn}
+    row |= {f"client_{cause}_ns": ms * MS for cause, ms in client.items()}
+    return row | {f"server_{cause}_ns": ms * MS for cause, ms in server.items()}
+
+
+def fault(cause: str, cost_ms: int, **changes: Any) -> Finding:
+    like = Finding(
+        id=cause,
+        severity=Severity.LOW,
+        confidence=Confidence.PROVED,
+        conn=0,
+        from_client=True,
+        cost_ns=cost_ms * MS,
+        cost_share=None,
+        title=cause,
+        mechanism="",
+        evidence_frames=(),
+        limits="",
+        remedy=(),
+        predicted_gain=None,
+        source="",
+        causes=frozenset({cause}),
+    )
+    return replace(like, **changes)
+
+
+def test_what_nobody_can_mend_is_told_first_where_it_takes_more() -> None:
+    found = replace(made(client={"network": 800, "receiver_window": 200}), findings=(fault("receiver-window", 200),))
+    assert verdict.sentence(found) == (
+        "80% of 1 s went, by all signs, to the network: bytes in transit, or draining at the path's own rate; what can be mended is 20%, "
+        "waiting for room in the receiver's window, where a larger receive buffer on 10.0.0.2 would save up to 200 ms."
+    )
+
+
+def test_repairs_and_what_follows_a_loss_are_one_story_as_sure_as_its_least_sure_part() -> None:
+    times = {"loss_recovery": 300, "congestion_window": 300, "network": 400}
+    findings = (fault("loss-recovery", 300), fault("congestion-window", 300, confidence=Confidence.CONSISTENT))
+    assert verdict.sentence(replace(made(client=times), findings=findings)) == (
+        "60% of 1 s went, by all signs, to losses: repairing them, and sending less afterwards; a path without the losses would save up to "
+        "600 ms."
+    )
+
+
+def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
+    """300 + 300 ms of delayed ACKs against 400 ms of a small window in one connection."""
+    times = {"delayed_ack": 300, "receiver_window": 400, "network": 300}
+    findings = (fault("receiver-window", 400), fault("delayed-ack", 300), fault("delayed-ack", 299, conn=1))
+    said = verdict.sentence(replace(made(client=times, delayed_ack=299, network=1), findings=findings))
+    assert said.startswith("30% of 1 s of connection 0 (10.0.0.1 → 10.0.0.2) went to waiting for delayed ACKs;")
+    assert said.endswith("would save up to 300 ms, and 1 more connection loses 299 ms in the same way.")
+
+
+def test_the_other_side_is_asked_where_this_one_only_waits_for_it() -> None:
+    found = made(client={"peer": 900, "network": 100}, server={"application": 890, "network": 110})
+    assert verdict.sentence(found).startswith("89% of 1 s went, by all signs, to the program on 10.0.0.2, which had nothing to send;")
+
+
+def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
+    found = replace(made(client={"timeout": 1000}), findings=(fault("timeout", 1000, confidence=Confidence.POSSIBLE),))
+    assert verdict.sentence(found).startswith("100% of 1 s may have gone to waiting for the retransmission timer;")
+
+
+def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
+    found = verdict.sentence(made(client={"unknown": 700, "network": 300}))
+    assert found == "The capture does not tell where 70% of 1 s went; nothing was found to mend in TCP itself."
+
+
+def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_time() -> None:
+    silent = analysis(Exchange().send(0, "C", 1, ack=1).send(1, "S", 1, ack=1))
+    assert verdict.sentence(silent) == "No connection in this capture carried data."
+    assert verdict.sentence(analysis(connections=0)) == "There is no TCP connection in this capture."
+    timeless = analysis(Exchange().send(0, "C", 1, 10, ack=1), first_ts_ns=None)
+    assert verdict.sentence(timeless) == "This capture stores no times, so it cannot tell where the time went."
+
+
+def test_every_cause_has_words_and_every_fault_that_is_known_has_a_cure() -> None:
+    told = {rule.cause: rule for rule in rules.ORDER}
+    assert set(told) == set(schema.CAUSES)
+    assert all(rule.lost_to for rule in told.values())
+    assert all(rule.advice.cure for rule in told.values() if rule.advice and rule.advice.is_a_fault)

@@ -1,35 +1,26 @@
-"""One dumpcap at one interface: started when it says so, stopped when the connections' ends are in its file.
+"""One dumpcap at one interface of a network: stopped when the connections' ends are in its file.
 
-dumpcap names its file on stderr once the interface and the file are open; from then on the kernel keeps every frame for it. Frames reach
-the file some time after they passed the interface, so the end is looked for in the file itself.
+Frames reach the file some time after they passed the interface, so the end is looked for in the file itself.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import select
-import shutil
-import signal
 import struct
-import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import dpkt
 
-from tcptrace_lab.errors import LabFailed, MissingTool
+from tcptrace_lab.lab.dumpcap import CaptureError, Dumpcap, require, running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tcptrace_lab.lab.network import Point
 
-TOOLS = ("setpriv", "dumpcap")
-START_TIMEOUT_S = 10.0
 END_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.05
 # dumpcap stops by itself after this long, should this program be killed in a way that leaves it behind.
@@ -41,22 +32,13 @@ BOTH_ENDS = 2
 FIN, RST, ACK = 0x01, 0x04, 0x10
 
 
-class CaptureError(LabFailed):
-    """dumpcap did not start, did not see the end, or dropped frames."""
-
-
 @dataclass(slots=True)
 class Capture:
     """A running dumpcap and its file."""
 
     path: Path
-    process: subprocess.Popen[bytes]
-    words: str = ""
+    dumpcap: Dumpcap
     dropped: int = field(default=0)
-
-    def await_start(self) -> None:
-        """Wait until the kernel keeps frames for this capture."""
-        self._read_until(lambda: "\nFile: " in self.words, START_TIMEOUT_S)
 
     def await_end(self, connections: int) -> None:
         """Wait until the file holds the close of so many connections."""
@@ -68,61 +50,44 @@ class Capture:
 
     def stop(self) -> None:
         """End dumpcap and hold it to what it says about drops."""
-        self.process.send_signal(signal.SIGINT)
-        self._read_until(lambda: False, START_TIMEOUT_S)
-        self.process.wait(START_TIMEOUT_S)
-        counts = re.search(r"received/dropped on interface '.*': (\d+)/(\d+)", self.words)
+        self.dumpcap.stop()
+        counts = self.dumpcap.received_and_dropped
         if counts is None:
-            raise CaptureError(f"{self.path.name}: dumpcap said {self.words.strip()!r}")
-        self.dropped = int(counts[2])
-        if self.dropped:
-            raise CaptureError(f"{self.path.name}: dumpcap dropped {self.dropped} frames; make it again on a quieter machine")
-
-    def _read_until(self, done: Callable[[], bool], timeout_s: float) -> None:
-        """Read dumpcap's words until `done`, or until it has closed its stderr."""
-        assert self.process.stderr is not None  # noqa: S101  (it is a pipe)
-        deadline_s = time.monotonic() + timeout_s
-        stderr_fd = self.process.stderr.fileno()
-        while not done():
-            readable, _, _ = select.select([stderr_fd], [], [], max(0.0, deadline_s - time.monotonic()))
-            if not readable:
-                raise CaptureError(f"{self.path.name}: dumpcap is silent; it said {self.words.strip()!r}")
-            words = os.read(stderr_fd, 4096)
-            if not words:
-                if "\nFile: " not in self.words:
-                    raise CaptureError(f"{self.path.name}: dumpcap did not start: {self.words.strip()!r}")
-                return
-            self.words += words.decode(errors="replace")
+            raise CaptureError(f"{self.path.name}: dumpcap said {self.dumpcap.words.strip()!r}")
+        self.dropped = counts[1]
 
 
 @contextmanager
-def capturing(point: Point, path: Path, *, snaplen_bytes: int, link_type: str | None = None) -> Iterator[Capture]:
-    """Capture TCP at a point of a network; pcap when the file is called `.pcap`, else pcapng with nanoseconds.
+def capturing(
+    point: Point,
+    path: Path,
+    *,
+    snaplen_bytes: int,
+    link_type: str | None = None,
+    capture_filter: str = "tcp",
+    lifetime_s: int = LIFETIME_S,
+    drops_allowed: bool = False,
+) -> Iterator[Capture]:
+    """Capture at a point of a network; pcap when the file is called `.pcap`, else pcapng with nanoseconds.
 
     Raises:
         MissingTool: there is no dumpcap or no setpriv.
-        CaptureError: dumpcap does not start, or the kernel dropped frames that it should have kept.
+        CaptureError: dumpcap does not start, or frames were dropped and may not be.
     """
-    for tool in TOOLS:
-        if shutil.which(tool) is None:
-            raise MissingTool("not installed", where=tool, remedy="install Wireshark's command-line tools and util-linux")
-    command = ["setpriv", "--pdeathsig", "TERM", "dumpcap", "-q", "-i", point.interface, "-f", "tcp", "-s", str(snaplen_bytes)]
-    command += ["-B", str(BUFFER_MIB), "-a", f"duration:{LIFETIME_S}", "-w", str(path)]
+    require()
+    command = ["-q", "-i", point.interface, "-f", capture_filter, "-s", str(snaplen_bytes)]
+    command += ["-B", str(BUFFER_MIB), "-a", f"duration:{lifetime_s}", "-w", str(path)]
     command += ["-P"] if path.suffix == ".pcap" else []
     command += ["-y", link_type] if link_type else []
-    with point.space.entered():
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    try:
-        capture = Capture(path, process)
-        capture.await_start()
+    with ExitStack() as stack:
+        with point.space.entered():
+            dumpcap = stack.enter_context(running(command, path.name))
+        capture = Capture(path, dumpcap)
+        dumpcap.await_start()
         yield capture
         capture.stop()
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
+    if capture.dropped and not drops_allowed:
+        raise CaptureError(f"{path.name}: dumpcap dropped {capture.dropped} frames; make it again on a quieter machine")
 
 
 def ended_connections(path: Path) -> int:

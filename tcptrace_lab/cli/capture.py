@@ -1,0 +1,117 @@
+"""`tcptrace-lab capture`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcptrace_lab import output
+from tcptrace_lab.cli.analyze import FailOn, Json, Report, Where, analyze
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, printable, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.quantities import size_bytes
+
+if TYPE_CHECKING:
+    from tcptrace_lab.lab.live import Interface, Ring
+
+_RING = re.compile(r"\s*(\d{1,6})\s*[x×*]\s*(.+)")
+SMALLEST_RING_FILE_BYTES = 1_000
+"""dumpcap counts a ring's files in units of 1,000 bytes."""
+
+Listed = Annotated[bool, typer.Option("--list", help="Only say what can be captured from.")]
+Interfaces = Annotated[
+    list[str] | None,
+    typer.Option("-i", "--interface", metavar="NAME", help="Capture here; may be repeated. Else the first that is not loopback."),
+]
+Filter = Annotated[str, typer.Option("--filter", metavar="EXPR", help='Only this, as "tcp port 80" (pcap-filter).', show_default=False)]
+RingOption = Annotated[str, typer.Option("--ring", metavar="FILES×SIZE", help="Keep only the last files, as 5x100M.", show_default=False)]
+Duration = Annotated[int | None, typer.Option("--duration", metavar="SECONDS", min=1, help="End after so long.", show_default=False)]
+Packets = Annotated[int | None, typer.Option("--packets", metavar="N", min=1, help="End after so many.", show_default=False)]
+Snaplen = Annotated[
+    int | None, typer.Option("--snaplen", metavar="BYTES", min=64, max=262_144, help="Keep so much of each packet.", show_default="all")
+]
+Write = Annotated[
+    str | None,
+    typer.Option("-w", "--write", metavar="CAPTURE.pcapng", help="Where the packets go.", show_default="reports/<interface>-<time>.pcapng"),
+]
+
+
+def capture(
+    listed: Listed = False,
+    interfaces: Interfaces = None,
+    capture_filter: Filter = "",
+    ring: RingOption = "",
+    duration_s: Duration = None,
+    packets: Packets = None,
+    snaplen_bytes: Snaplen = None,
+    write: Write = None,
+    report: Report = None,
+    json_path: Json = None,
+    where: Where = None,
+    fail_on: FailOn = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Capture live through Wireshark's dumpcap, then analyze what was captured.
+
+    It ends after --duration or --packets, or with Ctrl-C; what is there by then is analyzed, and the capture stays.
+    """
+    from tcptrace_lab.lab import live  # noqa: PLC0415  (it starts programs; help does not)
+
+    if listed:
+        _tell(live.interfaces())
+        return EXIT_DONE
+    request = live.Request(interfaces or (), capture_filter, duration_s, packets, snaplen_bytes, _ring(ring) if ring else None)
+    for path in (report, json_path):
+        if path is not None:
+            output.check(path, ())
+    if report == output.STDOUT:
+        raise UsageError("the report cannot go to standard output", remedy="name a file with -o")
+    target = Path(write) if write is not None else _default_path(request.interfaces)
+    output.check(str(target), ())
+    if str(target) == output.STDOUT:
+        raise UsageError("the packets cannot go to standard output", remedy="name a file with -w")
+    if target in {Path(path) for path in (report, json_path) if path is not None}:
+        raise UsageError("capture, report and JSON cannot go to one file", where=str(target), remedy="name several")
+    with activity("capturing; Ctrl-C ends it", quiet=quiet) as shown:
+        recorded = live.record(
+            request,
+            target,
+            lambda count: shown.doing(f"{count:,} packets captured; Ctrl-C ends it"),
+            None if quiet else lambda: say(f"capturing to {target}; Ctrl-C ends it and analyzes what is there"),
+        )
+    if not quiet:
+        say(live.summary(recorded))
+    return analyze([str(path) for path in recorded.files], report, json_path, None, where, False, fail_on, quiet, debug)  # noqa: FBT003
+
+
+def _ring(text: str) -> Ring:
+    from tcptrace_lab.lab.live import Ring  # noqa: PLC0415
+
+    match = _RING.fullmatch(text)
+    if match is None:
+        raise UsageError(f"not a ring of files: {text!r}", remedy="write it as 5x100M")
+    ring = Ring(int(match[1]), size_bytes(match[2]))
+    if ring.files < 1 or ring.file_bytes < SMALLEST_RING_FILE_BYTES:
+        raise UsageError(f"too small a ring: {text!r}", remedy="take 1 file or more, of 1000 bytes or more")
+    return ring
+
+
+def _default_path(interfaces: object) -> Path:
+    names = [str(name) for name in interfaces] if isinstance(interfaces, (list, tuple)) else []
+    name = "-".join(re.sub(r"[^\w.]+", "_", name) for name in names) or "capture"
+    return output.reports() / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.pcapng"
+
+
+def _tell(interfaces: list[Interface]) -> None:
+    """On standard output: it is what was asked for."""
+    width = max((len(one.name) for one in interfaces), default=0)
+    for one in interfaces:
+        words = [word for word in (one.title, *one.addresses) if word]
+        sys.stdout.write(f"{printable(one.name):<{width}}  {printable(', '.join(words))}".rstrip() + "\n")

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tcptrace_lab import errors
     from tcptrace_lab.analysis import Analysis, analyze
+    from tcptrace_lab.comparison import compare
     from tcptrace_lab.findings import Finding
-    from tcptrace_lab.segments import Tables, read
+    from tcptrace_lab.segments import read
 
-__all__ = ["Analysis", "Finding", "Tables", "analyze", "errors", "read"]
+__all__ = ["Analysis", "Finding", "analyze", "compare", "errors", "read"]
 
-_HOME = {"Analysis": "analysis", "analyze": "analysis", "Finding": "findings", "Tables": "segments", "read": "segments"}
+_HOME = {"Analysis": "analysis", "analyze": "analysis", "Finding": "findings", "compare": "comparison", "read": "segments"}
 """Public name → the module that defines it. What is not listed is a module itself."""
 
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 from tcptrace_lab.errors import OutputUnwritable, UsageError, as_os_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 STDOUT = "-"
 """Stands for standard output where a path is expected."""
@@ -43,6 +43,32 @@ def check(path: str, inputs: Iterable[str]) -> None:
             raise UsageError("the output would overwrite the capture", where=path, remedy=_ELSEWHERE)
     if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise OutputUnwritable("no permission to write", where=path, remedy=_ELSEWHERE)
+
+
+def check_all(paths: Mapping[str, str | None], inputs: Iterable[str], files_only: Iterable[str] = ()) -> None:
+    """`check` several results of one command: none may be another's place, and one at most can go to standard output.
+
+    Args:
+        paths: option → where it puts its result; None where it was not given.
+        inputs: as for `check`.
+        files_only: options whose results cannot go to standard output.
+
+    Raises:
+        UsageError: two results would go to one place, or one cannot go to standard output.
+        OutputUnwritable: one cannot be written.
+    """
+    given = {option: path for option, path in paths.items() if path is not None}
+    inputs = list(inputs)
+    for option in files_only:
+        if given.get(option) == STDOUT:
+            raise UsageError(f"{option} cannot write to standard output", remedy="name a file")
+    taken: dict[str, str] = {}
+    for option, path in given.items():
+        check(path, inputs)
+        place = STDOUT if path == STDOUT else str(Path(path).resolve())
+        if place in taken:
+            raise UsageError(f"{taken[place]} and {option} cannot write to one place", where=path, remedy="name two")
+        taken[place] = option
 
 
 def check_folder(path: str) -> None:

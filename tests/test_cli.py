@@ -249,6 +249,7 @@ def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
         "analyze",
         "annotate",
         "capture",
+        "compare",
         "export",
         "predict",
         "simulate",

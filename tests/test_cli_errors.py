@@ -13,8 +13,7 @@ import pytest
 import transfer
 from command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 
-from tcptrace_lab import cli, errors
-from tcptrace_lab.cli import terminal
+from tcptrace_lab import cli, errors, outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -245,8 +244,8 @@ def test_every_error_of_the_package_has_an_exit_code_of_the_design() -> None:
 
 
 def test_printable_text_keeps_letters_of_all_scripts() -> None:
-    assert terminal.printable("grün 日本 naïve 🙂.pcap") == "grün 日本 naïve 🙂.pcap"
-    assert terminal.printable("a\u200bb\x9bc\ud800") == r"a\u200bb\x9bc\ud800"
+    assert outside.printable("grün 日本 naïve 🙂.pcap") == "grün 日本 naïve 🙂.pcap"
+    assert outside.printable("a\u200bb\x9bc\ud800") == r"a\u200bb\x9bc\ud800"
 
 
 def test_report_and_json_cannot_go_to_one_file(tmp_path: Path) -> None:

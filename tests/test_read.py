@@ -21,7 +21,7 @@ from tcptrace_lab import errors, read, schema
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcptrace_lab import Tables
+    from tcptrace_lab.segments import Tables
 
 FAR = 10**12
 """A bound that no test reaches, in rows or bytes."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab import errors
-from tcptrace_lab.cli import analyze, annotate, capture, export, predict, simulate, verify
+from tcptrace_lab.cli import analyze, annotate, capture, compare, export, predict, simulate, verify
 from tcptrace_lab.cli.terminal import PROGRAM, say
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ app = typer.Typer(
 app.command()(analyze.analyze)
 app.command()(annotate.annotate)
 app.command()(capture.capture)
+app.command()(compare.compare)
 app.command()(export.export)
 app.command()(predict.predict)
 app.command()(simulate.simulate)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab import output
-from tcptrace_lab.cli.options import Debug, Files, Quiet
+from tcptrace_lab.cli.options import Debug, Files, Json, Quiet, Where
 from tcptrace_lab.cli.pair import check_two, compare
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError, place
@@ -35,21 +35,11 @@ Report = Annotated[
     str | None,
     typer.Option("-o", "--output", metavar="REPORT.html", help="Where the report goes.", show_default="reports/<capture's name>.html"),
 ]
-Json = Annotated[str | None, typer.Option("--json", metavar="PATH|-", help="Write the results as JSON, too; - is standard output.")]
 PairOption = Annotated[
     bool,
     typer.Option("--pair", help="The two FILEs are captures of the same transfers at two places: what the path between them did."),
 ]
 Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Only this connection, by its number.")]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        metavar="EXPR",
-        help="Only connections for which this is true: SQL over the columns of export --table connections and accounts, "
-        'as in "client_retransmitted_segments > 0 and server_port = 443".',
-    ),
-]
 FailOn = Annotated[
     SeverityName | None,
     typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more; with --pair, a finding in the first capture."),

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from tcptrace_lab.cli.table import FALLBACK_WIDTH
-from tcptrace_lab.cli.terminal import printable
+from tcptrace_lab.cli.console import console, plain_table
+from tcptrace_lab.outside import printable
 from tcptrace_lab.verify.differences import UNEXPLAINED, Count
 from tcptrace_lab.verify.output import ordered, totals
 from tcptrace_lab.verify.rules import BY_NAME
@@ -19,6 +16,8 @@ from tcptrace_lab.verify.rules.words import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rich.table import Table
 
     from tcptrace_lab.verify import Verification
     from tcptrace_lab.verify.differences import Difference
@@ -31,16 +30,16 @@ _COUNTS = ("compared", "equal", "explained", "unexplained")
 
 def show(verification: Verification, *, every: bool = False) -> None:
     """Print it to stderr; `every` difference, or a few examples of each explanation."""
-    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
-    console.print(Text(headline(verification)))
+    stderr = console()
+    stderr.print(Text(headline(verification)))
     for tool, words in verification.refused.items():
-        console.print(Text(f"{tool} did not read all of the file: {printable(words)}"))
+        stderr.print(Text(f"{tool} did not read all of the file: {printable(words)}"))
     if verification.checksums.bad:
-        console.print(Text(verification.checksums.words()))
-    console.print(_table(verification, every=every))
+        stderr.print(Text(verification.checksums.words()))
+    stderr.print(_table(verification, every=every))
     for name in ordered(verification):
         for line in explanation(verification, name, None if every else EXAMPLES):
-            console.print(Text(line), soft_wrap=False)
+            stderr.print(Text(line), soft_wrap=False)
 
 
 def headline(verification: Verification) -> str:
@@ -100,7 +99,7 @@ def _value(value: object, item: str) -> str:
 
 
 def _table(verification: Verification, *, every: bool) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
+    table = plain_table()
     table.add_column("with", no_wrap=True)
     table.add_column("what", no_wrap=True)
     for name in _COUNTS:

@@ -9,9 +9,10 @@ import typer
 
 from tcptrace_lab import output
 from tcptrace_lab.cli.options import Debug, Files, Quiet
-from tcptrace_lab.cli.terminal import activity, printable, say
+from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, UsageError
 from tcptrace_lab.formats import Format, TableName
+from tcptrace_lab.outside import printable
 
 if TYPE_CHECKING:
     from tcptrace_lab.errors import ReadInPart

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from tcptrace_lab import numbers
-from tcptrace_lab.cli.table import FALLBACK_WIDTH, ROWS, endpoint
-from tcptrace_lab.cli.terminal import printable
+from tcptrace_lab.cli.console import console, plain_table
+from tcptrace_lab.cli.table import ROWS, endpoint
+from tcptrace_lab.outside import printable
 from tcptrace_lab.pair.figures import directions
 from tcptrace_lab.report.pair import words
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from tcptrace_lab.pair import Pair
 
 LEGEND = (
@@ -30,18 +30,18 @@ _COLUMNS = (("sent", 6), ("lost", 5), ("copies", 6), ("late", 5), ("delay p50", 
 
 def show(pair: Pair) -> None:
     """Print what the clocks say, and a line for each direction of each connection, to stderr."""
-    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
+    stderr = console()
     for line in words(pair):
-        console.print(Text(printable(line)), soft_wrap=False)
-    console.print(_table(pair, console.width))
-    console.print(Text(LEGEND))
+        stderr.print(Text(printable(line)), soft_wrap=False)
+    stderr.print(_table(pair, stderr.width))
+    stderr.print(Text(LEGEND))
     more = pair.connections.height - ROWS
     if more > 0:
-        console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''}; --json has them all"))
+        stderr.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''}; --json has them all"))
 
 
 def _table(pair: Pair, width: int) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
+    table = plain_table()
     fixed = sum(figure_width + 1 for _, figure_width in _COLUMNS)
     table.add_column("from", no_wrap=True, max_width=max(width - fixed, 12))
     for heading, figure_width in _COLUMNS:

@@ -132,13 +132,13 @@ def _grid(text: str) -> list[int]:
 
 def _tell(document: dict[str, Any]) -> None:
     """The prediction on stderr, as lines and tables."""
-    from rich.console import Console  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     from tcptrace_lab.cli import prediction_table  # noqa: PLC0415
+    from tcptrace_lab.cli.console import console  # noqa: PLC0415
 
-    console = Console(stderr=True, highlight=False)
+    stderr = console()
     for words in prediction_table.words(document):
-        console.print(Text(words))
+        stderr.print(Text(words))
     for table in prediction_table.tables(document, RANGES):
-        console.print(table)
+        stderr.print(table)

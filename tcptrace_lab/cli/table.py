@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from tcptrace_lab import behaviour, line, numbers, rates, trust
-from tcptrace_lab.cli.terminal import printable
+from tcptrace_lab.cli.console import console, plain_table
 from tcptrace_lab.findings import mendable_first
+from tcptrace_lab.outside import printable
 from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.largest import Ranking, largest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.console import Console
+    from rich.table import Table
 
     from tcptrace_lab.analysis import Analysis
     from tcptrace_lab.findings import Finding
@@ -30,9 +31,6 @@ BEHAVIOUR_CONNECTIONS = 3
 
 FINDING_ROWS = 10
 """Findings shown; the report and the JSON have them all."""
-
-FALLBACK_WIDTH = 80
-"""Columns where stderr is no terminal."""
 
 LINE_ROWS, LINE_NOTES = 1_000, 5
 """Connections that are looked at for what their line leaves for data, and lines (and connections in one) that are told of it."""
@@ -49,26 +47,26 @@ _FIGURES = (("time", 8), ("sent by client", 9), ("by server", 9), ("resent", 6))
 
 def show(analysis: Analysis) -> None:
     """Print the table of connections, what it leaves out, and the findings to stderr."""
-    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
+    stderr = console()
     total, rows = _largest_rows(analysis)
-    console.print(Text(headline(analysis, total)), soft_wrap=False)
-    console.print(Text(trust.line(analysis.capture["trust"])))
+    stderr.print(Text(headline(analysis, total)), soft_wrap=False)
+    stderr.print(Text(trust.line(analysis.capture["trust"])))
     if total:
-        console.print(_table(rows.to_dicts(), console.width))
+        stderr.print(_table(rows.to_dicts(), stderr.width))
     more = total - ROWS
     if more > 0:
-        console.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''} with fewer bytes"))
+        stderr.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''} with fewer bytes"))
     refused = refusals(analysis.connections)
     if refused:
-        console.print(Text(refused))
+        stderr.print(Text(refused))
     if total:
         largest_rows = rows.head(BEHAVIOUR_CONNECTIONS)
         for words in behaviour_notes(largest_rows, analysis.capture["trust"]["resolution_ns"]) + rate_notes(largest_rows):
-            console.print(Text(words))
+            stderr.print(Text(words))
     for words in line_notes(analysis.connections.head(LINE_ROWS).collect()):
-        console.print(Text(words))
+        stderr.print(Text(words))
     if total or analysis.findings:
-        _show_findings(analysis.findings, rows, console)
+        _show_findings(analysis.findings, rows, stderr)
 
 
 def _largest_rows(analysis: Analysis) -> tuple[int, pl.DataFrame]:
@@ -79,23 +77,23 @@ def _largest_rows(analysis: Analysis) -> tuple[int, pl.DataFrame]:
 
 def show_findings_of_first(analysis: Analysis) -> None:
     """Print the findings in the first of two captures to stderr: those that the exit code minds."""
-    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
-    console.print(Text(f"Findings in the first capture, {printable(analysis.capture['path'])} (the ones that --fail-on minds):"))
+    stderr = console()
+    stderr.print(Text(f"Findings in the first capture, {printable(analysis.capture['path'])} (the ones that --fail-on minds):"))
     _, rows = _largest_rows(analysis)
-    _show_findings(analysis.findings, rows, console)
+    _show_findings(analysis.findings, rows, stderr)
 
 
-def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, console: Console) -> None:
+def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, stderr: Console) -> None:
     """The findings, or what can be said without any of the largest connections."""
     if not findings:
-        console.print(Text(nothing_to_report(rows)))
+        stderr.print(Text(nothing_to_report(rows)))
         return
-    console.print(_findings(findings))
+    stderr.print(_findings(findings))
     unsaid = len(findings) - FINDING_ROWS
     if unsaid > 0:
-        console.print(Text(f"and {unsaid} more finding{'s' if unsaid > 1 else ''}, in the report"))
+        stderr.print(Text(f"and {unsaid} more finding{'s' if unsaid > 1 else ''}, in the report"))
     if any(finding.conn is not None for finding in findings[:FINDING_ROWS]):
-        console.print(Text(WAY_LEGEND))
+        stderr.print(Text(WAY_LEGEND))
 
 
 def refusals(connections: pl.LazyFrame) -> str:
@@ -183,7 +181,7 @@ def _numbers(conns: list[int]) -> str:
 
 def _findings(findings: Sequence[Finding]) -> Table:
     """The most expensive findings, what can be mended first: how severe, how sure, which way of which connection, its share, and what."""
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
+    table = plain_table()
     for heading in ("finding", "", "way", "of time", ""):
         table.add_column(heading, justify="right" if heading == "of time" else "left", no_wrap=bool(heading))
     for finding in mendable_first(findings)[:FINDING_ROWS]:
@@ -209,7 +207,7 @@ def _table(largest_rows: list[dict[str, Any]], width: int) -> Table:
     number_width = max(len("conn"), *(len(str(row["conn"])) for row in largest_rows))
     fixed = number_width + sum(figure_width + 1 for _, figure_width in _FIGURES) + len(_SIDES)
     endpoint_width = min(max((width - fixed) // len(_SIDES), _ENDPOINT_MIN), _ENDPOINT_MAX)
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
+    table = plain_table()
     table.add_column("conn", justify="right", width=number_width)
     for side in _SIDES:
         table.add_column(side, max_width=endpoint_width, no_wrap=True)

@@ -1,36 +1,35 @@
 """What people see: one-line errors, notes, progress, tables. All of it goes to stderr; stdout is for results.
 
-Text from outside (file names, words of other programs) is shown with its control characters spelled out, so that no
-capture or file name can drive the terminal.
+Text from outside is shown with its control characters spelled out (`outside.printable`), so that no capture or file name can drive the
+terminal.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-import unicodedata
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.outside import printable
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.progress import Progress, TaskID
 
 PROGRAM = "tcptrace-lab"
 
 PATIENCE_S = 1.0
-"""Work that takes longer than this shows that it goes on (the design's bound)."""
+"""Work that takes longer than this shows that it goes on (the design's bound), and for so long before its pace is told."""
 
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Unicode categories that can move the cursor, turn the writing direction, or are no characters at all."""
+LEAST_SHARE = 0.01
+"""From here on the time that is left is told: the share of less says little."""
 
-
-def printable(text: str) -> str:
-    """`text` on one line, safe for a terminal: what is not visible is written as an escape."""
-    return "".join(
-        character.encode("unicode_escape").decode() if unicodedata.category(character) in _HIDDEN else character for character in text
-    )
+FILE_WIDTH = 14
+"""Characters of a file's name that are shown beside the bar."""
 
 
 def say(message: str) -> None:
@@ -41,10 +40,14 @@ def say(message: str) -> None:
 class Activity:
     """Shows on stderr what goes on, from one second on; see `activity`."""
 
-    def __init__(self, words: str) -> None:
-        """Begin with `words`."""
+    def __init__(self, words: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin with `words`; `clock` counts seconds."""
         self._words = words
+        self._clock = clock
+        self._began_s = clock()
+        self._count: int | None = None
         self._share: float | None = None
+        self._file = ""
         self._display: Progress | None = None
         self._task: TaskID | None = None
         self._lock = threading.Lock()
@@ -54,24 +57,31 @@ class Activity:
 
     def segments(self, count: int, share: float | None) -> None:
         """So many segments are read, and such a share of the files, if it is known."""
-        self.doing(f"{count:,} segments read", share)
+        self.doing("segments read", share, count)
 
     def datagrams(self, count: int, share: float | None) -> None:
         """So many datagrams are read, and such a share of the files, if it is known."""
-        self.doing(f"{count:,} datagrams read", share)
+        self.doing("datagrams read", share, count)
 
     def connections(self, count: int) -> None:
         """So many connections are written as JSON."""
-        self.doing(f"writing the JSON: {count:,} connections")
+        self.doing("connections written as JSON", count=count)
 
     def compared(self, count: int) -> None:
         """So many segments are compared."""
-        self.doing(f"{count:,} segments compared")
+        self.doing("segments compared", count=count)
 
-    def doing(self, words: str, share: float | None = None) -> None:
-        """Something else goes on now, of which `share` (0 to 1) is done, if that is known."""
+    def next_file(self, name: str) -> None:
+        """What comes is about this one of several files."""
+        self._file = f"{name if len(name) <= FILE_WIDTH else name[: FILE_WIDTH - 1] + '…'}: "
+        self.doing("reading")
+
+    def doing(self, words: str, share: float | None = None, count: int | None = None) -> None:
+        """`words` goes on now, of which `share` (0 to 1) is done, if that is known, and `count` of what they name."""
         with self._lock:
-            self._words, self._share = words, share
+            if words != self._words or (count or 0) < (self._count or 0):
+                self._began_s = self._clock()
+            self._words, self._share, self._count = words, share, count
             if self._display is not None and self._task is not None:
                 self._display.update(self._task, description=self.text, completed=share or 0.0)
                 # `update` takes no total of None for one.
@@ -79,8 +89,16 @@ class Activity:
 
     @property
     def text(self) -> str:
-        """What is shown beside the bar."""
-        return printable(self._words) + ("" if self._share is None else f", {self._share:.0%}".replace("%", " %"))
+        """What is shown beside the bar: `1,234,567 segments read, 46 %, 1.2 M/s, 3 s left`."""
+        elapsed_s = self._clock() - self._began_s
+        told = [self._words if self._count is None else f"{self._count:,} {self._words}"]
+        if self._share is not None:
+            told.append(f"{self._share:.0%}".replace("%", " %"))
+        if elapsed_s >= PATIENCE_S and self._count:
+            told.append(_rate(self._count / elapsed_s))
+        if elapsed_s >= PATIENCE_S and self._share is not None and LEAST_SHARE <= self._share < 1:
+            told.append(f"{_time_left(elapsed_s * (1 - self._share) / self._share)} left")
+        return printable(self._file + ", ".join(told))
 
     def begin(self) -> None:
         """Start waiting for the second to pass."""
@@ -101,17 +119,29 @@ class Activity:
         with self._lock:
             if self._over:
                 return
-            columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+            columns = (SpinnerColumn(), BarColumn(bar_width=10), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
             self._display = Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._display.add_task(self.text, total=None)
             self._display.start()
+
+
+def _rate(per_s: float) -> str:
+    """1,234,567 a second → 1.23 M/s."""
+    from tcptrace_lab import numbers  # noqa: PLC0415  (only who waits needs it)
+
+    return numbers.rate(per_s).replace("b/s", "/s")
+
+
+def _time_left(left_s: float) -> str:
+    minutes, seconds = divmod(round(left_s), 60)
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
 @contextmanager
 def activity(words: str, *, quiet: bool) -> Iterator[Activity]:
     """While the block runs, show what it does: only on a terminal, only from one second on, and nothing stays behind."""
     shown = Activity(words)
-    if quiet or not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty() or os.environ.get("TERM", "") in {"", "dumb"}:
         yield shown
         return
     shown.begin()

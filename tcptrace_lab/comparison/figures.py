@@ -1,0 +1,109 @@
+"""What is compared of a capture's connections: each figure with its unit, whether less of it is better, and what it is taken from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WAYS = {"client": "client_to_server", "server": "server_to_client"}
+"""Sender of a direction → the direction, as the JSON calls it."""
+
+BITS_PER_BYTE = 8
+_NS_PER_S = 1e9
+
+
+class Level(StrEnum):
+    """What one number of a sample stands for."""
+
+    CAPTURES = "captures"
+    CONNECTIONS = "connections"
+    MESSAGES = "messages"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One thing that is compared.
+
+    Attributes:
+        name: its key in the JSON.
+        title: for people.
+        way: the direction, by its sender's side; None where it is of both.
+        kind: how it is said (`numbers.said`): `duration` (ns), `rate` (bits per second) or `share` (0 to 1).
+        less_is_better: false for what should be large.
+        within: what one number stands for inside a capture.
+        note: how it is taken.
+    """
+
+    name: str
+    title: str
+    way: str | None
+    kind: str
+    less_is_better: bool
+    within: Level
+    note: str
+
+
+def _of_connections(side: str) -> list[Figure]:
+    return [
+        Figure("throughput", "throughput", side, "rate", False, Level.CONNECTIONS, "new data from the first data segment to the last"),  # noqa: FBT003
+        Figure("rtt", "round trip, median", side, "duration", True, Level.CONNECTIONS, "from the capture point to the receiver and back"),  # noqa: FBT003
+        Figure("resent", "resent", side, "share", True, Level.CONNECTIONS, "data segments that were retransmissions"),  # noqa: FBT003
+    ]
+
+
+MESSAGE_TIME, ANSWER_TIME = "message_time", "answer_time"
+
+CONNECTION_TIME = Figure(
+    "connection_time",
+    "connection time",
+    None,
+    "duration",
+    less_is_better=True,
+    within=Level.CONNECTIONS,
+    note="from its first segment to its last",
+)
+
+FIGURES = (
+    CONNECTION_TIME,
+    *(figure for side in SIDES for figure in _of_connections(side)),
+    *(
+        Figure(MESSAGE_TIME, "message time", side, "duration", True, Level.MESSAGES, "from its first segment to its last")  # noqa: FBT003
+        for side in SIDES
+    ),
+    Figure(
+        ANSWER_TIME,
+        "until the answer",
+        "client",
+        "duration",
+        less_is_better=True,
+        within=Level.MESSAGES,
+        note="from a message's first segment to the answer's first",
+    ),
+)
+"""All figures, in the order in which they are told."""
+
+
+def of_connections() -> Mapping[str, pl.Expr]:
+    """Each figure of a connection, by its place in `FIGURES` as text, from rows of `schema.CONNECTIONS`; null where it is not known."""
+    return {str(place): _expression(figure) for place, figure in enumerate(FIGURES) if figure.within is Level.CONNECTIONS}
+
+
+def _expression(figure: Figure) -> pl.Expr:
+    side = figure.way
+    if figure.name == "throughput":
+        sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
+        return pl.when(sent_ns > 0).then(pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE * _NS_PER_S / sent_ns)
+    if figure.name == "rtt":
+        return pl.col(f"{side}_rtt_p50_ns").cast(pl.Float64)
+    if figure.name == "resent":
+        sent = pl.col(f"{side}_data_segments")
+        return pl.when(sent > 0).then(pl.col(f"{side}_retransmitted_segments") / sent)
+    return (pl.col("last_ts_ns") - pl.col("first_ts_ns")).cast(pl.Float64)

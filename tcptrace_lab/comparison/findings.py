@@ -1,0 +1,98 @@
+"""Which findings came, went or stayed: by what they are, the service and the direction."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab.comparison.match import Lane
+    from tcptrace_lab.comparison.run import Found, Run
+    from tcptrace_lab.findings import Finding, Severity
+
+CAME, WENT, STAYED, ABSENT = "came", "went", "stayed", "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class InGroup:
+    """One kind of finding in one group.
+
+    Attributes:
+        captures: of the group, in how many it was found.
+        severity: the worst.
+        cost_ns: mean over these captures of what it costs there in all; None where it costs no time.
+        finding: the most expensive of them.
+    """
+
+    captures: int
+    severity: Severity | None
+    cost_ns: float | None
+    finding: Finding | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of finding through all groups.
+
+    Attributes:
+        id: one of `findings.FINDING_IDS`.
+        server_ports: of its service; empty where it concerns the capture.
+        way: the sender's side; None where it concerns both or none.
+        groups: one for each.
+        states: of each group but the first: `came`, `went`, `stayed`, or `absent` from both.
+    """
+
+    id: str
+    server_ports: tuple[int, ...]
+    way: str | None
+    groups: tuple[InGroup, ...]
+    states: tuple[str, ...]
+
+    @property
+    def severity(self) -> Severity:
+        """The worst anywhere."""
+        return max(group.severity for group in self.groups if group.severity is not None)
+
+
+_Key = tuple[str, tuple[int, ...], str | None]
+
+
+def kinds(groups: Sequence[Sequence[Run]], lanes: Sequence[Lane]) -> tuple[Kind, ...]:
+    """All kinds of findings of these captures, the worst first, and of those the most expensive."""
+    ports_of = {port: lane.server_ports for lane in lanes for port in lane.server_ports}
+    found = [[_by_key(run.findings, ports_of) for run in runs] for runs in groups]
+    keys = dict.fromkeys(key for runs in found for run in runs for key in run)
+    made = [Kind(*key, tuple(_in_group(runs, key) for runs in found), ()) for key in keys]
+    told = [Kind(kind.id, kind.server_ports, kind.way, kind.groups, _states(kind.groups)) for kind in made]
+    return tuple(sorted(told, key=lambda kind: (-kind.severity, -max(group.cost_ns or 0 for group in kind.groups))))
+
+
+def _by_key(findings: Sequence[Found], ports_of: dict[int, tuple[int, ...]]) -> dict[_Key, list[Finding]]:
+    by_key: dict[_Key, list[Finding]] = {}
+    for one in findings:
+        ports = () if one.server_port is None else ports_of.get(one.server_port, (one.server_port,))
+        way = None if one.finding.from_client is None else "client" if one.finding.from_client else "server"
+        by_key.setdefault((one.finding.id, ports, way), []).append(one.finding)
+    return by_key
+
+
+def _in_group(runs: Sequence[dict[_Key, list[Finding]]], key: _Key) -> InGroup:
+    own = [run[key] for run in runs if key in run]
+    every = [finding for findings in own for finding in findings]
+    costs = [math.fsum(finding.cost_ns for finding in findings if finding.cost_ns is not None) for findings in own]
+    timed = any(finding.cost_ns is not None for finding in every)
+    return InGroup(
+        captures=len(own),
+        severity=max((finding.severity for finding in every), default=None),
+        cost_ns=math.fsum(costs) / len(costs) if costs and timed else None,
+        finding=max(every, key=lambda finding: finding.cost_ns or 0, default=None),
+    )
+
+
+def _states(groups: Sequence[InGroup]) -> tuple[str, ...]:
+    first, *others = (bool(group.captures) for group in groups)
+    names = {(False, True): CAME, (True, False): WENT, (True, True): STAYED, (False, False): ABSENT}
+    return tuple(names[first, other] for other in others)

@@ -1,0 +1,72 @@
+"""Which services of several captures are the same one.
+
+By the server's port; and where each capture has exactly one service left for which no other has its port, those are taken for one. What
+has no counterpart in every group is told, not compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab.comparison.run import Run, Service
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One service through all captures.
+
+    Attributes:
+        services: by group and capture; None where that capture lacks it (each group has it once at least).
+        matched_by: `server_port`, or `only_one` where the ports differ.
+    """
+
+    services: tuple[tuple[Service | None, ...], ...]
+    matched_by: str
+
+    @property
+    def server_ports(self) -> tuple[int, ...]:
+        """The server's ports, in the order of the captures; one, unless it was matched as the only one."""
+        found = [service.server_port for group in self.services for service in group if service is not None]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def payload_bytes(self) -> int:
+        """What it carried in all captures."""
+        return sum(service.payload_bytes for group in self.services for service in group if service is not None)
+
+    @property
+    def in_step(self) -> bool:
+        """True if every capture has it, with as many connections, so that they can be laid side by side by their order."""
+        counts = {service and len(service.listed) for group in self.services for service in group}
+        return len(counts) == 1 and not counts & {0, None}
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A service that cannot be compared: where it is, its port, and how many connections it has."""
+
+    group: int
+    capture: int
+    server_port: int
+    connections: int
+
+
+def match(groups: Sequence[Sequence[Run]]) -> tuple[tuple[Lane, ...], tuple[Unmatched, ...]]:
+    """The services that all groups have, those with most payload first, and the others."""
+    common = set.intersection(*({port for run in runs for port in run.services} for runs in groups))
+    lanes = [Lane(tuple(tuple(run.services.get(port) for run in runs) for runs in groups), "server_port") for port in common]
+    rest = [[[service for port, service in run.services.items() if port not in common] for run in runs] for runs in groups]
+    if all(len(left) == 1 for group in rest for left in group):
+        lanes.append(Lane(tuple(tuple(left[0] for left in group) for group in rest), "only_one"))
+        rest = []
+    unmatched = tuple(
+        Unmatched(group, capture, service.server_port, service.connections)
+        for group, captures in enumerate(rest)
+        for capture, left in enumerate(captures)
+        for service in left
+    )
+    return tuple(sorted(lanes, key=lambda lane: (-lane.payload_bytes, lane.server_ports))), unmatched

@@ -1,0 +1,129 @@
+"""The road from captures to a comparison."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.analysis import Analysis, analyze
+from tcptrace_lab.comparison import judge
+from tcptrace_lab.comparison.document import document
+from tcptrace_lab.comparison.findings import Kind, kinds
+from tcptrace_lab.comparison.match import Lane, Unmatched, match
+from tcptrace_lab.comparison.run import Run, of_analysis
+from tcptrace_lab.comparison.words import figure_name, letter, service_name
+from tcptrace_lab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcptrace_lab.reread import Progress
+
+Capture = str | os.PathLike[str] | Analysis
+Group = Capture | Iterable[Capture]
+
+MOST_GROUPS = 26
+"""They are called A to Z."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Groups of captures, each held against the first.
+
+    Attributes:
+        groups: the captures of each.
+        lanes: the services that all groups have, those with most payload first.
+        figures: of each of them, in the same order.
+        ledger: likewise, where the time went.
+        unmatched: services that a group lacks.
+        findings: the worst first.
+    """
+
+    groups: tuple[tuple[Run, ...], ...]
+    lanes: tuple[Lane, ...]
+    figures: tuple[tuple[judge.Compared, ...], ...]
+    ledger: tuple[tuple[judge.Compared, ...], ...]
+    unmatched: tuple[Unmatched, ...]
+    findings: tuple[Kind, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that `compare --json` writes (`compare.schema.json`)."""
+        return document(self)
+
+    @property
+    def tested(self) -> bool:
+        """True if any figure could be tested."""
+        return any(change.tested is not None for lane in self.figures for one in lane for change in one.changes)
+
+    @property
+    def regressions(self) -> tuple[str, ...]:
+        """Figures that are significantly worse than in the first group, as `B port 443 throughput client_to_server`."""
+        return self._told({judge.Verdict.WORSE})
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """Figures that differ significantly, likewise."""
+        return self._told({judge.Verdict.WORSE, judge.Verdict.BETTER})
+
+    def _told(self, verdicts: set[judge.Verdict]) -> tuple[str, ...]:
+        return tuple(
+            f"{letter(group)} {service_name(lane)} {figure_name(one)}"
+            for lane, figures in zip(self.lanes, self.figures, strict=True)
+            for one in figures
+            for group, change in enumerate(one.changes, start=1)
+            if change.verdict in verdicts
+        )
+
+
+def compare(
+    first: Group,
+    *others: Group,
+    where: str | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Compare groups of captures, each with the first.
+
+    Args:
+        first: what was before: a capture, or several that repeat one experiment; a capture is a path or an `Analysis`.
+        others: what came after, each likewise. Without any, the repetitions of the first are summed up with their intervals.
+        where: as for `analyze`, in every capture that is a path.
+        progress: as for `read`.
+        say: as for `read`.
+
+    Raises:
+        UsageError: a group is empty, there are too many, or `where` is wrong.
+        CaptureUnreadable: a capture cannot be read.
+        MissingTool: as for `read`.
+        OutputUnwritable: temporary files have no room.
+    """
+    listed = [_listed(group) for group in (first, *others)]
+    if len(listed) > MOST_GROUPS:
+        raise UsageError(f"{len(listed)} groups of captures", remedy=f"compare {MOST_GROUPS} at most")
+    if not all(listed):
+        raise UsageError("a group without captures", remedy="name one at least of each group")
+    return of_runs([[_run(capture, where, progress, say) for capture in group] for group in listed])
+
+
+def of_runs(groups: Sequence[Sequence[Run]]) -> Comparison:
+    """Compare captures that are reduced already."""
+    lanes, unmatched = match(groups)
+    return Comparison(
+        groups=tuple(map(tuple, groups)),
+        lanes=lanes,
+        figures=tuple(map(tuple, judge.figures(lanes))),
+        ledger=tuple(map(tuple, judge.ledger(lanes))),
+        unmatched=unmatched,
+        findings=kinds(groups, lanes),
+    )
+
+
+def _listed(group: Group) -> list[Capture]:
+    return [group] if isinstance(group, (str, os.PathLike, Analysis)) else list(group)
+
+
+def _run(capture: Capture, where: str | None, progress: Progress | None, say: Callable[[str], None] | None) -> Run:
+    """The captures are read one after the other, and of each only what is compared is kept."""
+    return of_analysis(capture if isinstance(capture, Analysis) else analyze(capture, where=where, progress=progress, say=say))

@@ -1,0 +1,197 @@
+"""One capture, reduced to what is compared of it: its services, the figures of each, where their time went, and the findings.
+
+A service is a server's port: the connections to it do the same work, whichever address either side has. Connections without data, and
+those of captures without times, have nothing to compare and are counted only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from tcptrace_lab import behaviour, messages, verdict
+from tcptrace_lab.comparison.figures import ANSWER_TIME, FIGURES, MESSAGE_TIME, Level, of_connections
+from tcptrace_lab.comparison.student import LEAST_SAMPLES, Sample
+from tcptrace_lab.schema import CAUSES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.findings import Finding
+
+MOST_SERVICES = 100
+"""Services that are compared: those with most payload."""
+
+LISTED_CONNECTIONS = 50
+"""Connections of a service that are laid side by side one by one, if there are no more."""
+
+_TIMES_KNOWN = pl.col("first_ts_ns").is_not_null() & (pl.col("last_ts_ns") >= pl.col("first_ts_ns"))
+_PAYLOAD = pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES))
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One connection: its number, its ends, and how long it lasted."""
+
+    conn: int
+    client: tuple[str, int]
+    server: tuple[str, int]
+    duration_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The connections to one port in one capture.
+
+    Attributes:
+        server_port: the port.
+        connections: with data, and times.
+        payload_bytes: what they carried, both ways.
+        figures: by place in `FIGURES`; only those that are known of some connection or message.
+        ledger: nanoseconds of a connection, by sender's side and cause.
+        life_ns: mean life of a connection.
+        listed: all of them in order of time; empty where there are more than `LISTED_CONNECTIONS`.
+    """
+
+    server_port: int
+    connections: int
+    payload_bytes: int
+    figures: Mapping[int, Sample]
+    ledger: Mapping[tuple[str, str], Sample]
+    life_ns: float
+    listed: tuple[Listed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding, and the port of the server it concerns; None where it concerns the capture."""
+
+    finding: Finding
+    server_port: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One capture.
+
+    Attributes:
+        name: as `Analysis.name`.
+        capture: as under `capture` in the JSON of an analysis.
+        verdict: where its time went, in a sentence.
+        services: by port, those with most payload first.
+        services_left_out: with less payload than the `MOST_SERVICES`.
+        connections_without_data: which are not compared.
+        vantages: where the compared connections were captured.
+        findings: most expensive first.
+    """
+
+    name: str
+    capture: Mapping[str, Any]
+    verdict: str
+    services: Mapping[int, Service]
+    services_left_out: int
+    connections_without_data: int
+    vantages: tuple[str, ...]
+    findings: tuple[Found, ...]
+
+
+def of_analysis(analysis: Analysis) -> Run:
+    """Reduce one capture. Reads its segments once more, for the messages. Raises OutputUnwritable where temporary files have no room."""
+    ledger = [f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES]
+    joined = analysis.connections.join(analysis.accounts.select("conn", *ledger), on="conn", how="left")
+    vantage = behaviour.columns(analysis.capture["trust"]["resolution_ns"])["vantage"]
+    rows = (
+        joined.filter((_PAYLOAD > 0) & _TIMES_KNOWN)
+        .select("conn", *_ends(), "first_ts_ns", "last_ts_ns", *ledger, payload=_PAYLOAD, vantage=vantage, **of_connections())
+        .collect(engine="streaming")
+    )
+    total = analysis.connections.select(pl.len()).collect(engine="streaming").item()
+    ports = rows.group_by("server_port").agg(pl.col("payload").sum()).sort("payload", "server_port", descending=[True, False])
+    kept = ports["server_port"].head(MOST_SERVICES).to_list()
+    said = _messages(analysis, rows)
+    parts = {port: part.sort("first_ts_ns", "conn") for (port,), part in rows.partition_by("server_port", as_dict=True).items()}
+    port_of = dict(
+        analysis.connections.filter(pl.col("conn").is_in(_concerned(analysis))).select("conn", "server_port").collect().iter_rows()
+    )
+    return Run(
+        name=analysis.name,
+        capture=analysis.capture,
+        verdict=verdict.sentence(analysis),
+        services={port: _service(port, parts[port], said.get(port)) for port in kept},
+        services_left_out=ports.height - len(kept),
+        connections_without_data=total - rows.height,
+        vantages=tuple(rows["vantage"].cast(pl.String).fill_null("unknown").unique().sort().to_list()),
+        findings=tuple(Found(finding, None if finding.conn is None else port_of[finding.conn]) for finding in analysis.findings),
+    )
+
+
+def _ends() -> tuple[str, ...]:
+    return tuple(f"{side}_{part}" for side in SIDES for part in ("addr", "port"))
+
+
+def _concerned(analysis: Analysis) -> list[int]:
+    return sorted({finding.conn for finding in analysis.findings if finding.conn is not None})
+
+
+def _messages(analysis: Analysis, rows: pl.DataFrame) -> dict[int, pl.DataFrame]:
+    """Times of the messages that are known whole, by port, in order of time."""
+    if rows.is_empty():
+        return {}
+    count = int(rows["conn"].max()) + 1  # type: ignore[arg-type]
+    found = messages.messages(analysis.segments, analysis.connections, count).filter(pl.col("state") == "whole")
+    times = found.select("conn", "from_client", "first_ts_ns", "transfer_ns", answer_ns=pl.col("answer_ts_ns") - pl.col("first_ts_ns"))
+    with_port = times.collect(engine="streaming").join(rows.select("conn", "server_port"), on="conn", how="inner")
+    ordered = with_port.sort("server_port", "from_client", "first_ts_ns")
+    return {port: part for (port,), part in ordered.partition_by("server_port", as_dict=True).items()}
+
+
+def _service(port: int, rows: pl.DataFrame, said: pl.DataFrame | None) -> Service:
+    known = {place: own for place, own in _figures(rows, said) if own.count}
+    sums = {(side, cause): f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES}
+    return Service(
+        server_port=port,
+        connections=rows.height,
+        payload_bytes=int(rows["payload"].sum()),
+        figures=known,
+        ledger={key: sample(rows[name].drop_nulls().to_numpy()) for key, name in sums.items()},
+        life_ns=float((rows["last_ts_ns"] - rows["first_ts_ns"]).mean()),  # type: ignore[arg-type]
+        listed=tuple(map(_listed, rows.iter_rows(named=True))) if rows.height <= LISTED_CONNECTIONS else (),
+    )
+
+
+def _listed(row: dict[str, Any]) -> Listed:
+    client, server = ((row[f"{side}_addr"], row[f"{side}_port"]) for side in SIDES)
+    return Listed(row["conn"], client, server, row["last_ts_ns"] - row["first_ts_ns"])
+
+
+def _figures(rows: pl.DataFrame, said: pl.DataFrame | None) -> Iterator[tuple[int, Sample]]:
+    columns = {MESSAGE_TIME: "transfer_ns", ANSWER_TIME: "answer_ns"}
+    for place, figure in enumerate(FIGURES):
+        if figure.within is Level.CONNECTIONS:
+            yield place, sample(rows[str(place)].drop_nulls().to_numpy())
+        elif said is not None and figure.way is not None:
+            own = said.filter(pl.col("from_client") == SIDES[figure.way])
+            yield place, sample(own[columns[figure.name]].drop_nulls().to_numpy())
+
+
+def sample(values: NDArray[Any]) -> Sample:
+    """The sample of numbers in order of time, of which each may resemble the one before it.
+
+    Their effective count is that of a first-order autoregressive process, n (1 − r) / (1 + r) with r the correlation of neighbours where
+    that is positive (Bayley and Hammersley, 1946), and 2 at least.
+    """
+    count = len(values)
+    numbers = values.astype(np.float64)
+    mean = float(numbers.mean()) if count else None
+    if count < LEAST_SAMPLES:
+        return Sample(count, mean, None, float(count))
+    away = numbers - numbers.mean()
+    square = float(away @ away)
+    alike = max(float(away[1:] @ away[:-1]) / square, 0.0) if square > 0 else 0.0
+    return Sample(count, mean, square / (count - 1), max(float(LEAST_SAMPLES), count * (1 - alike) / (1 + alike)))

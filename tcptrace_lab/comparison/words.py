@@ -1,0 +1,249 @@
+"""A comparison in words, the same in the terminal, in Markdown and on the page: names, figures, and what was tested."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab import numbers
+from tcptrace_lab.comparison.figures import CONNECTION_TIME, FIGURES, Level
+from tcptrace_lab.comparison.judge import Method, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcptrace_lab.comparison.findings import InGroup, Kind
+    from tcptrace_lab.comparison.judge import Change, Compared
+    from tcptrace_lab.comparison.match import Lane
+    from tcptrace_lab.comparison.road import Comparison
+    from tcptrace_lab.comparison.student import Sample
+
+ARROWS = {"client": "client → server", "server": "server → client"}
+
+VERDICTS = {
+    Verdict.BETTER: "better",
+    Verdict.WORSE: "worse",
+    Verdict.MORE: "more",
+    Verdict.LESS: "less",
+    Verdict.SAME: "the same",
+    Verdict.NONE_SHOWN: "may be chance",
+    Verdict.UNKNOWN: "not tested",
+}
+"""What is said of a change."""
+
+SMALLEST_P = 0.001
+"""Smaller chances are said to be below it."""
+
+_MANY_TIMES = 10
+"""From here on a change is said as a multiple, and from one to its hundredth as a fraction, not in percent."""
+
+_NEARLY_ALL = -0.99
+_NO_CHANGE = 0.005
+"""Smaller shares are no change worth a word."""
+
+MIRROR = "peer"
+"""This cause of one direction is all that the other one did, whose own causes say more."""
+
+_CONNECTION_TIME = FIGURES.index(CONNECTION_TIME)
+
+
+def letter(group: int) -> str:
+    """0 → A."""
+    return chr(ord("A") + group)
+
+
+def group_name(comparison: Comparison, group: int) -> str:
+    """`before-1`, or `before-1 and 2 more`: the captures of a group."""
+    runs = comparison.groups[group]
+    more = len(runs) - 1
+    return runs[0].name + (f" and {more} more" if more else "")
+
+
+def service_name(lane: Lane) -> str:
+    """`port 443`; several ports where it was matched as the only one."""
+    ports = lane.server_ports
+    return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
+
+
+def connections_of(lane: Lane) -> tuple[str, ...]:
+    """How many connections each group has: `1`, or of several captures `3 + 3 + 2`."""
+    return tuple(" + ".join("0" if service is None else f"{service.connections:,}" for service in group) for group in lane.services)
+
+
+def figure_name(one: Compared) -> str:
+    """`throughput, client → server`."""
+    if isinstance(one.key, tuple):
+        return f"{one.key[1]}, {ARROWS[one.key[0]]}"
+    figure = FIGURES[one.key]
+    return figure.title if figure.way is None else f"{figure.title}, {ARROWS[figure.way]}"
+
+
+def value(amount: float | None, kind: str) -> str:
+    """A mean as people say it; the kinds are those of `Figure`."""
+    if amount is None:
+        return numbers.UNKNOWN
+    if kind == "share":
+        return numbers.share(amount)
+    return numbers.rate(amount) if kind == "rate" else numbers.duration(round(amount))
+
+
+def cell(sample: Sample, kind: str) -> str:
+    """`527 ± 12 ms`; without an interval where one number is all there is, or all are the same."""
+    interval = sample.interval
+    said = value(sample.mean, kind)
+    if sample.mean is None or interval is None or interval[0] == interval[1]:
+        return said
+    half = sample.mean - interval[0]
+    if sample.mean == 0:
+        return f"{said} ± {value(half, kind)}"
+    number, unit = said.rsplit(" ", 1) if " " in said else (said.removesuffix("%"), "%")
+    in_unit = half / sample.mean * float(number.replace(",", ""))
+    return f"{number} ± {numbers.said(float(f'{in_unit:.2g}'), 'ratio')[0]} {unit}"
+
+
+def kind_of(one: Compared) -> str:
+    """How its values are said."""
+    return "duration" if isinstance(one.key, tuple) else FIGURES[one.key].kind
+
+
+def change_words(change: Change, kind: str) -> str:
+    """`−91 %`, `× 12`, or the difference itself where the first is 0; a dash where it is not known."""
+    if change.change is None:
+        return numbers.UNKNOWN
+    if change.share is None:
+        return "none" if change.change == 0 else f"+{value(change.change, kind)}"
+    if change.share + 1 >= _MANY_TIMES:
+        return f"× {change.share + 1:,.0f}"
+    if -1 < change.share <= _NEARLY_ALL:
+        return f"÷ {1 / (change.share + 1):,.0f}"
+    if abs(change.share) < _NO_CHANGE:
+        return "±0 %"
+    return f"{change.share:+.0%}".replace("%", " %").replace("-", "−")
+
+
+def verdict_words(change: Change, short: Mapping[Verdict, str] | None = None) -> str:
+    """`better, p<0.001`; `may be chance, p=0.31`; `not tested`. `short` has other words for some verdicts."""
+    said = (short or {}).get(change.verdict, VERDICTS[change.verdict])
+    if change.p_adjusted is None:
+        return said
+    p = f"<{SMALLEST_P}" if change.p_adjusted < SMALLEST_P else f"={change.p_adjusted:.2g}"
+    return f"{said}, p{p}"
+
+
+def sampled_words(one: Compared) -> str:
+    """`3 and 3 captures`: the numbers behind each mean."""
+    counts = " and ".join(f"{sample.count:,}" for sample in one.samples)
+    return f"{counts} {one.level}" if one.level is not None else counts
+
+
+def headline(comparison: Comparison, group: int) -> str:
+    """The verdict on one group against the first, in a sentence."""
+    if not comparison.lanes:
+        return f"{letter(group)}: no service is in both; nothing can be compared."
+    lane = max(range(len(comparison.lanes)), key=lambda place: _lost_ns(comparison, place, group))
+    where = f"on {service_name(comparison.lanes[lane])} " if len(comparison.lanes) > 1 else ""
+    told = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
+    if told is None:
+        return f"{letter(group)}: times are not known."
+    change = told.changes[group - 1]
+    before, after = (value(told.samples[place].mean, "duration") for place in (0, group))
+    verb = "takes as long" if abs(change.share or 0) < _NO_CHANGE else "takes less time" if (change.change or 0) < 0 else "takes longer"
+    chance = {
+        Verdict.UNKNOWN: "whether another run would show it cannot be told from one of each",
+        Verdict.NONE_SHOWN: f"that may be chance ({verdict_words(change).split(', ')[-1]})",
+    }.get(change.verdict, f"that is no chance ({verdict_words(change).split(', ')[-1]})")
+    if change.verdict is Verdict.UNKNOWN:
+        chance += _within(comparison.figures[lane], group)
+    moved = _moved(comparison.ledger[lane], group)
+    return f"{letter(group)}: a connection {where}{verb}, {after} for {before} ({change_words(change, 'duration')}); {chance}.{moved}"
+
+
+def _within(figures: Sequence[Compared], group: int) -> str:
+    """What the messages or connections inside the captures do tell: `; inside these, time of a message, client → server is better`."""
+    sure = [one for one in figures if one.changes[group - 1].verdict in {Verdict.BETTER, Verdict.WORSE}]
+    if not sure:
+        return ""
+    best = min(sure, key=lambda one: one.changes[group - 1].p_adjusted or 0)
+    return f"; inside these two, {figure_name(best)}, is {VERDICTS[best.changes[group - 1].verdict]} beyond chance"
+
+
+def _lost_ns(comparison: Comparison, lane: int, group: int) -> float:
+    """How much the time of a service's connections changed in all."""
+    told = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
+    change = None if told is None else told.changes[group - 1].change
+    first = comparison.lanes[lane].services[0]
+    return abs(change or 0) * max((service.connections for service in first if service is not None), default=0)
+
+
+def _moved(ledger: Sequence[Compared], group: int) -> str:
+    """The cause whose time changed most: ` The largest change is nagle-delayed-ack, client → server: 477 ms less.`."""
+    known = [(abs(one.changes[group - 1].change or 0), one) for one in ledger if one.key[1:] != (MIRROR,)]  # type: ignore[index]
+    amount, most = max(known, key=lambda pair: pair[0], default=(0, None))
+    if most is None or not amount:
+        return ""
+    less = "less" if (most.changes[group - 1].change or 0) < 0 else "more"
+    return f" The largest change is {figure_name(most)}: {value(amount, 'duration')} {less}."
+
+
+def method(comparison: Comparison, group: int) -> list[str]:
+    """What was sampled and tested, what that rests on, and what it does not tell."""
+    changes = [(one, one.changes[group - 1]) for lane in comparison.figures for one in lane]
+    tests = [change.method for _, change in changes if change.tested is not None]
+    levels = {one.level for one, change in changes if change.tested is not None}
+    told = []
+    if Level.CAPTURES in levels:
+        sizes = " and ".join(str(len(comparison.groups[place])) for place in (0, group))
+        told.append(f"One number of each capture ({sizes}), taken as independent and nearly normal.")
+    if levels - {None, Level.CAPTURES}:
+        names = " or ".join(sorted(str(level) for level in levels - {None, Level.CAPTURES}))
+        told.append(
+            f"One capture of each: {names} inside them are the samples, counted for fewer where neighbours are alike. This tells that "
+            "these two captures differ, not that another run would."
+        )
+    if tests:
+        how = [
+            "Welch's t test" if Method.WELCH in tests else "",
+            "Student's t test of one against several" if Method.POOLED in tests else "",
+        ]
+        told.append(f"{' and '.join(filter(None, how))}, {len(tests)} figures, p by Holm; ± is the 95 % interval of the mean.")
+    if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
+        told.append("Not tested: one number of each has no spread to judge by. Capture each case several times.")
+    return told
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What touches the comparison as a whole: other capture points, captures that cannot be believed, what has no counterpart."""
+    told = []
+    vantages = {known for group in comparison.groups for run in group if (known := tuple(v for v in run.vantages if v != "unknown"))}
+    if len(vantages) > 1:
+        told.append("The captures were not all taken at the same place on the path: round trips and bytes in flight do not compare.")
+    told += [
+        f"{letter(group)} {run.name}: believed {'in part' if run.capture['trust']['verdict'] == 'fair' else 'hardly'}"
+        for group, runs in enumerate(comparison.groups)
+        for run in runs
+        if run.capture["trust"]["verdict"] != "good"
+    ]
+    told += [
+        f"{service_name(lane)}: taken for the same service, as the only one left of each"
+        for lane in comparison.lanes
+        if lane.matched_by == "only_one"
+    ]
+    told += [
+        f"not compared: port {one.server_port} of {letter(one.group)} {comparison.groups[one.group][one.capture].name} "
+        f"({one.connections:,} connection{'' if one.connections == 1 else 's'}), which another group lacks"
+        for one in comparison.unmatched
+    ]
+    return told
+
+
+def kind_name(kind: Kind) -> str:
+    """`loss, port 443, client → server`."""
+    parts = [kind.id, *(["port " + ", ".join(map(str, kind.server_ports))] if kind.server_ports else [])]
+    return ", ".join([*parts, *([ARROWS[kind.way]] if kind.way else [])])
+
+
+def in_group_words(group: InGroup, captures: int) -> str:
+    """`high, 477 ms`, and of several captures in how many; a dash where it was not found."""
+    if group.severity is None:
+        return numbers.UNKNOWN
+    cost = "" if group.cost_ns is None else f", {numbers.duration(round(group.cost_ns))}"
+    return f"{group.severity}{cost}" + (f" ({group.captures} of {captures})" if captures > 1 else "")

@@ -1,0 +1,14 @@
+"""A table of GitHub-flavoured Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The table, with a newline at its end. Cells are Markdown, with bars escaped; all columns but the first are right-aligned."""
+    lines = [headings, ["---", *("---:" for _ in headings[1:])], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

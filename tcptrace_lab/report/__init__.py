@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.output import opened
 from tcptrace_lab.report.data import data
-from tcptrace_lab.report.render import render
+from tcptrace_lab.report.render import render, shared_scripts
 from tcptrace_lab.report.shape import Analysed, ReportData
 
 if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
 
-__all__ = ["Analysed", "ReportData", "data", "render", "write_report"]
+__all__ = ["Analysed", "ReportData", "data", "render", "shared_scripts", "write_report"]
 
 
 def write_report(analysis: Analysed, path: str, pair: Pair | None = None) -> None:

@@ -24,7 +24,7 @@ SHORT = 8
 
 _DECIMALS = (0, 3, 6, 9)
 _LEVEL = 6
-"""Of zlib: Plotly's script in 0.11 s to 1.47 MB; level 1 takes 0.04 s to 1.71 MB, level 9 0.2 s to 1.46 MB."""
+"""Of zlib: its own middle between time and size."""
 
 _LARGEST_EXACT = 2**53
 """Integers beyond this lose digits in JavaScript; a list that needs them stays as it is."""
@@ -32,11 +32,7 @@ _LARGEST_EXACT = 2**53
 
 def pack(value: object) -> str:
     """JSON-like `value` (dicts, lists, strings, finite numbers, null) as base64 text."""
-    return deflate(json.dumps(_squeezed(value), separators=(",", ":"), allow_nan=False))
-
-
-def deflate(text: str) -> str:
-    """Any text as deflated base64."""
+    text = json.dumps(_squeezed(value), separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), level=_LEVEL)).decode("ascii")
 
 

@@ -1,4 +1,4 @@
-"""A prediction as a page: the sizes that stall, and how many of them for each pair of buffers, as a heat map."""
+"""A prediction as a page: the sizes that stall, and how many of them for each pair of buffers, as a table in shades."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from tcptrace_lab.report import plots, sizes
 from tcptrace_lab.report.render import page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 KIB = 1024
-
-_COLOURS = [[0, "#2f7fb8"], [0.5, "#f2e3b3"], [1, "#b3261e"]]
-"""From no size that stalls to all of them; told apart without red and green."""
 
 
 def write_page(document: Mapping[str, Any], path: str) -> None:
@@ -23,7 +20,7 @@ def write_page(document: Mapping[str, Any], path: str) -> None:
     Raises:
         OutputUnwritable: no room, no rights.
     """
-    looks = {"ranges": _ranges(document), "grid": _grid(document["grid"]) if document["grid"] else None}
+    looks = {"ranges": _ranges(document), "grid": grid(document["grid"]) if document["grid"] else None}
     text = page("predicted.html.j2", figures=True, prediction=document, looks=looks)
     with opened(path) as stream:
         stream.write(text.encode("utf-8"))
@@ -51,45 +48,19 @@ def _ranges(document: Mapping[str, Any]) -> plots.Figure:
     return sizes.axes([trace], [], (first, last), {"title": {"text": "stalls"}, **ticks})
 
 
-def _grid(cells: list[Mapping[str, Any]]) -> plots.Figure:
-    """Send buffers upwards, receive buffers to the right; a cell says which share of the sizes always stalls."""
+def grid(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Send buffers downwards, receive buffers to the right; a cell tells the share of sizes that always stall, and of locks.
+
+    Returns:
+        `receive` (the columns' names) and `rows`, each with `send` (its name) and `cells` (`share`, `locks`).
+    """
     buffers = list(dict.fromkeys(cell["send_buffer_bytes"] for cell in cells))
     count = len(buffers)
     rows = [cells[place * count : (place + 1) * count] for place in range(count)]
-    heat = {
-        "type": "heatmap",
-        "name": "sizes that always stall",
-        "x": list(range(count)),
-        "y": list(range(count)),
-        "z": [[round(cell["stalled_share"], 4) for cell in row] for row in rows],
-        "zmin": 0,
-        "zmax": 1,
-        "colorscale": _COLOURS,
-        "colorbar": {"tickformat": ".0%", "thickness": 14},
-        "text": [[f"{cell['stalled_share']:.0%}{'!' if cell['deadlock_possible'] else ''}" for cell in row] for row in rows],
-        "texttemplate": "%{text}" if count <= 12 else "",  # noqa: PLR2004  (text of a cell has room in so many)
-        "customdata": [[[_size(cell["send_buffer_bytes"]), _size(cell["receive_buffer_bytes"])] for cell in row] for row in rows],
-        "hovertemplate": "send %{customdata[0]}, receive %{customdata[1]}: %{text}<extra></extra>",
-    }
-    corners = {
-        "type": "scatter",
-        "mode": "markers",
-        "showlegend": False,
-        "marker": {"opacity": 0},
-        "x": [-0.5, count - 0.5],
-        "y": [-0.5, count - 0.5],
-        "hoverinfo": "skip",
-    }
-    labels = {"tickvals": list(range(count)), "ticktext": [_size(value) for value in buffers]}
+    told = [[{"share": cell["stalled_share"], "locks": cell["deadlock_possible"]} for cell in row] for row in rows]
     return {
-        "data": [heat, corners],
-        "layout": {
-            "xaxis": {"title": {"text": "receive buffer"}, "range": [-0.5, count - 0.5], **labels},
-            "yaxis": {"title": {"text": "send buffer"}, **labels},
-            "hovermode": "closest",
-            "dragmode": False,
-            "annotations": [],
-        },
+        "receive": [_size(value) for value in buffers],
+        "rows": [{"send": _size(value), "cells": row} for value, row in zip(buffers, told, strict=True)],
     }
 
 

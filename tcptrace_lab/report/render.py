@@ -1,25 +1,27 @@
-"""The plain dictionary of `data.py` → one HTML page that needs nothing else: no network, no second file.
+"""The plain dictionary of `data.py` → one HTML page that needs no network.
 
 Three walls keep strings of a capture from becoming markup or code: Jinja2 escapes everything that is not made here; figures
 travel as base64, an alphabet without meaning in HTML; and the page's Content-Security-Policy runs only the two scripts
-whose hashes it names, and forbids every request. One of the two is Plotly's; it travels deflated, a third of its size, and
-is unpacked when the first figure comes into view.
+whose hashes it names, and forbids every request. One of the two is Plotly's; it travels compressed, a third of its size, and
+is unpacked when the first figure comes into view. Where many reports lie together, Plotly's script can lie beside them, once
+(`shared_scripts`): then the policy lets the page run that one file, by a nonce that no capture can foresee.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
+import secrets
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from tcptrace_lab import numbers
-from tcptrace_lab.report.pack import deflate, pack
+from tcptrace_lab.report.pack import pack
 from tcptrace_lab.report.plots import CAUSE_COLOURS
 
 if TYPE_CHECKING:
@@ -31,44 +33,67 @@ POLICY = "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; i
 """Plotly writes style attributes, and makes pictures of figures through data: and blob: addresses, which are not requests."""
 
 
-def render(report: Mapping[str, Any]) -> str:
-    """The page, as text. Characters that UTF-8 cannot write (lone surrogates of odd file names) are spelled out."""
+PLOTLY: Final = "plotly-basic-4.1.1.min.js"
+"""Plotly's smallest bundle that draws lines and marks (see `static/README.md`), as it is called beside reports that share it."""
+
+Scripts = Literal["inline", "shared"]
+"""Where Plotly's script is: in the page, or in a file beside it."""
+
+
+def render(report: Mapping[str, Any], scripts: Scripts = "inline") -> str:
+    """The page, as text. Characters that UTF-8 cannot write (lone surrogates of odd file names) are spelled out.
+
+    Args:
+        report: as `data` gives it.
+        scripts: `shared` leaves Plotly's script out; the files of `shared_scripts` have to lie in the page's folder.
+    """
     drawn = report["drawn"] or report["sizes"] or (report["pair"] and report["pair"]["drawn"])
-    return page("report.html.j2", figures=bool(drawn), report=report)
+    return page("report.html.j2", figures=bool(drawn), scripts=scripts, report=report)
 
 
-def page(template: str, *, figures: bool, **values: object) -> str:
+def shared_scripts() -> dict[str, bytes]:
+    """Name → content of the files that pages with `scripts="shared"` need in their folder."""
+    return {PLOTLY: gzip.decompress(_plotly())}
+
+
+def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values: object) -> str:
     """A page from one of our templates, as text; `figures` says whether it needs Plotly."""
-    plotly, own = plotly_script(), _static("report.js")
+    own = _static("report.js")
+    # Stands for the nonce until the page is known, and cannot be met in it by accident or by design.
+    unknown = secrets.token_hex(32) if scripts == "shared" and figures else ""
+    sources = [_hash_source(own), *([f"'nonce-{unknown}'"] if unknown else [_plotly_source()] if figures else [])]
     text = (
         _environment()
         .get_template(template)
         .render(
             **values,
             colours=CAUSE_COLOURS,
-            policy=POLICY.format(scripts=f"{_hash_source(plotly)} {_hash_source(own)}"),
+            policy=POLICY.format(scripts=" ".join(sources)),
             style=Markup(_static("report.css")),  # noqa: S704  (ours)
-            plotly=deflate(plotly) if figures else "",
+            plotly=base64.b64encode(_plotly()).decode("ascii") if figures and not unknown else "",
+            shared={"name": PLOTLY, "nonce": unknown} if unknown else None,
             script=Markup(own),  # noqa: S704  (ours)
         )
     )
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    # The nonce is the hash of all that the page says: the same page has the same, and a capture cannot hold its own hash.
+    return text.replace(unknown, hashlib.sha256(text.replace(unknown, "").encode()).hexdigest()) if unknown else text
 
 
 @cache
-def plotly_script() -> str:
-    """Plotly's script, out of the installed package; found without importing it, which would take longer than reading it.
+def _plotly() -> bytes:
+    """Plotly's script, compressed with gzip."""
+    return (_HERE / "static" / f"{PLOTLY}.gz").read_bytes()
 
-    Raises:
-        FileNotFoundError: the package is not installed, or keeps its script somewhere else.
-    """
-    spec = find_spec("plotly")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        path = Path(folder) / "package_data" / "plotly.min.js"
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-    message = "plotly.min.js was not found in the installed plotly package"
-    raise FileNotFoundError(message)
+
+@cache
+def _plotly_source() -> str:
+    return _hash_source(plotly_script())
+
+
+def plotly_script() -> str:
+    """Plotly's script."""
+    return gzip.decompress(_plotly()).decode("utf-8")
 
 
 def _static(name: str) -> str:

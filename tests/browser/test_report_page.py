@@ -75,6 +75,22 @@ def test_policy_stops_a_script_that_is_not_ours(visit: Open) -> None:
     assert len(refused) == len(opened.messages) == 2, "the script and the image"
 
 
+def test_a_script_that_lies_beside_the_page_draws_the_figures(visit: Open, tmp_path: Path) -> None:
+    for name, content in report.shared_scripts().items():
+        tmp_path.joinpath(name).write_bytes(content)
+    opened = visit(report.render(report.data(two_way()), scripts="shared"))
+    opened.draw_all()
+    assert opened.messages == []
+    assert opened.requests == [opened.page.url, *(tmp_path.joinpath(name).as_uri() for name in report.shared_scripts())]
+
+
+def test_a_script_that_is_missing_is_named(visit: Open) -> None:
+    opened = visit(report.render(report.data(two_way()), scripts="shared"))
+    opened.page.locator(".connection .plot").first.scroll_into_view_if_needed()
+    opened.until("document.querySelector('.plot').classList.contains('failed')")
+    assert "plotly-basic" in opened.page.locator(".plot.failed").first.inner_text()
+
+
 def test_figures_are_drawn_only_when_they_come_into_view(visit: Open) -> None:
     opened = visit(page_of(two_way()), viewport={"width": 1000, "height": 500})
     opened.page.locator(".connection figure").first.scroll_into_view_if_needed()

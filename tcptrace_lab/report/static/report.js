@@ -42,22 +42,34 @@
   }
 
   // ---- figures: unpacked when first needed (the inverse of pack.py) ----
-  function inflate(text) {
+  function inflate(text, format = "deflate") {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format))).text();
   }
 
   const unpack = async (text) => widen(JSON.parse(await inflate(text)));
 
   let loading = null;
 
-  /** Plotly, once; the page's policy knows the hash of this very text. */
+  /** Plotly, once: out of the page, whose policy knows the hash of this very text, or from the file beside it that the policy names. */
   function plotly() {
-    loading ??= inflate(document.getElementById("plotly").textContent).then((text) => {
+    loading ??= new Promise((done, failed) => {
+      const held = document.getElementById("plotly");
       const script = document.createElement("script");
-      script.textContent = text;
-      document.head.append(script);
-      return window.Plotly;
+      const { beside, nonce } = held.dataset;
+      if (beside) {
+        script.nonce = nonce;
+        script.src = beside;
+        script.addEventListener("load", () => done(window.Plotly));
+        script.addEventListener("error", () => failed(new Error(`the file ${beside} is not beside this page`)));
+        document.head.append(script);
+        return;
+      }
+      inflate(held.textContent, "gzip").then((text) => {
+        script.textContent = text;
+        document.head.append(script);
+        done(window.Plotly);
+      }, failed);
     });
     return loading;
   }

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import accounts, advice, doubt, json_output, ledger, schema, size_findings, size_groups, trust
+from tcptrace_lab import accounts, advice, doubt, json_output, ledger, schema, size_findings, size_groups, trust, verdict
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
@@ -71,7 +71,8 @@ class Analysis:
             progress: called now and then with the number of connections written so far.
         """
         sizes = [group.to_dict() for group in self.message_sizes]
-        json_output.write(stream, self.capture, self.connections, self.accounts, self.flows, self.findings, sizes, progress)
+        told = verdict.of(self).to_dict()
+        json_output.write(stream, self.capture, self.connections, self.accounts, self.flows, self.findings, sizes, told, progress)
 
     def to_dict(self) -> dict[str, Any]:
         """The same document as a dict. With very many connections, `write_json` needs less memory."""
@@ -115,7 +116,7 @@ def analyze(
     tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, udp=FlowFigures(), departures=waited, progress=progress, say=say)
     connections, segments = tables.connections, tables.segments
     departures = segments if tables.departures is None else tables.departures
-    verdict = trust.judge(tables.info, connections, complete=tables.complete)
+    believed = trust.judge(tables.info, connections, complete=tables.complete)
     selected = connection is not None or condition is not None
     flows = pl.LazyFrame(schema=schema.FLOWS.polars_schema()) if tables.flows is None or selected else tables.flows
     if connection is not None:
@@ -137,10 +138,10 @@ def analyze(
         sums = accounts.accounts(departures, connections, count)
     judged = advice.findings(sums, segments, connections, departures)
     sizes = size_groups.found(sums, segments, connections, tables.info["resolution_ns"])
-    findings = doubt.lowered(_by_cost((*judged.findings, *size_findings.findings(sizes))), verdict, connections)
+    findings = doubt.lowered(_by_cost((*judged.findings, *size_findings.findings(sizes))), believed, connections)
     return Analysis(
         name=capture_name(names),
-        capture=json_output.capture_object(", ".join(names), tables, verdict),
+        capture=json_output.capture_object(", ".join(names), tables, believed),
         connections=connections,
         segments=segments,
         flows=flows,

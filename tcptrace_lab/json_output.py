@@ -132,6 +132,7 @@ def write(
     flows: pl.LazyFrame,
     findings: Sequence[Finding],
     message_sizes: Sequence[dict[str, Any]] = (),
+    verdict: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Write one JSON document and a newline.
@@ -144,9 +145,11 @@ def write(
         flows: rows of `schema.FLOWS`.
         findings: most expensive first.
         message_sizes: objects as `size_groups` makes them.
+        verdict: as `Verdict.to_dict` makes it; null without.
         progress: called now and then with the number of connections written so far.
     """
-    stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"connections": ['.encode())
+    stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"verdict": '.encode())
+    stream.write(json.dumps(verdict).encode() + b',\n"connections": [')
     judged = connections.with_columns(**behaviour.columns(capture["trust"]["resolution_ns"]))
     _write_items(stream, (rows.select(_connection()) for rows in beside(judged, accounts, "conn")), progress)
     stream.write(b'],\n"message_sizes": [')

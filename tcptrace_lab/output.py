@@ -98,6 +98,14 @@ def reports() -> Path:
     return REPORTS
 
 
+def make_folder(path: str) -> None:
+    """Make the folder `path`, if it is not there. Raises OutputUnwritable."""
+    try:
+        Path(path).mkdir(exist_ok=True)
+    except OSError as error:
+        raise refused(error, path) from error
+
+
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
     """A stream of bytes that becomes the file `path` when the block ends well; with an error, whatever stood there stays.

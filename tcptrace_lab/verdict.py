@@ -72,6 +72,17 @@ class Verdict:
     life_ns: int | None = None
     findings: tuple[Finding, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict under the keys of the published JSON."""
+        return {
+            "sentence": self.sentence,
+            "connection": self.conn,
+            "from_client": self.from_client,
+            "cost_s": None if self.cost_ns is None else self.cost_ns / numbers.NS_PER_S,
+            "life_s": None if self.life_ns is None else self.life_ns / numbers.NS_PER_S,
+            "findings": [finding.id for finding in self.findings],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class _Way:

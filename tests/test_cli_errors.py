@@ -77,7 +77,7 @@ def test_what_cannot_be_read_is_one_line_and_exits_with_3(tmp_path: Path, make: 
         (["analyze", "x.pcap", "--connection", "-1"], "Invalid value for '--connection': it is 0 or more; "),
         (["analyze", "x.pcap", "--fail-on", "terrible"], "'--fail-on': 'terrible' is not one of 'high', 'medium', 'low', 'info'"),
         (["analyze", "x.pcap", "--jsn"], "--jsn"),
-        (["analyze", "x.pcap", "-o", "-"], "the report cannot go to standard output"),
+        (["analyze", "x.pcap", "-o", "-"], "-o cannot write to standard output"),
         (["export", "x.pcap", "--format", "xlsx"], "'parquet', 'csv', 'arrow', 'ndjson'"),
         (["export", "x.pcap", "--table", "delays"], "'segments', 'connections'"),
     ],
@@ -252,5 +252,5 @@ def test_report_and_json_cannot_go_to_one_file(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "one.pcap", "0 C > S S 0:0(0)")
     done = tcptrace_lab("analyze", path.name, "-o", "same.html", "--json", "same.html", folder=tmp_path)
     assert done.returncode == 2
-    assert b"one file" in done.stderr
+    assert b"one place" in done.stderr
     assert not (tmp_path / "same.html").exists()

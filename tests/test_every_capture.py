@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 import tshark
 
+from tcptrace_lab import errors
 from tcptrace_lab.cli import run
 from tcptrace_lab.errors import EXIT_DONE, EXIT_READ_IN_PART, EXIT_UNREADABLE
 
@@ -26,6 +28,11 @@ FIGURES = {"packets": "packets", "tcp_segments": "tcp_packets", "connections": "
 """Key of the JSON → column of the index."""
 
 NO_CAPTURES = {"INDEX.tsv", "README.md"}
+
+
+VALID = jsonschema.Draft202012Validator(json.loads((Path(errors.__file__).parent / "analysis.schema.json").read_text()))
+VALIDATED_CONNECTIONS = 30
+"""The JSON of captures with no more connections is held against its schema: 10 ms for each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,10 @@ def test_every_capture_is_analyzed_and_counted_as_tshark_counts(name: str, tmp_p
         assert (int(row["packets"]), told.exists()) == (0, False)
         return
     assert code in {EXIT_DONE, EXIT_READ_IN_PART}
-    capture = json.loads(told.read_bytes())["capture"]
+    document = json.loads(told.read_bytes())
+    capture = document["capture"]
+    if len(document["connections"]) <= VALIDATED_CONNECTIONS:
+        VALID.validate(document)
     assert capture["complete"] == (code == EXIT_DONE)
     counted = {figure: capture[figure] for figure in FIGURES}
     theirs = {figure: int(row[column]) for figure, column in FIGURES.items()}

@@ -7,7 +7,7 @@ import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import packets
@@ -17,6 +17,9 @@ import transfer
 import tshark
 
 from tcptrace_lab import Finding, _core, analyze, findings, reread, rules, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CAPTURES = Path("../shared/captures")
 
@@ -51,6 +54,42 @@ def path(tmp_path: Path) -> Path:
 
 def test_the_schema_is_a_schema(published: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator.check_schema(published)
+
+
+OPEN = {"/$defs/statistics", "/$defs/direction/properties/ledger_s"}
+"""Objects with many like values: their keys are pinned by a list and a number of them."""
+
+
+def test_every_object_of_the_schema_names_all_its_keys_and_admits_no_other(published: dict[str, Any]) -> None:
+    objects = dict(_objects(published, ""))
+    assert len(objects) > 30
+    for place, told in objects.items():
+        if place in OPEN:
+            count = len(told.get("required") or told["propertyNames"]["enum"])
+            assert told.get("maxProperties", told.get("minProperties")) == count, place
+        else:
+            assert told["additionalProperties"] is False, place
+            assert set(told["required"]) == set(told["properties"]), place
+
+
+def _objects(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401  (JSON)
+    if isinstance(part, dict):
+        if part.get("type") == "object":
+            yield place, part
+        for key, value in part.items():
+            yield from _objects(value, f"{place}/{key}")
+    elif isinstance(part, list):
+        for number, value in enumerate(part):
+            yield from _objects(value, f"{place}/{number}")
+
+
+def test_the_verdict_of_the_json_rests_on_findings_of_the_json() -> None:
+    document = analyze("captures/ethernet-tail-loss.pcapng").to_dict()
+    told = document["verdict"]
+    assert set(told["findings"]) == {"loss", "timeout"}
+    assert told["cost_s"] == pytest.approx(sum(one["cost_s"] for one in document["findings"] if one["id"] in told["findings"]))
+    assert told["life_s"] == pytest.approx(document["connections"][0]["client_to_server"]["life_s"])
+    assert told["sentence"].startswith(f"{told['cost_s'] / told['life_s']:.0%} of 977 ms went to losses")
 
 
 @pytest.mark.parametrize("name", SHARED)

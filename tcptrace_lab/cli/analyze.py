@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tcptrace_lab import output
-from tcptrace_lab.cli.options import Debug, Files, Json, Quiet, Where
+from tcptrace_lab.cli.options import Debug, Files, Json, Markdown, Quiet, Where
 from tcptrace_lab.cli.pair import check_two, compare
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError, place
@@ -39,6 +38,9 @@ PairOption = Annotated[
     bool,
     typer.Option("--pair", help="The two FILEs are captures of the same transfers at two places: what the path between them did."),
 ]
+Multiqc = Annotated[
+    str | None, typer.Option("--multiqc", metavar="FOLDER", help="Write custom content for MultiQC, too, to files *_mqc.json in it.")
+]
 Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Only this connection, by its number.")]
 FailOn = Annotated[
     SeverityName | None,
@@ -50,6 +52,8 @@ def analyze(
     files: Files,
     report: Report = None,
     json_path: Json = None,
+    markdown: Markdown = None,
+    multiqc: Multiqc = None,
     connection: Connection = None,
     where: Where = None,
     pair: PairOption = False,
@@ -65,13 +69,11 @@ def analyze(
     """
     if pair:
         check_two(files)
-    for path in (report, json_path):
-        if path is not None:
-            output.check(path, files)
-    if report is not None and json_path is not None and Path(report).resolve() == Path(json_path).resolve():
-        raise UsageError("the report and the JSON cannot go to one file", where=report, remedy="name two")
-    if report == output.STDOUT:
-        raise UsageError("the report cannot go to standard output", remedy="name a file with -o")
+        if markdown is not None or multiqc is not None:
+            raise UsageError("--markdown and --multiqc tell of one capture", remedy="leave --pair out, or take --json and -o")
+    output.check_all({"-o": report, "--json": json_path, "--markdown": markdown}, files, ("-o",))
+    if multiqc is not None:
+        output.check_folder(multiqc)
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
 
@@ -87,6 +89,7 @@ def analyze(
                     analysis.write_json(stream, shown.connections)
                 else:
                     between.write_json(stream)
+        _write_summaries(analysis, markdown, multiqc)
         shown.doing("writing the report")
         written = _write_report(analysis, report, between)
     if not quiet:
@@ -94,6 +97,19 @@ def analyze(
     if beside is not None and beside.loss is not None and analysis.loss is None:
         raise beside.loss
     return _exit_code(analysis, fail_on)
+
+
+def _write_summaries(analysis: Analysis, markdown: str | None, multiqc: str | None) -> None:
+    if markdown is not None:
+        from tcptrace_lab.report import summary  # noqa: PLC0415
+
+        with output.opened(markdown) as stream:
+            stream.write(summary.text(analysis).encode())
+    if multiqc is not None:
+        from tcptrace_lab.report import multiqc as sections  # noqa: PLC0415
+
+        output.make_folder(multiqc)
+        sections.write(analysis, multiqc)
 
 
 def _write_report(analysis: Analysis, report: str | None, between: Pair | None) -> str:

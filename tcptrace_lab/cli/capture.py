@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab import output
-from tcptrace_lab.cli.analyze import FailOn, Json, Report, Where, analyze
-from tcptrace_lab.cli.options import Debug, Quiet
-from tcptrace_lab.cli.terminal import activity, printable, say
+from tcptrace_lab.cli.analyze import FailOn, Report, analyze
+from tcptrace_lab.cli.options import Debug, Json, Markdown, Quiet, Where
+from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.outside import printable
 from tcptrace_lab.quantities import size_bytes
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def capture(
     write: Write = None,
     report: Report = None,
     json_path: Json = None,
+    markdown: Markdown = None,
     where: Where = None,
     fail_on: FailOn = None,
     quiet: Quiet = False,
@@ -68,17 +70,8 @@ def capture(
         _tell(live.interfaces())
         return EXIT_DONE
     request = live.Request(interfaces or (), capture_filter, duration_s, packets, snaplen_bytes, _ring(ring) if ring else None)
-    for path in (report, json_path):
-        if path is not None:
-            output.check(path, ())
-    if report == output.STDOUT:
-        raise UsageError("the report cannot go to standard output", remedy="name a file with -o")
     target = Path(write) if write is not None else _default_path(request.interfaces)
-    output.check(str(target), ())
-    if str(target) == output.STDOUT:
-        raise UsageError("the packets cannot go to standard output", remedy="name a file with -w")
-    if target in {Path(path) for path in (report, json_path) if path is not None}:
-        raise UsageError("capture, report and JSON cannot go to one file", where=str(target), remedy="name several")
+    output.check_all({"-w": str(target), "-o": report, "--json": json_path, "--markdown": markdown}, (), ("-w", "-o"))
     with activity("capturing; Ctrl-C ends it", quiet=quiet) as shown:
         recorded = live.record(
             request,
@@ -88,7 +81,8 @@ def capture(
         )
     if not quiet:
         say(live.summary(recorded))
-    return analyze([str(path) for path in recorded.files], report, json_path, None, where, False, fail_on, quiet, debug)  # noqa: FBT003
+    files = [str(path) for path in recorded.files]
+    return analyze(files, report, json_path, markdown, where=where, fail_on=fail_on, quiet=quiet, _debug=debug)
 
 
 def _ring(text: str) -> Ring:

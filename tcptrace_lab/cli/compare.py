@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab import output
-from tcptrace_lab.cli.options import Debug, Json, Quiet, Where
+from tcptrace_lab.cli.options import Debug, Json, Markdown, Quiet, Where
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError
 
@@ -41,7 +41,6 @@ Captures = Annotated[
 ]
 Repetitions = Annotated[bool, typer.Option("--repetitions", help="All captures repeat one experiment: means and intervals, no tests.")]
 Page = Annotated[str | None, typer.Option("-o", "--output", metavar="REPORT.html", help="Write a report.", show_default=False)]
-Markdown = Annotated[str | None, typer.Option("--markdown", metavar="PATH|-", help="Write Markdown for a ticket; - is standard output.")]
 FailOn = Annotated[
     list[Failure] | None,
     typer.Option(

@@ -11,6 +11,9 @@ Files = Annotated[
     typer.Argument(metavar="FILE", help="Captures: pcap or pcapng, plain or compressed; - is standard input.", show_default=False),
 ]
 Json = Annotated[str | None, typer.Option("--json", metavar="PATH|-", help="Write the results as JSON, too; - is standard output.")]
+Markdown = Annotated[
+    str | None, typer.Option("--markdown", metavar="PATH|-", help="Write Markdown for a ticket, too; - is standard output.")
+]
 Where = Annotated[
     str | None,
     typer.Option(

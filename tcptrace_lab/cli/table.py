@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from rich.text import Text
 
-from tcptrace_lab import behaviour, line, numbers, rates, trust
+from tcptrace_lab import behaviour, line, numbers, rates, trust, verdict
 from tcptrace_lab.cli.console import console, plain_table
-from tcptrace_lab.findings import mendable_first
+from tcptrace_lab.findings import Severity, mendable_first
 from tcptrace_lab.outside import printable
 from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.largest import Ranking, largest
@@ -32,6 +32,9 @@ BEHAVIOUR_CONNECTIONS = 3
 FINDING_ROWS = 10
 """Findings shown; the report and the JSON have them all."""
 
+FINDINGS_SPELLED_OUT = 3
+"""Of these the most expensive faults, whose remedy and frames are told, too."""
+
 LINE_ROWS, LINE_NOTES = 1_000, 5
 """Connections that are looked at for what their line leaves for data, and lines (and connections in one) that are told of it."""
 
@@ -50,6 +53,7 @@ def show(analysis: Analysis) -> None:
     stderr = console()
     total, rows = _largest_rows(analysis)
     stderr.print(Text(headline(analysis, total)), soft_wrap=False)
+    stderr.print(Text(printable(verdict.sentence(analysis)), style="bold"))
     stderr.print(Text(trust.line(analysis.capture["trust"])))
     if total:
         stderr.print(_table(rows.to_dicts(), stderr.width))
@@ -184,11 +188,17 @@ def _findings(findings: Sequence[Finding]) -> Table:
     table = plain_table()
     for heading in ("finding", "", "way", "of time", ""):
         table.add_column(heading, justify="right" if heading == "of time" else "left", no_wrap=bool(heading))
+    spelled_out = 0
     for finding in mendable_first(findings)[:FINDING_ROWS]:
         way = "" if finding.conn is None else f"{finding.conn} {'→' if finding.from_client else '←'}"
         share = "" if finding.cost_share is None else f"{finding.cost_share:.0%}"
         cells = (str(finding.severity), str(finding.confidence), way, share, printable(finding.title))
         table.add_row(*(Text(cell) for cell in cells))
+        if finding.severity > Severity.INFO and spelled_out < FINDINGS_SPELLED_OUT:
+            spelled_out += 1
+            for name, words in (("remedy", "; or ".join(finding.remedy)), ("frames", finding.wireshark_filter)):
+                if words:
+                    table.add_row("", "", "", "", Text(f"{name}: {words}", style="dim"))
     return table
 
 

@@ -1,0 +1,176 @@
+"""An analysis as custom content for MultiQC: files that a run of `multiqc` finds by their names and puts into one report of many captures.
+
+Three files a capture, as MultiQC takes one section from each (https://docs.seqera.io/multiqc/custom_content): figures for its general
+statistics, a table of connections, and bars of where the time went. Files of several captures with the same `id` become one section.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import numbers, verdict
+from tcptrace_lab.findings import Severity
+from tcptrace_lab.output import opened
+from tcptrace_lab.report.choose import PAYLOAD
+from tcptrace_lab.report.largest import Ranking, largest
+from tcptrace_lab.report.plots import CAUSE_COLOURS
+from tcptrace_lab.report.table import endpoint
+from tcptrace_lab.report.table import row as table_row
+from tcptrace_lab.schema import CAUSES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcptrace_lab.analysis import Analysis
+
+CONNECTIONS = 20
+"""Connections in the table, those with most payload."""
+
+_UNSAFE = re.compile(r"[^\w.:+-]+")
+"""MultiQC puts names of samples into its page as they are."""
+
+_S_DECIMALS = 9
+_SECONDS = "{:,.3f}"
+
+
+def write(analysis: Analysis, folder: str) -> list[str]:
+    """Write `<capture>_general_mqc.json`, `<capture>_connections_mqc.json` and `<capture>_time_mqc.json`; their paths.
+
+    Raises:
+        OutputUnwritable: no room, no rights.
+    """
+    name = safe(analysis.name)
+    sections = {"general": general(analysis), "connections": connections(analysis), "time": time(analysis)}
+    paths = [str(Path(folder) / f"{name}_{section}_mqc.json") for section in sections]
+    for path, section in zip(paths, sections.values(), strict=True):
+        with opened(path) as stream:
+            stream.write(json.dumps(section, indent=1, allow_nan=False).encode() + b"\n")
+    return paths
+
+
+def safe(name: str) -> str:
+    """A name that can be a file's, and stand in a page unescaped."""
+    return _UNSAFE.sub("_", name) or "_"
+
+
+def general(analysis: Analysis) -> dict[str, Any]:
+    """Figures of the capture as a whole."""
+    told = verdict.of(analysis)
+    worst = max((finding.severity for finding in analysis.findings), default=None)
+    headers: dict[str, Any] = {
+        "lost_share": _header(
+            "Time lost", "Share of the costliest direction's life that its fault costs", suffix="%", scale="OrRd", most=100
+        ),
+        "lost_s": _header("Lost", "What that fault costs", suffix=" s", scale="OrRd", form=_SECONDS),
+        "severity": _header("Worst finding", "Severity of the worst finding: high, medium, low, info"),
+        "connections": _header("Connections", "TCP connections in the capture", form="{:,.0f}"),
+        "duration_s": _header("Lasted", "From the first packet to the last", suffix=" s", form=_SECONDS),
+        "trust": _header("Trust", "Whether the capture can be believed: good, fair, poor"),
+    }
+    lost_share = None if told.cost_ns is None or not told.life_ns else 100 * told.cost_ns / told.life_ns
+    row = {
+        "lost_share": 0.0 if lost_share is None else lost_share,
+        "lost_s": _seconds(told.cost_ns or 0),
+        "severity": "none" if worst is None or worst == Severity.INFO else str(worst),
+        "connections": analysis.capture["connections"],
+        "duration_s": analysis.capture["duration_s"],
+        "trust": analysis.capture["trust"]["verdict"],
+    }
+    return {
+        "id": "tcptrace_lab_general",
+        "plot_type": "generalstats",
+        "headers": headers,
+        "data": {safe(analysis.name): {key: value for key, value in row.items() if value is not None}},
+    }
+
+
+def connections(analysis: Analysis) -> dict[str, Any]:
+    """The connections with most payload, one row each."""
+    _, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), CONNECTIONS)])
+    rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
+    spent = {row["conn"]: row for row in analysis.accounts.filter(pl.col("conn").is_in(found)).collect().iter_rows(named=True)}
+    return {
+        "id": "tcptrace_lab_connections",
+        "section_name": "TCP connections",
+        "description": f"The {CONNECTIONS} connections of each capture with most payload. The last column is of the larger direction.",
+        "plot_type": "table",
+        "pconfig": {"id": "tcptrace_lab_connections_table", "title": "TCP connections", "col1_header": "Connection", "no_violin": True},
+        "headers": {
+            "client": {"title": "Client"},
+            "server": {"title": "Server"},
+            "time_s": _header("Time", "From its first segment to its last", suffix=" s", form=_SECONDS),
+            "client_bytes": _header("Client sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
+            "server_bytes": _header("Server sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
+            "throughput_bps": _header("Throughput", "Of the larger direction", suffix=" b/s", form="{:,.0f}"),
+            "rtt_min_ms": _header("RTT min", "Of the larger direction", suffix=" ms", form="{:,.3f}"),
+            "resent": _header("Resent", "Data segments, both ways", form="{:,.0f}", scale="OrRd"),
+            "cause": {"title": "Most time went to"},
+        },
+        "data": {
+            f"{safe(analysis.name)} {row['conn']}": {
+                key: value for key, value in _connection(row, spent[row["conn"]]).items() if value is not None
+            }
+            for row in rows.iter_rows(named=True)
+        },
+    }
+
+
+def _connection(connection: dict[str, Any], spent: Mapping[str, Any]) -> dict[str, Any]:
+    row = table_row(connection, connection["first_ts_ns"])
+    side = "client" if connection["client_payload_bytes"] >= connection["server_payload_bytes"] else "server"
+    ns = {cause: spent[_column(side, cause)] or 0 for cause in CAUSES}
+    return {
+        "client": safe(endpoint(connection, "client")),
+        "server": safe(endpoint(connection, "server")),
+        "time_s": None if row["duration_ns"] is None else _seconds(row["duration_ns"]),
+        "client_bytes": row["client_bytes"],
+        "server_bytes": row["server_bytes"],
+        "throughput_bps": row["throughput_bps"],
+        "rtt_min_ms": None if row["rtt_min_ns"] is None else row["rtt_min_ns"] / 1e6,
+        "resent": row["resent"],
+        "cause": max(ns, key=lambda cause: ns[cause]) if any(ns.values()) else "unknown",
+    }
+
+
+def time(analysis: Analysis) -> dict[str, Any]:
+    """Seconds by cause, of all directions that carried data."""
+    carried = {side: pl.when(pl.col(f"{side}_payload_bytes") > 0) for side in SIDES}
+    joined = analysis.accounts.join(analysis.connections.select("conn", *(f"{side}_payload_bytes" for side in SIDES)), on="conn")
+    sums = joined.select(
+        pl.sum_horizontal(*(carried[side].then(pl.col(_column(side, cause))).sum() for side in SIDES)).alias(cause) for cause in CAUSES
+    ).collect(engine="streaming")
+    return {
+        "id": "tcptrace_lab_time",
+        "section_name": "TCP: where the time went",
+        "description": "Seconds by what the next byte was waiting for, of all directions that carried data.",
+        "plot_type": "bargraph",
+        "pconfig": {
+            "id": "tcptrace_lab_time_plot",
+            "title": "TCP: where the time went",
+            "ylab": "seconds",
+            "cpswitch_counts_label": "Seconds",
+        },
+        "categories": {cause: {"name": cause, "color": CAUSE_COLOURS[cause]} for cause in CAUSES},
+        "data": {safe(analysis.name): {cause: _seconds(sums.item(0, cause) or 0) for cause in CAUSES}},
+    }
+
+
+def _column(side: str, cause: str) -> str:
+    return f"{side}_{cause.replace('-', '_')}_ns"
+
+
+def _seconds(time_ns: int) -> float:
+    return round(time_ns / numbers.NS_PER_S, _S_DECIMALS)
+
+
+def _header(
+    title: str, description: str, *, suffix: str = "", scale: str = "", form: str = "", most: float | None = None
+) -> dict[str, Any]:
+    told: dict[str, Any] = {"title": title, "description": description, "min": 0}
+    optional = {"suffix": suffix, "scale": scale, "format": form, "max": most}
+    return told | {key: value for key, value in optional.items() if value}

@@ -4,7 +4,8 @@
     ├── UsageError             2   the command or call cannot be right: an option, a connection that is not there
     │   └── OutputUnwritable   2   a result, or the temporary space behind it, cannot be written where it should go
     ├── CaptureUnreadable      3   the operating system refuses the file, or its contents stop before the first packet
-    │   └── NotACapture        3   not a capture at all, or of a format that neither the engine nor Wireshark reads
+    │   ├── NotACapture        3   not a capture at all, or of a format that neither the engine nor Wireshark reads
+    │   └── CaptureInsufficient 3  readable, but it does not show what the command needs of it
     ├── ReadInPart             4   results were made, but something of the capture could not be used
     ├── MissingTool            5   a program that is needed is not installed
     └── LabFailed              5   an experiment could not be made: no rights, or what it needs of the kernel or of a program failed
@@ -81,6 +82,10 @@ class CaptureUnreadable(TcptraceLabError):
 
 class NotACapture(CaptureUnreadable):
     """Not a capture at all, or of a format that neither the engine nor Wireshark reads."""
+
+
+class CaptureInsufficient(CaptureUnreadable):
+    """The capture can be read, but does not show what the command needs: one direction, no data, no model that fits it."""
 
 
 class ReadInPart(TcptraceLabError):

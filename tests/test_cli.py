@@ -254,6 +254,7 @@ def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
         "predict",
         "simulate",
         "verify",
+        "replay",
     ]
     assert max(map(len, words.splitlines())) <= COLUMNS
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab import errors
-from tcptrace_lab.cli import analyze, annotate, capture, compare, export, predict, simulate, verify
+from tcptrace_lab.cli import analyze, annotate, capture, compare, export, predict, replay, simulate, verify
 from tcptrace_lab.cli.terminal import PROGRAM, say
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ app.command()(capture.capture)
 app.command()(compare.compare)
 app.command()(export.export)
 app.command()(predict.predict)
+app.add_typer(replay.app, name="replay")
 app.command()(simulate.simulate)
 app.command()(verify.verify)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.packet import Packet
     from tcptrace_lab.stacks.path import Link
     from tcptrace_lab.stacks.run import Run, Side, simulate
-    from tcptrace_lab.stacks.setting import Close, Costs, Host, Mark, Read, Repeat, Set, Setting, Step, Think, WaitUntil, Write
+    from tcptrace_lab.stacks.setting import Close, Costs, Flush, Host, Mark, Read, Repeat, Set, Setting, Step, Think, WaitUntil, Write
     from tcptrace_lab.stacks.stack import Stack
     from tcptrace_lab.stacks.truth import Hold
 
@@ -28,7 +28,7 @@ _HOMES = {
     "known": ("STACKS",),
     "packet": ("Packet",),
     "path": ("Link",),
-    "setting": ("Close", "Costs", "Host", "Mark", "Read", "Repeat", "Set", "Setting", "Step", "Think", "WaitUntil", "Write"),
+    "setting": ("Close", "Costs", "Flush", "Host", "Mark", "Read", "Repeat", "Set", "Setting", "Step", "Think", "WaitUntil", "Write"),
     "run": ("Run", "Side", "simulate"),
     "stack": ("Stack",),
     "truth": ("Hold",),
@@ -36,8 +36,8 @@ _HOMES = {
 """Module → the public names that it defines."""
 
 __all__ = [
-    "STACKS", "Close", "Costs", "Hold", "Host", "Link", "Mark", "Packet", "Read", "Repeat", "Run", "Set", "Setting", "Side", "Stack",
-    "Step", "Think", "WaitUntil", "Write", "simulate",
+    "STACKS", "Close", "Costs", "Flush", "Hold", "Host", "Link", "Mark", "Packet", "Read", "Repeat", "Run", "Set", "Setting", "Side",
+    "Stack", "Step", "Think", "WaitUntil", "Write", "simulate",
 ]  # fmt: skip
 
 

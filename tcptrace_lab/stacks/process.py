@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.stacks.setting import Close, Mark, Read, Repeat, Set, Think, WaitUntil, Write
+from tcptrace_lab.stacks.setting import Close, Flush, Mark, Read, Repeat, Set, Think, WaitUntil, Write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
     from tcptrace_lab.stacks.setting import Step
 
-FOR_ROOM, FOR_DATA = -1, -2
-"""What a step asks for instead of nanoseconds of work: to sleep until there is room, or data."""
+FOR_ROOM, FOR_DATA, FOR_ACKS = -1, -2, -3
+"""What a step asks for instead of nanoseconds of work: to sleep until there is room, or data, or the next ACK of what was written."""
 
 IDLE_BEFORE = 1 << 60
 """Added to a time: to sleep so long, without work."""
@@ -23,7 +23,8 @@ class Process:
     """The program of one host.
 
     Attributes:
-        state: `new`, `working`, `writing` (asleep for room), `reading` (asleep for data), `thinking` or `done`.
+        state: `new`, `working`, `writing` (asleep for room), `reading` (asleep for data), `flushing` (asleep
+            for ACKs), `thinking` or `done`.
         marks: name and time of each `Mark`.
         left_bytes: of the message that is being written, not yet in the socket.
     """
@@ -42,7 +43,7 @@ class Process:
     def _room(self) -> None:
         if self.state == "new":
             self._go_on()
-        elif self.state == "writing":
+        elif self.state in {"writing", "flushing"}:
             self._wake()
 
     def _data(self) -> None:
@@ -62,6 +63,8 @@ class Process:
                 self.state = "writing"
             elif wants == FOR_DATA:
                 self.state = "reading"
+            elif wants == FOR_ACKS:
+                self.state = "flushing"
             elif wants >= IDLE_BEFORE:
                 self.state = "thinking"
                 self._clock.at(wants - IDLE_BEFORE, self._go_on)
@@ -96,6 +99,10 @@ class Process:
                     until_ns = step.at_ns if isinstance(step, WaitUntil) else now_ns + step.for_ns
                     if until_ns > now_ns:
                         yield IDLE_BEFORE + until_ns
+                case Flush():
+                    tcp = self._tcp
+                    while tcp.snd_end > (tcp.snd_una if step.acknowledged else tcp.snd_max):
+                        yield FOR_ACKS
                 case _:
                     self._note(step)
 

@@ -53,6 +53,13 @@ class WaitUntil:
 
 
 @dataclass(frozen=True, slots=True)
+class Flush:
+    """Do nothing before all that was written has left, or, if so asked, before it was acknowledged."""
+
+    acknowledged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Set:
     """Set an option of the socket: `no_delay`, `cork` or `quick_ack`."""
 
@@ -80,7 +87,7 @@ class Close:
     """Say that no more is written."""
 
 
-Step: TypeAlias = "Write | Read | Think | WaitUntil | Set | Mark | Repeat | Close"
+Step: TypeAlias = "Write | Read | Think | WaitUntil | Flush | Set | Mark | Repeat | Close"
 
 
 @dataclass(frozen=True, slots=True)

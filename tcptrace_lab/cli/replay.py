@@ -1,0 +1,14 @@
+"""`tcptrace-lab replay`: its commands, each in a file of its own."""
+
+from __future__ import annotations
+
+import typer
+
+from tcptrace_lab.cli import replay_transfer
+
+app = typer.Typer(
+    help="Make it happen again: the packets of a capture, its transfers, and what would become of them.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+app.command("transfer")(replay_transfer.transfer)

@@ -1,0 +1,197 @@
+"""`tcptrace-lab replay transfer`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcptrace_lab import output
+from tcptrace_lab.cli import replay_options as options
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcptrace_lab.cli.terminal import Activity
+    from tcptrace_lab.replay.changes import Changes
+    from tcptrace_lab.replay.ends import Done
+    from tcptrace_lab.replay.evidence import Evidence
+    from tcptrace_lab.replay.schedule import End, Schedule
+
+ScheduleOut = Annotated[
+    str | None, typer.Option("--schedule", metavar="PATH|-", help="Write the schedule, and play nothing.", show_default=False)
+]
+Serve = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play the server alone: listen here.", show_default=False)]
+Connect = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play the client alone: connect there.", show_default=False)]
+Cure = Annotated[bool, typer.Option("--cure", help="Also try what the findings name as the cure.")]
+OnlyChanged = Annotated[bool, typer.Option("--only-changed", help="Do not play it as it was.")]
+Folder = Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="Keep the captures here.", show_default=False)]
+At = Annotated[str, typer.Option(help="Which end captures: client or server.")]
+Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", min=0.001, help="Give a transfer up after this.", show_default=False)]
+
+
+def transfer(
+    capture: options.Capture = "",
+    connection: options.Connection = None,
+    from_schedule: options.FromSchedule = "",
+    schedule_path: ScheduleOut = None,
+    serve: Serve = "",
+    connect: Connect = "",
+    cure: Cure = False,
+    only_changed: OnlyChanged = False,
+    nodelay: options.NoDelay = False,
+    cork: options.Cork = False,
+    quickack: options.QuickAck = False,
+    send_buffer: options.SendBuffer = "",
+    receive_buffer: options.ReceiveBuffer = "",
+    congestion: options.Congestion = "",
+    eager_reader: options.EagerReader = False,
+    no_thinking: options.NoThinking = False,
+    lossless: options.Lossless = False,
+    delay: options.Delay = "",
+    rate: options.Rate = "",
+    loss: options.Loss = None,
+    mtu: options.Mtu = "",
+    folder: Folder = "",
+    at: At = "client",
+    json_path: options.Json = None,
+    timeout: Timeout = None,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Make a transfer again with real sockets: what its programs wrote, read and thought, over a path like its own.
+
+    Both ends play in private network namespaces (root), or one end here (--serve or --connect). The replay is captured, analyzed and laid
+    beside the original: did the stall come back, and did the changes cure it?
+
+    Example: tcptrace-lab replay transfer slow.pcap --nodelay
+    """
+    changed = options.changes(
+        nodelay=nodelay, cork=cork, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, congestion=congestion,
+        eager_reader=eager_reader, no_thinking=no_thinking, lossless=lossless, delay=delay, rate=rate, loss=loss, mtu=mtu,
+    )  # fmt: skip
+    _check(capture, from_schedule, serve, connect, at, timeout, alone=[cure, bool(folder), json_path, only_changed])
+    for path in (schedule_path, json_path):
+        if path is not None:
+            output.check(path, [name for name in (capture, from_schedule) if name])
+    if folder:
+        output.check_folder(folder)
+    with activity("reading", quiet=quiet) as shown, options.stopped_in_order():
+        evidence, schedule = _schedule(capture, connection, from_schedule, shown, quiet=quiet)
+        if schedule_path is not None:
+            with output.opened(schedule_path) as stream:
+                stream.write(changed.applied(schedule).to_json())
+            return EXIT_DONE
+        if serve or connect:
+            shown.doing("playing one end")
+            return _one_end(changed.applied(schedule), serve, connect, timeout, quiet=quiet)
+        return _both_ends(
+            evidence, schedule, changed, shown, cure=cure, plain=not only_changed, folder=folder, at=at, json_path=json_path,
+            timeout=timeout, quiet=quiet,
+        )  # fmt: skip
+
+
+def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, timeout: float | None, alone: list[object]) -> None:
+    if bool(capture) == bool(from_schedule):
+        raise UsageError("name a capture, or a schedule with --from-schedule", remedy="one of both")
+    if capture == output.STDOUT:
+        raise UsageError("a capture on standard input is read only once", remedy="save it to a file first")
+    if serve and connect:
+        raise UsageError("--serve and --connect are two ends", remedy="play one of them here, or neither for both in private")
+    if at not in {"client", "server"}:
+        raise UsageError(f"--at: {at!r} is no end", remedy="use client or server")
+    if (serve or connect) and any(alone):
+        raise UsageError("one end alone captures nothing and lays nothing side by side", remedy="leave out --cure, --json, -o")
+    if timeout is not None and timeout > 1e6:  # noqa: PLR2004  (11 days; beyond it select refuses)
+        raise UsageError(f"--timeout: {timeout:g} s is too long")
+
+
+def _schedule(
+    capture: str, connection: int | None, from_schedule: str, shown: Activity, *, quiet: bool
+) -> tuple[Evidence | None, Schedule]:
+    if from_schedule:
+        from tcptrace_lab.replay.schedule import read_schedule  # noqa: PLC0415
+
+        return None, read_schedule(from_schedule)
+    from tcptrace_lab.replay.evidence import gather  # noqa: PLC0415
+    from tcptrace_lab.replay.reconstruct import reconstruct  # noqa: PLC0415
+
+    evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
+    schedule = reconstruct(evidence)
+    if not quiet:
+        for doubt in schedule.doubts:
+            say(f"not known: {doubt}")
+    return evidence, schedule
+
+
+def _one_end(schedule: Schedule, serve: str, connect: str, timeout: float | None, *, quiet: bool) -> int:
+    from tcptrace_lab.replay import ends  # noqa: PLC0415
+    from tcptrace_lab.replay.private import GRACE_S, SLOWEST, expected_s  # noqa: PLC0415
+
+    limit_s = timeout or expected_s(schedule) * SLOWEST + GRACE_S
+    if serve:
+        done = ends.serve(schedule.server, options.address(serve, "--serve"), limit_s, _telling(quiet=quiet))
+    else:
+        done = ends.connect(schedule.client, options.address(connect, "--connect"), limit_s)
+    if not quiet:
+        say(_told(done, schedule.server if serve else schedule.client))
+    return EXIT_DONE
+
+
+def _telling(*, quiet: bool) -> Callable[[tuple[str, int]], None]:
+    def tell(address: tuple[str, int]) -> None:
+        if not quiet:
+            say(f"listening at {address[0]} port {address[1]}")
+
+    return tell
+
+
+def _told(done: Done, end: End) -> str:
+    return f"{done.written_bytes:,} of {end.written_bytes:,} bytes written, {done.read_bytes:,} read, in {done.took_ns / 1e9:.3f} s"
+
+
+def _both_ends(
+    evidence: Evidence | None,
+    schedule: Schedule,
+    changed: Changes,
+    shown: Activity,
+    *,
+    cure: bool,
+    plain: bool,
+    folder: str,
+    at: str,
+    json_path: str | None,
+    timeout: float | None,
+    quiet: bool,
+) -> int:
+    from pathlib import Path  # noqa: PLC0415
+
+    from tcptrace_lab.replay.changes import cure as known_cure  # noqa: PLC0415
+    from tcptrace_lab.replay.laid import Figures, stall  # noqa: PLC0415
+    from tcptrace_lab.replay.transfer import Order, own_figures, transfer  # noqa: PLC0415
+
+    original: Figures | None = None
+    if evidence is not None:
+        original = own_figures([evidence.capture], evidence.conn)
+    if cure:
+        told = stall(original) if original is not None else None
+        if told is None:
+            raise UsageError("nothing holds the transfer that could be cured", remedy="name the changes to try, as --nodelay")
+        changed = known_cure(schedule, told.family)
+    if folder:
+        Path(folder).mkdir(exist_ok=True)
+    order = Order(schedule, changed, plain, Path(folder) if folder else None, timeout, at)
+    laid = transfer(order, original, shown.doing)
+    if json_path is not None:
+        with output.opened(json_path) as stream:
+            stream.write(json.dumps(laid.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
+    if not quiet:
+        from tcptrace_lab.cli.laid_table import show  # noqa: PLC0415
+
+        shown.end()
+        show(laid)
+    return EXIT_DONE

@@ -1,0 +1,166 @@
+"""What may be changed of a schedule: the cures that people ask for, one by one, with their words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.replay.schedule import MOST_MTU, Between, End, Schedule, Task, Way
+from tcptrace_lab.stacks.setting import Read, Think, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEAST_IPV4_MTU = 576
+"""Below it (RFC 791) Linux makes no TCP segments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is changed; None and False change nothing.
+
+    Attributes:
+        nodelay, cork, quickack: of both ends' sockets.
+        send_buffer_bytes, receive_buffer_bytes: of both ends.
+        congestion: of both ends.
+        eager_reader: programs read at once, without pauses.
+        no_thinking: programs do not think between their writes either.
+        lossless: the path loses nothing.
+        delay_ns: of the path, one way.
+        rate_bps: of the path, both ways.
+        loss_share: of the path, from client to server.
+        mtu_bytes: of the path.
+    """
+
+    nodelay: bool = False
+    cork: bool = False
+    quickack: bool = False
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
+    congestion: str | None = None
+    eager_reader: bool = False
+    no_thinking: bool = False
+    lossless: bool = False
+    delay_ns: int | None = None
+    rate_bps: int | None = None
+    loss_share: float | None = None
+    mtu_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no path can be."""
+        if self.mtu_bytes is not None and not LEAST_IPV4_MTU <= self.mtu_bytes <= MOST_MTU:
+            raise UsageError(f"--mtu: {self.mtu_bytes:,} is not between {LEAST_IPV4_MTU} and {MOST_MTU:,}")
+        if self.loss_share is not None and not 0 <= self.loss_share < 1:
+            raise UsageError(f"--loss: {self.loss_share} is not a share from 0 to less than 1")
+        for name in ("send_buffer_bytes", "receive_buffer_bytes"):
+            if getattr(self, name) == 0:
+                raise UsageError(f"--{name.removesuffix('_bytes').replace('_', '-')}: a buffer has a byte or more")
+
+    def one_by_one(self) -> Iterator[Changes]:
+        """Each change alone."""
+        for name, value in self._said():
+            yield replace(Changes(), **{name: value})
+
+    def _said(self) -> Iterator[tuple[str, Any]]:
+        for field in fields(Changes):
+            value = getattr(self, field.name)
+            if value != field.default:
+                yield field.name, value
+
+    def __bool__(self) -> bool:
+        """Whether anything is changed."""
+        return next(self._said(), None) is not None
+
+    def words(self) -> str:
+        """As options of the command."""
+        return " ".join(_option(name, value) for name, value in self._said())
+
+    def applied(self, schedule: Schedule) -> Schedule:
+        """The schedule with these changes."""
+        client, server = (self._end(end) for end in schedule.ends())
+        return replace(schedule, client=client, server=server, path=self._path(schedule.path))
+
+    def _end(self, end: End) -> End:
+        end = replace(end, nodelay=end.nodelay or self.nodelay, cork=end.cork or self.cork, quickack=end.quickack or self.quickack)
+        if self.send_buffer_bytes is not None:
+            bound = self.send_buffer_bytes if end.bound_bytes is not None else None
+            end = replace(end, send_buffer_bytes=self.send_buffer_bytes, bound_bytes=bound)
+        if self.receive_buffer_bytes is not None:
+            end = replace(end, receive_buffer_bytes=self.receive_buffer_bytes, window_bytes=None)
+        if self.congestion is not None:
+            end = replace(end, congestion=self.congestion)
+        if self.eager_reader or self.no_thinking:
+            end = replace(end, tasks=tuple(_without_thoughts(task, everywhere=self.no_thinking) for task in end.tasks))
+        return end
+
+    def _path(self, path: Between) -> Between:
+        forward, backward = (self._way(way) for way in (path.forward, path.backward))
+        if self.loss_share is not None:
+            forward = replace(forward, lost=(), loss_share=self.loss_share)
+        mtu = path.mtu_bytes if self.mtu_bytes is None else self.mtu_bytes
+        loopback = path.loopback and self.delay_ns is None and self.rate_bps is None
+        return replace(path, forward=forward, backward=backward, mtu_bytes=mtu, loopback=loopback)
+
+    def _way(self, way: Way) -> Way:
+        if self.lossless:
+            way = replace(way, lost=(), loss_share=0.0)
+        if self.delay_ns is not None:
+            way = replace(way, delay_ns=self.delay_ns)
+        return way if self.rate_bps is None else replace(way, rate_bps=self.rate_bps)
+
+
+def _without_thoughts(task: Task, *, everywhere: bool) -> Task:
+    """A task without its pauses before reads, or without any."""
+    return tuple(
+        step
+        for number, step in enumerate(task)
+        if not (isinstance(step, Think) and (everywhere or isinstance(next(iter(task[number + 1 :]), None), Read)))
+    )
+
+
+_UNITS = {
+    "send_buffer_bytes": ("--send-buffer", 1, ""),
+    "receive_buffer_bytes": ("--receive-buffer", 1, ""),
+    "delay_ns": ("--delay", 1_000_000, "ms"),
+    "rate_bps": ("--rate", 1, ""),
+    "loss_share": ("--loss", 1, ""),
+    "mtu_bytes": ("--mtu", 1, ""),
+}
+
+
+def _option(name: str, value: Any) -> str:  # noqa: ANN401  (of whatever type the field has)
+    if value is True:
+        return f"--{name.replace('_', '-')}"
+    option, scale, unit = _UNITS.get(name, (f"--{name}", 0, ""))
+    return f"{option} {value / scale:g}{unit}" if scale > 1 else f"{option} {value}{unit}"
+
+
+AMPLE_BYTES = 4 << 20
+"""A buffer that holds nothing back on the paths of captures that people bring (100 Mb/s at 300 ms)."""
+
+
+def cure(schedule: Schedule, family: str) -> Changes:
+    """What the findings name as the remedy for a family of causes (`laid.FAMILIES`), as changes.
+
+    Raises:
+        UsageError: there is none: nothing holds the transfer, or nothing that its ends could change.
+    """
+    slow = any(end.window_bytes is not None and _pauses(end) for end in schedule.ends())
+    found = {
+        "nagle": Changes(nodelay=True),
+        "window": Changes(eager_reader=True) if slow else Changes(receive_buffer_bytes=AMPLE_BYTES),
+        "send-buffer": Changes(send_buffer_bytes=AMPLE_BYTES),
+        "loss": Changes(lossless=True),
+        "application": Changes(no_thinking=True),
+    }.get(family)
+    if found is None:
+        raise UsageError("no cure is known for what holds this transfer", remedy="name the changes to try, as --nodelay")
+    return found
+
+
+def _pauses(end: End) -> bool:
+    """Whether its program pauses before reads, beside what it writes."""
+    tasks = [task for task in end.tasks if not any(isinstance(step, Write) for step in task)]
+    return any(isinstance(one, Think) and isinstance(two, Read) for task in tasks for one, two in pairwise(task))

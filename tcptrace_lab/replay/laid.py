@@ -1,0 +1,169 @@
+"""A transfer and what became of it when it was made again, side by side: time, what held it, findings, and the answer to two questions.
+
+Did the stall come back? Its time in the replay is within `RETURN_WITHIN` of the original's. Did the cure cure it? With the changes, no more
+than `CURED_LEFT` of it is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from tcptrace_lab.analysis import analyze
+from tcptrace_lab.errors import CaptureInsufficient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LAID_VERSION: Final = 1
+RETURN_WITHIN: Final = 0.10
+CURED_LEFT: Final = 0.20
+LEAST_SHARE: Final = 0.05
+"""A family of causes that holds less of the transfer is no stall to bring back."""
+
+DIRECTIONS: Final = {"client_to_server": True, "server_to_client": False}
+
+FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "nagle": ("nagle", "nagle-delayed-ack", "delayed-ack"),
+    "window": ("receiver-window", "zero-window"),
+    "send-buffer": ("send-buffer",),
+    "loss": ("loss-recovery", "timeout", "congestion-window"),
+    "slow-start": ("slow-start",),
+    "application": ("application",),
+}
+"""What one cure cures → the ledger's causes. The first that holds enough is the transfer's; a program's time comes last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One transfer.
+
+    Attributes:
+        name: `original`, `replay`, or the changes.
+        capture: its file.
+        duration_s: from the first frame to the last.
+        ledger_s: direction (as in the JSON of `analyze`) → cause → seconds.
+        findings: of the connection, as in that JSON, fewer keys.
+    """
+
+    name: str
+    capture: str
+    duration_s: float
+    ledger_s: Mapping[str, Mapping[str, float]]
+    findings: tuple[Mapping[str, Any], ...] = field(default=())
+
+    def held_s(self, family: str, direction: str) -> float:
+        """Seconds that a family of causes holds of a direction."""
+        return sum(self.ledger_s[direction].get(cause, 0.0) for cause in FAMILIES[family])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "name": self.name,
+            "capture": self.capture,
+            "duration_s": self.duration_s,
+            "ledger_s": {way: {cause: spent for cause, spent in held.items() if spent} for way, held in self.ledger_s.items()},
+            "findings": [dict(finding) for finding in self.findings],
+        }
+
+
+def figures(name: str, paths: Sequence[str], connection: int | None = None) -> Figures:
+    """Analyze a capture and take what is laid side by side of one connection (of the only one, if none is named).
+
+    Raises:
+        CaptureInsufficient: the capture has no connection; and as `analyze` does.
+    """
+    document = analyze(list(paths), connection=connection).to_dict()
+    if not document["connections"]:
+        raise CaptureInsufficient("no TCP connection", where=", ".join(paths))
+    own = document["connections"][0]
+    findings = tuple(
+        {key: finding[key] for key in ("id", "confidence", "from_client", "cost_s", "title")}
+        for finding in document["findings"]
+        if finding["connection"] == own["id"]
+    )
+    return Figures(name, ", ".join(paths), own["duration_s"], {way: own[way]["ledger_s"] for way in DIRECTIONS}, findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """What held the original most.
+
+    Attributes:
+        family: a key of `FAMILIES`.
+        direction: a key of `DIRECTIONS`.
+        seconds: so long.
+    """
+
+    family: str
+    direction: str
+    seconds: float
+
+
+def stall(original: Figures) -> Stall | None:
+    """The family of causes that held the original longest; what programs spent counts only where nothing of TCP did."""
+    held = [Stall(family, way, original.held_s(family, way)) for family in FAMILIES for way in DIRECTIONS]
+    worth = [one for one in held if one.seconds >= LEAST_SHARE * original.duration_s and one.seconds > 0]
+    in_tcp = [one for one in worth if one.family not in {"application", "slow-start"}]
+    return max(in_tcp or worth, key=lambda one: one.seconds, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Original and replays.
+
+    Attributes:
+        original: as captured.
+        replays: made again; the first without changes, if it was asked for.
+        stall: what held the original; None: nothing did.
+    """
+
+    original: Figures
+    replays: tuple[Figures, ...]
+    stall: Stall | None
+
+    def returned(self) -> bool | None:
+        """Whether the stall came back in the replay without changes; None without stall or replay."""
+        plain = next((one for one in self.replays if one.name == "replay"), None)
+        if self.stall is None or plain is None:
+            return None
+        again_s = plain.held_s(self.stall.family, self.stall.direction)
+        return abs(again_s - self.stall.seconds) <= RETURN_WITHIN * self.stall.seconds
+
+    def cured(self, changed: Figures) -> bool | None:
+        """Whether the changes cured it; None without a stall."""
+        if self.stall is None:
+            return None
+        return changed.held_s(self.stall.family, self.stall.direction) <= CURED_LEFT * self.stall.seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document."""
+        told = self.stall
+        held = None
+        if told is not None:
+            held = {
+                "family": told.family,
+                "causes": list(FAMILIES[told.family]),
+                "direction": told.direction,
+                "original_s": told.seconds,
+                "returned": self.returned(),
+                "replays": [
+                    {
+                        "name": one.name,
+                        "held_s": one.held_s(told.family, told.direction),
+                        "cured": None if one.name == "replay" else self.cured(one),
+                    }
+                    for one in self.replays
+                ],
+            }
+        return {
+            "schema_version": LAID_VERSION,
+            "original": self.original.to_dict(),
+            "replays": [one.to_dict() for one in self.replays],
+            "stall": held,
+        }
+
+
+def lay(original: Figures, replays: Sequence[Figures]) -> Laid:
+    """Lay them side by side."""
+    return Laid(original, tuple(replays), stall(original))

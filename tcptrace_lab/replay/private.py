@@ -1,0 +1,171 @@
+"""A schedule in private network namespaces: both ends, a path of the schedule's delay, rate, loss and MTU, and a capture of it.
+
+Nothing leaves the machine, and nothing stays: the namespaces are held by this process alone, and dumpcap is told to go when it goes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tcptrace_lab.errors import LabFailed
+from tcptrace_lab.lab.capture import capturing
+from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
+from tcptrace_lab.lab.network import LOOPBACK_MTU_BYTES, Kind, Medium
+from tcptrace_lab.lab.path import PathModel
+from tcptrace_lab.lab.transfers import LARGEST_TAP
+from tcptrace_lab.replay.ends import Done, connect, prepared, serve
+from tcptrace_lab.replay.schedule import End
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.lab.network import Network
+    from tcptrace_lab.replay.schedule import Between, Schedule, Way
+
+NEAR_NS: Final = 1_000_000
+"""Below this round trip the path is a pair of interfaces and no relay: the relay itself takes a tenth of it."""
+
+PORT, CLIENT_PORT = 5001, 40_001
+NS_PER_S: Final = 1_000_000_000
+GRACE_S: Final = 15.0
+SLOWEST: Final = 3.0
+"""A replay may take so many times as long as the original, and `GRACE_S` more, before it is given up."""
+
+_CALIBRATION_NS: Final = 1_000_000
+_CALIBRATIONS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a replay.
+
+    Attributes:
+        capture: the file, taken at the client's end.
+        client, server: what the ends did.
+    """
+
+    capture: Path
+    client: Done
+    server: Done
+
+
+def play(schedule: Schedule, capture: Path, *, timeout_s: float | None = None, at: str = "client") -> Played:
+    """Perform a schedule between two namespaces, and capture it.
+
+    Args:
+        schedule: what is done.
+        capture: file to make, pcapng.
+        timeout_s: for the transfer; None: three times the original and some seconds.
+        at: which end captures: `client` or `server`.
+
+    Raises:
+        LabFailed: no rights, or what it needs of the kernel failed; EndFailed: the connection did.
+        MissingTool: dumpcap, ip, ethtool or setpriv is not installed.
+        UsageError: the kernel refuses an option.
+    """
+    limit_s = timeout_s or expected_s(schedule) * SLOWEST + GRACE_S
+    with in_real_time(), ExitStack() as stack:
+        network = stack.enter_context(medium(schedule.path).network())
+        kept = stack.enter_context(
+            capturing(network.points[at], capture, snaplen_bytes=SNAPLEN_BYTES, lifetime_s=round(limit_s + 2 * GRACE_S))
+        )
+        client, server = _both(schedule, network, limit_s)
+        kept.await_end(1)
+    return Played(capture, client, server)
+
+
+def expected_s(schedule: Schedule) -> float:
+    """How long it took where it comes from, or what its programs think; whichever is longer."""
+    thinking_s = sum(end.thinking_ns for end in schedule.ends()) / NS_PER_S
+    said = schedule.source.get("duration_s", 0.0)
+    return max(thinking_s, float(said) if isinstance(said, (int, float)) else 0.0)
+
+
+def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, Done]:
+    """Both ends, each in a thread of its own and in its own namespace."""
+    listening = threading.Event()
+    results: dict[str, Done] = {}
+    failures: list[BaseException] = []
+
+    def server() -> None:
+        try:
+            with network.server.entered():
+                results["server"] = serve(schedule.server, (network.server_address, PORT), limit_s, lambda _: listening.set())
+        except BaseException as error:  # noqa: BLE001  (handed to the thread that waits)
+            failures.append(error)
+        finally:
+            listening.set()
+
+    thread = threading.Thread(target=server, name="server", daemon=True)
+    thread.start()
+    listening.wait(limit_s)
+    try:
+        if not failures:
+            with network.client.entered():
+                results["client"] = connect(schedule.client, (network.server_address, PORT), limit_s, (network.client_address, CLIENT_PORT))
+    except LabFailed as error:
+        failures.append(error)
+    thread.join(limit_s)
+    if failures:
+        raise failures[0]
+    if thread.is_alive():
+        raise LabFailed(f"the server's end was not done after {limit_s:.0f} s")
+    return results["client"], results["server"]
+
+
+def medium(path: Between) -> Medium:
+    """What the path is made of here: loopback, a veth pair, or the relay between two tun or tap interfaces.
+
+    Raises:
+        MissingTool, LabFailed: the relay cannot be calibrated.
+    """
+    ways = path.forward, path.backward
+    plain = all(way.rate_bps is None and not way.lost and not way.loss_share for way in ways)
+    sysctls = (("net.ipv4.tcp_timestamps", int(path.timestamps)), ("net.ipv4.tcp_sack", int(path.sack)))
+    if path.loopback and plain:
+        return Medium("lo", LOOPBACK_MTU_BYTES, ipv6=path.ipv6, sysctls=sysctls)
+    mtu = min(path.mtu_bytes, LOOPBACK_MTU_BYTES - 1)
+    if plain and path.round_trip_ns < NEAR_NS:
+        return Medium("veth", mtu, ipv6=path.ipv6, sysctls=sysctls)
+    kind: Kind = "tap" if mtu <= LARGEST_TAP else "tun"
+    own_ns = relay_ns() if path.round_trip_ns >= NEAR_NS else 0
+    forward, backward = (_model(way, own_ns) for way in ways)
+    return Medium(kind, mtu, ipv6=path.ipv6, forward=forward, backward=backward, sysctls=sysctls)
+
+
+def _model(way: Way, own_ns: int) -> PathModel:
+    return PathModel(
+        delay_s=max(0, way.delay_ns - own_ns) / NS_PER_S, rate_bps=way.rate_bps, lost=frozenset(way.lost), loss_rate=way.loss_share
+    )
+
+
+_relay_ns: list[int] = []
+
+
+def relay_ns() -> int:
+    """What the relay itself adds to the delay of one way here, measured once: a capture's round trip has such a share in it already."""
+    if not _relay_ns:
+        path = PathModel(delay_s=_CALIBRATION_NS / NS_PER_S)
+        with in_real_time(), Medium("tap", 1500, forward=path, backward=path).network() as network:
+            took = min(_handshake_ns(network, number) for number in range(_CALIBRATIONS))
+        _relay_ns.append(max(0, (took - 2 * _CALIBRATION_NS) // 2))
+    return _relay_ns[0]
+
+
+def _handshake_ns(network: Network, number: int) -> int:
+    """How long a connect takes."""
+    end = End(((),))
+    with network.server.entered():
+        listener = prepared(end, ipv6=False, timeout_s=GRACE_S)
+    with network.client.entered():
+        client = prepared(end, ipv6=False, timeout_s=GRACE_S)
+    with listener, client:
+        listener.bind((network.server_address, PORT + number))
+        listener.listen(1)
+        start_ns = time.monotonic_ns()
+        client.connect((network.server_address, PORT + number))
+        return time.monotonic_ns() - start_ns

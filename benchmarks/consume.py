@@ -1,7 +1,8 @@
-"""The segments table of a capture, produced and consumed: `python benchmarks/consume.py frames|drain CAPTURE`.
+"""The segments table of a capture, produced and consumed: `python benchmarks/consume.py frames|drain|everything CAPTURE`.
 
 `frames` takes it as Polars frames of about a million rows, one at a time, as a program in Python would; `drain` has the
-engine build the same Arrow batches and drops them inside, so that what is left is the engine alone.
+engine build the same Arrow batches and drops them inside, so that what is left is the engine alone. `everything` drains all that
+the engine knows: what held each departure back, and the rows of connections, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,15 @@ from typing import Final
 from tcptrace_lab._core import Engine
 
 _ROWS_AT_ONCE: Final = 1_000_000
+
+_COLUMNS: Final = (
+    *("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "captured_payload_bytes", "flags", "window_bytes"),
+    *("sack_blocks", "tsval", "tsecr", "ip_id", "ttl", "ect", "ce"),
+    *("kind", "evidence", "evidence_frame", "confidence", "resent_by", "transmission", "dsack", "reset_kind", "tfo", "ecn_signal"),
+    *("in_flight_bytes", "usable_window_bytes", "since_previous_ns", "since_last_ack_ns", "since_last_data_ns"),
+    *("released_by", "released_by_frame", "acked_bytes", "acked_unseen_bytes", "ack_lag_ns", "rtt_ns", "layers", "vpi", "vci", "cells"),
+)
+"""The segments table, all that was captured and every verdict; but not what held departures back (`held_ns` and the columns behind it)."""
 
 
 def frames(engine: Engine) -> int:
@@ -27,8 +37,8 @@ def frames(engine: Engine) -> int:
 def main() -> None:
     """Consumes one capture and says how much there was."""
     how, path = sys.argv[1:]
-    engine = Engine([path])
-    rows = engine.drain() if how == "drain" else frames(engine)
+    engine = Engine([path]) if how == "everything" else Engine([path], columns=_COLUMNS, summaries=False)
+    rows = frames(engine) if how == "frames" else engine.drain()
     print(f"{rows} segments, {engine.info()['connections']} connections")
 
 

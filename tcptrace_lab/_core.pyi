@@ -52,7 +52,11 @@ class ArrowStream:
 
 @final
 class Engine:
-    """One pass over one capture (one file, several merged by time, or stdin as "-")."""
+    """One pass over one capture (one file, several merged by time, or stdin as "-").
+
+    What nobody wants is not reckoned: without `summaries`, and without any of the columns from `held_ns` on, it takes half the time.
+    """
+
     def __new__(
         cls,
         paths: Sequence[str],

@@ -1,18 +1,18 @@
 //! One segment against the two halves of its connection: what it is, its row, and what later ones are judged by.
 
+use super::account::{self, Account, Side};
 use super::behaviour::{self, Acked};
 use super::classify;
 use super::copies;
-use super::departure::{Arrival, Departure, Leaves};
+use super::departure::Departure;
 use super::evidence::Verdict;
-use super::half::{Half, Placed};
+use super::half::{self, Half, Placed};
 use super::hearing::{self, Answer};
-use super::rates::{self, Advanced, Advertised, Left};
 use super::revisions::Revisions;
 use super::row::{Kind, Nullable, ReleasedBy, SegmentRow, SegmentSink};
 use super::sending;
 use super::special::{self, Signals};
-use super::statistics::Event;
+use super::statistics;
 use crate::wire::{Segment, TcpFlags};
 
 /// Where the row of a segment belongs.
@@ -28,6 +28,7 @@ pub(super) fn exchange(
     segment: &Segment,
     sender: &mut Half,
     receiver: &mut Half,
+    accounts: Option<(&mut Account, &mut Account)>,
     place: Place,
     revisions: &mut Revisions,
     rows: &mut impl SegmentSink,
@@ -49,40 +50,44 @@ pub(super) fn exchange(
     let answer = arrived_ack.map_or_else(Answer::default, |ack| {
         hearing::acknowledge(segment, ack, sack_blocks.as_deref(), kind, receiver, revisions)
     });
-    Event {
-        segment,
-        kind,
-        placed,
-        ack,
-        window_bytes: before.window_bytes,
-        since_previous: before.since_previous,
-        repeat: sent.repeat,
-        acknowledged: answer.acknowledged,
-        sack_blocks: sack_blocks.as_deref(),
+    if segment.flags.any(TcpFlags::SYN) && !reset {
+        half::settle_mss(sender, receiver, segment.key.is_v6());
     }
-    .count(sender, receiver);
-    let acked = Acked {
-        bytes: answer.acked_bytes,
-        segments: answer.acknowledged.wire_segments,
-        lag_ns: answer.lag_ns,
-        rtt_ns: answer.rtt_ns,
-    };
-    let in_burst = matches!(released, Some((ReleasedBy::Burst, _)));
-    let mut event = behaviour::Event {
-        segment,
-        placed,
-        kind,
-        ack: arrived_ack,
-        in_flight: before.in_flight,
-        window_bytes: before.window_bytes,
-        since_previous: before.since_previous,
-        needed_window: false,
-        in_burst,
-        acked,
-    };
-    behaviour::take(&mut event, sender, receiver);
-    let departure = departs(segment, placed, kind, sender, receiver);
-    arrives(segment, arrived_ack, before.window_bytes, kind, &answer, sender, receiver);
+    let departure = accounts.and_then(|(own, other)| {
+        let in_burst = matches!(released, Some((ReleasedBy::Burst, _)));
+        let judged = account::Judged {
+            counted: statistics::Event {
+                segment,
+                kind,
+                placed,
+                ack,
+                window_bytes: before.window_bytes,
+                since_previous: before.since_previous,
+                repeat: sent.repeat,
+                acknowledged: answer.acknowledged,
+                sack_blocks: sack_blocks.as_deref(),
+            },
+            behaved: behaviour::Event {
+                segment,
+                placed,
+                kind,
+                ack: arrived_ack,
+                in_flight: before.in_flight,
+                window_bytes: before.window_bytes,
+                since_previous: before.since_previous,
+                needed_window: false,
+                in_burst,
+                acked: Acked {
+                    bytes: answer.acked_bytes,
+                    segments: answer.acknowledged.wire_segments,
+                    lag_ns: answer.lag_ns,
+                    rtt_ns: answer.rtt_ns,
+                },
+            },
+            answer: &answer,
+        };
+        account::take(judged, Side { half: sender, account: own }, Side { half: receiver, account: other })
+    });
     remember(segment, arrived_ack, kind, before.window_bytes, released, sender);
     let transmission = sent.transmission;
     let judged = Judged { verdict, signals, released, answer: &answer, transmission, departure: departure.as_ref() };
@@ -198,101 +203,6 @@ fn row(
         path: segment.path,
         atm: segment.atm,
         departure: departure.copied(),
-    }
-}
-
-/// The segment leaves its sender, if that is news to the sender's view: late and repeated copies left before.
-#[inline]
-fn departs(segment: &Segment, placed: Placed, kind: Kind, sender: &mut Half, receiver: &Half) -> Option<Departure> {
-    let ts_ns = segment.ts_ns?;
-    let stale = matches!(kind, Kind::Keepalive | Kind::OutOfOrder | Kind::CaptureDuplicate | Kind::Reset);
-    if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
-        return None;
-    }
-    let (flags, full_bytes) = (segment.flags, sender.full_bytes());
-    let leaves = Leaves {
-        ts_ns,
-        frame: segment.frame,
-        end: placed.end,
-        full_bytes,
-        small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
-        // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
-        resent: kind.is_resent() && kind != Kind::TailProbe,
-        is_syn: flags.any(TcpFlags::SYN),
-        tsval: segment.options.timestamps.map(|(value, _)| value),
-        tsecr: segment.options.timestamps.map(|(_, echo)| echo).filter(|_| flags.any(TcpFlags::ACK)),
-    };
-    let shift_ns = sender.shift_ns(receiver);
-    let departure = sender.view.departs(&leaves, shift_ns);
-    if segment.payload_bytes > 0 && sender.figures.data_segments >= rates::LEAST_DATA_SEGMENTS {
-        let left = Left {
-            held: &departure,
-            start: placed.start,
-            payload_bytes: i64::from(segment.payload_bytes),
-            frame: segment.frame,
-            pushed: flags.any(TcpFlags::PSH),
-            new: kind == Kind::New,
-            most_in_flight: sender.figures.max_in_flight_bytes.get().unwrap_or(0),
-        };
-        sender.rates.get_or_insert_default().departs(&left);
-    }
-    Some(departure)
-}
-
-/// The segment arrives at the other side, whose departures it may let go.
-#[inline]
-fn arrives(
-    segment: &Segment,
-    ack: Option<i64>,
-    window_bytes: Option<u32>,
-    kind: Kind,
-    answer: &Answer,
-    sender: &Half,
-    receiver: &mut Half,
-) {
-    let Some(ts_ns) = segment.ts_ns.filter(|_| !segment.damaged && kind != Kind::CaptureDuplicate) else { return };
-    let edge = ack.zip(window_bytes).filter(|_| kind != Kind::Reset).map(|(ack, window)| ack + i64::from(window));
-    let arrival = Arrival {
-        ts_ns,
-        ack: ack.unwrap_or(i64::MIN),
-        edge: edge.into(),
-        lag_ns: answer.lag_ns,
-        rtt_ns: answer.rtt_ns,
-        tsval: segment.options.timestamps.map(|(value, _)| value),
-        frame: segment.frame,
-        has_data: segment.payload_bytes > 0 || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
-    };
-    if receiver.rates.is_some() {
-        drains(ts_ns, arrival.ack, window_bytes, kind, answer, sender, receiver);
-    }
-    let shift_ns = receiver.shift_ns(sender);
-    receiver.view.arrives(arrival, shift_ns);
-}
-
-/// The segment shows how far its sender has taken in what `receiver` sent.
-#[inline]
-fn drains(
-    ts_ns: i64,
-    ack: i64,
-    window_bytes: Option<u32>,
-    kind: Kind,
-    answer: &Answer,
-    sender: &Half,
-    receiver: &mut Half,
-) {
-    let (more, rtt_min_ns) = (receiver.in_flight().is_some_and(|bytes| bytes > 0), receiver.figures.rtt.min_ns());
-    let Some(rates) = receiver.rates.as_deref_mut() else { return };
-    if let Some(bytes) = answer.acked_bytes.get().filter(|bytes| *bytes > 0) {
-        let rtt_min_ns = rtt_min_ns.unwrap_or(i64::MAX);
-        rates.advanced(&Advanced { ts_ns, bytes, rtt_ns: answer.rtt_ns, rtt_min_ns, more });
-    } else if kind == Kind::DuplicateAck {
-        rates.interrupted();
-    }
-    if let Some((window, most)) =
-        window_bytes.zip(sender.figures.max_window_bytes).filter(|_| ack != i64::MIN && kind != Kind::Reset)
-    {
-        let (window_bytes, most_bytes) = (i64::from(window), i64::from(most));
-        rates.advertised(&Advertised { ts_ns, ack, window_bytes, most_bytes });
     }
 }
 

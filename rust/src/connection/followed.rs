@@ -38,6 +38,16 @@ const CANDIDATES: usize = 32;
 /// stray segments of a close come within a round trip or two).
 const OVER_NS: i64 = 1_000_000_000;
 
+/// Whether accounts are kept of connections, which take most of the time and memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accounts {
+    /// They are.
+    #[default]
+    Kept,
+    /// They are not: connections have no rows, and departures tell nothing of their waits.
+    Omitted,
+}
+
 /// The connections of a capture, by their endpoints.
 #[derive(Debug, Default)]
 pub struct Connections {
@@ -55,6 +65,7 @@ pub struct Connections {
     closed_idle: u64,
     /// Where the search for some to close goes on.
     hand: usize,
+    accounts: Accounts,
     /// Connections known from a pass before, if only some are wanted.
     only: Option<Arc<Only>>,
     revisions: Revisions,
@@ -87,8 +98,8 @@ impl Connections {
 
     /// All connections, or only those.
     #[must_use]
-    pub fn of(only: Option<Arc<Only>>) -> Self {
-        Self { only, ..Self::default() }
+    pub fn of(only: Option<Arc<Only>>, accounts: Accounts) -> Self {
+        Self { accounts, only, ..Self::default() }
     }
 
     /// Takes one segment in, concludes, and adds its row to `rows`.
@@ -126,7 +137,7 @@ impl Connections {
             return Some(std::mem::take(&mut self.closed));
         }
         let mut slab = std::mem::take(self.live.slabs.iter_mut().find(|slab| !slab.is_empty())?);
-        Some(slab.iter_mut().filter(|connection| !connection.handed_out).map(Connection::row).collect())
+        Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
     /// The place of the segment's connection, which is opened if need be; it has `number`, if that is known.
@@ -153,7 +164,8 @@ impl Connections {
     /// Begins a new connection; `before` is the place of the one that had the same endpoints.
     #[cold]
     fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>, number: Option<u32>) -> usize {
-        let connection = Connection::new(segment, number.unwrap_or(self.count as u32));
+        let accounts = (self.accounts == Accounts::Kept).then(Box::default);
+        let connection = Connection::new(segment, number.unwrap_or(self.count as u32), accounts);
         self.count += 1;
         if let Some(before) = before {
             self.close(before, ClosedBy::Reuse);
@@ -209,7 +221,7 @@ impl Connections {
             ClosedBy::Idle if !ended => self.closed_idle += 1,
             _ => {}
         }
-        self.closed.push(if ended { row } else { ConnectionRow { closed_by: reason, ..row } });
+        self.closed.extend(row.map(|row| if ended { row } else { ConnectionRow { closed_by: reason, ..row } }));
         let hash = self.hasher.hash_one(connection.key);
         if let Ok(entry) = self.flows.find_entry(hash, |at| *at as usize == place) {
             entry.remove();

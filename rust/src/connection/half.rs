@@ -1,14 +1,11 @@
 //! One direction of a connection: what its sender has shown so far.
 
-use super::behaviour::{self, Behaviour};
+use super::behaviour;
 use super::copies::Recent;
-use super::departure::{self, SenderView, Waits};
 use super::history::History;
 use super::holes::Holes;
 use super::outstanding::Outstanding;
-use super::rates::Rates;
 use super::row::{DirectionFigures, Nullable, SynOptions};
-use super::statistics::Statistics;
 use crate::wire::{Segment, TcpFlags};
 
 /// RFC 7323, 2.3: larger shifts count as 14.
@@ -85,15 +82,11 @@ pub(super) struct Half {
     pub last_data_ts_ns: Nullable,
     /// First frame of the burst being sent.
     pub burst_frame: u64,
-    /// What its sender saw.
-    pub view: SenderView,
     pub outstanding: Outstanding,
     pub holes: Holes,
     pub figures: DirectionFigures,
-    pub statistics: Statistics,
-    pub behaviour: Behaviour,
-    /// How fast it and its receiver are; `None` while it has sent little.
-    pub rates: Option<Box<Rates>>,
+    /// Largest payload of its segments by both SYNs; 0 while unknown.
+    pub mss_bytes: u32,
 }
 
 impl Half {
@@ -159,9 +152,10 @@ impl Half {
         DirectionFigures { isn: self.isn, full_segment_bytes, ..self.figures }
     }
 
-    /// How its departures waited, for the connections table.
-    pub(super) fn waits(&self, other: &Self, last_ts_ns: Nullable) -> Waits {
-        self.view.waits(last_ts_ns, self.shift_ns(other))
+    /// Segments of at most the MSS in `bytes`.
+    #[inline]
+    pub(super) fn virtual_segments(&self, bytes: u32) -> u32 {
+        if bytes > self.mss_bytes && self.mss_bytes > 0 { bytes.div_ceil(self.mss_bytes) } else { 1 }
     }
 
     /// The largest payload of its segments: the MSS in force, or what was seen where no SYN was, or where the path takes
@@ -169,14 +163,8 @@ impl Half {
     #[inline]
     pub(super) fn full_bytes(&self) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
-        let mss = i64::from(self.behaviour.sending.mss_bytes);
+        let mss = i64::from(self.mss_bytes);
         if mss == 0 || (longest < mss && longest * 10 >= mss * 9) { longest } else { mss }
-    }
-
-    /// How much later what `other` sends reaches this side than the capture's times say.
-    #[inline]
-    pub(super) fn shift_ns(&self, other: &Self) -> i64 {
-        departure::shift_ns(behaviour::turnaround_ns(self, other), behaviour::turnaround_ns(other, self))
     }
 
     /// What this side's SYN offers; `None` unless `segment` is one, with all of its options captured.
@@ -235,4 +223,12 @@ pub(super) fn settle_window_scales(client: &mut Half, server: &mut Half, server_
     };
     client.figures.window_scale = of_client;
     server.figures.window_scale = of_server;
+}
+
+/// The largest payload that segments between the two sides can have, by all that their SYNs have offered so far.
+#[cold]
+pub(super) fn settle_mss(sender: &mut Half, receiver: &mut Half, v6: bool) {
+    let offers = [sender.figures.syn_options, receiver.figures.syn_options];
+    sender.mss_bytes = behaviour::segment_bytes(offers, v6);
+    receiver.mss_bytes = sender.mss_bytes;
 }

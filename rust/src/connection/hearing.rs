@@ -80,7 +80,7 @@ pub(super) fn acknowledge(
         unseen = unseen_bytes(una, ack, data_sender);
     }
     let echo = segment.options.timestamps.map_or(0, |(_, echo)| echo);
-    let acknowledged = data_sender.outstanding.acknowledge(ack, una, echo, data_sender.behaviour.sending.mss_bytes);
+    let acknowledged = data_sender.outstanding.acknowledge(ack, una, echo, data_sender.mss_bytes);
     if data_sender.figures.fin_segments > 0 {
         data_sender.outstanding.release();
     }

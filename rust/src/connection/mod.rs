@@ -4,6 +4,7 @@
 //! what is outstanding, the holes, the window. Each segment is judged against the state just before it, becomes a
 //! [`SegmentRow`] that carries this context, and then moves the state on.
 
+mod account;
 mod behaviour;
 mod classify;
 mod copies;
@@ -32,7 +33,7 @@ pub use behaviour::{Acking, Behaviour, Count, Nagle, Reaction, Sending, SynShape
 pub use departure::{Departure, Waits};
 pub use evidence::{Confidence, EcnSignal, Evidence, ResentBy, ResetKind, Tfo};
 pub use flows::{DatagramRow, FlowRow, Flows};
-pub use followed::Connections;
+pub use followed::{Accounts, Connections};
 pub use line::Line;
 pub use only::{Known, Only};
 pub use rates::{Passed, Rates};
@@ -43,6 +44,7 @@ pub use row::{
 };
 pub use statistics::StatisticsFigures;
 
+use account::{Account, Side};
 use exchange::{Place, copied, exchange};
 use half::Half;
 use line::{Channels, line_of};
@@ -74,6 +76,8 @@ struct Connection {
     channels: Channels,
     client: Half,
     server: Half,
+    /// The client's and the server's, where they are kept.
+    accounts: Option<Box<[Account; 2]>>,
 }
 
 /// The three times of a handshake.
@@ -87,7 +91,7 @@ struct Handshake {
 }
 
 impl Connection {
-    fn new(segment: &Segment, number: u32) -> Self {
+    fn new(segment: &Segment, number: u32, accounts: Option<Box<[Account; 2]>>) -> Self {
         let (client_known_by, sender_is_client) = guess_client(segment);
         Self {
             key: segment.key,
@@ -104,6 +108,7 @@ impl Connection {
             channels: Channels::default(),
             client: Half::default(),
             server: Half::default(),
+            accounts,
         }
     }
 
@@ -159,7 +164,9 @@ impl Connection {
         }
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
-        exchange(segment, sender, receiver, place, revisions, rows);
+        let accounts = self.accounts.as_deref_mut();
+        let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
+        exchange(segment, sender, receiver, accounts, place, revisions, rows);
     }
 
     fn take_syn(&mut self, segment: &Segment, from_client: bool) {
@@ -176,8 +183,13 @@ impl Connection {
         half::settle_window_scales(&mut self.client, &mut self.server, server_answered);
     }
 
-    /// Its row, at its end: what it holds beside itself goes along.
-    fn row(&mut self) -> ConnectionRow {
+    /// Its row, at its end: its accounts go along, and without them there is none.
+    fn row(&mut self) -> Option<ConnectionRow> {
+        let [mut client_account, mut server_account] = *self.accounts.take()?;
+        let client_side = Side { half: &self.client, account: &mut client_account };
+        let server_side = Side { half: &self.server, account: &mut server_account };
+        let waits =
+            [client_side.waits(&server_side, self.last_ts_ns), server_side.waits(&client_side, self.last_ts_ns)];
         let (low, high) = (self.key.low(), self.key.high());
         let (client, server) = if self.client_is_low { (low, high) } else { (high, low) };
         let closed_by = if self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0 {
@@ -188,7 +200,7 @@ impl Connection {
             ClosedBy::End
         };
         let full_segment_bytes = behaviour::full_segment_bytes(&self.client.figures, &self.server.figures);
-        ConnectionRow {
+        Some(ConnectionRow {
             conn: self.number,
             client,
             server,
@@ -203,11 +215,11 @@ impl Connection {
             line: line_of(&self.client.figures).or_else(|| line_of(&self.server.figures)),
             channel: self.channels.only(),
             directions: [self.client.row(full_segment_bytes), self.server.row(full_segment_bytes)],
-            rates: [&mut self.client, &mut self.server].map(|half| half.rates.take()),
-            waits: [self.client.waits(&self.server, self.last_ts_ns), self.server.waits(&self.client, self.last_ts_ns)],
-            statistics: [self.client.statistics.row(), self.server.statistics.row()],
-            behaviours: [&mut self.client, &mut self.server].map(|half| std::mem::take(&mut half.behaviour)),
-        }
+            rates: [client_account.rates, server_account.rates],
+            waits,
+            statistics: [client_account.statistics.row(), server_account.statistics.row()],
+            behaviours: [client_account.behaviour, server_account.behaviour],
+        })
     }
 }
 

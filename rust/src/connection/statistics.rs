@@ -4,7 +4,8 @@
 //! [`Event`] is what is known of one segment once it was judged; it counts for its sender and, by its ACK, for the
 //! other side. What only loss, resending or urgent data bring is kept apart, so that most connections do not pay for it.
 
-use super::half::{Half, Placed};
+use super::account::Side;
+use super::half::Placed;
 use super::outstanding::{Acknowledged, Repeat};
 use super::row::{Kind, Nullable, RttFigures};
 use crate::wire::{Segment, TcpFlags};
@@ -100,11 +101,11 @@ pub(super) struct Event<'a> {
 impl Event<'_> {
     /// Counts it for its sender and for the side whose data it acknowledges.
     #[inline]
-    pub(super) fn count(&self, sender: &mut Half, receiver: &mut Half) {
-        let in_flight = sender.in_flight();
-        sender.statistics.sent(self, in_flight, sender.figures.syn_segments > 0, sender.snd_una);
-        let all_in_flight = receiver.in_flight().unwrap_or(0);
-        receiver.statistics.heard(self, all_in_flight, receiver.duplicate_acks_received);
+    pub(super) fn count(&self, sender: &mut Side<'_>, receiver: &mut Side<'_>) {
+        let half = sender.half;
+        sender.account.statistics.sent(self, half.in_flight(), half.figures.syn_segments > 0, half.snd_una);
+        let all_in_flight = receiver.half.in_flight().unwrap_or(0);
+        receiver.account.statistics.heard(self, all_in_flight, receiver.half.duplicate_acks_received);
     }
 }
 

@@ -17,7 +17,7 @@ use reader::FrameReader;
 
 use crate::capture::{Capture, CaptureInfo, LinkType, Progress};
 use crate::connection::{
-    ConnectionRow, Connections, DatagramRow, FlowRow, Flows, MAX_REVISIONS, Only, Revision, Revisions,
+    Accounts, ConnectionRow, Connections, DatagramRow, FlowRow, Flows, MAX_REVISIONS, Only, Revision, Revisions,
 };
 use crate::error::{CaptureError, Problem};
 use crate::table::{self, SegmentRows, Segments};
@@ -161,7 +161,9 @@ impl Engine {
         let (full, rows) = sync_channel(CHUNKS_IN_FLIGHT);
         let (used_rows, spare) = channel();
         let segments = Inlet::new(batch_rows.max(1), full, spare);
-        let wanted = Wanted { segments, only, datagrams, summaries };
+        let table = Segments::new(columns.as_deref());
+        let accounts = if summaries || table.has_departures() { Accounts::Kept } else { Accounts::Omitted };
+        let wanted = Wanted { segments, only, accounts, datagrams, summaries };
         let spawn_error = |error| CaptureError::io("", &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
@@ -180,7 +182,7 @@ impl Engine {
             })
             .map_err(spawn_error)?;
         Ok(Self {
-            segments: Segments::new(columns.as_deref()),
+            segments: table,
             summaries,
             paths: path_names,
             rows,
@@ -264,14 +266,15 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 struct Wanted {
     segments: Inlet<SegmentRows, Rows>,
     only: Option<Arc<Only>>,
+    accounts: Accounts,
     datagrams: bool,
     summaries: bool,
 }
 
 /// The concluding thread: packets → rows, until there are no more or nobody wants them.
 fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
-    let Wanted { mut segments, only, datagrams, summaries } = wanted;
-    let (mut connections, mut flows) = (Connections::of(only), Flows::default());
+    let Wanted { mut segments, only, accounts, datagrams, summaries } = wanted;
+    let (mut connections, mut flows) = (Connections::of(only, accounts), Flows::default());
     while let Some(chunk) = packets.next() {
         let mut datagram_rows = Vec::new();
         for packet in &chunk {

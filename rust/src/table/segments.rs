@@ -78,6 +78,7 @@ fn all_columns() -> impl Iterator<Item = &'static (&'static str, SegmentColumn)>
 pub struct Segments {
     columns: Vec<SegmentColumn>,
     schema: SchemaRef,
+    has_departures: bool,
 }
 
 impl Segments {
@@ -90,7 +91,14 @@ impl Segments {
             .filter(|(name, _)| is_wanted(name))
             .map(|(name, make)| (Field::new(*name, make(&none, &paths).data_type().clone(), true), *make))
             .unzip();
-        Self { columns, schema: Arc::new(Schema::new(fields)) }
+        let has_departures = departure::SEGMENT_COLUMNS.iter().any(|(name, _)| is_wanted(name));
+        Self { columns, schema: Arc::new(Schema::new(fields)), has_departures }
+    }
+
+    /// Whether any of its columns tells what held a departure back.
+    #[must_use]
+    pub fn has_departures(&self) -> bool {
+        self.has_departures
     }
 
     /// The schema of its batches.

@@ -1,6 +1,6 @@
 //! How a side acknowledges: how much at a time, and how long after.
 
-use super::super::half::Half;
+use super::super::account::Side;
 use super::super::row::{Nullable, RttFigures};
 use super::Event;
 use crate::wire::TcpFlags;
@@ -73,8 +73,9 @@ impl Acking {
 
 /// A segment of `acker` that acknowledges data of `data_sender` for the first time.
 #[inline]
-pub(super) fn take(event: &Event<'_>, now: Nullable, acker: &mut Half, data_sender: &Half) {
+pub(super) fn take(event: &Event<'_>, now: Nullable, acker: &mut Side<'_>, data_sender: &Side<'_>) {
     let Event { segment, acked, .. } = *event;
+    let data_sender = data_sender.half;
     let controls = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
     // Covering a SYN or FIN is no matter of policy: those are acknowledged at once.
     let of_data = acked.segments > 0 && event.ack.is_some_and(|ack| ack > 1) && data_sender.figures.fin_segments == 0;
@@ -82,10 +83,10 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acker: &mut Half, data_send
         return;
     }
     let least_ns = data_sender.figures.rtt.min_ns();
-    let mss = data_sender.behaviour.sending.mss_bytes;
+    let mss = data_sender.mss_bytes;
     let bytes = acked.bytes.get().unwrap_or(0).clamp(0, i64::from(u32::MAX)) as u32;
     let covers_all = event.ack == Some(data_sender.snd_max);
-    let acking = acker.behaviour.acking.get_or_insert_default();
+    let acking = acker.account.behaviour.acking.get_or_insert_default();
     let class = SEGMENT_CLASSES.iter().position(|most| acked.segments <= *most).unwrap_or(SEGMENT_CLASSES.len());
     if let Some(count) = acking.by_segments.get_mut(class) {
         *count = count.saturating_add(1);

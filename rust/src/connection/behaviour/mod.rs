@@ -15,9 +15,10 @@ pub use numbering::Numbering;
 pub use reaction::Reaction;
 pub use sending::{Count, Nagle, Sending};
 pub use syn::SynShape;
-pub(super) use syn::full_segment_bytes;
+pub(super) use syn::{full_segment_bytes, segment_bytes};
 
-use super::half::{Half, MAX_WINDOW_SCALE, Placed};
+use super::account::Side;
+use super::half::{MAX_WINDOW_SCALE, Placed};
 use super::row::{Kind, Nullable};
 use crate::wire::{Segment, TcpFlags};
 
@@ -76,24 +77,24 @@ pub(super) struct Acked {
 /// Takes in one segment of `sender`, after its acknowledgment took effect on `receiver` and before `sender` is told of
 /// it as its last.
 #[inline]
-pub(super) fn take(event: &mut Event<'_>, sender: &mut Half, receiver: &mut Half) {
+pub(super) fn take(event: &mut Event<'_>, sender: &mut Side<'_>, receiver: &mut Side<'_>) {
     let Event { segment, placed, kind, ack, acked, .. } = *event;
     let now = Nullable::from(segment.ts_ns);
     if segment.flags.any(TcpFlags::RST) {
         return;
     }
-    if segment.flags.any(TcpFlags::SYN) {
-        take_syn(segment, sender, receiver);
+    let behaviour = &mut sender.account.behaviour;
+    if segment.flags.any(TcpFlags::SYN) && !segment.options.cut {
+        behaviour.syn.get_or_insert_with(|| SynShape::of(segment));
     }
-    let pieces = sender.behaviour.sending.virtual_segments(segment.payload_bytes);
-    sender.behaviour.numbering.take(segment, pieces);
-    event.needed_window = sender.behaviour.reaction.answers(segment, placed, kind, now);
+    behaviour.numbering.take(segment, sender.half.virtual_segments(segment.payload_bytes));
+    event.needed_window = behaviour.reaction.answers(segment, placed, kind, now);
     if !segment.damaged {
-        receiver.behaviour.reaction.is_told(segment, ack, event.window_bytes, now);
+        receiver.account.behaviour.reaction.is_told(segment, ack, event.window_bytes, now);
     }
     if segment.payload_bytes > 0 {
         sending::take(event, now, sender, receiver);
-        if kind == Kind::New && receiver.figures.window_scale.is_none() {
+        if kind == Kind::New && receiver.half.figures.window_scale.is_none() {
             bound_window_scale(sender, receiver);
         }
     }
@@ -106,34 +107,23 @@ pub(super) fn take(event: &mut Event<'_>, sender: &mut Half, receiver: &mut Half
 /// Shortest time from a segment that passes the capture point on its way to `side` to one that passes it on its way back
 /// and proves that the first had arrived.
 #[inline]
-pub(super) fn turnaround_ns(side: &Half, other: &Half) -> Option<i64> {
-    let by_echo = side.behaviour.reaction.min_ns.get();
-    let by_ack = other.figures.rtt.min_ns();
+pub(super) fn turnaround_ns(side: &Side<'_>, other: &Side<'_>) -> Option<i64> {
+    let by_echo = side.account.behaviour.reaction.min_ns.get();
+    let by_ack = other.half.figures.rtt.min_ns();
     by_echo.map_or(by_ack, |by_echo| Some(by_ack.map_or(by_echo, |by_ack| by_ack.min(by_echo))))
-}
-
-/// Keeps what a SYN offers, and settles the largest payload that each side's segments can have.
-#[cold]
-fn take_syn(segment: &Segment, sender: &mut Half, receiver: &mut Half) {
-    if !segment.options.cut {
-        sender.behaviour.syn.get_or_insert_with(|| SynShape::of(segment));
-    }
-    let offers = [sender.figures.syn_options, receiver.figures.syn_options];
-    let mss = syn::segment_bytes(offers, segment.key.is_v6());
-    sender.behaviour.sending.mss_bytes = mss;
-    receiver.behaviour.sending.mss_bytes = mss;
 }
 
 /// What is in flight had been allowed: where no SYN tells the scale of `receiver`'s windows, it is at least so much.
 /// (One that shrinks its window, or never told of it in this capture, can mislead.)
 #[cold]
-fn bound_window_scale(sender: &Half, receiver: &mut Half) {
-    let in_flight = sender.in_flight().unwrap_or(0);
-    if receiver.raw_window == 0 || !receiver.acked.is_some() {
+fn bound_window_scale(sender: &Side<'_>, receiver: &mut Side<'_>) {
+    let in_flight = sender.half.in_flight().unwrap_or(0);
+    let raw_window = receiver.half.raw_window;
+    if raw_window == 0 || !receiver.half.acked.is_some() {
         return;
     }
-    let scale = &mut receiver.behaviour.window_scale_at_least;
-    while *scale < MAX_WINDOW_SCALE && i64::from(receiver.raw_window) << *scale < in_flight {
+    let scale = &mut receiver.account.behaviour.window_scale_at_least;
+    while *scale < MAX_WINDOW_SCALE && i64::from(raw_window) << *scale < in_flight {
         *scale += 1;
     }
 }

@@ -1,5 +1,6 @@
 //! How a side sends: whether Nagle's algorithm holds its small segments, its initial window, segmentation offload.
 
+use super::super::account::Side;
 use super::super::half::Half;
 use super::super::row::{Kind, Nullable};
 use super::{CAUSAL_NS, Event, turnaround_ns};
@@ -18,8 +19,6 @@ const MIN_HOLD_NS: i64 = 2_000_000;
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)] // one fact has one home
 pub struct Sending {
-    /// Largest payload of this side's segments by both SYNs; 0 while unknown.
-    pub mss_bytes: u32,
     pub super_segments: u32,
     /// Segments that super-segments become on the wire, beyond the captured ones.
     pub hidden_segments: u64,
@@ -72,49 +71,41 @@ impl Sending {
     fn nagle(&mut self) -> &mut Nagle {
         self.nagle.get_or_insert_default()
     }
+}
 
-    /// Segments of at most the MSS in `bytes`.
-    #[inline]
-    pub(super) fn virtual_segments(&self, bytes: u32) -> u32 {
-        if bytes > self.mss_bytes && self.mss_bytes > 0 { bytes.div_ceil(self.mss_bytes) } else { 1 }
+/// Whether `bytes` of `sender` end in a segment below the largest that fits.
+///
+/// That is the MSS; but where the path takes less, no segment of a bulk transfer reaches it, and the longest seen is
+/// as good a mark. A transfer of nothing but small writes shows no such mark: there, below half of the MSS is small.
+/// Half of the largest window ever offered counts as full in any case (RFC 9293, 3.8.6.2.1).
+#[inline]
+fn is_small(bytes: u32, sender: &Half, receiver: &Half) -> bool {
+    let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
+    if mss == 0 {
+        return false;
     }
-
-    /// Whether `bytes` end in a segment below the largest that fits.
-    ///
-    /// That is the MSS; but where the path takes less, no segment of a bulk transfer reaches it, and the longest seen is
-    /// as good a mark. A transfer of nothing but small writes shows no such mark: there, below half of the MSS is small.
-    /// Half of the largest window ever offered counts as full in any case (RFC 9293, 3.8.6.2.1).
-    #[inline]
-    fn is_small(&self, bytes: u32, longest: u32, max_window: Option<u32>) -> bool {
-        let mss = self.mss_bytes;
-        if mss == 0 {
-            return false;
-        }
-        if bytes >= mss {
-            return bytes > mss && !bytes.is_multiple_of(mss);
-        }
-        (bytes < longest || longest <= mss / 2) && max_window.is_none_or(|window| bytes < window / 2)
+    if bytes >= mss {
+        return bytes > mss && !bytes.is_multiple_of(mss);
     }
+    (bytes < longest || longest <= mss / 2) && receiver.figures.max_window_bytes.is_none_or(|window| bytes < window / 2)
 }
 
 /// A segment of `sender` with data.
 #[inline]
-pub(super) fn take(event: &Event<'_>, now: Nullable, sender: &mut Half, receiver: &Half) {
+pub(super) fn take(event: &Event<'_>, now: Nullable, sender: &mut Side<'_>, receiver: &Side<'_>) {
     let Event { segment, placed, kind, .. } = *event;
     let bytes = segment.payload_bytes;
-    let longest = sender.figures.max_segment_bytes;
-    let max_window = receiver.figures.max_window_bytes;
-    let small = kind == Kind::New && sender.behaviour.sending.is_small(bytes, longest, max_window);
-    let initial = !sender.behaviour.sending.initial_over && !segment.flags.any(TcpFlags::SYN);
+    let small = kind == Kind::New && is_small(bytes, sender.half, receiver.half);
+    let initial = !sender.account.behaviour.sending.initial_over && !segment.flags.any(TcpFlags::SYN);
     let own_turnaround = if small || initial { turnaround_ns(sender, receiver) } else { None };
-    let sending = &mut sender.behaviour.sending;
-    let pieces = sending.virtual_segments(bytes);
+    let sending = &mut sender.account.behaviour.sending;
+    let pieces = sender.half.virtual_segments(bytes);
     if pieces > 1 {
         sending.super_segments = sending.super_segments.saturating_add(1);
         sending.hidden_segments += u64::from(pieces - 1);
     }
     let first_time = matches!(kind, Kind::New | Kind::OutOfOrder);
-    if first_time && sender.snd_una.is_some() && placed.end <= sender.snd_una.value() {
+    if first_time && sender.half.snd_una.is_some() && placed.end <= sender.half.snd_una.value() {
         sending.late_segments = sending.late_segments.saturating_add(1);
     }
     if initial {
@@ -122,9 +113,9 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, sender: &mut Half, receiver
     }
     if small {
         nagle(*event, now, sender, receiver, own_turnaround);
-        sender.behaviour.sending.small_end = placed.end;
+        sender.account.behaviour.sending.small_end = placed.end;
     }
-    sender.behaviour.sending.emptied_ts_ns = Nullable::default();
+    sender.account.behaviour.sending.emptied_ts_ns = Nullable::default();
 }
 
 impl Sending {
@@ -145,14 +136,14 @@ impl Sending {
 
 /// What a small segment tells of Nagle's algorithm (RFC 1122, 4.2.3.4; Minshall's variant is that of Linux,
 /// `tcp_nagle_check`). A FIN or urgent data is never held.
-fn nagle(event: Event<'_>, now: Nullable, sender: &mut Half, receiver: &Half, turnaround_ns: Option<i64>) {
+fn nagle(event: Event<'_>, now: Nullable, sender: &mut Side<'_>, receiver: &Side<'_>, turnaround_ns: Option<i64>) {
     let Event { segment, placed, in_flight, .. } = event;
     if segment.flags.any(TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG) {
         return;
     }
-    let waited_ns = now.since(sender.last_data_ts_ns).get().unwrap_or(0);
-    let last_heard = receiver.last_ack_ts_ns;
-    let sending = &mut sender.behaviour.sending;
+    let waited_ns = now.since(sender.half.last_data_ts_ns).get().unwrap_or(0);
+    let last_heard = receiver.half.last_ack_ts_ns;
+    let sending = &mut sender.account.behaviour.sending;
     let Some(in_flight) = in_flight else { return };
     if in_flight > 0 {
         if in_flight > PROOF_FLIGHT_BYTES {
@@ -183,13 +174,13 @@ fn nagle(event: Event<'_>, now: Nullable, sender: &mut Half, receiver: &Half, tu
 
 /// Data of `data_sender` was acknowledged for the first time.
 #[inline]
-pub(super) fn acknowledged(event: &Event<'_>, now: Nullable, data_sender: &mut Half) {
+pub(super) fn acknowledged(event: &Event<'_>, now: Nullable, data_sender: &mut Side<'_>) {
     let Some(ack) = event.ack else { return };
-    let emptied = ack >= data_sender.snd_max;
-    let sending = &mut data_sender.behaviour.sending;
+    let emptied = ack >= data_sender.half.snd_max;
+    let sending = &mut data_sender.account.behaviour.sending;
     if ack > 1 && !sending.first_ack_ts_ns.is_some() {
         sending.first_ack_ts_ns = now;
     }
-    sending.emptied_of_small = sending.small_end == data_sender.snd_max;
+    sending.emptied_of_small = sending.small_end == data_sender.half.snd_max;
     sending.emptied_ts_ns = if emptied && event.segment.payload_bytes == 0 { now } else { Nullable::default() };
 }

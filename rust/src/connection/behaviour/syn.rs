@@ -42,7 +42,7 @@ impl SynShape {
 ///
 /// The smaller of both MSS options: a side's own tells of the link that its segments leave over, too. Options that each
 /// segment carries take their room from the payload (RFC 6691).
-pub(super) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
+pub(in super::super) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     let default = if v6 { DEFAULT_MSS_V6 } else { DEFAULT_MSS };
     let mss = offers.iter().flatten().map(|offer| offer.mss.map_or(default, u32::from)).min().unwrap_or(0);
     let timestamps = offers.iter().all(|offer| offer.is_some_and(|offer| offer.timestamps));

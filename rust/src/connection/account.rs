@@ -1,0 +1,150 @@
+//! What is kept of one direction beside what its segments are judged by: for its row of the connections table, and for what
+//! held its departures back. A pass that wants neither goes without.
+
+use super::behaviour::{self, Behaviour};
+use super::departure::{self, Arrival, Departure, Leaves, SenderView, Waits};
+use super::half::Half;
+use super::hearing::Answer;
+use super::rates::{self, Advanced, Advertised, Left, Rates};
+use super::row::{Kind, Nullable};
+use super::statistics::{self, Statistics};
+use crate::wire::TcpFlags;
+
+/// The account of one direction, named after its sender.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Account {
+    /// What its sender saw.
+    pub view: SenderView,
+    pub statistics: Statistics,
+    pub behaviour: Behaviour,
+    /// How fast it and its receiver are; `None` while it has sent little.
+    pub rates: Option<Box<Rates>>,
+}
+
+/// A direction: what its segments are judged by, and its account.
+#[derive(Debug)]
+pub(super) struct Side<'a> {
+    pub half: &'a Half,
+    pub account: &'a mut Account,
+}
+
+impl Side<'_> {
+    /// How much later what `other` sends reaches this side than the capture's times say.
+    #[inline]
+    fn shift_ns(&self, other: &Self) -> i64 {
+        departure::shift_ns(behaviour::turnaround_ns(self, other), behaviour::turnaround_ns(other, self))
+    }
+
+    /// How its departures waited, for the connections table.
+    pub(super) fn waits(&self, other: &Self, last_ts_ns: Nullable) -> Waits {
+        self.account.view.waits(last_ts_ns, self.shift_ns(other))
+    }
+}
+
+/// A segment that was judged and took effect on both halves, but is not yet remembered as its sender's last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judged<'a> {
+    pub counted: statistics::Event<'a>,
+    pub behaved: behaviour::Event<'a>,
+    /// What its acknowledgment tells; nothing if it never arrived.
+    pub answer: &'a Answer,
+}
+
+/// Takes a segment of `sender` in. Gives what held it back, if it left its sender now.
+#[inline]
+pub(super) fn take(mut judged: Judged<'_>, mut sender: Side<'_>, mut receiver: Side<'_>) -> Option<Departure> {
+    judged.counted.count(&mut sender, &mut receiver);
+    behaviour::take(&mut judged.behaved, &mut sender, &mut receiver);
+    let departure = departs(&judged.behaved, &mut sender, &receiver);
+    arrives(&judged, &sender, &mut receiver);
+    departure
+}
+
+/// The segment leaves its sender, if that is news to the sender's view: late and repeated copies left before.
+#[inline]
+fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<'_>) -> Option<Departure> {
+    let behaviour::Event { segment, placed, kind, .. } = *event;
+    let ts_ns = segment.ts_ns?;
+    let stale = matches!(kind, Kind::Keepalive | Kind::OutOfOrder | Kind::CaptureDuplicate | Kind::Reset);
+    if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
+        return None;
+    }
+    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes());
+    let leaves = Leaves {
+        ts_ns,
+        frame: segment.frame,
+        end: placed.end,
+        full_bytes,
+        small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
+        // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
+        resent: kind.is_resent() && kind != Kind::TailProbe,
+        is_syn: flags.any(TcpFlags::SYN),
+        tsval: segment.options.timestamps.map(|(value, _)| value),
+        tsecr: segment.options.timestamps.map(|(_, echo)| echo).filter(|_| flags.any(TcpFlags::ACK)),
+    };
+    let shift_ns = sender.shift_ns(receiver);
+    let departure = sender.account.view.departs(&leaves, shift_ns);
+    let figures = &sender.half.figures;
+    if segment.payload_bytes > 0 && figures.data_segments >= rates::LEAST_DATA_SEGMENTS {
+        let left = Left {
+            held: &departure,
+            start: placed.start,
+            payload_bytes: i64::from(segment.payload_bytes),
+            frame: segment.frame,
+            pushed: flags.any(TcpFlags::PSH),
+            new: kind == Kind::New,
+            most_in_flight: figures.max_in_flight_bytes.get().unwrap_or(0),
+        };
+        sender.account.rates.get_or_insert_default().departs(&left);
+    }
+    Some(departure)
+}
+
+/// The segment arrives at the other side, whose departures it may let go.
+#[inline]
+fn arrives(judged: &Judged<'_>, sender: &Side<'_>, receiver: &mut Side<'_>) {
+    let Judged { behaved: behaviour::Event { segment, kind, ack, window_bytes, .. }, answer, .. } = *judged;
+    let Some(ts_ns) = segment.ts_ns.filter(|_| !segment.damaged && kind != Kind::CaptureDuplicate) else { return };
+    let edge = ack.zip(window_bytes).filter(|_| kind != Kind::Reset).map(|(ack, window)| ack + i64::from(window));
+    let arrival = Arrival {
+        ts_ns,
+        ack: ack.unwrap_or(i64::MIN),
+        edge: edge.into(),
+        lag_ns: answer.lag_ns,
+        rtt_ns: answer.rtt_ns,
+        tsval: segment.options.timestamps.map(|(value, _)| value),
+        frame: segment.frame,
+        has_data: segment.payload_bytes > 0 || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
+    };
+    if receiver.account.rates.is_some() {
+        drains(&arrival, window_bytes, kind, answer, sender, receiver);
+    }
+    let shift_ns = receiver.shift_ns(sender);
+    receiver.account.view.arrives(arrival, shift_ns);
+}
+
+/// The segment shows how far its sender has taken in what `receiver` sent.
+#[inline]
+fn drains(
+    arrival: &Arrival,
+    window_bytes: Option<u32>,
+    kind: Kind,
+    answer: &Answer,
+    sender: &Side<'_>,
+    receiver: &mut Side<'_>,
+) {
+    let Some(rates) = receiver.account.rates.as_deref_mut() else { return };
+    let Arrival { ts_ns, ack, .. } = *arrival;
+    if let Some(bytes) = answer.acked_bytes.get().filter(|bytes| *bytes > 0) {
+        let more = receiver.half.in_flight().is_some_and(|bytes| bytes > 0);
+        let rtt_min_ns = receiver.half.figures.rtt.min_ns().unwrap_or(i64::MAX);
+        rates.advanced(&Advanced { ts_ns, bytes, rtt_ns: answer.rtt_ns, rtt_min_ns, more });
+    } else if kind == Kind::DuplicateAck {
+        rates.interrupted();
+    }
+    let most = sender.half.figures.max_window_bytes;
+    if let Some((window, most)) = window_bytes.zip(most).filter(|_| ack != i64::MIN && kind != Kind::Reset) {
+        let (window_bytes, most_bytes) = (i64::from(window), i64::from(most));
+        rates.advertised(&Advertised { ts_ns, ack, window_bytes, most_bytes });
+    }
+}

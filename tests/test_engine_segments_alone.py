@@ -1,0 +1,27 @@
+"""A pass for the segments alone, without connections and departures, judges them as one for everything does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tcptrace_lab import schema
+from tcptrace_lab._core import Engine
+
+_CAPTURES = sorted((Path(__file__).parent.parent / "captures").rglob("*.pcap*"))
+_JUDGED = schema.SEGMENTS.names[: schema.SEGMENTS.names.index("held_ns")]
+
+
+@pytest.mark.parametrize("capture", _CAPTURES, ids=lambda capture: capture.name)
+def test_the_same_segments_without_connections_and_departures(capture: Path) -> None:
+    everything = Engine([str(capture)])
+    alone = Engine([str(capture)], columns=_JUDGED, summaries=False)
+    rows = pl.DataFrame(everything.segments())
+    assert rows.height > 0
+    assert_frame_equal(pl.DataFrame(alone.segments()), rows.select(_JUDGED))
+    assert_frame_equal(pl.DataFrame(alone.revisions()), pl.DataFrame(everything.revisions()))
+    assert pl.DataFrame(alone.connections()).is_empty()
+    assert alone.info() == everything.info()

@@ -27,7 +27,7 @@ const fn proved(kind: Kind, evidence: Evidence) -> Verdict {
 }
 
 /// Judges a segment that `sender` sent. `ack` is what it acknowledges; the state is that before the segment.
-#[inline]
+#[inline(always)]
 pub(super) fn verdict(
     segment: &Segment,
     placed: Placed,
@@ -59,7 +59,7 @@ pub(super) fn verdict(
 }
 
 /// Keepalives and zero-window probes: at most one byte, at the last sequence number acknowledged or the next one.
-#[inline]
+#[inline(always)]
 fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> Option<Verdict> {
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {
         return None;
@@ -79,7 +79,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
 }
 
 /// RFC 5681, 2 for duplicate ACKs; with SACK blocks the window may move at the same time (RFC 6675, 2).
-#[inline]
+#[inline(always)]
 fn pure_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verdict {
     if sender.acked.get() == Some(ack) || receiver.history.is_some() || receiver.last_was_probe {
         return special_ack(segment, ack, sender, receiver);
@@ -121,7 +121,7 @@ fn special_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> V
 }
 
 /// What let a data segment leave, and the frame that did.
-#[inline]
+#[inline(always)]
 pub(super) fn released_by(
     segment: &Segment,
     verdict: Verdict,

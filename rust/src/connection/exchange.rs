@@ -24,7 +24,7 @@ pub(super) struct Place {
 
 /// Judges one segment against the state of its two halves, and moves them on.
 #[inline]
-pub(super) fn exchange(
+pub(super) fn exchange<const ACCOUNTS: bool>(
     segment: &Segment,
     sender: &mut Half,
     receiver: &mut Half,
@@ -45,7 +45,10 @@ pub(super) fn exchange(
     let verdict = classify::verdict(segment, placed, ack, novelty, sender, receiver, revisions);
     let kind = verdict.kind;
     let released = (segment.payload_bytes > 0).then(|| classify::released_by(segment, verdict, sender, receiver));
-    sending::count(segment, placed, kind, novelty, before.window_bytes, &mut sender.figures);
+    sending::count(segment, &mut sender.figures);
+    if ACCOUNTS {
+        sending::sum_up(segment, placed, kind, novelty, before.window_bytes, &mut sender.figures);
+    }
     let sent = if reset { sending::Sent::default() } else { sending::send(segment, placed, verdict, sender, receiver) };
     let answer = arrived_ack.map_or_else(Answer::default, |ack| {
         hearing::acknowledge(segment, ack, sack_blocks.as_deref(), kind, receiver, revisions)
@@ -53,7 +56,7 @@ pub(super) fn exchange(
     if segment.flags.any(TcpFlags::SYN) && !reset {
         half::settle_mss(sender, receiver, segment.key.is_v6());
     }
-    let departure = accounts.and_then(|(own, other)| {
+    let departure = accounts.filter(|_| ACCOUNTS).and_then(|(own, other)| {
         let in_burst = matches!(released, Some((ReleasedBy::Burst, _)));
         let judged = account::Judged {
             counted: statistics::Event {

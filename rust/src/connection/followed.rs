@@ -115,7 +115,10 @@ impl Connections {
         let at = self.find(segment, number);
         self.latest = at;
         if let Some(connection) = self.live.get_mut(at) {
-            connection.take(segment, &mut self.revisions, rows);
+            match self.accounts {
+                Accounts::Kept => connection.take::<true>(segment, &mut self.revisions, rows),
+                Accounts::Omitted => connection.take::<false>(segment, &mut self.revisions, rows),
+            }
         }
     }
 

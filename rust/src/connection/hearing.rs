@@ -9,7 +9,7 @@ use crate::seq;
 use crate::wire::Segment;
 
 /// The SACK blocks of a segment as offsets of the stream that they report on.
-#[inline]
+#[inline(always)]
 pub(super) fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[i64]>> {
     let blocks = &segment.options.sack;
     if blocks.is_empty() {
@@ -46,7 +46,7 @@ pub(super) struct Answer {
 }
 
 /// `data_sender` sees its bytes below `ack` acknowledged.
-#[inline]
+#[inline(always)]
 pub(super) fn acknowledge(
     segment: &Segment,
     ack: i64,
@@ -99,7 +99,7 @@ pub(super) fn acknowledge(
 }
 
 /// Bytes between `una` and `ack` that the capture does not hold.
-#[inline]
+#[inline(always)]
 fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Half) -> i64 {
     let (in_holes, holes) = data_sender.holes.acknowledge(ack);
     let beyond = ack - una.max(data_sender.snd_max);

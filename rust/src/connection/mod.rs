@@ -4,6 +4,8 @@
 //! what is outstanding, the holes, the window. Each segment is judged against the state just before it, becomes a
 //! [`SegmentRow`] that carries this context, and then moves the state on.
 
+#![allow(clippy::inline_always)] // measured: what is not inlined cannot drop what a pass without accounts does not need
+
 mod account;
 mod behaviour;
 mod classify;
@@ -134,16 +136,22 @@ impl Connection {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
 
+    /// Takes one segment in. Compiled twice, so that a pass without accounts goes without all that only they need.
     #[inline]
-    fn take(&mut self, segment: &Segment, revisions: &mut Revisions, rows: &mut impl SegmentSink) {
+    fn take<const ACCOUNTS: bool>(
+        &mut self,
+        segment: &Segment,
+        revisions: &mut Revisions,
+        rows: &mut impl SegmentSink,
+    ) {
         let from_client = segment.from_low == self.client_is_low;
-        // Not in order where the link lost the end of a PDU.
-        self.first_frame = self.first_frame.min(segment.frame);
-        self.last_frame = self.last_frame.max(segment.frame);
-        if let Some(ts_ns) = segment.ts_ns {
-            self.first_ts_ns = Some(self.first_ts_ns.get().map_or(ts_ns, |first| first.min(ts_ns))).into();
-            self.last_ts_ns = Some(self.last_ts_ns.get().map_or(ts_ns, |last| last.max(ts_ns))).into();
+        if ACCOUNTS {
+            // Not in order where the link lost the end of a PDU.
+            self.first_frame = self.first_frame.min(segment.frame);
+            self.last_frame = self.last_frame.max(segment.frame);
+            self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());
         }
+        self.last_ts_ns = self.last_ts_ns.later(segment.ts_ns.into());
         let place = Place { conn: self.number, from_client };
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
@@ -153,20 +161,20 @@ impl Connection {
             return copied(segment, copy, sender, receiver, place, rows);
         }
         sender.recent.push(segment);
-        if let Some(atm) = segment.atm {
+        if let Some(atm) = segment.atm.filter(|_| ACCOUNTS) {
             self.channels.add(atm);
         }
         self.reset |= segment.flags.any(TcpFlags::RST);
         if segment.flags.any(TcpFlags::SYN) {
             self.take_syn(segment, from_client);
-        } else if !self.handshake.ack_seen {
+        } else if ACCOUNTS && !self.handshake.ack_seen {
             self.handshake.take_ack(segment, from_client);
         }
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
-        let accounts = self.accounts.as_deref_mut();
+        let accounts = if ACCOUNTS { self.accounts.as_deref_mut() } else { None };
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
-        exchange(segment, sender, receiver, accounts, place, revisions, rows);
+        exchange::<ACCOUNTS>(segment, sender, receiver, accounts, place, revisions, rows);
     }
 
     fn take_syn(&mut self, segment: &Segment, from_client: bool) {

@@ -102,7 +102,7 @@ pub(super) struct Outstanding {
 
 impl Outstanding {
     /// Bytes `start..end` were sent, beyond all earlier ones.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, start: i64, end: i64, stamp: Stamp, controls: u8, answered: bool) {
         let most = if answered { MAX_SEGMENTS } else { MAX_SEGMENTS_UNANSWERED };
         if self.queue.len() < most {
@@ -148,7 +148,7 @@ impl Outstanding {
     }
 
     /// When the SYN (offset 0) was sent that `ack` answers, if there is no doubt.
-    #[inline]
+    #[inline(always)]
     fn answered_syn(&self, ack: i64) -> Nullable {
         let syn =
             self.queue.front().filter(|sent| sent.start == 0 && sent.controls > 0 && sent.resends == 0 && ack > 0);
@@ -162,7 +162,7 @@ impl Outstanding {
     ///
     /// A sample needs that the segment whose end is acknowledged was sent once, that nothing else acknowledged with it
     /// was resent (Karn), that it is the one seen last (else a late one let the ACK go), and that the ACK ends on it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32, mss_bytes: u32) -> Acknowledged {
         let mss = if mss_bytes > 0 { i64::from(mss_bytes) } else { i64::MAX };
         let mut found = Acknowledged::default();

@@ -123,6 +123,20 @@ impl Nullable {
         self.is_some().then_some(self.0)
     }
 
+    /// The larger of both that is known: null is the smallest number.
+    #[inline]
+    #[must_use]
+    pub fn later(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+
+    /// The smaller of both that is known.
+    #[inline]
+    #[must_use]
+    pub fn earlier(self, other: Self) -> Self {
+        if self.is_some() && (self.0 < other.0 || !other.is_some()) { self } else { other }
+    }
+
     /// `self - earlier`, where both are known.
     #[inline]
     #[must_use]

@@ -9,7 +9,7 @@ use super::row::{DirectionFigures, Kind};
 use crate::wire::{Segment, TcpFlags};
 
 /// Sequence numbers of the segment that were never seen; closes the holes they fill and opens the one they jump over.
-#[inline]
+#[inline(always)]
 pub(super) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
     let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
     let filled = sender.holes.fill(placed.start, placed.end);
@@ -58,7 +58,7 @@ pub(super) struct Sent {
 }
 
 /// The segment occupies sequence space of its sender.
-#[inline]
+#[inline(always)]
 pub(super) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half, receiver: &Half) -> Sent {
     if placed.end <= placed.start {
         return Sent::default();
@@ -73,8 +73,7 @@ pub(super) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: 
         sender.snd_max = placed.end;
     }
     if let Some(in_flight) = sender.in_flight() {
-        let most = sender.figures.max_in_flight_bytes.get().unwrap_or(0);
-        sender.figures.max_in_flight_bytes = Some(in_flight.max(most)).into();
+        sender.figures.max_in_flight_bytes = sender.figures.max_in_flight_bytes.later(Some(in_flight).into());
     }
     sent
 }
@@ -102,9 +101,28 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
     Sent { repeat, transmission: u8::try_from(resends).unwrap_or(u8::MAX).saturating_add(1).max(2) }
 }
 
-/// Counts the segment.
+/// Counts the segment, as far as later ones are judged by that.
+#[inline(always)]
+pub(super) fn count(segment: &Segment, figures: &mut DirectionFigures) {
+    let flags = segment.flags;
+    figures.segments += 1;
+    if segment.payload_bytes > 0 {
+        figures.data_segments += 1;
+        if segment.payload_bytes > figures.max_segment_bytes {
+            figures.max_segment_bytes = segment.payload_bytes;
+            figures.header_bytes = segment.header_bytes;
+        }
+    }
+    if flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
+        figures.syn_segments += u32::from(flags.any(TcpFlags::SYN));
+        figures.fin_segments += u32::from(flags.any(TcpFlags::FIN));
+        figures.rst_segments += u32::from(flags.any(TcpFlags::RST));
+    }
+}
+
+/// Counts all else of it that a direction's row says.
 #[inline]
-pub(super) fn count(
+pub(super) fn sum_up(
     segment: &Segment,
     placed: Placed,
     kind: Kind,
@@ -114,17 +132,11 @@ pub(super) fn count(
 ) {
     let flags = segment.flags;
     let payload = u64::from(segment.payload_bytes);
-    figures.segments += 1;
     figures.cells += segment.atm.map_or(0, |atm| u64::from(atm.cells));
     figures.pushed_segments += u32::from(flags.any(TcpFlags::PSH));
     figures.cut_segments += u64::from(segment.captured_payload_bytes < segment.payload_bytes);
     if payload > 0 {
-        figures.data_segments += 1;
         figures.payload_bytes += payload;
-        if segment.payload_bytes > figures.max_segment_bytes {
-            figures.max_segment_bytes = segment.payload_bytes;
-            figures.header_bytes = segment.header_bytes;
-        }
         if let Some(ts_ns) = segment.ts_ns {
             figures.first_data_ts_ns = figures.first_data_ts_ns.get().or(Some(ts_ns)).into();
             figures.last_data_ts_ns = Some(ts_ns).into();
@@ -148,11 +160,6 @@ pub(super) fn count(
         Kind::ZeroWindowProbe => figures.zero_window_probes += 1,
         Kind::WindowUpdate => figures.window_updates += 1,
         _ => {}
-    }
-    if flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
-        figures.syn_segments += u32::from(flags.any(TcpFlags::SYN));
-        figures.fin_segments += u32::from(flags.any(TcpFlags::FIN));
-        figures.rst_segments += u32::from(flags.any(TcpFlags::RST));
     }
     if flags.any(TcpFlags::RST) {
         return;

@@ -255,6 +255,7 @@ def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
         "simulate",
         "verify",
         "replay",
+        "lab",
     ]
     assert max(map(len, words.splitlines())) <= COLUMNS
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab import errors
-from tcptrace_lab.cli import analyze, annotate, capture, compare, export, predict, replay, simulate, verify
+from tcptrace_lab.cli import analyze, annotate, capture, compare, export, lab, predict, replay, simulate, verify
 from tcptrace_lab.cli.terminal import PROGRAM, say
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ app.command()(predict.predict)
 app.add_typer(replay.app, name="replay")
 app.command()(simulate.simulate)
 app.command()(verify.verify)
+app.add_typer(lab.app)
 
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by position)

@@ -5,6 +5,7 @@ Frames reach the file some time after they passed the interface, so the end is l
 
 from __future__ import annotations
 
+import os
 import struct
 import time
 from contextlib import ExitStack, contextmanager
@@ -26,6 +27,7 @@ POLL_INTERVAL_S = 0.05
 # dumpcap stops by itself after this long, should this program be killed in a way that leaves it behind.
 LIFETIME_S = 60
 BUFFER_MIB = 16
+TAIL_BYTES = 1 << 20  # where what was captured last is looked for
 IP_OFFSET_BYTES = {1: 14, 12: 0, 101: 0, 113: 16, 276: 20}  # by link type: Ethernet, RAW (two numbers), Linux SLL, SLL2
 IPV4, IPV6_HEADER_BYTES = 4, 40
 BOTH_ENDS = 2
@@ -46,6 +48,18 @@ class Capture:
         while ended_connections(self.path) < connections:
             if time.monotonic() > deadline_s:
                 raise CaptureError(f"{self.path.name}: {connections} ends of connections are not in the file after {END_TIMEOUT_S:.0f} s")
+            time.sleep(POLL_INTERVAL_S)
+
+    def shows(self, token: bytes, within_s: float) -> bool:
+        """Whether the file's end holds these bytes, or comes to hold them in so short a time."""
+        deadline_s = time.monotonic() + within_s
+        while True:
+            with self.path.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+                if token in file.read():
+                    return True
+            if time.monotonic() > deadline_s:
+                return False
             time.sleep(POLL_INTERVAL_S)
 
     def stop(self) -> None:

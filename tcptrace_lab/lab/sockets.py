@@ -6,7 +6,7 @@ import fcntl
 import socket
 import struct
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,36 +32,39 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 class SocketOptions:
     """What is set before connect or listen; None leaves the kernel's default.
 
-    `receive_buffer_bytes` is what is asked for the server's SO_RCVBUF, `send_buffer_bytes` for the client's SO_SNDBUF; the kernel doubles
-    both for its own bookkeeping.
+    `receive_buffer_bytes` is what is asked for the server's SO_RCVBUF, `send_buffer_bytes` for the client's SO_SNDBUF, with `both_ends` for
+    both of them; the kernel doubles either for its own bookkeeping.
     """
 
     congestion_control: str = "cubic"
     nodelay: bool = False
     receive_buffer_bytes: int | None = None
     send_buffer_bytes: int | None = None
+    both_ends: bool = False
 
     def describe(self) -> dict[str, object]:
         """The options under their names in the socket interface."""
         values = asdict(self)
+        both = values.pop("both_ends")
         names = {
             "congestion_control": "TCP_CONGESTION",
             "nodelay": "TCP_NODELAY",
-            "receive_buffer_bytes": "SO_RCVBUF (server, asked)",
-            "send_buffer_bytes": "SO_SNDBUF (client, asked)",
+            "receive_buffer_bytes": f"SO_RCVBUF ({'both ends' if both else 'server'}, asked)",
+            "send_buffer_bytes": f"SO_SNDBUF ({'both ends' if both else 'client'}, asked)",
         }
         return {names[key]: value for key, value in values.items() if value is not None}
 
     def apply(self, end: socket.socket, *, is_server: bool) -> None:
-        """Set them on a fresh socket."""
+        """Set them on a fresh socket; on one of UDP only the buffers."""
         end.settimeout(SOCKET_TIMEOUT_S)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.congestion_control.encode())
-        if self.nodelay:
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if is_server and self.receive_buffer_bytes is not None:
+        if end.type is socket.SOCK_STREAM:
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.congestion_control.encode())
+            if self.nodelay:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if (is_server or self.both_ends) and self.receive_buffer_bytes is not None:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer_bytes)
-        if not is_server and self.send_buffer_bytes is not None:
+        if (not is_server or self.both_ends) and self.send_buffer_bytes is not None:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes)
 
 
@@ -116,6 +119,16 @@ class Meeting:
         self._options = options
         self._next_port = FIRST_CLIENT_PORT
 
+    @property
+    def options(self) -> SocketOptions:
+        """Those of its sockets."""
+        return self._options
+
+    @property
+    def network(self) -> Network:
+        """Where the two ends are."""
+        return self._network
+
     @contextmanager
     def connection(self, *, reset: bool = False, reuse_ports: bool = False) -> Iterator[Pair]:
         """A fresh connection; closed by the client's FIN when the block ends, or by its RST.
@@ -137,12 +150,17 @@ class Meeting:
                 with ExitStack() as stack:
                     if self._witnessed:
                         self.witnesses.append(stack.enter_context(witnessing(pair)))
+                    stack.enter_context(self.watching(pair))
                     yield pair
                     for end in (client, server):
                         await_acknowledged(end)
                 self.accounts.append(account(pair))
                 self._close(pair, reset=reset)
         self.ended += 1
+
+    def watching(self, pair: Pair) -> AbstractContextManager[object]:
+        """What else lasts as long as a connection is used; here nothing."""
+        return nullcontext(pair)
 
     def refused(self) -> None:
         """Ask for a port where nobody listens."""
@@ -161,11 +179,11 @@ class Meeting:
         self._next_port += 1
         return self._next_port - 1
 
-    def _socket(self, *, is_server: bool) -> socket.socket:
+    def _socket(self, *, is_server: bool, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
         space = self._network.server if is_server else self._network.client
         family = socket.AF_INET6 if ":" in self._network.client_address else socket.AF_INET
         with space.entered():
-            end = socket.socket(family, socket.SOCK_STREAM)
+            end = socket.socket(family, kind)
         self._options.apply(end, is_server=is_server)
         return end
 

@@ -1,0 +1,126 @@
+"""`tcptrace-lab lab`: experiments as declared files."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tcptrace_lab import output
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, printable, say
+from tcptrace_lab.errors import EXIT_DONE, OutputUnwritable
+
+if TYPE_CHECKING:
+    from tcptrace_lab.lab.document import Declared
+
+Name = Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="One of lab list, or a file of your own.")]
+Short = Annotated[bool, typer.Option("--short", help="Its short form: fewer points and repetitions.")]
+Folder = Annotated[
+    str | None, typer.Option("-o", "--output", metavar="FOLDER", help="Where results go.", show_default="reports/lab-<name>-<time>")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say which points there are.")]
+
+app = typer.Typer(
+    name="lab",
+    help="Live experiments in private networks: declared, captured, analyzed, reported.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("list")
+def listed(_debug: Debug = False) -> int:
+    """List the experiments in the package, those of the published studies among them."""
+    from tcptrace_lab.lab import document  # noqa: PLC0415
+
+    names = document.ready_made()
+    width = max(map(len, names), default=0)
+    for name in names:
+        sys.stdout.write(f"{name:<{width}}  {document.load(name).title}\n")
+    return EXIT_DONE
+
+
+@app.command()
+def show(name: Name, short: Short = False, _debug: Debug = False) -> int:
+    """Write an experiment's file to standard output, to be read or made one's own; its number of points goes to stderr."""
+    from tcptrace_lab.lab import document  # noqa: PLC0415
+
+    declared = document.load(name, short=short)
+    sys.stdout.write(declared.text)
+    say(_size(declared))
+    return EXIT_DONE
+
+
+@app.command()
+def keys(_debug: Debug = False) -> int:
+    """List every key that an experiment file can have, with what it is and its default."""
+    from tcptrace_lab.lab.declared import KEYS  # noqa: PLC0415
+
+    for key in KEYS.values():
+        told = f"one of {', '.join(key.choices)}" if key.choices else str(key.type)
+        default = "" if key.default is None else f"; else {str(key.default).lower() if isinstance(key.default, bool) else key.default}"
+        only = f" [{', '.join(key.kinds)}]" if key.kinds else ""
+        sys.stdout.write(f"{key.name}: {told}{default}{only}\n    {key.meaning}\n")
+    return EXIT_DONE
+
+
+@app.command()
+def run(
+    name: Name, folder: Folder = None, short: Short = False, dry_run: DryRun = False, quiet: Quiet = False, _debug: Debug = False
+) -> int:
+    """Perform an experiment (root): captures at both ends, the kernel's account, our analysis, and one report with 95 % intervals.
+
+    FOLDER gets report.html, results.json, runs.parquet, tcp_info.parquet, experiment.toml and captures/.
+    """
+    with activity("reading", quiet=quiet) as shown:
+        from tcptrace_lab.lab import document  # noqa: PLC0415  (Polars and more, which help need not pay for)
+
+        declared = document.load(name, short=short)
+        if dry_run:
+            for point in declared.points:
+                sys.stdout.write(f"{printable(point.label)}\n")
+            return EXIT_DONE
+        from tcptrace_lab.lab.ended import terminations_interrupt  # noqa: PLC0415
+        from tcptrace_lab.lab.study import perform_all  # noqa: PLC0415
+        from tcptrace_lab.report.lab import write_report  # noqa: PLC0415
+
+        target = _folder(folder, declared.name)
+        shown.doing("building networks")
+        with terminations_interrupt():
+            results = perform_all(declared, target, shown.doing)
+        shown.doing("writing the report")
+        report = target / "report.html"
+        write_report(results, str(report))
+    if not quiet:
+        _tell(results)
+        say(f"report written: {report}")
+    return EXIT_DONE
+
+
+def _folder(asked: str | None, name: str) -> Path:
+    target = output.reports() / f"lab-{name}-{time.strftime('%Y%m%d-%H%M%S')}" if asked is None else Path(asked)
+    output.check_folder(str(target))
+    try:
+        target.mkdir(exist_ok=True)
+    except OSError as error:
+        raise output.refused(error, str(target)) from error
+    if any(target.iterdir()):
+        raise OutputUnwritable("the folder is not empty", where=str(target), remedy="name a new one")
+    return target
+
+
+def _size(declared: Declared) -> str:
+    points = declared.points
+    transfers = sum(int(point["run.repetitions"]) for point in points)
+    return f"{'short form: ' if declared.is_short else ''}{len(points):,} points, {transfers:,} transfers"
+
+
+def _tell(results: dict[str, Any]) -> None:
+    """The points, as a table on stderr."""
+    from tcptrace_lab.cli import lab_table  # noqa: PLC0415  (Rich)
+
+    lab_table.show(results)

@@ -1,0 +1,210 @@
+"""What an experiment file may say: every key with its type, bounds, default and meaning. `document` reads files by it.
+
+A file has the tables `path`, `hosts`, `transfer`, `sockets`, `run`; `sweep` gives some of their keys several values, and every combination
+is a point; `short` changes keys for the short form. `figure` tables say what the report draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.quantities import duration_ns, rate_bps, size_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Setting = int | float | str | bool | tuple[int, ...]
+
+TCP_KINDS = ("bulk", "exchange", "echo", "http", "ftp")
+KINDS = (*TCP_KINDS, "udp", "udp-echo")
+"""Kinds of transfer; `kinds` performs them."""
+
+MEDIA = ("loopback", "veth", "tap", "tun")
+SHAPED_MEDIA = ("tap", "tun")
+"""Those with the relay, which delays, limits, loses and reorders."""
+
+
+class Type(StrEnum):
+    """What a value is, and how it is written."""
+
+    SIZE = "a size as 1460 or 16K"
+    SIZES = "a list of sizes"
+    COUNT = "a whole number"
+    TIME = 'a time as "10ms"'
+    RATE = 'a rate as "10M"'
+    SHARE = "a share from 0 to 1"
+    FLAG = "true or false"
+    WORD = "a word"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of an experiment file.
+
+    Attributes:
+        name: `table.key`.
+        type: what its value is.
+        meaning: one line, for people.
+        default: what holds where the file is silent; None: nothing is set, or the kind of transfer needs it.
+        least, most: bounds of numbers, in bytes, nanoseconds, bits per second or 1.
+        choices: the words that can be.
+        kinds: of transfers that it is for; empty: all.
+    """
+
+    name: str
+    type: Type
+    meaning: str
+    default: Setting | None = None
+    least: float = 0
+    most: float = 1 << 40
+    choices: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+
+    def parsed(self, raw: Any) -> Setting:  # noqa: ANN401  (whatever TOML holds)
+        """The value in base units: bytes, nanoseconds, bits per second. Raises ValueError with what is wrong."""
+        try:
+            value: Setting | None = _PARSERS[self.type](raw)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        if value is None:
+            raise ValueError(f"it is {self.type}, not {raw!r}")
+        if self.choices and value not in self.choices:
+            raise ValueError(f"it is one of {', '.join(self.choices)}, not {raw!r}")
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, (int, float)) and not isinstance(number, bool) and not self.least <= number <= self.most:
+                bound = f"at least {self.least:,.10g}" if number < self.least else f"at most {self.most:,.10g}"
+                raise ValueError(f"it is {bound}, not {raw!r}")
+        return value
+
+
+def _whole(raw: Any) -> int | None:  # noqa: ANN401
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) else None
+
+
+def _quantity(read: Callable[[str], int]) -> Callable[[Any], int | None]:
+    return lambda raw: read(raw) if isinstance(raw, str) else _whole(raw)
+
+
+def _sizes(raw: Any) -> tuple[int, ...] | None:  # noqa: ANN401
+    read = _quantity(size_bytes)
+    found = [read(one) for one in raw] if isinstance(raw, list) and raw else [None]
+    return None if None in found else tuple(one for one in found if one is not None)
+
+
+def _share(raw: Any) -> float | None:  # noqa: ANN401
+    return float(raw) if isinstance(raw, (int, float)) and not isinstance(raw, bool) else None
+
+
+_PARSERS: Mapping[Type, Callable[[Any], Any]] = {
+    Type.SIZE: _quantity(size_bytes),
+    Type.SIZES: _sizes,
+    Type.COUNT: _whole,
+    Type.TIME: lambda raw: duration_ns(raw) if isinstance(raw, str) else None,
+    Type.RATE: _quantity(rate_bps),
+    Type.SHARE: _share,
+    Type.FLAG: lambda raw: raw if isinstance(raw, bool) else None,
+    Type.WORD: lambda raw: raw if isinstance(raw, str) else None,
+}
+
+_WRITERS = ("bulk", "echo", "http", "udp")
+_MINUTE_NS = 60_000_000_000
+_LARGEST_TRANSFER = 1 << 30
+LARGEST_DATAGRAM = 65_507  # RFC 791, 768: 65,535 less both headers
+
+KEYS: Mapping[str, Key] = {
+    key.name: key
+    for key in (
+        Key(
+            "path.medium",
+            Type.WORD,
+            "loopback; veth, two Ethernet cards; tap or tun, Ethernet or raw IP through our relay",
+            "veth",
+            choices=MEDIA,
+        ),
+        Key("path.mtu", Type.SIZE, "largest IP packet: 1500 for Ethernet, 9180 for IP over ATM (RFC 2225)", 1_500, least=576, most=65_535),
+        Key("path.delay", Type.TIME, "of each way; tap and tun, as all that follows", 0, most=_MINUTE_NS),
+        Key("path.rate", Type.RATE, "of the bottleneck, each way, headers included; not said: no bottleneck", least=1_000),
+        Key("path.queue", Type.SIZE, "what may wait for the bottleneck; not said: no bound", least=576),
+        Key("path.loss", Type.SHARE, "of the packets from client to server", 0.0, most=1),
+        Key("path.loss_back", Type.SHARE, "of the packets from server to client", 0.0, most=1),
+        Key("path.duplicate", Type.SHARE, "of the packets from client to server that come twice", 0.0, most=1),
+        Key("path.reorder", Type.SHARE, "of the packets from client to server that are held back", 0.0, most=1),
+        Key("path.reorder_by", Type.TIME, "how long those are held back", 5_000_000, most=_MINUTE_NS),
+        Key("path.seed", Type.COUNT, "of the random draws", 1),
+        Key("path.ipv6", Type.FLAG, "IPv6 in place of IPv4", default=False),
+        Key("hosts.load", Type.COUNT, "compute-bound processes for each processor", 0, most=64),
+        Key("transfer.kind", Type.WORD, "what is done", "bulk", choices=KINDS),
+        Key("transfer.total", Type.SIZE, "bytes to transfer", least=1, most=_LARGEST_TRANSFER, kinds=("bulk", "udp")),
+        Key("transfer.writes", Type.COUNT, "number of writes, in place of total", least=1, most=1_000_000, kinds=("bulk", "udp")),
+        Key(
+            "transfer.write",
+            Type.SIZE,
+            "what the program gives at a time; a datagram's size",
+            32_768,
+            least=1,
+            most=_LARGEST_TRANSFER,
+            kinds=_WRITERS,
+        ),
+        Key(
+            "transfer.pace",
+            Type.TIME,
+            "from the start of one datagram to that of the next; 0: as fast as they go",
+            0,
+            most=_MINUTE_NS,
+            kinds=("udp",),
+        ),
+        Key("transfer.message", Type.SIZE, "echoed whole", 1_024, least=1, most=_LARGEST_TRANSFER, kinds=("echo", "udp-echo")),
+        Key("transfer.request", Type.SIZES, "writes that make a request", (100,), least=1, most=1 << 20, kinds=("exchange",)),
+        Key("transfer.answer", Type.SIZE, "what is answered", 1_024, least=1, most=_LARGEST_TRANSFER, kinds=("exchange",)),
+        Key("transfer.think", Type.TIME, "of the server before it answers", 0, most=_MINUTE_NS, kinds=("exchange",)),
+        Key(
+            "transfer.count",
+            Type.COUNT,
+            "round trips, or files over one connection",
+            1,
+            least=1,
+            most=100_000,
+            kinds=("exchange", "echo", "udp-echo", "http"),
+        ),
+        Key("transfer.file", Type.SIZE, "of the file", 65_536, least=1, most=_LARGEST_TRANSFER, kinds=("http", "ftp")),
+        Key(
+            "transfer.method",
+            Type.WORD,
+            "who has the file: the server (get) or the client (put)",
+            "get",
+            choices=("get", "put"),
+            kinds=("http", "ftp"),
+        ),
+        Key("transfer.passive", Type.FLAG, "the client opens the data connection (PASV, EPSV)", default=True, kinds=("ftp",)),
+        Key("sockets.nodelay", Type.FLAG, "TCP_NODELAY at both ends", default=False, kinds=TCP_KINDS),
+        Key("sockets.congestion", Type.WORD, "TCP_CONGESTION at both ends", "cubic", kinds=TCP_KINDS),
+        Key("sockets.send_buffer", Type.SIZE, "SO_SNDBUF at both ends; the kernel doubles and bounds it", least=1),
+        Key("sockets.receive_buffer", Type.SIZE, "SO_RCVBUF at both ends, likewise", least=1),
+        Key("sockets.buffers", Type.SIZE, "both buffers at both ends, where they are not said apart", least=1),
+        Key("run.repetitions", Type.COUNT, "of each point, by turns", 10, least=1, most=10_000),
+        Key("run.sample", Type.TIME, "between readings of TCP_INFO at both ends", 10_000_000, least=1_000_000, most=_MINUTE_NS),
+        Key("run.snaplen", Type.SIZE, "what dumpcap keeps of each packet", 128, least=96, most=262_144),
+    )
+}
+"""Name → key, in the order in which they are told."""
+
+SHAPING = ("path.delay", "path.rate", "path.queue", "path.loss", "path.loss_back", "path.duplicate", "path.reorder")
+"""What only the relay does."""
+
+LARGEST_MTU = {"tap": 65_521}
+"""Linux drivers/net/tun.c: a TAP interface's frame has an Ethernet header, too."""
+
+MEASURES: Mapping[str, tuple[str, str, str]] = {
+    "throughput": ("throughput_bps", "rate", "payload that arrived, over the time from the first write to the last read"),
+    "latency": ("latency_ns", "duration", "time of one operation: transfer, round trip or file"),
+    "connect": ("connect_ns", "duration", "time until the connection stands, for FTP with the login"),
+    "request": ("request_ns", "duration", "time from the request to the first byte of the file"),
+    "transfer": ("transfer_ns", "duration", "time from the first byte of the file to the last"),
+    "lost": ("lost_share", "share", "share of the datagrams that did not arrive"),
+    "cpu": ("cpu_ns", "duration", "processor time of the thread that writes"),
+    "segments": ("segments", "ratio", "segments or datagrams with data, as the sender's capture shows them"),
+}
+"""What is measured: its name in a file → the column of the results, what kind of number it is (`numbers.said`), and what it means."""

@@ -1,0 +1,206 @@
+"""The results of an experiment as a page: what was asked and claimed, figures with intervals, and each point with where its time went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab import numbers
+from tcptrace_lab.output import opened
+from tcptrace_lab.report import plots
+from tcptrace_lab.report.render import page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PURPLE, plots.AMBER, plots.GREY)
+_DASHES = ("solid", "dash", "dot")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star")
+_HEAT = [[0, "#b3261e"], [0.5, "#f2e3b3"], [1, "#2f7fb8"]]
+"""From little to much; told apart without red and green."""
+
+_SCALES = {"duration": 1e-9, "rate": 1.0, "share": 1.0, "ratio": 1.0}
+"""Kind of number → what its values are multiplied with for an axis."""
+_AXES = {
+    "duration": {"tickformat": "~s", "ticksuffix": "s"},
+    "rate": {"tickformat": "~s", "ticksuffix": "b/s"},
+    "share": {"tickformat": ".0%"},
+    "ratio": {"tickformat": "~s"},
+}
+
+_CELLS_WITH_TEXT = 12
+"""A heat map with more columns has no room for text in its cells."""
+_MOST_TICKS = 12
+"""More values of a setting have no room beside each other on an axis."""
+_LEAST_SHARE = 0.005
+"""Of a bar; thinner parts are not told."""
+
+
+def write_report(results: Mapping[str, Any], path: str) -> None:
+    """Write the page of an experiment's results (`lab.results.document`) to `path`, whole or not at all.
+
+    Raises:
+        OutputUnwritable: no room, no rights.
+    """
+    text = page("lab.html.j2", figures=True, **data(results))
+    with opened(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def data(results: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page shows, as plain values."""
+    experiment = results["experiment"]
+    figures = [figure for asked in experiment["figures"] for figure in _figures(asked, results)]
+    shown = [name for name in results["measures"] if any(name in point["measures"] for point in results["points"])]
+    return {
+        "results": results,
+        "experiment": experiment,
+        "drawn": figures,
+        "columns": [{"label": _short(name), "meaning": ""} for name in experiment["sweep"]]
+        + [{"label": name, "meaning": results["measures"][name]["meaning"]} for name in shown],
+        "rows": [_row(point, list(experiment["sweep"]), shown, results["measures"]) for point in results["points"]],
+        "transfers": sum(point["runs"] for point in results["points"]),
+        "failures": [
+            {"label": point["label"], "what": what, "times": times}
+            for point in results["points"]
+            for what, times in point["failures"].items()
+        ],
+    }
+
+
+def _row(point: Mapping[str, Any], swept: Sequence[str], shown: Sequence[str], measures: Mapping[str, Any]) -> dict[str, Any]:
+    cells = [{"text": point["settings"][name]["said"] if name in point["settings"] else "", "exact": ""} for name in swept]
+    cells += [_cell(point["measures"].get(name), measures[name]["kind"]) for name in shown]
+    causes = sorted(point["causes"].items(), key=lambda item: -item[1])
+    return {
+        "cells": cells,
+        "resent": point["resent_segments"],
+        "findings": ", ".join(f"{name} ({times} of {point['runs']})" for name, times in sorted(point["findings"].items())),
+        "parts": [{"cause": cause, "share": share} for cause, share in causes if share >= _LEAST_SHARE],
+    }
+
+
+def _cell(measure: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
+    """`8.31 Mb/s ± 0.2 Mb/s`, and what it rests on."""
+    if measure is None:
+        return {"text": numbers.UNKNOWN, "exact": "not known"}
+    half = "" if measure["ci95"] is None else f" ± {said(measure['ci95'], kind)}"
+    span = f"{measure['n']} transfers, from {said(measure['min'], kind)} to {said(measure['max'], kind)}"
+    return {"text": said(measure["mean"], kind) + half, "exact": span}
+
+
+def said(value: float, kind: str) -> str:
+    """A mean as people say it."""
+    if kind == "duration":
+        return numbers.duration(round(value))
+    if kind == "rate":
+        return numbers.rate(value)
+    return numbers.share(value) if kind == "share" else numbers.said(value, "ratio")[0]
+
+
+def _figures(asked: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    measure = results["measures"][asked["shows"]]
+    points = [point for point in results["points"] if asked["shows"] in point["measures"] and asked["x"] in point["settings"]]
+    if not points:
+        return
+    over = _short(asked["x"])
+    if not asked["y"]:
+        title = f"{asked['shows'].capitalize()} by {over}"
+        yield {
+            "title": title,
+            "note": measure["meaning"],
+            "alt": f"{title}, with 95 % intervals",
+            "figure": _lines(asked, points, measure["kind"]),
+        }
+        return
+    for label, members in _apart(points, (asked["x"], asked["y"])).items():
+        title = f"{asked['shows'].capitalize()} by {over} and {_short(asked['y'])}" + (f": {label}" if label else "")
+        yield {"title": title, "note": measure["meaning"], "alt": f"Heat map: {title}", "figure": _heat(asked, members, measure["kind"])}
+
+
+def _short(name: str) -> str:
+    """`transfer.write` → write; `sockets.send_buffer` → send buffer."""
+    return name.partition(".")[2].replace("_", " ")
+
+
+def _apart(points: Sequence[Mapping[str, Any]], without: Sequence[str]) -> dict[str, list[Mapping[str, Any]]]:
+    """Points by the combination of their other settings, in words."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for point in points:
+        words = ", ".join(_worded(name, value["said"]) for name, value in point["settings"].items() if name not in without)
+        found.setdefault(words, []).append(point)
+    return found
+
+
+def _worded(name: str, told: str) -> str:
+    """A word speaks for itself; a number does not."""
+    return told if name in {"transfer.kind", "transfer.method", "path.medium"} else f"{_short(name)} {told}"
+
+
+def _lines(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: str) -> plots.Figure:
+    """A line with 95 % intervals for each combination of the other settings."""
+    scale = _SCALES[kind]
+    traces = []
+    for index, (label, members) in enumerate(_apart(points, (asked["x"],)).items()):
+        means = [point["measures"][asked["shows"]] for point in members]
+        colour = _COLOURS[index % len(_COLOURS)]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": label or asked["shows"],
+                "line": {"color": colour, "width": 1.5, "dash": _DASHES[index // len(_COLOURS) % len(_DASHES)]},
+                "marker": {"color": colour, "symbol": _SYMBOLS[index % len(_SYMBOLS)], "size": 7},
+                "x": [_place(point["settings"][asked["x"]]) for point in members],
+                "y": [mean["mean"] * scale for mean in means],
+                "error_y": {"type": "data", "array": [(mean["ci95"] or 0) * scale for mean in means], "color": colour, "thickness": 1.2},
+                "customdata": [[_cell(mean, kind)["text"], mean["n"]] for mean in means],
+                "hovertemplate": "%{x}: %{customdata[0]} (%{customdata[1]})<extra>%{fullData.name}</extra>",
+            }
+        )
+    numeric = all(isinstance(place, (int, float)) for trace in traces for place in trace["x"])
+    x_axis: plots.Figure = {
+        "title": {"text": _short(asked["x"])},
+        "type": "log" if asked["log_x"] and numeric else "-" if numeric else "category",
+    }
+    told = {_place(point["settings"][asked["x"]]): point["settings"][asked["x"]]["said"] for point in points}
+    if numeric and len(told) <= _MOST_TICKS:
+        x_axis |= {"tickvals": list(told), "ticktext": list(told.values())}
+    y_axis = {"title": {"text": asked["shows"]}, **_AXES[kind], **({"type": "log"} if asked["log_y"] else {"rangemode": "tozero"})}
+    return {"data": traces, "layout": {"xaxis": x_axis, "yaxis": y_axis, "hovermode": "closest", "dragmode": "zoom"}}
+
+
+def _place(setting: Mapping[str, Any]) -> Any:  # noqa: ANN401  (a number on an axis, or a word on one)
+    value = setting["value"]
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else setting["said"]
+
+
+def _heat(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: str) -> plots.Figure:
+    """One setting upwards, one to the right; a cell has the mean, and its interval when pointed at."""
+    across = list(dict.fromkeys(point["settings"][asked["x"]]["said"] for point in points))
+    up = list(dict.fromkeys(point["settings"][asked["y"]]["said"] for point in points))
+    found = {
+        (point["settings"][asked["y"]]["said"], point["settings"][asked["x"]]["said"]): point["measures"][asked["shows"]]
+        for point in points
+    }
+    rows = [[found.get((row, column)) for column in across] for row in up]
+    scale, over = _SCALES[kind], _short(asked["x"])
+    heat: plots.Figure = {
+        "type": "heatmap",
+        "name": asked["shows"],
+        "x": list(range(len(across))),
+        "y": list(range(len(up))),
+        "z": [[None if cell is None else cell["mean"] * scale for cell in row] for row in rows],
+        "colorscale": _HEAT if kind == "rate" else [[at, colour] for (at, _), (_, colour) in zip(_HEAT, reversed(_HEAT), strict=True)],
+        "colorbar": {**_AXES[kind], "thickness": 14},
+        "text": [["" if cell is None else said(cell["mean"], kind) for cell in row] for row in rows],
+        "texttemplate": "%{text}" if len(across) <= _CELLS_WITH_TEXT else "",
+        "customdata": [
+            [["" if cell is None else _cell(cell, kind)["text"], across[place], told] for place, cell in enumerate(row)]
+            for told, row in zip(up, rows, strict=True)
+        ],
+        "hovertemplate": f"{_short(asked['y'])} %{{customdata[2]}}, {over} %{{customdata[1]}}: %{{customdata[0]}}<extra></extra>",
+    }
+    axes: plots.Figure = {"hovermode": "closest", "dragmode": "zoom"}
+    for name, key, words in (("xaxis", "x", across), ("yaxis", "y", up)):
+        axes[name] = {"title": {"text": _short(asked[key])}, "tickvals": list(range(len(words))), "ticktext": words}
+    return {"data": [heat], "layout": axes}

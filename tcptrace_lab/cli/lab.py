@@ -11,8 +11,9 @@ import typer
 
 from tcptrace_lab import output
 from tcptrace_lab.cli.options import Debug, Quiet
-from tcptrace_lab.cli.terminal import activity, printable, say
+from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, OutputUnwritable
+from tcptrace_lab.outside import printable
 
 if TYPE_CHECKING:
     from tcptrace_lab.lab.document import Declared

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from tcptrace_lab.cli.terminal import printable
+from tcptrace_lab.outside import printable
 from tcptrace_lab.report.lab import said
 
 if TYPE_CHECKING:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 _COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PURPLE, plots.AMBER, plots.GREY)
 _DASHES = ("solid", "dash", "dot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star")
-_HEAT = [[0, "#b3261e"], [0.5, "#f2e3b3"], [1, "#2f7fb8"]]
-"""From little to much; told apart without red and green."""
-
 _SCALES = {"duration": 1e-9, "rate": 1.0, "share": 1.0, "ratio": 1.0}
 """Kind of number → what its values are multiplied with for an axis."""
 _AXES = {
@@ -27,8 +24,6 @@ _AXES = {
     "ratio": {"tickformat": "~s"},
 }
 
-_CELLS_WITH_TEXT = 12
-"""A heat map with more columns has no room for text in its cells."""
 _MOST_TICKS = 12
 """More values of a setting have no room beside each other on an axis."""
 _LEAST_SHARE = 0.005
@@ -41,7 +36,8 @@ def write_report(results: Mapping[str, Any], path: str) -> None:
     Raises:
         OutputUnwritable: no room, no rights.
     """
-    text = page("lab.html.j2", figures=True, **data(results))
+    shown = data(results)
+    text = page("lab.html.j2", figures=any(one["figure"] for one in shown["drawn"]), **shown)
     with opened(path) as stream:
         stream.write(text.encode("utf-8"))
 
@@ -114,7 +110,7 @@ def _figures(asked: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[d
         return
     for label, members in _apart(points, (asked["x"], asked["y"])).items():
         title = f"{asked['shows'].capitalize()} by {over} and {_short(asked['y'])}" + (f": {label}" if label else "")
-        yield {"title": title, "note": measure["meaning"], "alt": f"Heat map: {title}", "figure": _heat(asked, members, measure["kind"])}
+        yield {"title": title, "note": measure["meaning"], "alt": title, "figure": None, "grid": _grid(asked, members, measure)}
 
 
 def _short(name: str) -> str:
@@ -174,33 +170,25 @@ def _place(setting: Mapping[str, Any]) -> Any:  # noqa: ANN401  (a number on an 
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else setting["said"]
 
 
-def _heat(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: str) -> plots.Figure:
-    """One setting upwards, one to the right; a cell has the mean, and its interval when pointed at."""
+def _grid(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], measure: Mapping[str, Any]) -> dict[str, Any]:
+    """One setting downwards, one to the right; a cell has the mean, its interval when pointed at, and the more colour the worse it is."""
     across = list(dict.fromkeys(point["settings"][asked["x"]]["said"] for point in points))
-    up = list(dict.fromkeys(point["settings"][asked["y"]]["said"] for point in points))
+    down = list(dict.fromkeys(point["settings"][asked["y"]]["said"] for point in points))
     found = {
         (point["settings"][asked["y"]]["said"], point["settings"][asked["x"]]["said"]): point["measures"][asked["shows"]]
         for point in points
     }
-    rows = [[found.get((row, column)) for column in across] for row in up]
-    scale, over = _SCALES[kind], _short(asked["x"])
-    heat: plots.Figure = {
-        "type": "heatmap",
-        "name": asked["shows"],
-        "x": list(range(len(across))),
-        "y": list(range(len(up))),
-        "z": [[None if cell is None else cell["mean"] * scale for cell in row] for row in rows],
-        "colorscale": _HEAT if kind == "rate" else [[at, colour] for (at, _), (_, colour) in zip(_HEAT, reversed(_HEAT), strict=True)],
-        "colorbar": {**_AXES[kind], "thickness": 14},
-        "text": [["" if cell is None else said(cell["mean"], kind) for cell in row] for row in rows],
-        "texttemplate": "%{text}" if len(across) <= _CELLS_WITH_TEXT else "",
-        "customdata": [
-            [["" if cell is None else _cell(cell, kind)["text"], across[place], told] for place, cell in enumerate(row)]
-            for told, row in zip(up, rows, strict=True)
-        ],
-        "hovertemplate": f"{_short(asked['y'])} %{{customdata[2]}}, {over} %{{customdata[1]}}: %{{customdata[0]}}<extra></extra>",
-    }
-    axes: plots.Figure = {"hovermode": "closest", "dragmode": "zoom"}
-    for name, key, words in (("xaxis", "x", across), ("yaxis", "y", up)):
-        axes[name] = {"title": {"text": _short(asked[key])}, "tickvals": list(range(len(words))), "ticktext": words}
-    return {"data": [heat], "layout": axes}
+    most = max(one["mean"] for one in found.values()) or 1.0
+    rows = []
+    for row in down:
+        cells = []
+        for column in across:
+            one, share = found.get((row, column)), 0.0
+            if one is not None:
+                share = one["mean"] / most if measure["kind"] != "rate" else 1 - one["mean"] / most
+            told = _cell(one, measure["kind"])
+            cells.append(
+                {"text": numbers.UNKNOWN if one is None else said(one["mean"], measure["kind"]), "exact": told["text"], "share": share}
+            )
+        rows.append({"head": row, "cells": cells})
+    return {"corner": f"{_short(asked['y'])} ↓ {_short(asked['x'])} →", "across": across, "rows": rows}

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import editcap, numbers, pcapng_copy, stalls, streams
+from tcptrace_lab import editcap, interrupts, numbers, pcapng_copy, stalls, streams
 from tcptrace_lab._core import EngineError, unpack
 from tcptrace_lab.convert import PCAPNG_MAGIC
 from tcptrace_lab.errors import CaptureUnreadable, MissingTool, OutputUnwritable, from_engine, place
@@ -154,10 +155,16 @@ def _unpacked(path: str, kept: contextlib.ExitStack) -> str:
     return file.name
 
 
-def _temporary() -> tempfile._TemporaryFileWrapper[bytes]:
-    """A temporary file that goes when it is closed; with a name, for editcap has no descriptors of ours."""
-    with _room():
-        return tempfile.NamedTemporaryFile(prefix="tcptrace-lab-")
+@contextlib.contextmanager
+def _temporary() -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
+    """A temporary file that goes with the block; with a name, for editcap has no descriptors of ours."""
+
+    def make() -> tempfile._TemporaryFileWrapper[bytes]:
+        with _room():
+            return tempfile.NamedTemporaryFile(prefix="tcptrace-lab-")
+
+    with interrupts.making(make, lambda made: Path(made.name).unlink(missing_ok=True)) as file, file:
+        yield file
 
 
 @contextlib.contextmanager

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from tcptrace_lab import interrupts
 from tcptrace_lab.errors import OutputUnwritable, UsageError, as_os_error
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def make_folder(path: str) -> None:
         raise refused(error, path) from error
 
 
-@contextmanager
+@contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
     """A stream of bytes that becomes the file `path` when the block ends well; with an error, whatever stood there stays.
 
@@ -150,12 +151,17 @@ def _replaced(path: Path) -> Iterator[IO[bytes]]:
     """A temporary file beside `path` that takes its place."""
     umask = os.umask(0)
     os.umask(umask)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:64]}.", delete=False) as stream:
+
+    def make() -> tempfile._TemporaryFileWrapper[bytes]:
+        return tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:64]}.", delete=False)
+
+    with interrupts.making(make, lambda made: Path(made.name).unlink(missing_ok=True)) as stream, stream:
+        temporary = Path(stream.name)
         try:
             yield stream
             stream.flush()
-            Path(stream.name).chmod(0o666 & ~umask)  # as open() would have made it
-            Path(stream.name).replace(path)
+            temporary.chmod(0o666 & ~umask)  # as open() would have made it
+            temporary.replace(path)
         except BaseException:
-            Path(stream.name).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise

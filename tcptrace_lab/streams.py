@@ -120,8 +120,9 @@ class Passed:
             raise _TOO_LATE
         self._reader, writer = os.pipe()
         os.set_blocking(writer, False)
-        self._thread = threading.Thread(target=self._run, args=(writer, bytes(self._kept)), name="stream", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, args=(writer, bytes(self._kept)), name="stream", daemon=True)
+        thread.start()
+        self._thread = thread  # not before: an exception may come in between, and what has not begun cannot be waited for
         return f"/dev/fd/{self._reader}"
 
     def rest_into(self, file: IO[bytes]) -> None:

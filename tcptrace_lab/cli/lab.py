@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tcptrace_lab import output
+from tcptrace_lab import interrupts, output
 from tcptrace_lab.cli.options import Debug, Quiet
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, OutputUnwritable
@@ -85,13 +85,12 @@ def run(
             for point in declared.points:
                 sys.stdout.write(f"{printable(point.label)}\n")
             return EXIT_DONE
-        from tcptrace_lab.lab.ended import terminations_interrupt  # noqa: PLC0415
         from tcptrace_lab.lab.study import perform_all  # noqa: PLC0415
         from tcptrace_lab.report.lab import write_report  # noqa: PLC0415
 
         target = _folder(folder, declared.name)
         shown.doing("building networks")
-        with terminations_interrupt():
+        with interrupts.raised():
             results = perform_all(declared, target, shown.doing)
         shown.doing("writing the report")
         report = target / "report.html"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,9 +10,6 @@ from tcptrace_lab.errors import UsageError
 from tcptrace_lab.quantities import duration_ns, rate_bps, size_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
     from tcptrace_lab.replay.changes import Changes
 
 Capture = Annotated[str, typer.Argument(metavar="[CAPTURE]", help="The capture; pcap, pcapng or ERF.", show_default=False)]
@@ -91,18 +86,3 @@ def address(text: str, option: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004
         raise UsageError(f"{option}: {text!r} is not an address with its port", remedy="write it as 192.0.2.1:5001 or [2001:db8::1]:5001")
     return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-@contextmanager
-def stopped_in_order() -> Iterator[None]:
-    """While the block lasts, SIGTERM and SIGHUP end it as Ctrl-C does: what was begun is taken down."""
-
-    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

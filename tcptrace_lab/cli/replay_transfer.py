@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcptrace_lab import output
+from tcptrace_lab import interrupts, output
 from tcptrace_lab.cli import replay_options as options
 from tcptrace_lab.cli.options import Debug, Quiet
 from tcptrace_lab.cli.terminal import activity, say
@@ -80,7 +80,7 @@ def transfer(
             output.check(path, [name for name in (capture, from_schedule) if name])
     if folder:
         output.check_folder(folder)
-    with activity("reading", quiet=quiet) as shown, options.stopped_in_order():
+    with activity("reading", quiet=quiet) as shown, interrupts.raised():
         evidence, schedule = _schedule(capture, connection, from_schedule, shown, quiet=quiet)
         if schedule_path is not None:
             with output.opened(schedule_path) as stream:

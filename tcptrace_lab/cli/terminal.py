@@ -13,6 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tcptrace_lab import interrupts
 from tcptrace_lab.outside import printable
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Activity:
         self._file = ""
         self._display: Progress | None = None
         self._task: TaskID | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # an interrupt takes the display away, whatever the main thread was doing with it
         self._over = False
         self._timer = threading.Timer(PATIENCE_S, self._show)
         self._timer.daemon = True
@@ -104,13 +105,14 @@ class Activity:
         """Start waiting for the second to pass."""
         self._timer.start()
 
-    def end(self) -> None:
-        """Take the display away, if there is one."""
+    def end(self, patience_s: float = -1) -> None:
+        """Take the display away, if there is one; for so long other threads may go on with it (-1: as long as they need)."""
         self._timer.cancel()
-        with self._lock:
-            self._over = True
+        self._over = True
+        if self._lock.acquire(timeout=patience_s):
             if self._display is not None:
                 self._display.stop()
+            self._lock.release()
 
     def _show(self) -> None:
         from rich.console import Console  # noqa: PLC0415  (50 ms that a short run need not pay)
@@ -144,8 +146,9 @@ def activity(words: str, *, quiet: bool) -> Iterator[Activity]:
     if quiet or not sys.stderr.isatty() or os.environ.get("TERM", "") in {"", "dumb"}:
         yield shown
         return
-    shown.begin()
-    try:
-        yield shown
-    finally:
-        shown.end()
+    with interrupts.undoing(lambda: shown.end(PATIENCE_S)):
+        shown.begin()
+        try:
+            yield shown
+        finally:
+            shown.end()

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tcptrace_lab import interrupts
 from tcptrace_lab.errors import LabFailed, UsageError
 from tcptrace_lab.lab.dumpcap import CaptureError, Dumpcap, require, running
-from tcptrace_lab.lab.ended import terminations_interrupt
 from tcptrace_lab.numbers import count
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def record(
         UsageError: no such interface, or the filter is wrong.
         LabFailed: no rights, or no file.
     """
-    with terminations_interrupt(), running(request.arguments(path), str(path)) as dumpcap:
+    with interrupts.raised(), running(request.arguments(path), str(path)) as dumpcap:
         try:
             dumpcap.await_start()
             if begun is not None:

@@ -12,15 +12,15 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from typing import IO, TYPE_CHECKING
 
+from tcptrace_lab import interrupts
 from tcptrace_lab.errors import MissingTool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 NO_PROGRESS_S = 120.0
 """A program that gives nothing for so long is ended. A heuristic: tshark reads a hundred thousand packets in some seconds, and tcptrace
@@ -88,16 +88,9 @@ def lines(program: str, options: Sequence[str], *, complaint: str | None = None)
         Refused: after its last line, if it ended with an error; or if it stalls, or a line passes `MAX_LINE_BYTES`.
     """
     command = [found(program), *options]
-    with tempfile.TemporaryDirectory() as no_settings:
+    with interrupts.temporary_folder("tcptrace-lab-") as no_settings:
         environment = os.environ | {"WIRESHARK_CONFIG_DIR": no_settings, "HOME": no_settings, "LC_ALL": "C", "TZ": "UTC"}
-        with subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,  # a group of its own, so that what it starts ends with it
-        ) as process:
+        with interrupts.making(lambda: _started(command, environment), _kill) as process, process:
             assert process.stdout is not None  # noqa: S101  (both are pipes)
             assert process.stderr is not None  # noqa: S101
             words = _Words(process.stderr)
@@ -106,14 +99,31 @@ def lines(program: str, options: Sequence[str], *, complaint: str | None = None)
                     yield line.decode(errors="replace")
                 _ended(process)
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # before it is waited for, its number is its own
+                _kill(process)
                 process.wait()
                 words.join()
             if process.returncode:
                 raise Refused(program, words.reason() or f"ended with exit code {process.returncode}")
             if complaint is not None and words.has(complaint):
                 raise Refused(program, words.reason())
+
+
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,  # a group of its own, so that what it starts ends with it
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End it and what it started. Before it is waited for, its number is its own."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:

@@ -20,6 +20,8 @@ from tcptrace_lab.where import Where
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from plotly.graph_objects import Figure
+
     from tcptrace_lab._core import Problem
     from tcptrace_lab.errors import ReadInPart
     from tcptrace_lab.findings import Finding
@@ -80,6 +82,27 @@ class Analysis:
         self.write_json(document)
         data: dict[str, Any] = json.loads(document.getvalue())
         return data
+
+    def figure(self, name: str, connection: int = 0, *, from_client: bool | None = None) -> Figure:
+        """One figure of the report as an object of Plotly, to be shown in a notebook, changed or saved.
+
+        Args:
+            name: `time-sequence`, `flight` (bytes in flight against the window), `rtt` or `throughput`; those that the report has.
+            connection: its number.
+            from_client: whose data; None for the direction with most.
+
+        Raises:
+            UsageError: there is no such connection or figure.
+        """
+        from tcptrace_lab.report import notebook  # noqa: PLC0415  (the one import against the road, see pyproject.toml)
+
+        return notebook.figure(self, name, connection, from_client=from_client)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: verdict, where the time went, connections and findings; no script, and no request."""
+        from tcptrace_lab.report import notebook  # noqa: PLC0415  (the same)
+
+        return notebook.html(self)
 
 
 def analyze(

@@ -80,6 +80,12 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
     return text.replace(unknown, hashlib.sha256(text.replace(unknown, "").encode()).hexdigest()) if unknown else text
 
 
+def fragment(template: str, **values: object) -> str:
+    """A piece of HTML from one of our templates, for a page that is not ours: no script, no style sheet."""
+    text = _environment().get_template(template).render(**values, colours=CAUSE_COLOURS)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 @cache
 def _plotly() -> bytes:
     """Plotly's script, compressed with gzip."""

@@ -1,0 +1,82 @@
+"""An analysis in a notebook: what it shows of itself, and its figures as objects of Plotly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import numbers, trust, verdict
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.findings import mendable_first
+from tcptrace_lab.report import drawn, spent
+from tcptrace_lab.report.choose import PAYLOAD
+from tcptrace_lab.report.largest import Ranking, largest
+from tcptrace_lab.report.render import fragment
+from tcptrace_lab.report.table import endpoint
+from tcptrace_lab.report.table import row as table_row
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from tcptrace_lab.analysis import Analysis
+
+CONNECTIONS, FINDINGS = 8, 5
+"""Rows that are shown; the report has them all."""
+
+_WAYS = {True: "client → server", False: "server → client", None: ""}
+
+
+def html(analysis: Analysis) -> str:
+    """The verdict, the ledger of its connection, the largest connections and the costliest findings: some 10 KB, without script."""
+    told = verdict.of(analysis)
+    total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), CONNECTIONS)])
+    rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
+    conn = found[0] if told.conn is None and found else told.conn
+    accounts = [] if conn is None else analysis.accounts.filter(pl.col("conn") == conn).collect().to_dicts()
+    findings = mendable_first(analysis.findings)
+    return fragment(
+        "notebook.html.j2",
+        path=analysis.capture["path"],
+        verdict=told.sentence,
+        trust=trust.line(analysis.capture["trust"]),
+        conn=conn,
+        bars=spent.bars(accounts[0] if accounts else None),
+        rows=[_row(row) for row in rows.iter_rows(named=True)],
+        more_rows=total - rows.height,
+        findings=[(finding, _WAYS[finding.from_client]) for finding in findings[:FINDINGS]],
+        more_findings=max(len(findings) - FINDINGS, 0),
+    )
+
+
+def _row(connection: dict[str, Any]) -> list[str]:
+    row = table_row(connection, connection["first_ts_ns"])
+    return [
+        str(row["conn"]),
+        *(endpoint(connection, side) for side in SIDES),
+        numbers.duration(row["duration_ns"]),
+        numbers.size(row["client_bytes"]),
+        numbers.size(row["server_bytes"]),
+        numbers.count(row["resent"]),
+    ]
+
+
+def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool | None) -> Figure:
+    """One figure of one connection; see `Analysis.figure`."""
+    import plotly.graph_objects as go  # noqa: PLC0415  (most of a second that only a notebook needs)
+
+    chosen = analysis.connections.filter(pl.col("conn") == connection).collect()
+    if chosen.is_empty():
+        raise UsageError(f"no connection {connection}", remedy="`analysis.connections` has their numbers, as `conn`")
+    time = drawn.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
+    (shown,) = drawn.connections(
+        analysis.segments.filter(pl.col("conn") == connection), chosen, time, analysis.capture["trust"]["resolution_ns"]
+    )
+    sides = [side for side, client in SIDES.items() if client == from_client] or [one["key"] for one in shown["sides"][:1]]
+    ways = [one for one in shown["figures"] if one["by"] in {"both", *sides}]
+    for one in ways:
+        if one["key"] == name:
+            return go.Figure(one["figure"])
+    names = ", ".join(dict.fromkeys(one["key"] for one in shown["figures"]))
+    raise UsageError(f"no figure {name!r} of connection {connection}", remedy=f"there are: {names or 'none, because it carried no data'}")

@@ -11,7 +11,7 @@ RUST := $(wildcard rust/Cargo.* rust/src/*.rs rust/src/*/*.rs rust/src/*/*/*.rs)
 include rust/fuzz/fuzz.mk
 
 .DEFAULT_GOAL := help
-.PHONY: help install build lint format test python-test rust-test bench ci clean
+.PHONY: help install build lint format test python-test rust-test bench docs man ci clean
 
 help:
 	@echo 'install      make $(VENV) with the package, as a user gets it'
@@ -19,6 +19,7 @@ help:
 	@echo 'lint         ruff, mypy, stubtest, import-linter, cargo fmt, clippy'
 	@echo 'test         build, then all tests of both halves'
 	@echo 'bench        benchmarks against peers'
+	@echo 'docs         renew the man page and the pages of docs/ that are made from the package'
 	@echo 'fuzz         fuzz every target for FUZZ_SECONDS (655: two hours in all); fuzz-smoke as CI does it'
 	@echo 'ci           what CI runs, on this machine'
 	@echo 'clean        remove what was built'
@@ -61,6 +62,12 @@ rust-test:
 
 bench: build
 	$(BIN)/python benchmarks/run.py
+
+docs: build man
+	$(BIN)/python docs/make.py
+
+man: build
+	$(BIN)/python -m tcptrace_lab.cli.man > docs/wheel/data/share/man/man1/tcptrace-lab.1
 
 ci:
 	.ci/run

@@ -60,10 +60,7 @@ def predict(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Say which sizes of messages stall, and whether a stream can lock, by the rules of a TCP stack.
-
-    Example: tcptrace-lab predict --stack sunos4 --mss 9148 --send-buffer 16K --receive-buffer 16K --grid 16K:51K:4K -o grid.html
-    """
+    """Say which sizes of messages stall, and whether a stream can lock, by the rules of a TCP stack."""
     for path in (page, json_path):
         if path is not None:
             output.check(path, captures or ())

@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 import re
 import sys
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tcptrace_lab import errors
-from tcptrace_lab.cli import analyze, annotate, capture, compare, export, lab, predict, replay, simulate, verify
+from tcptrace_lab.cli import analyze, annotate, capture, compare, export, guide, lab, predict, replay, simulate, verify
 from tcptrace_lab.cli.terminal import PROGRAM, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+COMPLETION = "_TCPTRACE_LAB_COMPLETE"
+"""In the environment, it asks for the words with which a shell completes a line; Typer names it after the program."""
 
 app = typer.Typer(
     name=PROGRAM,
@@ -26,7 +30,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 finding at or above --fail-on, 2 usage, 3 not a capture or unreadable, "
     "4 read in part, 5 a tool is missing, 70 a defect of this program.",
     rich_markup_mode=None,  # plain help: Rich would take longer to import than all the rest
-    add_completion=False,
+    add_completion=False,  # it would write into the files that a shell reads at its start; `--show-completion` shows what to put there
     pretty_exceptions_enable=False,
 )
 app.command()(analyze.analyze)
@@ -49,19 +53,48 @@ def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by 
         raise typer.Exit
 
 
+class Shell(StrEnum):
+    """Whose completion can be shown."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def _show_completion(shell: Shell | None) -> None:
+    if shell is not None:
+        from typer._completion_shared import get_completion_script  # noqa: PLC0415  (nothing else needs it)
+
+        typer.echo(get_completion_script(prog_name=PROGRAM, complete_var=COMPLETION, shell=shell))
+        raise typer.Exit
+
+
 @app.callback()
 def _program(
     _version: Annotated[bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version, and end.")] = False,
+    _completion: Annotated[
+        Shell | None,
+        typer.Option("--show-completion", callback=_show_completion, is_eager=True, help="Print what makes this shell complete commands."),
+    ] = None,
 ) -> None:
     """Make commands of the functions above, even when there is only one."""
 
 
+guide.tell(app)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; nothing is raised."""
+    if COMPLETION in os.environ:
+        from typer._completion_classes import completion_init  # noqa: PLC0415  (only shells ask for it)
+
+        completion_init()
     try:
         code: int | None = app(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # Typer makes a SystemExit of a broken pipe, and of nothing else in this mode
+    except SystemExit as done:  # Typer ends so in this mode after the words for a shell's completion, and when a pipe breaks
+        return int(done.code or 0) if COMPLETION in os.environ else _reader_gone()
+    except BrokenPipeError:
         return _reader_gone()
     except KeyboardInterrupt:
         return errors.EXIT_INTERRUPTED

@@ -77,10 +77,7 @@ def simulate(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Let two modelled TCP stacks talk, and write what one of them would have captured.
-
-    Example: tcptrace-lab simulate --stack sunos4 --mss 9148 --send-buffer 16K --receive-buffer 24K --client "write 8M/4K" -o lock.pcap
-    """
+    """Let two modelled TCP stacks talk, and write what one of them would have captured."""
     hosts = {
         "send_buffer": send_buffer,
         "receive_buffer": receive_buffer,

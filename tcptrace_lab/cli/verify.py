@@ -39,8 +39,6 @@ def verify(
     A table says how often each thing was compared and how often both said the same; then come the differences, grouped by what explains
     them, with frames and numbers of this capture. What no known habit of the other program explains is called unexplained;
     then the exit code is 1, and the mistake may be ours.
-
-    Example: tcptrace-lab verify slow.pcapng --json differences.json
     """
     if file == output.STDOUT:
         raise UsageError("verify reads its file several times", remedy="name a file")

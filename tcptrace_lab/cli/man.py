@@ -1,0 +1,136 @@
+"""The man page, made of the same words as `--help`: `python -m tcptrace_lab.cli.man > tcptrace-lab.1`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tcptrace_lab.cli.guide import GUIDES
+from tcptrace_lab.cli.program import app
+from tcptrace_lab.cli.terminal import PROGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXIT_STATUS = (
+    ("0", "Done."),
+    ("1", "A finding at or above --fail-on, or what else that option asks for; of verify: differences that nothing explains."),
+    ("2", "The command cannot be right, or a result cannot be written where it should go."),
+    ("3", "Not a capture, or unreadable."),
+    ("4", "Read in part: stderr says where it stopped, and the results are of what could be read."),
+    ("5", "A tool or a right that is needed is missing."),
+    ("70", "A defect of this program."),
+    ("130", "Interrupted."),
+)
+
+ENVIRONMENT = (
+    ("NO_COLOR", "No colours, whatever its value."),
+    ("COLUMNS", "Width of tables on a terminal; elsewhere they have 80 columns."),
+    ("TMPDIR", "Where that goes which does not fit into memory."),
+)
+
+_COMMENT = re.compile(r"^([.'])", re.MULTILINE)
+
+
+_TYPE = re.compile(r" <(list\[)?str\]?>")
+
+
+def page() -> str:
+    """The whole, in the language of man(7)."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    root: Any = typer.main.get_command(app)
+    yield f'.TH {PROGRAM.upper()} 1 "" "{PROGRAM} {version(PROGRAM)}" "User Commands"'
+    yield ".SH NAME"
+    yield f"{_text(PROGRAM)} \\- where the time of a slow TCP transfer went, and what must be changed"
+    yield ".SH SYNOPSIS"
+    for name, command in _commands(root):
+        yield f".B {_text(PROGRAM)} {_text(name)}"
+        yield _text(_plain(" ".join(command.collect_usage_pieces(_context(command, name)))))
+        yield ".br"
+    yield ".SH DESCRIPTION"
+    yield _text(root.help)
+    yield "Words, tables and progress go to standard error; standard output holds nothing but what is asked for with \\-."
+    yield ".SH OPTIONS"
+    yield from _options(root, "")
+    yield ".SH COMMANDS"
+    for name, command in _commands(root):
+        yield f".SS {_text(name)}"
+        yield from _paragraphs(command.help or "")
+        yield from _options(command, name)
+        yield from _examples(name)
+    yield ".SH EXIT STATUS"
+    for code, words in EXIT_STATUS:
+        yield from _term(code, words)
+    yield ".SH ENVIRONMENT"
+    for name, words in ENVIRONMENT:
+        yield from _term(name, words)
+    yield ".SH SEE ALSO"
+    yield ".BR tcpdump (8),\n.BR dumpcap (1),\n.BR tshark (1),\n.BR tcptrace (1)"
+
+
+def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  (Typer's own classes)
+    """Every command that can be run, by what is typed for it, in the order of help."""
+    for name, command in sorted(group.commands.items()):
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
+def _context(command: Any, name: str) -> Any:  # noqa: ANN401
+    return command.make_context(f"{PROGRAM} {name}".strip(), [], resilient_parsing=True)
+
+
+def _options(command: Any, name: str) -> Iterator[str]:  # noqa: ANN401
+    """Each argument and option with what help says of it."""
+    context = _context(command, name)
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None:
+            term, words = record
+            yield from _term(_plain(term), words)
+
+
+def _term(term: str, words: str) -> Iterator[str]:
+    yield ".TP"
+    yield f".B {_text(term)}"
+    yield _text(words)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    for number, paragraph in enumerate(text.strip().split("\n\n")):
+        if number:
+            yield ".PP"
+        yield _text(" ".join(paragraph.split()))
+
+
+def _examples(name: str) -> Iterator[str]:
+    guide = GUIDES.get(name)
+    for command, words in guide.examples if guide else ():
+        yield ".PP"
+        yield f"Example: {_text(words)}"
+        yield ".EX"
+        yield _text(f"  {command}")
+        yield ".EE"
+
+
+def _plain(words: str) -> str:
+    """Without the signs that Typer puts around names of arguments, and their types: `{FILE}...` → `FILE...`."""
+    return _TYPE.sub("", words.replace("{", "").replace("}", "").replace("[[", "[").replace("]]", "]"))
+
+
+def _text(words: str) -> str:
+    """`words` as roff shows them as they are: its escape, hyphens that can be copied, and no request at the begin of a line."""
+    escaped = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti")
+    return _COMMENT.sub(r"\\&\1", escaped)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

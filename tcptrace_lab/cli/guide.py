@@ -109,7 +109,7 @@ GUIDES = {
             (
                 (
                     "tcptrace-lab simulate --stack sunos4 --mss 9148 --send-buffer 16K \\\n"
-                    '      --receive-buffer 24K --client "write 8M/4K" -o lock.pcap'
+                    '      --receive-buffer 24K --rate 100M --warm --client "write 8M/4K" -o lock.pcap'
                 ),
                 "a throughput deadlock",
             ),

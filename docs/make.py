@@ -1,0 +1,229 @@
+"""The pages of docs/ that are made from the package: the catalogue of findings, and the columns. Run from the checkout:
+
+    make docs
+
+Every finding is shown by a capture of captures/ where one of them has it, else by a run of the models that anybody can repeat.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import analyze, cli, numbers, rules, schema, stalls
+from tcptrace_lab.findings import FINDING_IDS
+from tcptrace_lab.outside import markdown, markdown_code
+from tcptrace_lab.report.markdown_table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcptrace_lab import Analysis, Finding
+    from tcptrace_lab.schema import Column, Table
+
+ROOT = Path(__file__).parent.parent
+RENEWED = "<!-- Made by `make docs`; do not edit. -->\n"
+
+_SWEEP = (
+    "20 * (write 4K; read 100; write 5000; read 100; write 6000; read 100; write 7000; read 100; write 3000; read 100)",
+    "20 * (read 4K; write 100; read 5000; write 100; read 6000; write 100; read 7000; write 100; read 3000; write 100)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Where a finding is seen.
+
+    Attributes:
+        capture: in captures/; empty where a model makes it.
+        simulated: what `simulate` is told, but for the output.
+    """
+
+    capture: str = ""
+    simulated: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """What shows it."""
+        if self.capture:
+            return f"tcptrace-lab analyze captures/{self.capture}"
+        return f"tcptrace-lab simulate {shlex.join(self.simulated)} -o model.pcap\ntcptrace-lab analyze model.pcap"
+
+    def analysis(self, folder: Path) -> Analysis:
+        """The analysis of it."""
+        if self.capture:
+            return analyze(ROOT / "captures" / self.capture)
+        path = folder / "model.pcap"
+        code = cli.run(["simulate", *self.simulated, "-q", "-o", str(path)])
+        if code:
+            message = f"simulate exits with {code}"
+            raise RuntimeError(message)
+        return analyze(path)
+
+
+EXAMPLES = {
+    "nagle-delayed-ack": Example("ethernet-nagle-on.pcapng"),
+    "throughput-deadlock": Example(
+        simulated=(
+            *("--stack", "sunos4", "--mss", "9148", "--send-buffer", "16K", "--receive-buffer", "24K"),
+            *("--rate", "100M", "--delay", "50us", "--framing", "atm", "--warm", "--phase", "70ms", "--client", "write 2M/4K"),
+        )
+    ),
+    "delayed-ack": Example(simulated=("--stack", "bsd4.4", "--delay", "1ms", "--client", "write 6K")),
+    "send-buffer-limited": Example("ethernet-small-send-buffer.pcapng"),
+    "receiver-window-limited": Example("ethernet-small-receive-window.pcapng"),
+    "zero-window": Example("ethernet-slow-reader.pcapng"),
+    "application-limited": Example("ethernet-application-limited.pcapng"),
+    "slow-start-limited": Example("ethernet-slow-start.pcapng"),
+    "loss": Example("ethernet-loss.pcapng"),
+    "timeout": Example("ethernet-tail-loss.pcapng"),
+    "network-limited": Example("ethernet-bottleneck.pcapng"),
+    "handshake-slow": Example("ethernet-syn-loss.pcapng"),
+    "anomalous-message-sizes": Example(
+        simulated=(
+            *("--stack", "sunos4", "--mss", "1460", "--send-buffer", "16K", "--receive-buffer", "16K"),
+            *("--delay", "200us", "--rate", "10M", "--warm", "--client", _SWEEP[0], "--server", _SWEEP[1]),
+        )
+    ),
+    "tinygrams": Example(simulated=("--stack", "linux", "--nodelay", "--delay", "5ms", "--client", "300 * (write 40; think 2ms)")),
+}
+"""Finding → where it is seen."""
+
+WITHOUT_EXAMPLE = {
+    "silly-window": "Neither this kernel nor a modelled stack sends it; `tests/test_small_packets.py` has the exchange, segment by segment.",
+}
+"""Findings that no capture here shows, and where they are shown."""
+
+_HEAD = """# Findings
+
+What each finding means, as the tool says it of a capture that anybody can have: those in [captures/](../captures/README.md), whose cause is
+known because they were made so, or a run of the models. The words are the tool's own, with that capture's numbers.
+
+How to read them:
+
+- **Severity** is the share of the direction's life that a fault costs: *high* from a half, *medium* from a fifth, *low* below. *Info* is
+  time that nobody can mend in TCP: the program's own, or the path's.
+- **Confidence**: *proved* where the frames leave no other reading, *consistent* where all signs agree, *possible* otherwise. It is lowered
+  where the capture itself cannot be believed.
+- **Gain** is what goes if the cause goes. It is an upper bound: what waited behind it may then wait for something else.
+- The **proof** is of the longest wait; the filter shows the frames in Wireshark.
+
+How often the findings are right, on transfers whose cause is known: [benchmarks/causes.md](../benchmarks/causes.md); a second reading of all
+proved ones on public captures: [benchmarks/proved-findings.md](../benchmarks/proved-findings.md).
+"""
+
+
+def findings_page() -> str:
+    """The catalogue."""
+    parts = [RENEWED, _HEAD]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, example in EXAMPLES.items():
+            analysis = example.analysis(Path(folder))
+            found = next((finding for finding in analysis.findings if finding.id == name), None)
+            if found is None:
+                message = f"{example.command}: no finding {name}, but {[finding.id for finding in analysis.findings]}"
+                raise RuntimeError(message)
+            parts.append("\n".join(_finding(found, analysis, example)) + "\n")
+    for name, words in WITHOUT_EXAMPLE.items():
+        parts.append(f"## {name}\n\n{words}\n")
+    rest = [name for name in FINDING_IDS if name not in EXAMPLES and name not in WITHOUT_EXAMPLE]
+    if rest:
+        names = ", ".join(f"`{name}`" for name in rest)
+        parts.append(f"## Names that are kept\n\n{names}: no rule gives these yet. What they would tell stands in the verdict on the capture.\n")
+    return "\n".join(parts)
+
+
+def _finding(found: Finding, analysis: Analysis, example: Example) -> Iterator[str]:
+    """One finding, with its example."""
+    share = "" if found.cost_share is None else f", {numbers.share(found.cost_share)} of the direction's life"
+    yield f"## {found.id}\n"
+    yield f"**{markdown(found.title)}** ({found.severity}, {found.confidence}{share})\n"
+    yield f"{markdown(found.mechanism)}\n"
+    proof = _proof(found, analysis)
+    if proof:
+        yield f"- **Proof**: {markdown(proof)}"
+    if found.wireshark_filter:
+        yield f"- **Frames**: {markdown_code(found.wireshark_filter)}"
+    if found.remedy:
+        yield f"- **Remedy**: {markdown('; or '.join(found.remedy))}"
+    if found.predicted_gain:
+        yield f"- **Gain**: {markdown(found.predicted_gain)}"
+    if found.limits:
+        yield f"- **Limits**: {markdown(found.limits)}"
+    rule = _rule_file(found)
+    yield f"- **Rule**: {rule}{markdown(found.source)}\n"
+    yield "\n".join(f"    {line}" for line in example.command.splitlines())
+
+
+def _proof(found: Finding, analysis: Analysis) -> str:
+    """What was true in the longest wait of it, as `stalls` says; empty where it has none."""
+    own = analysis.stalls.filter(
+        pl.col("conn") == found.conn, pl.col("from_client") == found.from_client, pl.col("cause").cast(pl.String).is_in(sorted(found.causes))
+    )
+    if own.is_empty():
+        return ""
+    row = own.sort(pl.col("end_ns") - pl.col("start_ns"), "start_ns", descending=[True, False]).row(0, named=True)
+    frames = " to ".join(str(row[name]) for name in ("frame_before", "frame_after") if row[name] is not None)
+    return f"frames {frames}, {numbers.duration(row['end_ns'] - row['start_ns'])}: {stalls.proof(row)}"
+
+
+def _rule_file(found: Finding) -> str:
+    names = [rule.cause.replace("-", "_") for rule in rules.in_order() if rule.advice is not None and {rule.cause} == found.causes]
+    return "".join(f"[{name}.py](../tcptrace_lab/rules/{name}.py); " for name in names)
+
+
+_COLUMNS_HEAD = """# Columns
+
+Every column of every table, from the one declaration that the report, the JSON and the exports use, too (`tcptrace_lab/schema/`). Times are
+integer nanoseconds, sizes bytes, unknown is null and never 0; `frame` is Wireshark's frame number; stream offsets are relative: SYN = 0 and
+the first byte = 1. `tcptrace-lab export --table NAME` writes any of them; in Python they are Polars frames ([python.md](python.md)).
+
+Where a column of the client has a twin of the server, only the client's is listed: for `client_…` read `server_…`, too.
+"""
+
+
+def columns_page() -> str:
+    """The reference of columns."""
+    tables = [_table(one) for one in schema.TABLES.values()]
+    links = " · ".join(f"[{name}](#{name})" for name in schema.TABLES)
+    causes = table(["cause", "what the next byte waited for"], [[f"`{cause}`", markdown(words)] for cause, words in schema.CAUSES.items()])
+    return "\n".join([RENEWED, _COLUMNS_HEAD, f"{links} · [causes](#causes)\n", *tables, "## causes\n", causes])
+
+
+def _table(one: Table) -> str:
+    names = set(one.names)
+    shown = [column for column in one if not (column.name.startswith("server_") and f"client_{column.name[7:]}" in names)]
+    rows = [_column(column) for column in shown]
+    return f"## {one.name}\n\nOne row: {markdown(one.row)}.\n\n{_left(table(['column', 'type', 'unit', 'meaning', 'limits'], rows))}"
+
+
+def _left(text: str) -> str:
+    """All columns of words stand left."""
+    return text.replace("---:", "---", 4)
+
+
+def _column(column: Column) -> list[str]:
+    values = "" if not column.values else ": " + ", ".join(f"`{value}`" for value in column.values)
+    unit = "" if column.unit == schema.Unit.NONE else str(column.unit)
+    return [f"`{column.name}`", column.dtype, unit, markdown(column.meaning) + values, markdown(column.limits)]
+
+
+PAGES = {"findings.md": findings_page, "columns.md": columns_page}
+"""File in docs/ → what makes it."""
+
+
+def main() -> None:
+    """Write all pages."""
+    for name, make in PAGES.items():
+        (ROOT / "docs" / name).write_text(make(), encoding="utf-8")
+        sys.stdout.write(f"docs/{name}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -64,7 +64,7 @@ bench: build
 	$(BIN)/python benchmarks/run.py
 
 docs: build man
-	$(BIN)/python docs/make.py
+	$(BIN)/python docs/pages.py
 
 man: build
 	$(BIN)/python -m tcptrace_lab.cli.man > docs/wheel/data/share/man/man1/tcptrace-lab.1

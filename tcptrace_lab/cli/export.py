@@ -22,8 +22,10 @@ Table = Annotated[
     TableName | None,
     typer.Option(
         "--table",
-        help="The table: one row per TCP segment (the default), connection, interval of a direction's time with its cause, long "
-        "one with its proof, sum of them per connection, application message, direction with its rates, UDP datagram or UDP flow.",
+        metavar="NAME",
+        help="One row per TCP segment (segments, the default), connection (connections), interval of a direction's time with its cause "
+        "(ledger), long one with its proof (stalls), sum of them per connection (accounts), application message (messages), direction with "
+        "its rates (rates), UDP datagram (datagrams) or UDP flow (flows).",
         show_default=False,
     ),
 ]

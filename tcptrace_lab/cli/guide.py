@@ -90,6 +90,16 @@ GUIDES = {
         ),
     ),
     "lab": Guide("Live experiments on paths of this machine's own.", ()),
+    "lab list": Guide("The experiments in the package.", (("tcptrace-lab lab list", "those of the published studies first"),)),
+    "lab show": Guide("An experiment's file, to read or to change.", (("tcptrace-lab lab show NAME > own.toml", "a NAME of lab list"),)),
+    "lab keys": Guide("Every key of an experiment's file.", (("tcptrace-lab lab keys", "with what each means"),)),
+    "lab run": Guide(
+        "Perform an experiment, analyze and report it.",
+        (
+            ("sudo tcptrace-lab lab run NAME --short", "a NAME of lab list, in its short form"),
+            ("sudo tcptrace-lab lab run own.toml -o results/", "one of your own"),
+        ),
+    ),
     "predict": Guide(
         "Message sizes that stall, by a stack's rules.",
         (
@@ -103,13 +113,21 @@ GUIDES = {
             ("tcptrace-lab predict --from slow.pcap", "with what the capture tells, and what had to be assumed"),
         ),
     ),
+    "replay": Guide("Play a captured transfer again.", ()),
+    "replay transfer": Guide(
+        "A captured transfer again, over real sockets.",
+        (
+            ("sudo tcptrace-lab replay transfer slow.pcap", "does the stall come back?"),
+            ("sudo tcptrace-lab replay transfer slow.pcap --nodelay", "and would this cure it?"),
+        ),
+    ),
     "simulate": Guide(
         "Two modelled TCP stacks talk; the capture of it.",
         (
             (
                 (
                     "tcptrace-lab simulate --stack sunos4 --mss 9148 --send-buffer 16K \\\n"
-                    '      --receive-buffer 24K --rate 100M --warm --client "write 8M/4K" -o lock.pcap'
+                    '    --receive-buffer 24K --rate 100M --warm --client "write 8M/4K" -o a.pcap'
                 ),
                 "a throughput deadlock",
             ),

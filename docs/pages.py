@@ -1,6 +1,4 @@
-"""The pages of docs/ that are made from the package: the catalogue of findings, and the columns. Run from the checkout:
-
-    make docs
+"""The pages of docs/ that are made from the package: the catalogue of findings, and the columns. `make docs` runs this.
 
 Every finding is shown by a capture of captures/ where one of them has it, else by a run of the models that anybody can repeat.
 """
@@ -96,7 +94,7 @@ EXAMPLES = {
 """Finding → where it is seen."""
 
 WITHOUT_EXAMPLE = {
-    "silly-window": "Neither this kernel nor a modelled stack sends it; `tests/test_small_packets.py` has the exchange, segment by segment.",
+    "silly-window": "Neither this kernel nor a modelled stack sends it; `tests/test_small_packets.py` has the exchange.",
 }
 """Findings that no capture here shows, and where they are shown."""
 
@@ -114,8 +112,8 @@ How to read them:
 - **Gain** is what goes if the cause goes. It is an upper bound: what waited behind it may then wait for something else.
 - The **proof** is of the longest wait; the filter shows the frames in Wireshark.
 
-How often the findings are right, on transfers whose cause is known: [benchmarks/causes.md](../benchmarks/causes.md); a second reading of all
-proved ones on public captures: [benchmarks/proved-findings.md](../benchmarks/proved-findings.md).
+How often the findings are right, on transfers whose cause is known: [benchmarks/causes.md](../benchmarks/causes.md); a second reading of
+all proved ones on public captures: [benchmarks/proved-findings.md](../benchmarks/proved-findings.md).
 """
 
 
@@ -135,7 +133,9 @@ def findings_page() -> str:
     rest = [name for name in FINDING_IDS if name not in EXAMPLES and name not in WITHOUT_EXAMPLE]
     if rest:
         names = ", ".join(f"`{name}`" for name in rest)
-        parts.append(f"## Names that are kept\n\n{names}: no rule gives these yet. What they would tell stands in the verdict on the capture.\n")
+        parts.append(
+            f"## Names that are kept\n\n{names}: no rule gives these yet. What they would tell stands in the verdict on the capture.\n"
+        )
     return "\n".join(parts)
 
 
@@ -164,13 +164,16 @@ def _finding(found: Finding, analysis: Analysis, example: Example) -> Iterator[s
 def _proof(found: Finding, analysis: Analysis) -> str:
     """What was true in the longest wait of it, as `stalls` says; empty where it has none."""
     own = analysis.stalls.filter(
-        pl.col("conn") == found.conn, pl.col("from_client") == found.from_client, pl.col("cause").cast(pl.String).is_in(sorted(found.causes))
+        pl.col("conn") == found.conn,
+        pl.col("from_client") == found.from_client,
+        pl.col("cause").cast(pl.String).is_in(sorted(found.causes)),
     )
     if own.is_empty():
         return ""
     row = own.sort(pl.col("end_ns") - pl.col("start_ns"), "start_ns", descending=[True, False]).row(0, named=True)
     frames = " to ".join(str(row[name]) for name in ("frame_before", "frame_after") if row[name] is not None)
-    return f"frames {frames}, {numbers.duration(row['end_ns'] - row['start_ns'])}: {stalls.proof(row)}"
+    proof = stalls.proof(row)
+    return f"frames {frames}, {numbers.duration(row['end_ns'] - row['start_ns'])}{': ' if proof else ''}{proof}"
 
 
 def _rule_file(found: Finding) -> str:

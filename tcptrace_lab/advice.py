@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import deadlock, ledger, numbers, rates, rules, schema, small_packets, stalls
+from tcptrace_lab import deadlock, ledger, numbers, path_findings, rates, rules, schema, small_packets, stalls
 from tcptrace_lab.findings import Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
+from tcptrace_lab.rules import cases
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
@@ -33,6 +34,11 @@ LONGEST, LONG_PART = 300, 1000
 
 _KIND = ("conn", "from_client", "cause")
 _WAIT = tuple(name for name in schema.LEDGER.names if name not in _KIND)
+
+RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
+"""Causes that slow down what drains a queue, too, so that its rate then bounds nothing."""
+
+_SENT = tuple(f"{side}_unique_bytes" for side in SIDES)
 
 PROVED_BY = 3
 """So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
@@ -83,19 +89,20 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     costs = _largest(accounts, connections, advising)
     small = small_packets.findings(segments, connections)
     if not costs:
-        return Judged(small, *(pl.DataFrame(schema=kept.polars_schema()) for kept in (schema.LEDGER, schema.STALLS)))
+        return Judged(
+            (*path_findings.findings(segments, connections), *small),
+            *(pl.DataFrame(schema=kept.polars_schema()) for kept in (schema.LEDGER, schema.STALLS)),
+        )
     wanted = pl.col("conn").is_in(sorted({cost.conn for cost in costs}))
     some = connections.filter(wanted).collect().lazy()
     kinds, longest, stalled = _waits((segments if departures is None else departures).filter(wanted), some)
     longest = _with_evidence(longest, kinds, costs)
-    of_rates = rates.table(some).select("conn", "from_client", "reached_share", "bound_bps", "bound_by")
+    of_rates = rates.table(some).select("conn", "from_client", "reached_share", "bound_bps", "bound_by", "drain_bps", "line_bound_bps")
     facts = ledger.directions(some).join(of_rates, on=["conn", "from_client"], how="left")
-    silent = [pl.col(f"{other}_segments") == 0 for other in ("server", "client")]
-    unanswered = some.select("conn", unanswered_client=silent[0], unanswered_server=silent[1])
-    facts = facts.join(unanswered, on="conn", how="left").with_columns(
-        unanswered=pl.when("from_client").then("unanswered_client").otherwise("unanswered_server")
-    )
-    known = {(row["conn"], row["from_client"]): row for row in facts.collect().iter_rows(named=True)}
+    of_connection = {row["conn"]: row for row in some.select("conn", *cases.COLUMNS, *_SENT).collect().iter_rows(named=True)}
+    known = {
+        (row["conn"], row["from_client"]): row | _own(of_connection[row["conn"]], row) for row in facts.collect().iter_rows(named=True)
+    }
     locked = deadlock.findings(_late(costs), segments.filter(wanted), some)
     made = [
         _finding(cost, advising[cost.cause], kinds, longest, known[cost.conn, cost.from_client])
@@ -103,7 +110,13 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
     ]
     costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
-    return Judged((*costly, *small), longest, stalled)
+    return Judged((*costly, *path_findings.findings(segments, connections, costly), *small), longest, stalled)
+
+
+def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
+    """What a connection says of one of its directions: the special cases that hold, and the time that its data need."""
+    side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
+    return {"cases": cases.of(connection, side), "on_path_ns": rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])}
 
 
 def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
@@ -182,10 +195,13 @@ def _advice(rule: Rule) -> Advice:
 
 
 def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame, direction: Mapping[str, Any]) -> Finding:
+    rule = rule.told(direction["cases"])
     advice = _advice(rule)
     here = (pl.col("conn") == cost.conn) & (pl.col("from_client") == cost.from_client) & (pl.col("cause") == cost.cause)
     (kind,) = kinds.filter(here).iter_rows(named=True)
     waits = longest.filter(here).sort(pl.col("end_ns") - pl.col("start_ns"), descending=True)
+    least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
+    savable_ns = None if least_ns is None else max(cost.life_ns - least_ns, 0)
     words = _words(cost, kind, direction)
     return Finding(
         id=advice.finding,
@@ -195,17 +211,24 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
         from_client=cost.from_client,
         cost_ns=cost.ns,
         cost_share=cost.share,
-        title=((advice.unanswered_title if direction["unanswered"] else None) or advice.title).format_map(words),
-        mechanism=((advice.unanswered_mechanism if direction["unanswered"] else None) or advice.mechanism).format_map(words),
+        title=advice.title.format_map(words),
+        mechanism=advice.mechanism.format_map(words),
         evidence_frames=_frames(waits),
         limits=f"{advice.limits} Refuted by: {rule.refuted_by}.",
         remedy=advice.remedy,
-        predicted_gain=f"at most {words['cost']} of {numbers.duration(cost.life_ns)}: the time that goes if this cause does"
-        if advice.is_a_fault
-        else None,
+        predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
         source=rule.source,
         causes=frozenset({cost.cause}),
+        savable_ns=savable_ns,
     )
+
+
+def _gain(cost: Cost, savable_ns: int | None) -> str:
+    """What a remedy can bring, in words."""
+    of = f"of {numbers.duration(cost.life_ns)}"
+    if savable_ns is None or cost.ns <= savable_ns:
+        return f"at most {numbers.duration(cost.ns)} {of}: the time that goes if this cause does"
+    return f"at most {numbers.duration(savable_ns)} {of}: the rest of the data take on the path"
 
 
 def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, str]:

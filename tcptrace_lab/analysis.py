@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import accounts, advice, doubt, json_output, ledger, schema, size_findings, size_groups, trust, verdict
+from tcptrace_lab import accounts, advice, capture_findings, doubt, json_output, ledger, schema, size_findings, size_groups, trust, verdict
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
@@ -162,6 +162,7 @@ def analyze(
     judged = advice.findings(sums, segments, connections, departures)
     sizes = size_groups.found(sums, segments, connections, tables.info["resolution_ns"])
     findings = doubt.lowered(_by_cost((*judged.findings, *size_findings.findings(sizes))), believed, connections)
+    of_capture = capture_findings.findings(believed, segments, connections)
     return Analysis(
         name=capture_name(names),
         capture=json_output.capture_object(", ".join(names), tables, believed),
@@ -169,7 +170,7 @@ def analyze(
         segments=segments,
         flows=flows,
         accounts=sums,
-        findings=findings,
+        findings=(*findings, *of_capture),
         longest_waits=doubt.as_sure(judged.longest, findings),
         stalls=doubt.as_sure(judged.stalls, findings),
         message_sizes=sizes,

@@ -70,6 +70,13 @@ def severity_of(share: float) -> Severity:
     return next(severity for least, severity in SEVERITIES if share >= least)
 
 
+def gain_ns(findings: Sequence[Finding]) -> int | None:
+    """What mending all of some findings of one direction can save at most; None where none costs time."""
+    costs = [finding.cost_ns for finding in findings if finding.cost_ns is not None]
+    bounds = [finding.savable_ns for finding in findings if finding.savable_ns is not None]
+    return min(sum(costs), *bounds) if costs and bounds else sum(costs) if costs else None
+
+
 def mendable_first(findings: Sequence[Finding]) -> list[Finding]:
     """The findings as people read them: what nobody can mend in TCP (`INFO`) behind the rest, else in their order."""
     return sorted(findings, key=lambda finding: finding.severity == Severity.INFO)
@@ -95,6 +102,8 @@ class Finding:
         predicted_gain: what the remedy is expected to bring; None where nobody computed it.
         source: where the rule comes from.
         causes: what the ledger calls the waits that it is about; none where it is about no waits.
+        savable_ns: time that all remedies of its direction together can save at most, because the path takes the rest for the data
+            (`rates.on_path_ns`); None where that is not known.
     """
 
     id: str
@@ -112,6 +121,12 @@ class Finding:
     predicted_gain: str | None
     source: str
     causes: frozenset[str] = frozenset()
+    savable_ns: int | None = None
+
+    @property
+    def gain_ns(self) -> int | None:
+        """Time that goes if its cause does: what it costs, as far as the path lets it go; None where it costs no time."""
+        return gain_ns((self,))
 
     @property
     def wireshark_filter(self) -> str:

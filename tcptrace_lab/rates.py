@@ -125,6 +125,12 @@ def table(connections: pl.LazyFrame) -> pl.LazyFrame:
     return ways[0].merge_sorted(ways[1], "conn")
 
 
+def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
+    """Time that so many bytes take where a queue drained, or on the line, by a row of `schema.RATES`; None where neither is known."""
+    known = [row[name] for name in ("drain_bps", "line_bound_bps") if row[name] is not None]
+    return round(sent_bytes * _BPS / min(known)) if known else None
+
+
 def window_full_share(ratio: pl.Expr, places: pl.Expr) -> pl.Expr:
     """P(full) of M/M/1/K, (1 - r) r^K / (1 - r^(K+1)): how often a segment finds all K `places` of the receiver's buffer taken.
 

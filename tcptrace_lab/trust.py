@@ -158,7 +158,7 @@ class Trust:
         }
 
 
-_EMPTY, _IN_PART = "empty", "read_in_part"
+EMPTY, IN_PART = "empty", "read_in_part"
 
 _HEADS = {
     "good": "this capture can be believed",
@@ -173,10 +173,10 @@ def line(told: Mapping[str, Any]) -> str:
 
 
 def _line(verdict: str, words: Mapping[str, str]) -> str:
-    if _EMPTY in words:
-        return f"there is nothing to believe: {words[_EMPTY]}"
-    head = _HEADS[verdict].replace("this capture", "what was read of this capture") if _IN_PART in words else _HEADS[verdict]
-    between = "; note: " if verdict == "good" and _IN_PART not in words else ": "
+    if EMPTY in words:
+        return f"there is nothing to believe: {words[EMPTY]}"
+    head = _HEADS[verdict].replace("this capture", "what was read of this capture") if IN_PART in words else _HEADS[verdict]
+    between = "; note: " if verdict == "good" and IN_PART not in words else ": "
     return head + (between + "; ".join(words.values()) if words else "")
 
 
@@ -222,7 +222,7 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
     """What touches all of it."""
     found = []
     if not info["packets"]:
-        found.append(Reason(_EMPTY, 0.0, "the capture holds no packets"))
+        found.append(Reason(EMPTY, 0.0, "the capture holds no packets"))
     packets = max(info["packets"], 1)
     if info["kernel_drops"]:
         share = info["kernel_drops"] / (packets + info["kernel_drops"])
@@ -238,7 +238,7 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
     if info["snaplen_cut"]:
         found.append(Reason("snaplen", 1.0, f"{_count(info['snaplen_cut'], 'packet')} cut short (headers suffice)"))
     if not complete:
-        found.append(Reason(_IN_PART, 0.8, "it could not be read as a whole"))
+        found.append(Reason(IN_PART, 0.8, "it could not be read as a whole"))
     return found
 
 

@@ -14,8 +14,9 @@ import polars as pl
 
 from tcptrace_lab import deadlock, numbers, rules
 from tcptrace_lab.behaviour import REFUSED
-from tcptrace_lab.findings import Severity
-from tcptrace_lab.rules import Confidence
+from tcptrace_lab.findings import Severity, gain_ns
+from tcptrace_lab.rules import Confidence, cases
+from tcptrace_lab.rules.rule import Case
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
@@ -27,7 +28,11 @@ OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
 """Causes that go together: one loss is repaired, by whatever means, and then slows the sender down."""
 
 LOST_TO_LOSSES: Final = "losses: repairing them, and sending less afterwards"
-"""What several of them together are."""
+LOST_TO_NO_LOSSES: Final = "losses that were none: sending again what had arrived, and less afterwards"
+"""What several of them together are; where nothing was lost."""
+
+WORTH_SAVING: Final = 0.01
+"""Of a life: below this nobody notices (a heuristic)."""
 
 _VERBS: Final = {Confidence.PROVED: "went to", Confidence.CONSISTENT: "went, by all signs, to", Confidence.POSSIBLE: "may have gone to"}
 _DOUBT: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
@@ -110,8 +115,8 @@ class _Way:
         return words.replace("{sender}", self.row[f"{sender}_addr"]).replace("{receiver}", self.row[f"{receiver}_addr"])
 
     @property
-    def unanswered(self) -> bool:
-        return not self.row["server_segments" if self.from_client else "client_segments"]
+    def cases(self) -> frozenset[Case]:
+        return cases.of(self.row, "client" if self.from_client else "server")
 
 
 def sentence(analysis: Analysed) -> str:
@@ -159,14 +164,19 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...]) -> Verdict:
     lost_to, cure = _words(faults, way)
     sure = max((one.confidence for one in faults), key=_DOUBT.index)
     where, more = _where(analysis, way), _more(analysis, _family(first), first)
-    share, cost, life = numbers.share(cost_ns / life_ns), numbers.duration(cost_ns), numbers.duration(life_ns)
-    saved = f"{cure} would save up to {cost}" if cure else ""
+    share, life = numbers.share(cost_ns / life_ns), numbers.duration(life_ns)
+    saved = f"{cure} would save {_saving(gain_ns(faults) or 0, life_ns)}" if cure else ""
     own_ns = max((ns for cause, ns in way.ns.items() if cause not in _family(first)), default=0)
     if own_ns <= cost_ns or _is_a_fault(way.most):
         words = f"{share} of {life}{where} {_VERBS[sure]} {lost_to}{'; ' if saved else ''}{saved}{more}."
     else:
         words = f"{_most(way, where)}; what can be mended is {share}, {lost_to}{', where ' if saved else ''}{saved}{more}."
     return Verdict(words, first.conn, first.from_client, cost_ns, life_ns, faults)
+
+
+def _saving(ns: int, life_ns: int) -> str:
+    """How much, where the rest of the time is what the path needs for the data."""
+    return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * life_ns else "next to nothing, as the data need the time on the path"
 
 
 def _most(way: _Way, where: str) -> str:
@@ -184,11 +194,10 @@ def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
     if first.id == deadlock.FINDING:
         return deadlock.LOST_TO, way.named(deadlock.CURE)
     (cause,) = first.causes
-    advice = _rule(cause).advice
-    if way.unanswered and advice is not None and advice.unanswered_lost_to:
-        return advice.unanswered_lost_to, ""
-    lost_to = LOST_TO_LOSSES if len(faults) > 1 else _rule(cause).lost_to or CAUSES[cause]
-    return way.named(lost_to), way.named(advice.cure) if advice else ""
+    rule = _rule(cause).told(way.cases)
+    several = LOST_TO_NO_LOSSES if Case.NEEDLESS in way.cases else LOST_TO_LOSSES
+    lost_to = several if len(faults) > 1 else rule.lost_to or CAUSES[cause]
+    return way.named(lost_to), way.named(rule.advice.cure) if rule.advice else ""
 
 
 def _where(analysis: Analysed, way: _Way) -> str:

@@ -76,6 +76,20 @@ def test_a_timestamp_echo_of_the_resend_leaves_it_needed(tmp_path: Path) -> None
     assert judged(tmp_path, text, 5) == [("rto_retransmit", "silence", 4, "proved")]
 
 
+def test_an_echo_of_0_says_nothing_of_the_original(tmp_path: Path) -> None:
+    """A stack without a timestamp to echo sends 0 (RFC 7323, 3.2); the ACK behind it echoes the first SYN's, too late to tell."""
+    read = read_text(
+        tmp_path,
+        """
+        0.000 C > S S  0:0(0)        win 64240 <mss 1460, TS val 1000 ecr 0>
+        1.000 C > S S  0:0(0)        win 64240 <mss 1460, TS val 2000 ecr 0>
+        1.010 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, TS val 0 ecr 0>
+        """,
+    )
+    assert column(read.segments, "kind", 2) == ["syn_retransmit"]
+    assert figures(read, "client", "spurious_retransmissions") == (0,)
+
+
 def test_an_ack_sooner_than_the_shortest_round_trip_was_let_go_by_the_original(tmp_path: Path) -> None:
     """2 ms after the resend; the round trip is 10 ms. Without SACK and timestamps nothing else can tell."""
     text = f"{WITHOUT_SACK}\n0.020 C > S P. 1:1001 ack 1\n0.245 C > S P. 1:1001 ack 1\n0.247 S > C . ack 1001 win 500"

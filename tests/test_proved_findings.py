@@ -27,7 +27,10 @@ ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "captures"
 LIST = ROOT / "benchmarks" / "proved-findings.md"
 
-FIELDS = ("frame.number", "frame.time_epoch", "tcp.stream", "tcp.srcport", "tcp.seq", "tcp.len", "tcp.ack", "tcp.window_size", "tcp.flags")
+FIELDS = (
+    *("frame.number", "frame.time_epoch", "tcp.stream", "tcp.srcport", "tcp.seq", "tcp.len", "tcp.ack", "tcp.window_size", "tcp.flags"),
+    *("tcp.options.timestamp.tsval", "tcp.options.timestamp.tsecr"),
+)
 NS_PER_S = 1_000_000_000
 FIN, SYN, ACK = 0x01, 0x02, 0x10
 LEAST_TIMER_S, MOST_TIMER_S = 0.190, 128.0
@@ -47,6 +50,8 @@ class Frame:
     ack: int
     window: int
     flags: int
+    tsval: int | None
+    tsecr: int | None
 
     @property
     def end(self) -> int:
@@ -67,7 +72,7 @@ def frames(name: str) -> dict[int, list[Frame]]:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     streams: dict[int, list[Frame]] = defaultdict(list)
     for line in done.stdout.splitlines():
-        number, time, stream, port, seq, length, ack, window, flags = line.split("\t")
+        number, time, stream, port, seq, length, ack, window, flags, tsval, tsecr = line.split("\t")
         frame = Frame(
             int(number),
             tshark.time_ns(time) or 0,
@@ -78,6 +83,8 @@ def frames(name: str) -> dict[int, list[Frame]]:
             int(ack or 0),
             int(window),
             int(flags, 16),
+            int(tsval) if tsval else None,
+            int(tsecr) if tsecr else None,
         )
         streams[frame.stream].append(frame)
     return streams
@@ -108,16 +115,16 @@ class Case:
 def cases(name: str) -> list[Case]:
     """The proved findings on one capture that cost time."""
     tables = tcptrace_lab.read(SHARED / name)
-    count = tables.connections.select("conn").collect().height
-    sums = accounts.accounts(tables.segments, tables.connections, count)
+    ports = {row["conn"]: row for row in tables.connections.select("conn", "client_port", "server_port").collect().iter_rows(named=True)}
+    sums = accounts.accounts(tables.segments, tables.connections, len(ports))
     found = []
     for finding in advice.findings(sums, tables.segments, tables.connections).findings:
         if finding.confidence is not Confidence.PROVED:
             continue
         first, *_ = finding.evidence_frames
         (stream,) = [every for every in frames(name).values() if first in {frame.number for frame in every}]
-        mine = {frame.port for frame in stream if frame.number == first}
-        found.append(Case(finding, [one for one in stream if one.port in mine], [one for one in stream if one.port not in mine]))
+        mine = ports[finding.conn]["client_port" if finding.from_client else "server_port"]
+        found.append(Case(finding, [one for one in stream if one.port == mine], [one for one in stream if one.port != mine]))
     return found
 
 
@@ -211,10 +218,25 @@ def closed_window(case: Case) -> None:
     assert any(frame.window == 0 for frame in case.heard if first < frame.number < last)
 
 
+def needless(case: Case) -> None:
+    """Bytes come again that an ACK had covered already, or whose later ACK echoes the timestamp of the first copy."""
+    idle = 0
+    for frame in case.evidence:
+        first = next((one for one in case.sent if one.number < frame.number and one.seq <= frame.seq < one.end), None)
+        if first is None:
+            continue
+        covered = any(one.ack >= frame.end for one in case.heard if first.number < one.number < frame.number)
+        answer = next((one for one in case.heard if one.number > frame.number and one.ack >= frame.end), None)
+        echoed = answer is not None and first.tsval != frame.tsval and answer.tsecr == first.tsval is not None
+        idle += covered or echoed
+    assert idle >= 1
+
+
 CHECKS = {
     "handshake-slow": slow_handshake,
     "timeout": timer,
     "loss": loss,
     "receiver-window-limited": full_window,
+    "spurious-retransmission": needless,
     "zero-window": closed_window,
 }

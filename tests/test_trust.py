@@ -144,9 +144,9 @@ def test_findings_are_less_sure_where_the_capture_is_and_say_why(tmp_path: Path)
         for name, text in (("whole", stalls()), ("stepped", stalls(clock_ms=1)))
     )
     assert sure
-    assert [finding.id for finding in sure] == [finding.id for finding in doubted]
+    assert [*(finding.id for finding in sure), "clock"] == [finding.id for finding in doubted]
     ladder = ["proved", "consistent", "possible"]
-    for before, after in zip(sure, doubted, strict=True):
+    for before, after in zip(sure, doubted[:-1], strict=True):
         assert ladder.index(after.confidence) == min(ladder.index(before.confidence) + 1, 2)
         assert "because of the capture: its clock goes back 1 time" in after.limits
         assert "because of the capture" not in before.limits

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
+from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 RULE = Rule(
     cause="congestion-window",
@@ -22,5 +23,19 @@ RULE = Rule(
         limits="The congestion window itself is not in a capture; it is concluded from the flights.",
         cure="a path without the losses",
         remedy=("find and mend the loss", "use a congestion control that takes single losses less hard (CUBIC, BBR)"),
+        instead={
+            Case.NEEDLESS: Instead(
+                finding=FINDING,
+                title="The congestion window kept the sender back for {cost} after losses that were none",
+                mechanism=(
+                    "The sender cut its window for segments that it took for lost, and which had arrived all the same; then it grew "
+                    "it slowly, per round trip of {rtt}."
+                ),
+                limits=LIMITS,
+                remedy=REMEDY,
+                cure=CURE,
+                lost_to="a congestion window cut for losses that were none",
+            )
+        },
     ),
 )

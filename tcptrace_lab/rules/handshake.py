@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 RULE = Rule(
     cause="handshake",
@@ -25,12 +25,17 @@ RULE = Rule(
             "find what drops the first SYN: a full accept queue at the server, a firewall, a lossy path",
             "keep connections open and use them again",
         ),
-        unanswered_title="Nobody answered for {cost}",
-        unanswered_mechanism=(
-            "The client sent its SYN, and sent it again {times}, and nothing came back: the server is down, its address is wrong, or "
-            "something on the path drops the SYN or its answer."
-        ),
-        unanswered_lost_to="asking for a connection, and nobody answered",
+        instead={
+            Case.UNANSWERED: Instead(
+                title="Nobody answered for {cost}",
+                mechanism=(
+                    "The client sent its SYN, and sent it again {times}, and nothing came back: the server is down, its address is "
+                    "wrong, or something on the path drops the SYN or its answer."
+                ),
+                cure="",
+                lost_to="asking for a connection, and nobody answered",
+            )
+        },
         worth_ns=500_000_000,
         of_client_alone=True,
     ),

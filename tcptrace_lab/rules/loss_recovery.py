@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
+from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 RULE = Rule(
     cause="loss-recovery",
@@ -25,5 +26,19 @@ RULE = Rule(
             "find the loss: cable, duplex, wireless, policer, full queue",
             "at a full queue: pace the sender, or use a queue discipline that marks (ECN)",
         ),
+        instead={
+            Case.NEEDLESS: Instead(
+                finding=FINDING,
+                title="{cost} spent repairing what was not lost, in {waits}",
+                mechanism=(
+                    "Segments were sent again although their first copies arrived: the path had overtaken them, or their ACKs came late. "
+                    "Until that showed, the sender took them for lost and sent little that was new."
+                ),
+                limits=LIMITS,
+                remedy=REMEDY,
+                cure=CURE,
+                lost_to="repairing what was not lost",
+            )
+        },
     ),
 )

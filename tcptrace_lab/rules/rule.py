@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     import polars as pl
 
 
@@ -16,6 +18,26 @@ class Confidence(StrEnum):
     PROVED = "proved"
     CONSISTENT = "consistent"
     POSSIBLE = "possible"
+
+
+class Case(StrEnum):
+    """A special case of a direction, in which a cause is told in other words (`cases` says when)."""
+
+    UNANSWERED = "unanswered"
+    NEEDLESS = "needless"
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What an advice, and its rule, say otherwise in a special case; None where they say the same."""
+
+    finding: str | None = None
+    title: str | None = None
+    mechanism: str | None = None
+    limits: str | None = None
+    remedy: tuple[str, ...] | None = None
+    cure: str | None = None
+    lost_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +56,7 @@ class Advice:
             twentieth and 10 ms (the rule book's stall on a LAN).
         of_client_alone: it is told of the client's direction only, because both directions spend the same time on it.
         is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
-        unanswered_title, unanswered_mechanism, unanswered_lost_to: what is said instead where the other side sent nothing at all.
+        instead: what is said otherwise in special cases; the first that holds counts.
         of_data_alone: it is not told of a connection that carried no data, as one that was refused.
     """
 
@@ -49,9 +71,7 @@ class Advice:
     of_client_alone: bool = False
     is_a_fault: bool = True
     of_data_alone: bool = False
-    unanswered_title: str | None = None
-    unanswered_mechanism: str | None = None
-    unanswered_lost_to: str | None = None
+    instead: Mapping[Case, Instead] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +100,12 @@ class Rule:
     owns_until_window_opened: bool = False
     proved_by_repetition: bool = False
     advice: Advice | None = None
+
+    def told(self, cases: Collection[Case]) -> Rule:
+        """The rule with the words for these cases."""
+        instead = next((words for case, words in self.advice.instead.items() if case in cases), None) if self.advice else None
+        if instead is None or self.advice is None:
+            return self
+        other: dict[str, Any] = {each.name: value for each in fields(instead) if (value := getattr(instead, each.name)) is not None}
+        lost_to = other.pop("lost_to", self.lost_to)
+        return replace(self, lost_to=lost_to, advice=replace(self.advice, **other))

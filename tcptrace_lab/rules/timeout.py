@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
+from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 RULE = Rule(
     cause="timeout",
@@ -26,5 +27,19 @@ RULE = Rule(
             "use SACK and tail-loss probes (RFC 8985) at the sender",
             "avoid many tiny exchanges whose last segment nothing follows",
         ),
+        instead={
+            Case.NEEDLESS: Instead(
+                finding=FINDING,
+                title="{cost} spent waiting for the retransmission timer, {times}, for segments that had arrived",
+                mechanism=(
+                    "The ACKs came later than the sender's timer expected, so it sent again what had arrived. "
+                    "Each such wait doubles the next."
+                ),
+                limits=LIMITS,
+                remedy=REMEDY,
+                cure=CURE,
+                lost_to="the retransmission timer, although nothing was lost",
+            )
+        },
     ),
 )

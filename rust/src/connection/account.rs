@@ -80,7 +80,7 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         resent: kind.is_resent() && kind != Kind::TailProbe,
         is_syn: flags.any(TcpFlags::SYN),
         tsval: segment.options.timestamps.map(|(value, _)| value),
-        tsecr: segment.options.timestamps.map(|(_, echo)| echo).filter(|_| flags.any(TcpFlags::ACK)),
+        tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
     };
     let shift_ns = sender.shift_ns(receiver);
     let departure = sender.account.view.departs(&leaves, shift_ns);

@@ -79,7 +79,7 @@ pub(super) fn acknowledge(
         data_sender.duplicate_acks_received = 0;
         unseen = unseen_bytes(una, ack, data_sender);
     }
-    let echo = segment.options.timestamps.map_or(0, |(_, echo)| echo);
+    let echo = segment.options.echo().unwrap_or(0);
     let acknowledged = data_sender.outstanding.acknowledge(ack, una, echo, data_sender.mss_bytes);
     if data_sender.figures.fin_segments > 0 {
         data_sender.outstanding.release();
@@ -130,7 +130,7 @@ fn look_back(
         frame: segment.frame,
         una,
         ack,
-        tsecr: segment.options.timestamps.map(|(_, echo)| echo),
+        tsecr: segment.options.echo(),
         rtt_min_ns: data_sender.figures.rtt.min_ns(),
         dsack: duplicate,
     };

@@ -168,6 +168,15 @@ pub struct TcpOptions {
     pub kinds: u64,
 }
 
+impl TcpOptions {
+    /// The timestamp that is echoed. Stacks that had none to echo send 0 (RFC 7323, 3.2; Linux `tcp_ack`: `rcv_tsecr` of 0 is none).
+    #[must_use]
+    #[inline]
+    pub fn echo(&self) -> Option<u32> {
+        self.timestamps.map(|(_, echo)| echo).filter(|echo| *echo != 0)
+    }
+}
+
 /// What a frame was taken apart for.
 #[derive(Clone, Copy, Debug)]
 pub enum Packet {

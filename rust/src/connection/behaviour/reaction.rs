@@ -27,7 +27,7 @@ impl Reaction {
     /// This side sends a segment. True if the window it was last offered was needed for it.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
-        if let Some((_, echo)) = segment.options.timestamps
+        if let Some(echo) = segment.options.echo()
             && self.awaited_ts_ns.is_some()
             && echo.wrapping_sub(self.awaited_tsval) as i32 >= 0
         {

@@ -1,0 +1,215 @@
+"""What the path does to a transfer beside losing segments: it changes their order, lets the sender resend for nothing, and queues them.
+
+All are told from what connections count; for the frames that show it, the segments of a few connections are read. None has a cost in time
+of its own: what the sender waited for is in the ledger.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import numbers
+from tcptrace_lab.findings import Finding, Severity
+from tcptrace_lab.rates import BITS_PER_BYTE, LEAST_SAMPLES
+from tcptrace_lab.rules import Confidence, needless
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.schema.words import CONFIDENCES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+MOST = 20
+"""Directions told of, for each kind of trouble."""
+
+EVIDENCE_FRAMES = 20
+
+LEAST_TIMES = 3
+"""Segments out of order, or resent for nothing, below which nothing is said: so many of a kind are no chance (rule book B, 5)."""
+
+NOTICED_SHARE = 0.01
+"""Share of the data segments from which changed order and needless resends are a fault, if a small one (a heuristic)."""
+
+QUEUE_NS, QUEUE_TIMES = 50_000_000, 2
+"""A queue is worth a line if it adds so much to the round trip, and makes it so many times its least (heuristics)."""
+
+HARMFUL_QUEUE_NS = 150_000_000
+"""Delay one way that people in a conversation do not mind (ITU-T G.114); a queue alone should not take it all."""
+
+_QUEUE = "queue"
+
+_COUNTS = ("out_of_order_segments", "spurious_retransmissions", "data_segments", "retransmitted_segments")
+_TIMES = ("rtt_samples", "rtt_min_ns", "rtt_p50_ns", "rtt_p95_ns", "drained_acks", "drained_bytes", "drained_ns")
+
+
+def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection[Finding] = ()) -> tuple[Finding, ...]:
+    """Reordering, needless resends and standing queues.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`; read once, of the directions found, if any were resent for nothing or out of order.
+        connections: rows of `schema.CONNECTIONS`; read once for each direction.
+        told: what is known already: needless resends that cost time are not told twice.
+
+    Returns:
+        Findings without a cost in time, at most `MOST` of each kind.
+    """
+    rows = [row for side, from_client in SIDES.items() for row in _suspects(connections, side, from_client=from_client)]
+    costly = {(one.conn, one.from_client) for one in told if one.id == needless.FINDING}
+    late = _most(rows, "out_of_order_segments")
+    again = [row for row in _most(rows, "spurious_retransmissions") if (row["conn"], row["from_client"]) not in costly]
+    queued = _most(rows, "queue_ns")
+    frames = _frames(segments, [*late, *again, *queued])
+
+    def shown(row: Mapping[str, Any], what: str) -> Mapping[str, Any]:
+        return frames.get((row["conn"], row["from_client"], what), {})
+
+    return (
+        *(_reordering(row, shown(row, "out_of_order")) for row in late),
+        *(_needless(row, shown(row, "spurious")) for row in again),
+        *(_queue(row, shown(row, _QUEUE)) for row in queued),
+    )
+
+
+def _suspects(connections: pl.LazyFrame, side: str, *, from_client: bool) -> list[dict[str, Any]]:
+    """Directions with any of the three, a dict of `_COUNTS` and `_TIMES` each, and `queue_ns`: 0 where none is worth a line."""
+    col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES)}
+    added = col["rtt_p50_ns"] - col["rtt_min_ns"]
+    stands = (added >= QUEUE_NS) & (col["rtt_p50_ns"] >= QUEUE_TIMES * col["rtt_min_ns"]) & (col["drained_acks"] >= LEAST_SAMPLES)
+    queue_ns = pl.when(stands.fill_null(value=False)).then(added).otherwise(0)
+    often = {name: pl.when(col[name] >= LEAST_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
+    odd = pl.any_horizontal(*(value > 0 for value in (*often.values(), queue_ns)))
+    rows = connections.filter(odd).select("conn", pl.lit(from_client).alias("from_client"), **(col | often), queue_ns=queue_ns)
+    each = (*often, "queue_ns")
+    best = [rows.top_k(MOST, by=[name, -pl.col("conn").cast(pl.Int64)]) for name in each]
+    return pl.concat(best).unique().collect().to_dicts()
+
+
+def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    found = [row for row in rows if row[name]]
+    return sorted(found, key=lambda row: (-row[name], row["conn"], not row["from_client"]))[:MOST]
+
+
+def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[int, bool, str], dict[str, Any]]:
+    """By direction and kind: the first frames, and the least sure of their verdicts; of queues, the ACKs that waited longest."""
+    if not rows:
+        return {}
+    col, conns = pl.col, sorted({row["conn"] for row in rows})
+    kind = col("kind").cast(pl.String)
+    odd = kind.is_in(["out_of_order", "spurious"])
+    what = pl.when(odd).then(kind).otherwise(pl.lit(_QUEUE))
+    sender = pl.when(odd).then("from_client").otherwise(~col("from_client"))  # an ACK tells of the other side's segments
+    found = (
+        segments.filter(col("conn").is_in(conns) & (odd | (col("rtt_ns") >= QUEUE_NS)))
+        .group_by("conn", sender.alias("sender"), what.alias("what"))
+        .agg(
+            frames=col("frame").bottom_k(EVIDENCE_FRAMES // 2),
+            others=col("evidence_frame").bottom_k_by("frame", EVIDENCE_FRAMES // 2),
+            slowest=col("frame").top_k_by(col("rtt_ns").fill_null(0), EVIDENCE_FRAMES // 2),
+            sure=col("confidence").cast(pl.String).replace_strict({name: place for place, name in enumerate(CONFIDENCES)}).max(),
+            by=col("resent_by").cast(pl.String).unique().drop_nulls(),
+        )
+        .collect(engine="streaming")
+    )
+    return {(row["conn"], row["sender"], row["what"]): row for row in found.iter_rows(named=True)}
+
+
+def _evidence(shown: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(sorted({frame for frame in (*shown.get("frames", ()), *shown.get("others", ())) if frame is not None}))
+
+
+def _confidence(shown: Mapping[str, Any]) -> Confidence:
+    """As sure as the least sure of the frames."""
+    return Confidence(CONFIDENCES[shown["sure"]]) if shown else Confidence.POSSIBLE
+
+
+def _severity(count: int, of: int) -> Severity:
+    return Severity.LOW if count >= NOTICED_SHARE * of else Severity.INFO
+
+
+def _reordering(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
+    late, sent = row["out_of_order_segments"], row["data_segments"]
+    return Finding(
+        id="reordering",
+        severity=_severity(late, sent),
+        confidence=_confidence(shown),
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{late:,} of {sent:,} segments arrived behind later ones: the path changes their order",
+        mechanism=(
+            "The receiver answers each segment that comes out of turn with a duplicate ACK; three of them, or SACK blocks, and the sender "
+            "takes the late one for lost, sends it again and slows down."
+        ),
+        evidence_frames=_evidence(shown),
+        limits=(
+            "What overtook it before the capture point is seen, not what did behind it. Refuted by: the late segment is a new transmission "
+            "(another IP ID or timestamp)."
+        ),
+        remedy=(
+            "find what spreads one connection over several ways: bonding or load balancing packet by packet, parallel queues, wireless",
+            *needless.REMEDY[1:],
+        ),
+        predicted_gain=None,
+        source="RFC 4737; RFC 8985, 3.3; RFC 5681, 3.2",
+    )
+
+
+_WHY = {
+    "fast": "duplicate ACKs or SACK blocks made them look lost: later segments had overtaken them",
+    "recovery": "they were taken for a part of a loss that was being repaired",
+    "timeout": "their ACK came later than the retransmission timer ran out",
+    "tail_probe": "their ACK came later than a tail-loss probe waits",
+    "handshake": "the answer to the SYN came late",
+}
+"""What made a sender resend (`schema.RESENT_BY`), in words."""
+
+
+def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
+    count, resent = row["spurious_retransmissions"], row["retransmitted_segments"]
+    why = "; or ".join(_WHY[by] for by in sorted(shown.get("by", ())) if by in _WHY)
+    return Finding(
+        id=needless.FINDING,
+        severity=_severity(count, row["data_segments"]),
+        confidence=_confidence(shown),
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{count:,} of {resent:,} retransmission{'s were' if resent != 1 else ' was'} for nothing: the first copy had arrived",
+        mechanism=f"The bytes were sent again because {why or 'the sender took them for lost'}.",
+        evidence_frames=_evidence(shown),
+        limits=f"{needless.LIMITS} Refuted by: no D-SACK, no echo of the first copy's timestamp, an ACK later than a round trip.",
+        remedy=needless.REMEDY,
+        predicted_gain=None,
+        source="RFC 2883; RFC 3522; RFC 3708",
+    )
+
+
+def _queue(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
+    added, least, typical = row["queue_ns"], row["rtt_min_ns"], row["rtt_p50_ns"]
+    drain = row["drained_bytes"] / row["drained_ns"]  # bytes per ns
+    return Finding(
+        id="bufferbloat",
+        severity=Severity.MEDIUM if added >= HARMFUL_QUEUE_NS else Severity.LOW,
+        confidence=Confidence.CONSISTENT,
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"A standing queue makes the round trip {numbers.duration(typical)} where {numbers.duration(least)} would do",
+        mechanism=(
+            f"Half of {row['rtt_samples']:,} round trips took {numbers.duration(typical)} or more, while a queue drained at "
+            f"{numbers.rate(drain * BITS_PER_BYTE * 1e9)}: some {numbers.size(round(drain * added))} wait in it. This transfer loses "
+            "little by that; all others that share the queue wait that long, too."
+        ),
+        evidence_frames=tuple(sorted(shown.get("slowest", ()))),
+        limits="A receiving host that is slow to acknowledge looks alike. Refuted by: round trips near their least while the queue drains.",
+        remedy=(
+            "manage the queue at the narrowest place (fq_codel, CAKE), or let it mark (ECN)",
+            f"a window of about {numbers.size(round(drain * least))}, which keeps the path busy without a queue: a smaller buffer, or BBR",
+        ),
+        predicted_gain=None,
+        source="Gettys & Nichols 2011; RFC 8289; RFC 8290; ITU-T G.114",
+    )

@@ -1,0 +1,25 @@
+"""Special cases of a direction, in which what holds it up is told in other words than usual."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.rules.rule import Case
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COLUMNS = tuple(f"{side}_{name}" for side in SIDES for name in ("segments", "retransmitted_segments", "spurious_retransmissions"))
+"""What they are known by, of `schema.CONNECTIONS`."""
+
+
+def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
+    """The cases that hold for what `side` (`client` or `server`) sends, by a row with `COLUMNS`."""
+    (other,) = SIDES.keys() - {side}
+    resent = row[f"{side}_retransmitted_segments"]
+    holds = {
+        Case.UNANSWERED: not row[f"{other}_segments"],
+        Case.NEEDLESS: bool(resent) and row[f"{side}_spurious_retransmissions"] == resent,
+    }
+    return frozenset(case for case, it_does in holds.items() if it_does)

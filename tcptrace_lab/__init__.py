@@ -16,13 +16,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tcptrace_lab import errors
     from tcptrace_lab.analysis import Analysis, analyze
+    from tcptrace_lab.archive.run import batch
     from tcptrace_lab.comparison import compare
     from tcptrace_lab.findings import Finding
     from tcptrace_lab.segments import read
 
-__all__ = ["Analysis", "Finding", "analyze", "compare", "errors", "read"]
+__all__ = ["Analysis", "Finding", "analyze", "batch", "compare", "errors", "read"]
 
-_HOME = {"Analysis": "analysis", "analyze": "analysis", "Finding": "findings", "compare": "comparison", "read": "segments"}
+_HOME = {
+    "Analysis": "analysis",
+    "analyze": "analysis",
+    "batch": "archive.run",
+    "Finding": "findings",
+    "compare": "comparison",
+    "read": "segments",
+}
 """Public name → the module that defines it. What is not listed is a module itself."""
 
 

@@ -110,6 +110,30 @@ def raised() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def noted() -> Iterator[threading.Event]:
+    """While the block runs, SIGINT, SIGTERM and SIGHUP set an event, and nothing else: the block ends itself when it has seen it.
+
+    In the main thread; in others nothing sets it.
+    """
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+
+    def note(_signal: int, _frame: FrameType | None) -> None:
+        global _raised_s  # noqa: PLW0603
+        _raised_s = time.monotonic()
+        event.set()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _raise(_signal: int, _frame: FrameType | None) -> None:
     global _raised_s  # noqa: PLW0603
     _raised_s = time.monotonic()

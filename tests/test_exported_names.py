@@ -13,7 +13,7 @@ from tcptrace_lab import errors
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(tcptrace_lab.__all__) == ["Analysis", "Finding", "analyze", "compare", "errors", "read"]
+    assert sorted(tcptrace_lab.__all__) == ["Analysis", "Finding", "analyze", "batch", "compare", "errors", "read"]
     assert set(tcptrace_lab.__all__) <= set(dir(tcptrace_lab))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab import errors
-from tcptrace_lab.cli import analyze, annotate, capture, compare, export, guide, lab, predict, replay, simulate, verify
+from tcptrace_lab.cli import analyze, annotate, archive, batch, capture, compare, export, guide, lab, predict, replay, simulate, verify
 from tcptrace_lab.cli.terminal import PROGRAM, say
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ app = typer.Typer(
 )
 app.command()(analyze.analyze)
 app.command()(annotate.annotate)
+app.add_typer(archive.app, name="archive")
+app.command()(batch.batch)
 app.command()(capture.capture)
 app.command()(compare.compare)
 app.command()(export.export)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.schema.archive import ARCHIVE_TABLES, CAPTURE_STATES, MONTH, PART_TABLES, STORE_VERSION
 from tcptrace_lab.schema.column import Column, Table, Unit
 from tcptrace_lab.schema.connections import (
     CONNECTIONS,
@@ -56,7 +57,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCOUNTS",
+    "ARCHIVE_TABLES",
     "BOUND_BY",
+    "CAPTURE_STATES",
     "CAUSES",
     "CLIENT_KNOWN_BY",
     "CLOSED_BY",
@@ -75,7 +78,9 @@ __all__ = [
     "LOSS_KNOWN_BY",
     "MESSAGES",
     "MESSAGE_STATES",
+    "MONTH",
     "MORE_STATISTICS_NAMES",
+    "PART_TABLES",
     "RATES",
     "RELEASED_BY",
     "RESENT",
@@ -87,6 +92,7 @@ __all__ = [
     "STALLS",
     "STALL_TIMERS",
     "STATISTICS",
+    "STORE_VERSION",
     "TABLES",
     "TFO",
     "Column",
@@ -95,4 +101,4 @@ __all__ = [
 ]
 
 TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, STALLS, ACCOUNTS, MESSAGES, RATES, DATAGRAMS, FLOWS)}
-"""All tables, by name."""
+"""All tables that are made of a capture, by name; those of an archive are `ARCHIVE_TABLES`."""

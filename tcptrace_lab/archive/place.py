@@ -1,0 +1,225 @@
+"""Where an archive lives: a folder, or a URL of anything that fsspec writes. Each file appears whole or not at all.
+
+In a folder a file is written under `tmp/`, brought to the disk (fsync), and renamed. An object store shows an object when it is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tcptrace_lab.errors import MissingTool, OutputUnwritable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TMP = "tmp"
+"""The folder of what is being written."""
+
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+_ELSEWHERE = "make room or name another place, and start again: what was done stays done"
+
+
+def is_url(path: str) -> bool:
+    """Whether a path goes through fsspec."""
+    return _URL.match(path) is not None
+
+
+def file_system(url: str) -> Any:  # noqa: ANN401  (fsspec publishes no types)
+    """The fsspec file system of a URL. Raises MissingTool where a package for it is not installed."""
+    try:
+        import fsspec  # noqa: PLC0415  (only URLs need it)
+
+        return fsspec.core.url_to_fs(url)[0]
+    except (ImportError, ValueError) as error:
+        raise MissingTool(str(error).split("\n", maxsplit=1)[0], where=url, remedy="pip install 'tcptrace-lab[archive]'") from error
+
+
+class Place(Protocol):
+    """Files by their names from the root; names have forward slashes."""
+
+    root: str
+
+    def read(self, name: str) -> bytes | None:
+        """What a file holds; None if there is none."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file, whole or not at all. Raises OutputUnwritable."""
+
+    def take(self, name: str, path: Path) -> None:
+        """Move a local file (made by `scratch`) into the place, whole or not at all. Raises OutputUnwritable."""
+
+    def scratch(self) -> contextlib.AbstractContextManager[Path]:
+        """A local folder for files that `take` will move; it goes with the block."""
+
+    def local(self, name: str) -> contextlib.AbstractContextManager[Path]:
+        """A file as a local one, for as long as the block runs. FileNotFoundError: there is none."""
+
+    def names(self, folder: str) -> dict[str, int]:
+        """Name → bytes of all files in a folder and below it."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there. Raises OutputUnwritable."""
+
+
+def at(root: str) -> Place:
+    """The place of an archive. Raises MissingTool, as `file_system` does."""
+    return Remote(root) if is_url(root) else Folder(root)
+
+
+class Folder:
+    """A folder of this machine, or one that all machines share."""
+
+    def __init__(self, root: str) -> None:
+        """The folder; it is made when something is written."""
+        self.root = root
+        self._path = Path(root)
+
+    def read(self, name: str) -> bytes | None:
+        """See `Place`."""
+        try:
+            return (self._path / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """See `Place`."""
+        with self.scratch() as folder:
+            path = folder / "file"
+            try:
+                path.write_bytes(data)
+            except OSError as error:
+                raise OutputUnwritable.from_os(error, self._path / name, _ELSEWHERE) from error
+            self.take(name, path)
+
+    def take(self, name: str, path: Path) -> None:
+        """See `Place`."""
+        target = self._path / name
+        try:
+            _sync(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+            _sync(target.parent)
+        except OSError as error:
+            raise OutputUnwritable.from_os(error, target, _ELSEWHERE) from error
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """See `Place`."""
+        try:
+            (self._path / TMP).mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=self._path / TMP))
+        except OSError as error:
+            raise OutputUnwritable.from_os(error, self._path / TMP, _ELSEWHERE) from error
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def local(self, name: str) -> Iterator[Path]:
+        """See `Place`."""
+        path = self._path / name
+        path.stat()
+        yield path
+
+    def names(self, folder: str) -> dict[str, int]:
+        """See `Place`."""
+        found = {}
+        for place, _, files in os.walk(self._path / folder):
+            for file in files:
+                path = Path(place, file)
+                with contextlib.suppress(FileNotFoundError):
+                    found[path.relative_to(self._path).as_posix()] = path.stat().st_size
+        return dict(sorted(found.items()))
+
+    def remove(self, name: str) -> None:
+        """See `Place`."""
+        try:
+            (self._path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise OutputUnwritable.from_os(error, self._path / name, "make the folder writable") from error
+
+
+def _sync(path: Path) -> None:
+    """Bring a file's contents, or a folder's names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Remote:
+    """A URL, as `s3://bucket/archive`."""
+
+    def __init__(self, root: str) -> None:
+        """Raises MissingTool, as `file_system` does."""
+        self.root = root.rstrip("/")
+        self._system = file_system(root)
+        self._base: str = self._system._strip_protocol(self.root)  # noqa: SLF001  (the documented way from a URL to a path of the system)
+
+    def _at(self, name: str) -> str:
+        return f"{self._base}/{name}"
+
+    def read(self, name: str) -> bytes | None:
+        """See `Place`."""
+        try:
+            data: bytes = self._system.cat_file(self._at(name))
+        except FileNotFoundError:
+            return None
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        """See `Place`."""
+        with self._writing(name):
+            self._system.pipe_file(self._at(name), data)
+
+    def take(self, name: str, path: Path) -> None:
+        """See `Place`."""
+        with self._writing(name):
+            self._system.put_file(str(path), self._at(name))
+        path.unlink()
+
+    @contextlib.contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        try:
+            self._system.makedirs(self._system._parent(self._at(name)), exist_ok=True)  # noqa: SLF001  (nothing, where there are no folders)
+            yield
+        except (OSError, NotImplementedError) as error:
+            raise OutputUnwritable(f"cannot write: {error}", where=f"{self.root}/{name}", remedy=_ELSEWHERE) from error
+        finally:
+            self._system.invalidate_cache()
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """See `Place`."""
+        with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
+            yield Path(folder)
+
+    @contextlib.contextmanager
+    def local(self, name: str) -> Iterator[Path]:
+        """See `Place`."""
+        with self.scratch() as folder:
+            path = folder / Path(name).name
+            self._system.get_file(self._at(name), str(path))
+            yield path
+
+    def names(self, folder: str) -> dict[str, int]:
+        """See `Place`."""
+        self._system.invalidate_cache()
+        try:
+            found = self._system.find(self._at(folder), detail=True)
+        except FileNotFoundError:
+            return {}
+        return {path.removeprefix(f"{self._base}/"): int(what["size"] or 0) for path, what in sorted(found.items())}
+
+    def remove(self, name: str) -> None:
+        """See `Place`."""
+        with self._writing(name), contextlib.suppress(FileNotFoundError):
+            self._system.rm_file(self._at(name))

@@ -1,0 +1,159 @@
+"""An analysis → the rows that an archive keeps of it, some at a time."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import accounts, messages, rules, stalls, verdict
+from tcptrace_lab.findings import Severity
+from tcptrace_lab.ordered import beside
+from tcptrace_lab.schema import CAUSES, PART_TABLES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.findings import Finding
+
+_BATCH_ROWS = 16_384
+
+_WAY = ("conn", "from_client")
+
+
+def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.DataFrame]]:
+    """Frames of each table of `schema.PART_TABLES`, without their `capture`; paths of problems are told by their place among `paths`."""
+    count = analysis.capture["connections"]
+    stalled = accounts.in_ranges(stalls.stalls, analysis.segments, analysis.connections, count)
+    return {
+        "connections": _batches(analysis.connections),
+        "ledger_totals": _totals(analysis),
+        "stalls": _batches(stalled.sort("conn", "from_client", "start_ns", "end_ns")),
+        "messages": _batches(messages.messages(analysis.segments, analysis.connections, count)),
+        "findings": iter([_findings(analysis.findings)]),
+        "problems": iter([_problems(analysis, paths)]),
+    }
+
+
+def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    return rows.collect_batches(chunk_size=_BATCH_ROWS, maintain_order=True)
+
+
+@cache
+def _faults(*, once: bool = False) -> tuple[str, ...]:
+    """Causes whose time can be mended; only those that both directions spend together, if `once`: then the client's counts."""
+    return tuple(
+        rule.cause
+        for rule in rules.in_order()
+        if rule.advice is not None and rule.advice.is_a_fault and (rule.advice.of_client_alone or not once)
+    )
+
+
+def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
+    """Rows of `ledger_totals`."""
+    is_fault = pl.col("cause").is_in(_faults()) & (pl.col("from_client") | ~pl.col("cause").is_in(_faults(once=True)))
+    life = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
+    for batch in beside(analysis.accounts, life, "conn"):
+        sides = []
+        for side, from_client in SIDES.items():
+            own = batch.select("conn", "life_ns", **{cause: pl.col(f"{side}_{cause.replace('-', '_')}_ns") for cause in CAUSES})
+            long = own.unpivot(list(CAUSES), index=["conn", "life_ns"], variable_name="cause", value_name="cause_ns")
+            sides.append(long.with_columns(from_client=pl.lit(from_client)))
+        held = pl.concat(sides).filter(pl.col("cause_ns") > 0)
+        yield held.with_columns(is_fault=is_fault).sort("conn", "from_client", "cause", descending=[False, True, False])
+
+
+def _findings(findings: Sequence[Finding]) -> pl.DataFrame:
+    """Rows of `findings`."""
+    told = [
+        {
+            "rank": rank,
+            "id": each.id,
+            "severity": str(each.severity),
+            "confidence": str(each.confidence),
+            "conn": each.conn,
+            "from_client": each.from_client,
+            "cost_ns": each.cost_ns,
+            "cost_share": each.cost_share,
+            "title": each.title,
+            "mechanism": each.mechanism,
+            "evidence_frames": list(each.evidence_frames),
+            "limits": each.limits,
+            "remedy": "\n".join(each.remedy),
+            "predicted_gain": each.predicted_gain,
+            "source": each.source,
+        }
+        for rank, each in enumerate(findings)
+    ]
+    return pl.DataFrame(told, schema=_types("findings"), orient="row")
+
+
+def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
+    """Rows of `problems`, with places for paths."""
+    places = {path: str(number) for number, path in enumerate(paths)}
+    told = [
+        {
+            "path": places.get(each["path"]),
+            "what": _named_by_place(each["what"], places),
+            "frame": each["frame"],
+            "offset": each["offset"],
+            "count": each["count"],
+            "loses_data": each["loses_data"],
+        }
+        for each in analysis.problems
+    ]
+    return pl.DataFrame(told, schema=_types("problems"), orient="row")
+
+
+def _named_by_place(words: str, places: Mapping[str, str]) -> str:
+    """A problem's words, without the folder that its file happened to be in."""
+    for path in places:
+        words = words.replace(path, path.rpartition("/")[2])
+    return words
+
+
+def _types(table: str) -> dict[str, pl.DataType]:
+    (found,) = (each for each in PART_TABLES if each.name == table)
+    return {name: dtype for name, dtype in found.polars_schema().items() if name != "capture"}
+
+
+def capture_row(analysis: Analysis) -> dict[str, Any]:
+    """What the capture itself tells of its row of `schema.CAPTURES`."""
+    capture, told = analysis.capture, analysis.capture["trust"]
+    life_ns, lost_ns, payload_bytes = _sums(analysis)
+    severities = [finding.severity for finding in analysis.findings]
+    return {
+        "format": capture["format"],
+        "link_types": ", ".join(link["name"] for link in capture["link_types"]),
+        **{name: capture[name] for name in ("packets", "tcp_segments", "udp_datagrams", "connections", "first_ts_ns", "last_ts_ns")},
+        "life_ns": life_ns,
+        "lost_ns": lost_ns,
+        "payload_bytes": payload_bytes,
+        "verdict": verdict.sentence(analysis),
+        "findings": len(severities),
+        "worst_severity": str(Severity(max(severities))) if severities else None,
+        "trust": told["verdict"] if told["verdict"] in _TRUSTED else None,
+        "trust_factor": told["factor"] if told["verdict"] in _TRUSTED else None,
+        **{name: told[name] for name in ("drops_suspected", "duplicates", "clock_steps", "resolution_ns")},
+    }
+
+
+_TRUSTED = ("good", "fair", "poor")
+
+
+def _sums(analysis: Analysis) -> tuple[int, int, int]:
+    """Lives of the directions that carried data or lost time, that time, and the bytes of all."""
+    life_ns = lost_ns = payload_bytes = 0
+    sent = {side: pl.col(f"{side}_unique_bytes").fill_null(0) for side in SIDES}
+    told = analysis.connections.select("conn", pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent).rename({"last_ts_ns": "life_ns"})
+    for batch in beside(analysis.accounts, told, "conn"):
+        for side, from_client in SIDES.items():
+            causes = [cause for cause in _faults() if from_client or cause not in _faults(once=True)]
+            lost = pl.sum_horizontal(*(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0) for cause in causes))
+            ways = batch.select("life_ns", sent=side, lost=lost).filter((pl.col("sent") > 0) | (pl.col("lost") > 0))
+            life_ns += int(ways["life_ns"].sum())
+            lost_ns += int(ways["lost"].sum())
+            payload_bytes += int(ways["sent"].sum())
+    return life_ns, lost_ns, payload_bytes

@@ -1,0 +1,114 @@
+"""`tcptrace-lab batch`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcptrace_lab import output
+from tcptrace_lab.cli.analyze import SeverityName
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import say
+from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, EXIT_READ_IN_PART, EXIT_UNREADABLE, UsageError
+from tcptrace_lab.quantities import size_bytes
+
+if TYPE_CHECKING:
+    from tcptrace_lab.archive.run import Batch
+
+TOLD = 10
+"""Captures that failed which are told on stderr; the tables have them all."""
+
+Sources = Annotated[
+    list[str], typer.Argument(metavar="DIR|FILE|GLOB|URL", help="What to take in; rotated files become one capture.", show_default=False)
+]
+Output = Annotated[str, typer.Option("-o", "--output", metavar="ARCHIVE", help="The archive: a folder or a URL.", show_default=False)]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=0, metavar="N", help="Worker processes; 0: one for each processor.")]
+Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory at which a worker is ended, and its capture given up.")]
+Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://…", help="Let a Dask cluster work instead.")]
+NoReports = Annotated[bool, typer.Option("--no-reports", help="Tables and index alone.")]
+Separate = Annotated[bool, typer.Option("--separate", help="Take files of a rotated set as captures of their own.")]
+Baseline = Annotated[str | None, typer.Option("--baseline", metavar="ARCHIVE", help="Say what is slower than in another archive.")]
+FailOn = Annotated[
+    SeverityName | None,
+    typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more; with --baseline: if something became so much slower."),
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Go on, and take in new files as they are closed, until Ctrl-C.")]
+Until = Annotated[
+    int, typer.Option("--stop-after", min=0, metavar="N", help="With --watch: end after so many captures.", show_default=False)
+]
+
+
+def batch(
+    sources: Sources,
+    archive: Output,
+    jobs: Jobs = 0,
+    memory: Memory = "2G",
+    scheduler: Scheduler = None,
+    no_reports: NoReports = False,
+    separate: Separate = False,
+    baseline: Baseline = None,
+    fail_on: FailOn = None,
+    watch: Watch = False,
+    stop_after: Until = 0,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Analyze thousands of captures into an archive: a report of each, tables of all, and an index over them.
+
+    What an archive has is not done again: interrupted at any moment, the same command finishes the rest. A capture that cannot be read is
+    listed with its reason, and stops nothing.
+    """
+    if archive == output.STDOUT or output.STDOUT in sources:
+        raise UsageError("an archive cannot go to standard output, nor be made of standard input", remedy="name a folder with -o")
+    if stop_after and not watch:
+        raise UsageError("--stop-after is for --watch")
+    memory_bytes = size_bytes(memory)
+    from tcptrace_lab.cli.batch_progress import shown  # noqa: PLC0415  (Rich)
+
+    with shown(quiet=quiet) as progress:
+        from tcptrace_lab.archive import run, watching  # noqa: PLC0415
+
+        means = run.Means(jobs or None, scheduler, memory_bytes)
+        if watch:
+            done = watching.watch(
+                sources, archive, means=means, stop_after=stop_after, baseline=baseline, reports=not no_reports, watcher=progress
+            )
+        else:
+            done = run.batch(sources, archive, means=means, apart=separate, baseline=baseline, reports=not no_reports, watcher=progress)
+    if not quiet:
+        _tell(done)
+    return _exit_code(done, fail_on)
+
+
+def _tell(done: Batch) -> None:
+    """What was done, in few lines."""
+    states = done.states
+    words = [f"{states[state]:,} {name}" for state, name in _STATES.items() if states.get(state)]
+    say(f"{len(done.named):,} captures: {', '.join(words) or 'none'}; {done.made:,} analyzed now, {done.kept:,} there before")
+    if done.others:
+        say(f"{done.others:,} other files left alone")
+    bad = [(row["path"], row["reason"]) for row in done.captures.iter_rows(named=True) if row["state"] in {"failed", "lost"}]
+    bad += list(done.unreadable.items())
+    for path, reason in bad[:TOLD]:
+        say(f"failed: {path}: {reason}")
+    if len(bad) > TOLD:
+        say(f"{len(bad) - TOLD:,} more failed: archive list --state failed, or the index, has them")
+    if done.comparison is not None:
+        for change in done.comparison.changes[:TOLD]:
+            say(f"slower: {change.words}")
+        say(done.comparison.words)
+    say(f"index written: {done.root.rstrip('/')}/index.html")
+
+
+_STATES = {"whole": "whole", "part": "in part", "failed": "failed", "lost": "lost"}
+
+
+def _exit_code(done: Batch, fail_on: SeverityName | None) -> int:
+    from tcptrace_lab.findings import Severity  # noqa: PLC0415
+
+    if fail_on is not None and done.worst is not None and done.worst >= Severity.named(fail_on):
+        return EXIT_FINDING
+    if done.complete:
+        return EXIT_DONE
+    return EXIT_READ_IN_PART if done.states.get("whole") or done.states.get("part") else EXIT_UNREADABLE

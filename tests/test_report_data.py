@@ -72,6 +72,7 @@ def test_connection_row_has_the_numbers_of_the_table() -> None:
         "rtt_min_ns": 20 * MS,
         "throughput_bps": pytest.approx(10_000 * 8 / 0.090),
         "closed_by": "end of capture",
+        "findings": "",
     }
 
 
@@ -112,7 +113,7 @@ def test_the_table_keeps_the_largest_of_many_connections() -> None:
     listed = chosen.listed
     assert chosen.total == 3_000
     assert listed.height == choose.LISTED_CONNECTIONS
-    assert listed["server_payload_bytes"].min() == 1_000 - 167, "three of each size, the 500 largest"
+    assert listed["server_payload_bytes"].min() == 1_000 - 667, "three of each size, the 2,000 largest"
     assert listed["conn"].is_sorted()
 
 
@@ -134,7 +135,7 @@ def test_the_direction_with_most_payload_comes_first_and_the_other_is_offered() 
     (connection,) = report.data(analysis(both))["drawn"]
     assert [side["label"] for side in connection["sides"]] == ["server → client", "client → server"]
     assert [(figure["key"], figure["by"]) for figure in connection["figures"]] == [
-        *((key, side) for side in ("server", "client") for key in ("time-sequence", "flight", "rtt")),
+        *((key, side) for side in ("server", "client") for key in ("time-sequence", "flight", "rtt", "segment-sizes")),
         ("throughput", "both"),
     ]
 
@@ -213,4 +214,4 @@ def test_runs_of_segments_lose_no_byte() -> None:
     runs = strokes["customdata"][::3]
     assert sum(run[2] for run in runs) == 20_000
     assert sum(run[3] for run in runs) == 20_000_000
-    assert len(runs) <= 2 * choose.LINE_POINTS
+    assert len(runs) <= 2 * choose.ALONE.line_points

@@ -200,7 +200,7 @@ def busiest() -> dict[str, Any]:
         row | {"conn": n, "client_bytes": dice.randrange(10**12), "server_bytes": dice.randrange(10**12)}
         for n in range(choose.LISTED_CONNECTIONS)
     ]
-    clock = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.REPORT_LINE_POINTS))
+    clock = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.ALONE.report_line_points))
     frames = sorted(dice.randrange(10**7) for _ in clock)
 
     def line() -> dict[str, Any]:
@@ -217,7 +217,7 @@ def busiest() -> dict[str, Any]:
         "y": [v for v in line()["y"] for _ in "123"],
         "customdata": [[f, f + 9, 10, 14_480] for f in frames for _ in "123"],
     }
-    moments = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.REPORT_MARK_POINTS))
+    moments = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.ALONE.report_mark_points))
     sizes = [dice.choice((1448, 1448, 1448, 536, 12)) for _ in moments]
     marks = {
         "x": moments,

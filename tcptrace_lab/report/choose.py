@@ -15,24 +15,41 @@ from tcptrace_lab.report.series import Request
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LISTED_CONNECTIONS = 500
-"""Rows of the connection table: about 600 bytes of HTML each."""
+LISTED_CONNECTIONS = 2_000
+"""Rows of the connection table: about 60 bytes of the report each, but for the first ones (`table.HTML_ROWS`)."""
 
 DRAWN_CONNECTIONS = 8
 _BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 
-LISTED_RULE = f"the {LISTED_CONNECTIONS} with most payload, then the longest"
+LISTED_RULE = f"the {LISTED_CONNECTIONS:,} with most payload, then the longest, and those with findings"
 DRAWN_RULE = (
     f"Of the connections that carried data, up to {DRAWN_CONNECTIONS} are drawn: those of the {_BY_FINDINGS} most expensive findings, "
     f"the {_BY_PAYLOAD} with most payload, the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest, "
     "in this order, and where these are the same ones, the next by payload."
 )
 
-LINE_POINTS, REPORT_LINE_POINTS = 3_000, 24_000
-"""Points of one line at most, and of all directions together: at most 85 bytes of the report for one point of each."""
 
-MARK_POINTS, REPORT_MARK_POINTS = 5_000, 24_000
-"""Marks of one figure at most, and of all figures together: about 15 bytes of the report each."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many points a report has room for.
+
+    Attributes:
+        line_points, report_line_points: of one line at most, and of all directions together: at most 100 bytes for one point of
+            each of the seven lines.
+        mark_points, report_mark_points: marks of one figure at most, and of all figures together: about 15 bytes of the report each.
+    """
+
+    line_points: int
+    report_line_points: int
+    mark_points: int
+    report_mark_points: int
+
+
+ALONE = Room(3_000, 24_000, 5_000, 24_000)
+"""A report by itself: up to 6 MB."""
+
+AMONG_MANY = Room(400, 1_200, 400, 1_200)
+"""A report in an archive, whose scripts are shared: up to 300 KB."""
 
 PAYLOAD = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 RESENT = pl.col("client_retransmitted_segments") + pl.col("server_retransmitted_segments")
@@ -85,17 +102,17 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = ()) -> Chosen:
     rows = connections.filter(pl.col("conn").is_in(sorted({*listed, *drawn, *found}))).collect()
     return Chosen(
         total,
-        rows.filter(pl.col("conn").is_in(listed)).sort("conn"),
+        rows.filter(pl.col("conn").is_in(sorted({*listed, *found}))).sort("conn"),
         rows.filter(pl.col("conn").is_in(drawn), PAYLOAD > 0, DURATION_NS.is_not_null()).sort(PAYLOAD, "conn", descending=[True, False]),
         rows.filter(pl.col("conn").is_in(sorted(set(found)))),
     )
 
 
-def requests(rows: pl.DataFrame) -> list[Request]:
-    """What to read for the drawn connections, with the budgets shared among their directions."""
+def requests(rows: pl.DataFrame, room: Room = ALONE) -> list[Request]:
+    """What to read for the drawn connections, with the room shared among their directions."""
     sides = [(row, name) for row in rows.iter_rows(named=True) for name in schema.SIDES if row[f"{name}_data_segments"]]
-    lines = thin.share([min(_line_need(row, name), LINE_POINTS) for row, name in sides], REPORT_LINE_POINTS)
-    marks = thin.share([min(_mark_need(row, name), MARK_POINTS) for row, name in sides], REPORT_MARK_POINTS)
+    lines = thin.share([min(_line_need(row, name), room.line_points) for row, name in sides], room.report_line_points)
+    marks = thin.share([min(_mark_need(row, name), room.mark_points) for row, name in sides], room.report_mark_points)
     found: dict[int, Request] = {}
     for (row, name), line_points, mark_points in zip(sides, lines, marks, strict=True):
         request = found.setdefault(row["conn"], _request(row))

@@ -6,21 +6,23 @@ What a column means is taken from `schema`.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import numbers, trust
+from tcptrace_lab import numbers, trust, verdict
 from tcptrace_lab.findings import mendable_first
-from tcptrace_lab.report import choose, drawn, sizes, spent, table, udp, windows, zoom
+from tcptrace_lab.report import choose, define, drawn, sizes, spent, table, udp, windows, zoom
 from tcptrace_lab.report.pair import section as pair_section
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcptrace_lab.findings import Finding
     from tcptrace_lab.pair import Pair
-    from tcptrace_lab.report.shape import Analysed, ReportData, Value
+    from tcptrace_lab.report.shape import Analysed, Headline, ReportData, Value
 
 LISTED_FINDINGS = 25
 """Findings that are spelled out, the most expensive ones; the JSON has them all."""
@@ -29,10 +31,10 @@ LISTED_PROBLEMS = 50
 """Problems of the capture that are spelled out; the rest is counted."""
 
 
-def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
+def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choose.ALONE) -> ReportData:
     """Collect what the report shows of `analysis`, and of the pair of captures that it is the first of.
 
-    Memory stays bounded whatever the size of the capture.
+    Memory stays bounded whatever the size of the capture; `room` bounds the points of the figures.
     """
     capture = analysis.capture
     problems = list(capture["problems"])
@@ -45,11 +47,12 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
     looked_at = [None if place is None else windows.Window(place) for place in places]
     time = drawn.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
     connections = drawn.connections(
-        analysis.segments, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None]
+        analysis.segments, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None], room
     )
+    found = _by_connection(analysis.findings)
     return {
         "name": analysis.name,
-        "trust": trust.line(capture["trust"]),
+        "headline": _headline(analysis),
         "findings": spent.found(listed, zoom.zooms(looked_at, chosen.found, resolution_ns), _ends(chosen.found)),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture, chosen.total),
@@ -57,8 +60,9 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
         "problems": problems[:LISTED_PROBLEMS],
         "problems_total": len(problems),
         "columns": table.columns(),
-        "rows": [table.row(row, capture["first_ts_ns"]) for row in chosen.listed.iter_rows(named=True)],
+        "rows": [table.row(row, capture["first_ts_ns"], found.get(row["conn"], ())) for row in chosen.listed.iter_rows(named=True)],
         "connections_total": chosen.total,
+        "finding_ids": _counted(found),
         "listed_rule": choose.LISTED_RULE,
         "sizes": sizes.figures(analysis.message_sizes),
         "flow_columns": udp.columns(),
@@ -68,7 +72,41 @@ def data(analysis: Analysed, pair: Pair | None = None) -> ReportData:
         "drawn": connections,
         "pair": None if pair is None else pair_section(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
+        "definitions": define.words(),
     }
+
+
+def _headline(analysis: Analysed) -> Headline:
+    """The verdict, and the ledger of its direction."""
+    said = verdict.of(analysis)
+    ends, bars = "", []
+    if said.conn is not None:
+        own = pl.col("conn") == said.conn
+        accounts = analysis.accounts.filter(own).collect().to_dicts()
+        bars = [bar for account in accounts for bar in spent.bars(account) if SIDES[bar["key"]] == said.from_client]
+        ends = "".join(_ends(analysis.connections.filter(own).collect()).values())
+    told = analysis.capture["trust"]
+    return {
+        "sentence": said.sentence,
+        "trust": told["verdict"],
+        "trust_words": trust.line(told),
+        "ends": ends,
+        "bar": bars[0] if bars else None,
+    }
+
+
+def _by_connection(findings: Sequence[Finding]) -> dict[int, list[str]]:
+    """The ids of each connection's findings, the most expensive first."""
+    found: dict[int, list[str]] = {}
+    for finding in findings:
+        if finding.conn is not None and finding.id not in found.setdefault(finding.conn, []):
+            found[finding.conn].append(finding.id)
+    return found
+
+
+def _counted(found: Mapping[int, Sequence[str]]) -> dict[str, int]:
+    """In how many connections each finding is, the most frequent first."""
+    return dict(Counter(one for ids in found.values() for one in ids).most_common())
 
 
 def _ends(rows: pl.DataFrame) -> dict[int, str]:

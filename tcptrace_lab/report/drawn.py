@@ -1,4 +1,4 @@
-"""The connections that get figures: facts, four figures for each direction with data, and what those leave away."""
+"""The connections that get figures: facts, five figures for each direction with data, and what those leave away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcptrace_lab.report import choose, plots, series, spent, statistics, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcptrace_lab.report.shape import Band, Connection, Figure, Value
+    from tcptrace_lab.report.shape import Connection, Figure, Value
     from tcptrace_lab.report.windows import Window
 
 _LABELS = {"client": "client → server", "server": "server → client"}
@@ -32,7 +32,12 @@ class Spent:
 
 
 def connections(
-    segments: pl.LazyFrame, chosen: pl.DataFrame, time: Spent, resolution_ns: int, windows: Sequence[Window] = ()
+    segments: pl.LazyFrame,
+    chosen: pl.DataFrame,
+    time: Spent,
+    resolution_ns: int,
+    windows: Sequence[Window] = (),
+    room: choose.Room = choose.ALONE,
 ) -> list[Connection]:
     """Read and draw the chosen rows of `schema.CONNECTIONS`, in their order.
 
@@ -42,11 +47,12 @@ def connections(
         time: where it went.
         resolution_ns: of the capture's clock.
         windows: take their rows in the same pass.
+        room: for points of figures.
     """
     accounts = {
         row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().iter_rows(named=True)
     }
-    requests = choose.requests(chosen)
+    requests = choose.requests(chosen, room)
     chosen = chosen.with_columns(**behaviour.columns(resolution_ns))
     found = series.read(segments, requests, windows)
     by_conn = {request.conn: request for request in requests}
@@ -90,8 +96,13 @@ def _connection(
         "stalls": spent.listed_stalls(time.stalls, row["conn"], row["first_ts_ns"]),
         "statistics": statistics.table(row),
         "sides": [{"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]} for key in keys],
+        "ledger": {key: plots.ledger(bands[key]) for key in keys},
         "figures": [
-            *(figure for key, direction in by_key.items() for figure in _direction_figures(key, direction, frame, bands[key])),
+            *(
+                figure
+                for key, direction in by_key.items()
+                for figure in _direction_figures(key, direction, frame, row[f"{key}_full_segment_bytes"])
+            ),
             _figure(
                 "throughput",
                 "both",
@@ -109,7 +120,7 @@ def _figure(key: str, by: str, title: str, note: str, without: str, figure: plot
     return {"key": key, "by": by, "title": title, "note": note, "without": without, "figure": figure}
 
 
-def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame, bands: Sequence[Band]) -> list[Figure]:
+def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame, full_bytes: int | None) -> list[Figure]:
     columns = schema.SEGMENTS
     path = schema.CONNECTIONS["client_rtt_min_ns"].limits.split(";", maxsplit=1)[0]
     return [
@@ -117,10 +128,9 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
             "time-sequence",
             key,
             "Time and sequence",
-            "Each stroke is data from first byte to last; below it what the receiver acknowledged, above it where its window ends."
-            + (" The band along the foot says what the longest waits waited for, in the colours of the bar above." if bands else ""),
+            "Each stroke is data from first byte to last; below it what the receiver acknowledged, above it where its window ends.",
             "There is nothing to draw.",
-            plots.time_sequence(direction, frame, bands),
+            plots.time_sequence(direction, frame),
         ),
         _figure(
             "flight",
@@ -137,6 +147,14 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
             f"Dots: {_lower_first(columns['rtt_ns'].meaning)} ({path}). Rings, ACK lag: {_lower_first(columns['ack_lag_ns'].meaning)}.",
             "There is no sample: no ACK of new data was captured.",
             plots.round_trips(direction, frame),
+        ),
+        _figure(
+            "segment-sizes",
+            key,
+            "Segment sizes",
+            "Payload of each data segment, as captured: longer than a full one where the network card joins or splits segments (offload).",
+            "No segment carried data.",
+            plots.segment_sizes(direction, frame, full_bytes),
         ),
     ]
 

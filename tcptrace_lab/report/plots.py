@@ -129,11 +129,55 @@ CAUSE_COLOURS = {
 }
 """One colour for each of `schema.CAUSES`, here and in the bars: pale where nothing in TCP holds anything back."""
 
+CAUSE_PATTERNS = {
+    "handshake": "|",
+    "application": "",
+    "peer": ".",
+    "nagle": "-",
+    "nagle-delayed-ack": "/",
+    "delayed-ack": "|",
+    "send-buffer": "x",
+    "receiver-window": "/",
+    "zero-window": "x",
+    "slow-start": ".",
+    "congestion-window": "\\",
+    "pacing": "|",
+    "loss-recovery": "x",
+    "timeout": "-",
+    "network": "",
+    "close": "-",
+    "unknown": "+",
+}
+"""And one pattern (Plotly's names), so that colour never stands alone: colours that are hard to tell apart have different ones."""
+
 _BAND_HEIGHT = 0.035
 """Of the figure's height."""
 
 _SHADE = 0.16
 """Opacity of a band over the whole height."""
+
+
+def ledger(bands: Sequence[Band]) -> list[dict[str, Any]]:
+    """A strip of bars, one trace for each cause, on a second axis that the page puts along the foot of each figure."""
+    return [_strip(cause, [band for band in bands if band["cause"] == cause]) for cause in dict.fromkeys(band["cause"] for band in bands)]
+
+
+def _strip(cause: str, bands: Sequence[Band]) -> dict[str, Any]:
+    lengths_ns = [band["end_ns"] - band["start_ns"] for band in bands]
+    pattern = {"shape": CAUSE_PATTERNS[cause], "fgcolor": "rgba(255,255,255,0.35)", "fillmode": "overlay", "size": 6, "solidity": 0.25}
+    return {
+        "type": "bar",
+        "name": cause,
+        "x": [round(band["start_ns"] / numbers.NS_PER_S, 9) for band in bands],
+        "width": [round(length_ns / numbers.NS_PER_S, 9) for length_ns in lengths_ns],
+        "y": [1] * len(bands),
+        "offset": 0,
+        "yaxis": "y2",
+        "marker": {"color": CAUSE_COLOURS[cause], "pattern": pattern, "line": {"width": 0}},
+        "customdata": [numbers.duration(length_ns) for length_ns in lengths_ns],
+        "hovertemplate": f"<b>{cause}</b> for %{{customdata}}<br>from %{{x:.6f}} s<br>{schema.CAUSES[cause]}<extra></extra>",
+        "showlegend": False,
+    }
 
 
 def time_sequence(direction: Direction, frame: Frame, bands: Sequence[Band] = ()) -> Figure:
@@ -209,6 +253,36 @@ def round_trips(direction: Direction, frame: Frame) -> Figure:
         _samples(direction.lines["rtt"], frame, "round-trip time", {"symbol": "circle", "color": BLUE}),
     ]
     return _figure(traces, frame, {"title": {"text": "round-trip time"}, "tickformat": "~s", "ticksuffix": "s", "rangemode": "tozero"})
+
+
+def segment_sizes(direction: Direction, frame: Frame, full_bytes: int | None) -> Figure:
+    """The payload of each data segment; a dotted line where a full one stands, if that is known."""
+    points = direction.lines["payload"]
+    if points.is_empty():
+        return _figure([], frame, {})
+    size = 5 if points.height <= _FEW_POINTS else 3
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "payload of a segment",
+        "marker": {"symbol": "circle", "color": BLUE, "size": size},
+        "x": frame.seconds(points["t_ns"]),
+        "y": points["y"].to_list(),
+        "customdata": points["frame"].to_list(),
+        "hovertemplate": _BYTES_HOVER,
+    }
+    ends = [0.0, max(frame.duration_ns, 1000) / numbers.NS_PER_S]
+    full = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"full segment, {full_bytes:,} bytes" if full_bytes else "",
+        "line": {"color": AMBER, "width": 1.5, "dash": "dot"},
+        "x": ends,
+        "y": [full_bytes, full_bytes],
+        "hoverinfo": "skip",
+    }
+    axis = {"title": {"text": "payload of a segment"}, "tickformat": "~s", "ticksuffix": "B", "rangemode": "tozero"}
+    return _figure([full if full_bytes else None, trace], frame, axis)
 
 
 def throughput(directions: dict[str, Direction], frame: Frame, bin_ns: int) -> Figure:

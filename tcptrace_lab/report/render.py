@@ -22,7 +22,8 @@ from markupsafe import Markup
 
 from tcptrace_lab import numbers
 from tcptrace_lab.report.pack import pack
-from tcptrace_lab.report.plots import CAUSE_COLOURS
+from tcptrace_lab.report.plots import CAUSE_COLOURS, CAUSE_PATTERNS
+from tcptrace_lab.report.table import HTML_ROWS, cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +69,8 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
         .render(
             **values,
             colours=CAUSE_COLOURS,
+            patterns={cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_PATTERNS.items()},
+            html_rows=HTML_ROWS,
             policy=POLICY.format(scripts=" ".join(sources)),
             style=Markup(_static("report.css")),  # noqa: S704  (ours)
             plotly=base64.b64encode(_plotly()).decode("ascii") if figures and not unknown else "",
@@ -84,6 +87,19 @@ def fragment(template: str, **values: object) -> str:
     """A piece of HTML from one of our templates, for a page that is not ours: no script, no style sheet."""
     text = _environment().get_template(template).render(**values, colours=CAUSE_COLOURS)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+_PATTERN_CLASSES: Final = {
+    "": "plain",
+    "/": "rising",
+    "\\": "falling",
+    "x": "crossed",
+    "-": "level",
+    "|": "upright",
+    "+": "squared",
+    ".": "dotted",
+}
+"""Plotly's names of patterns → the style sheet's."""
 
 
 @cache
@@ -117,5 +133,12 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"said": numbers.said, "count": numbers.count, "size": numbers.size, "pack": pack, "share": numbers.share}
+    environment.filters |= {
+        "said": numbers.said,
+        "count": numbers.count,
+        "size": numbers.size,
+        "pack": pack,
+        "share": numbers.share,
+        "cells": cells,
+    }
     return environment

@@ -79,7 +79,7 @@ class Direction:
     Attributes:
         bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`: data segments, or runs of them where there are
             more than fit; offsets from `low` to `high` (exclusive).
-        lines: `acked window_edge flight offered rtt ack_lag`, each `t_ns y frame`.
+        lines: `acked window_edge flight offered rtt ack_lag payload`, each `t_ns y frame`.
         marks: by name of `MARKS`: `t_ns low payload_bytes frame`.
         mark_counts: how many there were of each, drawn or not.
         line_counts: the same for lines, in changes or samples.
@@ -211,7 +211,7 @@ class _Collector:
         self.holes = Holes()
         self.merged = request.data_segments[from_client] > request.line_points[from_client]
         self.bursts: list[pl.DataFrame] = []
-        self.lines = {name: _Line() for name in ("acked", "window_edge", "flight", "offered", "rtt", "ack_lag")}
+        self.lines = {name: _Line() for name in ("acked", "window_edge", "flight", "offered", "rtt", "ack_lag", "payload")}
         self.marks = {name: _Marks() for name in MARKS}
         self.bins: list[pl.DataFrame] = []
 
@@ -221,6 +221,8 @@ class _Collector:
         theirs = rows.filter(~pl.col("mine"))
         self._add_bursts(mine.filter((pl.col("payload_bytes") > 0) & pl.col("kind").cast(pl.String).is_in(SENDER_MARKS).not_()))
         self._add_lines(rows, theirs)
+        if not self.only_sequence:
+            self.lines["payload"].add(mine.filter(pl.col("payload_bytes") > 0).select("t_ns", pl.col("payload_bytes").alias("y"), "frame"))
         self._add_marks(mine, theirs)
         if not self.only_sequence:
             self._add_bins(mine)

@@ -121,14 +121,17 @@ class Zoom(TypedDict):
 
 
 class Found(TypedDict):
-    """One finding."""
+    """One finding; `place` is its number on the page, from 1."""
 
+    place: int
+    id: str
     severity: str
     confidence: str
     conn: int | None
     ends: str
     way: str
     share: float | None
+    cost_ns: int | None
     title: str
     mechanism: str
     limits: str
@@ -168,6 +171,7 @@ class Stall(TypedDict):
     means: str
     confidence: str
     frames: str
+    filter: str
     proof: str
 
 
@@ -190,7 +194,11 @@ class Statistic(TypedDict):
 
 
 class Connection(TypedDict):
-    """A drawn connection. `sides` has the direction with most payload first; `omitted` says what the figures leave away."""
+    """A drawn connection.
+
+    `sides` has the direction with most payload first; `ledger` has traces for each side, drawn along the foot of its figures; `omitted`
+    says what the figures leave away.
+    """
 
     conn: int
     client: str
@@ -201,6 +209,7 @@ class Connection(TypedDict):
     stalls: list[Stall]
     statistics: list[Statistic]
     sides: list[Side]
+    ledger: dict[str, list[dict[str, Any]]]
     figures: list[Figure]
     omitted: list[str]
 
@@ -249,11 +258,30 @@ class SizeFigure(TypedDict):
     figure: PlotlyFigure
 
 
+class Headline(TypedDict):
+    """The first screen: the verdict's sentence, whether the capture can be believed, and the ledger of the direction that it speaks of."""
+
+    sentence: str
+    trust: str
+    trust_words: str
+    ends: str
+    bar: Bar | None
+
+
+class Definition(TypedDict):
+    """A word of the page, what it means, what would have refuted it (of a cause) and where the rule comes from."""
+
+    word: str
+    means: str
+    refuted_by: str
+    source: str
+
+
 class ReportData(TypedDict):
     """All that a page says."""
 
     name: str
-    trust: str
+    headline: Headline
     findings: list[Found]
     findings_total: int
     capture: list[Value]
@@ -263,6 +291,7 @@ class ReportData(TypedDict):
     columns: list[Column]
     rows: list[dict[str, Any]]
     connections_total: int
+    finding_ids: dict[str, int]
     listed_rule: str
     sizes: list[SizeFigure]
     flow_columns: list[Column]
@@ -272,3 +301,4 @@ class ReportData(TypedDict):
     drawn: list[Connection]
     pair: PairSection | None
     undrawn_reason: str
+    definitions: dict[str, list[Definition]]

@@ -29,12 +29,15 @@ def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mappi
     """The findings, each with its connection's ends, a display filter for Wireshark and, where there is a place to show, its figure."""
     return [
         {
+            "place": place,
+            "id": finding.id,
             "severity": str(finding.severity),
             "confidence": str(finding.confidence),
             "conn": finding.conn,
             "ends": "" if finding.conn is None else ends.get(finding.conn, ""),
             "way": "" if finding.from_client is None else _WAYS[finding.from_client],
             "share": finding.cost_share,
+            "cost_ns": finding.cost_ns,
             "title": finding.title,
             "mechanism": finding.mechanism,
             "limits": finding.limits,
@@ -44,7 +47,7 @@ def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mappi
             "filter": finding.wireshark_filter,
             "zoom": zoom,
         }
-        for finding, zoom in zip(findings, zooms, strict=True)
+        for place, (finding, zoom) in enumerate(zip(findings, zooms, strict=True), start=1)
     ]
 
 
@@ -80,10 +83,17 @@ def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall
             "means": CAUSES[row["cause"]],
             "confidence": row["confidence"],
             "frames": " to ".join(str(frame) for frame in (row["frame_before"], row["frame_after"]) if frame is not None),
+            "filter": _filter(row["frame_before"], row["frame_after"]),
             "proof": stalls.proof(row),
         }
         for row in rows.sort("ns", descending=True).head(LISTED_STALLS).sort("start_ns").iter_rows(named=True)
     ]
+
+
+def _filter(before: int | None, after: int | None) -> str:
+    """A display filter for Wireshark: all frames from one end of a wait to the other."""
+    ends = [frame for frame in (before, after) if frame is not None]
+    return f"frame.number in {{{ends[0]}..{ends[-1]}}}" if ends else ""
 
 
 def bands(longest: pl.DataFrame, conn: int, *, from_client: bool, begin_ns: int) -> list[Band]:

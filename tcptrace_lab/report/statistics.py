@@ -25,7 +25,7 @@ def table(connection: dict[str, Any]) -> list[Statistic]:
 
 def _line(connection: dict[str, Any], column: schema.Column) -> Statistic:
     return {
-        "label": _words(column.name),
+        "label": label(column),
         "tooltip": "; ".join(part for part in (column.meaning, column.limits) if part),
         "kind": _kind(column),
         "client": _plain(connection[f"client_{column.name}"]),
@@ -46,8 +46,9 @@ def _kind(column: schema.Column) -> str:
     return _KINDS.get(column.unit, "integer")
 
 
-def _words(name: str) -> str:
+def label(column: schema.Column) -> str:
     """`rtt_timestamp_min_ns` → `RTT timestamp min`."""
+    name = column.name
     for ending in _UNIT_ENDINGS:
         name = name.removesuffix(ending)
     capitals = {"rtt", "mss", "isn", "syn", "fin", "rst", "ack", "sack"}

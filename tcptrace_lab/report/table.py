@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 from tcptrace_lab import behaviour, numbers, schema
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
     from tcptrace_lab.report.shape import Column
 
 _ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports used again", "end": "end of capture", "room": "made room", "idle": "long silence"}
 """`schema.CLOSED_BY` in words short enough for a cell."""
+
+HTML_ROWS = 100
+"""Rows that are there without JavaScript; the rest travels packed, at a tenth of the size."""
 
 _GUESSES = {"data": "the first data is a request or an answer", "port": "its port is the higher one", "first": "it was seen first"}
 """The values of `schema.CLIENT_KNOWN_BY` that are guesses, and why."""
@@ -38,10 +43,16 @@ def columns() -> list[Column]:
             "New payload of the direction with most data, over the time from its first data segment to its last",
         ),
         _column("closed_by", "ended by", "text", meaning["closed_by"]),
+        _column(
+            "findings",
+            "findings",
+            "text",
+            "What costs time in it, the most expensive first; of the 50 most expensive findings of the capture",
+        ),
     ]
 
 
-def row(connection: dict[str, Any], origin_ns: int | None) -> dict[str, Any]:
+def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[str] = ()) -> dict[str, Any]:
     """One row of `schema.CONNECTIONS` as a row of this table.
 
     Keys are those of the columns, and `client_guessed`: why this side is taken for the client, where no SYN tells.
@@ -49,6 +60,7 @@ def row(connection: dict[str, Any], origin_ns: int | None) -> dict[str, Any]:
     Args:
         connection: the row.
         origin_ns: time of the capture's first packet.
+        findings: the ids of its findings.
     """
     main = main_side(connection)
     return {
@@ -64,7 +76,18 @@ def row(connection: dict[str, Any], origin_ns: int | None) -> dict[str, Any]:
         "rtt_min_ns": connection[f"{main}_rtt_min_ns"],
         "throughput_bps": _throughput_bps(connection, main),
         "closed_by": "refused" if behaviour.refused(connection) else _ENDS[connection["closed_by"]],
+        "findings": ", ".join(findings),
     }
+
+
+def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: Collection[int]) -> list[list[Any]]:
+    """Rows as the page's script puts them into the table.
+
+    Returns:
+        For each row: the texts of its cells, their exact values ("" where that is exact), whether it is drawn, why its client is a guess.
+    """
+    told = [([numbers.said(row[column["key"]], column["kind"]) for column in columns], row) for row in rows]
+    return [[[text for text, _ in of], [exact for _, exact in of], row["conn"] in drawn, row["client_guessed"]] for of, row in told]
 
 
 def main_side(connection: dict[str, Any]) -> str:

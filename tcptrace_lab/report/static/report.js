@@ -25,20 +25,57 @@
     body.append(...rows.map(([, row]) => row));
   }
 
-  function search(words) {
-    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const fits = (found, finding) => (finding === "*" ? found !== "" : finding === "-" ? found === "" : found.split(", ").includes(finding));
+
+  /** Leave the rows that hold all words, and the chosen finding. */
+  function sift() {
+    const wanted = document.getElementById("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const finding = document.getElementById("finding")?.value ?? "";
+    const { rows } = table.tBodies[0];
     let found = 0;
-    for (const row of table.tBodies[0].rows) {
+    for (const row of rows) {
       const text = row.textContent.toLowerCase();
-      row.hidden = !wanted.every((word) => text.includes(word));
+      row.hidden = !wanted.every((word) => text.includes(word)) || (finding !== "" && !fits(row.cells[row.cells.length - 1].textContent, finding));
       if (!row.hidden) found += 1;
     }
-    document.getElementById("found").textContent = wanted.length ? `${found} of ${table.tBodies[0].rows.length}` : "";
+    document.getElementById("found").textContent = wanted.length || finding ? `${found.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "";
+  }
+
+  /** The rows that travel packed: text of a capture becomes text, never markup. */
+  async function addRows(packed) {
+    const body = table.tBodies[0];
+    const made = document.createDocumentFragment();
+    for (const [texts, exact, isDrawn, guessed] of await unpack(packed.textContent)) {
+      const row = document.createElement("tr");
+      texts.forEach((text, place) => {
+        const cell = row.insertCell();
+        if (exact[place]) cell.title = exact[place];
+        let holder = cell;
+        if (place === 0 && isDrawn) {
+          holder = cell.appendChild(document.createElement("a"));
+          holder.href = `#connection-${text.replaceAll(",", "")}`;
+        }
+        holder.textContent = text;
+        if (place === 1 && guessed) {
+          const note = document.createElement("span");
+          note.className = "guess";
+          note.title = `Taken for the client because ${guessed}; no SYN was captured`;
+          note.textContent = "guessed";
+          cell.append(" ", note);
+        }
+      });
+      made.append(row);
+    }
+    body.append(made);
+    sift();
   }
 
   for (const button of document.querySelectorAll("thead th > button")) button.addEventListener("click", () => sortBy(button.parentElement));
   if (table) {
-    document.getElementById("search").addEventListener("input", (event) => search(event.target.value));
+    document.getElementById("search").addEventListener("input", sift);
+    document.getElementById("finding")?.addEventListener("change", sift);
+    const packed = document.getElementById("rows");
+    if (packed) addRows(packed);
   }
 
   // ---- figures: unpacked when first needed (the inverse of pack.py) ----
@@ -98,15 +135,16 @@
   const remark = (text, place) => ({ text, xref: "paper", yref: "paper", x: 0, y: 1, yshift: -16 * place, xanchor: "left", yanchor: "top", showarrow: false, font: { size: 11 }, bgcolor: colour("--card"), borderpad: 2 });
 
   /** What the page, not the data, decides: colours, fonts, and margins that are the same for all figures, so that times align. */
-  function dressed(plot, layout) {
+  function dressed(plot, layout, strip = false) {
     const axis = { gridcolor: colour("--grid"), zerolinecolor: colour("--rule"), linecolor: colour("--rule") };
     const narrow = plot.clientWidth < NARROW;
     const last = !plot.closest("figure").nextElementSibling?.matches("figure"); // the time axis is named once, below the last
     return {
       ...layout,
       dragmode: window.matchMedia("(pointer: coarse)").matches ? false : layout.dragmode, // a finger scrolls the page
-      xaxis: { ...layout.xaxis, ...axis, title: last ? { ...layout.xaxis.title, font: { size: narrow ? 10 : 12 } } : {} },
-      yaxis: { ...layout.yaxis, ...axis, title: narrow ? {} : { ...layout.yaxis.title, standoff: 8 } },
+      xaxis: { ...layout.xaxis, ...axis, ...(strip ? { anchor: "y2" } : {}), title: last ? { ...layout.xaxis.title, font: { size: narrow ? 10 : 12 } } : {} },
+      yaxis: { ...layout.yaxis, ...axis, title: narrow ? {} : { ...layout.yaxis.title, standoff: 8 }, ...(strip ? { domain: [STRIP * 1.6, 1] } : {}) },
+      ...(strip ? { yaxis2: { domain: [0, STRIP], range: [0, 1], fixedrange: true, visible: false }, barmode: "overlay" } : {}),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: "system-ui, sans-serif", size: 12, color: colour("--ink") },
@@ -116,6 +154,8 @@
       hoverlabel: { bgcolor: colour("--card"), bordercolor: colour("--rule"), font: { color: colour("--ink"), family: "system-ui, sans-serif" }, align: "left" },
     };
   }
+
+  const STRIP = 0.055; // of a figure's height: the ledger along its foot
 
   const CONFIG = { responsive: true, displaylogo: false, doubleClick: "reset", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
   const CLOSEST = 1e-9; // seconds: the finest clock
@@ -143,7 +183,7 @@
 
   /** The range of the y axis for a range of times, and what to say of backdrops that would press the rest flat. */
   function fitted(plot, [from, to], above = 0.06) {
-    const seen = plot.data.filter((trace) => trace.visible !== "legendonly");
+    const seen = plot.data.filter((trace) => trace.visible !== "legendonly" && trace.yaxis !== "y2");
     const zero = plot.layout.yaxis.rangemode === "tozero";
     let all = seen.filter((trace) => !trace.meta?.backdrop).reduce((sum, trace) => join(sum, extent(trace, from, to)), null);
     const remarks = [];
@@ -162,11 +202,21 @@
     return { range: [floor - (zero && floor === 0 ? 0 : height * 0.06), all[1] + height * above], remarks };
   }
 
+  const nextFrame = () => new Promise(requestAnimationFrame);
+
+  function inSight(figure) {
+    const { top, bottom } = figure.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  }
+
   const BESIDE = 2; // times what was asked for, shown on either side of it
   const NARROW = 560; // pixels: below this, axis titles cost more than they tell
 
   /** The times that were asked for, as a shape. */
   const highlight = ([from, to]) => ({ type: "rect", xref: "x", yref: "paper", x0: from, x1: to, y0: 0, y1: 1, layer: "below", fillcolor: colour("--accent"), opacity: 0.16, line: { width: 0 } });
+
+  /** Figures may not share traces: Plotly keeps what it knows of them in them. */
+  const copied = (trace) => ({ ...trace, marker: { ...trace.marker } });
 
   /** Draw a figure once, and say so if it cannot be. */
   async function drawn(figure, action) {
@@ -213,6 +263,7 @@
       this.range = null; // null: all
       this.marked = []; // the times that the reader asked for, if any
       this.following = 0; // changes of ours under way
+      this.asked = 0; // zooms so far
       for (const button of article.querySelectorAll("[data-move]")) button.addEventListener("click", () => this.move(button.dataset.move));
       for (const radio of article.querySelectorAll("input[type=radio]")) radio.addEventListener("change", () => this.show(radio.value));
     }
@@ -233,11 +284,14 @@
 
     draw(figure) {
       return drawn(figure, async (plot) => {
-        const [{ newPlot }, figures] = await Promise.all([plotly(), this.data()]);
+        const [{ newPlot }, { figures, ledger }] = await Promise.all([plotly(), this.data()]);
         const { data, layout } = figures[this.all.indexOf(figure)];
         this.whole ??= layout.xaxis.range.slice();
-        await newPlot(plot, data, dressed(plot, layout), CONFIG);
-        plot.bands = layout.shapes ?? [];
+        const strip = ledger[figure.dataset.by === "both" ? this.side() : figure.dataset.by] ?? [];
+        plot.own = data;
+        plot.strip = strip.length > 0;
+        await newPlot(plot, [...data, ...strip.map(copied)], dressed(plot, layout, plot.strip), CONFIG);
+        plot.shapes = layout.shapes ?? [];
         plot.on("plotly_relayout", (change) => this.follow(figure, change));
         await this.quietly(() => this.zoom(figure));
       });
@@ -256,8 +310,18 @@
       await this.zoomAll(height && this.range ? source : null);
     }
 
-    zoomAll(except) {
-      return this.quietly(() => Promise.all(this.drawn().map((figure) => (figure === except ? null : this.zoom(figure)))));
+    /** Figures in sight follow at once, the others one a frame, so that a zoom never waits for what nobody sees. */
+    async zoomAll(except) {
+      this.asked += 1;
+      const mine = this.asked;
+      const [seen, unseen] = [[], []];
+      for (const figure of this.drawn()) if (figure !== except) (inSight(figure) ? seen : unseen).push(figure);
+      await this.quietly(() => Promise.all(seen.map((figure) => this.zoom(figure))));
+      for (const figure of unseen) {
+        await nextFrame();
+        if (mine !== this.asked) return; // the reader went on; that zoom takes all along
+        await this.quietly(() => this.zoom(figure));
+      }
     }
 
     /** Do something to the figures that is not the reader's doing. */
@@ -274,7 +338,11 @@
       const plot = this.plotOf(figure);
       const range = (this.range ?? this.whole).slice();
       const { range: height, remarks } = fitted(plot, range);
-      const change = { "xaxis.range": range, annotations: remarks.map(remark), shapes: [...plot.bands, ...this.marked.map(highlight)] };
+      const change = { "xaxis.range": range };
+      const shapes = [...plot.shapes, ...this.marked.map(highlight)];
+      const beside = JSON.stringify([remarks, shapes]);
+      if (beside !== plot.beside) Object.assign(change, { annotations: remarks.map(remark), shapes }); // drawing these again takes as long as the rest
+      plot.beside = beside;
       if (height) change["yaxis.range"] = height;
       else change["yaxis.autorange"] = true;
       await Plotly.relayout(plot, change);
@@ -303,6 +371,7 @@
       const radio = this.article.querySelector(`input[type=radio][value=${side}]`);
       if (radio) radio.checked = true;
       for (const each of this.all) each.hidden = each.dataset.by !== "both" && each.dataset.by !== side;
+      await this.quietly(() => this.restrip(side));
       await this.draw(figure);
       await this.zoomAll(null);
       figure.scrollIntoView({ block: "center", behavior: "instant" });
@@ -311,8 +380,25 @@
       plot.focus({ preventScroll: true });
     }
 
+    /** The direction whose data is drawn. */
+    side() {
+      return this.article.querySelector("input[type=radio]:checked")?.value ?? this.all[0]?.dataset.by;
+    }
+
+    /** The figure of both directions shows the ledger of the chosen one. */
+    async restrip(side) {
+      const { ledger } = await this.data();
+      for (const figure of this.drawn().filter((each) => each.dataset.by === "both")) {
+        const plot = this.plotOf(figure);
+        const strip = ledger[side] ?? [];
+        plot.strip = strip.length > 0;
+        await Plotly.react(plot, [...plot.own, ...strip.map(copied)], dressed(plot, plot.layout, plot.strip), CONFIG);
+      }
+    }
+
     /** Change the direction whose data is drawn. */
     async show(side) {
+      await this.quietly(() => this.restrip(side));
       for (const figure of this.all) figure.hidden = figure.dataset.by !== "both" && figure.dataset.by !== side;
       for (const figure of this.figures.filter((each) => !each.hidden)) {
         await this.draw(figure);
@@ -323,7 +409,9 @@
     async repaint() {
       for (const figure of this.figures.filter((each) => each.dataset.drawn === "yes")) {
         const plot = this.plotOf(figure);
-        await Plotly.react(plot, plot.data, dressed(plot, plot.layout), CONFIG);
+        await Plotly.react(plot, plot.data, dressed(plot, plot.layout, plot.strip), CONFIG);
+        plot.beside = null; // remarks wear the page's colours, too
+        await this.quietly(() => this.zoom(figure));
       }
     }
   }
@@ -354,6 +442,31 @@
     }
   }
 
+  /** A link to a finding opens it. */
+  function openTarget() {
+    const target = document.getElementById(location.hash.slice(1));
+    if (target?.matches("details")) target.open = true;
+  }
+
+  /** All figures drawn, all folds open, in ink on paper; then as it was. */
+  async function printed() {
+    const root = document.documentElement;
+    const folded = [...document.querySelectorAll("details:not([open])")];
+    for (const details of folded) details.open = true;
+    root.dataset.theme = "light";
+    const shown = [...connections.values()].flatMap((each) => each.figures.filter((figure) => !figure.hidden).map((figure) => each.draw(figure)));
+    await Promise.all([...shown, ...[...zooms.values()].map((each) => each.draw())]);
+    await Promise.all([...connections.values(), ...zooms.values()].map((each) => each.repaint()));
+    window.print();
+    delete root.dataset.theme;
+    for (const details of folded) details.open = false;
+    await Promise.all([...connections.values(), ...zooms.values()].map((each) => each.repaint()));
+  }
+
+  document.getElementById("print")?.addEventListener("click", printed);
+  window.addEventListener("hashchange", openTarget);
+  for (const link of document.querySelectorAll("a.open")) link.addEventListener("click", () => (document.getElementById(link.hash.slice(1)).open = true));
+  openTarget();
   for (const button of document.querySelectorAll(".jump")) {
     const { conn, side, from, to } = button.dataset;
     button.addEventListener("click", () => connections.get(`connection-${conn}`).jump(side, Number(from), Number(to)));

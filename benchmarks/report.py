@@ -1,0 +1,104 @@
+"""The report of a large capture in Chromium: its size, how soon it can be used, and how long a zoom takes; by the browser's own clock.
+
+    python benchmarks/report.py [CAPTURE | REPORT.html] [--runs 3]
+
+Without one: `data/mixed-96.pcap`, ten million packets (see README.md). Exit code 1 where a promise is broken.
+
+*Interactive* is the time from the start of the navigation until the page is loaded, has shown a frame, and the browser is idle for the first
+time. A *zoom* is a click on "zoom in", "zoom out", "earlier" or "later" of the largest connection, with all figures of the connection
+drawn, until the second frame after it: all of them have changed by then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+HERE = Path(__file__).parent
+
+MOST_BYTES, MOST_INTERACTIVE_MS, MOST_ZOOM_MS = 6_000_000, 2_000, 100
+"""What is promised."""
+
+MOVES = ("in", "in", "later", "in", "earlier", "out", "in", "in", "later", "out")
+
+INTERACTIVE = """() => new Promise((done) => {
+    const idle = () => requestAnimationFrame(() => requestIdleCallback(() => done(performance.now())));
+    document.readyState === 'complete' ? idle() : addEventListener('load', idle);
+})"""
+
+DRAW = """async () => {
+    const article = document.querySelector('.connection');
+    const figures = [...article.querySelectorAll('figure:not([hidden])')].filter((each) => each.querySelector('.plot'));
+    const begin = performance.now();
+    for (const figure of figures) {
+        figure.scrollIntoView({ block: 'center', behavior: 'instant' });
+        while (figure.dataset.drawn !== 'yes') await new Promise(requestAnimationFrame);
+    }
+    return [figures.length, performance.now() - begin];
+}"""
+
+ZOOM = """(way) => new Promise((done) => {
+    const button = document.querySelector(`.connection [data-move=${way}]`);
+    performance.mark('asked');
+    button.click();
+    setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.measure('zoom', 'asked').duration))));
+})"""
+
+
+def measured(page_path: Path) -> dict[str, Any]:
+    """One opening of the report, in milliseconds."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_context(offline=True, viewport={"width": 1400, "height": 900}).new_page()
+        page.goto(page_path.resolve().as_uri(), wait_until="commit")
+        interactive_ms = page.evaluate(INTERACTIVE)
+        figures, draw_ms = page.evaluate(DRAW)
+        zooms_ms = [page.evaluate(ZOOM, way) for way in MOVES]
+        browser.close()
+    return {"interactive": interactive_ms, "figures": figures, "draw": draw_ms, "zooms": zooms_ms}
+
+
+def report_of(path: Path, folder: Path) -> Path:
+    """The report of a capture, made now; a report is taken as it is."""
+    if path.suffix == ".html":
+        return path
+    made = folder / "report.html"
+    subprocess.run([sys.executable, "-m", "tcptrace_lab", "analyze", str(path), "-o", str(made), "--quiet"], check=True)
+    return made
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", nargs="?", type=Path, default=HERE / "data" / "mixed-96.pcap")
+    parser.add_argument("--runs", type=int, default=3)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        report = report_of(asked.path, Path(folder))
+        size = report.stat().st_size
+        runs = [measured(report) for _ in range(asked.runs)]
+    interactive_ms = statistics.median(run["interactive"] for run in runs)
+    zooms_ms = [ms for run in runs for ms in run["zooms"]]
+    rows = (
+        ("size, MB", size / 1e6, MOST_BYTES / 1e6),
+        ("interactive, ms", interactive_ms, MOST_INTERACTIVE_MS),
+        ("zoom, ms (median)", statistics.median(zooms_ms), MOST_ZOOM_MS),
+    )
+    print(f"{asked.path.name}: {runs[0]['figures']} figures drawn in {statistics.median(run['draw'] for run in runs):.0f} ms")
+    for name, found, most in rows:
+        print(f"{name:20} {found:8.2f}   at most {most:g}   {'kept' if found <= most else 'BROKEN'}")
+    print(f"{'zoom, ms (longest)':20} {max(zooms_ms):8.2f}")
+    return int(any(found > most for _, found, most in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""The words that a page uses, each with its meaning, out of their homes: `schema`, the rules, and the findings' own scale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab import rules, schema
+from tcptrace_lab.findings import SEVERITIES
+from tcptrace_lab.numbers import share
+from tcptrace_lab.report import statistics
+
+if TYPE_CHECKING:
+    from tcptrace_lab.report.shape import Definition
+
+CONFIDENCES = {
+    "proved": "the frames show it; nothing else can have been the cause",
+    "consistent": "nothing speaks against it, but something else could look the same",
+    "possible": "the capture cannot tell more",
+}
+"""How sure a finding is."""
+
+
+def words() -> dict[str, list[Definition]]:
+    """Heading → words."""
+    by_cause = {rule.cause: rule for rule in reversed(rules.in_order())}
+    causes: list[Definition] = [
+        _word(cause, means, by_cause[cause].refuted_by, by_cause[cause].source) for cause, means in schema.CAUSES.items()
+    ]
+    return {
+        "Why the next byte of a direction did not leave": causes,
+        "How sure a finding is": [_word(word, means) for word, means in CONFIDENCES.items()],
+        "How severe a finding is": _severities(),
+        "Timers that end waits": [_word(word, means) for word, means in schema.STALL_TIMERS.items()],
+        "Figures of a direction": [
+            _word(statistics.label(column), "; ".join(filter(None, (column.meaning, column.limits)))) for column in schema.STATISTICS
+        ],
+    }
+
+
+def _word(word: str, means: str, refuted_by: str = "", source: str = "") -> Definition:
+    return {"word": word, "means": means, "refuted_by": refuted_by, "source": source}
+
+
+def _severities() -> list[Definition]:
+    """The scale of the severities: from which share of its direction's life on a fault has it."""
+    scale = [
+        _word(str(severity), f"takes {share(least)} or more of its direction's life" if least else "takes less")
+        for least, severity in SEVERITIES
+    ]
+    return [*scale, _word("info", "the program's or the path's own time: there is nothing to mend in TCP")]

@@ -1,0 +1,53 @@
+"""Fetch axe-core, which the accessibility tests run in the page, from the npm registry: `python tests/browser/fetch_axe.py`.
+
+Used in tests only; it is not part of the package (Mozilla Public Licence 2.0). What arrives is held against the registry's own hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+from urllib.request import urlopen
+
+VERSION = "4.14.1"
+ADDRESS = f"https://registry.npmjs.org/axe-core/-/axe-core-{VERSION}.tgz"
+SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+"""The registry's `dist.integrity` of this version."""
+
+MOST_BYTES = 20_000_000
+"""The tarball has 3 MB."""
+
+PLACE = Path(__file__).parents[2] / ".ci" / "cache" / f"axe-core-{VERSION}.min.js"
+"""Inside the checkout, and ignored by git."""
+
+
+def fetch() -> Path:
+    """The script's path; fetched if it is not there.
+
+    Raises:
+        OSError: the registry could not be reached.
+        ValueError: what came is not what the registry's hash says.
+    """
+    if PLACE.is_file():
+        return PLACE
+    with urlopen(ADDRESS, timeout=60) as answer:
+        tarball = answer.read(MOST_BYTES)
+    if base64.b64encode(hashlib.sha512(tarball).digest()).decode() != SHA512:
+        raise ValueError(f"{ADDRESS} is not what its hash says")
+    with tarfile.open(fileobj=io.BytesIO(tarball)) as archive:
+        script = archive.extractfile("package/axe.min.js")
+        if script is None:
+            raise ValueError(f"{ADDRESS} holds no axe.min.js")
+        content = script.read()
+    PLACE.parent.mkdir(parents=True, exist_ok=True)
+    part = PLACE.with_suffix(".part")
+    part.write_bytes(content)
+    part.replace(PLACE)
+    return PLACE
+
+
+if __name__ == "__main__":
+    fetch()

@@ -1,0 +1,90 @@
+"""The report for readers with a screen reader, a keyboard, little colour vision, in light and in dark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fetch_axe import PLACE
+
+from tcptrace_lab import analyze, report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from visits import Visit
+
+    Open = Callable[..., Visit]
+
+pytest_plugins = ("visits",)
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+SERIOUS = {"serious", "critical"}
+
+AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
+    .map((each) => [each.impact, each.id, each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160))])"""
+
+
+@pytest.fixture
+def axe() -> Path:
+    """The path of axe-core's script; `make` fetches it."""
+    if not PLACE.is_file():
+        pytest.skip("axe-core is missing: python tests/browser/fetch_axe.py")
+    return PLACE
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """Reports with findings, sizes, two directions, and a capture that is read in part."""
+    names = ("ethernet-nagle-on", "ethernet-two-way", "ethernet-short-connections")
+    return {name: report.render(report.data(analyze(CAPTURES / f"{name}.pcapng"))) for name in names}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["ethernet-nagle-on", "ethernet-two-way", "ethernet-short-connections"])
+def test_nothing_serious_is_in_the_way_of_any_reader(visit: Open, axe: Path, pages: dict[str, str], name: str, scheme: str) -> None:
+    opened = visit(pages[name], bypass_csp=True, color_scheme=scheme)
+    opened.page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    opened.draw_all()
+    opened.page.add_script_tag(path=axe)
+    found: list[list[Any]] = opened.page.evaluate(AXE)
+    assert [each for each in found if each[0] in SERIOUS] == []
+
+
+def test_all_that_can_be_done_can_be_done_from_the_keyboard(visit: Open, pages: dict[str, str]) -> None:
+    """Tab reaches the skip link first, then the parts; the skip link leads to the verdict; each control shows that it has the focus."""
+    opened = visit(pages["ethernet-nagle-on"])
+    opened.page.keyboard.press("Tab")
+    assert opened.page.evaluate("document.activeElement.className") == "skip"
+    opened.page.keyboard.press("Enter")
+    assert opened.page.evaluate("location.hash") == "#main"
+    reached = []
+    for _ in range(40):
+        opened.page.keyboard.press("Tab")
+        reached.append(
+            opened.page.evaluate("[document.activeElement.textContent.trim(), getComputedStyle(document.activeElement).outlineStyle]")
+        )
+    assert all(style != "none" for _, style in reached)
+    words = [text for text, _ in reached]
+    for control in ("Proof, limits and frames of finding 1", "copy", "duration", "zoom in", "later ▶"):
+        assert control in words, words
+
+
+def test_a_link_to_a_finding_opens_it_and_goes_there(visit: Open, pages: dict[str, str]) -> None:
+    opened = visit(pages["ethernet-nagle-on"])
+    opened.page.get_by_role("link", name="Proof, limits and frames of finding 2").focus()
+    opened.page.keyboard.press("Enter")
+    opened.until("document.getElementById('finding-2').open")
+    opened.until("Math.abs(document.getElementById('finding-2').getBoundingClientRect().top) < innerHeight")
+
+
+def test_causes_are_told_apart_without_colour(visit: Open, pages: dict[str, str]) -> None:
+    """Every part of a bar that is named in its legend has a pattern or a name of its own beside it, and no two neighbours look the same."""
+    opened = visit(pages["ethernet-two-way"])
+    looks = opened.page.evaluate("[...document.querySelectorAll('.headline .bar span')].map((each) => each.className)")
+    assert len(looks) > 3
+    assert len(set(looks)) > 3
+    named = opened.page.locator(".headline .legend li").all_inner_texts()
+    assert all(text.split()[0].isascii() for text in named)
+    assert opened.page.locator(".headline .bar").get_attribute("aria-label")

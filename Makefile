@@ -54,6 +54,7 @@ format: build
 test: build rust-test python-test
 
 python-test: build
+	$(BIN)/python tests/browser/fetch_axe.py
 	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not live'
 	$(BIN)/python -m pytest -m live
 

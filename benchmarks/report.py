@@ -4,9 +4,9 @@
 
 Without one: `data/mixed-96.pcap`, ten million packets (see README.md). Exit code 1 where a promise is broken.
 
-*Interactive* is the time from the start of the navigation until the page is loaded, has shown a frame, and the browser is idle for the first
-time. A *zoom* is a click on "zoom in", "zoom out", "earlier" or "later" of the largest connection, with all figures of the connection
-drawn, until the second frame after it: all of them have changed by then.
+*Interactive* is the time from the start of the navigation until the page is loaded, has shown a frame, and the browser is idle for
+the first time. A *zoom* is a click on "zoom in", "zoom out", "earlier" or "later" of the first connection, with all of its figures drawn,
+until the second frame after it; figures out of sight follow later, one a frame.
 """
 
 from __future__ import annotations

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.series import Direction
 
 
-def read(made: HandMade) -> dict[int, dict[bool, Direction]]:
+def read(made: HandMade, room: choose.Room = choose.ALONE) -> dict[int, dict[bool, Direction]]:
     """The series of the connections that the report would draw."""
-    return series.read(made.segments, choose.requests(choose.chosen(made.connections).drawn))
+    return series.read(made.segments, choose.requests(choose.chosen(made.connections).drawn, room))
 
 
-def upload(made: HandMade) -> Direction:
+def upload(made: HandMade, room: choose.Room = choose.ALONE) -> Direction:
     """Connection 0, data of the client."""
-    return read(made)[0][True]
+    return read(made, room)[0][True]
 
 
 def steps(direction: Direction, line: str) -> list[tuple[float, int]]:
@@ -138,12 +138,11 @@ def _as_drawn(line: pl.DataFrame) -> pl.DataFrame:
     return line.filter((pl.col("y") != pl.col("y").shift(1)).fill_null(value=True)).select("t_ns", "y")
 
 
-def test_a_stroke_of_many_segments_never_spans_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "LINE_POINTS", 4)
+def test_a_stroke_of_many_segments_never_spans_a_pause() -> None:
     exchange = Exchange()
     for n in range(12):
         exchange.send(n + (500 if n >= 7 else 0), "C", 1 + 100 * n, 100, ack=1)
-    direction = upload(analysis(exchange))
+    direction = upload(analysis(exchange), choose.Room(4, 24_000, 5_000, 24_000))
     assert direction.merged
     assert direction.bursts.select("low", "high", "segments", "frame", "frame_end").rows() == [
         (1, 301, 3, 1, 3), (301, 601, 3, 4, 6), (601, 701, 1, 7, 7), (701, 901, 2, 8, 9), (901, 1201, 3, 10, 12),

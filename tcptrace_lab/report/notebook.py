@@ -9,7 +9,7 @@ import polars as pl
 from tcptrace_lab import numbers, trust, verdict
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.findings import mendable_first
-from tcptrace_lab.report import drawn, spent
+from tcptrace_lab.report import drawn, plots, spent
 from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.render import fragment
@@ -77,6 +77,7 @@ def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool 
     ways = [one for one in shown["figures"] if one["by"] in {"both", *sides}]
     for one in ways:
         if one["key"] == name:
-            return go.Figure(one["figure"])
+            strip = shown["ledger"][sides[0] if one["by"] == "both" else one["by"]]
+            return go.Figure(plots.on_foot(one["figure"], strip))
     names = ", ".join(dict.fromkeys(one["key"] for one in shown["figures"]))
     raise UsageError(f"no figure {name!r} of connection {connection}", remedy=f"there are: {names or 'none, because it carried no data'}")

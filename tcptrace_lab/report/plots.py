@@ -180,6 +180,23 @@ def _strip(cause: str, bands: Sequence[Band]) -> dict[str, Any]:
     }
 
 
+STRIP = 0.055
+"""Height of that strip, of a figure's (`report.js` has the same)."""
+
+
+def on_foot(figure: Figure, strip: Sequence[dict[str, Any]]) -> Figure:
+    """A figure with the strip of `ledger` along its foot, as a reader sees it outside a page of ours."""
+    if not strip:
+        return figure
+    layout = figure["layout"]
+    axes = {
+        "xaxis": {**layout["xaxis"], "anchor": "y2"},
+        "yaxis": {**layout["yaxis"], "domain": [STRIP * 1.6, 1]},
+        "yaxis2": {"domain": [0, STRIP], "range": [0, 1], "fixedrange": True, "visible": False},
+    }
+    return {"data": [*figure["data"], *strip], "layout": {**layout, **axes, "barmode": "overlay"}}
+
+
 def time_sequence(direction: Direction, frame: Frame, bands: Sequence[Band] = ()) -> Figure:
     """Data segments from their first to their last byte, the other side's ACK line and window, and every oddity marked.
 

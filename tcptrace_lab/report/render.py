@@ -89,6 +89,9 @@ def fragment(template: str, **values: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+_LONG_TEXT: Final = 40
+"""Letters from which on a fact has a line of its own."""
+
 _PATTERN_CLASSES: Final = {
     "": "plain",
     "/": "rising",
@@ -133,6 +136,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.tests["is_long"] = lambda fact: fact["kind"] == "text" and len(str(fact["value"])) > _LONG_TEXT
     environment.filters |= {
         "said": numbers.said,
         "count": numbers.count,

@@ -65,7 +65,7 @@ def test_all_that_can_be_done_can_be_done_from_the_keyboard(visit: Open, pages: 
         reached.append(
             opened.page.evaluate("[document.activeElement.textContent.trim(), getComputedStyle(document.activeElement).outlineStyle]")
         )
-    assert all(style != "none" for _, style in reached)
+    assert all(style != "none" for text, style in reached if not text.startswith("Skip")), "but for the page itself, behind the last"
     words = [text for text, _ in reached]
     for control in ("Proof, limits and frames of finding 1", "copy", "duration", "zoom in", "later ▶"):
         assert control in words, words

@@ -74,8 +74,6 @@
   if (table) {
     document.getElementById("search").addEventListener("input", sift);
     document.getElementById("finding")?.addEventListener("change", sift);
-    const packed = document.getElementById("rows");
-    if (packed) addRows(packed);
   }
 
   // ---- figures: unpacked when first needed (the inverse of pack.py) ----
@@ -160,6 +158,72 @@
   const CONFIG = { responsive: true, displaylogo: false, doubleClick: "reset", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
   const CLOSEST = 1e-9; // seconds: the finest clock
 
+  const SLICES = 300; // of the times in sight: narrower ones a reader cannot tell apart
+
+  /** What of a trace is drawn between two times: every point, or, where there are too many, the extremes of each slice; null: all of it. */
+  function lean(trace, [from, to]) {
+    const strokes = trace.connectgaps === false; // start, end, nothing; start, end, nothing
+    const unit = strokes ? 3 : 1;
+    if (trace.x.length <= 2 * SLICES * unit) return null;
+    const slices = new Map();
+    let before = -1;
+    let after = -1;
+    for (let place = 0; place < trace.x.length; place += unit) {
+      const x = trace.x[place];
+      if (trace.x[place + (strokes ? 1 : 0)] < from) before = place;
+      else if (x > to) {
+        if (after < 0) after = place;
+      } else {
+        const slice = Math.floor(((x - from) / (to - from)) * SLICES);
+        if (slices.has(slice)) slices.get(slice).push(place);
+        else slices.set(slice, [place]);
+      }
+    }
+    const held = [...slices.values()].reduce((sum, places) => sum + places.length, 0);
+    const all = held <= 2 * SLICES;
+    if (strokes) return all ? picked(trace, [...slices.values()].flat().flatMap((place) => [place, place + 1, place + 2])) : joined(trace, slices);
+    const line = trace.mode === "lines";
+    const kept = line && before >= 0 ? [before] : []; // a line comes from the point before and goes on to the one after
+    for (const places of slices.values()) kept.push(...(all ? places : extremes(trace, places, line)));
+    if (line && after >= 0) kept.push(after);
+    return picked(trace, kept.sort((a, b) => a - b));
+  }
+
+  function extremes(trace, places, line) {
+    let [low, high] = [places[0], places[0]];
+    for (const place of places) {
+      if (trace.y[place] < trace.y[low]) low = place;
+      if (trace.y[place] > trace.y[high]) high = place;
+    }
+    return [...new Set(line ? [places[0], low, high, places[places.length - 1]] : [low, high])];
+  }
+
+  function picked(trace, places) {
+    const of = (column) => column && places.map((place) => column[place]);
+    return { x: of(trace.x), y: of(trace.y), customdata: of(trace.customdata), "error_y.array": of(trace.error_y?.array) };
+  }
+
+  /** The strokes of each slice as one: from its first byte to its last. */
+  function joined(trace, slices) {
+    const made = { x: [], y: [], customdata: [] };
+    for (const places of slices.values()) {
+      const [first, last] = [places[0], places[places.length - 1]];
+      const sum = (column) => places.reduce((total, place) => total + trace.customdata[place][column], 0);
+      const told = [trace.customdata[first][0], trace.customdata[last][1], sum(2), sum(3)];
+      made.x.push(trace.x[first], trace.x[last + 1], null);
+      made.y.push(Math.min(...places.map((place) => trace.y[place])), Math.max(...places.map((place) => trace.y[place + 1])), null);
+      made.customdata.push(told, told, null);
+    }
+    return made;
+  }
+
+  /** A trace with other points. */
+  function trimmed(trace, found) {
+    if (!found) return trace;
+    const { x, y, customdata } = found;
+    return { ...trace, x, y, customdata, ...(trace.error_y ? { error_y: { ...trace.error_y, array: found["error_y.array"] } } : {}) };
+  }
+
   /** Least and greatest y of one trace between two times; null if it shows nothing there. */
   function extent(trace, from, to) {
     let low = Infinity;
@@ -182,9 +246,9 @@
   const join = (a, b) => (a && b ? [Math.min(a[0], b[0]), Math.max(a[1], b[1])] : a ?? b);
 
   /** The range of the y axis for a range of times, and what to say of backdrops that would press the rest flat. */
-  function fitted(plot, [from, to], above = 0.06) {
-    const seen = plot.data.filter((trace) => trace.visible !== "legendonly" && trace.yaxis !== "y2");
-    const zero = plot.layout.yaxis.rangemode === "tozero";
+  function fitted(traces, axis, [from, to], above = 0.06) {
+    const seen = traces.filter((trace) => trace.visible !== "legendonly" && trace.yaxis !== "y2");
+    const zero = axis.rangemode === "tozero";
     let all = seen.filter((trace) => !trace.meta?.backdrop).reduce((sum, trace) => join(sum, extent(trace, from, to)), null);
     const remarks = [];
     for (const trace of seen.filter((each) => each.meta?.backdrop)) {
@@ -198,7 +262,7 @@
     }
     if (!all) return { range: null, remarks };
     const floor = zero ? Math.min(0, all[0]) : all[0];
-    const height = all[1] - floor || (plot.layout.yaxis.ticksuffix === "B" ? 100 : 1); // nobody counts in parts of a byte
+    const height = all[1] - floor || (axis.ticksuffix === "B" ? 100 : 1); // nobody counts in parts of a byte
     return { range: [floor - (zero && floor === 0 ? 0 : height * 0.06), all[1] + height * above], remarks };
   }
 
@@ -244,7 +308,7 @@
         const [{ newPlot }, { data, layout }] = await Promise.all([plotly(), unpack(this.figure.querySelector("script").textContent)]);
         await newPlot(plot, data, dressed(plot, layout), CONFIG);
         if (!layout.xaxis.range) return; // neither time nor size: Plotly's own ranges serve
-        const { range, remarks } = fitted(plot, layout.xaxis.range, 0.14); // room for what is written at the last frame
+        const { range, remarks } = fitted(data, layout.yaxis, layout.xaxis.range, 0.14); // room for what is written at the last frame
         await Plotly.relayout(plot, { "yaxis.range": range, annotations: [...layout.annotations, ...remarks.map(remark)] });
       });
     }
@@ -288,12 +352,14 @@
         const { data, layout } = figures[this.all.indexOf(figure)];
         this.whole ??= layout.xaxis.range.slice();
         const strip = ledger[figure.dataset.by === "both" ? this.side() : figure.dataset.by] ?? [];
-        plot.own = data;
+        plot.own = data; // as it came: what is drawn is leaner
         plot.strip = strip.length > 0;
-        await newPlot(plot, [...data, ...strip.map(copied)], dressed(plot, layout, plot.strip), CONFIG);
         plot.shapes = layout.shapes ?? [];
+        const { change, traces } = this.sight(plot, data, layout.yaxis);
+        const [x, y] = [{ ...layout.xaxis, range: change["xaxis.range"] }, { ...layout.yaxis, range: change["yaxis.range"] }];
+        const { annotations, shapes } = change;
+        await newPlot(plot, [...traces, ...strip.map(copied)], dressed(plot, { ...layout, xaxis: x, yaxis: y, annotations, shapes }, plot.strip), CONFIG);
         plot.on("plotly_relayout", (change) => this.follow(figure, change));
-        await this.quietly(() => this.zoom(figure));
       });
     }
 
@@ -334,18 +400,30 @@
       }
     }
 
-    async zoom(figure) {
-      const plot = this.plotOf(figure);
+    /** How a figure looks at the times that are shown: a change of its layout, and its traces with the points that can be told apart. */
+    sight(plot, data, axis) {
       const range = (this.range ?? this.whole).slice();
-      const { range: height, remarks } = fitted(plot, range);
-      const change = { "xaxis.range": range };
+      const { range: height, remarks } = fitted(data, axis, range);
       const shapes = [...plot.shapes, ...this.marked.map(highlight)];
       const beside = JSON.stringify([remarks, shapes]);
-      if (beside !== plot.beside) Object.assign(change, { annotations: remarks.map(remark), shapes }); // drawing these again takes as long as the rest
+      const change = { "xaxis.range": range, ...(height ? { "yaxis.range": height } : { "yaxis.autorange": true }) };
+      if (beside !== plot.beside) Object.assign(change, { annotations: remarks.map(remark), shapes }); // to draw them takes as long as the rest
       plot.beside = beside;
-      if (height) change["yaxis.range"] = height;
-      else change["yaxis.autorange"] = true;
-      await Plotly.relayout(plot, change);
+      plot.lean = data.map((trace) => lean(trace, range));
+      return { change, traces: data.map((trace, place) => trimmed(trace, plot.lean[place])) };
+    }
+
+    async zoom(figure) {
+      const plot = this.plotOf(figure);
+      const shown = plot.own.map((trace, place) => ({ ...trace, visible: plot.data[place].visible }));
+      const { change } = this.sight(plot, shown, plot.layout.yaxis);
+      const places = plot.lean.flatMap((found, place) => (found ? [place] : []));
+      if (!places.length) return Plotly.relayout(plot, change);
+      const points = {};
+      for (const key of ["x", "y", "customdata"]) points[key] = places.map((place) => plot.lean[place][key]);
+      const errors = places.filter((place) => plot.own[place].error_y);
+      if (errors.length) await Plotly.restyle(plot, { "error_y.array": errors.map((place) => plot.lean[place]["error_y.array"]) }, errors);
+      return Plotly.update(plot, points, change, places);
     }
 
     /** Zoom and pan without a mouse. */
@@ -392,7 +470,7 @@
         const plot = this.plotOf(figure);
         const strip = ledger[side] ?? [];
         plot.strip = strip.length > 0;
-        await Plotly.react(plot, [...plot.own, ...strip.map(copied)], dressed(plot, plot.layout, plot.strip), CONFIG);
+        await Plotly.react(plot, [...plot.own.map((trace, place) => trimmed(trace, plot.lean[place])), ...strip.map(copied)], dressed(plot, plot.layout, plot.strip), CONFIG);
       }
     }
 
@@ -463,6 +541,8 @@
     await Promise.all([...connections.values(), ...zooms.values()].map((each) => each.repaint()));
   }
 
+  const packed = document.getElementById("rows");
+  if (packed) addRows(packed);
   document.getElementById("print")?.addEventListener("click", printed);
   window.addEventListener("hashchange", openTarget);
   for (const link of document.querySelectorAll("a.open")) link.addEventListener("click", () => (document.getElementById(link.hash.slice(1)).open = true));

@@ -1,0 +1,96 @@
+"""Pictures of every section of the report, at the widths of a telephone, a tablet and a desk: `python docs/report/pictures.py`.
+
+They go beside this file, as `SECTION-WIDTH.png` (the telephone's in the dark); `README.md` shows them. Needs Chromium, and Pillow, which
+leaves them so few colours that each is at most some 60 KB.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+import tcptrace_lab
+from tcptrace_lab import report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+HERE = Path(__file__).parent
+CAPTURES = HERE.parents[1] / "captures"
+
+WIDTHS = {360: "dark", 800: "light", 1400: "light"}
+MOST_HEIGHT = 1_500
+"""Pixels of a picture; what is longer is cut."""
+
+COLOURS = 48
+MOST_BYTES = 62_000
+
+SECTIONS = {
+    # picture: capture, element, what is opened before
+    "first-screen": ("ethernet-nagle-on", ".headline", ""),
+    "findings": ("ethernet-loss", "#findings", "details.finding:first-of-type .zoom"),
+    "connections": ("ethernet-short-connections", "#connections", ""),
+    "over-time": ("ethernet-loss", "#over-time", ""),
+    "waits": ("ethernet-nagle-on", ".stalls", ".stalls"),
+    "capture": ("ethernet-loss", "#capture", ""),
+    "definitions": ("ethernet-loss", "#definitions", ""),
+}
+
+
+def take(browser: Browser, page_path: Path, section: str, width: int) -> bytes:
+    """The picture of one section, as PNG."""
+    _, place, opened = SECTIONS[section]
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=WIDTHS[width])  # type: ignore[arg-type]
+    page.goto(page_path.as_uri())
+    if opened:
+        page.locator(opened).first.evaluate("(details) => { details.open = true; }")
+    element = page.locator(place).first
+    for plot in element.locator(".plot:visible").all():
+        plot.scroll_into_view_if_needed()
+        plot.locator("svg.main-svg").first.wait_for(timeout=30_000)
+    box = element.bounding_box()
+    if box is None:
+        raise ValueError(f"{section}: nothing to see")
+    top = box["y"] + page.evaluate("scrollY")
+    clip = {"x": 0, "y": max(top - 12, 0), "width": width, "height": min(box["height"] + 24, MOST_HEIGHT)}
+    picture = page.screenshot(full_page=True, clip=clip)  # type: ignore[arg-type]
+    page.close()
+    return picture
+
+
+def small(picture: bytes) -> bytes:
+    """The same picture in few colours, and in fewer if that is too much."""
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    for colours in (COLOURS, 24, 16):
+        out = io.BytesIO()
+        image.quantize(colours, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+        if out.tell() <= MOST_BYTES:
+            break
+    return out.getvalue()
+
+
+def main() -> None:
+    """Take all pictures, or those of the sections that are named."""
+    wanted = sys.argv[1:] or list(SECTIONS)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        pages: dict[str, Path] = {}
+        for section in wanted:
+            capture = SECTIONS[section][0]
+            if capture not in pages:
+                pages[capture] = Path(folder) / f"{capture}.html"
+                report.write_report(tcptrace_lab.analyze(CAPTURES / f"{capture}.pcapng"), str(pages[capture]))
+            for width in WIDTHS:
+                HERE.joinpath(f"{section}-{width}.png").write_bytes(small(take(browser, pages[capture], section, width)))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

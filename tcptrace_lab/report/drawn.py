@@ -203,7 +203,7 @@ def _line_facts(row: dict[str, Any]) -> list[Value]:
     tooltip = schema.CONNECTIONS["client_best_payload_share"].limits
     told = {side: line.sentence(row, side) for side in schema.SIDES if row[f"{side}_payload_bytes"]}
     return [
-        {"label": f"line, {_LABELS[side]}", "value": words, "kind": "text", "tooltip": tooltip} for side, words in told.items() if words
+        {"label": f"line, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip} for side, words in told.items() if words
     ]
 
 
@@ -214,7 +214,9 @@ def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
         "By Abrams and Chen, 1991: what the sender sends in bursts that nothing holds, what drains at the other end, and their lower one"
     )
     return [
-        {"label": f"rates, {_LABELS[side]}", "value": words, "kind": "text", "tooltip": tooltip} for side, words in told.items() if words
+        {"label": f"rates, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip}
+        for side, words in told.items()
+        if words
     ]
 
 

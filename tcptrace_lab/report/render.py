@@ -89,9 +89,6 @@ def fragment(template: str, **values: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-_LONG_TEXT: Final = 40
-"""Letters from which on a fact has a line of its own."""
-
 _PATTERN_CLASSES: Final = {
     "": "plain",
     "/": "rising",
@@ -136,7 +133,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.tests["is_long"] = lambda fact: fact["kind"] == "text" and len(str(fact["value"])) > _LONG_TEXT
+    environment.tests["sentence"] = lambda fact: fact["kind"] == "sentence"
     environment.filters |= {
         "said": numbers.said,
         "count": numbers.count,

@@ -4,7 +4,8 @@ A direction lives from its connection's first frame to the last. Its departures 
 each of which the engine has described on the row of the departure that ended it. The rules say what the next byte waited for; they look at
 nothing but that row and the facts of its direction. A wait that no rule explains is told by what arrived meanwhile:
 
-    departure ─ handshake ─┬─ network: until the last byte was acknowledged or an answer began, at most a round trip
+    departure ─ network: while the line carries the departure before
+              └ handshake ─┬─ network: its way there, and that of the last byte of an answer back, at most a round trip
                            ├─ peer: until the last data of the other side before the departure
                            └─ application: the rest
 
@@ -52,9 +53,12 @@ COLUMNS = (
     "window_opened_ns",
     "peer_first_ns",
     "peer_last_ns",
+    "peer_payload_bytes",
+    "payload_before_bytes",
     "unacked_before_bytes",
     "unacked_bytes",
     "usable_before_bytes",
+    "usable_window_bytes",
     "full_bytes",
     "window_closed",
     "small",
@@ -73,6 +77,7 @@ def _cause(name: str) -> pl.Expr:
 
 _NAMED = (
     ("handshake_ns", _cause("handshake")),
+    ("sending_ns", _cause("network")),
     ("caused_ns", pl.col("rule_cause")),
     ("network_ns", _cause("network")),
     ("peer_ns", _cause("peer")),
@@ -103,6 +108,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         (to_receiver + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
         pl.col(f"{other}_max_window_bytes").alias("max_window_bytes"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
+        _rounded(side, other).alias("rounded_bytes"),
         *(
             pl.col(f"{side}_{name}").alias(name)
             for name in (
@@ -126,9 +132,28 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "ending_idle_ns",
                 "ending_peer_first_ns",
                 "ending_peer_last_ns",
+                "ending_payload_bytes",
+                "ending_peer_payload_bytes",
+                "line_payload_bytes",
+                "line_ns",
+                "top_flight_bytes",
+                "top_rounds",
             )
         ),
+        *(
+            pl.col(f"{other}_{name}").alias(f"other_{name}")
+            for name in ("line_payload_bytes", "line_ns", "spaced_payload_bytes", "spaced_ns")
+        ),
     )
+
+
+def _rounded(side: str, other: str) -> pl.Expr:
+    """The payload to which a 4.4BSD of old rounds its MSS (as the engine says it of each departure, from when it can tell)."""
+    longest, full = pl.col(f"{side}_max_segment_bytes"), pl.col(f"{side}_full_segment_bytes")
+    old = ~pl.col(f"{side}_sack_permitted") & ~pl.col(f"{side}_timestamps")
+    whole = (longest > 0) & (longest < full) & (longest == full // facts.CLUSTER_BYTES * facts.CLUSTER_BYTES)
+    two = pl.col(f"{side}_max_in_flight_bytes") >= 2 * longest
+    return pl.when(old & whole & two & (pl.col(f"{other}_max_window_bytes") > 2 * longest + facts.CLUSTER_BYTES)).then(longest)
 
 
 def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str] = ()) -> pl.LazyFrame:
@@ -141,7 +166,7 @@ def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str]
 
     Returns:
         The departures with the facts of their directions, and beside them `rule_cause` (null where no rule holds), `confidence`, and the
-        five parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
+        six parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
         last (`edges`).
     """
     departures = segments.filter(pl.col("held_ns").is_not_null()).select(*COLUMNS, *also)
@@ -169,31 +194,37 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def split(departures: pl.LazyFrame) -> pl.LazyFrame:
-    """The five parts of each wait; `rest_cause` names the last."""
+    """The six parts of each wait; `rest_cause` names the last."""
     col = pl.col
     held = col("held_ns")
     first_wait = col("unacked_before_bytes").is_null() & ~facts.IS_SYN & col("unacked_bytes").is_not_null()
     handshake = pl.when(first_wait).then((held - col("idle_ns").fill_null(0)).clip(0, held)).otherwise(0)
-    departures = departures.with_columns(handshake_ns=handshake).with_columns(left=held - col("handshake_ns"))
-    after = col("window_opened_ns")
-    late = pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS)).then(pl.min_horizontal(after, col("left"))).otherwise(0)
+    sending = pl.min_horizontal(facts.LINE_NS, held - col("handshake_ns"))
+    departures = departures.with_columns(handshake_ns=handshake).with_columns(sending_ns=sending)
+    departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))
+    after, spoke = col("window_opened_ns"), facts.PEER_SPOKE
+    late = (
+        pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS) & ~col("near_sender"))
+        .then(pl.min_horizontal(after, col("left")))
+        .otherwise(0)
+    )
     unexplained = col("rule_cause").is_null()
     departures = departures.with_columns(caused_ns=pl.when(unexplained).then(0).otherwise(col("left") - late))
-    quiet = pl.when(facts.PEER_SPOKE).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
-    transit = pl.min_horizontal(held - quiet - col("handshake_ns"), facts.TRANSIT_NS, col("left")).clip(0)
-    transit = pl.min_horizontal(transit + facts.JITTER_NS, col("left"))
+    quiet = pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0))
+    transit = facts.transit(held - quiet - col("handshake_ns")) - col("sending_ns")
+    transit = pl.min_horizontal(transit.clip(0) + facts.JITTER_NS, col("left"))
     blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE)
     departures = departures.with_columns(network_ns=pl.when(unexplained & ~blind).then(transit).otherwise(0))
-    awaited = (held - col("peer_last_ns") - col("handshake_ns") - col("network_ns")).clip(0)
-    departures = departures.with_columns(peer_ns=pl.when(unexplained & facts.PEER_SPOKE).then(awaited).otherwise(0))
-    rest = held - col("handshake_ns") - col("caused_ns") - col("network_ns") - col("peer_ns")
     opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
+    awaited = (col("left") - col("caused_ns") - col("network_ns") - col("peer_last_ns")).clip(0)
+    departures = departures.with_columns(peer_ns=pl.when((unexplained | (~opened & (late > 0))) & spoke).then(awaited).otherwise(0))
+    rest = col("left") - col("caused_ns") - col("network_ns") - col("peer_ns")
     rest_cause = pl.when(blind).then(_cause("unknown")).when(opened).then(col("later_cause")).otherwise(_cause("application"))
     return departures.with_columns(rest_ns=rest, rest_cause=rest_cause).drop("left")
 
 
 def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
-    """The time of each direction before its first departure and after its last, as the same five parts.
+    """The time of each direction before its first departure and after its last, as the same six parts.
 
     Args:
         connections: rows of `schema.CONNECTIONS`.
@@ -210,6 +241,7 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         frame_before=pl.lit(None, pl.Int64),
         frame_after=col("first_departure_frame").cast(pl.Int64),
         handshake_ns=pl.when("first_departure_is_syn").then(col("first_departure_ts_ns") - col("born_ns")).otherwise(0),
+        sending_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=pl.lit(0, pl.Int64),
         peer_ns=pl.lit(0, pl.Int64),
@@ -221,8 +253,9 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
     held = col("ending_held_ns")
     spoke = col("ending_peer_last_ns").is_not_null()
     closing = col("finished")
-    quiet = pl.when(spoke).then(col("ending_peer_first_ns")).otherwise(col("ending_idle_ns").fill_null(0))
-    transit = pl.when(closing).then(0).otherwise(pl.min_horizontal(held - quiet, facts.RTT_NS + facts.CAUSAL_NS).clip(0))
+    quiet = pl.when(spoke).then(col("ending_peer_last_ns")).otherwise(col("ending_idle_ns").fill_null(0))
+    undisturbed = facts.undisturbed("ending_payload_bytes", "ending_peer_payload_bytes")
+    transit = pl.when(closing).then(0).otherwise(facts.transit(held - quiet, undisturbed))
     awaited = pl.when(~closing & spoke).then((held - col("ending_peer_last_ns") - transit).clip(0)).otherwise(0)
     after = facts_of.filter(held.is_not_null()).select(
         "conn",
@@ -231,6 +264,7 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         frame_before=col("ending_held_since_frame"),
         frame_after=pl.lit(None, pl.Int64),
         handshake_ns=pl.lit(0, pl.Int64),
+        sending_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=transit,
         peer_ns=awaited,
@@ -246,6 +280,7 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         frame_before=pl.lit(None, pl.Int64),
         frame_after=pl.lit(None, pl.Int64),
         handshake_ns=pl.lit(0, pl.Int64),
+        sending_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=pl.lit(0, pl.Int64),
         peer_ns=pl.lit(0, pl.Int64),
@@ -303,7 +338,7 @@ def intervals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame
 
 
 def _pieces(waits: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `parts` → rows of `schema.LEDGER`, one behind the other. A list of five and `explode` would take ten times as long."""
+    """Rows of `parts` → rows of `schema.LEDGER`, one behind the other. A list of six and `explode` would take ten times as long."""
     numbered, start = waits.with_row_index("place"), pl.col("start_ns")
     pieces = []
     for part, cause in _NAMED:

@@ -87,8 +87,8 @@ def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(t
         """,
     )
     assert [name for name, _ in causes(found)][1:5] == ["application", "network", "peer", "application"]
-    assert lasted(found, "peer") == [pytest.approx(98.0)]  # ε, a tenth of the round trip, stays with the network
-    assert lasted(found, "network")[0] == pytest.approx(22.0)
+    assert lasted(found, "peer") == [pytest.approx(100.0)]
+    assert lasted(found, "network")[0] == pytest.approx(20.0)
     assert lasted(found, "application")[1] == pytest.approx(30.0)
 
 
@@ -159,6 +159,26 @@ def test_flights_that_double_with_each_round_trip_are_slow_start(tmp_path: Path)
         """,
     )
     assert lasted(found, "slow-start") == [pytest.approx(20.1)]
+
+
+def test_a_window_owns_only_what_the_line_stands_idle(tmp_path: Path) -> None:
+    """10 Mb/s, captured as each first bit leaves: two full segments (1538 bytes on the line, 1.23 ms each) fill the window of 2944 bytes.
+
+    The ACK of both comes a round trip of 20 ms and the second one's time on the line behind it. Of each round of 22.46 ms the line is busy
+    for 2.46; the rest is the window's.
+    """
+    text = "".join(
+        f"""
+        {0.04 + 0.02246 * place:.5f} C > S . {1 + 2920 * place}:{1461 + 2920 * place} ack 1
+        {0.04123 + 0.02246 * place:.5f} C > S . {1461 + 2920 * place}:{2921 + 2920 * place} ack 1
+        {0.06246 + 0.02246 * place:.5f} S > C . ack {2921 + 2920 * place} win 23
+        """
+        for place in range(6)
+    )
+    found = tables(tmp_path, "0.03 S > C . ack 1 win 23\n" + text)
+    assert sum(lasted(found, "receiver-window")) == pytest.approx(5 * 20, abs=0.1)
+    client = ledger.totals(found.segments, found.connections).filter(pl.col("from_client") & (pl.col("cause") == "network"))
+    assert client["ns"].sum() / MS == pytest.approx(11 * 1.23 + 20, abs=2.5)  # and behind the last, until its ACK
 
 
 def test_nothing_is_said_of_a_direction_whose_acks_were_not_captured(tmp_path: Path) -> None:

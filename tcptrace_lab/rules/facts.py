@@ -49,8 +49,14 @@ BELOW_WINDOW_SHARE = 0.9
 """Flights that did not grow for so many round trips stand on a plateau; a flight of this share of it has reached it (rule
 book B, 8). A plateau closer to the largest window than the last share is the window's."""
 
+TOP_SHARE = 0.5
+"""A flight of this share of a top that was reached so often no longer grows: slow start would double it (RFC 5681, 3.1)."""
+
 REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
 """A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
+
+CLUSTER_BYTES = 2048
+"""A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`)."""
 
 _col = pl.col
 _STEPS: list[dict[str, pl.Expr]] = []
@@ -92,9 +98,31 @@ def _level(level: str, rounds: str) -> pl.Expr:
     return pl.when((_col(rounds) >= PLATEAU_ROUNDS) & below).then(_col(level))
 
 
+AROUND_BYTES, LEAST_FRAME_BYTES = 78, 84
+"""What a segment takes of an Ethernet beside its data (headers of IPv4 and TCP, frame, preamble and gap), and the least that any takes
+(IEEE 802.3). On other lines it is about as much, and little where the line's rate matters."""
+
+
+ALIKE_SHARE = 0.05
+"""Rates of the lines of both ways that differ by less are the same (a heuristic)."""
+
+
+def _ns_per_byte(of: str) -> pl.Expr:
+    """Time of a byte on a line, seen at either side; null where that is not known."""
+    return _col(f"{of}_ns") / (_col(f"{of}_payload_bytes") + AROUND_BYTES)
+
+
+def _others_line() -> pl.Expr:
+    """That of the other side: its small segments tell of it where their spacing is that of this side's line."""
+    spaced, own = _ns_per_byte("other_spaced"), _ns_per_byte("line")
+    return pl.coalesce(pl.when((spaced - own).abs() <= ALIKE_SHARE * own).then(spaced), _ns_per_byte("other_line"))
+
+
 OF_DIRECTION = {
+    "line_ns_per_byte": pl.when(_col("near_sender")).then(_ns_per_byte("line")),
+    "other_line_ns_per_byte": pl.when(_col("near_sender")).then(_others_line()),
     "epsilon_ns": _at_least(CAUSAL_NS, pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)),
-    "transit_ns": RTT_NS + _at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR),
+    "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),
     "burst_ns": _at_least(BURST_NS, BURST_SHARE),
     "refill_ns": _at_least(REFILL_NS, REFILL_SHARE),
     "queue_ns": (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS,
@@ -103,13 +131,39 @@ OF_DIRECTION = {
     "ack_clocked": _known(_col("clocked_departures") > _col("unclocked_departures")),
     "plateau_bytes": _level("level_flight_bytes", "level_rounds"),
     "other_plateau_bytes": _level("other_level_flight_bytes", "other_level_rounds"),
+    "top_bytes": _level("top_flight_bytes", "top_rounds"),
 }
 """What follows from the facts of a direction alone (`ledger.directions`)."""
 
 EPSILON_NS = _col("epsilon_ns")
 """An event so soon after another may be its effect."""
-TRANSIT_NS = _col("transit_ns")
-"""So long bytes may have been on their way, wherever the capture was taken."""
+
+
+def _beyond_least_ns(rate: str, payload: str) -> pl.Expr:
+    """How much longer than a SYN, of which the shortest round trip mostly is, a segment occupies the line."""
+    more = (_col(payload).fill_null(0) + AROUND_BYTES - LEAST_FRAME_BYTES).clip(0)
+    return (more * _col(rate).fill_null(0)).cast(pl.Int64)
+
+
+def undisturbed(sent: str = "payload_before_bytes", answered: str = "peer_payload_bytes") -> pl.Expr:
+    """The round trip of a segment and what comes back for it, with nothing in their way. The arguments name columns with their data."""
+    return RTT_NS + _beyond_least_ns("line_ns_per_byte", sent) + _beyond_least_ns("other_line_ns_per_byte", answered)
+
+
+def transit(gap_ns: pl.Expr, undisturbed_ns: pl.Expr | None = None) -> pl.Expr:
+    """How much of a time something was on its way: at most an undisturbed round trip, and away from the sender what paths vary by."""
+    whole_ns = undisturbed() if undisturbed_ns is None else undisturbed_ns
+    return pl.min_horizontal(gap_ns, whole_ns + _col("unsteady_ns")).fill_null(0).clip(0)
+
+
+LINE_NS = _fact(
+    "line_part_ns",
+    (pl.max_horizontal(_col("payload_before_bytes") + AROUND_BYTES, LEAST_FRAME_BYTES) * _col("line_ns_per_byte"))
+    .cast(pl.Int64)
+    .fill_null(0),
+)
+"""So long the sender's line carries the departure before, and whatever else may hold the next byte, it could not leave. Where the sender's
+own host is slower than its line, it is the host that needs so long for a segment. Known near the sender alone."""
 ACK_CLOCKED = _col("ack_clocked")
 """Most segments of the direction leave at once when an ACK comes."""
 
@@ -126,7 +180,7 @@ KIND = _col("kind")
 
 IS_SYN = _fact("is_syn", _col("flags") & SYN > 0)
 IS_BARE_FIN = _fact("is_bare_fin", (_col("flags") & FIN > 0) & (_col("payload_bytes") == 0))
-IS_SMALL = _fact("is_small", _known(_col("small")))
+IS_SMALL = _fact("is_small", _known(_col("small")) & ~_known(_col("payload_bytes") == _col("rounded_bytes")))
 _SENT_AGAIN = _fact("sent_again", _col("resent_by").is_not_null())
 _SPURIOUS = _fact("is_spurious", KIND == "spurious")
 _REPEATS_SYN = IS_BARE_FIN & (_col("seq") == 0)
@@ -150,8 +204,23 @@ ALL_ACKED = _fact("all_acked", _known(_col("unacked_bytes") <= 0))
 PEER_SPOKE = _fact("peer_spoke", _col("peer_last_ns").is_not_null())
 ACK_JUST_CAME = _fact("ack_just_came", _known(_col("acked_ago_ns") <= EPSILON_NS))
 ACK_WAS_LATE = _fact(
-    "ack_was_late", _known((_col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)).is_between(DELAYED_ACK_NS, LATEST_ACK_NS))
+    "ack_was_late",
+    _known((_col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)).is_between(DELAYED_ACK_NS, LATEST_ACK_NS))
+    & ~_known(_col("round_trip_ns") - _col("rtt_min_ns") < DELAYED_ACK_NS),
 )
+"""Of the oldest byte that it acknowledges, and of the newest, where that is known: else the oldest waited for its sender to send more."""
+
+ACKED_AT_ONCE = _fact("acked_at_once", ALL_ACKED & (LITTLE_IN_FLIGHT | _known(4 * _col("held_ns") >= 3 * _col("round_trip_ns"))))
+"""One ACK for all, and nothing left while it was awaited: what drains through a queue is acknowledged bit by bit."""
+
+ACK_WAS_HELD = _fact(
+    "ack_was_held",
+    ACK_WAS_LATE
+    & _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes"))
+    & _known(2 * _col("held_ns") >= _col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)),
+)
+"""A late ACK for less than two full segments, and the sender stood still for most of the time that it was late: in a queue it would have
+come one by one with others."""
 
 RELEASED_BY_ACK = _fact(
     "was_released_by_ack",
@@ -167,9 +236,17 @@ WINDOW_WAS_FULL = _fact(
     _known((_room < _col("payload_bytes")) | (_room < 1)) & (_room < _col("full_bytes")).fill_null(value=True),
 )
 """There was room for less than a full segment, and for less than this one, or for none."""
-WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _room) & _known(_room < _col("full_bytes")))
+_room_now = pl.when(_col("near_sender")).then(_col("usable_window_bytes")).otherwise(_room)
+WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _room_now) & _known(_room < _col("full_bytes")))
 """A small segment that takes all the room there was: the sender had waited for more room, and gave up (RFC 9293, 3.8.6.2.1: override)."""
 WINDOW_WAS_NEARLY_FULL = _fact("window_was_nearly_full", _known(_room < 2 * _col("full_bytes")))
+WINDOW_LET_GO = _fact(
+    "window_let_go",
+    ~_known(_col("window_opened_ns") > EPSILON_NS) | ~_col("near_sender") | _known(_col("max_window_bytes") <= _col("payload_bytes")),
+) & ~(_col("near_sender") & _known(_col("peer_last_ns") < _col("window_opened_ns")))
+"""What a window holds leaves when it opens. Where the sender sent nothing then, or only when an answer came, it had nothing to send, unless
+no window is large enough for a full segment and this one takes all of it (RFC 9293, 3.8.6.2.1). Away from the sender, that it was so is not
+seen so exactly."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 
@@ -198,8 +275,8 @@ HELD_BEHIND_FULL = _fact(
     & ~_known(_col("small_unacked"))
     & _HELD_NOW
     & ALL_ACKED
-    & LITTLE_IN_FLIGHT
-    & _known(_room >= _col("full_bytes"))
+    & _known(_col("unacked_before_bytes") <= 2 * _col("full_bytes"))
+    & _known(_room > _col("payload_bytes"))
     & ~AFTER_LOSS
     & _col("holds_behind_full"),
 )
@@ -212,7 +289,10 @@ BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 REFILLED = _fact("refilled", HAD_IN_FLIGHT & ~IS_BARE_FIN & ~PEER_SPOKE & _known(_col("acked_ago_ns") <= _col("refill_ns")))
 """The program may have been woken by an ACK that made room in a full buffer."""
 
-_OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns")).fill_null(0) + (_col("echo_ns") - _col("reaction_min_ns")).fill_null(0)
+_OWN_LINE_NS = _beyond_least_ns("line_ns_per_byte", "full_bytes")
+_OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fill_null(0) + (
+    _col("echo_ns") - _col("reaction_min_ns")
+).fill_null(0)
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < _OVER_LEAST_NS)
 
 
@@ -221,11 +301,17 @@ def _on(plateau: str) -> pl.Expr:
     return _known((flight >= PLATEAU_SHARE * _col(plateau)) & (PLATEAU_SHARE * flight <= _col(plateau)))
 
 
-ON_PLATEAU = _fact("on_plateau", (_on("plateau_bytes") | _on("other_plateau_bytes")) & ~WINDOW_WAS_NEARLY_FULL)
-"""Flights stand at one level of two segments or more, well below the largest window, and two more would fit the one of now."""
+_flight, _top = _col("unacked_before_bytes"), _col("top_bytes")
+_BELOW_TOP = _known((TOP_SHARE * _top <= _flight) & (PLATEAU_SHARE * _flight <= _top))
+ON_PLATEAU = _fact("on_plateau", (_on("plateau_bytes") | _on("other_plateau_bytes") | _BELOW_TOP) & ~WINDOW_WAS_NEARLY_FULL)
+"""Flights stand at one level of two segments or more, well below the largest window, and two more would fit the one of now; or they come
+and go below one that they reach again and again, as those of a program that fills its buffer now more, now less."""
 
 IN_TRAIN = _fact("in_train", BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS))
 """ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate."""
+
+PACED_PART = 2
+"""A sender that spaces its flight sends two segments or more in each round trip (a heuristic: the smallest flights of BBR are four)."""
 
 LEAST_STALL_NS = 10 * NS_PER_MS
 LEAST_RTO_NS = 200 * NS_PER_MS

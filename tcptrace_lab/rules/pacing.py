@@ -14,7 +14,7 @@ RULE = Rule(
     & ~facts.ALL_ACKED
     & ~facts.IS_BARE_FIN
     & ~pl.col("small_before").fill_null(value=False)
-    & (pl.col("held_ns") <= facts.RTT_NS),
+    & (facts.PACED_PART * pl.col("held_ns") <= facts.RTT_NS),
     confidence=Confidence.POSSIBLE,
     refuted_by="ACKs that release the segments; uneven spacing",
     source="Linux net/ipv4/tcp_output.c (internal pacing); BBR",

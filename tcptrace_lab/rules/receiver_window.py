@@ -8,7 +8,7 @@ from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 _NEW = ~facts.IS_RESENT & ~facts.IS_RECOVERING
-_FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME)
+_FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME) & facts.WINDOW_LET_GO
 _NEARLY_FULL = (
     facts.WINDOW_WAS_NEARLY_FULL
     & (pl.col("usable_before_bytes") >= 0).fill_null(value=False)  # a sender that goes beyond its window is not held by it
@@ -17,6 +17,7 @@ _NEARLY_FULL = (
     & ~facts.IS_SMALL
     & ~facts.IS_BARE_FIN
     & ~facts.ACK_JUST_CAME
+    & ~(pl.col("near_sender") & (pl.col("held_ns") > facts.RTT_NS))  # so long no window holds what it has room for
     & ((pl.col("held_ns") > facts.EPSILON_NS) | ~pl.col("near_sender"))  # away from it, the path spaces what the window let go together
 )
 _CUT = facts.WINDOW_CUT & ~facts.WINDOW_OPENED & (pl.col("held_ns") > facts.EPSILON_NS)

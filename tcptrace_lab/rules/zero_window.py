@@ -10,7 +10,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 RULE = Rule(
     cause="zero-window",
     lost_to="a window that the program on {receiver} kept closed by not reading",
-    holds=facts.IS_WINDOW_PROBE | (pl.col("window_closed").fill_null(value=False) & facts.WINDOW_WAS_FULL),
+    holds=facts.IS_WINDOW_PROBE | (pl.col("window_closed").fill_null(value=False) & facts.WINDOW_WAS_FULL & facts.WINDOW_LET_GO),
     confidence=Confidence.PROVED,
     refuted_by="a window with room for the segment before it left",
     source="RFC 9293, 3.8.6.1",

@@ -68,5 +68,13 @@ WAITS = (
     Column("small_past_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that passed full ones in flight, and were not the tail of one write with them"),
     Column("small_held_over_full", "Int64", Unit.SEGMENTS, "Those that waited until full ones were acknowledged and left at once when they were"),
     Column("tick_ns", "Int64", Unit.NS, "Length of a tick of the sender's timestamp clock, by its departures", "null without timestamps, and below 50 ticks"),
+    Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of a segment that kept the line busy until the next one left", "of the two that followed each other most closely for their size, the first of them full, or as long after it as its round trip is longer than that of the SYN; null without such"),
+    Column("line_ns", "Int64", Unit.NS, "How long it can have done so at most", "the time between the two, or what a full segment's round trip is longer than that of the SYN, whichever is less; of the sender's own host where that is slower than the line"),
+    Column("spaced_payload_bytes", "Int64", Unit.BYTES, "Data of a segment, full or not, that another one followed as soon for its size as any", "null below two departures with data"),
+    Column("spaced_ns", "Int64", Unit.NS, "How soon", "a program that writes at its own pace spaces small segments, too"),
+    Column("top_flight_bytes", "Int64", Unit.BYTES, "Largest flight of a round trip, before any loss", "two full segments or more; null below one whole round trip"),
+    Column("top_rounds", "Int64", Unit.NONE, "How many flights were as large, to within a twentieth, in a row or not"),
+    Column("ending_payload_bytes", "Int64", Unit.BYTES, "Data in the last segment with data, SYN or FIN", "null without one"),
+    Column("ending_peer_payload_bytes", "Int64", Unit.BYTES, "Data in the last of the other side after it", "null without any"),
 )
 """What held back the departures of one direction: its first and last, and what only all of them tell."""

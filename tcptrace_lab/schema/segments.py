@@ -122,6 +122,8 @@ SEGMENTS = table(
         Column("window_opened_ns", "Int64", Unit.NS, "Time since the window opened for a full segment, at the sender", "null if it did not, since the departure before"),
         Column("peer_first_ns", "Int64", Unit.NS, "Time since the first data of the other side after the departure before reached the sender"),
         Column("peer_last_ns", "Int64", Unit.NS, "Time since the last of them"),
+        Column("peer_payload_bytes", "Int64", Unit.BYTES, "Data in the last of them", "null without any"),
+        Column("payload_before_bytes", "Int64", Unit.BYTES, "Data in the departure before"),
         Column("unacked_before_bytes", "Int64", Unit.BYTES, "Bytes in flight just after the departure before, at the sender"),
         Column("unacked_bytes", "Int64", Unit.BYTES, "Bytes in flight just before this departure, at the sender"),
         Column("usable_before_bytes", "Int64", Unit.BYTES, "Room in the window just after the departure before, at the sender"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.stacks.congestion import Congestion
+from tcptrace_lab.stacks.events import NS_PER_MS
 from tcptrace_lab.stacks.packet import ACK, FIN, PSH, SYN, Packet
 from tcptrace_lab.stacks.path import IP_TCP_HEADER_BYTES
 from tcptrace_lab.stacks.timers import Timers
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 UNSCALED_WINDOW_BYTES = 65_535
 """Largest window without the option (RFC 7323)."""
 
+LATE_ACK_NS = 20 * NS_PER_MS
+"""An ACK that left so long after what it acknowledges had come was delayed, by a timer or because the program did not read: the
+ledger's measure, half of the shortest timer in use. Less is the hosts' own time."""
+
 SYN_OPTION_BYTES = 4
 """MSS (RFC 9293, 3.7.1)."""
 
@@ -36,11 +41,11 @@ class Endpoint:
         held: why the bytes that are queued do not leave: `nagle`, `receiver-window`, `zero-window`, `congestion-window`, `pacing`.
         on_room, on_data: what to call when the send buffer has room again, or data to read has come (or the end).
         on_change: what to call whenever what holds the next byte may have changed.
-        released_late: the last ACK of new data had waited for a timer.
+        released_late: the last ACK of new data had waited at the receiver.
     """
 
     __slots__ = (
-        "_costs", "_out_of_order", "ack_now", "ack_owed", "ack_timed", "advertised", "buffers", "calls_append", "calls_input",
+        "_costs", "_out_of_order", "ack_now", "ack_owed", "advertised", "buffers", "calls_append", "calls_input",
         "calls_output", "cc", "clock", "closing", "connected", "cork", "cpu", "duplicate_acks", "fin_seq", "force", "from_client", "held",
         "host", "last_received_ns", "last_sent_ns", "line", "max_window", "more_to_come", "mss", "mss_told", "no_delay", "on_change",
         "on_data", "on_room", "option_bytes", "packets", "peer", "peer_closed", "pushing", "quick_ack", "rcv_nxt", "receive_buffer",
@@ -75,7 +80,7 @@ class Endpoint:
         self.snd_edge = self.max_window = 0
         self.held = ""
         self.rcv_nxt = self.advertised = self.unread = self.window_told = 0
-        self.ack_now = self.ack_owed = self.ack_timed = False
+        self.ack_now = self.ack_owed = False
         self.last_received_ns = self.last_sent_ns = 0
         self._out_of_order: list[tuple[int, int]] = []
         self.duplicate_acks = 0
@@ -174,7 +179,7 @@ class Endpoint:
         packet = Packet(seq, self.rcv_nxt, flags | push | ACK, self._tell_window(), length, from_client=self.from_client)
         if length and seq < self.snd_max:
             packet.resent_for = "timeout" if self.cc.timeout else "loss-recovery"
-        packet.late_ack = self.ack_timed
+        packet.late_ack = self.ack_owed and self.clock.now_ns - self.last_received_ns >= LATE_ACK_NS
         self.snd_nxt = seq + length
         if flags & FIN:
             self.fin_seq = self.snd_nxt
@@ -183,7 +188,7 @@ class Endpoint:
         if length or flags & FIN:
             self.timers.sent(seq, again=not new)
         self.snd_max = max(self.snd_max, self.snd_nxt)
-        self.ack_now = self.ack_owed = self.ack_timed = False
+        self.ack_now = self.ack_owed = False
         self.receiver.sent(self, length)
         if length:
             self.sender.sent(self, length)

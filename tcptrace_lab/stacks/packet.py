@@ -17,7 +17,7 @@ class Packet:
         seq, ack, flags, window_bytes, payload_bytes: of its header; the window with its scale applied.
         mss_bytes: option of a SYN, else None.
         window_scale: option of a SYN, else None.
-        late_ack: its ACK had to wait for a timer.
+        late_ack: its ACK had to wait, for a timer or for the program to read.
         resent_for: what makes bytes that left before leave again: `timeout` or `loss-recovery`; empty: they are new.
     """
 

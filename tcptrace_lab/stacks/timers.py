@@ -80,7 +80,6 @@ class Timers:
         if self.ack_due_ns > now_ns:
             self.delayed_ack(self.ack_due_ns)
             return
-        tcp.ack_timed = True
         tcp.receiver.timer(tcp)
 
     # Retransmission (RFC 6298; BSD's ticks)

@@ -6,10 +6,11 @@ with is one taken there. Between two departures the ledger says what that host k
 - bytes are queued: the rule or the window that holds them owns the wait. A wait for the receiver's late ACK is `nagle-delayed-ack` where a
   small segment was held, else (congestion window, full send buffer) `delayed-ack`. A small segment at the end of a full send buffer with
   two segments and more in flight waits for the buffer, a full buffer behind a used-up window for the window;
-- bytes wait for the line: `network`. A line that has not stood idle for a round trip is what holds the next byte, whatever else would; one
-  that stands idle in each round is not, and the window that lets it owns the whole round;
-- the gap ends with bytes that left before: `timeout` or `loss-recovery` owns all of it;
-- nothing is queued and the program waits for data: `network` while its own last byte or data of the peer's is on its way, else `peer`;
+- the line carries the departure before: `network`. Nothing else could leave, whatever else would hold it; so a window that lets the line
+  stand idle owns that time and no more, which is what a larger one would gain, and one behind a line that is never idle owns nothing;
+- the gap ends with bytes that left before: `timeout` or `loss-recovery` owns the rest of it;
+- nothing is queued and the program waits for data: `network` while its own last byte is on its way, and the peer's last before it goes on;
+  else `peer`, whose own ledger says what it did with the time;
 - nothing is queued and the program does something else: `network` until the last byte's ACK could be back, then `application`;
 - the program is done: `close`. Before the connection is made: `handshake`.
 """
@@ -40,8 +41,8 @@ PLATEAU_SEGMENTS = 2
 LATE = {
     "nagle": "nagle-delayed-ack",
     BLOCKED: "nagle-delayed-ack",
-    "slow-start" + KEPT_BACK: "nagle-delayed-ack",
-    "congestion-window" + KEPT_BACK: "nagle-delayed-ack",
+    "slow-start" + KEPT_BACK: "delayed-ack",
+    "congestion-window" + KEPT_BACK: "delayed-ack",
     "send-buffer": "delayed-ack",
     "slow-start": "delayed-ack",
     "congestion-window": "delayed-ack",
@@ -52,10 +53,7 @@ IN_TIME = {BLOCKED: "send-buffer", "slow-start" + KEPT_BACK: "slow-start", "cong
 """What it is otherwise, if not what it is called."""
 
 ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start", "congestion-window"})
-"""Waits that own the round in which they let the line stand idle."""
-
-HOLDS = ROUNDS | {"nagle", "nagle-delayed-ack", "delayed-ack"}
-"""Waits that a busy line makes vain."""
+"""Waits that own the time in which the host prepares what they let go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +85,6 @@ class _Watch:
         self._tcp, self._program = tcp, program
         self.notes: list[_Note] = []
         tcp.on_change = self.look
-
-    @property
-    def full_bytes(self) -> int:
-        return self._tcp.mss
 
     def look(self) -> None:
         why, tcp, notes = self._why(), self._tcp, self.notes
@@ -128,7 +122,7 @@ class Ledger:
             seen = [p.sent_ns if p.from_client == from_client else p.arrived_ns for p in packets]
             times = [at_ns for at_ns in seen if at_ns is not None]
             if times:
-                direction = _Direction(self._setting, watch.notes, packets, watch.full_bytes, from_client=from_client)
+                direction = _Direction(self._setting, watch.notes, packets, from_client=from_client)
                 found += direction.holds(min(times), max(times))
         return tuple(found)
 
@@ -136,7 +130,7 @@ class Ledger:
 class _Direction:
     """One direction's life, gap by gap."""
 
-    def __init__(self, setting: Setting, notes: list[_Note], packets: list[Packet], full_bytes: int, *, from_client: bool) -> None:
+    def __init__(self, setting: Setting, notes: list[_Note], packets: list[Packet], *, from_client: bool) -> None:
         self._notes, self._from_client = notes, from_client
         ours = [p for p in packets if p.from_client == from_client and (p.payload_bytes or p.flags & (SYN | FIN))]
         self._departures = sorted(ours, key=lambda p: p.sent_ns)
@@ -146,30 +140,26 @@ class _Direction:
         host, own = (setting.server, setting.client) if from_client else (setting.client, setting.server)
         self._link, self._option_bytes = forth, own.stack.option_bytes
         self._ack_ns = host.costs.data_in_ns + host.costs.ack_out_ns + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
-        full_ns = forth.wire_ns(IP_TCP_HEADER_BYTES + own.stack.option_bytes + full_bytes)
-        self._round_ns = full_ns + forth.propagation_ns + self._ack_ns
         self._note = self._arrival = 0
         self._found: list[Hold] = []
 
     def holds(self, start_ns: int, end_ns: int) -> list[Hold]:
         """Touching intervals from the connection's first frame to its last."""
-        at_ns, last, free_ns, burst_ns, owner, started_ns = start_ns, None, start_ns, -1, "network", start_ns
+        at_ns, last, free_ns, burst_ns, owner = start_ns, None, start_ns, -1, "network"
         for packet in self._departures:
-            decided_ns = min(max(packet.decided_ns, at_ns), packet.sent_ns)
+            line_ns = min(max(free_ns, at_ns), packet.sent_ns)
+            self._add(at_ns, line_ns, "network")
+            decided_ns = min(max(packet.decided_ns, line_ns), packet.sent_ns)
             if packet.resent_for:
-                self._add(at_ns, decided_ns, packet.resent_for)
+                self._add(line_ns, decided_ns, packet.resent_for)
             else:
-                busy = free_ns >= decided_ns and decided_ns - started_ns >= self._round_ns
-                why = self._gap(at_ns, decided_ns, last, busy=busy)
+                why = self._gap(line_ns, decided_ns, last)
                 if packet.decided_ns != burst_ns:
-                    burst_ns = packet.decided_ns
-                    owner = why if why in ROUNDS and not busy else "network"
+                    burst_ns, owner = packet.decided_ns, why if why in ROUNDS else "network"
             self._add(decided_ns, packet.sent_ns, owner if packet.seq else "handshake")
-            if packet.sent_ns > free_ns:
-                started_ns = packet.sent_ns
             at_ns, last = max(at_ns, packet.sent_ns), packet
             free_ns = packet.sent_ns + self._link.wire_ns(IP_TCP_HEADER_BYTES + self._option_bytes + packet.payload_bytes)
-        self._gap(at_ns, end_ns, last, busy=False)
+        self._gap(at_ns, end_ns, last)
         return self._found
 
     def _add(self, start_ns: int, end_ns: int, cause: str) -> None:
@@ -204,11 +194,11 @@ class _Direction:
             spans.insert(0, (start_ns, spans[0][0], "handshake"))
         return spans
 
-    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, *, busy: bool) -> str:
-        """From one departure to the decision on the next, with the line busy all the time or not.
+    def _gap(self, start_ns: int, end_ns: int, last: Packet | None) -> str:
+        """From the end of one departure to the decision on the next.
 
         Returns:
-            What the last part of it was called, before the line was asked.
+            What the last part of it is called.
         """
         if end_ns <= start_ns:
             return ""
@@ -216,29 +206,30 @@ class _Direction:
         reading = [number for number, span in enumerate(spans) if span[2] == "peer"]
         there_ns = start_ns if last is None or last.arrived_ns is None else last.arrived_ns
         for number, (begin_ns, until_ns, why) in enumerate(spans):
-            if reading and reading[0] <= number <= reading[-1] and why in {"peer", "application"}:
-                out_ns = min(max(there_ns, begin_ns), until_ns)
-                self._add(begin_ns, out_ns, "network")
-                self._wait_for_answer(out_ns, until_ns)
+            if reading and number == reading[0]:
+                self._wait_for_answer(begin_ns, spans[reading[-1]][1], there_ns)
+            elif reading and reading[0] < number <= reading[-1]:
+                continue
             elif why == "application" and last is not None:
                 out_ns = min(max(there_ns + self._ack_ns, begin_ns), until_ns)
                 self._add(begin_ns, out_ns, "network")
                 self._add(out_ns, until_ns, why)
             else:
-                self._add(begin_ns, until_ns, "network" if busy and why in HOLDS else why)
+                self._add(begin_ns, until_ns, why)
         return spans[-1][2]
 
-    def _wait_for_answer(self, start_ns: int, end_ns: int) -> None:
-        """`network` while data of the peer's is on its way, else `peer`."""
+    def _wait_for_answer(self, start_ns: int, end_ns: int, there_ns: int) -> None:
+        """`network` until the last byte is there, and while the last of the answer is on its way; `peer` in between."""
         arrivals = self._arrivals
-        while self._arrival < len(arrivals) and (arrivals[self._arrival].arrived_ns or 0) <= start_ns:
+        while self._arrival + 1 < len(arrivals) and (arrivals[self._arrival + 1].arrived_ns or 0) <= end_ns:
             self._arrival += 1
-        index = self._arrival
-        while start_ns < end_ns and index < len(arrivals) and arrivals[index].sent_ns < end_ns:
-            packet = arrivals[index]
-            left_ns, came_ns = max(packet.sent_ns, start_ns), min(packet.arrived_ns or 0, end_ns)
-            self._add(start_ns, left_ns, "peer")
-            self._add(left_ns, came_ns, "network")
-            start_ns = max(start_ns, came_ns)
-            index += 1
-        self._add(start_ns, end_ns, "peer")
+        out_ns = min(max(there_ns, start_ns), end_ns)
+        self._add(start_ns, out_ns, "network")
+        answer = arrivals[self._arrival] if arrivals else None
+        if answer is None or answer.arrived_ns is None or not start_ns < answer.arrived_ns <= end_ns:
+            self._add(out_ns, end_ns, "peer")
+            return
+        left_ns = min(max(answer.sent_ns, out_ns), end_ns)
+        self._add(out_ns, left_ns, "peer")
+        self._add(left_ns, max(answer.arrived_ns, left_ns), "network")
+        self._add(max(answer.arrived_ns, left_ns), end_ns, "peer")

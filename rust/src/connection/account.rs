@@ -69,11 +69,12 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
     if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
         return None;
     }
-    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes());
+    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes(receiver.half));
     let leaves = Leaves {
         ts_ns,
         frame: segment.frame,
         end: placed.end,
+        payload_bytes: i64::from(segment.payload_bytes),
         full_bytes,
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
         // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
@@ -115,9 +116,13 @@ fn arrives(judged: &Judged<'_>, sender: &Side<'_>, receiver: &mut Side<'_>) {
         tsval: segment.options.timestamps.map(|(value, _)| value),
         frame: segment.frame,
         has_data: segment.payload_bytes > 0 || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
+        payload_bytes: segment.payload_bytes,
     };
     if receiver.account.rates.is_some() {
         drains(&arrival, window_bytes, kind, answer, sender, receiver);
+    }
+    if let Some((rtt_ns, newest)) = answer.rtt_ns.get().zip(answer.acknowledged.newest) {
+        receiver.account.view.answered(rtt_ns, newest.payload_bytes, i64::from(segment.payload_bytes));
     }
     let shift_ns = receiver.shift_ns(sender);
     receiver.account.view.arrives(arrival, shift_ns);

@@ -10,6 +10,8 @@ use crate::wire::{Segment, TcpFlags};
 
 /// RFC 7323, 2.3: larger shifts count as 14.
 pub(super) const MAX_WINDOW_SCALE: u8 = 14;
+/// A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`).
+const CLUSTER_BYTES: i64 = 2048;
 
 /// A segment placed in the sequence space of its direction.
 #[derive(Clone, Copy, Debug)]
@@ -159,12 +161,31 @@ impl Half {
     }
 
     /// The largest payload of its segments: the MSS in force, or what was seen where no SYN was, or where the path takes
-    /// a little less (a tunnel).
+    /// a little less (a tunnel), or where the sender rounds it to whole clusters.
     #[inline]
-    pub(super) fn full_bytes(&self) -> i64 {
+    pub(super) fn full_bytes(&self, receiver: &Self) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
         let mss = i64::from(self.mss_bytes);
-        if mss == 0 || (longest < mss && longest * 10 >= mss * 9) { longest } else { mss }
+        if mss == 0 {
+            return longest;
+        }
+        if longest >= mss {
+            return mss;
+        }
+        // Stacks that offer neither are older than tunnels.
+        let old = self.figures.syn_options.is_some_and(|options| !options.sack_permitted && !options.timestamps);
+        let tunnelled = !old && longest * 10 >= mss * 9;
+        if tunnelled || (old && self.rounds_down(mss, longest, receiver)) { longest } else { mss }
+    }
+
+    /// Whether `longest` is what 4.4BSD makes of an MSS above a cluster. Its elders do not round; of them half of the largest
+    /// window may leave (rule book A1), or what a locked buffer holds (A3), which never are two at a time.
+    #[inline]
+    fn rounds_down(&self, mss: i64, longest: i64, receiver: &Self) -> bool {
+        longest > 0
+            && longest == mss / CLUSTER_BYTES * CLUSTER_BYTES
+            && i64::from(receiver.figures.max_window_bytes.unwrap_or(0)) > longest * 2 + CLUSTER_BYTES
+            && self.figures.max_in_flight_bytes.get().unwrap_or(0) >= longest * 2
     }
 
     /// What this side's SYN offers; `None` unless `segment` is one, with all of its options captured.

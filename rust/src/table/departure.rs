@@ -24,6 +24,8 @@ pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("window_opened_ns", |rows, _| value(rows, |block| &block.window_opened_ns)),
     ("peer_first_ns", |rows, _| value(rows, |block| &block.peer_first_ns)),
     ("peer_last_ns", |rows, _| value(rows, |block| &block.peer_last_ns)),
+    ("peer_payload_bytes", |rows, _| value(rows, |block| &block.peer_payload_bytes)),
+    ("payload_before_bytes", |rows, _| value(rows, |block| &block.payload_before_bytes)),
     ("unacked_before_bytes", |rows, _| value(rows, |block| &block.unacked_before_bytes)),
     ("unacked_bytes", |rows, _| value(rows, |block| &block.unacked_bytes)),
     ("usable_before_bytes", |rows, _| value(rows, |block| &block.usable_before_bytes)),
@@ -75,6 +77,14 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         ("small_past_full", count(|row| row.small_past_full.into())),
         ("small_held_over_full", count(|row| row.small_held_over_full.into())),
         ("tick_ns", amount(|row| row.tick_ns)),
+        ("line_payload_bytes", amount(|row| row.line_payload_bytes)),
+        ("line_ns", amount(|row| row.line_ns)),
+        ("spaced_payload_bytes", amount(|row| row.spaced_payload_bytes)),
+        ("spaced_ns", amount(|row| row.spaced_ns)),
+        ("top_flight_bytes", amount(|row| row.top_flight_bytes)),
+        ("top_rounds", count(|row| row.top_rounds.into())),
+        ("ending_payload_bytes", amount(|row| row.ending.payload_before_bytes)),
+        ("ending_peer_payload_bytes", amount(|row| row.ending.peer_payload_bytes)),
     ];
     columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
 }

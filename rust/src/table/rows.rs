@@ -77,6 +77,8 @@ pub(super) struct Block {
     pub window_opened_ns: Of<Nullable>,
     pub peer_first_ns: Of<Nullable>,
     pub peer_last_ns: Of<Nullable>,
+    pub peer_payload_bytes: Of<Nullable>,
+    pub payload_before_bytes: Of<Nullable>,
     pub unacked_before_bytes: Of<Nullable>,
     pub unacked_bytes: Of<Nullable>,
     pub usable_before_bytes: Of<Nullable>,
@@ -150,6 +152,8 @@ impl Block {
             window_opened_ns: NULLS,
             peer_first_ns: NULLS,
             peer_last_ns: NULLS,
+            peer_payload_bytes: NULLS,
+            payload_before_bytes: NULLS,
             unacked_before_bytes: NULLS,
             unacked_bytes: NULLS,
             usable_before_bytes: NULLS,
@@ -230,6 +234,8 @@ impl Block {
         set(&mut self.window_opened_ns, at, left.window_opened_ns);
         set(&mut self.peer_first_ns, at, left.peer_first_ns);
         set(&mut self.peer_last_ns, at, left.peer_last_ns);
+        set(&mut self.peer_payload_bytes, at, left.peer_payload_bytes);
+        set(&mut self.payload_before_bytes, at, left.payload_before_bytes);
         set(&mut self.unacked_before_bytes, at, left.unacked_before_bytes);
         set(&mut self.unacked_bytes, at, left.unacked_bytes);
         set(&mut self.usable_before_bytes, at, left.usable_before_bytes);

@@ -29,6 +29,8 @@ pub(in super::super) struct Arrival {
     pub frame: u64,
     /// It carries data, SYN or FIN: the program hears of it.
     pub has_data: bool,
+    /// The data.
+    pub payload_bytes: u32,
 }
 
 /// What each of a row of arrivals has for itself.
@@ -52,22 +54,24 @@ struct Common {
     frame: u32,
     has_tsval: bool,
     has_data: bool,
+    payload_bytes: u32,
 }
 
 impl Arrival {
     #[inline]
     fn apart(&self) -> (Own, Common) {
-        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data } = *self;
+        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data, payload_bytes } = *self;
         let own = Own { ts_ns, frame: frame as u32, tsval: tsval.unwrap_or(0) };
         let frame = (frame >> 32) as u32;
-        (own, Common { ack, edge, lag_ns, rtt_ns, frame, has_tsval: tsval.is_some(), has_data })
+        (own, Common { ack, edge, lag_ns, rtt_ns, frame, has_tsval: tsval.is_some(), has_data, payload_bytes })
     }
 
     #[inline]
     fn of(own: Own, common: Common) -> Self {
-        let Common { ack, edge, lag_ns, rtt_ns, has_tsval, has_data, .. } = common;
+        let Common { ack, edge, lag_ns, rtt_ns, has_tsval, has_data, payload_bytes, .. } = common;
         let frame = u64::from(common.frame) << 32 | u64::from(own.frame);
-        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval: has_tsval.then_some(own.tsval), frame, has_data }
+        let tsval = has_tsval.then_some(own.tsval);
+        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data, payload_bytes }
     }
 }
 
@@ -210,7 +214,17 @@ mod tests {
 
     fn ack(ts_ns: i64, ack: i64, tsval: Option<u32>) -> Arrival {
         let unknown = Nullable::default();
-        Arrival { ts_ns, ack, edge: unknown, lag_ns: unknown, rtt_ns: unknown, tsval, frame: 0, has_data: false }
+        Arrival {
+            ts_ns,
+            ack,
+            edge: unknown,
+            lag_ns: unknown,
+            rtt_ns: unknown,
+            tsval,
+            frame: 0,
+            has_data: false,
+            payload_bytes: 0,
+        }
     }
 
     fn arrived(arrivals: &mut Arrivals, tsecr: Option<u32>, now_ns: i64, shift_ns: i64) -> Vec<i64> {

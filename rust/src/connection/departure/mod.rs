@@ -7,12 +7,14 @@
 
 mod arrivals;
 mod rounds;
+mod spacing;
 
 pub(super) use arrivals::Arrival;
 
 use super::row::Nullable;
 use arrivals::Arrivals;
 use rounds::Rounds;
+use spacing::Spacing;
 
 /// The capture is taken to be at the sender where the round trip to it is less than this part of the whole (rule book B).
 const NEAR_SENDER_PART: i64 = 10;
@@ -24,6 +26,8 @@ const TOLERANCE_PART: i64 = 32;
 /// book B, ε).
 const CAUSAL_NS: i64 = 1_000_000;
 
+/// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
+const LET_GO_PART: i64 = 8;
 /// So many small segments in a row that waited for the ACK of all show that Nagle's algorithm holds them again (rule book B, 5).
 const HELD_IN_A_ROW: u16 = 3;
 /// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
@@ -50,6 +54,8 @@ pub struct Departure {
     pub window_opened_ns: Nullable,
     pub peer_first_ns: Nullable,
     pub peer_last_ns: Nullable,
+    pub peer_payload_bytes: Nullable,
+    pub payload_before_bytes: Nullable,
     pub unacked_before_bytes: Nullable,
     pub unacked_bytes: Nullable,
     pub usable_before_bytes: Nullable,
@@ -82,6 +88,12 @@ pub struct Waits {
     pub small_past_full: u16,
     pub small_held_over_full: u16,
     pub tick_ns: Nullable,
+    pub line_payload_bytes: Nullable,
+    pub line_ns: Nullable,
+    pub spaced_payload_bytes: Nullable,
+    pub spaced_ns: Nullable,
+    pub top_flight_bytes: Nullable,
+    pub top_rounds: u16,
 }
 
 /// Where the waits of a direction begin.
@@ -102,6 +114,8 @@ pub(super) struct Leaves {
     pub frame: u64,
     /// The offset behind its last byte.
     pub end: i64,
+    /// Its data.
+    pub payload_bytes: i64,
     /// The largest payload that a segment may have: the MSS in force.
     pub full_bytes: i64,
     /// It holds less than that.
@@ -140,6 +154,7 @@ pub(super) struct SenderView {
     small_behind_small: u32,
     held: SmallHeld,
     clock: Clock,
+    spacing: Spacing,
     first: Option<FirstDeparture>,
     rounds: Rounds,
 }
@@ -188,6 +203,7 @@ impl Clock {
 struct Since {
     left_ns: Nullable,
     frame: u64,
+    payload_bytes: i64,
     was_small: bool,
     small_unacked: bool,
     /// Bytes not acknowledged, and room in the window, just after it.
@@ -201,9 +217,16 @@ struct Since {
     acked_lag_ns: Nullable,
     peer_first_ns: Nullable,
     peer_last_ns: Nullable,
+    peer_payload_bytes: Nullable,
 }
 
 impl SenderView {
+    /// A round-trip sample was captured, of a segment with so much data and an ACK with so much.
+    #[inline]
+    pub(super) fn answered(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
+        self.spacing.answered(rtt_ns, payload_bytes, back_bytes);
+    }
+
     /// Something of the other side was captured, and will arrive at the sender.
     #[inline]
     pub(super) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
@@ -222,6 +245,7 @@ impl SenderView {
         let now = Nullable::from(Some(now_ns));
         if arrival.has_data {
             self.since.peer_last_ns = now;
+            self.since.peer_payload_bytes = Some(i64::from(arrival.payload_bytes)).into();
             if !self.since.peer_first_ns.is_some() {
                 self.since.peer_first_ns = now;
             }
@@ -274,9 +298,12 @@ impl SenderView {
         }
         let mut held = self.held(&leaves);
         held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
+        if let Some(held_ns) = held.held_ns.get().filter(|_| line_may_be_busy(&held)) {
+            self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, shift_ns);
+        }
         self.count_clocked(&held, shift_ns);
         if leaves.small && !leaves.resent {
-            self.count_small(&held, shift_ns);
+            self.count_small(&held, leaves.payload_bytes, shift_ns);
         }
         self.left(&leaves);
         held
@@ -310,6 +337,7 @@ impl SenderView {
         self.since = Since {
             left_ns: Some(leaves.ts_ns).into(),
             frame: leaves.frame,
+            payload_bytes: leaves.payload_bytes,
             was_small: leaves.small,
             small_unacked: una.is_some_and(|una| self.small_end > una),
             unacked: una.map(|una| (self.snd_max - una).max(0)).into(),
@@ -336,7 +364,7 @@ impl SenderView {
     }
 
     /// What a small segment tells of the rule that holds small ones.
-    fn count_small(&mut self, left: &Departure, shift_ns: i64) {
+    fn count_small(&mut self, left: &Departure, payload_bytes: i64, shift_ns: i64) {
         if left.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
             return;
         }
@@ -347,8 +375,7 @@ impl SenderView {
             return;
         }
         let at_once = left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns));
-        let had_room =
-            left.usable_before_bytes.get().is_some_and(|usable| usable >= left.full_bytes.get().unwrap_or(0));
+        let had_room = left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes);
         if !at_once || !had_room || waited_ns <= ONE_WRITE_NS || left.peer_last_ns.is_some() {
             return;
         }
@@ -381,6 +408,8 @@ impl SenderView {
             window_opened_ns: age(since.opened_ns),
             peer_first_ns: age(since.peer_first_ns),
             peer_last_ns: age(since.peer_last_ns),
+            peer_payload_bytes: since.peer_payload_bytes,
+            payload_before_bytes: since.left_ns.get().map(|_| since.payload_bytes).into(),
             unacked_before_bytes: since.unacked,
             unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable_before_bytes: since.usable,
@@ -403,6 +432,9 @@ impl SenderView {
             view.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(last_ts_ns.get().unwrap_or(i64::MAX)));
         }
         let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() });
+        let (line_payload_bytes, line_ns) = self.spacing.line();
+        let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
+        let (top_flight_bytes, top_rounds) = self.rounds.top();
         let [(level_flight_bytes, level_rounds), (other_level_flight_bytes, other_level_rounds)] = self.rounds.levels();
         Waits {
             first: self.first,
@@ -418,8 +450,22 @@ impl SenderView {
             small_past_full: self.held.passed_full,
             small_held_over_full: self.held.over_full,
             tick_ns: self.clock.tick_ns(),
+            line_payload_bytes,
+            line_ns,
+            spaced_payload_bytes,
+            spaced_ns,
+            top_flight_bytes,
+            top_rounds,
         }
     }
+}
+
+/// Whether the departure before may have kept the line busy all the time until this one: it is not acknowledged yet, and neither
+/// an answer nor an ACK let this one go.
+fn line_may_be_busy(left: &Departure) -> bool {
+    let held_ns = left.held_ns.get().unwrap_or(0);
+    let let_go = left.acked_ago_ns.get().is_some_and(|ago_ns| ago_ns.saturating_mul(LET_GO_PART) <= held_ns);
+    !let_go && !left.peer_first_ns.is_some() && left.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
 }
 
 /// How much later what is captured reaches the sender than its departures of then were captured, from the shortest round trips

@@ -13,10 +13,14 @@ pub(super) struct Rounds {
     ends: i64,
     flight: i64,
     last_flight: Nullable,
-    /// The level of now: a flight, and how many that are about equal came one after the other.
+    /// The level of now: a flight, and how many that are about equal came one after the other; and the one before it, because
+    /// flights may take turns: a program that writes large pieces fills its buffer now more, now less.
     now: Level,
+    before: Level,
     /// The two levels at which flights stood longest, before any loss, the longer first.
     longest: [Level; 2],
+    /// The largest flights, before any loss, in a row or not.
+    top: Level,
 }
 
 /// Flights about as large as this one, and how many in a row.
@@ -47,13 +51,19 @@ impl Rounds {
 
     fn finish(&mut self, full_bytes: i64, after_loss: bool) {
         self.last_flight = Some(self.flight).into();
-        if self.now.has(self.flight) {
-            self.now.rounds = self.now.rounds.saturating_add(1);
-        } else {
-            self.now = Level { flight: self.flight, rounds: 1 };
+        if !self.now.has(self.flight) {
+            let back = self.before.has(self.flight);
+            let other = if back { self.before } else { Level { flight: self.flight, rounds: 0 } };
+            self.before = std::mem::replace(&mut self.now, other);
         }
+        self.now.rounds = self.now.rounds.saturating_add(1);
         if !after_loss && self.flight >= LEVEL_SEGMENTS * full_bytes {
             self.keep();
+            if self.top.has(self.flight) {
+                self.top.rounds = self.top.rounds.saturating_add(1);
+            } else if self.flight > self.top.flight {
+                self.top = Level { flight: self.flight, rounds: 1 };
+            }
         }
     }
 
@@ -77,6 +87,11 @@ impl Rounds {
     /// The largest flight of the round before.
     pub(super) fn last_flight(&self) -> Nullable {
         self.last_flight
+    }
+
+    /// The largest flight, and how many were about as large.
+    pub(super) fn top(&self) -> (Nullable, u16) {
+        (Some(self.top.flight).filter(|_| self.top.rounds > 0).into(), self.top.rounds)
     }
 
     /// The two levels at which the flights stood longest, and for how many rounds each.
@@ -121,7 +136,19 @@ mod tests {
     #[test]
     fn a_transfer_may_stand_at_two_levels() {
         let rounds = after(&[2000, 4000, 4000, 9000, 9000, 9100, 9000, 4000], false);
-        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(9000), 4), (Some(4000), 2)]);
+        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(9000), 4), (Some(4000), 3)]);
+    }
+
+    #[test]
+    fn flights_that_take_turns_stand_at_two_levels() {
+        let rounds = after(&[4000, 5000, 4000, 5000, 4000, 5000], false);
+        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(4000), 3), (Some(5000), 3)]);
+    }
+
+    #[test]
+    fn flights_that_come_and_go_below_one_level_have_a_top() {
+        let rounds = after(&[1000, 4000, 2500, 4100, 3000, 3900, 2000, 4000], false);
+        assert_eq!((rounds.top().0.get(), rounds.top().1), (Some(4000), 4));
     }
 
     #[test]

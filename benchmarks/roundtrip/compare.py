@@ -1,0 +1,83 @@
+"""One setting: simulated, captured at each sender, read again, compared."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from roundtrip.seen import own, seen
+from tcptrace_lab import ledger
+from tcptrace_lab.segments import read
+from tcptrace_lab.simulation import At, write_capture
+from tcptrace_lab.stacks import simulate
+
+if TYPE_CHECKING:
+    from roundtrip.seen import Span
+    from roundtrip.settings import Drawn
+
+WITHIN = 0.02
+"""So much of a direction's life may be told otherwise (the issue's promise)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One direction of one setting.
+
+    Attributes:
+        from_client: which direction.
+        off_share: of its life, what the capture's ledger gives to another cause than the model's own.
+        off_seen_share: the same against what a capture can show of the model's own.
+        confused: (cause in what can be shown, cause told) → share of its life.
+    """
+
+    from_client: bool
+    off_share: float
+    off_seen_share: float
+    confused: dict[tuple[str, str], float]
+
+    @property
+    def right(self) -> bool:
+        """Whether it is told as the model has it, or as far as a capture can show it."""
+        return min(self.off_share, self.off_seen_share) <= WITHIN
+
+
+def compare(drawn: Drawn) -> list[Compared]:
+    """Both directions that carried data, each by a capture at its own sender."""
+    run = simulate(drawn.setting, truth=True)
+    found = []
+    for from_client, at in ((True, At.CLIENT), (False, At.SERVER)):
+        if not any(packet.payload_bytes for packet in run.packets if packet.from_client == from_client):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "run.pcap")
+            with path.open("wb") as stream:
+                write_capture(run, drawn.setting, stream, at=at)
+            tables = read([str(path)])
+            sums = ledger.totals(tables.segments, tables.connections).filter(pl.col("from_client") == from_client)
+        told = Counter(dict(sums.select(pl.col("cause").cast(pl.String), "ns").iter_rows()))
+        whole, shown = (_sums(spans) for spans in (own(run, from_client=from_client), seen(run, drawn.setting, from_client=from_client)))
+        off_share, _ = _apart(whole, told)
+        off_seen_share, confused = _apart(shown, told)
+        found.append(Compared(from_client, off_share, off_seen_share, confused))
+    return found
+
+
+def _sums(spans: list[Span]) -> Counter[str]:
+    sums: Counter[str] = Counter()
+    for start_ns, end_ns, cause in spans:
+        sums[cause] += end_ns - start_ns
+    return sums
+
+
+def _apart(truth: Counter[str], told: Counter[str]) -> tuple[float, dict[tuple[str, str], float]]:
+    """Half of the sum of all differences, as a share of the life; and which cause took whose time, the largest first."""
+    life = sum(truth.values()) or 1
+    less = {cause: (truth[cause] - told[cause]) / life for cause in truth if truth[cause] > told[cause]}
+    more = {cause: (told[cause] - truth[cause]) / life for cause in told if told[cause] > truth[cause]}
+    confused = {(one, other): min(a, b) for one, a in less.items() for other, b in more.items()}
+    return sum(abs(truth[cause] - told[cause]) for cause in truth | told) / 2 / life, confused

@@ -1,0 +1,163 @@
+"""What of the model's own ledger a capture can show at all.
+
+The model knows when its programs write. A capture does not: it shows when segments leave and what arrives. Four cases are decided by that
+alone, because other programs or hosts would have left the very same capture:
+
+- **What was held when it was released.** Bytes leave at the instant when an ACK or a window arrives. The program may have given them at
+  any time since the departure before (or since the answer that it had waited for). The hold is told from there on.
+- **Gathering.** Nagle's rule holds a small write until the program has written enough for a full segment, which leaves at once. Nothing
+  arrives at that instant; a program that writes all of it then, and nothing before, leaves the same. Such a wait is the program's.
+- **One segment at a time.** Where less than a full segment leaves whenever all is acknowledged, the buffer may be no larger, or it may be
+  larger and Nagle's rule hold the rest: a Nagle sender with twice the buffer leaves the same.
+- **Slow lines that no two segments show.** How long a segment takes on a line is seen where another follows it at once. Where none ever
+  does (single messages to and fro), a host that needs longer for more bytes looks the same: what a segment takes more than a SYN is the
+  host's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.stacks.endpoint import SYN_OPTION_BYTES
+from tcptrace_lab.stacks.packet import FIN, SYN
+from tcptrace_lab.stacks.path import IP_TCP_HEADER_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tcptrace_lab.stacks import Link, Run, Setting
+    from tcptrace_lab.stacks.packet import Packet
+
+Span = tuple[int, int, str]
+"""Start and end, nanoseconds of the run, and cause."""
+
+HOLDS = frozenset({"nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window", "slow-start", "congestion-window"})
+GATHERED = frozenset({"nagle", "nagle-delayed-ack"})
+NAGLES = {"delayed-ack": "nagle-delayed-ack", "send-buffer": "nagle"}
+"""What a buffer of one small segment looks like."""
+GIVEN = frozenset({"application", "network"})
+"""What a wait is called while the program has given nothing yet."""
+
+
+def own(run: Run, *, from_client: bool) -> list[Span]:
+    """The model's ledger of one direction."""
+    return [(hold.start_ns, hold.end_ns, hold.cause) for hold in run.truth if hold.from_client == from_client]
+
+
+def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
+    """The same as far as a capture at the sender can show it."""
+    departures = sorted(
+        (p for p in run.packets if p.from_client == from_client and (p.payload_bytes or p.flags & (SYN | FIN))), key=lambda p: p.sent_ns
+    )
+    arrivals = sorted(p.arrived_ns for p in run.packets if p.from_client != from_client and p.arrived_ns is not None)
+    spans, found = own(run, from_client=from_client), []
+    forth, back = (setting.forward, setting.backward) if from_client else (setting.backward, setting.forward)
+    options = (setting.client if from_client else setting.server).stack.option_bytes
+    hidden = (
+        _hidden_ns(run, forth, options, from_client=from_client, own=True),
+        _hidden_ns(run, back, options, from_client=not from_client, own=False),
+    )
+    answers = sorted(
+        (p for p in run.packets if p.from_client != from_client and p.payload_bytes and p.arrived_ns), key=lambda p: p.arrived_ns or 0
+    )
+    alone = _alone_bytes(departures, arrivals_of_acks(run, from_client=from_client))
+    at = 0
+    for before, packet in zip([None, *departures], departures, strict=False):
+        wait: list[Span] = []
+        while at < len(spans) and spans[at][0] < packet.sent_ns:
+            start, end, cause = spans[at]
+            wait.append((start, min(end, packet.sent_ns), cause))
+            if end > packet.sent_ns:
+                spans[at] = (packet.sent_ns, end, cause)
+                break
+            at += 1
+        if before is None or packet.resent_for:
+            found += wait
+            continue
+        line_ns = before.sent_ns + forth.wire_ns(IP_TCP_HEADER_BYTES + options + before.payload_bytes)
+        place = bisect_right(arrivals, packet.decided_ns)
+        released = place > 0 and arrivals[place - 1] == packet.decided_ns
+        if released:
+            wait = list(_as_held(wait, line_ns))
+            if packet.payload_bytes < setting.mss_bytes - options and 0 < alone >= packet.payload_bytes:
+                wait = [(start, end, NAGLES.get(cause, cause)) for start, end, cause in wait]
+        else:
+            answered_ns = (before.arrived_ns or before.sent_ns) + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
+            wait = list(_as_given(wait, answered_ns))
+        answer = next((p for p in reversed(answers) if before.sent_ns < (p.arrived_ns or 0) <= packet.sent_ns), None)
+        unseen_ns = hidden[0](before.payload_bytes) + (hidden[1](answer.payload_bytes) if answer else 0)
+        found += _without(wait, unseen_ns, "peer" if answer else wait[-1][2] if wait else "")
+    return found + spans[at:]
+
+
+def arrivals_of_acks(run: Run, *, from_client: bool) -> list[tuple[int, int]]:
+    """When what was acknowledged."""
+    return sorted((p.arrived_ns, p.ack) for p in run.packets if p.from_client != from_client and p.arrived_ns is not None)
+
+
+def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int]]) -> int:
+    """The largest payload of a direction in which no data leaves before all earlier data is acknowledged; 0 if some does."""
+    una, place, end, longest = 0, 0, 0, 0
+    for packet in departures:
+        while place < len(acks) and acks[place][0] <= packet.sent_ns:
+            una, place = max(una, acks[place][1]), place + 1
+        if packet.payload_bytes and end > una and not packet.resent_for:
+            return 0
+        end, longest = max(end, packet.seq + packet.payload_bytes), max(longest, packet.payload_bytes)
+    return longest
+
+
+def _hidden_ns(run: Run, link: Link, options: int, *, from_client: bool, own: bool) -> Callable[[int], int]:
+    """How much longer than a SYN a payload takes on a line, if no segment ever followed another at once; else nothing."""
+    sent = sorted(
+        (p for p in run.packets if p.from_client == from_client and (p.payload_bytes or (own and p.flags & FIN))), key=lambda p: p.sent_ns
+    )
+
+    def takes(payload_bytes: int) -> int:
+        return link.wire_ns(IP_TCP_HEADER_BYTES + options + payload_bytes)
+
+    if any(after.sent_ns == before.sent_ns + takes(before.payload_bytes) for before, after in pairwise(sent)):
+        return lambda _: 0
+    return lambda payload_bytes: max(takes(payload_bytes) - takes(SYN_OPTION_BYTES), 0)
+
+
+def _without(wait: list[Span], unseen_ns: int, cause: str) -> Iterator[Span]:
+    """So much less of what is called a transit, from its end on."""
+    for start, end, name in reversed(wait):
+        if name != "network" or unseen_ns <= 0 or cause == "network":
+            yield start, end, name
+            continue
+        part_ns = min(unseen_ns, end - start)
+        unseen_ns -= part_ns
+        yield start, end - part_ns, name
+        yield end - part_ns, end, cause
+
+
+def _as_held(wait: list[Span], line_ns: int) -> Iterator[Span]:
+    """The hold at the end owns what was called the program's, or a transit, directly before it."""
+    first = len(wait)
+    if wait and wait[-1][2] in HOLDS:
+        while first > 0 and (wait[first - 1][2] in GIVEN or wait[first - 1][2] == wait[-1][2]) and wait[first - 1][1] > line_ns:
+            first -= 1
+    for number, (start, end, cause) in enumerate(wait):
+        if number < first or end <= line_ns:
+            yield start, end, cause
+        else:
+            if start < line_ns:
+                yield start, line_ns, cause
+            yield max(start, line_ns), end, wait[-1][2]
+
+
+def _as_given(wait: list[Span], answered_ns: int) -> Iterator[Span]:
+    """What was gathered is the program's, as soon as an answer could be back."""
+    for start, end, cause in wait:
+        if cause not in GATHERED:
+            yield start, end, cause
+            continue
+        out_ns = min(max(answered_ns, start), end)
+        if out_ns > start:
+            yield start, out_ns, "network"
+        if end > out_ns:
+            yield out_ns, end, "application"

@@ -1,0 +1,155 @@
+//! How long a segment occupies the sender's line, by what followed it soonest and by its round trips.
+
+use super::super::row::Nullable;
+
+/// What a segment takes on an Ethernet beside its data: headers of IPv4 and TCP, frame, preamble and gap (IEEE 802.3). On
+/// other lines it is about as much, and next to full segments little.
+const AROUND_BYTES: i64 = 78;
+/// What a SYN takes, which is padded.
+const SYN_LINE_BYTES: i64 = 84;
+/// A shorter round trip of a SYN is its receiver's own time: the capture was taken there, behind the line.
+const LEAST_PATH_NS: i64 = 20_000;
+/// Two ways to tell the rate of a line agree if they differ by less than this part (a heuristic).
+const AGREE_PART: i64 = 20;
+
+/// So many bytes in so much time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    bytes: i64,
+    ns: i64,
+}
+
+impl Pace {
+    /// Keeps the fastest.
+    fn least(&mut self, bytes: i64, ns: i64) {
+        if self.bytes == 0 || ns.saturating_mul(self.bytes) < self.ns.saturating_mul(bytes) {
+            *self = Self { bytes, ns };
+        }
+    }
+
+    /// The time of other bytes at this pace.
+    fn of(self, bytes: i64) -> i64 {
+        (self.ns as f64 * bytes as f64 / self.bytes as f64) as i64
+    }
+}
+
+/// The closest two departures for their size, and the shortest round trip for its size.
+///
+/// Nothing can leave while the line is busy with what left before. So the time from a segment to the next is an upper bound
+/// of the time that it takes on the line; another is by how much its round trip exceeds that of a SYN. A program that writes
+/// small segments at its own pace spaces them, too: they tell of the line only where both bounds are about the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spacing {
+    /// Behind full segments, and behind any.
+    full: Pace,
+    any: Pace,
+    /// The first round trip: of the SYN, where that was captured.
+    first_rtt_ns: Nullable,
+    /// What a round trip of data took longer than that, by the bytes that it had more.
+    longer: Pace,
+}
+
+impl Spacing {
+    /// A segment leaves `held_ns` after one of `before_bytes`; at a distance from the sender its own size counts, because it
+    /// is captured when all of it is there.
+    #[inline]
+    pub(super) fn departs(&mut self, held_ns: i64, before_bytes: i64, own_bytes: i64, full_bytes: i64, shift_ns: i64) {
+        let bytes = if shift_ns == 0 { before_bytes } else { own_bytes };
+        if before_bytes == 0 || bytes == 0 || full_bytes == 0 {
+            return;
+        }
+        self.any.least(bytes + AROUND_BYTES, held_ns);
+        if before_bytes >= full_bytes {
+            self.full.least(bytes + AROUND_BYTES, held_ns);
+        }
+    }
+
+    /// A round-trip sample came, of a segment with so much data and an ACK with so much; both ways are taken to be alike.
+    #[inline]
+    pub(super) fn answered(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
+        let Some(first_ns) = self.first_rtt_ns.get() else {
+            self.first_rtt_ns = Some(rtt_ns).into();
+            return;
+        };
+        let more = |bytes: i64| (bytes + AROUND_BYTES - SYN_LINE_BYTES).max(0);
+        let more_bytes = more(payload_bytes) + more(back_bytes);
+        if first_ns >= LEAST_PATH_NS && more_bytes > 0 {
+            self.longer.least(more_bytes, (rtt_ns - first_ns).max(0));
+        }
+    }
+
+    /// Data of a segment, and how soon another one followed.
+    pub(super) fn closest(&self) -> (Nullable, Nullable) {
+        if self.any.bytes == 0 { Default::default() } else { told(self.any, self.any.ns) }
+    }
+
+    /// Data of a segment, and the longest that it can keep the line busy.
+    pub(super) fn line(&self) -> (Nullable, Nullable) {
+        let Self { full, any, longer, .. } = *self;
+        if any.bytes > 0 && longer.bytes > 0 {
+            let apart_ns = (any.ns - longer.of(any.bytes)).abs();
+            if apart_ns * AGREE_PART <= any.ns {
+                return told(any, any.ns);
+            }
+        }
+        if full.bytes == 0 || !self.first_rtt_ns.is_some() {
+            return Default::default();
+        }
+        let bound_ns = if longer.bytes > 0 { longer.of(full.bytes) } else { i64::MAX };
+        told(full, full.ns.min(bound_ns))
+    }
+}
+
+fn told(pace: Pace, ns: i64) -> (Nullable, Nullable) {
+    (Some(pace.bytes - AROUND_BYTES).into(), Some(ns).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spacing;
+
+    /// 10 Mb/s: 1460 bytes take 1538 on an Ethernet, 1.2304 ms; 500 take 578.
+    const FULL_NS: i64 = 1_230_400;
+    const SMALL_NS: i64 = 462_400;
+
+    fn after(spaced: &[(i64, i64, i64)], shift_ns: i64) -> Spacing {
+        let mut spacing = Spacing::default();
+        spacing.answered(90_000_000, 0, 0);
+        for (held_ns, before, own) in spaced {
+            spacing.departs(*held_ns, *before, *own, 1460, shift_ns);
+        }
+        spacing
+    }
+
+    #[test]
+    fn the_closest_two_tell_how_long_a_full_segment_takes() {
+        let spacing = after(&[(90_000_000, 1460, 1460), (FULL_NS, 1460, 300), (1_500_000, 1460, 1460)], 0);
+        assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(1460), Some(FULL_NS)));
+    }
+
+    #[test]
+    fn away_from_the_sender_the_second_of_two_counts() {
+        let spacing = after(&[(SMALL_NS, 1460, 500), (FULL_NS, 1460, 1460)], 5_000_000);
+        assert_eq!(spacing.line().1.get(), Some(SMALL_NS));
+    }
+
+    #[test]
+    fn what_follows_a_small_segment_tells_nothing_by_itself() {
+        assert_eq!(after(&[(5_000_000, 500, 1460), (5_000_000, 500, 500)], 0).line().1.get(), None);
+    }
+
+    #[test]
+    fn small_segments_tell_of_the_line_if_their_round_trips_agree() {
+        let mut spacing = after(&[(SMALL_NS, 500, 500)], 0);
+        let more_ns = SMALL_NS * (500 + 78 - 84) / (500 + 78);
+        spacing.answered(90_000_000 + more_ns, 500, 0);
+        assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(500), Some(SMALL_NS)));
+    }
+
+    #[test]
+    fn a_full_segment_whose_answer_came_sooner_did_not_take_so_long() {
+        let mut spacing = after(&[(60_000_000, 1460, 1460)], 0);
+        spacing.answered(95_000_000, 1460, 0);
+        assert_eq!(spacing.line().1.get(), Some(5_000_000 * 1538 / 1454));
+    }
+}

@@ -1,0 +1,41 @@
+"""Captures that the models write, read by the ledger: it says what the model's own ledger says. All 300: `benchmarks/roundtrip/run.py`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+from roundtrip.compare import WITHIN, compare
+from roundtrip.settings import drawn
+
+SEEDS = range(1000, 1060)
+"""None of those that the benchmark draws."""
+
+LEAST_RIGHT = 0.8
+"""Of all directions; the benchmark's table says where the others are off, and why."""
+
+
+def test_nearly_all_settings_drawn_at_random_are_told_as_the_model_has_them() -> None:
+    ways = [way for seed in SEEDS for way in compare(drawn(seed))]
+    assert len(ways) > len(SEEDS)
+    assert sum(way.right for way in ways) / len(ways) >= LEAST_RIGHT
+    assert sorted(way.off_seen_share for way in ways)[len(ways) // 2] <= WITHIN / 4
+
+
+@pytest.mark.parametrize(
+    ("seed", "what"),
+    [
+        (2, "bulk behind a small window, every burst spaced by the line"),
+        (8, "echo in two segments"),
+        (10, "think time at both ends"),
+        (35, "an answer in several segments"),
+        (48, "an answer behind a delayed ACK"),
+    ],
+)
+def test_what_once_was_told_otherwise_is_right(seed: int, what: str) -> None:
+    for way in compare(drawn(seed)):
+        assert way.right, (what, way)

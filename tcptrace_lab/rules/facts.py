@@ -275,7 +275,7 @@ HELD_BEHIND_FULL = _fact(
     & ~_known(_col("small_unacked"))
     & _HELD_NOW
     & ALL_ACKED
-    & _known(_col("unacked_before_bytes") <= 2 * _col("full_bytes"))
+    & (_known(_col("unacked_before_bytes") <= 2 * _col("full_bytes")) | ACKED_AT_ONCE)
     & _known(_room > _col("payload_bytes"))
     & ~AFTER_LOSS
     & _col("holds_behind_full"),

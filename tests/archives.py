@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import packets
 
 from tcptrace_lab.archive.run import Batch, Means, batch
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ONE = Means(jobs=1)
+
+PATIENCE_S = 60
 
 HOUR_NS = 3_600_000_000_000
 
@@ -52,12 +59,25 @@ def made(sources: Path | list[Path], output: Path, *, reports: bool = False, apa
     return batch(named, output, means=ONE, reports=reports, apart=apart, baseline=baseline)
 
 
+def digest(data: bytes) -> str:
+    """SHA-256 of it."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def tables(archive: Path) -> dict[str, str]:
     """Name → hash of every file of the dataset, and of the index."""
     files = sorted([*(path for path in (archive / "tables").rglob("*") if path.is_file()), archive / "index.html"])
-    return {path.relative_to(archive).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {path.relative_to(archive).as_posix(): digest(path.read_bytes()) for path in files}
 
 
 def parts(archive: Path) -> set[str]:
     """Names of the captures that have parts."""
     return {path.stem for path in archive.rglob("*.part")}
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that another process does."""
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.005)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import archives
@@ -23,18 +22,7 @@ from tcptrace_lab.archive.run import Means, batch
 from tcptrace_lab.errors import OutputUnwritable, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-PATIENCE_S = 60
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another process does."""
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
 
 
 def is_gone(group: int) -> bool:
@@ -161,7 +149,7 @@ def test_a_killed_run_is_finished_by_the_next_and_leaves_no_trace(seed: int, twe
     after = random.Random(seed).randrange(1, 12)  # noqa: S311  (moments, not secrets)
     command: list[str | Path] = [PROGRAM, "batch", twelve, "-o", output, "--jobs", "2", "--no-reports", "--quiet"]
     with subprocess.Popen(command) as running:
-        until(lambda: len(archives.parts(output)) >= after)
+        archives.until(lambda: len(archives.parts(output)) >= after)
         running.send_signal(signal.SIGKILL)
     there = archives.parts(output)
     told = archives.made(twelve, output)
@@ -264,12 +252,12 @@ def test_ctrl_c_leaves_nothing_half_written_and_no_worker(twelve: Path, undistur
     with subprocess.Popen(
         [PROGRAM, "batch", twelve, "-o", output, "--jobs", "2", "--no-reports"], stderr=subprocess.PIPE, start_new_session=True
     ) as running:
-        until(lambda: len(archives.parts(output)) >= 2)
+        archives.until(lambda: len(archives.parts(output)) >= 2)
         os.killpg(running.pid, signal.SIGINT)
-        _, stderr = running.communicate(timeout=PATIENCE_S)
+        _, stderr = running.communicate(timeout=archives.PATIENCE_S)
         assert running.returncode == 130
         assert b"Traceback" not in stderr
-        until(lambda: is_gone(running.pid))
+        archives.until(lambda: is_gone(running.pid))
     assert not (output / "tmp").exists()
     archives.made(twelve, output)
     assert archives.tables(output) == archives.tables(undisturbed)

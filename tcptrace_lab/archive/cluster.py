@@ -73,7 +73,7 @@ class Cluster:
             raise UsageError("the cluster has no workers", where=self.address, remedy="start some with dask worker")
         waiting = iter(tasks)
         going: dict[str, tuple[Task, int]] = {}
-        coming = as_completed()
+        coming = as_completed(loop=self._client.loop)
 
         def submit(task: Task, tried: int) -> None:
             future = self._client.submit(carry_out, task, pure=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.archive import fingerprint, lock, registry, tables
+from tcptrace_lab.archive import fingerprint, lock, page, registry, tables
 from tcptrace_lab.archive.place import TMP, at, is_url
 from tcptrace_lab.archive.registry import Registry
 from tcptrace_lab.archive.run import tidy
@@ -67,6 +67,7 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
                     place.remove(name)
                 if gone:
                     tables.build(place, known, "", {})
+                    page.write(place, None)
         return found
 
 

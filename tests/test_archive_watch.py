@@ -1,0 +1,107 @@
+"""Files of a ring buffer are taken in when they are closed, once, and stay in the archive when the ring throws them away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import archives
+from command import PROGRAM
+
+from tcptrace_lab.archive.closed import SETTLED_S, Closed
+from tcptrace_lab.archive.watching import watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
+
+
+def test_a_file_that_somebody_writes_is_not_closed(tmp_path: Path) -> None:
+    path = archives.capture(tmp_path / "one.pcap", 1)
+    with path.open("ab"):
+        assert Closed().of([str(path)]) == []
+    assert Closed().of([str(path)]) == [str(path)]
+
+
+def test_where_the_kernel_does_not_tell_the_next_file_closes_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcptrace_lab.archive.closed._is_written", lambda _: None)
+    ring = [str(archives.capture(tmp_path / f"net_{number:05}_2026112106{number:02}00.pcap", number)) for number in (1, 2)]
+    assert Closed().of(ring) == ring[:1]
+
+
+def test_where_nothing_tells_a_file_is_closed_when_it_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcptrace_lab.archive.closed._is_written", lambda _: None)
+    now = 0.0
+    closed = Closed(clock=lambda: now)
+    path = archives.capture(tmp_path / "one.pcap", 1)
+    assert closed.of([str(path)]) == []
+    now = SETTLED_S
+    with path.open("ab") as file:
+        file.write(b"more")
+    assert closed.of([str(path)]) == []
+    now = 2 * SETTLED_S
+    assert closed.of([str(path)]) == [str(path)]
+
+
+def test_a_ring_is_taken_in_file_by_file_and_stays_when_its_first_are_gone(tmp_path: Path) -> None:
+    ring = tmp_path / "ring"
+    ring.mkdir()
+    names = [ring / f"net_{number:05}_2026112106{number:02}00.pcap" for number in range(1, 5)]
+    steps: list[Callable[[], object]] = [
+        lambda: archives.capture(names[0], 1),
+        lambda: archives.capture(names[1], 2),
+        names[0].unlink,
+        lambda: archives.capture(names[2], 3),
+    ]
+
+    def step() -> bool:
+        if steps:
+            steps.pop(0)()
+        else:
+            return False
+        return True
+
+    told = watch([str(ring)], str(tmp_path / "out"), means=archives.ONE, reports=False, pause=step)
+    assert told.captures["path"].sort().to_list() == [str(path) for path in names[:3]]
+    assert told.made == 3
+    assert set(told.captures["state"]) == {"whole"}
+
+
+def test_a_name_that_a_ring_uses_again_is_another_capture_and_the_first_stays(tmp_path: Path) -> None:
+    path = archives.capture(tmp_path / "net.pcap0", 1)
+    steps: list[Callable[[], object]] = [lambda: archives.capture(path, 2)]
+
+    def step() -> bool:
+        if steps:
+            steps.pop(0)()
+            return True
+        return False
+
+    told = watch([str(tmp_path)], str(tmp_path / "out"), means=archives.ONE, reports=False, pause=step)
+    assert told.captures.height == 2
+
+
+def test_watching_ends_well_by_ctrl_c(tmp_path: Path) -> None:
+    ring, output = tmp_path / "ring", tmp_path / "out"
+    ring.mkdir()
+    archives.capture(ring / "one.pcap", 1)
+    command: list[str | Path] = [PROGRAM, "batch", "--watch", ring, "-o", output, "--jobs", "1", "--no-reports"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as running:
+        archives.until((output / "index.html").exists)
+        os.killpg(running.pid, signal.SIGINT)
+        _, stderr = running.communicate(timeout=archives.PATIENCE_S)
+    assert running.returncode == 0, stderr
+    assert b"1 captures: 1 whole" in stderr
+    assert len(archives.parts(output)) == 1
+    assert not (output / "tmp").exists()
+
+
+def test_watching_ends_after_so_many_captures(tmp_path: Path) -> None:
+    for number in range(2):
+        archives.capture(tmp_path / f"{number}.pcap", number)
+    told = watch([str(tmp_path)], str(tmp_path / "out"), means=archives.ONE, reports=False, stop_after=2, pause=lambda: True)
+    assert told.made == 2

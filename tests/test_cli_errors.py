@@ -239,7 +239,7 @@ def test_every_error_of_the_package_has_an_exit_code_of_the_design() -> None:
         if isinstance(error, type) and issubclass(error, errors.TcptraceLabError)
     }
     codes.pop("TcptraceLabError")
-    of_captures = {"CaptureUnreadable": 3, "NotACapture": 3, "ReadInPart": 4}
+    of_captures = {"CaptureUnreadable": 3, "NotACapture": 3, "CaptureInsufficient": 3, "ReadInPart": 4}
     assert codes == {"UsageError": 2, "OutputUnwritable": 2, **of_captures, "MissingTool": 5, "LabFailed": 5}
 
 

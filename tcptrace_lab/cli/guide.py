@@ -85,6 +85,7 @@ GUIDES = {
             ("tcptrace-lab export slow.pcap -o segments.parquet", "a row per TCP segment"),
             ("tcptrace-lab export slow.pcap --table ledger --format csv", "each interval of time and its cause"),
             ("tcptrace-lab export slow.pcap --table messages --format ndjson", "a row per application message"),
+            ("tcptrace-lab export call.pcap --table flows --format csv", "a row per UDP flow: pace, sizes, losses"),
             ("tcptrace-lab export slow.pcap --format tcptrace", "as tcptrace -lrW says it"),
             ("tcptrace-lab export slow.pcap --format xplot -o graphs", "a2b_tsg.xpl, a2b_rtt.xpl, …"),
         ),

@@ -53,7 +53,7 @@ def show(analysis: Analysis) -> None:
     stderr = console()
     total, rows = _largest_rows(analysis)
     stderr.print(Text(headline(analysis, total)), soft_wrap=False)
-    stderr.print(Text(printable(verdict.sentence(analysis)), style="bold"))
+    stderr.print(Text(f"\n{printable(verdict.sentence(analysis))}\n", style="bold"))
     stderr.print(Text(trust.line(analysis.capture["trust"])))
     if total:
         stderr.print(_table(rows.to_dicts(), stderr.width))
@@ -92,6 +92,7 @@ def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, stderr: Cons
     if not findings:
         stderr.print(Text(nothing_to_report(rows)))
         return
+    stderr.print()
     stderr.print(_findings(findings))
     unsaid = len(findings) - FINDING_ROWS
     if unsaid > 0:
@@ -198,7 +199,7 @@ def _findings(findings: Sequence[Finding]) -> Table:
             spelled_out += 1
             for name, words in (("remedy", "; or ".join(finding.remedy)), ("frames", finding.wireshark_filter)):
                 if words:
-                    table.add_row("", "", "", "", Text(f"{name}: {words}", style="dim"))
+                    table.add_row("", "", "", "", Text(f"{name}: {words}", style="dim", overflow="fold"))
     return table
 
 

@@ -50,12 +50,12 @@ GUIDES = {
     ),
     "archive": Guide("Look into archives of many captures.", ()),
     "archive gc": Guide(
-        "Remove what no index names.", (("tcptrace-lab archive gc archive/", "results of interrupted or replaced runs go"),)
+        "Remove what no capture needs any more.", (("tcptrace-lab archive gc archive/", "results of other versions, and halves"),)
     ),
-    "archive list": Guide("The captures of an archive.", (("tcptrace-lab archive list archive/", "with state and verdict"),)),
+    "archive list": Guide("The captures of an archive.", (("tcptrace-lab archive list archive/", "with their findings and state"),)),
     "archive query": Guide(
         "SQL over the tables of an archive.",
-        (('tcptrace-lab archive query archive/ "select id, count(*) from findings group by id"', "over all captures"),),
+        (('tcptrace-lab archive query archive/ "select id, cost_ns from findings"', "over all captures"),),
     ),
     "archive tables": Guide("Tables and columns of an archive.", (("tcptrace-lab archive tables archive/", "what a query can name"),)),
     "batch": Guide(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -215,3 +216,22 @@ def test_runs_of_segments_lose_no_byte() -> None:
     assert sum(run[2] for run in runs) == 20_000
     assert sum(run[3] for run in runs) == 20_000_000
     assert len(runs) <= 2 * choose.ALONE.line_points
+
+
+def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speaks_of() -> None:
+    """The server sends and is held: it comes first, as in its direction's name."""
+    account = dict.fromkeys(schema.ACCOUNTS.names, 0) | {"conn": 0, "server_receiver_window_ns": 9 * MS, "server_network_ns": MS}
+    accounts = pl.LazyFrame([account], schema=schema.ACCOUNTS.polars_schema())
+    download = Exchange().send(0, "C", 1, 10, ack=1).send(10, "S", 1, 5_000, ack=11).send(20, "C", 11, ack=5_001)
+    head = report.data(replace(analysis(download), accounts=accounts))["headline"]
+    assert head["ends"] == "10.0.0.2:80 → 10.0.0.1:40000"
+    assert head["bar"] is not None
+    assert [(part["cause"], part["ns"]) for part in head["bar"]["parts"]] == [("receiver-window", 9 * MS), ("network", MS)]
+    assert head["sentence"].startswith("90% of 10 ms went to waiting for room in the receiver's window")
+
+
+def test_every_cause_and_every_figure_of_a_direction_is_defined() -> None:
+    words = report.data(analysis(lossy_upload()))["definitions"]
+    assert [one["word"] for one in words["Why the next byte of a direction did not leave"]] == list(schema.CAUSES)
+    assert len(words["Figures of a direction"]) == len(schema.STATISTICS)
+    assert all(one["means"] for part in words.values() for one in part)

@@ -26,10 +26,10 @@ HERE = Path(__file__).parent
 CAPTURES = HERE.parents[1] / "captures"
 
 WIDTHS = {360: "dark", 800: "light", 1400: "light"}
-MOST_HEIGHT = 1_500
+MOST_HEIGHT = 1_000
 """Pixels of a picture; what is longer is cut."""
 
-COLOURS = 48
+COLOURS = 64
 MOST_BYTES = 62_000
 
 SECTIONS = {
@@ -68,7 +68,7 @@ def take(browser: Browser, page_path: Path, section: str, width: int) -> bytes:
 def small(picture: bytes) -> bytes:
     """The same picture in few colours, and in fewer if that is too much."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
-    for colours in (COLOURS, 24, 16):
+    for colours in (COLOURS, 40, 24, 12, 8):
         out = io.BytesIO()
         image.quantize(colours, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
         if out.tell() <= MOST_BYTES:

@@ -169,7 +169,7 @@ def _write_report(analysis: Analysis, name: str, target: place.Place, capture: s
 
     from tcptrace_lab import report  # noqa: PLC0415  (the figures' library is the slowest import of all)
 
-    page = report.render(report.data(replace(analysis, name=name)), scripts="shared")
+    page = report.render(report.data(replace(analysis, name=name), room=report.AMONG_MANY), scripts="shared")
     target.write(report_name(capture), page.encode())
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
     from tcptrace_lab.report.render import Scripts
 
-__all__ = ["Analysed", "ReportData", "data", "render", "shared_scripts", "write_report"]
+__all__ = ["AMONG_MANY", "Analysed", "ReportData", "data", "render", "shared_scripts", "write_report"]
 
 
 def write_report(analysis: Analysed, path: str, pair: Pair | None = None, scripts: Scripts = "inline") -> None:

@@ -84,7 +84,9 @@ def _headline(analysis: Analysed) -> Headline:
         own = pl.col("conn") == said.conn
         accounts = analysis.accounts.filter(own).collect().to_dicts()
         bars = [bar for account in accounts for bar in spent.bars(account) if SIDES[bar["key"]] == said.from_client]
-        ends = "".join(_ends(analysis.connections.filter(own).collect()).values())
+        row = analysis.connections.filter(own).collect().row(0, named=True)
+        sides = ("client", "server") if said.from_client else ("server", "client")
+        ends = " → ".join(table.endpoint(row, side) for side in sides)
     told = analysis.capture["trust"]
     return {
         "sentence": said.sentence,

@@ -8,7 +8,6 @@ from command import only_line, tcptrace_lab
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.lab import document, study
 from tcptrace_lab.lab.declared import KEYS, KINDS
-from tcptrace_lab.lab.student import interval, quantile
 
 GOOD = """
 title = "A test"
@@ -118,16 +117,6 @@ def test_every_ready_made_experiment_can_be_read_and_its_short_form_is_shorter()
         assert all((full.title, full.source, full.question, full.claims, full.figures))
         kinds |= {point["transfer.kind"] for point in full.points}
     assert kinds == set(KINDS) - {"exchange"}
-
-
-def test_intervals_are_those_of_student() -> None:
-    """Fisher and Yates, Statistical Tables, table III: the two-sided 5 % points of t."""
-    table = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 10: 2.228, 29: 2.045, 30: 2.042, 120: 1.980}
-    assert {degrees: round(quantile(degrees), 3) for degrees in table} == table
-    mean, half = interval([1.0, 2.0, 3.0])
-    assert mean == 2.0
-    assert half == pytest.approx(4.303 / 3**0.5, rel=1e-3)  # the standard deviation is 1
-    assert interval([5.0]) == (5.0, None)
 
 
 def test_lab_lists_shows_and_refuses() -> None:

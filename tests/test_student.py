@@ -10,7 +10,7 @@ import pytest
 from tcptrace_lab.comparison.run import sample
 from tcptrace_lab.comparison.student import Sample, holm, of_numbers, t_quantile, two_sided_p, welch
 
-TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 10: 2.228, 20: 2.086, 30: 2.042, 60: 2.000, 120: 1.980}
+TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 20: 2.086, 29: 2.045, 30: 2.042, 60: 2.000, 120: 1.980}
 """Degrees of freedom → 97.5 % quantile as printed in every table of t (Fisher and Yates, table III)."""
 
 
@@ -32,6 +32,19 @@ def test_chances_with_two_and_four_degrees_of_freedom_are_their_closed_forms(t: 
     assert two_sided_p(t, 2) == pytest.approx(1 - t / math.sqrt(2 + t * t), rel=1e-10)
     sine = t / math.sqrt(4 + t * t)
     assert two_sided_p(-t, 4) == pytest.approx(1 - sine * (1 + (1 - sine * sine) / 2), rel=1e-9)
+
+
+def test_quantiles_of_whole_degrees_are_those_of_the_finite_sums() -> None:
+    """P(|T| < t) by Abramowitz and Stegun, 26.7.3 and 26.7.4: for an odd and an even number of degrees of freedom."""
+    for freedom in (7, 12):
+        angle = math.atan(t_quantile(0.975, freedom) / math.sqrt(freedom))
+        sine, cosine = math.sin(angle), math.cos(angle)
+        odd = freedom % 2 == 1
+        term = total = cosine if odd else 1.0
+        for step in range(3 if odd else 2, freedom - 1, 2):
+            term *= cosine * cosine * (step - 1) / step
+            total += term
+        assert (2 / math.pi * (angle + sine * total) if odd else sine * total) == pytest.approx(0.95, rel=1e-12)
 
 
 def test_many_degrees_of_freedom_are_the_normal_distribution() -> None:

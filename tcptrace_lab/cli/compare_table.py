@@ -58,7 +58,8 @@ def show(comparison: Comparison) -> None:
             told = ", ".join(f"{words.letter(one)} {counts[one]}" for one in shown)
             stderr.print(Text(f"\n{words.service_name(comparison.lanes[place])} (connections: {told})"))
             stderr.print(_service(comparison, place, shown))
-        stderr.print(Text(LEGEND))
+        if comparison.lanes:
+            stderr.print(Text(LEGEND))
         if group:
             stderr.print(Text(" ".join(words.method(comparison, group))))
             _findings(comparison, group)

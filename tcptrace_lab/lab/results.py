@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.comparison.student import CONFIDENCE_LEVEL, of_numbers
 from tcptrace_lab.lab.declared import MEASURES
 from tcptrace_lab.lab.seen import CAUSE, CAUSE_AT_RECEIVER, column
-from tcptrace_lab.lab.student import CONFIDENCE, interval
 from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.schema import CAUSES
 
@@ -100,7 +100,7 @@ def document(
             "figures": [_figure(figure) for figure in declared.figures],
         },
         "surroundings": dict(surroundings),
-        "confidence": CONFIDENCE,
+        "confidence": CONFIDENCE_LEVEL,
         "measures": {name: {"kind": kind, "meaning": meaning} for name, (_, kind, meaning) in MEASURES.items()},
         "frames_not_captured": dict(dropped),
         "points": [_point(point, rows.filter(pl.col("point") == index)) for index, point in enumerate(points)],
@@ -138,5 +138,6 @@ def _measure(values: pl.Series) -> dict[str, Any] | None:
     known = values.drop_nulls().cast(pl.Float64).to_list()
     if not known:
         return None
-    mean, half = interval(known)
-    return {"n": len(known), "mean": mean, "ci95": half, "min": min(known), "max": max(known)}
+    found = of_numbers(known)
+    half = None if found.mean is None or found.interval is None else found.interval[1] - found.mean
+    return {"n": len(known), "mean": found.mean, "ci95": half, "min": min(known), "max": max(known)}

@@ -4,9 +4,10 @@ Kinds of traffic:
 
 - `short`: connections of ten packets, some 1,000 open at once, as in the capture `short-96`;
 - `syns`: connections of which only a SYN is seen, as in a flood or a scan: none of them ever ends;
-- `udp`: flows of a question and its answer.
+- `udp`: flows of a question and its answer;
+- `gigabytes`: so many GB of a busy link, frames uncut: 32 conversations at a time, bulk transfers and requests with answers.
 
-The snap length is 96 bytes. Nothing is kept, so memory stays below 200 MB.
+The snap length of the others is 96 bytes. Nothing is kept, so memory stays below 200 MB.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from conversation import US_NS
-from frames import NEAR_TTL, SEGMENT, SYN, Framer, Rows
-from traffic import EPOCH_NS, client_ends, short_connections
+from frames import NEAR_TTL, SEGMENT, SYN, UNCUT_SNAPLEN, Framer, Rows
+from traffic import EPOCH_NS, busy_link, client_ends, short_connections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,18 +106,37 @@ def tcp(slabs: Callable[[int], Iterator[Rows]], count: int, framer: Framer) -> I
             yield framer.records(rows[first : first + _AT_ONCE])
 
 
+_LANES: Final = 32
+_SEGMENTS_MEDIAN: Final = 2_000
+_GB: Final = 1_000_000_000
+
+
+def gigabytes(count: int, framer: Framer) -> Iterator[memoryview]:
+    """The records of so many GB of a busy link."""
+    left = count * _GB
+    for records in tcp(lambda lanes: busy_link(_SEED, lanes, _SEGMENTS_MEDIAN), _LANES, framer):
+        yield records
+        left -= records.nbytes
+        if left <= 0:
+            return
+
+
 def main() -> None:
     """Writes one capture to standard output."""
     parser = argparse.ArgumentParser(description="Writes a capture with very many connections or flows to standard output.")
-    parser.add_argument("kind", choices=["short", "syns", "udp"])
-    parser.add_argument("count", type=int, help="connections or flows")
+    parser.add_argument("kind", choices=["short", "syns", "udp", "gigabytes"])
+    parser.add_argument("count", type=int, help="connections, flows, or GB")
     options = parser.parse_args()
-    framer = Framer(_SNAPLEN)
+    framer = Framer(UNCUT_SNAPLEN if options.kind == "gigabytes" else _SNAPLEN)
     out = sys.stdout.buffer
     out.write(framer.file_header())
     if options.kind == "udp":
         for records in udp_records(options.count):
             out.write(records.view(np.uint8).data)
+        return
+    if options.kind == "gigabytes":
+        for records in gigabytes(options.count, framer):
+            out.write(records)
         return
     slabs = syns if options.kind == "syns" else lambda count: short_connections(_SEED, count)
     for records in tcp(slabs, options.count, framer):

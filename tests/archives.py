@@ -45,6 +45,15 @@ def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Pa
     return path
 
 
+def handshake(path: Path, number: int, time_s: float) -> Path:
+    """A connection of 10.0.0.1 that opens in so long, asks and is answered; like no other `number`."""
+    text = _TEXT.format(host=1, port=30_000 + number, answer=0.030 + time_s, later=0.031 + time_s, acked=0.071 + time_s, end=1500)
+    for plain in ("0.010", "0.011", "0.020"):
+        text = text.replace(f"    {plain} ", f"    {float(plain) - 0.010 + time_s:.6f} ")
+    packets.write_pcap(path, [replace(frame, ts_ns=frame.ts_ns + number * HOUR_NS) for frame in packets.frames(text)])
+    return path
+
+
 def folder_of(path: Path, count: int) -> Path:
     """A folder of so many captures, over two months."""
     path.mkdir()

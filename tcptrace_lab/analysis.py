@@ -11,7 +11,20 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import accounts, advice, capture_findings, doubt, json_output, ledger, schema, size_findings, size_groups, trust, verdict
+from tcptrace_lab import (
+    accounts,
+    advice,
+    capture_findings,
+    doubt,
+    json_output,
+    ledger,
+    schema,
+    size_findings,
+    size_groups,
+    transactions,
+    trust,
+    verdict,
+)
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.flows import FlowFigures
 from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
@@ -48,6 +61,7 @@ class Analysis:
         longest_waits: rows of `schema.LEDGER` of the connections with findings: the longest of each direction.
         stalls: rows of `schema.STALLS` of the same connections: the longest of each direction.
         message_sizes: times of messages by their size, of the groups of connections that were worth a look, the most expensive first.
+        transactions: rows of `schema.TRANSACTIONS`: of HTTP/1 and FTP.
         problems: what was survived in reading the capture.
         loss: what of the capture could not be used, if anything.
     """
@@ -62,6 +76,7 @@ class Analysis:
     longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     stalls: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.STALLS.polars_schema()))
     message_sizes: tuple[GroupSizes, ...] = ()
+    transactions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema()))
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
 
@@ -74,7 +89,9 @@ class Analysis:
         """
         sizes = [group.to_dict() for group in self.message_sizes]
         told = verdict.of(self).to_dict()
-        json_output.write(stream, self.capture, self.connections, self.accounts, self.flows, self.findings, sizes, told, progress)
+        json_output.write(
+            stream, self.capture, self.connections, self.accounts, self.flows, self.findings, sizes, told, self.transactions, progress
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The same document as a dict. With very many connections, `write_json` needs less memory."""
@@ -174,6 +191,7 @@ def analyze(
         longest_waits=doubt.as_sure(judged.longest, findings),
         stalls=doubt.as_sure(judged.stalls, findings),
         message_sizes=sizes,
+        transactions=transactions.found(names, segments, connections),
         problems=tables.problems,
         loss=tables.loss,
     )

@@ -10,10 +10,10 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import accounts, ledger, messages, rates, schema, stalls
+from tcptrace_lab import accounts, ledger, messages, rates, schema, stalls, transactions
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.formats import Format, TableName
-from tcptrace_lab.segments import read
+from tcptrace_lab.segments import names_of, read
 
 if TYPE_CHECKING:
     import os
@@ -35,10 +35,10 @@ def read_table(
         udp = read_datagrams(paths, progress=progress, say=say)
         return udp.datagrams if table is TableName.DATAGRAMS else udp.flows, udp.loss
     tcp = read(paths, progress=progress, say=say)
-    return _tcp_rows(tcp, table), tcp.loss
+    return _tcp_rows(tcp, table, names_of(paths)), tcp.loss
 
 
-def _tcp_rows(tcp: Tables, table: TableName) -> pl.LazyFrame:
+def _tcp_rows(tcp: Tables, table: TableName, names: list[str]) -> pl.LazyFrame:  # noqa: PLR0911  (one for each table)
     match table:
         case TableName.SEGMENTS:
             return tcp.segments
@@ -51,6 +51,8 @@ def _tcp_rows(tcp: Tables, table: TableName) -> pl.LazyFrame:
             return accounts.accounts(tcp.segments, tcp.connections, tcp.info["connections"])
         case TableName.MESSAGES:
             return messages.messages(tcp.segments, tcp.connections, tcp.info["connections"])
+        case TableName.TRANSACTIONS:
+            return transactions.found(names, tcp.segments, tcp.connections).lazy()
         case TableName.RATES:
             return rates.table(tcp.connections)
         case _:

@@ -35,6 +35,7 @@ class TableName(StrEnum):
     STALLS = "stalls"
     ACCOUNTS = "accounts"
     MESSAGES = "messages"
+    TRANSACTIONS = "transactions"
     RATES = "rates"
     DATAGRAMS = "datagrams"
     FLOWS = "flows"

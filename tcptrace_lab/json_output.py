@@ -133,6 +133,7 @@ def write(
     findings: Sequence[Finding],
     message_sizes: Sequence[dict[str, Any]] = (),
     verdict: Mapping[str, Any] | None = None,
+    transactions: pl.DataFrame | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Write one JSON document and a newline.
@@ -146,6 +147,7 @@ def write(
         findings: most expensive first.
         message_sizes: objects as `size_groups` makes them.
         verdict: as `Verdict.to_dict` makes it; null without.
+        transactions: rows of `schema.TRANSACTIONS`.
         progress: called now and then with the number of connections written so far.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"verdict": '.encode())
@@ -156,6 +158,9 @@ def write(
     stream.write(b",".join(b"\n" + json.dumps(sizes).encode() for sizes in message_sizes))
     stream.write(b'],\n"findings": [')
     stream.write(b",".join(b"\n" + json.dumps(finding.to_dict()).encode() for finding in findings))
+    stream.write(b'],\n"transactions": [')
+    if transactions is not None:
+        _write_items(stream, iter([transactions.select(_transaction())]))
     stream.write(b'],\n"udp_flows": [')
     _write_items(stream, flows.select(_flow()).collect_batches(chunk_size=SLICE_CONNECTIONS, maintain_order=True))
     stream.write(b"]}\n")
@@ -286,6 +291,21 @@ def _delayed_ack(acker: str) -> pl.Expr:
         "lag_ms": _object({"samples": pl.col(f"{acker}_ack_lag_samples"), **lag_ms}),
     }
     return _object(fields)
+
+
+def _transaction() -> list[pl.Expr]:
+    """One transaction: each expression is named by its key."""
+    same = ("index", "protocol", "method", "target", "status", "state")
+    fields = {
+        "connection": pl.col("conn"),
+        **{name: pl.col(name) for name in same},
+        "data_connection": pl.col("data_conn"),
+        **{name: pl.col(name) for name in ("request_bytes", "answer_bytes", "body_bytes")},
+        "frames": _object({name: pl.col(f"{name}_frame") for name in ("request", "answer", "last")}),
+        "request_ts_ns": pl.col("request_ts_ns"),
+        **{f"{name}_s": _seconds(pl.col(f"{name}_ns")) for name in ("connect", "wait", "request", "think", "transfer", "total")},
+    }
+    return _named(fields)
 
 
 def _flow() -> list[pl.Expr]:

@@ -34,6 +34,7 @@ from tcptrace_lab.schema.ledger import ACCOUNTS, CAUSES, LEDGER, STALL_TIMERS, S
 from tcptrace_lab.schema.messages import MESSAGES
 from tcptrace_lab.schema.rates import RATES
 from tcptrace_lab.schema.segments import SEGMENTS
+from tcptrace_lab.schema.transactions import TRANSACTIONS
 from tcptrace_lab.schema.words import (
     BOUND_BY,
     CLIENT_KNOWN_BY,
@@ -45,11 +46,13 @@ from tcptrace_lab.schema.words import (
     LINES,
     LOSS_KNOWN_BY,
     MESSAGE_STATES,
+    PROTOCOLS,
     RELEASED_BY,
     RESENT,
     RESENT_BY,
     RESET_KINDS,
     TFO,
+    TRANSACTION_STATES,
 )
 
 if TYPE_CHECKING:
@@ -81,6 +84,7 @@ __all__ = [
     "MONTH",
     "MORE_STATISTICS_NAMES",
     "PART_TABLES",
+    "PROTOCOLS",
     "RATES",
     "RELEASED_BY",
     "RESENT",
@@ -95,10 +99,12 @@ __all__ = [
     "STORE_VERSION",
     "TABLES",
     "TFO",
+    "TRANSACTIONS",
+    "TRANSACTION_STATES",
     "Column",
     "Table",
     "Unit",
 ]
 
-TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, STALLS, ACCOUNTS, MESSAGES, RATES, DATAGRAMS, FLOWS)}
+TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, STALLS, ACCOUNTS, MESSAGES, TRANSACTIONS, RATES, DATAGRAMS, FLOWS)}
 """All tables that are made of a capture, by name; those of an archive are `ARCHIVE_TABLES`."""

@@ -114,3 +114,10 @@ LOSS_KNOWN_BY = ("ip_id",)
 MESSAGE_STATES = ("whole", "overlapping", "start_missing", "bytes_missing")
 """What is known of a message: all; or the other side's bytes were on their way meanwhile (pipelined or full duplex), so that where it ends
 is not known; its direction begins before the capture does; or the capture does not hold all of its bytes."""
+
+PROTOCOLS = ("http", "ftp")
+"""What transactions are of: HTTP/1.0 and 1.1 (RFC 9112), FTP (RFC 959, 2428)."""
+
+TRANSACTION_STATES = ("whole", "unanswered", "unfinished", "request_missing", "bytes_missing", "malformed")
+"""What is known of a transaction: all; or no answer came before the capture or the connection ended; or the answer was not at its end then;
+or the request is not in the capture; or bytes of it are not (a short snaplen, drops); or what was sent breaks the rules of its protocol."""

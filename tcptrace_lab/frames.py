@@ -1,0 +1,181 @@
+"""The bytes of some frames of a capture, by their numbers: a second look at a file, for what the engine's tables do not hold.
+
+Plain pcap and pcapng, and what the engine unpacks. Frames have the numbers that the engine gives them, over several files merged by time,
+too. What cannot be read twice (a stream), or only through another program, has no second look.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat
+import struct
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from tcptrace_lab._core import EngineError, unpack
+from tcptrace_lab.pcapng_copy import (
+    BYTE_ORDER_MAGIC,
+    ENHANCED_PACKET,
+    INTERFACE,
+    MAX_BLOCK_BYTES,
+    MIN_BLOCK_BYTES,
+    NUMBERED,
+    PACKET,
+    PACKET_HEAD_BYTES,
+    PCAP_HEADER_BYTES,
+    PCAP_UNITS,
+    RECORD_HEADER_BYTES,
+    SIMPLE_PACKET,
+    is_plain_pcap,
+)
+from tcptrace_lab.streams import is_compressed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+BUFFER_BYTES = 1 << 20
+MOST_UNPACKED_BYTES = 1 << 30
+"""What is unpacked a second time; larger captures are looked at once."""
+MOST_FRAME_BYTES = 1 << 20
+"""More than any link carries: a record that says more is damaged, and the look ends."""
+
+_SIMPLE_HEAD_BYTES = 12
+_OPTION_RESOLUTION = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Time (for the merging of files only; in picoseconds, without overflow), and bytes as captured; empty if they are not wanted."""
+
+    at: int
+    data: bytes
+
+
+@contextmanager
+def readable(names: Sequence[str]) -> Iterator[list[str] | None]:
+    """Paths under which the files can be read now, unpacked if need be while the block lasts; None where one of them cannot."""
+    with ExitStack() as stack:
+        paths = [path for name in names if (path := _readable(name, stack)) is not None]
+        yield paths if len(paths) == len(names) else None
+
+
+def _readable(name: str, stack: ExitStack) -> str | None:
+    try:
+        if name == "-" or not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116  (names as the user gave them)
+            return None
+        if not is_compressed(name):
+            return name
+        if os.stat(name).st_size > MOST_UNPACKED_BYTES:  # noqa: PTH116
+            return None
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tcptrace-lab-"))
+        target = Path(folder) / "capture"
+        target.touch()
+        unpack(name, str(target))
+    except (OSError, EngineError):
+        return None
+    return str(target)
+
+
+def look(paths: Sequence[str], numbers: Sequence[int], most_frames: int) -> Iterator[tuple[int, bytes]]:
+    """(number, bytes) of these frames, in order; ends early behind `most_frames`, and where a file is damaged.
+
+    Args:
+        paths: the files of one capture.
+        numbers: of the wanted frames, ascending.
+        most_frames: frames that are gone by at most.
+    """
+    wanted = set(numbers)
+    last = min(numbers[-1], most_frames) if numbers else 0
+    with ExitStack() as stack:
+        single = len(paths) == 1
+        readers = [_frames(stack.enter_context(open(path, "rb", buffering=BUFFER_BYTES)), wanted if single else None) for path in paths]  # noqa: PTH123
+        merged = readers[0] if single else heapq.merge(*readers, key=lambda frame: frame.at)
+        for number, frame in enumerate(merged, 1):
+            if number > last:
+                return
+            if number in wanted:
+                yield number, frame.data
+
+
+def _frames(file: IO[bytes], wanted: set[int] | None) -> Iterator[Frame]:
+    """All frames of a file; the bytes of those that are not wanted are skipped. None wants all."""
+    head = file.read(PCAP_HEADER_BYTES)
+    file.seek(0)
+    if is_plain_pcap(head):
+        yield from _pcap(file, wanted)
+    elif head.startswith(b"\n\r\r\n"):
+        yield from _pcapng(file, wanted)
+
+
+def _pcap(file: IO[bytes], wanted: set[int] | None) -> Iterator[Frame]:
+    header = file.read(PCAP_HEADER_BYTES)
+    order = "<" if struct.unpack_from("<I", header)[0] in PCAP_UNITS else ">"
+    scale = 10 ** (12 - PCAP_UNITS[struct.unpack_from(f"{order}I", header)[0]])
+    record, number = struct.Struct(f"{order}IIII"), 0
+    while len(head := file.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
+        seconds, fraction, captured, _ = record.unpack(head)
+        if captured > MOST_FRAME_BYTES:
+            return
+        number += 1
+        yield Frame(seconds * 10**12 + fraction * scale, _taken(file, captured, wanted=wanted is None or number in wanted))
+
+
+def _taken(file: IO[bytes], size: int, *, wanted: bool) -> bytes:
+    if wanted:
+        return file.read(size)
+    file.seek(size, os.SEEK_CUR)
+    return b""
+
+
+def _pcapng(file: IO[bytes], wanted: set[int] | None) -> Iterator[Frame]:
+    order, number, clocks = "<", 0, list[int]()
+    while len(head := file.read(MIN_BLOCK_BYTES)) == MIN_BLOCK_BYTES:
+        if head.startswith(b"\n\r\r\n"):
+            order, clocks = ("<" if struct.unpack_from("<I", head, 8)[0] == BYTE_ORDER_MAGIC else ">"), []
+        kind, said = struct.unpack_from(f"{order}II", head)
+        size = said + -said % 4
+        if not MIN_BLOCK_BYTES <= size <= MAX_BLOCK_BYTES:
+            return
+        number += kind in NUMBERED
+        asked = kind in NUMBERED and (wanted is None or number in wanted)
+        if not asked and kind != INTERFACE:
+            if kind in NUMBERED:
+                yield Frame(0, b"")
+            file.seek(size - MIN_BLOCK_BYTES, os.SEEK_CUR)
+            continue
+        block = head + file.read(size - MIN_BLOCK_BYTES)
+        if len(block) < size:
+            return
+        if kind == INTERFACE:
+            clocks.append(_scale(order, block))
+        else:
+            yield _packet(order, kind, block, clocks)
+
+
+def _packet(order: str, kind: int, block: bytes, clocks: Sequence[int]) -> Frame:
+    if kind == SIMPLE_PACKET:
+        return Frame(0, block[_SIMPLE_HEAD_BYTES:-4])
+    if kind not in {PACKET, ENHANCED_PACKET} or len(block) < PACKET_HEAD_BYTES + 4:
+        return Frame(0, b"")
+    interface, high, low, captured = struct.unpack_from(f"{order}IIII", block, 8)
+    interface &= 0xFFFF if kind == PACKET else 0xFFFF_FFFF
+    scale = clocks[interface] if interface < len(clocks) else 10**6
+    return Frame((high << 32 | low) * scale, block[PACKET_HEAD_BYTES : min(PACKET_HEAD_BYTES + captured, len(block) - 4)])
+
+
+def _scale(order: str, block: bytes) -> int:
+    """Picoseconds of one tick of an interface's clock (`if_tsresol`); powers of two are rounded, which only merging would notice."""
+    at = 16
+    while at + 4 <= len(block) - 4:
+        code, size = struct.unpack_from(f"{order}HH", block, at)
+        if code == _OPTION_RESOLUTION and size == 1 and at + 5 <= len(block):
+            power = block[at + 4] & 0x7F
+            return max(10**12 // int(2**power if block[at + 4] & 0x80 else 10**power), 1)
+        if code == 0:
+            break
+        at += 4 + size + -size % 4
+    return 10**6

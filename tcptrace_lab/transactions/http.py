@@ -1,0 +1,331 @@
+"""HTTP/1 as it passes: heads and chunks by h11, bodies of known length only counted.
+
+h11 has one object for each message, so that nothing of one can spoil the next; it checks heads as servers and clients do, and bounds them.
+A direction whose framing is lost (bytes of a head or of chunks are missing, or break the rules) is taken up again where a segment begins
+with a request or an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import TYPE_CHECKING
+
+import h11
+
+from tcptrace_lab.transactions.transaction import Transaction, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcptrace_lab.transactions.payloads import Piece
+
+    Handler = Callable[[str, "_Direction"], "_Framing | None"]
+
+MOST_HEAD_BYTES = 1 << 16
+"""Of one head; servers take 8 to 64 KB."""
+MOST_UNANSWERED = 10_000
+"""Requests that wait for their answers; no client pipelines so many."""
+
+REQUEST_LINE = re.compile(rb"([A-Z][A-Z0-9!#$%&'*+.^_`|~-]{1,31}) (\S{1,8192}) HTTP/1\.[01]\r?\n")
+REQUEST_START = re.compile(rb"[A-Z][A-Z0-9-]{1,31} (?:/|\*|http|[\w.-]+:\d)")
+"""With which a segment begins a request: a method, and a target in one of the four forms of RFC 9112, 3.2."""
+STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})")
+ANSWER_START = re.compile(rb"HTTP/1\.[01] \d{3}")
+
+HEAD_END = re.compile(rb"\r?\n\r?\n")
+FRAMING_FIELD = re.compile(rb"(?i)(?:content-length|transfer-encoding):")
+
+_INFORMATIONAL, _SWITCHING, _OK, _REDIRECTION = 100, 101, 200, 300
+_BODILESS = {204, 304}
+"""RFC 9112, 6.3: answers without a body, whatever their fields say."""
+
+
+class Conversation:
+    """Both directions of one connection."""
+
+    def __init__(self, conn: int) -> None:
+        self._conn = conn
+        self.transactions: list[Transaction] = []
+        self._awaiting: deque[Transaction] = deque()
+        self._requests, self._answers = _Direction(), _Direction()
+        self._request: Transaction | None = None
+        self._answer: Transaction | None = None
+        self._request_body = self._answer_body = 0
+        self._over = False
+
+    def take(self, piece: Piece) -> None:
+        """The next bytes of one of the directions."""
+        if not self._over:
+            if piece.from_client:
+                self._requests.take(piece, self._on_request, REQUEST_START)
+            else:
+                self._answers.take(piece, self._on_answer, ANSWER_START)
+
+    def end(self, *, closed: bool) -> None:
+        """No more comes; `closed`: because the server said so by its FIN, which ends an answer without a length."""
+        answer = self._answer
+        if answer is not None and answer.state == "unfinished" and closed and self._answers.until_close and not self._over:
+            answer.state = "whole"
+            answer.last_frame, answer.last_ts_ns = self._answers.frame, self._answers.ts_ns
+            answer.answer_bytes, answer.body_bytes = self._answers.message_bytes, max(self._request_body, self._answers.body_bytes)
+
+    def _on_request(self, event: str, way: _Direction) -> _Framing | None:
+        if event == "start":
+            self._request = Transaction(self._conn, "http", request_frame=way.frame, request_ts_ns=way.ts_ns)
+            way.role, way.asked_by = h11.SERVER, "GET"
+            return None
+        request = self._request
+        if request is None:
+            return None
+        if event == "head":
+            request.method, request.target = way.method, way.target
+            self._announce(request)
+            return _Framing(length=way.length, chunked=way.chunked)
+        if event == "end":
+            request.requested_ts_ns, request.request_bytes = way.ts_ns, way.message_bytes
+            request.body_bytes = way.body_bytes
+            self._request = None
+        else:
+            self._lost_request(request, event, way)
+        return None
+
+    def _lost_request(self, request: Transaction, event: str, way: _Direction) -> None:
+        if request.method is None:
+            line = REQUEST_LINE.match(way.head)
+            if line is None and event == "malformed" and not REQUEST_START.match(way.head):
+                self._request = None
+                return
+            request.method, request.target = (text(line[1]), text(line[2])) if line else (None, None)
+            self._announce(request)
+        request.state = event
+        self._request = None
+
+    def _announce(self, request: Transaction) -> None:
+        self.transactions.append(request)
+        self._awaiting.append(request)
+        if len(self._awaiting) > MOST_UNANSWERED:
+            self._awaiting.popleft()
+
+    def _on_answer(self, event: str, way: _Direction) -> _Framing | None:
+        if event == "start":
+            if self._answer is None or self._answer.last_frame is not None or self._answer.state in {"bytes_missing", "malformed"}:
+                self._answer = self._asked()
+                self._answer.answer_frame, self._answer.answer_ts_ns = way.frame, way.ts_ns
+            way.role, way.asked_by = h11.CLIENT, self._answer.method or "GET"
+            return None
+        answer = self._answer
+        if answer is None:
+            return None
+        if event == "head":
+            return self._answer_head(answer, way)
+        if event == "end":
+            self._answered(answer, way)
+        else:
+            line = STATUS_LINE.match(way.head)
+            answer.status = answer.status or (int(line[1]) if line else None)
+            answer.state = event if answer.state in {"unanswered", "unfinished", "request_missing"} else answer.state
+            self._answer = None
+        return None
+
+    def _asked(self) -> Transaction:
+        """What the answer that begins now is for."""
+        if self._awaiting:
+            return self._awaiting.popleft()
+        unknown = Transaction(self._conn, "http", state="request_missing")
+        self.transactions.append(unknown)
+        return unknown
+
+    def _answer_head(self, answer: Transaction, way: _Direction) -> _Framing | None:
+        status = way.status
+        if _INFORMATIONAL <= status < _OK and status != _SWITCHING:
+            return _Framing(length=0, again=True)
+        answer.status = status
+        if answer.state == "unanswered":
+            answer.state = "unfinished"
+        connected = answer.method == "CONNECT" and _OK <= status < _REDIRECTION
+        if connected or status == _SWITCHING:
+            self._over = True  # another protocol follows
+            return _Framing(length=0)
+        if answer.method == "HEAD" or status in _BODILESS:
+            return _Framing(length=0)
+        return _Framing(length=way.length, chunked=way.chunked, until_close=way.length is None and not way.chunked)
+
+    def _answered(self, answer: Transaction, way: _Direction) -> None:
+        answer.last_frame, answer.last_ts_ns = way.frame, way.ts_ns
+        answer.answer_bytes = way.message_bytes
+        if answer.state != "bytes_missing":
+            answer.body_bytes = max(answer.body_bytes or 0, way.body_bytes)
+        if answer.state == "unfinished":
+            answer.state = "whole"
+        self._answer = None
+
+
+class _Framing:
+    """Where a message's body ends."""
+
+    __slots__ = ("again", "chunked", "length", "until_close")
+
+    def __init__(self, *, length: int | None, chunked: bool = False, until_close: bool = False, again: bool = False) -> None:
+        self.length = length
+        self.chunked = chunked
+        self.until_close = until_close
+        self.again = again
+
+
+class _Direction:
+    """Messages of one direction, one after the other.
+
+    `handle` is told of `start`, `head`, `end`, and of `bytes_missing` and `malformed`, which end a message early.
+    """
+
+    def __init__(self) -> None:
+        self.parser: h11.Connection | None = None
+        self.frame, self.ts_ns = 0, 0
+        self.role: object = h11.SERVER
+        self.asked_by = "GET"
+        self.head = b""
+        self.message_bytes = self.body_bytes = 0
+        self.method: str | None = None
+        self.target: str | None = None
+        self.status = 0
+        self.length: int | None = None
+        self.chunked = self.until_close = False
+        self._left = 0
+        self._is_open = False
+        self._in_body = False
+        self._lost = True  # until a segment begins a message
+
+    def take(self, piece: Piece, handle: Handler, begins: re.Pattern[bytes]) -> None:
+        """The next bytes."""
+        self.frame, self.ts_ns = piece.frame, max(piece.ts_ns, self.ts_ns)
+        data, missing = piece.data, piece.size - len(piece.data)
+        while data:
+            if self._lost:
+                if not begins.match(data):
+                    break
+                self._lost = False
+            data = self._some(data, handle)
+        if missing:
+            self._miss(missing, handle)
+
+    def _some(self, data: bytes, handle: Handler) -> bytes:
+        """Take some bytes; return what is left of them."""
+        if not self._is_open:
+            data = data.lstrip(b"\r\n")  # RFC 9112, 2.2: empty lines before a message are ignored
+            if not data:
+                return b""
+            self._open(handle)
+        if self._in_body and not self.chunked:
+            taken = len(data) if self.until_close else min(self._left, len(data))
+            self._count(taken, handle)
+            return data[taken:]
+        return self._read_chunks(data, handle) if self._in_body else self._read_head(data, handle)
+
+    def _open(self, handle: Handler) -> None:
+        self._is_open, self._in_body = True, False
+        self.head, self.message_bytes, self.body_bytes = b"", 0, 0
+        self.until_close = self.chunked = False
+        handle("start", self)
+
+    def _count(self, taken: int, handle: Handler) -> None:
+        self.message_bytes += taken
+        self.body_bytes += taken
+        if not self.until_close:
+            self._left -= taken
+            if self._left == 0:
+                self._close(handle)
+
+    def _close(self, handle: Handler) -> None:
+        self._is_open = self._in_body = False
+        self.parser = None
+        handle("end", self)
+
+    def _miss(self, count: int, handle: Handler) -> None:
+        """Bytes that were not captured: in a body of known length they count, elsewhere the framing is lost."""
+        if self._is_open and self._in_body and not self.chunked and (self.until_close or count <= self._left):
+            self._count(count, handle)
+        else:
+            self._lose("bytes_missing", handle)
+
+    def _lose(self, why: str, handle: Handler) -> None:
+        if self._is_open:
+            handle(why, self)
+        self._is_open, self._in_body, self._lost, self.parser = False, False, True, None
+
+    def _read_head(self, data: bytes, handle: Handler) -> bytes:
+        """Bytes of a head; what stands behind it is left."""
+        self.head += data
+        end = HEAD_END.search(self.head)
+        if end is None:
+            if len(self.head) > MOST_HEAD_BYTES:
+                self._lose("malformed", handle)
+            return b""
+        self.head, rest = self.head[: end.end()], self.head[end.end() :]
+        event = self._told(self.head) or self._told(_needed(self.head, self.role))
+        if event is None:
+            self._lose("malformed", handle)
+            return b""
+        self.message_bytes = len(self.head)
+        self._begin_body(event, handle)
+        return rest
+
+    def _told(self, head: bytes) -> h11.Request | h11.Response | h11.InformationalResponse | None:
+        """What h11 makes of a head; None where it refuses it. `parser` goes on behind it."""
+        self.parser = h11.Connection(h11.CLIENT if self.role is h11.CLIENT else h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
+        if self.role is h11.CLIENT:
+            self.parser.send(
+                h11.Request(method=self.asked_by if self.asked_by in {"HEAD", "CONNECT"} else "GET", target="/", headers=[("Host", "any")])
+            )
+            self.parser.send(h11.EndOfMessage())
+        try:
+            self.parser.receive_data(head)
+            event = self.parser.next_event()
+        except h11.RemoteProtocolError:
+            return None
+        return event if isinstance(event, (h11.Request, h11.Response, h11.InformationalResponse)) else None
+
+    def _begin_body(self, event: h11.Request | h11.Response | h11.InformationalResponse, handle: Handler) -> None:
+        """Behind a head."""
+        if isinstance(event, h11.Request):
+            self.method, self.target = text(event.method), text(event.target)
+        else:
+            self.status = event.status_code
+        fields = {bytes(name): bytes(value) for name, value in event.headers}
+        self.chunked = b"transfer-encoding" in fields  # h11 takes no other coding than chunked
+        length = fields.get(b"content-length")
+        self.length = None if length is None or self.chunked else int(length)
+        if isinstance(event, h11.Request) and self.length is None and not self.chunked:
+            self.length = 0
+        framing = handle("head", self) or _Framing(length=0)
+        self.chunked, self.until_close = framing.chunked and framing.length is None, framing.until_close
+        self._is_open, self._in_body = not framing.again, not framing.again
+        self._left = framing.length or 0
+        if self._in_body and not self.chunked and not self.until_close and self._left == 0:
+            self._close(handle)
+
+    def _read_chunks(self, data: bytes, handle: Handler) -> bytes:
+        """Bytes of a chunked body."""
+        assert self.parser is not None  # noqa: S101  (its head was read)
+        self.message_bytes += len(data)
+        try:
+            self.parser.receive_data(data)
+            while (event := self.parser.next_event()) is not h11.NEED_DATA:
+                if isinstance(event, h11.Data):
+                    self.body_bytes += len(event.data)
+                elif isinstance(event, h11.EndOfMessage):
+                    rest = bytes(self.parser.trailing_data[0])
+                    self.message_bytes -= len(rest)
+                    self._close(handle)
+                    return rest
+        except h11.RemoteProtocolError:
+            self._lose("malformed", handle)
+        return b""
+
+
+def _needed(head: bytes, role: object) -> bytes:
+    """The first line and the fields that framing needs: of heads that programs understand and h11 refuses (blanks in names, no Host)."""
+    first, *lines = head.split(b"\n")
+    fields = [line for line in lines if FRAMING_FIELD.match(line)]
+    host = [b"Host: any\r"] if role is h11.SERVER else []
+    return b"\n".join([first, *host, *fields, b"\r", b""])

@@ -1,0 +1,142 @@
+"""What was said over connections, with what the connections themselves tell: handshakes, and FTP's data connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import schema
+from tcptrace_lab.transactions import ftp, http
+from tcptrace_lab.transactions.payloads import pieces, wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tcptrace_lab.transactions.payloads import Piece
+    from tcptrace_lab.transactions.transaction import Transaction
+
+MOST_TRANSACTIONS = 200_000
+"""Rows; 100 MB at most."""
+
+_ENDS = ("client", "server")
+_COLUMNS = (
+    *(
+        "conn",
+        "client_addr",
+        "client_port",
+        "server_addr",
+        "server_port",
+        "first_ts_ns",
+        "last_ts_ns",
+        "syn_to_synack_ns",
+        "synack_to_ack_ns",
+    ),
+    *("closed_by", *(f"{side}_{name}" for side in _ENDS for name in ("unique_bytes", "first_data_ts_ns", "last_data_ts_ns"))),
+)
+
+Conversation = http.Conversation | ftp.Conversation
+
+
+def followed(
+    paths: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame, looked_into: pl.DataFrame, ftp_ports: frozenset[int]
+) -> pl.DataFrame:
+    """Rows of `schema.TRANSACTIONS`, by connection and index.
+
+    Args:
+        paths: the files of the capture, plain.
+        segments: rows of `schema.SEGMENTS`.
+        connections: rows of `schema.CONNECTIONS`.
+        looked_into: those of them that may speak HTTP or FTP.
+        ftp_ports: where FTP is spoken.
+    """
+    known = {row["conn"]: row for row in looked_into.select(_COLUMNS).iter_rows(named=True)}
+    ports = {conn: (row["client_port"], row["server_port"]) for conn, row in known.items()}
+    conversations = _listened(pieces(paths, wanted(segments, list(known)), ports), known, ftp_ports)
+    transfers = _Transfers(connections, [row for row in known.values() if row["server_port"] in ftp_ports])
+    rows: list[dict[str, Any]] = []
+    for conn, conversation in sorted(conversations.items()):
+        conversation.end(closed=known[conn]["closed_by"] == "fin")
+        if isinstance(conversation, ftp.Conversation):
+            transfers.link(conversation, known[conn])
+        rows += _rows(conversation, known[conn])
+    return pl.DataFrame(rows[:MOST_TRANSACTIONS], schema=schema.TRANSACTIONS.polars_schema())
+
+
+def _listened(stream: Iterator[Piece], known: dict[int, dict[str, Any]], ftp_ports: frozenset[int]) -> dict[int, Conversation]:
+    """Connection → what was said over it; the first bytes decide what that is."""
+    conversations: dict[int, Conversation | None] = {}
+    for piece in stream:
+        if piece.conn not in conversations:
+            if not piece.data:
+                continue
+            conversations[piece.conn] = _begun(piece, is_ftp=known[piece.conn]["server_port"] in ftp_ports)
+        conversation = conversations[piece.conn]
+        if conversation is not None:
+            conversation.take(piece)
+    return {conn: conversation for conn, conversation in conversations.items() if conversation is not None}
+
+
+def _begun(piece: Piece, *, is_ftp: bool) -> Conversation | None:
+    if is_ftp:
+        begins = ftp.COMMAND.match(piece.data.split(b"\r\n")[0]) if piece.from_client else ftp.REPLY.match(piece.data)
+        return ftp.Conversation(piece.conn) if begins else None
+    return http.Conversation(piece.conn)
+
+
+def _handshake(row: dict[str, Any]) -> int | None:
+    return None if row["syn_to_synack_ns"] is None or row["synack_to_ack_ns"] is None else row["syn_to_synack_ns"] + row["synack_to_ack_ns"]
+
+
+def _rows(conversation: Conversation, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """With what the connection tells: its handshake belongs to the first transaction of HTTP; FTP's begins with the server's greeting."""
+    opened_ns = _handshake(row)
+    ready_ns = None if opened_ns is None else row["first_ts_ns"] + opened_ns
+    told = [transaction for transaction in conversation.transactions if transaction.method is not None or transaction.status is not None]
+    for index, transaction in enumerate(told):
+        if index == 0 and isinstance(conversation, http.Conversation):
+            transaction.connect_ns = opened_ns
+        yield transaction.row(index, ready_ns)
+        ready_ns = transaction.last_ts_ns
+
+
+class _Transfers:
+    """Finds FTP's data connections."""
+
+    def __init__(self, connections: pl.LazyFrame, controls: Sequence[dict[str, Any]]) -> None:
+        hosts = [row[f"{side}_addr"] for row in controls for side in _ENDS]
+        among = pl.col("client_addr").is_in(hosts) & pl.col("server_addr").is_in(hosts)
+        rows = connections.filter(among).select(_COLUMNS).collect() if hosts else None
+        self._rows = [] if rows is None else rows.sort("first_ts_ns").rows(named=True)
+        self._taken: set[int] = set()
+
+    def link(self, conversation: ftp.Conversation, control: dict[str, Any]) -> None:
+        """Give each transfer the data connection that was agreed on, and its times."""
+        for index, agreed in conversation.agreed.items():
+            transaction = conversation.transactions[index]
+            row = self._match(control, agreed, transaction)
+            if row is not None:
+                self._taken.add(row["conn"])
+                _with_data(transaction, row)
+
+    def _match(self, control: dict[str, Any], agreed: ftp.Agreed, transaction: Transaction) -> dict[str, Any] | None:
+        """The connection to the agreed port of the side that listens, from the other, that lived while the transfer did."""
+        listener, opener = ("client", "server") if agreed.client_listens else ("server", "client")
+        for row in self._rows:
+            fits = row["server_port"] == agreed.port and row["server_addr"] == control[f"{listener}_addr"]
+            lived = row["last_ts_ns"] is not None and row["last_ts_ns"] >= (transaction.request_ts_ns or 0)
+            begun = transaction.last_ts_ns is None or row["first_ts_ns"] <= transaction.last_ts_ns
+            if fits and lived and begun and row["client_addr"] == control[f"{opener}_addr"] and row["conn"] not in self._taken:
+                return row
+        return None
+
+
+def _with_data(transaction: Transaction, row: dict[str, Any]) -> None:
+    """What the data connection tells of a transfer: its size, and when its bytes passed."""
+    sender = max(_ENDS, key=lambda side: row[f"{side}_unique_bytes"] or 0)
+    transaction.data_conn = row["conn"]
+    transaction.connect_ns = _handshake(row)
+    transaction.body_bytes = row[f"{sender}_unique_bytes"]
+    if row[f"{sender}_first_data_ts_ns"] is not None:
+        transaction.answer_ts_ns = row[f"{sender}_first_data_ts_ns"]
+        transaction.data_last_ts_ns = row[f"{sender}_last_data_ts_ns"]

@@ -1,0 +1,153 @@
+"""The payload of some connections, in order of the stream: what `http` and `ftp` read.
+
+Where the payload stands in a frame is found by what the segment's row says: the two ports, then sequence and acknowledgement numbers that
+fit those of the rows before it. So it does not matter how many layers lie before the TCP header, or which. What is not found (fragments,
+cells) is missing, as are bytes behind the snaplen.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.frames import look
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MOST_FRAMES = 2_000_000
+"""Frames of a capture that are gone by in search of payload: about two seconds."""
+MOST_SEGMENTS = 500_000
+"""Segments whose payload is looked at: about five seconds. What comes later is not looked at."""
+MOST_PENDING_BYTES = 1 << 18
+"""Kept of a direction while bytes before them are missing; then those count as not captured. Larger than most windows."""
+
+TCP_HEAD_BYTES = 20
+SYN, FIN, RST = 2, 1, 4
+_MODULUS = 1 << 32
+
+COLUMNS = ("conn", "from_client", "frame", "ts_ns", "seq", "ack", "payload_bytes", "captured_payload_bytes", "flags")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The next bytes of a direction; `data` is shorter than `size` where the rest, or all, was not captured."""
+
+    conn: int
+    from_client: bool
+    ts_ns: int
+    frame: int
+    size: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class _Half:
+    """One direction: the offset of the next byte, what came too soon, and by which number the capture's sequence numbers are off."""
+
+    next: int | None = None
+    pending: dict[int, Piece] = field(default_factory=dict)
+    pending_bytes: int = 0
+    base: int | None = None
+
+
+def wanted(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
+    """Rows of the segments with data or a SYN of these connections, in capture order, `MOST_SEGMENTS` at most."""
+    rows = segments.filter(pl.col("conn").is_in(pl.Series(conns, dtype=pl.UInt32).implode()))
+    rows = rows.filter((pl.col("payload_bytes") > 0) | (pl.col("flags") & SYN > 0)).select(COLUMNS).head(MOST_SEGMENTS)
+    return rows.filter(pl.col("frame") <= MOST_FRAMES).collect()
+
+
+def pieces(paths: Sequence[str], rows: pl.DataFrame, ports: dict[int, tuple[int, int]]) -> Iterator[Piece]:
+    """The payload of these rows, each direction in order of its stream, each byte once.
+
+    Args:
+        paths: the files of the capture.
+        rows: as `wanted` gives them.
+        ports: connection → (client's, server's).
+    """
+    halves: dict[tuple[int, bool], _Half] = {}
+    bytes_of = look(paths, rows["frame"].to_list(), MOST_FRAMES)
+    number, data = 0, b""
+    for conn, from_client, frame, ts_ns, seq, ack, size, captured, flags in rows.iter_rows():
+        while number < frame and (found := next(bytes_of, None)) is not None:
+            number, data = found
+        half = halves.setdefault((conn, from_client), _Half())
+        if half.next is None:
+            half.next = seq + bool(flags & SYN)
+        client, server = ports[conn]
+        pair = struct.pack("!HH", *((client, server) if from_client else (server, client)))
+        payload = _payload(data if number == frame else b"", pair, seq, captured, half)
+        if size:
+            start = seq + bool(flags & SYN)
+            yield from _ordered(half, start, Piece(conn, from_client, ts_ns or 0, frame, size, payload))
+        other = halves.get((conn, not from_client))
+        if other is not None and ack is not None:
+            yield from _given_up(other, ack)
+    for half in halves.values():
+        while half.pending:
+            yield from _given_up(half, min(half.pending))
+
+
+def _payload(data: bytes, pair: bytes, seq: int, captured: int, half: _Half) -> bytes:
+    """The payload of a segment, out of its frame; empty where it is not found."""
+    at = data.find(pair)
+    while at >= 0:
+        head = data[at : at + TCP_HEAD_BYTES]
+        if len(head) == TCP_HEAD_BYTES:
+            base = (int.from_bytes(head[4:8], "big") - seq) % _MODULUS
+            start = at + (head[12] >> 4) * 4
+            if head[12] >> 4 >= 5 and start + captured <= len(data) and half.base in {None, base}:  # noqa: PLR2004  (RFC 9293: at least five words)
+                half.base = base
+                return data[start : start + captured]
+        at = data.find(pair, at + 1)
+    return b""
+
+
+def _ordered(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
+    """What can be given out now that this piece has come."""
+    assert half.next is not None  # noqa: S101  (it was set before the first piece)
+    if start > half.next:
+        known = half.pending.get(start)
+        if known is None or known.size < piece.size:
+            half.pending_bytes += piece.size - (known.size if known else 0)
+            half.pending[start] = piece
+        if half.pending_bytes > MOST_PENDING_BYTES:
+            yield from _given_up(half, min(half.pending))
+        return
+    yield from _new_part(half, start, piece)
+    yield from _released(half)
+
+
+def _released(half: _Half) -> Iterator[Piece]:
+    while half.pending and (start := min(half.pending)) <= (half.next or 0):
+        piece = half.pending.pop(start)
+        half.pending_bytes -= piece.size
+        yield from _new_part(half, start, piece)
+
+
+def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
+    """What of a piece has not been given out."""
+    assert half.next is not None  # noqa: S101
+    known = half.next - start
+    if known < piece.size:
+        half.next = start + piece.size
+        yield (
+            piece if known == 0 else Piece(piece.conn, piece.from_client, piece.ts_ns, piece.frame, piece.size - known, piece.data[known:])
+        )
+
+
+def _given_up(half: _Half, up_to: int) -> Iterator[Piece]:
+    """The bytes before `up_to` are there for the receiver, and not in the capture: a piece without data stands for them."""
+    if half.next is None or half.next >= up_to or not half.pending:
+        return
+    first = min(half.pending)
+    if first > up_to:
+        return
+    after = half.pending[first]
+    yield Piece(after.conn, after.from_client, after.ts_ns, after.frame, first - half.next, b"")
+    half.next = first
+    yield from _released(half)

@@ -1,0 +1,63 @@
+"""One transaction while it is read, and as a row of `schema.TRANSACTIONS`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+MOST_TARGET = 256
+"""Characters that are kept of what is asked for."""
+
+
+_SAME = (
+    *("conn", "protocol", "method", "target", "status", "state", "data_conn", "request_bytes", "answer_bytes", "body_bytes"),
+    *("request_frame", "answer_frame", "last_frame", "request_ts_ns", "answer_ts_ns", "last_ts_ns", "connect_ns"),
+)
+"""Columns that are taken as they are."""
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What is known of it so far; times are those of the capture, None is not known."""
+
+    conn: int
+    protocol: str
+    state: str = "unanswered"
+    method: str | None = None
+    target: str | None = None
+    status: int | None = None
+    data_conn: int | None = None
+    request_bytes: int | None = None
+    answer_bytes: int | None = None
+    body_bytes: int | None = None
+    request_frame: int | None = None
+    answer_frame: int | None = None
+    last_frame: int | None = None
+    request_ts_ns: int | None = None
+    requested_ts_ns: int | None = None
+    answer_ts_ns: int | None = None
+    last_ts_ns: int | None = None
+    connect_ns: int | None = None
+    data_last_ts_ns: int | None = None
+
+    def row(self, index: int, ready_ts_ns: int | None) -> dict[str, Any]:
+        """The row; `ready_ts_ns` is when the client could have asked first."""
+        waited = _between(ready_ts_ns, self.request_ts_ns)
+        thought = _between(self.requested_ts_ns, self.answer_ts_ns)
+        return {name: getattr(self, name) for name in _SAME} | {
+            "index": index,
+            "wait_ns": waited if waited is not None and waited >= 0 else None,
+            "request_ns": _between(self.request_ts_ns, self.requested_ts_ns),
+            "think_ns": None if thought is None else max(thought, 0),
+            "transfer_ns": _between(self.answer_ts_ns, self.last_ts_ns if self.data_last_ts_ns is None else self.data_last_ts_ns),
+            "total_ns": _between(self.request_ts_ns, self.last_ts_ns),
+        }
+
+
+def _between(from_ns: int | None, to_ns: int | None) -> int | None:
+    return None if from_ns is None or to_ns is None else to_ns - from_ns
+
+
+def text(data: bytes) -> str:
+    """Bytes from outside as text of bounded length; Latin-1 gives every byte a character."""
+    return data[:MOST_TARGET].decode("latin-1")

@@ -14,7 +14,7 @@ from command import only_line, tcptrace_lab
 from polars.testing import assert_frame_equal
 from test_cli import on_terminal
 
-from tcptrace_lab import accounts, ledger, messages, rates, read, schema, stalls
+from tcptrace_lab import accounts, ledger, messages, rates, read, schema, stalls, transactions
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.export import export
 from tcptrace_lab.formats import Format, TableName
@@ -48,6 +48,7 @@ def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
         TableName.STALLS: stalls.stalls(tcp.segments, tcp.connections),
         TableName.ACCOUNTS: accounts.accounts(tcp.segments, tcp.connections, 1),
         TableName.MESSAGES: messages.messages(tcp.segments, tcp.connections, 1),
+        TableName.TRANSACTIONS: transactions.found([str(path)], tcp.segments, tcp.connections).lazy(),
         TableName.RATES: rates.table(tcp.connections),
         TableName.DATAGRAMS: udp.datagrams,
         TableName.FLOWS: udp.flows,

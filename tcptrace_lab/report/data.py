@@ -13,7 +13,7 @@ import polars as pl
 
 from tcptrace_lab import numbers, trust, verdict
 from tcptrace_lab.findings import mendable_first
-from tcptrace_lab.report import choose, define, drawn, sizes, spent, table, udp, windows, zoom
+from tcptrace_lab.report import choose, define, drawn, sizes, spent, table, transactions, udp, windows, zoom
 from tcptrace_lab.report.pair import section as pair_section
 from tcptrace_lab.schema import SIDES
 
@@ -68,6 +68,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
         "flow_columns": udp.columns(),
         "flows": flows,
         "flows_total": flows_total,
+        "transactions": transactions.section(analysis.transactions),
         "drawn_rule": choose.DRAWN_RULE,
         "drawn": connections,
         "pair": None if pair is None else pair_section(pair),

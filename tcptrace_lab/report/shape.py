@@ -37,6 +37,10 @@ class Analysed(Protocol):
         """`schema.FLOWS`; possibly larger than memory."""
 
     @property
+    def transactions(self) -> pl.DataFrame:
+        """`schema.TRANSACTIONS`."""
+
+    @property
     def accounts(self) -> pl.LazyFrame:
         """`schema.ACCOUNTS`; possibly larger than memory."""
 
@@ -297,6 +301,7 @@ class ReportData(TypedDict):
     flow_columns: list[Column]
     flows: list[dict[str, Any]]
     flows_total: int
+    transactions: dict[str, Any] | None
     drawn_rule: str
     drawn: list[Connection]
     pair: PairSection | None

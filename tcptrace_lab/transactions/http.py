@@ -41,6 +41,10 @@ _BODILESS = {204, 304}
 """RFC 9112, 6.3: answers without a body, whatever their fields say."""
 
 
+_ASKED = [("Host", "any"), ("Connection", "upgrade"), ("Upgrade", "any")]
+"""Fields of the request that h11 takes an answer to be for: any answer may come, another protocol's, too."""
+
+
 class Conversation:
     """Both directions of one connection."""
 
@@ -274,9 +278,8 @@ class _Direction:
         """What h11 makes of a head; None where it refuses it. `parser` goes on behind it."""
         self.parser = h11.Connection(h11.CLIENT if self.role is h11.CLIENT else h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
         if self.role is h11.CLIENT:
-            self.parser.send(
-                h11.Request(method=self.asked_by if self.asked_by in {"HEAD", "CONNECT"} else "GET", target="/", headers=[("Host", "any")])
-            )
+            method = self.asked_by if self.asked_by in {"HEAD", "CONNECT"} else "GET"
+            self.parser.send(h11.Request(method=method, target="/", headers=_ASKED))
             self.parser.send(h11.EndOfMessage())
         try:
             self.parser.receive_data(head)

@@ -44,7 +44,9 @@ class Transaction:
         """The row; `ready_ts_ns` is when the client could have asked first."""
         waited = _between(ready_ts_ns, self.request_ts_ns)
         thought = _between(self.requested_ts_ns, self.answer_ts_ns)
+        is_whole = self.protocol == "ftp" or self.last_ts_ns is not None
         return {name: getattr(self, name) for name in _SAME} | {
+            "body_bytes": self.body_bytes if is_whole else None,
             "index": index,
             "wait_ns": waited if waited is not None and waited >= 0 else None,
             "request_ns": _between(self.request_ts_ns, self.requested_ts_ns),

@@ -27,7 +27,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say which points t
 
 app = typer.Typer(
     name="lab",
-    help="Live experiments in private networks: declared, captured, analyzed, reported.",
+    help="Declared experiments in private networks.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

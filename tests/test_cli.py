@@ -248,12 +248,14 @@ def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
     assert re.findall(r"^  (\w+) {2,}\w", words[words.index("Commands:") :], re.MULTILINE) == [
         "analyze",
         "annotate",
+        "batch",
         "capture",
         "compare",
         "export",
         "predict",
         "simulate",
         "verify",
+        "archive",
         "replay",
         "lab",
     ]

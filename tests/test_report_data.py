@@ -96,7 +96,7 @@ def test_a_connection_is_drawn_for_its_payload_its_losses_or_its_length() -> Non
     last[15] = BASE_NS + 900 * MS
     made = table(client_payload_bytes=payload, client_retransmitted_segments=resent, last_ts_ns=last)
     chosen = choose.chosen(made).drawn["conn"].to_list()
-    assert len(chosen) == choose.DRAWN_CONNECTIONS
+    assert len(chosen) == choose.ALONE.drawn
     assert {0, 1, 2, 3, 15, 17, 18} <= set(chosen)
     assert chosen == sorted(chosen), "most payload first"
 
@@ -233,5 +233,5 @@ def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speak
 def test_every_cause_and_every_figure_of_a_direction_is_defined() -> None:
     words = report.data(analysis(lossy_upload()))["definitions"]
     assert [one["word"] for one in words["Why the next byte of a direction did not leave"]] == list(schema.CAUSES)
-    assert len(words["Figures of a direction"]) == len(schema.STATISTICS)
+    assert len(words["Figures of a direction"]) == len(schema.STATISTICS) + len(schema.SPREADS)
     assert all(one["means"] for part in words.values() for one in part)

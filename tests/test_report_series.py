@@ -142,7 +142,7 @@ def test_a_stroke_of_many_segments_never_spans_a_pause() -> None:
     exchange = Exchange()
     for n in range(12):
         exchange.send(n + (500 if n >= 7 else 0), "C", 1 + 100 * n, 100, ack=1)
-    direction = upload(analysis(exchange), choose.Room(4, 24_000, 5_000, 24_000))
+    direction = upload(analysis(exchange), choose.Room(4, 24_000, 5_000, 24_000, 25, 8))
     assert direction.merged
     assert direction.bursts.select("low", "high", "segments", "frame", "frame_end").rows() == [
         (1, 301, 3, 1, 3), (301, 601, 3, 4, 6), (601, 701, 1, 7, 7), (701, 901, 2, 8, 9), (901, 1201, 3, 10, 12),

@@ -10,7 +10,7 @@ import transfer
 from command import tcptrace_lab
 
 from tcptrace_lab import read, schema
-from tcptrace_lab.report import statistics
+from tcptrace_lab.report import define, statistics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,9 @@ def test_the_report_lists_every_figure_of_both_directions_with_its_meaning(tmp_p
     segments = found["segments"]
     assert (segments["client"], segments["server"], segments["kind"]) == (row["client_segments"], row["server_segments"], "count")
     assert found["RTT timestamp min"]["kind"] == "duration"
-    assert found["RTT timestamp min"]["tooltip"] == "Smallest round trip by TCP timestamps; null without samples"
+    meanings = {one["word"]: one["means"] for one in define.words()["Figures of a direction"]}
+    assert set(meanings) == set(found)
+    assert meanings["RTT timestamp min"] == "Smallest round trip by TCP timestamps; null without samples"
     assert found["ACK lag p95"]["kind"] == "duration"
     assert found["first data ts"]["kind"] == "utc"
     assert found["SACK permitted"]["client"] in {"yes", "no", None}

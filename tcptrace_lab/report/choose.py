@@ -18,15 +18,9 @@ if TYPE_CHECKING:
 LISTED_CONNECTIONS = 2_000
 """Rows of the connection table: about 60 bytes of the report each, but for the first ones (`table.HTML_ROWS`)."""
 
-DRAWN_CONNECTIONS = 8
 _BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 
 LISTED_RULE = f"the {LISTED_CONNECTIONS:,} with most payload, then the longest, and those with findings"
-DRAWN_RULE = (
-    f"Of the connections that carried data, up to {DRAWN_CONNECTIONS} are drawn: those of the {_BY_FINDINGS} most expensive findings, "
-    f"the {_BY_PAYLOAD} with most payload, the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest, "
-    "in this order, and where these are the same ones, the next by payload."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +30,8 @@ class Room:
     Attributes:
         line_points, report_line_points: of one line at most, and of all directions together: at most 100 bytes for one point of
             each of the seven lines.
+        drawn: connections that get figures.
+        findings: that are spelled out, the most expensive ones; the JSON has them all.
         mark_points, report_mark_points: marks of one figure at most, and of all figures together: about 15 bytes of the report each.
     """
 
@@ -43,12 +39,14 @@ class Room:
     report_line_points: int
     mark_points: int
     report_mark_points: int
+    findings: int
+    drawn: int
 
 
-ALONE = Room(3_000, 24_000, 5_000, 24_000)
+ALONE = Room(3_000, 24_000, 5_000, 24_000, 25, 8)
 """A report by itself: up to 6 MB."""
 
-AMONG_MANY = Room(400, 1_200, 400, 1_200)
+AMONG_MANY = Room(300, 400, 200, 300, 6, 3)
 """A report in an archive, whose scripts are shared: up to 300 KB."""
 
 PAYLOAD = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
@@ -75,7 +73,7 @@ class Chosen:
     Attributes:
         total: how many there are.
         listed: the rows that the connection table shows, in the order of the capture (see `LISTED_RULE`).
-        drawn: the rows of the connections that get figures, most payload first (see `DRAWN_RULE`).
+        drawn: the rows of the connections that get figures, most payload first (see `drawn_rule`).
         found: the rows of the connections that have findings.
     """
 
@@ -85,20 +83,30 @@ class Chosen:
     found: pl.DataFrame
 
 
-def chosen(connections: pl.LazyFrame, found: Sequence[int] = ()) -> Chosen:
+def drawn_rule(room: Room) -> str:
+    """Which connections get figures, in words."""
+    return (
+        f"Of the connections that carried data, up to {room.drawn} are drawn: those of the {_BY_FINDINGS} most expensive findings, "
+        f"the {_BY_PAYLOAD} with most payload, the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest, "
+        "in this order, and where these are the same ones, the next by payload."
+    )
+
+
+def chosen(connections: pl.LazyFrame, found: Sequence[int] = (), room: Room = ALONE) -> Chosen:
     """Choose among rows of `schema.CONNECTIONS`.
 
     Args:
         connections: all of them.
         found: those with findings, the most expensive first: they are drawn, too, if they carried data.
+        room: for connections with figures.
     """
     figures = {"payload": PAYLOAD, "resent": RESENT, "duration_ns": DURATION_NS}
     drawable = (pl.col("payload") > 0) & pl.col("duration_ns").is_not_null()
-    wanted = (("payload", _BY_PAYLOAD), ("resent", _BY_RESENT), ("duration_ns", _BY_DURATION), ("payload", DRAWN_CONNECTIONS))
+    wanted = (("payload", _BY_PAYLOAD), ("resent", _BY_RESENT), ("duration_ns", _BY_DURATION), ("payload", room.drawn))
     rankings = [Ranking((by, "payload"), most, drawable & (pl.col(by) > 0)) for by, most in wanted]
     total, (listed, *ranked) = largest(connections, "conn", figures, [Ranking(("payload", "duration_ns"), LISTED_CONNECTIONS), *rankings])
     with_findings = list(dict.fromkeys(found))[:_BY_FINDINGS]
-    drawn = list(dict.fromkeys([*with_findings, *(conn for ranking in ranked for conn in ranking)]))[:DRAWN_CONNECTIONS]
+    drawn = list(dict.fromkeys([*with_findings, *(conn for ranking in ranked for conn in ranking)]))[: room.drawn]
     rows = connections.filter(pl.col("conn").is_in(sorted({*listed, *drawn, *found}))).collect()
     return Chosen(
         total,

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
     from tcptrace_lab.report.shape import Analysed, Headline, ReportData, Value
 
-LISTED_FINDINGS = 25
-"""Findings that are spelled out, the most expensive ones; the JSON has them all."""
-
 LISTED_PROBLEMS = 50
 """Problems of the capture that are spelled out; the rest is counted."""
 
@@ -38,10 +35,10 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
     """
     capture = analysis.capture
     problems = list(capture["problems"])
-    chosen = choose.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None])
+    chosen = choose.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None], room)
     flows_total, flows = udp.listed(analysis.flows)
     resolution_ns = capture["trust"]["resolution_ns"]
-    listed = mendable_first(analysis.findings)[:LISTED_FINDINGS]
+    listed = mendable_first(analysis.findings)[: room.findings]
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
     places = [windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
     looked_at = [None if place is None else windows.Window(place) for place in places]
@@ -69,7 +66,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
         "flows": flows,
         "flows_total": flows_total,
         "transactions": transactions.section(analysis.transactions),
-        "drawn_rule": choose.DRAWN_RULE,
+        "drawn_rule": choose.drawn_rule(room),
         "drawn": connections,
         "pair": None if pair is None else pair_section(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",

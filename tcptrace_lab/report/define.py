@@ -32,7 +32,8 @@ def words() -> dict[str, list[Definition]]:
         "How severe a finding is": _severities(),
         "Timers that end waits": [_word(word, means) for word, means in schema.STALL_TIMERS.items()],
         "Figures of a direction": [
-            _word(statistics.label(column), "; ".join(filter(None, (column.meaning, column.limits)))) for column in schema.STATISTICS
+            _word(statistics.label(column), "; ".join(filter(None, (column.meaning, column.limits))))
+            for column in (*schema.STATISTICS, *schema.SPREADS)
         ],
     }
 

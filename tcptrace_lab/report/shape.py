@@ -188,10 +188,9 @@ class Band(TypedDict):
 
 
 class Statistic(TypedDict):
-    """One figure of both directions (`numbers.said` reads them by `kind`)."""
+    """One figure of both directions (`numbers.said` reads them by `kind`); what it means is among the page's definitions."""
 
     label: str
-    tooltip: str
     kind: str
     client: Any
     server: Any

@@ -26,7 +26,6 @@ def table(connection: dict[str, Any]) -> list[Statistic]:
 def _line(connection: dict[str, Any], column: schema.Column) -> Statistic:
     return {
         "label": label(column),
-        "tooltip": "; ".join(part for part in (column.meaning, column.limits) if part),
         "kind": _kind(column),
         "client": _plain(connection[f"client_{column.name}"]),
         "server": _plain(connection[f"server_{column.name}"]),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports used again", "end": "end of capture", "room": "made room", "idle": "long silence"}
 """`schema.CLOSED_BY` in words short enough for a cell."""
 
-HTML_ROWS = 100
+HTML_ROWS = 50
 """Rows that are there without JavaScript; the rest travels packed, at a tenth of the size."""
 
 _GUESSES = {"data": "the first data is a request or an answer", "port": "its port is the higher one", "first": "it was seen first"}

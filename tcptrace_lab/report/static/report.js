@@ -543,6 +543,14 @@
 
   const packed = document.getElementById("rows");
   if (packed) addRows(packed);
+  /** What each figure means stands once, among the definitions; the tables of all connections say it, too, when they are opened. */
+  for (const statistics of document.querySelectorAll("details.statistics")) {
+    statistics.addEventListener("toggle", () => {
+      const meanings = new Map([...document.querySelectorAll(".definitions dt")].map((dt) => [dt.textContent, dt.nextElementSibling.textContent]));
+      for (const head of statistics.querySelectorAll("tbody th")) head.title = meanings.get(head.textContent) ?? "";
+    }, { once: true });
+  }
+
   document.getElementById("print")?.addEventListener("click", printed);
   window.addEventListener("hashchange", openTarget);
   for (const link of document.querySelectorAll("a.open")) link.addEventListener("click", () => (document.getElementById(link.hash.slice(1)).open = true));

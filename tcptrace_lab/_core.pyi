@@ -65,15 +65,18 @@ class Engine:
         only: Sequence[_KnownConnection] | None = ...,
         datagrams: bool = ...,
         summaries: bool = ...,
-    ) -> Self: ...
+        departures: bool = ...,
+        samples: bool = ...,
+    ) -> Self:
+        """With `departures`, of segments only those that ended a wait (`held_ns` is known); with `samples`, times come with `pull`."""
     def drain(self) -> int:
         """Run all segment batches through and drop them; the number of rows."""
     def segments(self, max_rows: int | None = None) -> ArrowStream:
         """The next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
-    def pull(self, max_rows: int) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
-        """The next rows of segments, datagrams, connections and flows.
+    def pull(self, max_rows: int) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
+        """The next rows of segments, datagrams, connections and flows; and `conn from_client ack_lag ns`, the times in between.
 
-        Together at least `max_rows` (a connection counts as 16) or all that remain; all empty at the end. Connections and flows
+        The rows together at least `max_rows` (a connection counts as 16) or all that remain; all empty at the end. Connections and flows
         come when they are over, behind their last segment or datagram, and the rest at the end; not in the order of their numbers.
         """
     def connections(self) -> ArrowStream:
@@ -82,6 +85,8 @@ class Engine:
         """What later segments showed of earlier ones (`tcptrace_lab.revisions`), in that order. Reads the rest of the capture first."""
     def flows(self) -> ArrowStream:
         """All UDP flows that were not pulled, with `datagrams=True`: who they are between. Reads the rest of the capture first."""
+    def segments_seen(self) -> int:
+        """How many segments there were so far, wanted or not."""
     def info(self) -> CaptureInfo:
         """What was read. Until the segments are exhausted only what the files' headers told, and how much of the files was read."""
     def problems(self) -> list[Problem]:

@@ -73,14 +73,17 @@ class Pulled:
     """Rows of each table that the engine gave at a time.
 
     Those of connections and flows come when they are over, behind their segments and datagrams, and in no order. They lack the
-    columns that are made in Python. `share` is what share of the files was read by then (see `share_read`).
+    columns that are made in Python. `share` is what share of the files was read by then (see `share_read`), and `seen` how many segments,
+    wanted or not. `samples` are `conn from_client ack_lag ns`: round trips (of data of that side) and lags (of its ACKs).
     """
 
     share: float | None
+    seen: int
     segments: pl.DataFrame
     datagrams: pl.DataFrame
     connections: pl.DataFrame
     flows: pl.DataFrame
+    samples: pl.DataFrame
 
 
 _PULLED = (schema.SEGMENTS, schema.DATAGRAMS, schema.CONNECTIONS, schema.FLOWS)
@@ -90,14 +93,16 @@ def pulled_all(engine: Engine) -> Iterator[Pulled]:
     """All that remains in `engine`, some at a time. While the caller looks at rows, a thread has the engine make the next ones."""
 
     def pull() -> Pulled:
-        tables = engine.pull(PULL_ROWS)
-        return Pulled(share_read(engine), *map(frame, tables, _PULLED))
+        *streams, samples = engine.pull(PULL_ROWS)
+        data: Any = samples
+        segments, datagrams, connections, flows = map(frame, streams, _PULLED)
+        return Pulled(share_read(engine), engine.segments_seen(), segments, datagrams, connections, flows, pl.DataFrame(data))
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pull") as ahead:
         coming = ahead.submit(pull)
         while True:
             rows = coming.result()
-            if rows.segments.is_empty() and rows.datagrams.is_empty() and rows.connections.is_empty() and rows.flows.is_empty():
+            if all(table.is_empty() for table in (rows.segments, rows.datagrams, rows.connections, rows.flows, rows.samples)):
                 return
             coming = ahead.submit(pull)
             yield rows

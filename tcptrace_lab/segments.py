@@ -16,13 +16,12 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine
-from tcptrace_lab.ack_lags import AckLags
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
 from tcptrace_lab.reread import BATCH_ROWS, Files, frame, pulled_all
 from tcptrace_lab.revisions import revised
-from tcptrace_lab.rtt import QUANTILES, RttSamples
+from tcptrace_lab.rtt import QUANTILES, Samples
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
@@ -187,7 +186,8 @@ class _Departures:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Keep those of some rows. Raises OutputUnwritable where temporary files have no room."""
-        self._spill.add(rows.filter(_DEPARTED).select(self._kept))
+        departed = rows.filter(_DEPARTED) if rows["held_ns"].null_count() else rows  # mostly the engine gives no others
+        self._spill.add(departed.select(self._kept))
 
     def finish(self) -> pl.LazyFrame:
         """All of them. Raises OutputUnwritable as `add` does."""
@@ -198,8 +198,8 @@ class _Sorting:
     """Hands the engine's rows to those who watch, and keeps connections and flows as they end."""
 
     def __init__(self, spill_rows: int, watchers: Sequence[Watcher], udp: FlowWatcher | None, progress: Progress | None) -> None:
-        self._round_trips, self._ack_lags = RttSamples(), AckLags()
-        self.watchers: list[Watcher] = [self._round_trips, self._ack_lags, *watchers]
+        self._round_trips, self._ack_lags = Samples(), Samples()
+        self._watchers = watchers
         self._udp = udp
         self._progress = progress
         part_rows = spill_rows // ROWS_PER_CONNECTION
@@ -214,26 +214,35 @@ class _Sorting:
     @property
     def columns(self) -> list[str]:
         """The columns of segments that are wanted."""
-        return sorted({"frame", *(name for watcher in self.watchers for name in watcher.columns)})
+        return sorted({"frame", *(name for watcher in self._watchers for name in watcher.columns)})
 
-    def run(self, engine: Engine, spill: Spill | None = None) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
-        """Read all; segments go to `spill`, too, if there is one. Gives the connections and the flows."""
-        segments = 0
+    @property
+    def watched(self) -> bool:
+        """Whether somebody sees all segments go by."""
+        return bool(self._watchers)
+
+    def run(self, engine: Engine, keep: Callable[[pl.DataFrame], None] | None = None) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
+        """Read all; the rows of segments that the engine gives go to `keep`, too, if it is there. Gives the connections and the flows."""
         for rows in pulled_all(engine):
             if not rows.segments.is_empty():
-                if spill is not None:
-                    spill.add(rows.segments)
-                for watcher in self.watchers:
+                if keep is not None:
+                    keep(rows.segments)
+                for watcher in self._watchers:
                     watcher.add(rows.segments)
+            self._count(rows.samples)
             if self._udp is not None and not rows.datagrams.is_empty():
                 self._udp.add(rows.datagrams)
             self._connections.add(rows.connections)
             if self._flows is not None:
                 self._flows.add(rows.flows)
-            segments += rows.segments.height
             if self._progress is not None:
-                self._progress(segments, rows.share)
+                self._progress(rows.seen, rows.share)
         return self._connections.finish(), None if self._flows is None else self._flows.finish()
+
+    def _count(self, samples: pl.DataFrame) -> None:
+        for is_lag, counted in ((False, self._round_trips), (True, self._ack_lags)):
+            own = samples.filter(pl.col("ack_lag") == is_lag)
+            counted.count(own["conn"], own["from_client"], own["ns"])
 
     def _with_quantiles(self, connections: pl.DataFrame) -> pl.DataFrame:
         """Connections as the engine gives them, with the quantiles of their round trips and of the lags of their ACKs."""
@@ -247,19 +256,21 @@ class _Sorting:
 
 
 def _keep(source: Source, spill_rows: int, sorting: _Sorting, departures: Sequence[str]) -> Tables:
-    engine = Engine(source.names, BATCH_ROWS, datagrams=sorting.datagrams)
+    engine = Engine(source.names, BATCH_ROWS, datagrams=sorting.datagrams, samples=True)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
-    connections, flows = sorting.run(engine, spill)
+    connections, flows = sorting.run(engine, spill.add)
     segments = _last_word(spill.finish(), engine)
     departed = segments.filter(_DEPARTED).select(departures) if departures else None
     return Tables(segments, connections, source.info(engine), source.problems(engine), flows, departed)
 
 
 def _pass_by(source: Source, files: Files, sorting: _Sorting, departures: _Departures | None) -> Tables:
-    if departures is not None:
-        sorting.watchers.append(departures)
-    engine = Engine(source.names, BATCH_ROWS, columns=sorting.columns, datagrams=sorting.datagrams)
-    connections, flows = sorting.run(engine)
+    """Read a capture that can be read again: of its segments, only departures are kept, and nobody but watchers needs others now."""
+    columns = {*sorting.columns, *(() if departures is None else departures.columns)}
+    engine = Engine(
+        source.names, BATCH_ROWS, columns=sorted(columns), datagrams=sorting.datagrams, departures=not sorting.watched, samples=True
+    )
+    connections, flows = sorting.run(engine, None if departures is None else departures.add)
     segments = files.segments(engine.info()["packets"], connections)
     departed = None if departures is None else _last_word(departures.finish(), engine)
     return Tables(_last_word(segments, engine), connections, source.info(engine), source.problems(engine), flows, departed)

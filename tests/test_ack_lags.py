@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import engine
 import pytest
 from packets import capture
 
 from tcptrace_lab import read
-from tcptrace_lab.ack_lags import AckLags
 from tcptrace_lab.schema import SIDES
 
 MS = 1_000_000
@@ -47,14 +45,16 @@ def test_median_and_95th_percentile_are_nearest_ranks_of_the_acks_without_data(t
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("ethernet-*.pcap*")), ids=lambda path: path.name)
 def test_quantiles_are_of_the_engines_samples(path: Path) -> None:
     """There are some where the engine has samples, and they lie between its smallest and its largest."""
-    tables = engine.read(path)
-    lags = AckLags()
-    for rows in tables.segments.iter_slices(100):  # a FIN and the ACKs behind it come in different slices
-        lags.add(rows)
-    found = {(conn, from_client): (p50_ns, p95_ns) for conn, from_client, p50_ns, p95_ns in lags.quantiles().iter_rows()}
+    connections = read(path).connections.collect()
+    found = {
+        (row["conn"], from_client): (row[f"{side}_ack_lag_p50_ns"], row[f"{side}_ack_lag_p95_ns"])
+        for row in connections.iter_rows(named=True)
+        for side, from_client in SIDES.items()
+        if row[f"{side}_ack_lag_p50_ns"] is not None
+    }
     sampled = {
         (row["conn"], from_client): (row[f"{side}_ack_lag_min_ns"], row[f"{side}_ack_lag_max_ns"])
-        for row in tables.connections.iter_rows(named=True)
+        for row in connections.iter_rows(named=True)
         for side, from_client in SIDES.items()
         if row[f"{side}_ack_lag_samples"]
     }

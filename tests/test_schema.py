@@ -228,7 +228,7 @@ def test_every_column_says_what_it_means(table: schema.Table) -> None:
 def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "both.pcap", f"{transfer.TEXT}\n0.4 C > S udp 100\n0.5 S > C udp 100")
     engine = _core.Engine([str(path)], datagrams=True)
-    segments, datagrams, connections, flows = engine.pull(1_000)
+    segments, datagrams, connections, flows, _samples = engine.pull(1_000)
     for stream, table in ((segments, schema.SEGMENTS), (datagrams, schema.DATAGRAMS), (connections, schema.ENGINE_CONNECTIONS)):
         assert dict(reread.frame(stream, table).schema) == table.polars_schema()
     who = dict(reread.frame(flows, schema.FLOWS).schema)

@@ -16,7 +16,7 @@ use crate::capture::Unpacker;
 use crate::connection::{Known, Only};
 use crate::engine::{self, Batch, DEFAULT_BATCH_ROWS, Options};
 use crate::error::{CaptureError, ErrorKind, Problem};
-use crate::table;
+use crate::table::{self, Sample};
 use crate::wire::{link_name, link_supported};
 
 create_exception!(tcptrace_lab._core, EngineError, PyException);
@@ -142,6 +142,15 @@ fn stream(batches: Vec<RecordBatch>, schema: SchemaRef) -> ArrowStream {
     ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema))
 }
 
+/// Segments, datagrams, connections, flows, and times.
+type PulledStreams = (ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream);
+
+fn samples(rows: &[Sample]) -> Result<ArrowStream, ArrowError> {
+    let batch = table::samples(rows)?;
+    let schema = batch.schema();
+    Ok(stream(vec![batch], schema))
+}
+
 /// The next segment batches, up to a number of rows.
 struct SegmentBatches {
     engine: Shared,
@@ -186,7 +195,8 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true, departures = false, samples = false))]
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // by name, in Python
     fn new(
         py: Python<'_>,
         paths: Vec<OsString>,
@@ -195,13 +205,15 @@ impl Engine {
         only: Option<Vec<KnownTuple>>,
         datagrams: bool,
         summaries: bool,
+        departures: bool,
+        samples: bool,
     ) -> PyResult<Self> {
         let known = |name: &String| table::segment_column_names().any(|column| column == name);
         if let Some(unknown) = columns.iter().flatten().find(|name| !known(name)) {
             return Err(PyValueError::new_err(format!("the segments table has no column {unknown:?}")));
         }
         let only = only.map(|known| Only::new(known.into_iter().map(known_connection)));
-        let options = Options { batch_rows, columns, only, datagrams, summaries };
+        let options = Options { batch_rows, columns, only, datagrams, summaries, departures, samples };
         let opened = py.detach(|| engine::Engine::open(&paths, options));
         let engine = opened.map_err(|error| to_python(py, &error))?;
         Ok(Self { engine: Arc::new(Mutex::new(Pass { engine, connections: Vec::new(), flows: Vec::new() })) })
@@ -215,7 +227,7 @@ impl Engine {
     }
 
     /// The next rows of each table, together at least `max_rows`; all empty at the end.
-    fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<(ArrowStream, ArrowStream, ArrowStream, ArrowStream)> {
+    fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<PulledStreams> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
             let mut pulled = Pulled::default();
@@ -229,6 +241,7 @@ impl Engine {
                 stream(pulled.datagrams, table::datagrams_schema()?),
                 stream(pulled.connections, table::connections_schema()?),
                 stream(pulled.flows, table::flows_schema()?),
+                samples(&pass.engine.take_samples())?,
             ))
         };
         py.detach(read).map_err(|error| arrow_error(&error))
@@ -311,6 +324,11 @@ impl Engine {
         info.set_item("bytes_read", pass.engine.progress().bytes_read())?;
         info.set_item("bytes_total", pass.engine.progress().bytes_total())?;
         Ok(info)
+    }
+
+    /// How many segments there were so far, wanted or not.
+    fn segments_seen(&self) -> u64 {
+        lock(&self.engine).engine.segments_seen()
     }
 
     fn problems<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {

@@ -7,7 +7,7 @@ mod rows;
 mod segments;
 mod statistics;
 
-pub use rows::SegmentRows;
+pub use rows::{Sample, SegmentRows};
 pub use segments::{Segments, segment_column_names};
 
 use std::sync::Arc;
@@ -135,6 +135,19 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         rates::columns(side, at, rows, &mut columns);
     }
     batch(columns)
+}
+
+/// One batch of times.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn samples(rows: &[Sample]) -> Result<RecordBatch, ArrowError> {
+    batch(vec![
+        ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
+        ("from_client".into(), flags(rows, |row| row.from_client)),
+        ("ack_lag".into(), flags(rows, |row| row.ack_lag)),
+        ("ns".into(), numbers::<Int64Type, _>(rows, |row| row.ns)),
+    ])
 }
 
 fn addresses<R>(rows: &[R], value: impl Fn(&R) -> std::net::IpAddr) -> ArrayRef {

@@ -3,6 +3,7 @@
 
 mod pipe;
 mod reader;
+mod selection;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,13 +15,14 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use pipe::{Inlet, Outlet, pipe};
 use reader::FrameReader;
+use selection::Selection;
 
 use crate::capture::{Capture, CaptureInfo, LinkType, Progress};
 use crate::connection::{
     Accounts, ConnectionRow, Connections, DatagramRow, FlowRow, Flows, MAX_REVISIONS, Only, Revision, Revisions,
 };
 use crate::error::{CaptureError, Problem};
-use crate::table::{self, SegmentRows, Segments};
+use crate::table::{self, Sample, SegmentRows, Segments};
 use crate::wire::{Packet, PathNames};
 
 /// Packets handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
@@ -43,11 +45,23 @@ pub struct Options {
     pub datagrams: bool,
     /// Whether the rows of connections and flows are wanted.
     pub summaries: bool,
+    /// Whether of segments only those are wanted that ended a wait of their sender.
+    pub departures: bool,
+    /// Whether times are wanted ([`Engine::take_samples`]).
+    pub samples: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { batch_rows: DEFAULT_BATCH_ROWS, columns: None, only: None, datagrams: false, summaries: true }
+        Self {
+            batch_rows: DEFAULT_BATCH_ROWS,
+            columns: None,
+            only: None,
+            datagrams: false,
+            summaries: true,
+            departures: false,
+            samples: false,
+        }
     }
 }
 
@@ -97,6 +111,8 @@ pub struct Engine {
     concluding: Option<JoinHandle<Conclusion>>,
     conclusion: Conclusion,
     progress: Progress,
+    samples: Vec<Sample>,
+    segments_seen: u64,
 }
 
 /// A batch of one of the tables. A connection and a flow come when they are over, behind their last segment or datagram.
@@ -153,7 +169,7 @@ impl Engine {
         let progress = capture.progress();
         // What the headers told is there from the start; the rest comes at the end.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
-        let Options { batch_rows, columns, only, datagrams, summaries } = options;
+        let Options { batch_rows, columns, only, datagrams, summaries, departures, samples } = options;
         let only = only.map(Arc::new);
         let reader = FrameReader::new(capture, only.clone());
         let path_names = reader.dissector.path_names();
@@ -162,8 +178,10 @@ impl Engine {
         let (used_rows, spare) = channel();
         let segments = Inlet::new(batch_rows.max(1), full, spare);
         let table = Segments::new(columns.as_deref());
-        let accounts = if summaries || table.has_departures() { Accounts::Kept } else { Accounts::Omitted };
-        let wanted = Wanted { segments, only, accounts, datagrams, summaries };
+        let counted = summaries || departures || table.has_departures();
+        let accounts = if counted { Accounts::Kept } else { Accounts::Omitted };
+        let selection = Selection::new(departures, samples);
+        let wanted = Wanted { segments, selection, only, accounts, datagrams, summaries };
         let spawn_error = |error| CaptureError::io("", &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
@@ -190,6 +208,8 @@ impl Engine {
             concluding: Some(concluding),
             conclusion: Conclusion { summary, ..Conclusion::default() },
             progress,
+            samples: Vec::new(),
+            segments_seen: 0,
         })
     }
 
@@ -207,6 +227,8 @@ impl Engine {
         let batch = match self.rows.recv() {
             Ok(Rows::Segments(mut rows)) => {
                 let batch = self.segments.batch(&rows, &self.paths);
+                self.samples.append(&mut rows.samples);
+                self.segments_seen += rows.seen;
                 rows.clear();
                 // The other end may be gone: then the rows are of no more use.
                 let _ = self.used_rows.send(rows);
@@ -241,6 +263,18 @@ impl Engine {
         &self.progress
     }
 
+    /// The times of the batches so far, each once; none unless they were wanted.
+    #[must_use]
+    pub fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
+    }
+
+    /// How many segments there were up to the last batch, wanted or not.
+    #[must_use]
+    pub fn segments_seen(&self) -> u64 {
+        self.segments_seen
+    }
+
     /// What later segments showed of earlier ones; none before the batches are exhausted.
     #[must_use]
     pub fn revisions(&self) -> &[Revision] {
@@ -265,6 +299,7 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 /// What the caller wants of the conclusions.
 struct Wanted {
     segments: Inlet<SegmentRows, Rows>,
+    selection: Selection,
     only: Option<Arc<Only>>,
     accounts: Accounts,
     datagrams: bool,
@@ -273,14 +308,14 @@ struct Wanted {
 
 /// The concluding thread: packets → rows, until there are no more or nobody wants them.
 fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
-    let Wanted { mut segments, only, accounts, datagrams, summaries } = wanted;
+    let Wanted { mut segments, mut selection, only, accounts, datagrams, summaries } = wanted;
     let (mut connections, mut flows) = (Connections::of(only, accounts), Flows::default());
     while let Some(chunk) = packets.next() {
         let mut datagram_rows = Vec::new();
         for packet in &chunk {
             match packet {
                 Packet::Tcp(segment) => {
-                    connections.take(segment, &mut segments.chunk);
+                    connections.take(segment, &mut selection.onto(&mut segments.chunk));
                     if !segments.pass_on_if_full() {
                         return (connections, flows);
                     }
@@ -294,7 +329,7 @@ fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
         if !datagram_rows.is_empty() && full.send(Rows::Datagrams(datagram_rows)).is_err() {
             break;
         }
-        if !hand_out_closed(&mut connections, &mut flows, &mut segments, summaries) {
+        if !hand_out_closed(&mut connections, &mut flows, &mut segments, &mut selection, summaries) {
             break;
         }
     }
@@ -308,9 +343,12 @@ fn hand_out_closed(
     connections: &mut Connections,
     flows: &mut Flows,
     segments: &mut Inlet<SegmentRows, Rows>,
+    selection: &mut Selection,
     wanted: bool,
 ) -> bool {
-    let closed = [connections.take_closed().map(Rows::Connections), flows.take_closed().map(Rows::Flows)];
+    let over = connections.take_closed();
+    selection.forget(over.as_deref().unwrap_or_default());
+    let closed = [over.map(Rows::Connections), flows.take_closed().map(Rows::Flows)];
     closed.into_iter().flatten().all(|rows| !wanted || segments.pass_on() && segments.full.send(rows).is_ok())
 }
 

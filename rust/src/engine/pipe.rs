@@ -30,9 +30,10 @@ impl Chunk for SegmentRows {
         Self::default()
     }
 
+    /// Samples count, because they may come without a row.
     #[inline]
     fn items(&self) -> usize {
-        self.len()
+        self.len().max(self.samples.len())
     }
 }
 

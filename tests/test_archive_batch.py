@@ -15,10 +15,11 @@ import polars as pl
 import pytest
 from command import PROGRAM, only_line, tcptrace_lab
 
-from tcptrace_lab import analyze
-from tcptrace_lab.archive import lock, query
+from tcptrace_lab import analysis, analyze
+from tcptrace_lab.archive import fingerprint, lock, query
 from tcptrace_lab.archive.place import at
 from tcptrace_lab.archive.run import Means, batch
+from tcptrace_lab.archive.task import Analyze
 from tcptrace_lab.errors import OutputUnwritable, UsageError
 
 if TYPE_CHECKING:
@@ -210,6 +211,25 @@ def test_a_file_that_was_replaced_is_another_capture(tmp_path: Path) -> None:
     told = archives.made(path, tmp_path / "out")
     assert told.made == 1
     assert told.captures.height == 1
+
+
+def test_a_file_that_changes_while_it_is_read_is_left_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = archives.capture(tmp_path / "one.pcap", 1)
+    digest, size_bytes = fingerprint.contents(str(path))
+    looks = tuple(fingerprint.looks(str(path)) or ())
+    settings = fingerprint.settings(reports=False)
+    task = Analyze("x" * 20, (str(path),), (digest,), (looks,), size_bytes, settings, str(tmp_path / "out"), reports=False)
+    read = analysis.analyze
+
+    def grown(*arguments: Any) -> Any:  # noqa: ANN401  (whatever analyze takes)
+        made = read(*arguments)
+        with path.open("ab") as file:
+            file.write(b"more")
+        return made
+
+    monkeypatch.setattr(analysis, "analyze", grown)
+    assert task.run().state == "lost"
+    assert archives.parts(tmp_path / "out") == set()
 
 
 def test_rotated_files_are_analyzed_as_one(tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 CAPTURES = 10
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+"""Dask leaves sockets to the garbage collector."""
+
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -60,7 +63,7 @@ def store() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def scheduler(store: str) -> Iterator[str]:  # noqa: ARG001  (the workers inherit where it is)
     """A scheduler with two workers, each a process with one thread."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
         yield cluster.scheduler_address
 
 

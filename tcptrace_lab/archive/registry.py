@@ -69,6 +69,11 @@ class Registry:
             return None
         return str(entry[1]), int(entry[2])
 
+    def looks(self, path: str) -> tuple[int | str, ...]:
+        """How a file looked when it was hashed; empty where that tells nothing."""
+        entry = self.hashed.get(path)
+        return tuple(entry[0] or ()) if entry else ()
+
     def take(self, paths: Sequence[str], files: Sequence[tuple[str, int]], *, keep: bool) -> str:
         """Remember that files make a capture, and give its name.
 

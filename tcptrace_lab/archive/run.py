@@ -253,6 +253,7 @@ class Run:
                 capture=name,
                 paths=tuple(known.places[0]),
                 digests=tuple(digest for digest, _ in known.files),
+                looks=tuple(self.registry.looks(path) for path in known.places[0]),
                 size_bytes=known.size_bytes,
                 settings=self._settings,
                 root=self._target.root,

@@ -66,6 +66,7 @@ class Analyze:
         capture: its name (`fingerprint.capture_of`).
         paths: its files, here or behind URLs.
         digests: SHA-256 of their contents, when they were hashed.
+        looks: how they looked then (`fingerprint.looks`); empty where that tells nothing.
         size_bytes: of all of them.
         settings: what results depend on beside the capture; a worker with another program refuses.
         root: the archive.
@@ -75,6 +76,7 @@ class Analyze:
     capture: str
     paths: tuple[str, ...]
     digests: tuple[str, ...]
+    looks: tuple[tuple[int | str, ...], ...]
     size_bytes: int
     settings: str
     root: str
@@ -153,7 +155,7 @@ def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str
     from tcptrace_lab.archive import rows  # noqa: PLC0415
 
     analysis = analyze(paths)
-    if tuple(fingerprint.contents(path)[0] for path in paths) != task.digests:
+    if not all(map(_is_still, paths, task.paths, task.digests, task.looks)):
         raise FileNotFoundError("it changed while it was read")
     if task.reports:
         _write_report(analysis, capture_name(list(task.paths)), target, task.capture)
@@ -162,6 +164,12 @@ def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str
     told = rows.capture_row(analysis) | {"state": state, "reason": reason or None}
     _write(target, task, told | {"report": report_name(task.capture) if task.reports else None}, rows.tables(analysis, paths))
     return state, reason
+
+
+def _is_still(path: str, source: str, digest: str, looks: tuple[int | str, ...]) -> bool:
+    """Whether a file still has the contents that were hashed: it looks as it did then, or they are hashed again."""
+    now = None if path != source else fingerprint.looks(path)
+    return (now is not None and tuple(now) == looks) or fingerprint.contents(path)[0] == digest
 
 
 def _write_report(analysis: Analysis, name: str, target: place.Place, capture: str) -> None:

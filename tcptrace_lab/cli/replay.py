@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from tcptrace_lab.cli import replay_transfer
+from tcptrace_lab.cli import replay_packets, replay_transfer, replay_whatif
 
 app = typer.Typer(
     help="Make it happen again: the packets of a capture, its transfers, and what would become of them.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
+app.command("packets")(replay_packets.packets)
 app.command("transfer")(replay_transfer.transfer)
+app.command("whatif")(replay_whatif.whatif)

@@ -32,6 +32,12 @@ MOST_QUICK_ACKS = 16
 FIRST_MSS_BYTES = 536
 """What the receiver takes for the sender's segment before it has seen one (`tcp_initialize_rcv_mss`)."""
 
+SMALL_WINDOW_BYTES = 536
+"""`TCP_MSS_DEFAULT`: a smaller window is not halved."""
+
+LEAST_FULL_BYTES = 48
+"""A full segment is no smaller: 68 bytes without a TCP header of 20."""
+
 FIRST_WINDOW_BYTES = 65_535
 """Most that is told before the window grows."""
 
@@ -72,18 +78,27 @@ class Socket:
 class Sender:
     """Nagle's rule as Minshall changed it: a small segment waits only for an earlier small one."""
 
-    __slots__ = ("_small_end",)
+    __slots__ = ("_full_bytes", "_small_end")
 
     def __init__(self, _tcp: Endpoint) -> None:
         self._small_end = 0
+        self._full_bytes = 0
+
+    def _full(self, tcp: Endpoint) -> int:
+        """A full segment: no more than half of the window that the peer first told (`tcp_bound_to_half_wnd` in `tcp_sync_mss`)."""
+        if not self._full_bytes:
+            half = tcp.max_window // 2 if tcp.max_window > SMALL_WINDOW_BYTES else tcp.max_window
+            self._full_bytes = min(tcp.mss, max(half, LEAST_FULL_BYTES))
+        return self._full_bytes
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
         """A segment that fits into the windows as a whole."""
-        length = min(queued, tcp.mss)
+        full = self._full(tcp)
+        length = min(queued, full)
         if length > usable:
             tcp.held = tcp.window_cause()
             return 0
-        if length == tcp.mss or tcp.resending or tcp.no_delay or tcp.pushing:
+        if length == full or tcp.resending or tcp.no_delay or tcp.pushing:
             return length
         if tcp.cork or self._small_end > tcp.snd_una:
             tcp.held = "nagle"
@@ -92,7 +107,7 @@ class Sender:
 
     def sent(self, tcp: Endpoint, length: int) -> None:
         """`tcp_minshall_update`."""
-        if length < tcp.mss:
+        if length < self._full(tcp):
             self._small_end = tcp.snd_nxt
 
 
@@ -173,11 +188,19 @@ class Receiver:
         return min(tcp.receive_buffer - tcp.unread, self._window_limit)
 
     def window(self, tcp: Endpoint) -> int:
-        """`__tcp_select_window`: zero when little is free, never shrinking."""
-        free, told = tcp.receive_buffer - tcp.unread, tcp.advertised - tcp.rcv_nxt
-        if free < tcp.receive_buffer // SCARCE or free < min(self._segment_bytes, tcp.receive_buffer):
-            return max(told, 0)
-        return max(self._free(tcp), told)
+        """`__tcp_select_window`: zero when little is free, never shrinking; whole segments without a scale, units of the scale with one."""
+        free, current = tcp.receive_buffer - tcp.unread, max(tcp.advertised - tcp.rcv_nxt, 0)
+        segment = min(self._segment_bytes, tcp.receive_buffer)
+        if free < tcp.receive_buffer // SCARCE or free < segment:
+            return current
+        free = min(free, self._window_limit)
+        if tcp.scale:
+            window = -(-free >> tcp.scale) << tcp.scale
+        else:
+            window = tcp.window_told
+            if window <= free - segment or window > free:
+                window = free // segment * segment
+        return max(window, current)
 
     def sent(self, tcp: Endpoint, length: int) -> None:
         """`tcp_event_ack_sent`, `tcp_event_data_sent`."""

@@ -1,0 +1,137 @@
+"""`tcptrace-lab replay packets`."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from typing import Annotated
+
+import typer
+
+from tcptrace_lab import interrupts, output
+from tcptrace_lab.cli import replay_options as options
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+
+File = Annotated[str, typer.Argument(metavar="CAPTURE", help="pcap or pcapng.", show_default=False)]
+Interface = Annotated[str, typer.Option("-i", "--interface", metavar="NAME", help="Where the frames go.", show_default=False)]
+Speed = Annotated[str, typer.Option(metavar="FACTOR", help="So much faster than they were, as 2x.", show_default=False)]
+Rate = Annotated[str, typer.Option(metavar="RATE", help="Evenly, as 10Mbit/s or 1000pps.", show_default=False)]
+TopSpeed = Annotated[bool, typer.Option("--topspeed", help="Without waiting.")]
+Loop = Annotated[int, typer.Option(metavar="N", min=1, help="So often.")]
+Range = Annotated[str, typer.Option("--range", metavar="FIRST-LAST", help="Only these frames, as 10-200.", show_default=False)]
+Filter = Annotated[str, typer.Option("--filter", metavar="EXPR", help="Only these, by a display filter of tshark.", show_default=False)]
+Address = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Rewrite an IP address.", show_default=False)]
+Port = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Rewrite a TCP or UDP port.", show_default=False)]
+SourceMac = Annotated[str, typer.Option(metavar="MAC", help="Rewrite the source.", show_default=False)]
+DestinationMac = Annotated[str, typer.Option(metavar="MAC", help="Rewrite the destination.", show_default=False)]
+Checksums = Annotated[bool, typer.Option("--checksums", help="Make all checksums anew.")]
+Mtu = Annotated[int, typer.Option(metavar="BYTES", min=0, help="Cut longer packets.", show_default=False)]
+Allow = Annotated[list[str] | None, typer.Option(metavar="CIDR", help="Also send to this network.", show_default=False)]
+AnyInterface = Annotated[bool, typer.Option("--any-interface", help="Also into an interface that may lead out of this machine.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")]
+
+
+def packets(
+    capture: File,
+    interface: Interface = "",
+    speed: Speed = "",
+    rate: Rate = "",
+    topspeed: TopSpeed = False,
+    loop: Loop = 1,
+    frame_range: Range = "",
+    display_filter: Filter = "",
+    address: Address = None,
+    port: Port = None,
+    source_mac: SourceMac = "",
+    destination_mac: DestinationMac = "",
+    checksums: Checksums = False,
+    mtu: Mtu = 0,
+    allow: Allow = None,
+    any_interface: AnyInterface = False,
+    dry_run: DryRun = False,
+    json_path: options.Json = None,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Send the frames of a capture into an interface, in their own time or another, as they are or rewritten.
+
+    Only into lo, veth, tun, tap and dummy interfaces, and only to this machine's own addresses, those set aside for documentation, and
+    networks allowed with --allow.
+
+    Example: tcptrace-lab replay packets slow.pcap -i veth0 --speed 2x --dry-run
+    """
+    from tcptrace_lab.replay.packets.frames import Rewrite  # noqa: PLC0415
+    from tcptrace_lab.replay.packets.guard import networks, own_networks  # noqa: PLC0415
+    from tcptrace_lab.replay.packets.pace import pace  # noqa: PLC0415
+    from tcptrace_lab.replay.packets.send import Plan, check, send  # noqa: PLC0415
+
+    if not interface:
+        raise UsageError("name an interface with -i", remedy="ip link lists them")
+    if capture == output.STDOUT:
+        raise UsageError("a capture on standard input is read only once", remedy="save it to a file first")
+    if json_path is not None:
+        output.check(json_path, [capture])
+    ports = tuple((_port(old), _port(new)) for old, new in map(_pair, port or []))
+    addresses = tuple((_address(old), _address(new)) for old, new in map(_pair, address or []))
+    rewrite = Rewrite(_mac(source_mac), _mac(destination_mac), addresses, ports, checksums, mtu)
+    allowed = (*own_networks(), *networks(allow or []))
+    plan = Plan(
+        capture, interface, pace(speed, rate, topspeed=topspeed), rewrite, _range(frame_range), display_filter, loop, allowed, any_interface
+    )
+    try:
+        with activity("sending", quiet=quiet), interrupts.raised():
+            if dry_run:
+                count, octets, lasts_ns = check(plan)
+                say(f"would send {count:,} frames, {octets:,} bytes, in {lasts_ns / 1e9:.3f} s, {loop:,} times, into {interface}")
+                return EXIT_DONE
+            done = send(plan)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=capture) from error
+    told = done.to_dict()
+    if json_path is not None:
+        with output.opened(json_path) as stream:
+            stream.write(json.dumps(told, indent=1).encode() + b"\n")
+    if not quiet:
+        middle, high = told["late_p50_s"], told["late_p99_s"]
+        late = "" if middle is None else f"; late by {middle * 1e6:.0f} µs (p50), {high * 1e6:.0f} µs (p99)"
+        say(f"{done.frames:,} frames, {done.octets:,} bytes sent in {done.took_ns / 1e9:.3f} s{late}")
+        say(f"not taken by the kernel: {done.refused:,}; dropped by {interface}: {done.counted[1]:,}")
+    return EXIT_DONE
+
+
+def _pair(text: str) -> tuple[str, str]:
+    old, sign, new = text.partition("=")
+    if not sign or not old or not new:
+        raise UsageError(f"{text!r} says not what becomes of what", remedy="write it as OLD=NEW")
+    return old, new
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:  # noqa: PLR2004
+        raise UsageError(f"--port: {text!r} is no port")
+    return int(text)
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError as error:
+        raise UsageError(f"--address: {text!r} is no IP address") from error
+
+
+def _mac(text: str) -> str:
+    if text and not re.fullmatch(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", text):
+        raise UsageError(f"{text!r} is no MAC address", remedy="write it as 02:00:00:00:00:01")
+    return text
+
+
+def _range(text: str) -> tuple[int, int] | None:
+    if not text:
+        return None
+    match = re.fullmatch(r"(\d{1,15})-(\d{1,15})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise UsageError(f"--range: {text!r} is no range of frames", remedy="write it as 10-200")
+    return int(match[1]), int(match[2])

@@ -1,0 +1,103 @@
+"""`tcptrace-lab replay whatif`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tcptrace_lab import interrupts, output
+from tcptrace_lab.cli import replay_options as options
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+
+if TYPE_CHECKING:
+    from tcptrace_lab.replay.changes import Changes
+    from tcptrace_lab.replay.schedule import Schedule
+    from tcptrace_lab.replay.whatif import Foretold
+
+
+def whatif(
+    capture: options.Capture = "",
+    connection: options.Connection = None,
+    nodelay: options.NoDelay = False,
+    quickack: options.QuickAck = False,
+    send_buffer: options.SendBuffer = "",
+    receive_buffer: options.ReceiveBuffer = "",
+    eager_reader: options.EagerReader = False,
+    no_thinking: options.NoThinking = False,
+    lossless: options.Lossless = False,
+    delay: options.Delay = "",
+    rate: options.Rate = "",
+    json_path: options.Json = None,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Foretell what changes would do to a transfer, by models of both TCP stacks that first have to make the original again.
+
+    Each change alone and all together, the one that saves most first, with a range. Where no model fits, nothing is foretold. Without
+    changes: what the findings name as the cure.
+
+    Example: tcptrace-lab replay whatif slow.pcap --nodelay --send-buffer 64K
+    """
+    changed = options.changes(
+        nodelay=nodelay, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, eager_reader=eager_reader,
+        no_thinking=no_thinking, lossless=lossless, delay=delay, rate=rate,
+    )  # fmt: skip
+    if not capture or capture == output.STDOUT:
+        raise UsageError("name a capture", remedy="standard input is read only once; save it to a file first")
+    if json_path is not None:
+        output.check(json_path, [capture])
+    with activity("reading", quiet=quiet) as shown, interrupts.raised():
+        from tcptrace_lab.replay.evidence import gather  # noqa: PLC0415
+        from tcptrace_lab.replay.reconstruct import reconstruct  # noqa: PLC0415
+        from tcptrace_lab.replay.whatif import predict  # noqa: PLC0415
+
+        evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
+        schedule = reconstruct(evidence)
+        shown.doing("fitting the model")
+        asked = _alone_and_together(changed or _cure(capture, evidence.conn, schedule))
+        foretold = predict(evidence, schedule, asked)
+    if json_path is not None:
+        with output.opened(json_path) as stream:
+            stream.write(json.dumps(foretold.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
+    if not quiet:
+        _show(foretold)
+    return EXIT_DONE
+
+
+def _alone_and_together(changed: Changes) -> list[Changes]:
+    each = list(changed.one_by_one())
+    return each if len(each) == 1 else [*each, changed]
+
+
+def _cure(capture: str, conn: int, schedule: Schedule) -> Changes:
+    from tcptrace_lab.replay.changes import cure  # noqa: PLC0415
+    from tcptrace_lab.replay.laid import figures, stall  # noqa: PLC0415
+
+    told = stall(figures("original", [capture], conn))
+    if told is None:
+        raise UsageError("nothing holds the transfer that could be cured", remedy="name the changes to try, as --nodelay")
+    return cure(schedule, told.family)
+
+
+def _show(foretold: Foretold) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    from tcptrace_lab import numbers  # noqa: PLC0415
+    from tcptrace_lab.cli.console import console, plain_table  # noqa: PLC0415
+
+    def seconds(value_s: float) -> str:
+        return numbers.duration(round(value_s * 1e9))
+
+    out, table, fitted = console(), plain_table(), foretold.fitted
+    original, modelled = (seconds(one.duration_s) for one in (fitted.original, fitted.modelled))
+    out.print(Text(f"The original took {original}; the model ({fitted.fit.stack}) {modelled}, {fitted.duration_error:+.1%}."))
+    out.print(Text(f"It gives {fitted.ledger_error:.1%} of the time to other causes than the capture's ledger."))
+    for heading in ("with", "would take", "range", "saves"):
+        table.add_column(heading, justify="left" if heading == "with" else "right", overflow="fold")
+    for one in foretold.predictions:
+        saved = seconds(abs(one.saved_s))
+        spread = f"{seconds(one.low_s)} to {seconds(one.high_s)}"
+        table.add_row(one.changes.words(), seconds(one.duration_s), spread, saved if one.saved_s >= 0 else f"−{saved}")
+    out.print(table)

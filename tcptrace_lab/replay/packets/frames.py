@@ -1,0 +1,179 @@
+"""Which frames of a capture are sent, as they are or rewritten, one after the other: nothing is held but the one that is next."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from shutil import which
+from typing import TYPE_CHECKING, Any, Final
+
+from tcptrace_lab.errors import CaptureInsufficient, MissingTool, NotACapture, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ETHERNET, RAW, RAW_BSD, NULL, SLL, SLL2 = 1, 101, 12, 0, 113, 276
+HEADER_BYTES: Final = {ETHERNET: 0, RAW: 0, RAW_BSD: 0, NULL: 4, SLL: 16, SLL2: 20}
+"""Link types that can be sent: bytes that are taken off first."""
+
+ETHERNET_BYTES: Final = 14
+IPV4_TYPE, IPV6_TYPE = b"\x08\x00", b"\x86\xdd"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What is changed of each packet; empty changes nothing.
+
+    Attributes:
+        source_mac, destination_mac: of the frame.
+        addresses: old IP address → new one.
+        ports: old TCP or UDP port → new one.
+        checksums: reckon them anew (they are, too, where anything of IP or above was changed).
+        mtu_bytes: cut longer packets by the end of their payload; 0: as long as they are.
+    """
+
+    source_mac: str = ""
+    destination_mac: str = ""
+    addresses: tuple[tuple[str, str], ...] = ()
+    ports: tuple[tuple[int, int], ...] = ()
+    checksums: bool = False
+    mtu_bytes: int = 0
+
+    @property
+    def touches_ip(self) -> bool:
+        """Whether packets must be taken apart."""
+        return bool(self.addresses or self.ports or self.checksums or self.mtu_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame: its number in the capture, its time in nanoseconds, and its IP packet with or without an Ethernet header."""
+
+    number: int
+    ts_ns: int
+    data: bytes
+    has_link: bool
+
+
+def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> Iterator[Frame]:
+    """The frames of a capture, by number.
+
+    Args:
+        path: pcap or pcapng.
+        chosen: first and last number; None: all.
+        display_filter: of Wireshark, asked of tshark; empty: all.
+
+    Raises:
+        NotACapture: neither pcap nor pcapng.
+        CaptureInsufficient: frames were cut short, or of a link that no interface here takes.
+        MissingTool: there is a filter, and no tshark.
+    """
+    from dpkt.pcap import UniversalReader  # noqa: PLC0415
+
+    wanted = _numbers(path, display_filter) if display_filter else None
+    following = next(wanted, 0) if wanted is not None else 0
+    first, last = chosen or (1, 1 << 62)
+    with open(path, "rb") as file:  # noqa: PTH123  (a path as the user gave it)
+        try:
+            reader = UniversalReader(file)
+            link = reader.datalink()
+        except (ValueError, OSError, EOFError) as error:
+            raise NotACapture("neither pcap nor pcapng", where=path, remedy="convert it with editcap") from error
+        if link not in HEADER_BYTES:
+            raise CaptureInsufficient(f"frames of link type {link} cannot be sent into an interface", where=path)
+        for number, (ts, data) in enumerate(reader, 1):
+            if number > last:
+                return
+            if wanted is not None:
+                if number != following:
+                    continue
+                following = next(wanted, 0)
+            if number >= first:
+                yield Frame(number, int(ts * 1_000_000_000), data[HEADER_BYTES[link] :], link == ETHERNET)
+
+
+def _numbers(path: str, display_filter: str) -> Iterator[int]:
+    """Numbers of the frames that a display filter keeps."""
+    if which("tshark") is None:
+        raise MissingTool("not installed", where="tshark", remedy="install Wireshark's command-line tools, or leave out --filter")
+    command = ["tshark", "-r", path, "-Y", display_filter, "-T", "fields", "-e", "frame.number"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101
+            for line in process.stdout:
+                yield int(line)
+            words = process.stderr.read().strip() if process.stderr is not None else ""
+            if process.wait():
+                raise UsageError(f"--filter: tshark says {' '.join(words.split())[-200:]}")
+        finally:
+            process.kill()
+
+
+def ip_of(frame: Frame) -> bytes | None:
+    """The IP packet of a frame without VLAN tags; None for anything else."""
+    if not frame.has_link:
+        return frame.data if frame.data[:1] and frame.data[0] >> 4 in {4, 6} else None
+    return frame.data[ETHERNET_BYTES:] if frame.data[12:14] in {IPV4_TYPE, IPV6_TYPE} else None
+
+
+def destination(packet: bytes) -> bytes:
+    """The address that an IP packet is sent to."""
+    return packet[16:20] if packet[0] >> 4 == 4 else packet[24:40]  # noqa: PLR2004
+
+
+def rewritten(frame: Frame, rewrite: Rewrite, *, ethernet: bool) -> bytes:
+    """The bytes to send into an interface that takes Ethernet frames, or bare IP packets.
+
+    Raises:
+        CaptureInsufficient: a packet that must be taken apart was cut short, or an interface of IP is to take something else.
+    """
+    packet = ip_of(frame)
+    if packet is not None and rewrite.touches_ip:
+        packet = _changed(packet, rewrite, frame.number)
+    if not ethernet:
+        if packet is None:
+            raise CaptureInsufficient(f"frame {frame.number} is no IP packet, and the interface takes nothing else")
+        return packet
+    if frame.has_link:
+        header, rest = frame.data[:ETHERNET_BYTES], frame.data[ETHERNET_BYTES:] if packet is None else packet
+    elif packet is not None:
+        header, rest = bytes(12) + (IPV4_TYPE if packet[0] >> 4 == 4 else IPV6_TYPE), packet  # noqa: PLR2004
+    else:
+        raise CaptureInsufficient(f"frame {frame.number} is no IP packet, and has no Ethernet header")
+    target = _mac(rewrite.destination_mac) or header[:6]
+    return target + (_mac(rewrite.source_mac) or header[6:12]) + header[12:] + rest
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", "")) if text else b""
+
+
+def _changed(packet: bytes, rewrite: Rewrite, number: int) -> bytes:
+    """A packet rewritten by Scapy."""
+    from scapy.layers.inet import IP, TCP, UDP  # noqa: PLC0415
+    from scapy.layers.inet6 import IPv6  # noqa: PLC0415
+
+    is_v4 = packet[0] >> 4 == 4  # noqa: PLR2004
+    length = int.from_bytes(packet[2:4]) if is_v4 else 40 + int.from_bytes(packet[4:6])
+    if len(packet) < length:
+        raise CaptureInsufficient(f"frame {number} was cut short, and its checksums cannot be made anew", remedy="capture with -s 0")
+    made: Any = (IP if is_v4 else IPv6)(packet[:length])
+    addresses, ports = dict(rewrite.addresses), dict(rewrite.ports)
+    made.src, made.dst = addresses.get(made.src, made.src), addresses.get(made.dst, made.dst)
+    for layer in (TCP, UDP):
+        if layer in made:
+            inner = made[layer]
+            inner.sport, inner.dport = ports.get(inner.sport, inner.sport), ports.get(inner.dport, inner.dport)
+            if rewrite.mtu_bytes and length > rewrite.mtu_bytes:
+                keep = max(0, len(bytes(inner.payload)) - (length - rewrite.mtu_bytes))
+                data = bytes(inner.payload)[:keep]
+                inner.remove_payload()
+                inner.add_payload(data)
+            del inner.chksum
+            if layer is UDP:
+                del inner.len
+    if is_v4:
+        del made.chksum, made.len
+    else:
+        del made.plen
+    return bytes(made)

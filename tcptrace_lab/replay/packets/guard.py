@@ -1,0 +1,112 @@
+"""Where frames may be sent: interfaces that stay on this machine, and addresses of its own or of networks that the user named."""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import socket
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tcptrace_lab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
+
+SYSFS: Final = Path("/sys/class/net")
+ARPHRD_ETHER, ARPHRD_LOOPBACK, ARPHRD_NONE = 1, 772, 0xFFFE  # linux/if_arp.h
+SIOCETHTOOL, ETHTOOL_GDRVINFO = 0x8946, 3  # linux/sockios.h, linux/ethtool.h
+SIOCGIFHWADDR, SIOCGIFMTU = 0x8927, 0x8921  # linux/sockios.h
+VIRTUAL_DRIVERS: Final = frozenset({"veth", "tun", "dummy"})
+"""Drivers whose frames reach no wire by themselves; `tun` is that of TAP interfaces, too."""
+
+
+def checked(name: str, *, any_interface: bool) -> tuple[int, int]:
+    """An interface's link type (ARPHRD_) and MTU, if frames may be sent into it.
+
+    Raises:
+        UsageError: it is not there, its frames are neither Ethernet nor plain IP, or it may lead out of the machine.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        request = struct.pack("16s24x", name.encode()[:15])
+        try:
+            hardware = struct.unpack_from("=H", fcntl.ioctl(asking, SIOCGIFHWADDR, request), 16)[0]
+            mtu = struct.unpack_from("=i", fcntl.ioctl(asking, SIOCGIFMTU, request), 16)[0]
+        except OSError as error:
+            raise UsageError(f"no interface {name!r}", remedy="ip link lists them") from error
+        kind = "loopback" if hardware == ARPHRD_LOOPBACK else _driver(asking, name)
+    if hardware not in {ARPHRD_ETHER, ARPHRD_LOOPBACK, ARPHRD_NONE}:
+        raise UsageError(f"{name} takes neither Ethernet frames nor IP packets", remedy="use a veth, tun or tap interface")
+    if kind not in {"loopback", *VIRTUAL_DRIVERS} and not any_interface:
+        raise UsageError(
+            f"{name} ({kind or 'of an unknown driver'}) may lead out of this machine",
+            remedy="use lo, veth, tun, tap or dummy, or say --any-interface if you mean it",
+        )
+    return hardware, mtu
+
+
+def _driver(asking: socket.socket, name: str) -> str:
+    """The driver's name, as `ethtool -i` says it; of a dummy, the kernel says it by its kind."""
+    info = bytearray(struct.pack("=I", ETHTOOL_GDRVINFO).ljust(196, b"\0"))
+    import ctypes  # noqa: PLC0415
+
+    buffer = (ctypes.c_char * len(info)).from_buffer(info)
+    try:
+        fcntl.ioctl(asking, SIOCETHTOOL, struct.pack("16sP16x", name.encode()[:15], ctypes.addressof(buffer)))
+    except OSError:
+        return ""
+    return bytes(info[4:36]).partition(b"\0")[0].decode(errors="replace")
+
+
+def own_networks() -> list[Network]:
+    """This machine's own addresses (of this network namespace), loopback, and those set aside for documentation (RFC 5737, RFC 3849)."""
+    found: list[Network] = [ipaddress.ip_network(text) for text in _ALWAYS]
+    table = Path("/proc/net/fib_trie").read_text(encoding="ascii")
+    address = ""
+    for line in table.splitlines():
+        word = line.split()
+        if line.lstrip().startswith("|--"):
+            address = word[1]
+        elif "/32 host LOCAL" in line:
+            found.append(ipaddress.ip_network(address))
+    place = Path("/proc/net/if_inet6")
+    lines = place.read_text(encoding="ascii").splitlines() if place.exists() else []
+    return [*found, *(ipaddress.ip_network(ipaddress.IPv6Address(bytes.fromhex(line.split()[0]))) for line in lines)]
+
+
+_ALWAYS: Final = ("127.0.0.0/8", "::1/128", "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
+
+
+def networks(texts: Iterable[str]) -> list[Network]:
+    """Those that the user allows. Raises UsageError."""
+    found: list[Network] = []
+    for text in texts:
+        try:
+            found.append(ipaddress.ip_network(text, strict=False))
+        except ValueError as error:
+            raise UsageError(f"--allow: {text!r} is no network", remedy="write it as 10.0.0.0/8 or fd00::/8") from error
+    return found
+
+
+class Destinations:
+    """Whether a packet's destination may be sent to; what was looked up once is remembered."""
+
+    def __init__(self, allowed: Iterable[Network]) -> None:
+        self._allowed = list(allowed)
+        self._known: dict[bytes, bool] = {}
+
+    def may(self, destination: bytes) -> bool:
+        """4 or 16 bytes of an address."""
+        known = self._known.get(destination)
+        if known is None:
+            address = ipaddress.ip_address(destination)
+            known = any(address.version == network.version and address in network for network in self._allowed)
+            if len(self._known) < MOST_REMEMBERED:
+                self._known[destination] = known
+        return known
+
+
+MOST_REMEMBERED: Final = 65_536

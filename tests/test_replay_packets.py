@@ -1,0 +1,121 @@
+"""Frames of captures, sent into private interfaces: the same ones, in order, on time; and where none may go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from command import only_line, tcptrace_lab
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.lab.capture import capturing
+from tcptrace_lab.lab.network import Medium
+from tcptrace_lab.replay.packets.frames import Frame, Rewrite, frames, rewritten
+from tcptrace_lab.replay.packets.guard import Destinations, networks, own_networks
+from tcptrace_lab.replay.packets.pace import Pace, pace
+from tcptrace_lab.replay.packets.send import Plan, send
+
+if TYPE_CHECKING:
+    from tcptrace_lab.replay.packets.send import Sent
+
+CAPTURES = Path(__file__).parent.parent / "captures"
+ATTEMPTS = 3
+OURS = "tcp[tcpflags] & tcp-rst == 0"
+"""The receiving kernel knows nothing of these connections, and answers with RSTs."""
+
+
+def replayed(path: Path, out: Path, speed: float = 1.0) -> Sent:
+    """Send a capture from one namespace to another, where it is captured."""
+    with (
+        Medium("veth", 9_188).network() as network,
+        capturing(network.points["server"], out, snaplen_bytes=65_535, capture_filter=OURS) as capture,
+    ):
+        with network.client.entered():
+            done = send(Plan(str(path), "eth0", Pace(speed), allowed=tuple(own_networks())))
+        capture.await_end(1)
+    return done
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("name", ["ethernet-nagle-on.pcapng", "ethernet-application-limited.pcapng", "atm9180-loss.pcap"])
+def test_the_frames_arrive_in_order_and_byte_for_byte_on_time(name: str, tmp_path: Path) -> None:
+    sent = [frame.data for frame in frames(str(CAPTURES / name), None, "")]
+    for attempt in range(ATTEMPTS):
+        out = tmp_path / f"{attempt}.pcapng"
+        done = replayed(CAPTURES / name, out)
+        assert [frame.data for frame in frames(str(out), None, "")] == sent
+        assert (done.frames, done.refused, done.counted[1]) == (len(sent), 0, 0)
+        late_s = done.to_dict()["late_p99_s"]
+        if late_s is not None and late_s <= 0.001:
+            return
+    assert late_s is not None
+    assert late_s <= 0.001
+
+
+def test_the_loopback_interface_takes_no_address_that_is_not_ours() -> None:
+    may = Destinations(networks(["10.0.0.0/8"])).may
+    assert [may(bytes(address)) for address in ((10, 1, 2, 3), (8, 8, 8, 8))] == [True, False]
+    assert Destinations(own_networks()).may(bytes((127, 0, 0, 1)))
+    assert not Destinations(own_networks()).may(bytes((8, 8, 8, 8)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-i", "nowhere0"], "no interface 'nowhere0'"),
+        ([], "name an interface"),
+        (["-i", "lo", "--speed", "2x", "--topspeed"], "three paces"),
+        (["-i", "lo", "--speed", "0"], "above 0"),
+        (["-i", "lo", "--range", "9-1"], "no range"),
+        (["-i", "lo", "--address", "1.2.3=4"], "no IP address"),
+        (["-i", "lo", "--allow", "everywhere"], "no network"),
+        (["-i", "lo", "--address", "192.0.2.2=8.8.8.8"], "which is not allowed"),
+    ],
+)
+def test_what_may_not_be_sent_is_refused_in_one_line(arguments: list[str], words: str) -> None:
+    done = tcptrace_lab("replay", "packets", CAPTURES / "loopback-small-receive-window.pcap", *arguments)
+    assert done.returncode in {2, 3}
+    line = only_line(done.stderr)
+    assert words in line or "cut short" in line
+
+
+def test_a_dry_run_says_what_would_be_sent() -> None:
+    done = tcptrace_lab("replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--speed", "2x", "--dry-run")
+    assert (done.returncode, "would send 68 frames" in only_line(done.stderr), "0.263 s" in only_line(done.stderr)) == (0, True, True)
+
+
+def test_ranges_and_display_filters_choose_frames() -> None:
+    path = str(CAPTURES / "ethernet-nagle-on.pcapng")
+    assert [frame.number for frame in frames(path, (3, 7), "")] == [3, 4, 5, 6, 7]
+    assert [frame.number for frame in frames(path, None, "tcp.flags.syn == 1")] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("said", "due"), [(("", "", False), [0, 1000]), (("2x", "", False), [0, 500]), (("", "8Mbit/s", False), [0, 100_000])]
+)
+def test_frames_are_due_as_the_pace_says(said: tuple[str, str, bool], due: list[int]) -> None:
+    speed, rate, topspeed = said
+    found = pace(speed, rate, topspeed=topspeed)
+    assert [found.due_ns(0, 0, 0), found.due_ns(1000, 100, 1)] == due
+
+
+def test_a_thousand_packets_a_second_are_a_millisecond_apart() -> None:
+    assert pace("", "1000pps", topspeed=False).due_ns(7, 7, 3) == 3_000_000
+    with pytest.raises(UsageError, match="0 bit/s"):
+        pace("", "0", topspeed=False)
+
+
+def test_a_rewritten_packet_has_the_checksums_that_its_rfcs_ask_for() -> None:
+    original = bytes(
+        Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(sport=1, dport=2) / b"abc"
+    )
+    change = Rewrite("", "02:00:00:00:00:09", (("10.0.0.2", "192.0.2.2"),), ((2, 80),))
+    made = Ether(rewritten(Frame(1, 0, original, has_link=True), change, ethernet=True))
+    assert (made.dst, made[IP].dst, made[TCP].dport, bytes(made[TCP].payload)) == ("02:00:00:00:00:09", "192.0.2.2", 80, b"abc")
+    whole = bytes(made[IP])
+    assert sum(int.from_bytes(whole[at : at + 2]) for at in range(0, 20, 2)) % 0xFFFF == 0  # RFC 791: the header's sum is 0
+    pseudo = whole[12:20] + bytes((0, 6)) + len(whole[20:]).to_bytes(2) + whole[20:] + bytes(len(whole) % 2)
+    assert sum(int.from_bytes(pseudo[at : at + 2]) for at in range(0, len(pseudo), 2)) % 0xFFFF == 0  # RFC 9293, 3.1

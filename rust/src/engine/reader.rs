@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Summary;
 use super::pipe::Inlet;
-use crate::capture::Capture;
+use crate::capture::{Capture, LinkType};
 use crate::connection::Only;
 use crate::error::{CaptureError, Problem};
 use crate::wire::{self, Dissector, Packet, Stop};
@@ -25,6 +25,8 @@ pub(super) struct FrameReader {
     /// Errors that ended a file early.
     ends: Vec<Problem>,
     previous_ts_ns: Option<i64>,
+    /// Link type of the last frames, and how many in a row.
+    linked: (Option<LinkType>, u64),
 }
 
 impl FrameReader {
@@ -37,6 +39,7 @@ impl FrameReader {
             stops: Vec::new(),
             ends: Vec::new(),
             previous_ts_ns: None,
+            linked: (None, 0),
         }
     }
 
@@ -72,13 +75,9 @@ impl FrameReader {
             self.previous_ts_ns = frame.ts_ns;
         }
         summary.snaplen_cut += u64::from((frame.data.len() as u64) < u64::from(frame.original_bytes));
-        if let Some(link_type) = frame.link_type {
-            match summary.link_types.get_mut(&link_type) {
-                Some(packets) => *packets += 1,
-                None => {
-                    summary.link_types.insert(link_type, 1);
-                }
-            }
+        match frame.link_type {
+            link_type if link_type == self.linked.0 => self.linked.1 += 1,
+            link_type => count_linked(&mut self.linked, link_type, summary),
         }
         let before = packets.len();
         match self.dissector.read(&frame, packets) {
@@ -112,7 +111,8 @@ impl FrameReader {
         }
     }
 
-    fn account(self) -> Summary {
+    fn account(mut self) -> Summary {
+        count_linked(&mut self.linked, None, &mut self.summary);
         let mut problems = self.ends;
         problems.extend(self.capture.problems());
         problems.extend(self.dissector.incidents().into_iter().map(|incident| Problem {
@@ -125,6 +125,14 @@ impl FrameReader {
         }));
         problems.extend(self.stops.into_iter().map(|(_, problem)| problem));
         Summary { capture: self.capture.info(), problems, ..self.summary }
+    }
+}
+
+/// A frame of another link type comes than those in `linked`, which are counted by now.
+#[cold]
+fn count_linked(linked: &mut (Option<LinkType>, u64), link_type: Option<LinkType>, summary: &mut Summary) {
+    if let (Some(before), packets) = std::mem::replace(linked, (link_type, 1)) {
+        *summary.link_types.entry(before).or_default() += packets;
     }
 }
 

@@ -13,9 +13,9 @@ const MOBILITY: u8 = 135;
 const HOST_IDENTITY: u8 = 139;
 const SHIM6: u8 = 140;
 /// IPv4's flag that others follow, and the bits that count units of eight bytes.
-const MORE_FRAGMENTS: u16 = 0x2000;
+pub(super) const MORE_FRAGMENTS: u16 = 0x2000;
 /// See `MORE_FRAGMENTS`.
-const FRAGMENT_UNITS: u16 = 0x1fff;
+pub(super) const FRAGMENT_UNITS: u16 = 0x1fff;
 /// RFC 2675: a hop-by-hop option with the length of a packet longer than 65,535 bytes.
 const JUMBO_OPTION: u8 = 0xc2;
 

@@ -163,12 +163,22 @@ impl PathNames {
 }
 
 /// Gives each path a number.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Paths {
-    /// Those after `ETHERNET_IP_TCP`, in the order of their numbers.
+    /// In the order of their numbers.
     known: Vec<Path>,
     latest: usize,
     pub(super) names: PathNames,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        let mut usual = Path::default();
+        for layer in [Layer::Ethernet, Layer::Ipv4, Layer::IpProtocol(tcp::PROTOCOL)] {
+            usual.push(layer);
+        }
+        Self { known: vec![usual], latest: usize::from(ETHERNET_IP_TCP), names: PathNames::default() }
+    }
 }
 
 impl Paths {
@@ -176,15 +186,15 @@ impl Paths {
         if self.known.get(self.latest) != Some(path) {
             self.latest = self.known.iter().position(|known| known == path).unwrap_or_else(|| self.add(path));
         }
-        (self.latest + 1) as u16
+        self.latest as u16
     }
 
     #[cold]
     fn add(&mut self, path: &Path) -> usize {
-        if self.known.len() + 2 < MAX_PATHS {
+        if self.known.len() + 1 < MAX_PATHS {
             self.known.push(*path);
             self.names.add(path.text());
-        } else if self.known.len() + 2 == MAX_PATHS {
+        } else if self.known.len() + 1 == MAX_PATHS {
             self.known.push(Path::default());
             self.names.add(MANY.into());
         }

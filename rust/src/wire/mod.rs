@@ -16,6 +16,7 @@ mod segment;
 mod tcp;
 mod tunnel;
 mod udp;
+mod usual;
 mod walk;
 mod wifi;
 
@@ -30,8 +31,7 @@ use crate::capture::{Frame, LinkType};
 use aal5::Cells;
 use fragments::{Fragment, Reassembler};
 pub(crate) use layers::Layer;
-use layers::{ETHERNET_IP_TCP, Path, Paths};
-use segment::IpEndpoints;
+use layers::{Path, Paths};
 use walk::{Halt, Innermost, walk};
 
 /// Most headers taken off one frame. Real stacks of tunnels stay below ten.
@@ -169,19 +169,11 @@ impl Dissector {
     #[inline]
     pub fn read(&mut self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
+        if link_type == link::ETHERNET && usual::read(frame, packets) {
+            return Ok(());
+        }
         let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
         let mut cursor = Cursor { data: frame.data, wire_bytes, trust: Trust::Whole };
-        // Nearly every frame is TCP in IPv4 on Ethernet: those steps are taken here, where they can be inlined.
-        if link_type == link::ETHERNET {
-            let start = cursor;
-            let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
-            if link::ethernet(&mut cursor)? == Layer::EtherType(link::ETHER_IPV4)
-                && ip::v4(&mut cursor, &mut ip, &mut endpoints)? == Layer::IpProtocol(tcp::PROTOCOL)
-            {
-                return tcp::read(&mut cursor, frame, ip, &endpoints, ETHERNET_IP_TCP, packets);
-            }
-            cursor = start;
-        }
         if link_type == link::ERF {
             return self.record(&mut cursor, frame, packets);
         }

@@ -28,6 +28,15 @@ impl FlowKey {
         }
     }
 
+    /// The same over IPv4, from address and port to address and port.
+    #[inline]
+    pub(super) fn v4(source: (u32, u16), destination: (u32, u16)) -> (Self, bool) {
+        let from_low = source <= destination;
+        let (low, high) = if from_low { (source, destination) } else { (destination, source) };
+        let ports = u64::from(low.1) | u64::from(high.1) << 16;
+        (Self { low: [0, low.0.into()], high: [0, high.0.into()], ports }, from_low)
+    }
+
     /// The key of the flow between two ends, given in either order.
     #[must_use]
     pub fn between([one, other]: [(IpAddr, u16); 2]) -> Self {

@@ -19,6 +19,9 @@ const FAST_OPEN: u8 = 34;
 const EXPERIMENT: u8 = 254;
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
+/// The bits of the flags, in the word behind the acknowledgment number.
+pub(super) const FLAGS: u16 = 0x01ff;
+
 /// Reads the TCP header that `cursor` stands on, and adds its segment to `packets`.
 ///
 /// A data offset below 5, or past the end of the packet, leaves a segment without data: where its data starts is
@@ -45,7 +48,7 @@ pub(super) fn read(
         from_low,
         seq: u32::from_be_bytes([h[4], h[5], h[6], h[7]]),
         ack: u32::from_be_bytes([h[8], h[9], h[10], h[11]]),
-        flags: TcpFlags(u16::from_be_bytes([h[12], h[13]]) & 0x01ff),
+        flags: TcpFlags(u16::from_be_bytes([h[12], h[13]]) & FLAGS),
         window: u16::from_be_bytes([h[14], h[15]]),
         urgent: u16::from_be_bytes([h[18], h[19]]),
         frame_bytes: frame.original_bytes,
@@ -78,7 +81,7 @@ fn header_bytes(frame: &Frame<'_>, options: &[u8], option_bytes: Option<usize>) 
 }
 
 #[inline]
-fn read_options(options: &[u8]) -> TcpOptions {
+pub(super) fn read_options(options: &[u8]) -> TcpOptions {
     // What nearly every segment of a connection with timestamps carries.
     if let [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, times @ ..] = options
         && let Ok(times) = times.try_into()

@@ -1,0 +1,109 @@
+//! What nearly every frame is, taken apart at once: whole headers of Ethernet II, IPv4 without options, and TCP. Anything else
+//! goes the long way, header by header; what both give is the same.
+
+use super::segment::IpFacts;
+use super::{Ecn, FlowKey, Packet, Segment, TcpFlags, ip, layers, link, tcp};
+use crate::capture::Frame;
+
+/// Bytes of the three headers without options: those of Ethernet, of both before TCP's, and of all.
+const ETHERNET_BYTES: usize = 14;
+const IP_END: usize = ETHERNET_BYTES + 20;
+const HEADERS_BYTES: usize = IP_END + 20;
+/// Version 4, and a header of five words.
+const NO_IP_OPTIONS: u8 = 0x45;
+
+/// Adds the segment in an Ethernet frame to `packets`; false, and nothing done, if the frame is not a usual one.
+#[inline]
+pub(super) fn read(frame: &Frame<'_>, packets: &mut Vec<Packet>) -> bool {
+    let Some((h, rest)) = frame.data.split_first_chunk::<HEADERS_BYTES>() else { return false };
+    let two = |high: u8, low: u8| u16::from_be_bytes([high, low]);
+    let is_fragment = two(h[20], h[21]) & (ip::MORE_FRAGMENTS | ip::FRAGMENT_UNITS) != 0;
+    if two(h[12], h[13]) != link::ETHER_IPV4 || h[14] != NO_IP_OPTIONS || h[23] != tcp::PROTOCOL || is_fragment {
+        return false;
+    }
+    let behind_ethernet = (frame.original_bytes as usize).max(frame.data.len()) - ETHERNET_BYTES;
+    let ip_bytes = usize::from(two(h[16], h[17])).min(behind_ethernet);
+    let tcp_bytes = usize::from(h[46] >> 4) * 4;
+    // What is left of the packet behind the shortest headers, and how much of that are options.
+    let (Some(left), Some(option_bytes)) =
+        (ip_bytes.checked_sub(HEADERS_BYTES - ETHERNET_BYTES), tcp_bytes.checked_sub(HEADERS_BYTES - IP_END))
+    else {
+        return false;
+    };
+    let captured = rest.get(..left).unwrap_or(rest);
+    let Some((options, payload)) = captured.split_at_checked(option_bytes) else { return false };
+    let four = |[a, b, c, d]: [u8; 4]| u32::from_be_bytes([a, b, c, d]);
+    let source = (four([h[26], h[27], h[28], h[29]]), two(h[34], h[35]));
+    let destination = (four([h[30], h[31], h[32], h[33]]), two(h[36], h[37]));
+    let (key, from_low) = FlowKey::v4(source, destination);
+    packets.push(Packet::Tcp(Segment {
+        frame: frame.number,
+        ts_ns: frame.ts_ns,
+        key,
+        from_low,
+        seq: four([h[38], h[39], h[40], h[41]]),
+        ack: four([h[42], h[43], h[44], h[45]]),
+        flags: TcpFlags(two(h[46], h[47]) & tcp::FLAGS),
+        window: two(h[48], h[49]),
+        urgent: two(h[52], h[53]),
+        frame_bytes: frame.original_bytes,
+        payload_bytes: (left - option_bytes) as u32,
+        captured_payload_bytes: payload.len() as u32,
+        payload_start: payload.first_chunk::<4>().map_or(0, |bytes| four(*bytes)),
+        options: tcp::read_options(options),
+        ip: IpFacts { id: Some(two(h[18], h[19])), ttl: h[22], ecn: Ecn(h[15] & 3) },
+        path: layers::ETHERNET_IP_TCP,
+        atm: None,
+        header_bytes: (HEADERS_BYTES + option_bytes) as u16,
+        bad_data_offset: false,
+        damaged: false,
+    }));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Dissector, Layer, Trust};
+    use super::*;
+    use crate::wire::Cursor;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Fields that decide the way are mostly as usual, and every one of them is sometimes not.
+        #[test]
+        fn the_long_way_comes_to_the_same(
+            mut data in prop::collection::vec(any::<u8>(), 50..130),
+            ip_bytes in prop_oneof![Just(0_u16), 38..140_u16, any::<u16>()],
+            tcp_words in 4..16_u8,
+            timestamps: bool,
+            more_bytes in 0..2000_u32,
+            odd in prop::option::weighted(0.3, (12..54_usize, any::<u8>())),
+        ) {
+            data[12..15].copy_from_slice(&[8, 0, 0x45]);
+            data[16..18].copy_from_slice(&ip_bytes.to_be_bytes());
+            data[20..22].copy_from_slice(&[0x40, 0]);
+            data[23] = 6;
+            data[46] = tcp_words << 4 | data[46] & 15;
+            if timestamps && data.len() >= 58 {
+                data[54..58].copy_from_slice(&[1, 1, 8, 10]);
+            }
+            if let Some((at, byte)) = odd.filter(|(at, _)| *at < data.len()) {
+                data[at] = byte;
+            }
+            let original_bytes = (data.len() as u32).saturating_sub(3) + more_bytes;
+            let frame =
+                Frame { number: 7, ts_ns: Some(9), link_type: Some(link::ETHERNET), original_bytes, data: &data };
+            let mut packets = Vec::new();
+            if read(&frame, &mut packets) {
+                let wire_bytes = (original_bytes as usize).max(data.len());
+                let mut cursor = Cursor { data: &data, wire_bytes, trust: Trust::Whole };
+                let mut the_long_way = Vec::new();
+                let end = Dissector::default().inside(Layer::Ethernet, &mut cursor, &frame, &mut the_long_way);
+                prop_assert_eq!(end, Ok(()));
+                prop_assert_eq!(format!("{packets:?}"), format!("{the_long_way:?}"));
+            } else {
+                prop_assert!(packets.is_empty());
+            }
+        }
+    }
+}

@@ -64,7 +64,7 @@ def render(told: Mapping[str, Any]) -> str:
         policy=POLICY.format(script=_hash_source(script)),
         style=Markup(_REPORT_STYLE.read_text(encoding="utf-8") + _static("index.css")),  # noqa: S704  (ours)
         script=Markup(script),  # noqa: S704  (ours)
-        data=base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode())).decode("ascii"),
+        data=base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":"), allow_nan=False).encode())).decode("ascii"),
         totals=told["totals"],
         comparison=told["comparison"],
     )

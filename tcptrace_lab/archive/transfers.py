@@ -61,5 +61,7 @@ def _side(side: str, *, from_client: bool) -> list[pl.Expr]:
         pl.when(told).then(rate_bps).alias("rate_bps"),
         pl.col(f"{side}_rtt_p50_ns").alias("rtt_ns"),
         pl.col("syn_to_synack_ns").alias("syn_ns"),
-        (pl.col(f"{side}_retransmitted_bytes") / pl.col(f"{side}_payload_bytes")).alias("resent_share"),
+        pl.when(pl.col(f"{side}_payload_bytes") > 0)
+        .then(pl.col(f"{side}_retransmitted_bytes") / pl.col(f"{side}_payload_bytes"))
+        .alias("resent_share"),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import archives
+import packets
 import polars as pl
 import pytest
 
@@ -151,6 +152,16 @@ def test_hostile_names_are_shown_as_text(visit: Open) -> None:
     assert shown.page.locator("main img").count() == 0
     assert shown.messages == []
     assert shown.requests == [shown.page.url]
+
+
+def test_an_attempt_that_nobody_answered_is_a_transfer_that_lost_time(visit: Open, tmp_path: Path) -> None:
+    path = packets.capture(tmp_path / "alone.pcap", "0.000 C > S  S 0:0(0) win 64240\n1.000 C > S  S 0:0(0) win 64240")
+    archives.made(path, tmp_path / "out")
+    shown = opened(visit, (tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    row = shown.page.locator("#transfers tbody tr").first.inner_text().split("\t")
+    assert row[2] == "1 s"
+    assert row[-2] == "–", "nothing was sent, so no share of it was sent again"
+    assert shown.messages == []
 
 
 def test_an_archive_without_a_capture_that_could_be_read_has_an_index(visit: Open, tmp_path: Path) -> None:

@@ -25,8 +25,12 @@ LEAST_SAMPLES = 10
 NO_DISTANCE_NS = 50_000
 """Below this a round trip is the hosts' own time, and which end is near means nothing."""
 
-LEAST_TOLD_NS = 1_000_000
-"""Buffers are worth a word from such a round trip on: a shorter one any buffer fills."""
+LEAST_TOLD_NS, LEAST_TOLD_BYTES = 1_000_000, 2048
+"""Buffers are worth a word from such a round trip on, and of such a size: a shorter one any buffer fills, and no stack has smaller ones
+(4.2BSD's default)."""
+
+NEARLY_ALL_SHARE = 0.995
+"""From here on a share would be written as all of it."""
 
 BITS_PER_BYTE = 8
 _NS_PER_S = 1e9
@@ -192,9 +196,10 @@ def sentence(row: Mapping[str, Any]) -> str:
     if reached(row):
         told.append(f"{reached(row)} was reached")
     if row["idle_share"] is not None and row["send_bps"] is not None:
-        told.append(f"the sender stood still for {numbers.share(row['idle_share'])} of the transfer")
+        share = "nearly all" if row["idle_share"] >= NEARLY_ALL_SHARE else numbers.share(row["idle_share"])
+        told.append(f"the sender stood still for {share} of the transfer")
     needed = row["receive_buffer_needed_bytes"]
-    if reached(row) and needed is not None and row["round_trip_ns"] >= LEAST_TOLD_NS:
+    if reached(row) and needed is not None and needed >= LEAST_TOLD_BYTES and row["round_trip_ns"] >= LEAST_TOLD_NS:
         told.append(f"buffers of {numbers.size(needed)} fill the round trip of {numbers.duration(row['round_trip_ns'])} at that bound")
     if row["send_buffer_estimate_bytes"] is not None:
         told.append(f"a send buffer, or a clamped window, of about {numbers.size(row['send_buffer_estimate_bytes'])}")

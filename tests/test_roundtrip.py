@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 from roundtrip.compare import WITHIN, compare
 from roundtrip.settings import drawn
+from roundtrip.sweeps import sweep
 
 SEEDS = range(1000, 1060)
 """None of those that the benchmark draws."""
@@ -39,3 +40,10 @@ def test_nearly_all_settings_drawn_at_random_are_told_as_the_model_has_them() ->
 def test_what_once_was_told_otherwise_is_right(seed: int, what: str) -> None:
     for way in compare(drawn(seed)):
         assert way.right, (what, way)
+
+
+@pytest.mark.parametrize("seed", [0, 4, 7, 16])
+def test_a_sweep_of_sizes_shows_every_predicted_range_and_no_other(seed: int) -> None:
+    found = sweep(seed)
+    assert found.ranges >= 4
+    assert (found.missed, found.wrong) == ((), ())

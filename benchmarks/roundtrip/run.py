@@ -14,9 +14,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from roundtrip.compare import WITHIN, Compared, compare
 from roundtrip.settings import PROGRAMS, drawn
+from roundtrip.sweeps import Sweep, sweep
 
 RESULTS = Path(__file__).with_name("results.md")
 SETTINGS = 300
+SWEEPS = 40
 
 WORDS = """# The model's own ledger, and ours of its captures
 
@@ -35,6 +37,17 @@ are off):
 {confused}
 
 Seeds that are off, for `run.py SEED`: {seeds}
+
+# Sweeps of message sizes
+
+{sweeps} sweeps of echoed messages, three sizes in each KB (`sweeps.py`); right is a sweep of which every range that the rules predict is
+found, and no other. Where fewer than ten sizes are normal, `sizes` says nothing, and cannot.
+
+| messages | sweeps | right | ranges | missed | sizes wrong |
+|---|---:|---:|---:|---:|---:|
+{swept}
+
+Off: {swept_off}
 """
 
 
@@ -82,6 +95,7 @@ def whole() -> str:
         right, shown = sum(way.off_share <= WITHIN for way in found), sum(way.right for way in found)
         table.append(f"| {kind} | {len(found)} | {right} ({right / len(found):.0%}) | {shown} ({shown / len(found):.0%}) |")
     everything = rows[-1][1]
+    sweeps, off_sweeps = zip(swept(pauses=False), swept(pauses=True), strict=True)
     return WORDS.format(
         settings=SETTINGS,
         took_s=time.process_time() - began_s,
@@ -89,8 +103,21 @@ def whole() -> str:
         told=1 - sum(way.off_share for way in everything) / len(everything),
         shown=1 - sum(min(way.off_share, way.off_seen_share) for way in everything) / len(everything),
         confused="\n".join(f"- {one} told {other}: {share:.2f}" for (one, other), share in confused.most_common(12)),
+        sweeps=SWEEPS,
+        swept="\n".join(sweeps),
+        swept_off="; ".join(off_sweeps[0]) or "none",
         seeds=", ".join(str(seed) for seed in sorted(set(off))) or "none",
     )
+
+
+def swept(*, pauses: bool) -> tuple[str, list[str]]:
+    """A line of the table, and the sweeps that are off."""
+    found: list[Sweep] = [sweep(seed, pauses=pauses) for seed in range(SWEEPS)]
+    count, missed = sum(one.ranges for one in found), sum(len(one.missed) for one in found)
+    wrong, right = sum(len(one.wrong) for one in found), sum(one.right for one in found)
+    name = "with random pauses" if pauses else "one behind the other"
+    off = [f"{one.words} ({len(one.missed)} of {one.ranges} missed, {one.normal} normal sizes)" for one in found if not one.right]
+    return f"| {name} | {len(found)} | {right} ({right / len(found):.0%}) | {count} | {missed} | {wrong} |", [] if pauses else off
 
 
 def _seeds(word: str) -> list[int]:

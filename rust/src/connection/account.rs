@@ -115,7 +115,9 @@ fn arrives(judged: &Judged<'_>, sender: &Side<'_>, receiver: &mut Side<'_>) {
         rtt_ns: answer.rtt_ns,
         tsval: segment.options.timestamps.map(|(value, _)| value),
         frame: segment.frame,
-        has_data: segment.payload_bytes > 0 || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
+        // A keepalive asks the stack, not the program.
+        has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
+            || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
         payload_bytes: segment.payload_bytes,
     };
     if receiver.account.rates.is_some() {

@@ -33,6 +33,7 @@ const CHUNKS_IN_FLIGHT: usize = 4;
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
 /// What a pass over a capture should give.
+#[allow(clippy::struct_excessive_bools)] // each asks for something else, by name
 #[derive(Debug)]
 pub struct Options {
     /// Rows per batch.

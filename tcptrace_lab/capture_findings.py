@@ -57,20 +57,29 @@ class Fault:
 FAULTS = (
     Fault(
         finding="capture-incomplete",
-        reasons=("kernel_drops", trust.IN_PART, trust.EMPTY, "drops_suspected", "one_direction", "start_missing"),
+        reasons=("kernel_drops", trust.IN_PART, trust.EMPTY, "drops_suspected"),
         title="The capture does not hold all that was sent",
-        mechanism=(
-            "What is not there cannot be judged: a hole looks like silence, and a missing beginning leaves the window's scale and the "
-            "options unknown."
-        ),
+        mechanism="What is not there cannot be judged: a hole in the capture looks like silence.",
         refuted_by="the same segments in a capture from elsewhere",
         remedy=(
             "capture less of each packet (snaplen 128) and with a larger buffer (dumpcap -B 64), on a host that is not busy otherwise",
-            "start before the connection does, and take both directions (both links of a bond, both ways of a SPAN port)",
+            "write to a disk that keeps pace, and let dumpcap alone write",
         ),
         source="RFC 9293, 3.8 (what is acknowledged was sent); pcapng, isb_ifdrop",
         counted="not_captured_bytes",
         shown_by=pl.col("acked_unseen_bytes") > 0,
+    ),
+    Fault(
+        finding="capture-incomplete",
+        reasons=("one_direction", "start_missing"),
+        title="The capture holds only a part of some connections",
+        mechanism=(
+            "Without the handshake the window's scale, the options and who opened the connection are not known; without one direction "
+            "nothing tells what arrived."
+        ),
+        refuted_by="the rest of these connections in a capture from elsewhere",
+        remedy=("start before the connection does, and take both directions: both links of a bond, both ways of a SPAN port",),
+        source="RFC 7323, 2.2 (only SYNs carry the scale)",
     ),
     Fault(
         finding="capture-duplicates",
@@ -122,14 +131,14 @@ def findings(verdict: trust.Trust, segments: pl.LazyFrame, connections: pl.LazyF
     """
     found = [(fault, reasons) for fault in FAULTS if (reasons := [one for one in verdict.reasons if one.name in fault.reasons])]
     frames = _frames([fault for fault, _ in found], segments, connections)
-    made = [_finding(fault, reasons, verdict, frames.get(fault.finding, ())) for fault, reasons in found]
+    made = [_finding(fault, reasons, verdict, frames.get(fault.title, ())) for fault, reasons in found]
     return tuple(sorted(made, key=lambda one: -one.severity))
 
 
 def _finding(fault: Fault, reasons: Sequence[trust.Reason], verdict: trust.Trust, frames: tuple[int, ...]) -> Finding:
     return Finding(
         id=fault.finding,
-        severity=_severity(fault, reasons, verdict),
+        severity=_severity(reasons, verdict),
         confidence=Confidence.CONSISTENT if not frames and _CONCLUDED & {reason.name for reason in reasons} else Confidence.PROVED,
         conn=None,
         from_client=None,
@@ -145,17 +154,17 @@ def _finding(fault: Fault, reasons: Sequence[trust.Reason], verdict: trust.Trust
     )
 
 
-def _severity(fault: Fault, reasons: Sequence[trust.Reason], verdict: trust.Trust) -> Severity:
+def _severity(reasons: Sequence[trust.Reason], verdict: trust.Trust) -> Severity:
     """By what is left of the verdicts' confidence, as far as this fault is to blame."""
     left = min(reason.factor for reason in reasons)
-    if fault.counted is not None:  # a fault of connections: weighed by their bytes
+    if any(reason.factor == 1.0 for reason in reasons):  # a fault of connections: weighed by their bytes
         left = min(left, verdict.factor_of_connections)
     return Severity.INFO if left >= trust.GOOD else Severity.LOW if left >= trust.FAIR else Severity.MEDIUM
 
 
 def _frames(faults: Sequence[Fault], segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[str, tuple[int, ...]]:
     """The first frames that show each fault, in the connections that have most of it."""
-    shown = [(fault.finding, fault.shown_by, fault.counted) for fault in faults if fault.shown_by is not None and fault.counted]
+    shown = [(fault.title, fault.shown_by, fault.counted) for fault in faults if fault.shown_by is not None and fault.counted]
     if not shown:
         return {}
     count = {name: pl.sum_horizontal(*(pl.col(f"{side}_{counted}") for side in SIDES)) for name, _, counted in shown}

@@ -247,8 +247,10 @@ def _of_largest(analysis: Analysed) -> Verdict:
 
 
 def _without_data(analysis: Analysed) -> Verdict:
-    refused = analysis.connections.filter(REFUSED).select(pl.len()).collect(engine="streaming").item()
-    count = analysis.capture["connections"]
+    told_of = analysis.connections.select(all=pl.len(), refused=REFUSED.sum()).collect(engine="streaming")
+    refused, count = told_of["refused"][0], analysis.capture["connections"]
+    if not told_of["all"][0]:
+        return Verdict(f"None of the {count:,} connections in this capture was chosen.")
     if refused:
         told = f"{refused:,} of {count:,} {'was' if refused == 1 else 'were'} refused: the SYN was answered by RST"
         return Verdict(f"No connection carried data; {told}.")

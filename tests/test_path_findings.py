@@ -128,6 +128,16 @@ def test_acknowledged_bytes_that_are_not_there_make_a_capture_incomplete(tmp_pat
     assert "acknowledged and not in it" in told.title
 
 
+def test_a_connection_without_its_beginning_or_its_other_half_is_a_part_of_one(tmp_path: Path) -> None:
+    """Neither SYN, nor anything from the server; nothing is known to be missing in between."""
+    text = "0.100 C > S P. 1:101 ack 1\n0.120 C > S P. 101:201 ack 1\n"
+    (told,) = found(packets.capture(tmp_path / "half.pcap", text), "capture-incomplete")
+    assert told.title.startswith("The capture holds only a part of some connections")
+    assert "1 connection of 1 in one direction only" in told.title
+    assert "1 connection of 1 without a beginning" in told.title
+    assert str(told.severity) == "medium"  # 0.5 for the direction, 0.9 for the beginning: below half is left of any verdict
+
+
 def test_super_segments_of_offload_are_told(tmp_path: Path) -> None:
     text = """
     0.100 C > S P. 1:14601 ack 1

@@ -58,6 +58,7 @@ COLUMNS = (
     "unacked_before_bytes",
     "unacked_bytes",
     "usable_before_bytes",
+    "flight_bytes",
     "usable_window_bytes",
     "full_bytes",
     "window_closed",

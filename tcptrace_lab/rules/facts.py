@@ -50,7 +50,8 @@ BELOW_WINDOW_SHARE = 0.9
 book B, 8). A plateau closer to the largest window than the last share is the window's."""
 
 TOP_SHARE = 0.5
-"""A flight of this share of a top that was reached so often no longer grows: slow start would double it (RFC 5681, 3.1)."""
+"""A flight of this share of a top that was reached so often, and a round trip ago, no longer grows: slow start would double it (RFC 5681,
+3.1)."""
 
 REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
 """A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
@@ -242,10 +243,13 @@ WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _roo
 WINDOW_WAS_NEARLY_FULL = _fact("window_was_nearly_full", _known(_room < 2 * _col("full_bytes")))
 WINDOW_LET_GO = _fact(
     "window_let_go",
-    ~_known(_col("window_opened_ns") > EPSILON_NS) | ~_col("near_sender") | _known(_col("max_window_bytes") <= _col("payload_bytes")),
+    ~_known(_col("window_opened_ns") > EPSILON_NS)
+    | ~_col("near_sender")
+    | _known(_col("max_window_bytes") <= _col("payload_bytes"))
+    | WINDOW_CUT,
 ) & ~(_col("near_sender") & _known(_col("peer_last_ns") < _col("window_opened_ns")))
 """What a window holds leaves when it opens. Where the sender sent nothing then, or only when an answer came, it had nothing to send, unless
-no window is large enough for a full segment and this one takes all of it (RFC 9293, 3.8.6.2.1). Away from the sender, that it was so is not
+there is no room for a full segment and this one takes all of it (RFC 9293, 3.8.6.2.1). Away from the sender, that it was so is not
 seen so exactly."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
@@ -302,7 +306,7 @@ def _on(plateau: str) -> pl.Expr:
 
 
 _flight, _top = _col("unacked_before_bytes"), _col("top_bytes")
-_BELOW_TOP = _known((TOP_SHARE * _top <= _flight) & (PLATEAU_SHARE * _flight <= _top))
+_BELOW_TOP = _known((TOP_SHARE * _top <= _flight) & (PLATEAU_SHARE * _flight <= _top) & (PLATEAU_SHARE * _top <= _col("flight_bytes")))
 ON_PLATEAU = _fact("on_plateau", (_on("plateau_bytes") | _on("other_plateau_bytes") | _BELOW_TOP) & ~WINDOW_WAS_NEARLY_FULL)
 """Flights stand at one level of two segments or more, well below the largest window, and two more would fit the one of now; or they come
 and go below one that they reach again and again, as those of a program that fills its buffer now more, now less."""

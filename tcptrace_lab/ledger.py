@@ -205,7 +205,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))
     after, spoke = col("window_opened_ns"), facts.PEER_SPOKE
     late = (
-        pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS) & ~col("near_sender"))
+        pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS) & ~col("near_sender") & ~facts.WINDOW_FILLED)
         .then(pl.min_horizontal(after, col("left")))
         .otherwise(0)
     )

@@ -44,10 +44,10 @@ TRAIN_PART = 8
 between flights are longer (a heuristic)."""
 
 PLATEAU_ROUNDS = 5
-PLATEAU_SHARE = 0.9
+PLATEAU_SHARE, LEVEL_SHARE = 0.9, 0.95
 BELOW_WINDOW_SHARE = 0.9
-"""Flights that did not grow for so many round trips stand on a plateau; a flight of this share of it has reached it (rule
-book B, 8). A plateau closer to the largest window than the last share is the window's."""
+"""Flights that did not grow for so many round trips stand on a plateau; a flight of the second share of it has reached it, and one of the
+first if the round trip before had one, too (rule book B, 8). A plateau closer to the largest window than the last share is the window's."""
 
 TOP_SHARE = 0.5
 """A flight of this share of a top that was reached so often, and a round trip ago, no longer grows: slow start would double it (RFC 5681,
@@ -240,6 +240,8 @@ WINDOW_WAS_FULL = _fact(
 _room_now = pl.when(_col("near_sender")).then(_col("usable_window_bytes")).otherwise(_room)
 WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _room_now) & _known(_room < _col("full_bytes")))
 """A small segment that takes all the room there was: the sender had waited for more room, and gave up (RFC 9293, 3.8.6.2.1: override)."""
+WINDOW_FILLED = _fact("window_filled", IS_SMALL & _known(_col("payload_bytes") == _col("usable_window_bytes")))
+"""A small segment that fills the window to the byte: whatever opened it before, it held this one, too."""
 WINDOW_WAS_NEARLY_FULL = _fact("window_was_nearly_full", _known(_room < 2 * _col("full_bytes")))
 WINDOW_LET_GO = _fact(
     "window_let_go",
@@ -301,8 +303,10 @@ IN_QUEUE = _fact("in_queue", _col("queue_ns") < _OVER_LEAST_NS)
 
 
 def _on(plateau: str) -> pl.Expr:
-    flight = _col("unacked_before_bytes")
-    return _known((flight >= PLATEAU_SHARE * _col(plateau)) & (PLATEAU_SHARE * flight <= _col(plateau)))
+    """A flight as large, to within a twentieth; or nearly so, and no longer growing: the round trip before had one as large."""
+    flight, level = _col("unacked_before_bytes"), _col(plateau)
+    stands = (flight >= LEVEL_SHARE * level) | ((flight >= PLATEAU_SHARE * level) & (_col("flight_bytes") >= PLATEAU_SHARE * level))
+    return _known(stands & (PLATEAU_SHARE * flight <= level))
 
 
 _flight, _top = _col("unacked_before_bytes"), _col("top_bytes")

@@ -10,7 +10,7 @@ const SYN_LINE_BYTES: i64 = 84;
 /// A shorter round trip of a SYN is its receiver's own time: the capture was taken there, behind the line.
 const LEAST_PATH_NS: i64 = 20_000;
 /// Two ways to tell the rate of a line agree if they differ by less than this part (a heuristic).
-const AGREE_PART: i64 = 20;
+const AGREE_PART: u64 = 20;
 
 /// So many bytes in so much time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +74,7 @@ impl Spacing {
         let more = |bytes: i64| (bytes + AROUND_BYTES - SYN_LINE_BYTES).max(0);
         let more_bytes = more(payload_bytes) + more(back_bytes);
         if first_ns >= LEAST_PATH_NS && more_bytes > 0 {
-            self.longer.least(more_bytes, (rtt_ns - first_ns).max(0));
+            self.longer.least(more_bytes, rtt_ns.saturating_sub(first_ns).max(0));
         }
     }
 
@@ -87,8 +87,8 @@ impl Spacing {
     pub(super) fn line(&self) -> (Nullable, Nullable) {
         let Self { full, any, longer, .. } = *self;
         if any.bytes > 0 && longer.bytes > 0 {
-            let apart_ns = (any.ns - longer.of(any.bytes)).abs();
-            if apart_ns * AGREE_PART <= any.ns {
+            let apart_ns = any.ns.abs_diff(longer.of(any.bytes));
+            if apart_ns <= any.ns.unsigned_abs() / AGREE_PART {
                 return told(any, any.ns);
             }
         }
@@ -144,6 +144,13 @@ mod tests {
         let more_ns = SMALL_NS * (500 + 78 - 84) / (500 + 78);
         spacing.answered(90_000_000 + more_ns, 500, 0);
         assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(500), Some(SMALL_NS)));
+    }
+
+    #[test]
+    fn segments_a_century_apart_tell_of_no_line() {
+        let mut spacing = after(&[(i64::MAX, 500, 500)], 0);
+        spacing.answered(90_000_001, 500, 0);
+        assert_eq!(spacing.line().1.get(), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,15 @@ import pytest
 from command import only_line, tcptrace_lab
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
+from scapy.utils import RawPcapWriter
 
-from tcptrace_lab.errors import UsageError
+from tcptrace_lab.errors import OutputUnwritable, UsageError
 from tcptrace_lab.lab.capture import capturing
 from tcptrace_lab.lab.network import Medium
 from tcptrace_lab.replay.packets.frames import Frame, Rewrite, frames, rewritten
 from tcptrace_lab.replay.packets.guard import Destinations, networks, own_networks
 from tcptrace_lab.replay.packets.pace import Pace, pace
+from tcptrace_lab.replay.packets.ready import ready, timed
 from tcptrace_lab.replay.packets.send import Plan, send
 
 if TYPE_CHECKING:
@@ -27,14 +30,14 @@ OURS = "tcp[tcpflags] & tcp-rst == 0"
 """The receiving kernel knows nothing of these connections, and answers with RSTs."""
 
 
-def replayed(path: Path, out: Path, speed: float = 1.0) -> Sent:
-    """Send a capture from one namespace to another, where it is captured."""
+def replayed(path: Path, out: Path, speed: float = 1.0, loops: int = 1, mtu: int = 9_188) -> Sent:
+    """Send a capture from one namespace to another, where it is captured; `speed` 0 is at once."""
     with (
-        Medium("veth", 9_188).network() as network,
+        Medium("veth", mtu).network() as network,
         capturing(network.points["server"], out, snaplen_bytes=65_535, capture_filter=OURS) as capture,
     ):
         with network.client.entered():
-            done = send(Plan(str(path), "eth0", Pace(speed), allowed=tuple(own_networks())))
+            done = send(Plan(str(path), "eth0", Pace(speed), loops=loops, allowed=tuple(own_networks())))
         capture.await_end(1)
     return done
 
@@ -53,6 +56,49 @@ def test_the_frames_arrive_in_order_and_byte_for_byte_on_time(name: str, tmp_pat
             return
     assert late_s is not None
     assert late_s <= 0.001
+
+
+@pytest.mark.live
+def test_at_once_all_frames_arrive_in_order_and_byte_for_byte_in_every_round(tmp_path: Path) -> None:
+    path = CAPTURES / "ethernet-two-way.pcapng"
+    sent = [frame.data for frame in frames(str(path), None, "")]
+    assert len(sent) > 200
+    done = replayed(path, tmp_path / "got.pcapng", speed=0, loops=3)
+    assert [frame.data for frame in frames(str(tmp_path / "got.pcapng"), None, "")] == 3 * sent
+    assert (done.frames, done.octets, done.refused, done.late_ns) == (3 * len(sent), 3 * sum(map(len, sent)), 0, [])
+
+
+@pytest.mark.live
+def test_frames_that_the_interface_refuses_are_counted_and_the_others_go(tmp_path: Path) -> None:
+    link = bytes.fromhex("020000000002020000000001") + b"\x88\xb5"  # an EtherType for experiments (IEEE 802), so no answer comes
+    made = [link + bytes([number]) * size for number, size in enumerate((50, 1_600, 60, 0, 70))] + [b"short"]
+    with RawPcapWriter(str(tmp_path / "some.pcap"), linktype=1) as writer:
+        for data in made:
+            writer.write(data)
+    with Medium("veth", 1_500).network() as network, network.client.entered():
+        done = send(Plan(str(tmp_path / "some.pcap"), "eth0", Pace(0)))
+    # 1,600 bytes do not fit into the MTU of 1,500, 5 are no Ethernet header; 14 are one, without anything behind it (packet(7))
+    assert (done.frames, done.octets, done.refused) == (4, 4 * 14 + 180, 2)
+
+
+def test_frames_keep_their_order_where_the_clock_steps_back() -> None:
+    rows = list(timed(iter([(1_000, b"ab"), (5_000, b""), (2_000, b"cde"), (7_000, b"f")]), Pace(2.0)))
+    assert rows == [(0, 0, b"ab"), (2_000, 2, b""), (2_000, 2, b"cde"), (3_000, 5, b"f")]
+    with ready(iter(rows)) as laid:
+        assert laid.due_ns.tolist() == [0, 2_000, 2_000, 3_000]
+        assert laid.data.tobytes() == b"abcdef"
+        assert [laid.data[at : at + size].tobytes() for at, size in zip(laid.start, laid.size, strict=True)] == [b"ab", b"", b"cde", b"f"]
+
+
+def test_without_room_for_the_frames_one_line_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(OutputUnwritable, match="make room for the frames there"), ready(iter([(0, 0, b"a")])):
+        pass
+
+
+def test_no_frames_are_ready_at_once() -> None:
+    with ready(iter([])) as laid:
+        assert (len(laid.size), len(laid.data)) == (0, 0)
 
 
 def test_the_loopback_interface_takes_no_address_that_is_not_ours() -> None:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import statistics
 import time
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tcptrace_lab.errors import LabFailed, UsageError
 from tcptrace_lab.lab.experiment import in_real_time
+from tcptrace_lab.replay.packets.burst import MOST, Burst
 from tcptrace_lab.replay.packets.frames import Rewrite, destination, frames, ip_of, rewritten
 from tcptrace_lab.replay.packets.guard import ARPHRD_NONE, Destinations, checked
 from tcptrace_lab.replay.packets.pace import NS_PER_S, Pace, sleep_until
+from tcptrace_lab.replay.packets.ready import Ready, ready, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcptrace_lab.replay.packets.guard import Network
 
-ETH_P_ALL: Final = 0x0003  # linux/if_ether.h
 ETHERNET_BYTES: Final = 14
 MOST_LATENESSES: Final = 1_000_000
 """Kept for the percentiles; of a longer replay the first so many."""
+
+MOST_OF_PACED: Final = 64
+"""Frames that are due already go together, so many at most: the kernel takes some 0.1 ms for them, and no more are kept waiting."""
 
 LEAD_NS: Final = 5_000_000
 """From the first call to the first frame, so that it is on time, too."""
@@ -66,7 +72,7 @@ class Sent:
         frames, octets: handed to the kernel.
         refused: frames that the kernel did not take (ENOBUFS, too long).
         took_ns: from the first to the last.
-        late_ns: of each frame, how much later than due it was handed over.
+        late_ns: of each frame, how much later than due the kernel had taken it, at most.
         counted: by the interface's own counters: packets sent, and dropped; others' traffic counts, too.
     """
 
@@ -100,7 +106,7 @@ def _percentiles(late_ns: list[int]) -> tuple[float | None, float | None]:
 
 
 def _prepared(plan: Plan) -> Iterator[tuple[int, bytes]]:
-    """(time, bytes) of each frame to send; rewritten one at a time, just ahead of sending.
+    """(time, bytes) of each frame to send, checked and rewritten, one at a time.
 
     Raises:
         UsageError: a destination that is not allowed.
@@ -129,31 +135,31 @@ def check(plan: Plan) -> tuple[int, int, int]:
     Raises:
         UsageError, CaptureInsufficient, NotACapture, MissingTool: as sending would.
     """
-    count = octets = first = last = 0
-    for ts_ns, data in _prepared(plan):
-        first = first if count else ts_ns
-        last = plan.pace.due_ns(ts_ns - first, octets, count)
-        count, octets = count + 1, octets + len(data)
-    return count, octets, last
+    count = octets = due_ns = 0
+    for due_ns, octets, data in timed(_prepared(plan), plan.pace):  # noqa: B007  (the last one's)
+        count, octets = count + 1, octets + len(data)  # noqa: PLW2901
+    return count, octets, due_ns
 
 
 def send(plan: Plan) -> Sent:
     """Send. Every frame is checked before the first one leaves, so that a refusal sends nothing.
 
     Raises:
-        LabFailed: no rights to raw sockets, or the interface is down.
+        LabFailed: no rights to raw sockets, or the interface is down; and as `check`.
+        OutputUnwritable: no room to lay the frames ready.
     """
-    check(plan)
     done = Sent()
-    before = _counters(plan.interface)
-    with _opened(plan.interface) as out, in_real_time():
-        start_ns = time.monotonic_ns() + LEAD_NS
-        try:
-            for _ in range(plan.loops):
-                start_ns = _once(plan, out, done, start_ns)
-        except OSError as error:
-            raise LabFailed(f"the interface takes no frames: {error.strerror}", where=plan.interface, remedy="ip link set it up") from error
-    after = _counters(plan.interface)
+    with ready(timed(_prepared(plan), plan.pace)) as frames, _opened(plan.interface) as out:
+        before = _counters(plan.interface)
+        sending = _Sending(frames, Burst(frames), out.fileno(), done, at_once=not plan.pace.speed)
+        with in_real_time():
+            start_ns = time.monotonic_ns() + LEAD_NS
+            try:
+                for _ in range(plan.loops):
+                    start_ns = sending.once(start_ns)
+            except OSError as error:
+                raise LabFailed(f"the interface takes no frames: {error.strerror}", where=plan.interface, remedy="set it up") from error
+        after = _counters(plan.interface)
     done.counted = after[0] - before[0], after[1] - before[1]
     return done
 
@@ -168,34 +174,61 @@ def _opened(interface: str) -> socket.socket:
     return out
 
 
-REFUSALS: Final = frozenset({90, 105})  # EMSGSIZE, ENOBUFS of Linux
+REFUSALS: Final = frozenset({errno.EINVAL, errno.EMSGSIZE, errno.ENOBUFS})
+"""Of one frame: shorter than a link's header; longer than the MTU; no room."""
 
 
-def _once(plan: Plan, out: socket.socket, done: Sent, start_ns: int) -> int:
-    """All frames once; when the next round may begin."""
-    first = octets = count = 0
-    first_sent_ns = 0
-    for ts_ns, data in _prepared(plan):
-        first = first if count else ts_ns
-        due_ns = start_ns + plan.pace.due_ns(ts_ns - first, octets, count)
-        if plan.pace.speed or plan.pace.bits_per_s or plan.pace.packets_per_s:
-            sleep_until(due_ns)
-        now_ns = time.monotonic_ns()
-        first_sent_ns = first_sent_ns or now_ns
+@dataclass(slots=True)
+class _Sending:
+    """Frames on their way out.
+
+    Attributes:
+        frames: all of them; `burst`: those of them that are loaded.
+        fd: of the socket.
+        done: what is told of it.
+        at_once: none is due at a time of its own.
+    """
+
+    frames: Ready
+    burst: Burst
+    fd: int
+    done: Sent
+    at_once: bool
+
+    def once(self, start_ns: int) -> int:
+        """Send all of them once, the first at `start_ns`; when the next round may begin."""
+        begun_ns = 0
+        for first in range(0, len(self.frames.size), MOST):
+            last = min(first + MOST, len(self.frames.size))
+            self.burst.load(first, last)
+            due_ns: list[int] = (self.frames.due_ns[first:last] + start_ns).tolist()
+            at = 0
+            while at < len(due_ns):
+                if not self.at_once:
+                    sleep_until(due_ns[at])
+                now_ns = time.monotonic_ns()
+                begun_ns = begun_ns or now_ns
+                behind = len(due_ns) if self.at_once else min(bisect_right(due_ns, now_ns, at + 1), at + MOST_OF_PACED)
+                at += self._sent(due_ns, at, behind, int(self.frames.size[first + at]))
+            self.done.octets += int(self.frames.size[first:last].sum())
+        ended_ns = time.monotonic_ns()
+        self.done.took_ns += ended_ns - begun_ns if begun_ns else 0
+        return ended_ns
+
+    def _sent(self, due_ns: list[int], at: int, behind: int, size: int) -> int:
+        """Send the loaded frames from place `at` on; how many are dealt with: taken, or refused, which is one of `size` bytes."""
         try:
-            out.send(data)
+            taken = self.burst.send(self.fd, at, behind)
         except OSError as error:
             if error.errno not in REFUSALS:
                 raise
-            done.refused += 1
-        else:
-            done.frames, done.octets = done.frames + 1, done.octets + len(data)
-        if len(done.late_ns) < MOST_LATENESSES and plan.pace.speed:
-            done.late_ns.append(max(0, now_ns - due_ns))
-        count, octets = count + 1, octets + len(data)
-    ended_ns = time.monotonic_ns()
-    done.took_ns += ended_ns - first_sent_ns if count else 0
-    return ended_ns
+            self.done.refused, self.done.octets = self.done.refused + 1, self.done.octets - size
+            return 1
+        self.done.frames += taken
+        if not self.at_once and len(self.done.late_ns) < MOST_LATENESSES:
+            now_ns = time.monotonic_ns()
+            self.done.late_ns += [now_ns - due for due in due_ns[at : at + taken]]
+        return taken
 
 
 def _counters(interface: str) -> tuple[int, int]:

@@ -1,0 +1,174 @@
+"""`replay packets` beside tcpreplay in the same run: how fast, and how well on time.
+
+    python benchmarks/replay_packets.py [--runs N]
+
+Both send the same files from one private namespace to another over a veth pair, by turns, after one warm-up each, at the same real-time
+priority. As fast as possible: frames a second as each program tells them, how many the interface's own counters saw, and the time of the
+whole process. In the capture's own time: dumpcap at the other end says when each frame came, and the error is how much later or sooner
+that was, after the first, than in the file. Root, dumpcap, tcpreplay, chrt; under a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tcptrace_lab.lab.capture import capturing
+from tcptrace_lab.lab.experiment import REAL_TIME_PRIORITY
+from tcptrace_lab.lab.network import INTERFACE, Medium
+from tcptrace_lab.replay.packets.frames import frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcptrace_lab.lab.network import Network
+
+CAPTURES: Final = Path(__file__).resolve().parent.parent / "captures"
+TIMED: Final = ("ethernet-nagle-on.pcapng", "ethernet-application-limited.pcapng", "atm9180-loss.pcap")
+FAST: Final = {"200,000 frames of 60 bytes": (200_000, 60), "100,000 frames of 1,514 bytes": (100_000, 1_514)}
+
+OURS, PEER, PRELOADED = "replay packets", "tcpreplay", "tcpreplay -K"
+ETHERTYPE: Final = b"\x88\xb5"
+"""For experiments (IEEE Std 802): no kernel answers."""
+
+NOTHING_ELSE: Final = "tcp[tcpflags] & tcp-rst == 0"
+"""The receiving kernel knows nothing of these connections, and answers with RSTs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One run: frames a second, by the program itself; frames that came, by the interface; seconds of the whole process."""
+
+    rate: float
+    came: int
+    whole_s: float
+
+
+def made(path: Path, count: int, size: int) -> None:
+    """A capture of so many frames of so many bytes."""
+    data = bytes.fromhex("020000000002020000000001") + ETHERTYPE + bytes(size - 14)
+    record = struct.pack("<IIII", 0, 0, size, size) + data
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1) + count * record)
+
+
+def ours(path: Path, scratch: Path, *, fast: bool) -> tuple[list[str], Callable[[str], float]]:
+    """The command, and what reads its frames a second."""
+    told = scratch / "told.json"
+    more = ["--topspeed"] if fast else []
+    command = [sys.executable, "-m", "tcptrace_lab", "replay", "packets", str(path), "-i", INTERFACE, *more, "-q", "--json", str(told)]
+
+    def rate(_: str) -> float:
+        document = json.loads(told.read_text())
+        return float(document["frames"] / document["took_s"])
+
+    return command, rate
+
+
+def theirs(path: Path, *, fast: bool, preloaded: bool) -> tuple[list[str], Callable[[str], float]]:
+    """The same of tcpreplay."""
+    more = [*(["-t"] if fast else []), *(["-K"] if preloaded else [])]
+    command = ["chrt", "--fifo", str(REAL_TIME_PRIORITY), "tcpreplay", *more, "-i", INTERFACE, str(path)]
+    return command, _told_rate
+
+
+def _told_rate(words: str) -> float:
+    found = re.search(r"Actual: (\d+) packets .* sent in ([\d.]+) seconds", words)
+    if found is None:
+        raise SystemExit(f"tcpreplay says {words!r}")
+    return int(found[1]) / float(found[2])
+
+
+def _commands(path: Path, scratch: Path, *, fast: bool) -> dict[str, tuple[list[str], Callable[[str], float]]]:
+    peers = {name: theirs(path, fast=fast, preloaded=preloaded) for name, preloaded in ((PEER, False), (PRELOADED, True))}
+    return {OURS: ours(path, scratch, fast=fast), **peers}
+
+
+def _came(network: Network) -> int:
+    with network.server.entered():
+        lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
+    return next(int(line.split(":")[1].split()[1]) for line in lines if line.strip().startswith(f"{INTERFACE}:"))
+
+
+def run(network: Network, command: list[str], rate: Callable[[str], float]) -> Sent:
+    """Run one of them in the client's namespace."""
+    before, begun_s = _came(network), time.monotonic()
+    with network.client.entered():
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+    return Sent(rate(done.stdout), _came(network) - before, time.monotonic() - begun_s)
+
+
+def fast(runs: int, scratch: Path) -> None:
+    """As fast as possible."""
+    print("| as fast as possible | | frames/s (median) | spread | of tcpreplay -K | came | whole process |\n|---|---|---|---|---|---|---|")
+    for words, (count, size) in FAST.items():
+        path = scratch / f"{size}.pcap"
+        made(path, count, size)
+        with Medium("veth", 1_500).network() as network:
+            turns: dict[str, list[Sent]] = {}
+            for turn in range(runs + 1):
+                for name, command in _commands(path, scratch, fast=True).items():
+                    sent = run(network, *command)
+                    if turn:
+                        turns.setdefault(name, []).append(sent)
+        peer = statistics.median(sent.rate for sent in turns[PRELOADED])
+        for name, all_of in turns.items():
+            rates = [sent.rate for sent in all_of]
+            middle = statistics.median(rates)
+            spread, least = (max(rates) - min(rates)) / middle, min(sent.came for sent in all_of)
+            whole_s = statistics.median(sent.whole_s for sent in all_of)
+            print(f"| {words} | {name} | {middle:,.0f} | {spread:.0%} | {middle / peer:.2f} | {least:,} | {whole_s:.2f} s |")
+
+
+def errors_us(sent: Path, got: Path) -> list[float]:
+    """Of each frame, by how much its time after the first differs."""
+    original, came = ([frame.ts_ns for frame in frames(str(path), None, "")] for path in (sent, got))
+    if len(original) != len(came):
+        raise SystemExit(f"{len(came)} frames came of {len(original)}")
+    return [abs((one - came[0]) - (due - original[0])) / 1_000 for one, due in zip(came, original, strict=True)]
+
+
+def in_time(runs: int, scratch: Path) -> None:
+    """In the capture's own time."""
+    print("\n| in its own time, error on arrival | | p50 | p99 | most |\n|---|---|---|---|---|")
+    for name in TIMED:
+        found: dict[str, list[float]] = {}
+        for turn in range(runs):
+            for program, (command, rate) in _commands(CAPTURES / name, scratch, fast=False).items():
+                out = scratch / f"{turn}-{program}.pcapng"
+                with (
+                    Medium("veth", 9_188).network() as network,
+                    capturing(network.points["server"], out, snaplen_bytes=65_535, capture_filter=NOTHING_ELSE) as capture,
+                ):
+                    run(network, command, rate)
+                    capture.await_end(1)
+                found.setdefault(program, []).extend(errors_us(CAPTURES / name, out))
+        for program, errors in found.items():
+            cuts = statistics.quantiles(errors, n=100, method="inclusive")
+            print(f"| {name} | {program} | {cuts[49]:,.0f} µs | {cuts[98]:,.0f} µs | {max(errors):,.0f} µs |")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(prog="python benchmarks/replay_packets.py", description="replay packets beside tcpreplay.")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="of each, by turns")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        fast(options.runs, Path(scratch))
+        in_time(max(1, options.runs // 2), Path(scratch))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,7 +15,7 @@ import pytest
 from command import only_line, tcptrace_lab
 
 from tcptrace_lab import analyze
-from tcptrace_lab.comparison import compare
+from tcptrace_lab.comparison import compare, words
 from tcptrace_lab.comparison.student import t_quantile
 
 CAPTURES = Path("captures")
@@ -138,6 +138,21 @@ def test_services_are_matched_by_port_and_others_are_told(tmp_path: Path) -> Non
     document = valid(compare(first, second).to_dict())
     assert [service["server_ports"] for service in document["services"]] == [[80], [443]]
     assert document["unmatched"] == [{"group": 1, "capture": 0, "server_port": 22, "connections": 1}]
+
+
+def test_many_services_without_counterpart_are_one_note_a_capture(tmp_path: Path) -> None:
+    """Seven services of A: the first five by payload are named (all have the same, so by number), and the page says it once."""
+    shared = "host C 10.0.0.1:40000\nhost S 10.0.0.2:80\n0 C > S P. 1:11 ack 1\n+100ms C > S P. 11:21 ack 1\n"
+    others = "".join(
+        f"host C{port} 10.0.0.1:{port + 40_000}\nhost S{port} 10.0.0.2:{port}\n"
+        f"+0 C{port} > S{port} P. 1:11 ack 1\n+100ms C{port} > S{port} P. 11:21 ack 1\n"
+        for port in range(1, 8)
+    )
+    comparison = compare(packets.capture(tmp_path / "a.pcap", shared + others), packets.capture(tmp_path / "b.pcap", shared))
+    assert len(comparison.unmatched) == 7
+    assert [note for note in words.notes(comparison) if note.startswith("not compared")] == [
+        "not compared: ports 1, 2, 3, 4, 5 and 2 more of A a (7 connections), which another group lacks"
+    ]
 
 
 def test_the_only_service_of_each_is_taken_for_the_same(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab import memory
 from tcptrace_lab.analysis import Analysis, analyze
 from tcptrace_lab.comparison import judge
 from tcptrace_lab.comparison.document import document
@@ -126,4 +127,8 @@ def _listed(group: Group) -> list[Capture]:
 
 def _run(capture: Capture, where: str | None, progress: Progress | None, say: Callable[[str], None] | None) -> Run:
     """The captures are read one after the other, and of each only what is compared is kept."""
-    return of_analysis(capture if isinstance(capture, Analysis) else analyze(capture, where=where, progress=progress, say=say))
+    if isinstance(capture, Analysis):
+        return of_analysis(capture)
+    run = of_analysis(analyze(capture, where=where, progress=progress, say=say))
+    memory.give_back()
+    return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tcptrace_lab import numbers
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.comparison.findings import InGroup, Kind
     from tcptrace_lab.comparison.judge import Change, Compared
-    from tcptrace_lab.comparison.match import Lane
+    from tcptrace_lab.comparison.match import Lane, Unmatched
     from tcptrace_lab.comparison.road import Comparison
     from tcptrace_lab.comparison.student import Sample
 
@@ -39,6 +40,9 @@ _MANY_TIMES = 10
 _NEARLY_ALL = -0.99
 _NO_CHANGE = 0.005
 """Smaller shares are no change worth a word."""
+
+PORTS_NAMED = 5
+"""Ports of services without a counterpart that are named; the JSON has all."""
 
 MIRROR = "peer"
 """This cause of one direction is all that the other one did, whose own causes say more."""
@@ -227,12 +231,24 @@ def notes(comparison: Comparison) -> list[str]:
         for lane in comparison.lanes
         if lane.matched_by == "only_one"
     ]
-    told += [
-        f"not compared: port {one.server_port} of {letter(one.group)} {comparison.groups[one.group][one.capture].name} "
-        f"({one.connections:,} connection{'' if one.connections == 1 else 's'}), which another group lacks"
-        for one in comparison.unmatched
-    ]
+    told += [_not_compared(comparison, run, list(services)) for run, services in groupby(comparison.unmatched, _capture_of)]
     return told
+
+
+def _capture_of(one: Unmatched) -> tuple[int, int]:
+    return one.group, one.capture
+
+
+def _not_compared(comparison: Comparison, run: tuple[int, int], services: Sequence[Unmatched]) -> str:
+    """`not compared: ports 21, 8080 and 7 more of A before (12 connections), which another group lacks`: those with most payload first."""
+    group, capture = run
+    ports = ", ".join(str(one.server_port) for one in services[:PORTS_NAMED])
+    more = f" and {len(services) - PORTS_NAMED:,} more" if len(services) > PORTS_NAMED else ""
+    count = sum(one.connections for one in services)
+    return (
+        f"not compared: port{'' if len(services) == 1 else 's'} {ports}{more} of {letter(group)} {comparison.groups[group][capture].name} "
+        f"({count:,} connection{'' if count == 1 else 's'}), which another group lacks"
+    )
 
 
 def kind_name(kind: Kind) -> str:

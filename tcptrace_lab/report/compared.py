@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 SERVICES = 50
 """Services that are shown, those with most data; the JSON has them all."""
 
+OPEN_SERVICES = 3
+"""Those with most data stand open, the others are folded."""
+
 LISTED = 50
 """Connections that are laid side by side, one by one."""
 
@@ -54,6 +57,7 @@ def data(comparison: Comparison) -> dict[str, Any]:
         "notes": words.notes(comparison),
         "services": [_service(comparison, place) for place in range(min(len(comparison.lanes), SERVICES))],
         "services_total": len(comparison.lanes),
+        "open": OPEN_SERVICES,
         "findings": [
             {
                 "name": words.kind_name(kind),
@@ -126,19 +130,21 @@ def _strip(one: Compared) -> list[dict[str, Any]]:
 
 
 def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
-    """One bar of causes for each direction and group, as long as the mean life of a connection beside the longest."""
-    told = []
+    """One bar of causes for each group, by direction, as long as the mean life of a connection beside the longest."""
+    told: list[dict[str, Any]] = []
     for side in SIDES:
         causes = [one for one in comparison.ledger[place] if isinstance(one.key, tuple) and one.key[0] == side]
         means = [[(one.key[1], one.samples[group].mean or 0) for one in causes] for group in range(len(comparison.groups))]  # type: ignore[index]
         longest = max((sum(ns for _, ns in parts) for parts in means), default=0)
+        if not longest:
+            continue
+        told.append({"way": words.ARROWS[side], "bars": []})
         for group, parts in enumerate(means):
             life_ns = sum(ns for _, ns in parts)
-            if not longest or not life_ns:
+            if not life_ns:
                 continue
-            told.append(
+            told[-1]["bars"].append(
                 {
-                    "way": words.ARROWS[side],
                     "letter": words.letter(group),
                     "life": numbers.duration(round(life_ns)),
                     "width": 100 * life_ns / longest,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fetch_axe import PLACE
 
-from tcptrace_lab import analyze, report
+from tcptrace_lab import analyze, compare, report
+from tcptrace_lab.report.compared import write_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,15 +42,38 @@ def pages() -> dict[str, str]:
     return {name: report.render(report.data(analyze(CAPTURES / f"{name}.pcapng"))) for name in names}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["ethernet-nagle-on", "ethernet-two-way", "ethernet-short-connections"])
-def test_nothing_serious_is_in_the_way_of_any_reader(visit: Open, axe: Path, pages: dict[str, str], name: str, scheme: str) -> None:
-    opened = visit(pages[name], bypass_csp=True, color_scheme=scheme)
+def serious(opened: Visit, axe: Path) -> list[list[Any]]:
+    """What axe-core finds that keeps a reader out, with all that is folded unfolded."""
     opened.page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     opened.draw_all()
     opened.page.add_script_tag(path=axe)
     found: list[list[Any]] = opened.page.evaluate(AXE)
-    assert [each for each in found if each[0] in SERIOUS] == []
+    return [each for each in found if each[0] in SERIOUS]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["ethernet-nagle-on", "ethernet-two-way", "ethernet-short-connections"])
+def test_nothing_serious_is_in_the_way_of_any_reader(visit: Open, axe: Path, pages: dict[str, str], name: str, scheme: str) -> None:
+    opened = visit(pages[name], bypass_csp=True, color_scheme=scheme)
+    assert serious(opened, axe) == []
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a comparison of three captures, of which one has other services than the others, and so several notes and figures."""
+    path = tmp_path_factory.mktemp("compared") / "page.html"
+    names = ("ethernet-loss", "ethernet-bottleneck", "ethernet-short-connections")
+    write_page(compare(*(CAPTURES / f"{name}.pcapng" for name in names)), str(path))
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (800, "light"), (1400, "light")])
+def test_a_comparison_is_in_nobodys_way_either_at_any_width(visit: Open, axe: Path, compared: str, width: int, scheme: str) -> None:
+    opened = visit(compared, bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
+    assert serious(opened, axe) == []
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width, "the page itself does not scroll sideways"
+    assert opened.messages == []
+    assert opened.requests == [opened.page.url]
 
 
 def test_all_that_can_be_done_can_be_done_from_the_keyboard(visit: Open, pages: dict[str, str]) -> None:

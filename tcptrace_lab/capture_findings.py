@@ -57,7 +57,7 @@ class Fault:
 FAULTS = (
     Fault(
         finding="capture-incomplete",
-        reasons=("kernel_drops", trust.IN_PART, trust.EMPTY, "drops_suspected"),
+        reasons=("kernel_drops", trust.IN_PART, "drops_suspected"),
         title="The capture does not hold all that was sent",
         mechanism="What is not there cannot be judged: a hole in the capture looks like silence.",
         refuted_by="the same segments in a capture from elsewhere",

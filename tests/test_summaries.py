@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import packets
 import pytest
 import transfer
@@ -85,6 +87,71 @@ def test_the_command_writes_markdown_to_standard_output_or_a_file(tmp_path: Path
 
 def sections(folder: Path, name: str) -> dict[str, Any]:
     return {section: json.loads((folder / f"{name}_{section}_mqc.json").read_text()) for section in SECTIONS}
+
+
+_TEXTS = {"type": "string", "minLength": 1}
+_COLUMN = {
+    "type": "object",
+    "required": ["title"],
+    "additionalProperties": False,
+    "properties": {"title": _TEXTS, "description": _TEXTS, "suffix": _TEXTS, "format": {"pattern": r"^\{:.*\}$"}}
+    | {"scale": {"enum": ["OrRd"]}, "min": {"type": "number"}, "max": {"type": "number"}},
+}
+_CELL = {"type": ["string", "number"]}
+MULTIQC_RULES = {
+    "$defs": {"column": _COLUMN},
+    "type": "object",
+    "required": ["id", "plot_type", "data"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {"pattern": r"^\w+$"},
+        "plot_type": {"enum": ["generalstats", "table", "bargraph"]},
+        "section_name": _TEXTS,
+        "description": _TEXTS,
+        "headers": {"type": "object", "additionalProperties": {"$ref": "#/$defs/column"}},
+        "categories": {
+            "type": "object",
+            "additionalProperties": {
+                "required": ["name", "color"],
+                "additionalProperties": False,
+                "properties": {"name": _TEXTS, "color": {"pattern": "^#[0-9a-f]{6}$"}},
+            },
+        },
+        "pconfig": {
+            "type": "object",
+            "required": ["id", "title"],
+            "additionalProperties": False,
+            "properties": dict.fromkeys(("id", "title", "col1_header", "ylab", "cpswitch_counts_label"), _TEXTS)
+            | {"no_violin": {"type": "boolean"}},
+        },
+        "data": {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _CELL}},
+    },
+    "allOf": [
+        {"if": {"properties": {"plot_type": {"const": "generalstats"}}}, "then": {"required": ["headers"]}},
+        {"if": {"properties": {"plot_type": {"const": "table"}}}, "then": {"required": ["headers", "pconfig", "section_name"]}},
+        {
+            "if": {"properties": {"plot_type": {"const": "bargraph"}}},
+            "then": {
+                "required": ["categories", "pconfig", "section_name"],
+                "properties": {"data": {"additionalProperties": {"additionalProperties": {"type": "number"}}}},
+            },
+        },
+    ],
+}
+"""What MultiQC documents of custom content (docs.seqera.io/multiqc/custom_content and .../development/plots), as far as it is used here; an
+unknown key of a configuration is an error there. MultiQC itself brings 1 GB of packages and pins others, so it was run by hand: 1.35 with
+`--strict` has no remark on the files of four captures, and shows their numbers."""
+
+
+@pytest.mark.parametrize("name", ["ethernet-nagle-on.pcapng", "ethernet-short-connections.pcapng", "atm9180-loss.pcap"])
+def test_files_for_multiqc_keep_the_rules_that_it_documents(name: str, tmp_path: Path) -> None:
+    rules = jsonschema.Draft202012Validator(MULTIQC_RULES)
+    for path in multiqc.write(analyze(CAPTURES / name), str(tmp_path)):
+        assert re.fullmatch(r"[\w.:+-]+_mqc\.json", Path(path).name), "what MultiQC looks for"
+        section = json.loads(Path(path).read_text())
+        rules.validate(section)
+        keys = set(section.get("headers", section.get("categories", {})))
+        assert all(set(row) <= keys for row in section["data"].values()), "cells without a column are not shown"
 
 
 def test_multiqc_gets_general_statistics_a_table_and_bars_of_the_ledger(tmp_path: Path) -> None:

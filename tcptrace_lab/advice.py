@@ -138,7 +138,9 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
     """
     spans = ledger.intervals(segments, connections).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     kinds = spans.group_by("conn", "from_client", "cause").agg(
-        waits=pl.len(), median_ns=pl.col("ns").median(), most=pl.struct(*_WAIT).top_k_by("ns", EVIDENCE_FRAMES // 2)
+        waits=pl.len(),
+        median_ns=pl.col("ns").median(),
+        most=pl.struct(*_WAIT).top_k_by(["ns", "start_ns"], EVIDENCE_FRAMES // 2, reverse=[False, True]),
     )
     life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     long = spans.join(life, on="conn").filter(pl.col("ns") * LONG_PART >= pl.col("life_ns")).drop("life_ns")
@@ -148,8 +150,9 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
 
 def _longest(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
     """The longest waits of each direction, in order of time."""
-    rank = (pl.col("end_ns") - pl.col("start_ns")).rank("ordinal", descending=True).over("conn", "from_client")
-    return _in_order(waits.filter(rank <= LONGEST), kept)
+    place = pl.int_range(pl.len()).over("conn", "from_client")  # not a rank, which would tell equal ones apart by chance
+    ranked = waits.sort(pl.col("end_ns") - pl.col("start_ns"), "start_ns", descending=[True, False])
+    return _in_order(ranked.filter(place < LONGEST), kept)
 
 
 def _with_evidence(longest: pl.DataFrame, kinds: pl.DataFrame, costs: Sequence[Cost]) -> pl.DataFrame:
@@ -184,7 +187,9 @@ def _costs(rows: pl.DataFrame, advising: Mapping[str, Rule]) -> Iterator[Cost]:
             ns = pl.col(f"{side}_{cause.replace('-', '_')}_ns")
             told = pl.col("carried") if advice.of_data_alone else pl.lit(value=True)
             worth = rows.filter(told & (ns >= advice.worth_ns) & (ns >= advice.worth_share * pl.col("life_ns")))
-            for conn, cost_ns, life_ns in worth.select("conn", ns, "life_ns").top_k(MOST, by=ns).iter_rows():
+            for conn, cost_ns, life_ns in (
+                worth.select("conn", ns, "life_ns").top_k(MOST, by=[ns, "conn"], reverse=[False, True]).iter_rows()
+            ):
                 yield Cost(conn, from_client, cause, cost_ns, life_ns)
 
 

@@ -168,7 +168,10 @@ def _frames(faults: Sequence[Fault], segments: pl.LazyFrame, connections: pl.Laz
     if not shown:
         return {}
     count = {name: pl.sum_horizontal(*(pl.col(f"{side}_{counted}") for side in SIDES)) for name, _, counted in shown}
-    most = [connections.filter(each > 0).select("conn", by=each).top_k(MOST, by="by").select("conn") for each in count.values()]
+    most = [
+        connections.filter(each > 0).select("conn", by=each).top_k(MOST, by=["by", "conn"], reverse=[False, True]).select("conn")
+        for each in count.values()
+    ]
     conns = pl.concat(pl.collect_all(most, engine="streaming")).to_series().unique()
     if conns.is_empty():
         return {}

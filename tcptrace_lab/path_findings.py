@@ -105,7 +105,7 @@ def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[in
         .agg(
             frames=col("frame").bottom_k(EVIDENCE_FRAMES // 2),
             others=col("evidence_frame").bottom_k_by("frame", EVIDENCE_FRAMES // 2),
-            slowest=col("frame").top_k_by(col("rtt_ns").fill_null(0), EVIDENCE_FRAMES // 2),
+            slowest=col("frame").top_k_by([col("rtt_ns").fill_null(0), "frame"], EVIDENCE_FRAMES // 2, reverse=[False, True]),
             sure=col("confidence").cast(pl.String).replace_strict({name: place for place, name in enumerate(CONFIDENCES)}).max(),
             by=col("resent_by").cast(pl.String).unique().drop_nulls(),
         )

@@ -69,7 +69,7 @@ def from_capture(
     tables = read(paths, progress=progress, say=say)
     both = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
     if connection is None:
-        found = tables.connections.select("conn", bytes=both).top_k(1, by="bytes").collect()
+        found = tables.connections.select("conn", bytes=both).top_k(1, by=["bytes", "conn"], reverse=[False, True]).collect()
         connection = None if found.is_empty() else int(found.item(0, "conn"))
     own = tables.connections.filter(pl.col("conn") == connection).collect()
     if connection is None or own.is_empty():

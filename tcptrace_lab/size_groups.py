@@ -179,12 +179,14 @@ def _chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     held = pl.max_horizontal(
         *(pl.sum_horizontal(*(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0) for cause in SIZE_CAUSES)) for side in SIDES)
     )
-    stalled = accounts.select("conn", held=held).filter(pl.col("held") >= facts.LEAST_STALL_NS).top_k(MOST_CONNECTIONS, by="held").collect()
+    long = accounts.select("conn", held=held).filter(pl.col("held") >= facts.LEAST_STALL_NS)
+    stalled = long.top_k(MOST_CONNECTIONS, by=["held", "conn"], reverse=[False, True]).collect()
     if stalled.is_empty():
         return stalled.select("conn", group=pl.lit(0))
     ends = connections.select("conn", *_GROUP, *(f"{side}_{name}" for side in SIDES for name in ("data_segments", "segments")))
     worst = ends.filter(pl.col("conn").is_in(stalled["conn"].to_list())).collect().join(stalled, on="conn")
-    groups = worst.group_by(_GROUP).agg(pl.col("held").sum()).top_k(MOST_GROUPS, by="held").with_row_index("group")
+    groups = worst.sort("conn").group_by(_GROUP, maintain_order=True).agg(pl.col("held").sum())
+    groups = groups.sort("held", descending=True, maintain_order=True).head(MOST_GROUPS).with_row_index("group")
     both = (pl.col("client_data_segments") > 0) & (pl.col("server_data_segments") > 0)
     members = (
         ends.filter(both & pl.col("server_addr").is_in(groups["server_addr"].unique().to_list()))

@@ -111,7 +111,7 @@ def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
     rows = (
         connections.filter(pl.any_horizontal(*tests.values()))
         .select("conn", **tests, **figures)
-        .top_k(MOST, by=pl.max_horizontal(*(f"{side}_data_segments" for side in SIDES)))
+        .top_k(MOST, by=[pl.max_horizontal(*(f"{side}_data_segments" for side in SIDES)), "conn"], reverse=[False, True])
         .collect()
     )
     sides = [

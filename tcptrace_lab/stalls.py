@@ -47,7 +47,7 @@ def stalls(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         connections: rows of `schema.CONNECTIONS`, at least those of the segments.
 
     Returns:
-        Rows of `schema.STALLS`; those of a direction in order of time, but for the time before its first departure and after its last.
+        Rows of `schema.STALLS`, by connection; the client's before the server's, those of a direction in order of time.
     """
     long = segments.filter(pl.col("held_ns") >= facts.LEAST_STALL_NS)
     spans = ledger.intervals(long, connections).join(_ways(connections), on=_WAY, how="left", maintain_order="left")
@@ -57,7 +57,8 @@ def stalls(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("cause").cast(pl.String), threshold_ns=facts.STALL_NS, round_trip_ns=facts.RTT_NS
     )
     rows = rows.with_columns(ack_late_ns=pl.when(pl.col("acked_lag_ns").is_not_null()).then(_late_ns())).with_columns(timer=_timer())
-    return rows.select(pl.col(name).cast(dtype) for name, dtype in schema.STALLS.polars_schema().items())
+    rows = rows.select(pl.col(name).cast(dtype) for name, dtype in schema.STALLS.polars_schema().items())
+    return rows.sort("conn", "from_client", "start_ns", "end_ns", descending=[False, True, False, False])
 
 
 def _late_ns() -> pl.Expr:

@@ -229,7 +229,9 @@ def _of_largest(analysis: Analysed) -> Verdict:
     if capture["first_ts_ns"] is None:
         return Verdict("This capture stores no times, so it cannot tell where the time went.")
     payload = {side: pl.col(f"{side}_payload_bytes") for side in SIDES}
-    rows = analysis.connections.top_k(1, by=pl.sum_horizontal(*payload.values())).collect(engine="streaming")
+    rows = analysis.connections.top_k(1, by=[pl.sum_horizontal(*payload.values()), "conn"], reverse=[False, True]).collect(
+        engine="streaming"
+    )
     if rows.is_empty() or not sum(rows[f"{side}_payload_bytes"][0] or 0 for side in SIDES):
         return _without_data(analysis)
     row = rows.row(0, named=True)

@@ -87,20 +87,20 @@ def as_modified_pcap(folder: Path) -> Path:
     return as_pcap(folder, "modpcap")
 
 
-def pcap_records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Time and bytes of each record of a little-endian file of nanoseconds."""
+def pcap_records(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Time, length on the wire, and captured bytes of each record of a little-endian file of nanoseconds."""
     at = 24
     while at < len(data):
-        seconds, fraction, captured, _ = struct.unpack_from("<IIII", data, at)
-        yield seconds * 10**9 + fraction, data[at + 16 : at + 16 + captured]
+        seconds, fraction, captured, original = struct.unpack_from("<IIII", data, at)
+        yield seconds * 10**9 + fraction, original, data[at + 16 : at + 16 + captured]
         at += 16 + captured
 
 
 def as_pcap_of_the_other_byte_order(folder: Path) -> Path:
     data = as_pcap(folder).read_bytes()
     swapped = struct.pack(">IHHIIII", *struct.unpack_from("<IHHIIII", data))
-    for ts_ns, frame in pcap_records(data):
-        swapped += struct.pack(">IIII", *divmod(ts_ns, 10**9), len(frame), len(frame)) + frame
+    for ts_ns, original, frame in pcap_records(data):
+        swapped += struct.pack(">IIII", *divmod(ts_ns, 10**9), len(frame), original) + frame
     (folder / "big.pcap").write_bytes(swapped)
     return folder / "big.pcap"
 
@@ -135,9 +135,9 @@ def as_snoop(folder: Path) -> Path:
 def as_erf(folder: Path) -> Path:
     """Records of type 2 (Ethernet), as long as they need to be, with times in 2^-32 s."""
     records = b""
-    for ts_ns, data in pcap_records(as_pcap(folder).read_bytes()):
+    for ts_ns, original, data in pcap_records(as_pcap(folder).read_bytes()):
         time = (ts_ns << 32) // 10**9
-        records += struct.pack("<Q", time) + struct.pack(">BBHHHxx", 2, 4, 18 + len(data), 0, len(data)) + data
+        records += struct.pack("<Q", time) + struct.pack(">BBHHHxx", 2, 4, 18 + len(data), 0, original) + data
     (folder / "in.erf").write_bytes(records)
     return folder / "in.erf"
 

@@ -30,7 +30,7 @@ def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.Da
     return {
         "connections": _batches(analysis.connections),
         "ledger_totals": _totals(analysis),
-        "stalls": _batches(stalled.sort("conn", "from_client", "start_ns", "end_ns")),
+        "stalls": _batches(stalled),
         "messages": _batches(messages.messages(analysis.segments, analysis.connections, count)),
         "findings": iter([_findings(analysis.findings)]),
         "problems": iter([_problems(analysis, paths)]),

@@ -95,7 +95,7 @@ def _chosen(connections: pl.LazyFrame, connection: int | None, where: str) -> in
         if connections.filter(pl.col("conn") == connection).collect().is_empty():
             raise UsageError(f"no connection {connection}", where=where, remedy="tcptrace-lab analyze lists them")
         return connection
-    most = connections.filter(carried > 0).select("conn", carried=carried).top_k(1, by="carried").collect()
+    most = connections.filter(carried > 0).select("conn", carried=carried).top_k(1, by=["carried", "conn"], reverse=[False, True]).collect()
     if most.is_empty():
         raise CaptureInsufficient(
             "no TCP connection with data, or headers cut off before their lengths", where=where, remedy="capture 96 bytes a frame or more"

@@ -102,7 +102,7 @@ def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | 
     )
     own = (col("conn") == finding.conn) & (col("from_client") == finding.from_client) & col("cause").is_in(finding.causes)
     named = col("before").is_in(frames) & col("after").is_in(frames)
-    waits = known.filter(own & named).top_k(1, by=col("end_ns") - col("start_ns"))
+    waits = known.filter(own & named).top_k(1, by=[col("end_ns") - col("start_ns"), "start_ns"], reverse=[False, True])
     return None if waits.is_empty() else waits.select("before", "after").row(0)
 
 

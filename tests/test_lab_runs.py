@@ -145,8 +145,10 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
     """dumpcap, compute-bound processes and their namespaces: all of them are children's or descriptors of the process that ends."""
     text = '[path]\nmedium = "tun"\n[hosts]\nload = 1\n[transfer]\nkind = "bulk"\nwrites = 1000\nwrite = 100\n[run]\nrepetitions = 10000\n'
     (tmp_path / "long.toml").write_text(text)
-    folder = tmp_path / "out"
-    with subprocess.Popen([PROGRAM, "lab", "run", tmp_path / "long.toml", "-o", folder], stderr=subprocess.PIPE) as running:
+    folder, scratch = tmp_path / "out", tmp_path / "scratch"
+    scratch.mkdir()
+    command: list[str | Path] = [PROGRAM, "lab", "run", tmp_path / "long.toml", "-o", folder]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(scratch)}) as running:
         try:
             while not [path for path in folder.glob("captures/*-server.pcapng") if path.stat().st_size > 100_000]:  # transfers go on
                 assert running.poll() is None
@@ -163,6 +165,7 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
             running.kill()
     assert running.returncode == (-9 if number is signal.SIGKILL else 130)
     assert told == b""
+    assert number is signal.SIGKILL or list(scratch.iterdir()) == []
     while not all(map(is_gone, started)):  # after SIGKILL the kernel ends them
         os.sched_yield()
     for entry in Path("/proc").glob("[0-9]*/ns/net"):

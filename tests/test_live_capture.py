@@ -81,8 +81,12 @@ def dumpcaps(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_capture_and_what_is_there_is_analyzed(number: signal.Signals, tmp_path: Path) -> None:
-    target = tmp_path / "kept.pcapng"
+def test_a_signal_ends_the_capture_and_what_is_there_is_analyzed(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, scratch = tmp_path / "kept.pcapng", tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
     with listening() as server, capturing(tmp_path, server, "-w", target, "--json", "-", "-o", tmp_path / "kept.html") as running:
         for _ in range(3):
             talk(server)
@@ -97,6 +101,7 @@ def test_a_signal_ends_the_capture_and_what_is_there_is_analyzed(number: signal.
     assert (tmp_path / "kept.html").exists()
     assert b"packets captured" in err
     assert dumpcaps(target) == []
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_kill_leaves_no_dumpcap_behind(tmp_path: Path) -> None:

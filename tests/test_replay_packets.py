@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from command import only_line, tcptrace_lab
+from command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapWriter
 
 from tcptrace_lab.errors import OutputUnwritable, UsageError
 from tcptrace_lab.lab.capture import capturing
-from tcptrace_lab.lab.network import Medium
+from tcptrace_lab.lab.network import CLIENT_MAC, Medium
 from tcptrace_lab.replay.packets.frames import Frame, Rewrite, frames, rewritten
 from tcptrace_lab.replay.packets.guard import Destinations, networks, own_networks
 from tcptrace_lab.replay.packets.pace import Pace, pace
@@ -22,6 +26,7 @@ from tcptrace_lab.replay.packets.ready import ready, timed
 from tcptrace_lab.replay.packets.send import Plan, send
 
 if TYPE_CHECKING:
+    from tcptrace_lab.lab.network import Network
     from tcptrace_lab.replay.packets.send import Sent
 
 CAPTURES = Path(__file__).parent.parent / "captures"
@@ -79,6 +84,39 @@ def test_frames_that_the_interface_refuses_are_counted_and_the_others_go(tmp_pat
         done = send(Plan(str(tmp_path / "some.pcap"), "eth0", Pace(0)))
     # 1,600 bytes do not fit into the MTU of 1,500, 5 are no Ethernet header; 14 are one, without anything behind it (packet(7))
     assert (done.frames, done.octets, done.refused) == (4, 4 * 14 + 180, 2)
+
+
+def received(network: Network) -> int:
+    """Frames that have come to the server's interface."""
+    with network.server.entered():
+        lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
+    return next(int(line.split(":")[1].split()[1]) for line in lines if line.strip().startswith("eth0:"))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("pace", ["--speed=1x", "--topspeed"])
+def test_nothing_stays_behind_when_sending_is_ended_in_the_middle(number: signal.Signals, pace: str, tmp_path: Path) -> None:
+    command: list[str | Path] = [PROGRAM, "replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "eth0", pace, "--loop", "100000000"]
+    command += ["--filter", "tcp"]  # tshark's process must not stay either
+    with Medium("veth", 1_500).network() as network:
+        with network.client.entered():
+            sending = subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)})
+        try:
+            while received(network) < 200:  # in the third round at least
+                assert sending.poll() is None, sending.communicate()
+                os.sched_yield()
+            assert list(tmp_path.iterdir()) == []  # what it has laid ready has no name
+            assert Path(f"/proc/{sending.pid}/task/{sending.pid}/children").read_text() == ""
+            sending.send_signal(number)
+            _, words = sending.communicate(timeout=TIME_LIMIT_S)
+        finally:
+            sending.kill()
+        assert sending.returncode == (-9 if number is signal.SIGKILL else 130), words
+        assert b"Traceback" not in words
+        assert list(tmp_path.iterdir()) == []
+        links = json.loads(subprocess.run(["ip", "-json", "link"], capture_output=True, check=True).stdout)
+        assert not [link for link in links if link["ifname"] == "eth0" and link.get("address") == CLIENT_MAC]
 
 
 def test_frames_keep_their_order_where_the_clock_steps_back() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from command import tcptrace_lab
+from command import TIME_LIMIT_S, tcptrace_lab
 
 from tcptrace_lab.errors import LabFailed
 from tcptrace_lab.replay.changes import cure
@@ -134,7 +134,7 @@ def test_two_ends_meet_over_plain_sockets() -> None:
         listening.set()
 
     served: list[object] = []
-    thread = threading.Thread(target=lambda: served.append(serve(server, ("127.0.0.1", 0), 10, heard)))
+    thread = threading.Thread(target=lambda: served.append(serve(server, ("127.0.0.1", 0), 10, heard, 10)))
     thread.start()
     listening.wait(10)
     done = connect(client, ready[0], 10)
@@ -158,7 +158,7 @@ def test_an_end_that_closes_too_soon_is_told_with_what_is_missing() -> None:
         ready.append(address)
         listening.set()
 
-    thread = threading.Thread(target=lambda: serve(one_task(Write(4)), ("127.0.0.1", 0), 10, heard))
+    thread = threading.Thread(target=lambda: serve(one_task(Write(4)), ("127.0.0.1", 0), 10, heard, 10))
     thread.start()
     listening.wait(10)
     with pytest.raises(EndFailed, match="closed 6 bytes before"):
@@ -166,11 +166,11 @@ def test_an_end_that_closes_too_soon_is_told_with_what_is_missing() -> None:
     thread.join()
 
 
-def namespaces() -> set[str]:
-    """Every network namespace that a process of this machine is in."""
+def namespaces(processes: set[int] | None = None) -> set[str]:
+    """Every network namespace that one of these processes is in, or any of this machine."""
     found = set()
     for process in Path("/proc").iterdir():
-        if process.name.isdigit():
+        if process.name.isdigit() and (processes is None or int(process.name) in processes):
             try:
                 found.add(str((process / "ns/net").readlink()))
             except OSError:
@@ -192,7 +192,7 @@ def children_of(pid: int) -> set[int]:
 
 
 def until(true: Callable[[], bool], what: str) -> None:
-    deadline_s = time.monotonic() + 15
+    deadline_s = time.monotonic() + TIME_LIMIT_S
     while not true():
         assert time.monotonic() < deadline_s, what
         time.sleep(0.02)
@@ -201,20 +201,40 @@ def until(true: Callable[[], bool], what: str) -> None:
 @pytest.mark.live
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
 def test_nothing_stays_behind_an_abort(number: signal.Signals, code: int, tmp_path: Path) -> None:
-    before = namespaces()
     command = [sys.executable, "-m", "tcptrace_lab", "replay", "transfer", str(CAPTURES / "ethernet-slow-reader.pcapng")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)})
     until(lambda: any(path.stat().st_size for path in tmp_path.glob("*/replay.pcapng")), "the replay did not begin")
     dumpcap = children_of(process.pid)
-    assert dumpcap
+    private = namespaces(dumpcap) - namespaces({os.getpid()})
+    assert private
     process.send_signal(number)
-    _, words = process.communicate(timeout=15)
+    _, words = process.communicate(timeout=TIME_LIMIT_S)
     assert process.returncode == code, words
     assert b"Traceback" not in words
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in dumpcap), "dumpcap is still there")
-    until(lambda: namespaces() <= before, "a namespace is still there")
+    until(lambda: not namespaces() & private, "a namespace is still there")
     if number != signal.SIGKILL:
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_waits_is_ended_at_once_and_its_port_is_free(number: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tcptrace_lab", "replay", "transfer", str(CAPTURES / "ethernet-nagle-on.pcapng")]
+    with subprocess.Popen(
+        [*command, "--serve", "127.0.0.1:0"], stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+    ) as serving:
+        assert serving.stderr is not None
+        try:
+            while not (line := serving.stderr.readline()).startswith(b"tcptrace-lab: listening at 127.0.0.1 port "):
+                assert line, serving.poll()
+            serving.send_signal(number)
+            _, words = serving.communicate(timeout=TIME_LIMIT_S)
+        finally:
+            serving.kill()
+    assert (serving.returncode, words) == (130, b"")
+    with socket.socket() as again:
+        again.bind(("127.0.0.1", int(line.split()[-1])))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.live

@@ -115,11 +115,26 @@ GUIDES = {
         ),
     ),
     "replay": Guide("Play a captured transfer again.", ()),
+    "replay packets": Guide(
+        "Send the frames of a capture into an interface.",
+        (
+            ("sudo tcptrace-lab replay packets slow.pcap -i veth0 --dry-run", "what would be sent"),
+            ("sudo tcptrace-lab replay packets slow.pcap -i veth0 --speed 2x", "twice as fast as they were"),
+            ("sudo tcptrace-lab replay packets slow.pcap -i lo --topspeed", "without waiting"),
+        ),
+    ),
     "replay transfer": Guide(
         "A captured transfer again, over real sockets.",
         (
             ("sudo tcptrace-lab replay transfer slow.pcap", "does the stall come back?"),
             ("sudo tcptrace-lab replay transfer slow.pcap --nodelay", "and would this cure it?"),
+        ),
+    ),
+    "replay whatif": Guide(
+        "What changes would do to a transfer, by models.",
+        (
+            ("tcptrace-lab replay whatif slow.pcap", "what the findings name as the cure"),
+            ("tcptrace-lab replay whatif slow.pcap --nodelay --send-buffer 64K", "each alone, and both"),
         ),
     ),
     "simulate": Guide(

@@ -60,8 +60,6 @@ def packets(
 
     Only into lo, veth, tun, tap and dummy interfaces, and only to this machine's own addresses, those set aside for documentation, and
     networks allowed with --allow.
-
-    Example: tcptrace-lab replay packets slow.pcap -i veth0 --speed 2x --dry-run
     """
     from tcptrace_lab.replay.packets.frames import Rewrite  # noqa: PLC0415
     from tcptrace_lab.replay.packets.guard import networks, own_networks  # noqa: PLC0415

@@ -67,8 +67,6 @@ def transfer(
 
     Both ends play in private network namespaces (root), or one end here (--serve or --connect). The replay is captured, analyzed and laid
     beside the original: did the stall come back, and did the changes cure it?
-
-    Example: tcptrace-lab replay transfer slow.pcap --nodelay
     """
     changed = options.changes(
         nodelay=nodelay, cork=cork, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, congestion=congestion,
@@ -134,7 +132,7 @@ def _one_end(schedule: Schedule, serve: str, connect: str, timeout: float | None
 
     limit_s = timeout or expected_s(schedule) * SLOWEST + GRACE_S
     if serve:
-        done = ends.serve(schedule.server, options.address(serve, "--serve"), limit_s, _telling(quiet=quiet))
+        done = ends.serve(schedule.server, options.address(serve, "--serve"), limit_s, _telling(quiet=quiet), timeout)
     else:
         done = ends.connect(schedule.client, options.address(connect, "--connect"), limit_s)
     if not quiet:

@@ -37,8 +37,6 @@ def whatif(
 
     Each change alone and all together, the one that saves most first, with a range. Where no model fits, nothing is foretold. Without
     changes: what the findings name as the cure.
-
-    Example: tcptrace-lab replay whatif slow.pcap --nodelay --send-buffer 64K
     """
     changed = options.changes(
         nodelay=nodelay, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, eager_reader=eager_reader,

@@ -248,7 +248,13 @@ _MOST_INT: Final = (1 << 30) - 1
 """The kernel doubles what it is asked for, in an int."""
 
 
-def serve(end: End, address: tuple[str, int], timeout_s: float, ready: Callable[[tuple[str, int]], None] | None = None) -> Done:
+def serve(
+    end: End,
+    address: tuple[str, int],
+    timeout_s: float,
+    ready: Callable[[tuple[str, int]], None] | None = None,
+    patience_s: float | None = None,
+) -> Done:
     """Listen, take one connection, and play the server's part.
 
     Args:
@@ -256,6 +262,7 @@ def serve(end: End, address: tuple[str, int], timeout_s: float, ready: Callable[
         address: where to listen; port 0: any.
         timeout_s: for the whole; the wait for the client is not in it.
         ready: is told where it listens.
+        patience_s: for the wait for the client; None: for ever.
 
     Raises:
         EndFailed: the address cannot be used, or the connection broke.
@@ -267,10 +274,10 @@ def serve(end: End, address: tuple[str, int], timeout_s: float, ready: Callable[
             listener.listen(1)
             if ready is not None:
                 ready(listener.getsockname()[:2])
-            listener.settimeout(None if ready is None else timeout_s)
+            listener.settimeout(patience_s)
             connection, _ = listener.accept()
         except TimeoutError as error:
-            raise EndFailed(f"nobody connected within {timeout_s:g} s", where=_place(address)) from error
+            raise EndFailed(f"nobody connected within {patience_s:g} s", where=_place(address)) from error
         except OSError as error:
             raise EndFailed(f"cannot listen: {error.strerror}", where=_place(address), remedy="name an address of this machine") from error
     return _play(end, connection, timeout_s)

@@ -94,7 +94,7 @@ def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, D
     def server() -> None:
         try:
             with network.server.entered():
-                results["server"] = serve(schedule.server, (network.server_address, PORT), limit_s, lambda _: listening.set())
+                results["server"] = serve(schedule.server, (network.server_address, PORT), limit_s, lambda _: listening.set(), limit_s)
         except BaseException as error:  # noqa: BLE001  (handed to the thread that waits)
             failures.append(error)
         finally:

@@ -97,7 +97,17 @@ def received(network: Network) -> int:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("pace", ["--speed=1x", "--topspeed"])
 def test_nothing_stays_behind_when_sending_is_ended_in_the_middle(number: signal.Signals, pace: str, tmp_path: Path) -> None:
-    command: list[str | Path] = [PROGRAM, "replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "eth0", pace, "--loop", "100000000"]
+    command: list[str | Path] = [
+        PROGRAM,
+        "replay",
+        "packets",
+        CAPTURES / "ethernet-nagle-on.pcapng",
+        "-i",
+        "eth0",
+        pace,
+        "--loop",
+        "100000000",
+    ]
     command += ["--filter", "tcp"]  # tshark's process must not stay either
     with Medium("veth", 1_500).network() as network:
         with network.client.entered():

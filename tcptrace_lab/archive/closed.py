@@ -1,4 +1,4 @@
-"""Whether a file is complete: nobody has it open for writing, or the next one of its ring has begun."""
+"""Whether a file is complete: nobody has it open for writing, or the next one of its ring has begun; and whether a ring has ended."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.archive import fingerprint, rotated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 SETTLED_S = 10.0
-"""Where the kernel does not tell whether somebody writes a file, it is closed when it has looked the same for so long (a heuristic)."""
+"""Where the kernel does not tell whether somebody writes a file, it is closed when it has looked the same for so long (a heuristic).
+A ring has ended when nobody writes its last file, and nobody did for so long: between two files none is open, but for a moment only."""
 
 
 @dataclass(slots=True)
@@ -24,9 +25,11 @@ class Closed:
 
     Attributes:
         clock: seconds that only grow.
+        now: seconds of the day, as files have them.
     """
 
     clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
     _seen: dict[str, tuple[object, float]] = field(default_factory=dict)
 
     def of(self, paths: Iterable[str]) -> list[str]:
@@ -34,6 +37,14 @@ class Closed:
         names = list(paths)
         followed = {path for ring in rotated.joined(names) for path in ring[:-1]}
         return [path for path in names if self._closed(path, followed=path in followed)]
+
+    def ended(self, ring: Sequence[str]) -> bool:
+        """Whether the files of a set are all there will be."""
+        try:
+            written = max(Path(path).stat().st_mtime for path in ring)
+        except OSError:  # it throws its first away
+            return False
+        return self.now() - written >= SETTLED_S and not any(map(_is_written, ring))
 
     def _closed(self, path: str, *, followed: bool) -> bool:
         written = _is_written(path)

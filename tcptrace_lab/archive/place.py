@@ -191,7 +191,9 @@ class Remote:
         try:
             self._system.makedirs(self._system._parent(self._at(name)), exist_ok=True)  # noqa: SLF001  (nothing, where there are no folders)
             yield
-        except (OSError, NotImplementedError) as error:
+        except NotImplementedError as error:
+            raise OutputUnwritable("nothing can be written there", where=self.root, remedy="name a folder, or a URL as s3://…") from error
+        except OSError as error:
             raise OutputUnwritable(f"cannot write: {error}", where=f"{self.root}/{name}", remedy=_ELSEWHERE) from error
         finally:
             self._system.invalidate_cache()

@@ -69,6 +69,10 @@ class Registry:
             return None
         return str(entry[1]), int(entry[2])
 
+    def has(self, files: Sequence[str]) -> bool:
+        """Whether these files make a capture together."""
+        return any(list(files) in known.places for known in self.captures.values())
+
     def looks(self, path: str) -> tuple[int | str, ...]:
         """How a file looked when it was hashed; empty where that tells nothing."""
         entry = self.hashed.get(path)
@@ -89,6 +93,17 @@ class Registry:
         if list(paths) not in known.places:
             known.places = sorted([*known.places, list(paths)])
         return name
+
+    def absorb(self, name: str, paths: Sequence[str]) -> None:
+        """Let go of captures that are a part of this one, taken in before the rest was there: these contents at some of these paths."""
+        digests = dict(zip(paths, (digest for digest, _ in self.captures[name].files), strict=True))
+        for other, known in list(self.captures.items()):
+            own = [digest for digest, _ in known.files]
+            left = [files for files in known.places if [digests.get(path) for path in files] != own]
+            if other != name and len(left) < len(known.places):
+                known.places = left
+                if not left:
+                    del self.captures[other]
 
     def _forget(self, paths: set[str], but: str) -> None:
         """Let go of captures that had one of these files: it has other contents now, or is one of more files."""

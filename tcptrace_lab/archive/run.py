@@ -227,6 +227,7 @@ class Run:
             readable = [path for path in files if path in digests]
             if readable:
                 named.append(self.registry.take(readable, [digests[path] for path in readable], keep=self._keep))
+                self.registry.absorb(named[-1], readable)
         self._note(found, paths, refused)
         return list(dict.fromkeys(named))
 

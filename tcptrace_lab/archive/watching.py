@@ -1,7 +1,8 @@
 """`batch --watch`: new files of a ring buffer are taken in as they are closed, each as a capture of its own.
 
 A set that grows would be another capture with each file that comes, and would be analyzed from its start each time; and a ring buffer
-throws its first files away. What was taken in stays in the archive when its file goes.
+throws its first files away. What was taken in stays in the archive when its file goes. When the ring has ended (nobody writes its last file
+any more), what is left of it is taken in once more, as the one capture that it is, in place of its files.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tcptrace_lab.errors import CaptureUnreadable, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tcptrace_lab.archive.registry import Registry
     from tcptrace_lab.archive.run import Batch, Watcher
 
 LOOK_S = 1.0
@@ -33,6 +35,7 @@ def watch(
     stop_after: int = 0,
     baseline: str | None = None,
     reports: bool = True,
+    apart: bool = False,
     watcher: Watcher | None = None,
     closed: Closed | None = None,
     pause: Callable[[], bool] | None = None,
@@ -46,6 +49,7 @@ def watch(
         stop_after: captures after which it ends.
         baseline: as for `run.batch`.
         reports: as for `run.batch`.
+        apart: never join the files of a ring.
         watcher: as for `run.batch`.
         closed: tells which files are complete.
         pause: waits a while between looks; False to end.
@@ -62,25 +66,37 @@ def watch(
         going = run.Run(target, pool, reports=reports, watcher=watcher, keep=True)
         pause = pause or (lambda: not interrupted.wait(LOOK_S))
         taken: list[str] = []
+        joined: set[tuple[str, ...]] = set()
         files, goes_on = 0, True
         while goes_on:
-            new = _new(sources, output, going, closed)
-            files += len(new)
+            new = _new(sources, output, going.registry, closed, joined, apart=apart)
+            joined |= {capture for capture in new if len(capture) > 1}
+            files += sum(len(capture) for capture in new)
             if new:
-                taken += [name for name in going.take(Found(tuple((path,) for path in new), ())) if name not in taken]
+                taken += [name for name in going.take(Found(tuple(new), ())) if name not in taken]
                 going.analyze(stop=interrupted.is_set)
                 going.finish(baseline)
             goes_on = (not stop_after or len(taken) < stop_after) and not interrupted.is_set() and pause()
         captures = going.finish(baseline)
-        return going.told(files, taken, captures)
+        return going.told(files, [name for name in taken if name in going.registry.captures], captures)
 
 
-def _new(sources: Sequence[str], output: str, going: run.Run, closed: Closed) -> list[str]:
-    """Files that are closed and were not taken in as they are now."""
+def _new(
+    sources: Sequence[str], output: str, known: Registry, closed: Closed, joined: set[tuple[str, ...]], *, apart: bool
+) -> list[tuple[str, ...]]:
+    """What is to be taken in: files that are closed and were not as they are now, and rings that have ended and were not as a whole."""
     try:
-        found = walk(sources, apart=True, but=output)
+        found = walk(sources, apart=apart, but=output)
     except (UsageError, CaptureUnreadable):  # nothing is there yet
         return []
-    fresh = [path for (path,) in found.captures if going.registry.digest(path) is None and path not in going.registry.unreadable]
-    done = set(closed.of([path for (path,) in found.captures])) if fresh else set()
-    return [path for path in fresh if path in done]
+    paths = [path for files in found.captures for path in files]
+    fresh = {path for path in paths if known.digest(path) is None and path not in known.unreadable}
+    done = set(closed.of(paths)) & fresh if fresh else set()
+    new: list[tuple[str, ...]] = []
+    for files in found.captures:
+        parts = [(path,) for path in files if path in done]
+        if len(files) > 1 and (parts or not (files in joined or known.has(files))) and closed.ended(files):
+            new.append(files)
+        else:
+            new += parts
+    return new

@@ -72,7 +72,14 @@ def batch(
         means = run.Means(jobs or None, scheduler, memory_bytes)
         if watch:
             done = watching.watch(
-                sources, archive, means=means, stop_after=stop_after, baseline=baseline, reports=not no_reports, watcher=progress
+                sources,
+                archive,
+                means=means,
+                stop_after=stop_after,
+                baseline=baseline,
+                reports=not no_reports,
+                apart=separate,
+                watcher=progress,
             )
         else:
             done = run.batch(sources, archive, means=means, apart=separate, baseline=baseline, reports=not no_reports, watcher=progress)

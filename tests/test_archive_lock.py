@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,7 @@ def test_a_run_that_comes_while_another_looks_withdraws_until_that_has_decided(r
 
 def test_two_that_see_each_other_both_withdraw_and_the_next_attempt_decides(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second run has announced itself when the first looks: it withdraws, and gets in when the other one has gone away."""
-    asking = json.dumps({"host": "h", "process": 1, "since": "now", "renewed": lock.time.time(), "holds": False}).encode()
+    asking = json.dumps({"host": "h", "process": 1, "since": "now", "renewed": time.time(), "holds": False}).encode()
     at_door = f"{lock.ANNOUNCED}/other"
     waited = []
 
@@ -78,7 +79,7 @@ def test_two_that_see_each_other_both_withdraw_and_the_next_attempt_decides(root
         waited.append(announced(root))
         Remote(root).remove(at_door)
 
-    monkeypatch.setattr("tcptrace_lab.archive.lock.time.sleep", wait)
+    monkeypatch.setattr("time.sleep", wait)
     with lock.held(Meeting(root, lambda: Remote(root).write(at_door, asking))):
         assert waited == [[at_door]], "while it waits it does not stand in the other's way"
         assert at_door not in announced(root)
@@ -112,11 +113,11 @@ def test_however_many_start_at_once_no_two_are_in(root: str, monkeypatch: pytest
 
 def test_a_run_that_was_killed_holds_nobody_for_long(root: str) -> None:
     """Its object says when it was renewed; one of 90 seconds ago is nobody's."""
-    told = {"host": "h", "process": 7, "since": "then", "renewed": lock.time.time() - lock.STALE_S, "holds": True}
+    told = {"host": "h", "process": 7, "since": "then", "renewed": time.time() - lock.STALE_S, "holds": True}
     Remote(root).write(f"{lock.ANNOUNCED}/dead", json.dumps(told).encode())
     with lock.held(Remote(root)):
         assert len(announced(root)) == 1
-    Remote(root).write(f"{lock.ANNOUNCED}/alive", json.dumps({**told, "renewed": lock.time.time() - 50}).encode())
+    Remote(root).write(f"{lock.ANNOUNCED}/alive", json.dumps({**told, "renewed": time.time() - 50}).encode())
     with ExitStack() as stack, pytest.raises(UsageError, match=r"process 7 on h, since then.*holds the archive for (39|40) s more"):
         stack.enter_context(lock.held(Remote(root)))
 

@@ -87,8 +87,11 @@ def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Set
     Raises:
         UsageError: something is missing, or no stack has it.
     """
-    assumed = [] if known is None else [words for words in known.assumed if "buffer is as large" not in words]
+    told = {} if known is None else known.assumed
+    assumed = [words for name, words in told.items() if not getattr(asked, name) and name != "send_buffer_bytes"]
     key = asked.stack or (known.stack if known is not None else None)
+    if not key and known is not None:
+        raise UsageError(f"the capture does not show the stack: {known.seen}", remedy=f"name one with --stack: {', '.join(STACKS)}")
     if not key:
         raise UsageError("the stack is not known", remedy=f"name one with --stack: {', '.join(STACKS)}")
     if key not in STACKS:

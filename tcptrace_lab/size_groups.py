@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import behaviour, messages, numbers
+from tcptrace_lab.policy import HEARTBEAT_MS, POLICIES
 from tcptrace_lab.rules import facts
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.sizes import LEAST_IN_RANGE, LEAST_MESSAGES, SlowRange, slow_ranges
@@ -45,6 +46,12 @@ CLEAR_SHARE = 0.8
 PLATEAU_ROUNDS = 5
 """Round trips for which flights stood at one level, from which that is the send buffer's, if that held messages (rule book B, 8)."""
 
+SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
+"""Share of its buffer that lets a receiver's ACK go → whose rule that is (`STACKS`)."""
+
+PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
+"""Where two full segments are less than either share, the sender's pieces tell these two stacks apart, if the ACKs have their heartbeat."""
+
 _GROUP = ("client_addr", "server_addr", "server_port")
 
 
@@ -59,7 +66,8 @@ class Parameters:
         copy_bytes: the size of most first writes.
         stack: a key of `STACKS`.
         nodelay: the sender is proved not to hold small segments.
-        assumed: what had to be taken for granted, in words.
+        assumed: parameter → why it was taken for that, in words, where the capture does not prove it.
+        seen: what the capture shows of the two stacks, in words.
     """
 
     mss_bytes: int | None
@@ -68,7 +76,8 @@ class Parameters:
     copy_bytes: int | None
     stack: str | None
     nodelay: bool
-    assumed: tuple[str, ...]
+    assumed: Mapping[str, str]
+    seen: str = ""
 
     def settings(self) -> Settings | None:
         """For `predicted_ranges`; None where too little is known."""
@@ -86,7 +95,7 @@ class Parameters:
             "copy_bytes": self.copy_bytes,
             "stack": self.stack,
             "nodelay": self.nodelay,
-            "assumed": list(self.assumed),
+            "assumed": list(self.assumed.values()),
         }
 
 
@@ -264,21 +273,23 @@ def inferred(connections: pl.DataFrame, rows: pl.DataFrame, side: str) -> Parame
     filled = (rows["stall_cause"].cast(pl.String) == "send-buffer").any()
     level = connections.filter(pl.col(f"{side}_level_rounds") >= PLATEAU_ROUNDS)[f"{side}_level_flight_bytes"]
     send = _largest(level) if filled else None
-    stack, why = _stack(connections, side, other)
-    assumed = [*why]
+    copy = _clear(first)
+    stack, why = _stack(connections, side, other, copy)
+    assumed = {"stack": why} if stack is not None else {}
     if window is not None:
-        assumed.append("the receive buffer is the largest window")
+        assumed["receive_buffer_bytes"] = "the receive buffer is the largest window"
     if send is None and stack not in {None, "linux"}:
-        assumed.append("the send buffer is as large as the receive buffer")
+        assumed["send_buffer_bytes"] = "the send buffer is as large as the receive buffer"
     nodelay = bool((connections[f"{side}_nagle"] == "off").any())
     return Parameters(
         mss_bytes=None if full.is_empty() else int(full[0]),
         send_buffer_bytes=send,
         receive_buffer_bytes=window,
-        copy_bytes=_clear(first),
+        copy_bytes=copy,
         stack=stack,
         nodelay=nodelay,
-        assumed=tuple(assumed),
+        assumed=assumed,
+        seen=why,
     )
 
 
@@ -295,17 +306,24 @@ def _clear(values: pl.Series) -> int | None:
     return int(counts.item(0, 0)) if counts.item(0, 1) >= CLEAR_SHARE * values.len() else None
 
 
-def _stack(connections: pl.DataFrame, side: str, other: str) -> tuple[str | None, list[str]]:
-    """The stack whose rules hold, by the sender's SYN or by what lets the receiver's ACKs go; and why."""
-    guesses = connections[f"{side}_stack_guess"].drop_nulls().unique().to_list()
+def _stack(connections: pl.DataFrame, side: str, other: str, copy_bytes: int | None) -> tuple[str | None, str]:
+    """The stack whose rules hold, by the sender's SYN or by what lets the receiver's ACKs go; and what shows it, or does not."""
+    guesses = connections[f"{side}_stack_guess"].drop_nulls().unique().sort().to_list()
     if guesses == ["Linux"]:
-        return "linux", ["the sender is Linux, by the options of its SYN"]
-    rules: Mapping[str, tuple[str, str]] = {"buffer-35": ("sunos4", "35 %"), "buffer-50": ("bsd4.4", "half")}
-    policies = connections[f"{other}_ack_policy"].unique().to_list()
-    for policy, (stack, share) in rules.items():
-        if policy in policies and not guesses:
-            return stack, [f"the stack is {STACKS[stack].title}: the receiver acknowledges {share} of its buffer"]
-    return None, []
+        return "linux", "the sender is Linux, by the options of its SYN"
+    if guesses:
+        return None, f"the sender's SYN is that of {' and '.join(guesses)}"
+    policies = set(connections[f"{other}_ack_policy"].to_list()) - {"unknown"}
+    for policy, stack in SHARES.items():
+        if policy in policies:
+            return stack, f"the stack is {STACKS[stack].title}: the receiver {POLICIES[policy]}"
+    beats = "heartbeat" in connections[f"{other}_ack_timer_kind"].to_list()
+    if beats and "per-2-mss" in policies and copy_bytes in PIECES:
+        stack = PIECES[copy_bytes]
+        rule = f"the receiver {POLICIES['per-2-mss']}, and every {HEARTBEAT_MS} ms"
+        return stack, f"the stack is {STACKS[stack].title}: {rule}; the sender's pieces are {copy_bytes:,} bytes"
+    does = " and ".join(POLICIES[policy] for policy in sorted(policies)) or POLICIES["unknown"]
+    return None, f"the sender's SYN is of no known stack, and the receiver {does}"
 
 
 def predicted(parameters: Parameters, largest_bytes: int) -> tuple[Range, ...]:

@@ -4,11 +4,12 @@ The test, in its steps; all thresholds are named below:
 
 1. Messages in the order of their size: are those that stalled closer together than chance would put them (Wald and Wolfowitz' runs test)?
    Stalls that come at any size are not the sizes' doing.
-2. Change points: the sizes are cut where the share of stalled messages changes, by maximum likelihood with a penalty for each cut. The
-   penalty is small if it then leaves hardly a message on the wrong side (a stack's rules know no chance), and large if it does not.
-3. A range is slow if a quarter of its messages or more stalled, there are enough of them for that share to be no chance beside the normal
-   ranges', and the median time of the stalled is longer than what their size lets one expect (a line through the messages of normal ranges
-   that did not stall, Theil and Sen) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)
+2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly a
+   message on the wrong side (a stack's rules know no chance). Where they do not, the shorter description decides: all normal sizes have one
+   share of stalls and all slow ones another, or every part has a share of its own, or the share follows the size and there is no cut.
+3. A range is slow if a quarter of its messages or more stalled, three at least, and that is no chance beside what normal sizes do; and the
+   median time of the stalled is longer than what their size lets one expect (a line through the messages of normal ranges that did not
+   stall, Theil and Sen) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)
 4. A slow range that goes on to the largest (or smallest) size seen must begin at once, beside normal sizes: a share that grows with size
    is a trend.
 
@@ -19,21 +20,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from tcptrace_lab import size_cuts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from tcptrace_lab.size_cuts import Part
+
 LEAST_MESSAGES = 20
 """Messages without which nothing is said (a heuristic)."""
 
 LEAST_IN_RANGE = 3
-"""Messages of a range ("three times = proved", rule book B, 5)."""
+"""Messages of a range that stalled ("three times = proved", rule book B, 5)."""
 
 LEAST_NORMAL = 10
 """Messages outside of slow ranges that say what is normal (a heuristic)."""
@@ -41,18 +45,11 @@ LEAST_NORMAL = 10
 RUNS_Z = -3.0
 """Normal deviate of the number of runs from which stalls are said to depend on size: one chance in 740."""
 
-PENALTY_NATS = 2.0
-"""What a change point must gain in log-likelihood: four stalled messages between normal ones pay for both ends of their range."""
-
-STRAY_SHARE = 0.01
-"""Messages on the wrong side (stalled in a part where most did not, or the reverse) above which stalls have a chance in them, and a change
-point must gain twice the logarithm of the number of messages (four times what Schwarz' criterion asks of one more parameter)."""
-
 SLOW_SHARE, NORMAL_SHARE = 0.25, 0.1
 """Share of stalled messages from which a range is slow, and up to which it is normal (heuristics)."""
 
 CHANCE = 0.001
-"""A range's share is no chance if the normal share would give it less often than this (Chernoff's bound)."""
+"""A range's share is no chance if what the normal messages show would give it less often than this (`predictive_tail`)."""
 
 EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
 """A range with normal sizes on one side only must have at that edge, in this part of its messages, so much of its whole share."""
@@ -62,9 +59,6 @@ LEAST_EXCESS_NS = 5_000_000
 
 Z_95 = 1.959964
 """Normal deviate of two-sided 95 % intervals."""
-
-MOST_BLOCKS = 2_000
-"""Sizes, or neighbouring ones with the same share, among which change points are looked for: time grows with the square, 0.1 s here."""
 
 TREND_MESSAGES = 400
 """Messages through which the line of normal times is drawn: every pair of them is looked at."""
@@ -121,13 +115,14 @@ def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], stalled: 
     ordered = _Ordered(sizes[order], times_ns[order], stalled[order])
     if runs_z(ordered.stalled) > RUNS_Z:
         return ()
-    parts = _parts(ordered)
-    normal = np.concatenate([np.arange(part.start, part.stop) for part in parts if ordered.share(part) <= NORMAL_SHARE] or [np.arange(0)])
-    if normal.size < LEAST_NORMAL:
+    parts = size_cuts.parts(ordered.sizes, ordered.stalled)
+    normal = [part for part in parts if part.share <= NORMAL_SHARE]
+    usual = np.concatenate([np.arange(part.start, part.stop) for part in normal] or [np.arange(0)])
+    if usual.size < LEAST_NORMAL:
         return ()
-    usual = wilson(int(ordered.stalled[normal].sum()), normal.size)[1]
-    trend = Trend.through(ordered.sizes[normal][~ordered.stalled[normal]], ordered.times_ns[normal][~ordered.stalled[normal]])
-    found = (_judged(ordered, part, parts, usual, trend, order) for part in _joined(ordered, parts))
+    seen = int(ordered.stalled[usual].sum()), usual.size
+    trend = Trend.through(ordered.sizes[usual][~ordered.stalled[usual]], ordered.times_ns[usual][~ordered.stalled[usual]])
+    found = (_judged(ordered, part, normal, seen, trend, order) for part in _joined(parts))
     return tuple(one for one in found if one is not None)
 
 
@@ -138,10 +133,6 @@ class _Ordered:
     sizes: NDArray[np.int64]
     times_ns: NDArray[np.int64]
     stalled: NDArray[np.bool_]
-
-    def share(self, part: slice) -> float:
-        """Of stalled messages."""
-        return float(self.stalled[part].mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,75 +193,25 @@ def median_interval(ascending: NDArray[np.float64]) -> tuple[float, float]:
     return float(ascending[low]), float(ascending[high])
 
 
-def _parts(ordered: _Ordered) -> list[slice]:
-    """The messages cut where the share of stalled ones changes."""
-    edges = _block_edges(ordered)
-    found = _cut(ordered, edges, PENALTY_NATS)
-    hits = [int(ordered.stalled[part].sum()) for part in found]
-    strays = sum(min(hit, part.stop - part.start - hit) for hit, part in zip(hits, found, strict=True))
-    count = ordered.sizes.size
-    return found if strays <= STRAY_SHARE * count else _cut(ordered, edges, 2 * math.log(count))
-
-
-def _cut(ordered: _Ordered, edges: NDArray[np.int64], penalty: float) -> list[slice]:
-    """Optimal partitioning (Jackson et al. 2005) at some of `edges`."""
-    hits = np.concatenate([[0], np.cumsum(ordered.stalled)])[edges].astype(np.float64)
-    counts = edges.astype(np.float64)
-    blocks = edges.size - 1
-    best = np.full(blocks + 1, -np.inf)
-    best[0] = 0.0
-    cut = np.zeros(blocks + 1, np.int64)
-    for end in range(1, blocks + 1):
-        gain = best[:end] + _log_likelihood(hits[end] - hits[:end], counts[end] - counts[:end]) - penalty
-        cut[end] = int(np.argmax(gain))
-        best[end] = gain[cut[end]]
-    ends = [blocks]
-    while ends[-1] > 0:
-        ends.append(int(cut[ends[-1]]))
-    return [slice(int(edges[start]), int(edges[end])) for start, end in pairwise(reversed(ends))]
-
-
-def _block_edges(ordered: _Ordered) -> NDArray[np.int64]:
-    """Positions between which no cut can pay: messages of one size, and neighbouring sizes that all stalled or all did not."""
-    starts = np.flatnonzero(np.diff(ordered.sizes, prepend=ordered.sizes[0] - 1))
-    edges = np.append(starts, ordered.sizes.size)
-    share = np.add.reduceat(ordered.stalled.astype(np.int64), starts) / np.diff(edges)
-    pure = (share == 0) | (share == 1)
-    same = np.concatenate([[False], pure[1:] & (share[1:] == share[:-1])])
-    kept: NDArray[np.int64] = edges[np.append(~same, True)]
-    if kept.size - 1 <= MOST_BLOCKS:
-        return kept
-    fewer: NDArray[np.int64] = kept[np.unique(np.linspace(0, kept.size - 1, MOST_BLOCKS + 1).astype(np.int64))]
-    return fewer
-
-
-def _log_likelihood(hits: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of so many stalled among so many, at their own share."""
-    share = hits / counts
-    misses = counts - hits
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: NDArray[np.float64] = np.where(hits > 0, hits * np.log(share), 0.0) + np.where(misses > 0, misses * np.log1p(-share), 0.0)
-    return found
-
-
-def _joined(ordered: _Ordered, parts: list[slice]) -> Iterator[slice]:
+def _joined(parts: list[Part]) -> Iterator[slice]:
     """Neighbouring slow parts as one."""
     begun: slice | None = None
     for part in parts:
-        slow = ordered.share(part) >= SLOW_SHARE
+        slow = part.share >= SLOW_SHARE
         if begun is not None and not slow:
             yield begun
-        begun = None if not slow else part if begun is None else slice(begun.start, part.stop)
+        begun = None if not slow else slice(part.start if begun is None else begun.start, part.stop)
     if begun is not None:
         yield begun
 
 
-def _judged(ordered: _Ordered, part: slice, parts: list[slice], usual: float, trend: Trend, order: NDArray[np.int64]) -> SlowRange | None:
-    """The slow part as a range; None if chance or a trend explains it."""
+def _judged(
+    ordered: _Ordered, part: slice, normal: list[Part], seen: tuple[int, int], trend: Trend, order: NDArray[np.int64]
+) -> SlowRange | None:
+    """The slow part as a range; None if chance or a trend explains it. `seen`: how many of how many normal messages stalled."""
     count, hits = part.stop - part.start, int(ordered.stalled[part].sum())
-    if count < LEAST_IN_RANGE or count * _divergence(hits / count, usual) < -math.log(CHANCE):
+    if hits < LEAST_IN_RANGE or predictive_tail(hits, count, *seen) > CHANCE:
         return None
-    normal = [one for one in parts if ordered.share(one) <= NORMAL_SHARE]
     below, above = [one for one in normal if one.stop <= part.start], [one for one in normal if one.start >= part.stop]
     if not below and not above:
         return None
@@ -300,12 +241,22 @@ def _judged(ordered: _Ordered, part: slice, parts: list[slice], usual: float, tr
     )
 
 
-def _divergence(share: float, usual: float) -> float:
-    """Kullback and Leibler's, in nats: what one message of a range tells against the usual share (Chernoff's bound); 0 below it."""
-    if share <= usual:
-        return 0.0
-    rest = (1 - share) * math.log((1 - share) / (1 - usual)) if share < 1 else 0.0
-    return share * math.log(share / usual) + rest
+def predictive_tail(hits: int, count: int, seen_hits: int, seen: int) -> float:
+    """How likely at least so many of some messages stall, if they stall as those seen before: the share is not known, only its samples.
+
+    The beta-binomial distribution that follows from Jeffreys' prior.
+    """
+    a, b = seen_hits + 0.5, seen - seen_hits + 0.5
+
+    def nats(k: int) -> float:
+        ways = math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1)
+        return ways + _log_beta(a + k, b + count - k) - _log_beta(a, b)
+
+    return min(math.fsum(math.exp(nats(k)) for k in range(hits, count + 1)), 1.0)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 def _begins_at_once(stalled: NDArray[np.bool_], beside_below: bool, beside_above: bool) -> bool:  # noqa: FBT001  (which edge)

@@ -15,6 +15,8 @@ from tcptrace_lab import prediction
 from tcptrace_lab.cli.predict import _grid, _span
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.report.pack import unpack
+from tcptrace_lab.simulation import At, write_capture
+from tcptrace_lab.stacks import STACKS, Host, Link, Read, Setting, Write, simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +69,47 @@ def test_what_a_capture_tells_is_taken_from_it(tmp_path: Path) -> None:
     asked = document["parameters"]
     assert (asked["mss_bytes"], asked["send_buffer_bytes"], asked["copy_bytes"]) == (1460, 16 * K, 4096)
     assert (document["ranges"][0]["from_bytes"], document["ranges"][0]["to_bytes"]) == (4097, 5555)
+
+
+def swept_capture(path: Path, stack: str) -> Path:
+    """Echoes of many sizes over Ethernet between two hosts of a stack, with buffers of 16 KB."""
+    sizes = range(500, 30_000, 700)
+    asks = tuple(step for size in sizes for step in (Write(size), Read(size)))
+    echoes = tuple(step for size in sizes for step in (Read(size), Write(size)))
+    client, server = (Host(STACKS[stack], 16 * K, 16 * K, program=program) for program in (asks, echoes))
+    link = Link(10_000_000, 50_000)
+    setting = Setting(client, server, link, link, mss_bytes=1460)
+    with path.open("wb") as stream:
+        write_capture(simulate(setting), setting, stream, at=At.CLIENT)
+    return path
+
+
+@pytest.mark.parametrize(("stack", "copy"), [("sunos4", 4096), ("bsd4.4", 2048)])
+def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes(tmp_path: Path, stack: str, copy: int) -> None:
+    """Two segments of 1,460 are less than 35 % or half of 16 KB: the receivers' rule by bytes is the same, the senders' pieces are not."""
+    capture = swept_capture(tmp_path / "sweep.pcap", stack)
+    document = predicted("--from", capture)
+    assert (document["stack"]["name"], document["parameters"]["copy_bytes"]) == (stack, copy)
+    assert [words.split(":")[0].split(",")[0].split(" is ")[0] for words in document["assumed"]] == [
+        "the stack",
+        "the receive buffer",
+        "the send buffer",
+    ]
+
+
+def test_what_the_caller_says_is_not_told_as_assumed(tmp_path: Path) -> None:
+    capture = swept_capture(tmp_path / "sweep.pcap", "sunos4")
+    said = ("--stack", "sunos4", "--receive-buffer", "16K", "--send-buffer", "16K")
+    assert predicted("--from", capture, *said)["assumed"] == []
+
+
+def test_a_stack_that_the_capture_does_not_show_is_not_guessed(tmp_path: Path) -> None:
+    done = tcptrace_lab("predict", "--from", swept_capture(tmp_path / "sweep.pcap", "solaris2.5"), "--quiet")
+    assert done.returncode == 2
+    line = only_line(done.stderr)
+    assert "the capture does not show the stack" in line
+    assert "acknowledges more than two segments at a time" in line
+    assert "--stack" in line
 
 
 def test_the_terminal_has_ranges_and_grid_on_stderr_and_nothing_on_stdout(tmp_path: Path) -> None:

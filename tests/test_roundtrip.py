@@ -13,6 +13,8 @@ from roundtrip.compare import WITHIN, compare
 from roundtrip.settings import drawn
 from roundtrip.sweeps import sweep
 
+from tcptrace_lab.sizes import LEAST_NORMAL
+
 SEEDS = range(1000, 1060)
 """None of those that the benchmark draws."""
 
@@ -47,3 +49,12 @@ def test_a_sweep_of_sizes_shows_every_predicted_range_and_no_other(seed: int) ->
     found = sweep(seed)
     assert found.ranges >= 4
     assert (found.missed, found.wrong) == ((), ())
+
+
+def test_sweeps_with_random_pauses_show_nearly_every_predicted_range_and_hardly_another_size() -> None:
+    """One stall in ten is too short to be told from none; settings that `sizes` cannot judge (ten normal sizes at least) are left out."""
+    found = [one for one in (sweep(seed, pauses=True) for seed in range(7005, 7020)) if one.normal >= LEAST_NORMAL]
+    ranges = sum(one.ranges for one in found)
+    assert ranges >= 30
+    assert sum(len(one.missed) for one in found) <= 0.15 * ranges
+    assert sum(len(one.wrong) for one in found) <= len(found)

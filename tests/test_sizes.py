@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import math
+from itertools import groupby, pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcptrace_lab.sizes import SlowRange, median_interval, runs_z, slow_ranges, wilson
+from tcptrace_lab import size_cuts
+from tcptrace_lab.sizes import SlowRange, median_interval, predictive_tail, runs_z, slow_ranges, wilson
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,6 +62,22 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
     assert len(found) == 8
     for one, (low, high) in zip(found, put_in, strict=True):
         assert low <= one.from_bytes <= one.to_bytes <= high
+
+
+def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
+    """A timer that runs out at once lets a message go: no band of four or five shows it alone, but all of them have one share."""
+    bands = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
+    sizes = swept(330, 30 * K)
+    shown = right = 0
+    for seed in range(20):
+        stalled = within(sizes, *bands) & (np.random.default_rng(seed).random(sizes.size) < 0.9)
+        found = told(sizes, stalled)
+        for low, high in bands:
+            inside = [one for one in found if low <= one.to_bytes and one.from_bytes <= high]
+            shown += int(stalled[within(sizes, (low, high))].sum()) >= 3
+            right += len(inside) == 1 and low <= inside[0].from_bytes <= inside[0].to_bytes <= high
+    assert shown > 140
+    assert right >= 0.9 * shown
 
 
 def test_bigger_is_slower_is_no_range() -> None:
@@ -153,3 +171,29 @@ def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
     """11 stalled together of 25: 2 runs, 13.32 expected, deviation 2.41."""
     together = np.array([True] * 11 + [False] * 14)
     assert runs_z(together) == pytest.approx((2 - 13.32) / 2.413, abs=0.01)
+
+
+def test_chance_is_reckoned_from_samples() -> None:
+    """3 of 3 after 0 of 10, from Jeffreys' prior: the third moment of Beta(1/2, 21/2), by hand; and all that can happen adds up to 1."""
+    assert predictive_tail(3, 3, 0, 10) == pytest.approx(0.5 * 1.5 * 2.5 / (11 * 12 * 13))
+    assert predictive_tail(0, 7, 2, 30) == pytest.approx(1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 5), st.floats(0, 5), st.integers(1, 4)), min_size=1, max_size=9),
+    st.floats(0, 4),
+)
+def test_the_cheapest_states_are_those_that_trying_all_of_them_finds(blocks: list[tuple[float, float, int]], price: float) -> None:
+    """Every part but the first and the last has three messages."""
+
+    def cost(states: tuple[bool, ...]) -> float:
+        runs = [[place for place, _ in run] for _, run in groupby(enumerate(states), key=lambda one: one[1])]
+        if any(sum(blocks[place][2] for place in run) < size_cuts.LEAST_IN_PART for run in runs[1:-1]):
+            return math.inf
+        return sum(block[state] for block, state in zip(blocks, states, strict=True)) + price * (len(runs) - 1)
+
+    costs = np.array([[block[state] for block in blocks] for state in (0, 1)])
+    counts = np.array([float(block[2]) for block in blocks])
+    found = tuple(bool(state) for state in size_cuts.cheapest(costs, counts, price))
+    assert cost(found) == pytest.approx(min(cost(states) for states in product((False, True), repeat=len(blocks))))

@@ -60,7 +60,7 @@ def _figure(group: GroupSizes) -> SizeFigure:
         ],
         "predicted": len(group.predicted),
         "known": told,
-        "assumed": list(settings.assumed),
+        "assumed": list(settings.assumed.values()),
         "figure": _drawn(group),
     }
 

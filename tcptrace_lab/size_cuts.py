@@ -1,0 +1,234 @@
+"""Where the share of stalled messages changes over size: messages in the order of their size, cut into parts.
+
+What a stack's rules do knows no chance: where hardly a message is on the wrong side of the cuts (stalled in a part where most did not, or
+the reverse), they are drawn at a small price. Where chance is in it (a timer that happens to run out at once lets a message of a slow size
+go; a receiver acknowledges at once for a while), three descriptions are weighed by their length in nats (Rissanen's two-part code: what
+remains to be told of the messages, and of the description itself: half the logarithm of their number for each share, and the logarithm of
+the number of ways to place the cuts):
+
+- **two shares**: one of all normal parts and one of all slow ones, which alternate. One timer makes all ranges slow, so all have its share;
+  and a range of few messages is seen by what the others tell.
+- **own shares**: every part has a share of its own; then each cut must pay for itself.
+- **a trend**: the share grows or falls with size, or with its logarithm (logistic): no cut tells of anything.
+
+Two shares are taken where they are the shortest; own shares else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+PENALTY_NATS = 2.0
+"""What a change point must gain in log-likelihood: four stalled messages between normal ones pay for both ends of their range."""
+
+STRAY_SHARE = 0.01
+"""Messages on the wrong side above which stalls have a chance in them, and a change point of parts with own shares must gain twice the
+logarithm of the number of messages (four times what Schwarz' criterion asks of one more parameter)."""
+
+MOST_BLOCKS = 2_000
+"""Sizes, or neighbouring ones with the same share, among which change points are looked for: time grows with the square, 0.1 s here."""
+
+LEAST_IN_PART = 3
+"""Messages of a part where there are two shares: one or two that stalled, or did not, are chance's ("three times = proved", B5 of the
+rule book)."""
+
+FIRST_SHARES = ((0.02, 0.98), (0.02, 0.6), (0.2, 0.9))
+"""Normal and slow share from which the search for two shares begins: it ends at the nearest optimum, and the best of these is taken."""
+
+MOST_ROUNDS = 30
+"""Rounds of that search; some five are needed."""
+
+TREND_ROUNDS = 25
+"""Newton's steps to a trend; some eight are needed."""
+
+Counts = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Neighbouring messages between which no cut can pay: of one size, or of neighbouring sizes that all stalled or all did not.
+
+    Attributes:
+        edges: positions where blocks begin, and the end of the last.
+        hits: stalled messages of each.
+        counts: messages of each.
+        sizes: how many different sizes all blocks together have.
+    """
+
+    edges: NDArray[np.int64]
+    hits: Counts
+    counts: Counts
+    sizes: int
+
+    @classmethod
+    def of(cls, sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> Blocks:
+        """The blocks of messages in the order of their size; `MOST_BLOCKS` at most."""
+        starts = np.flatnonzero(np.diff(sizes, prepend=sizes[0] - 1))
+        edges = np.append(starts, sizes.size)
+        share = np.add.reduceat(stalled.astype(np.int64), starts) / np.diff(edges)
+        pure = (share == 0) | (share == 1)
+        same = np.concatenate([[False], pure[1:] & (share[1:] == share[:-1])])
+        kept: NDArray[np.int64] = edges[np.append(~same, True)]
+        if kept.size - 1 > MOST_BLOCKS:
+            kept = kept[np.unique(np.linspace(0, kept.size - 1, MOST_BLOCKS + 1).astype(np.int64))]
+        hits = np.add.reduceat(stalled.astype(np.float64), kept[:-1])
+        return cls(kept, hits, np.diff(kept).astype(np.float64), starts.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Neighbouring messages, by their positions, and the share of stalled ones that the description gives them."""
+
+    start: int
+    stop: int
+    share: float
+
+
+def parts(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> list[Part]:
+    """The messages cut where the share of stalled ones changes.
+
+    Args:
+        sizes: bytes of each message, ascending; at least one.
+        stalled: whether TCP held it back for long.
+    """
+    blocks = Blocks.of(sizes, stalled)
+    clean = _own_shares(blocks, PENALTY_NATS)
+    strays = sum(min(part.share, 1 - part.share) * (part.stop - part.start) for part in clean)
+    if strays <= STRAY_SHARE * sizes.size:
+        return clean
+    own = _own_shares(blocks, 2 * math.log(sizes.size))
+    own_nats = _own_nats(own, sizes.size, blocks.sizes)
+    two, two_nats = _two_shares(blocks)
+    return two if two_nats < min(own_nats, _trend_nats(sizes, stalled)) else own
+
+
+def _own_shares(blocks: Blocks, penalty: float) -> list[Part]:
+    """Optimal partitioning (Jackson et al. 2005) at some of the blocks' edges."""
+    hits = np.concatenate([[0.0], np.cumsum(blocks.hits)])
+    counts = np.concatenate([[0.0], np.cumsum(blocks.counts)])
+    last = blocks.counts.size
+    best = np.full(last + 1, -np.inf)
+    best[0] = 0.0
+    cut = np.zeros(last + 1, np.int64)
+    for end in range(1, last + 1):
+        gain = best[:end] + _log_likelihood(hits[end] - hits[:end], counts[end] - counts[:end]) - penalty
+        cut[end] = int(np.argmax(gain))
+        best[end] = gain[cut[end]]
+    ends = [last]
+    while ends[-1] > 0:
+        ends.append(int(cut[ends[-1]]))
+    shares = ((start, end, float((hits[end] - hits[start]) / (counts[end] - counts[start]))) for start, end in pairwise(reversed(ends)))
+    return [Part(int(blocks.edges[start]), int(blocks.edges[end]), share) for start, end, share in shares]
+
+
+def _log_likelihood(hits: Counts, counts: Counts) -> Counts:
+    """Of so many stalled among so many, at their own share."""
+    share = hits / counts
+    misses = counts - hits
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Counts = np.where(hits > 0, hits * np.log(share), 0.0) + np.where(misses > 0, misses * np.log1p(-share), 0.0)
+    return found
+
+
+def _own_nats(own: list[Part], messages: int, sizes: int) -> float:
+    """Length of the description by parts with a share of their own."""
+    counts = np.array([part.stop - part.start for part in own], np.float64)
+    told = -float(_log_likelihood(counts * np.array([part.share for part in own]), counts).sum())
+    return told + _placing_nats(sizes, len(own) - 1) + len(own) * math.log(messages) / 2
+
+
+def _placing_nats(sizes: int, cuts: int, least: float = 1.0) -> float:
+    """Logarithm of the number of ways to place so many cuts between so many sizes, with `least` sizes or more between two cuts."""
+    places = max(sizes - 1 - (least - 1) * max(cuts - 1, 0), cuts)
+    return math.lgamma(places + 1) - math.lgamma(cuts + 1) - math.lgamma(places - cuts + 1)
+
+
+def _two_shares(blocks: Blocks) -> tuple[list[Part], float]:
+    """Parts that are normal and slow in turn, and the length of that description."""
+    slow, shares, nats = min((_nearest(blocks, first) for first in FIRST_SHARES), key=lambda one: one[2])
+    ends = [0, *(np.flatnonzero(slow[1:] != slow[:-1]) + 1), slow.size]
+    return [Part(int(blocks.edges[start]), int(blocks.edges[end]), shares[int(slow[start])]) for start, end in pairwise(ends)], nats
+
+
+def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bool_], tuple[float, float], float]:
+    """The best states near some shares: states given shares and the price of a cut, and these given the states, in turn.
+
+    Returns:
+        Which blocks are slow; the normal and the slow share; the length of this description.
+    """
+    states, cuts = np.zeros(0, np.bool_), 0
+    misses, messages = blocks.counts - blocks.hits, float(blocks.counts.sum())
+    least = max(LEAST_IN_PART * blocks.sizes / messages, 1.0)
+    for _ in range(MOST_ROUNDS):
+        price = _placing_nats(blocks.sizes, cuts + 1, least) - _placing_nats(blocks.sizes, cuts, least)
+        told = np.stack([-(blocks.hits * math.log(share) + misses * math.log1p(-share)) for share in shares])
+        before, states = states, cheapest(told, blocks.counts, max(price, 0.0))
+        if np.array_equal(before, states):
+            break
+        shares = _share(blocks, ~states), _share(blocks, states)
+        cuts = int(np.count_nonzero(states[1:] != states[:-1]))
+    remains = sum(
+        -(blocks.hits @ chosen * math.log(share) + misses @ chosen * math.log1p(-share))
+        for chosen, share in zip((~states, states), shares, strict=True)
+    )
+    return states, shares, float(remains) + _placing_nats(blocks.sizes, cuts, least) + math.log(messages)
+
+
+def _share(blocks: Blocks, chosen: NDArray[np.bool_]) -> float:
+    """Of stalled messages in some blocks, never 0 or 1 (Krichevsky and Trofimov's estimate)."""
+    return (float(blocks.hits[chosen].sum()) + 0.5) / (float(blocks.counts[chosen].sum()) + 1)
+
+
+def cheapest(told: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
+    """The states, one for each block, for which what is told and the price of each change are least (Viterbi 1967).
+
+    A state is left only after `LEAST_IN_PART` messages; so what is followed is each state with the messages that it still lacks. Only the
+    first part and the last may be shorter: it goes on beyond the sizes seen.
+    """
+    kinds = [(slow, lacking) for slow in (False, True) for lacking in range(LEAST_IN_PART)]
+    place = {kind: number for number, kind in enumerate(kinds)}
+    costs = [0.0 if lacking == 0 else math.inf for _, lacking in kinds]
+    came: list[list[int]] = []
+    for own, count in zip(told.T.tolist(), counts.astype(np.int64).tolist(), strict=True):
+        ways = [(math.inf, 0)] * len(kinds)
+        for before, (slow, lacking) in enumerate(kinds):
+            stays = place[slow, max(lacking - count, 0)]
+            ways[stays] = min(ways[stays], (costs[before] + own[slow], before))
+            if lacking == 0 and came:
+                leaves = place[not slow, max(LEAST_IN_PART - count, 0)]
+                ways[leaves] = min(ways[leaves], (costs[before] + own[not slow] + price, before))
+        costs = [cost for cost, _ in ways]
+        came.append([before for _, before in ways])
+    at = costs.index(min(costs))
+    states = []
+    for befores in reversed(came):
+        states.append(kinds[at][0])
+        at = befores[at]
+    return np.array(states[::-1])
+
+
+def _trend_nats(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> float:
+    """Length of the description by one share, or by one that follows the size or its logarithm."""
+    count, hits = float(sizes.size), float(stalled.sum())
+    flat = -float(_log_likelihood(np.array([hits]), np.array([count]))[0]) + math.log(count) / 2
+    by_size = (_logistic_nats(x, stalled) for x in (sizes.astype(np.float64), np.log1p(sizes.clip(0))))
+    return min(flat, *(nats + math.log(count) for nats in by_size))
+
+
+def _logistic_nats(x: Counts, stalled: NDArray[np.bool_]) -> float:
+    """What a logistic curve leaves to be told, by Newton's method with a ridge that keeps a clean threshold finite."""
+    spread = float(x.std()) or 1.0
+    design = np.stack([np.ones(x.size), (x - x.mean()) / spread])
+    weights, hit = np.zeros(2), stalled.astype(np.float64)
+    ridge = np.diag([1e-6, 1e-3])
+    for _ in range(TREND_ROUNDS):
+        share = 1 / (1 + np.exp(-(weights @ design).clip(-30, 30)))
+        slope = design @ (hit - share) - ridge @ weights
+        weights = weights + np.linalg.solve((design * (share * (1 - share))) @ design.T + ridge, slope)
+    score = (weights @ design).clip(-30, 30)
+    return float((np.log1p(np.exp(score)) - hit * score).sum())

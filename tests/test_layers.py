@@ -1,4 +1,4 @@
-"""Imports point one way, and only where rows come from is the engine known."""
+"""Imports point one way, and only where rows and frames come from is the engine known."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def test_the_layers_of_the_design_are_kept() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_engine_is_called_only_where_rows_come_from() -> None:
+def test_the_engine_is_called_only_where_rows_and_frames_come_from() -> None:
     callers = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if ENGINE in imported(ast.parse(path.read_text()))}
-    assert callers == {"segments.py", "reread.py", "convert.py", "annotate.py"}
+    assert callers == {"segments.py", "reread.py", "convert.py", "annotate.py", "frames.py"}
 
 
 def imported(tree: ast.AST) -> set[str]:

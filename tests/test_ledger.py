@@ -60,6 +60,20 @@ def test_the_second_small_write_waits_for_the_delayed_ack_of_the_first(tmp_path:
     assert lasted(found, "nagle-delayed-ack") == [pytest.approx(60.1)]
 
 
+def test_an_ack_of_bytes_that_were_not_captured_was_delayed_too(tmp_path: Path) -> None:
+    """A tool that cut packets and noted no other length: 30 of 100 bytes are in the capture, and their ACK gives no round trip."""
+    found = tables(
+        tmp_path,
+        """
+        0.0400 C > S P. 1:31     ack 1
+        0.1000 S > C .           ack 101
+        0.1001 C > S P. 101:131  ack 1
+        0.1201 S > C P. 1:51     ack 201
+        """,
+    )
+    assert lasted(found, "nagle-delayed-ack") == [pytest.approx(60.1)]
+
+
 def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_path: Path) -> None:
     """Frame 5 left while 4 was in flight, so what leaves later with an ACK is the program's own timing."""
     found = tables(

@@ -204,10 +204,13 @@ LITTLE_IN_FLIGHT = _fact("little_in_flight", _known(_col("unacked_before_bytes")
 ALL_ACKED = _fact("all_acked", _known(_col("unacked_bytes") <= 0))
 PEER_SPOKE = _fact("peer_spoke", _col("peer_last_ns").is_not_null())
 ACK_JUST_CAME = _fact("ack_just_came", _known(_col("acked_ago_ns") <= EPSILON_NS))
+NEWEST_WAITED = ALL_ACKED & _known(_col("held_ns") - _col("acked_ago_ns") - _col("rtt_min_ns") >= DELAYED_ACK_NS)
+"""The newest byte that it acknowledges is that which left last, long before. It may have given no sample, so that the last is older."""
+
 ACK_WAS_LATE = _fact(
     "ack_was_late",
     _known((_col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)).is_between(DELAYED_ACK_NS, LATEST_ACK_NS))
-    & ~_known(_col("round_trip_ns") - _col("rtt_min_ns") < DELAYED_ACK_NS),
+    & (~_known(_col("round_trip_ns") - _col("rtt_min_ns") < DELAYED_ACK_NS) | NEWEST_WAITED),
 )
 """Of the oldest byte that it acknowledges, and of the newest, where that is known: else the oldest waited for its sender to send more."""
 

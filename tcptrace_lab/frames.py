@@ -56,20 +56,26 @@ class Frame:
 
 
 @contextmanager
-def readable(names: Sequence[str]) -> Iterator[list[str] | None]:
-    """Paths under which the files can be read now, unpacked if need be while the block lasts; None where one of them cannot."""
+def readable(names: Sequence[str], most_unpacked_bytes: int | None = None) -> Iterator[list[str] | None]:
+    """Paths under which the files can be read now, unpacked if need be while the block lasts; None where one of them cannot.
+
+    Args:
+        names: the files.
+        most_unpacked_bytes: larger ones are not unpacked; None: `MOST_UNPACKED_BYTES`.
+    """
+    most_bytes = MOST_UNPACKED_BYTES if most_unpacked_bytes is None else most_unpacked_bytes
     with ExitStack() as stack:
-        paths = [path for name in names if (path := _readable(name, stack)) is not None]
+        paths = [path for name in names if (path := _readable(name, stack, most_bytes)) is not None]
         yield paths if len(paths) == len(names) else None
 
 
-def _readable(name: str, stack: ExitStack) -> str | None:
+def _readable(name: str, stack: ExitStack, most_bytes: int) -> str | None:
     try:
         if name == "-" or not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116  (names as the user gave them)
             return None
         if not is_compressed(name):
             return name
-        if os.stat(name).st_size > MOST_UNPACKED_BYTES:  # noqa: PTH116
+        if os.stat(name).st_size > most_bytes:  # noqa: PTH116
             return None
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tcptrace-lab-"))
         target = Path(folder) / "capture"

@@ -16,7 +16,7 @@ from scapy.utils import wrpcap
 
 from tcptrace_lab import schema, transactions
 from tcptrace_lab.segments import read
-from tcptrace_lab.transactions import ftp, http
+from tcptrace_lab.transactions import ftp, http, payloads, spoken
 from tcptrace_lab.transactions.payloads import Piece
 
 if TYPE_CHECKING:
@@ -201,8 +201,37 @@ def test_heads_that_programs_understand_are_read_even_if_they_break_the_rules(tm
 
 def test_what_is_no_http_makes_no_transactions(tmp_path: Path) -> None:
     tls = Talk(8080).opened().asks(10, b"\x16\x03\x01\x02\x00\x01" + bytes(500)).says(20, b"\x16\x03\x03\x00\x7a" + bytes(100))
-    other = Talk(7777, 40_001).opened(100).asks(110, GET).says(120, OK)  # at no port of HTTP
-    assert found(tmp_path, tls, other) == []
+    sip = Talk(5060, 40_001).opened(100).asks(110, b"OPTIONS sip:a SIP/2.0\r\n\r\n").says(120, b"SIP/2.0 200 OK\r\n\r\n")
+    rtsp = Talk(554, 40_002).opened(200).asks(210, b"OPTIONS * RTSP/1.0\r\nHTTP/1.1\r\n").says(220, b"RTSP/1.0 200 OK\r\n\r\n")
+    mail = Talk(2525, 40_003).opened(300).says(310, b"220 mail ESMTP\r\n").asks(320, b"EHLO USER \r\n").says(330, b"250 fine\r\n")
+    told = Talk(7777, 40_004).opened(400).asks(410, b"they say GET / HTTP/1.1\r\n").says(420, OK)
+    assert found(tmp_path, tls, sip, rtsp, mail, told) == []
+
+
+def test_http_is_known_by_its_request_line_at_any_port_as_tshark_told_to_expect_it_there_sees_it(tmp_path: Path) -> None:
+    odd = Talk(7777).opened().asks(10, GET).says(20, OK).asks(30, GET.replace(b"GET", b"PUT")).says(45, OK.replace(b"200", b"404"))
+    at_ftp = Talk(21, 40_001).opened(100).asks(110, GET).says(125, OK)
+    usual = Talk(80, 40_002).opened(200).asks(210, GET).says(220, OK)
+    rows = found(tmp_path, odd, at_ftp, usual)
+    fields = ("http.request.method", "http.response.code", "http.time")
+    decoded = ("-d", "tcp.port==7777,http", "-d", "tcp.port==21,http")
+    shown = tshark(tmp_path / "talk.pcap", "http", *fields, more=decoded)
+    asked, answered = [method for method, *_ in shown if method], [(int(code), float(time_s)) for _, code, time_s in shown if code]
+    assert [row["method"] for row in rows] == asked == ["GET", "PUT", "GET", "GET"]
+    assert [row["status"] for row in rows] == [code for code, _ in answered]
+    assert [row["total_ns"] / 1e9 for row in rows] == pytest.approx([time_s for _, time_s in answered])
+
+
+def test_a_request_line_that_the_snaplen_cut_counts_with_the_answers_status_line(tmp_path: Path) -> None:
+    long = b"GET /" + b"x" * 200 + b" HTTP/1.1\r\nHost: a\r\n\r\n"
+    web = Talk(7777).opened().asks(10, long).says(20, OK)
+    other = Talk(7778, 40_001).opened(100).asks(110, long).says(120, b"what?\r\n" * 20)  # it may be anything
+    assert [(row["conn"], row["status"]) for row in found(tmp_path, web, other, snaplen=90)] == [(0, 200)]
+
+
+def test_requests_at_an_unusual_port_that_come_out_of_order_have_no_beginning_and_are_left_alone(tmp_path: Path) -> None:
+    talk = Talk(7777).opened().asks(10, GET[:10], captured=False).asks(11, GET[10:]).says(20, OK)
+    assert found(tmp_path, talk) == []
 
 
 FTP_START = (
@@ -213,8 +242,8 @@ FTP_START = (
 )
 
 
-def ftp_talk(lines: Sequence[tuple[float, bool, bytes]]) -> Talk:
-    talk = Talk(21).opened()
+def ftp_talk(lines: Sequence[tuple[float, bool, bytes]], port: int = 21) -> Talk:
+    talk = Talk(port).opened()
     for at_ms, from_client, data in (*FTP_START, (25, False, b"230 in\r\n"), *lines):
         (talk.asks if from_client else talk.says)(at_ms, data)
     return talk
@@ -264,8 +293,52 @@ def test_behind_auth_tls_nothing_is_read(tmp_path: Path) -> None:
     assert [row["method"] for row in rows] == ["USER", "PASS", "AUTH"]
 
 
-def tshark(path: Path, show: str, *fields: str) -> list[list[str]]:
-    command: list[str | Path] = ["tshark", "-r", path, "-Y", show, "-T", "fields", *(f"-e{field}" for field in fields)]
+@pytest.mark.parametrize("port", [7721, 8080])
+@pytest.mark.parametrize(
+    ("asked", "told", "client_listens"),
+    [
+        (b"PASV\r\n", b"227 at (192,0,2,2,195,81).\r\n", False),
+        (b"EPSV\r\n", b"229 at (|||50001|)\r\n", False),
+        (b"PORT 192,0,2,1,195,81\r\n", b"200 fine\r\n", True),
+    ],
+)
+def test_ftp_is_known_by_greeting_and_command_at_any_port_with_its_data_connections(
+    port: int,
+    asked: bytes,
+    told: bytes,
+    client_listens: bool,  # noqa: FBT001  (pytest gives it)
+    tmp_path: Path,
+) -> None:
+    lines = [
+        (30, True, asked),
+        (31, False, told),
+        (40, True, b"RETR a.bin\r\n"),
+        (44, False, b"150 coming\r\n"),
+        (80, False, b"226 ok\r\n"),
+    ]
+    ends = {"client": "192.0.2.2", "server": "192.0.2.1"} if client_listens else {}
+    data = Talk(50_001, 40_002, **ends).opened(42)
+    data = (data.asks if client_listens else data.says)(50, bytes(1_000)).closed(72)
+    rows = found(tmp_path, ftp_talk(lines, port), data)
+    shown = tshark(tmp_path / "talk.pcap", "ftp.request.command", "ftp.request.command", more=("-d", f"tcp.port=={port},ftp"))
+    assert [row["method"] for row in rows] == [one[0] for one in shown] == ["USER", "PASS", asked[:4].decode(), "RETR"]
+    assert (rows[3]["data_conn"], rows[3]["body_bytes"], rows[3]["status"]) == (1, 1_000, 226)
+
+
+def test_a_word_across_two_blocks_of_a_file_is_found_and_none_in_a_capture_without_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spoken, "_BLOCK_BYTES", 64)
+    place = tmp_path / "blocks"
+    for before in range(50, 70):
+        place.write_bytes(bytes(before) + b"HTTP/1.1" + bytes(30))
+        assert spoken.mentioned([str(place)])
+        place.write_bytes(bytes(before) + b"HTTP_1.1" + bytes(30))
+        assert not spoken.mentioned([str(place)])
+
+
+def tshark(path: Path, show: str, *fields: str, more: Sequence[str] = ()) -> list[list[str]]:
+    command: list[str | Path] = ["tshark", "-r", path, *more, "-Y", show, "-T", "fields", *(f"-e{field}" for field in fields)]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     return [line.split("\t") for line in done.stdout.splitlines()]
 
@@ -355,7 +428,7 @@ def test_without_such_connections_no_payload_is_read(monkeypatch: pytest.MonkeyP
     def refuse(*_: object) -> None:
         raise AssertionError("the file was read a second time")
 
-    monkeypatch.setattr(transactions, "readable", refuse)
+    monkeypatch.setattr(payloads, "look", refuse)
     path = CAPTURES / "ethernet-nagle-on.pcapng"
     tables = read(path)
     table = transactions.found([str(path)], tables.segments, tables.connections)

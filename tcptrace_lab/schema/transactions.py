@@ -11,7 +11,7 @@ TRANSACTIONS = table(
     [
         Column("conn", "UInt32", Unit.NONE, "Connection; of FTP, the control connection"),
         Column("index", "Int64", Unit.NONE, "Its number in its connection, from 0"),
-        Column("protocol", "Enum", Unit.NONE, "What is spoken", "looked for at the usual ports of servers, and told by the first bytes", PROTOCOLS),
+        Column("protocol", "Enum", Unit.NONE, "What is spoken", "told by the first bytes; where those were not captured, at the usual ports of servers only", PROTOCOLS),
         Column("method", "String", Unit.NONE, "Method of the request, or FTP's command", "null where its first line was not captured"),
         Column("target", "String", Unit.NONE, "What is asked for: the first 256 characters", "null where it was not captured, and of PASS and ACCT"),
         Column("status", "Int64", Unit.NONE, "Code of the answer, of FTP the last reply's", "null without an answer"),

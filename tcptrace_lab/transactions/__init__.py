@@ -1,8 +1,8 @@
 """Transactions of HTTP/1 and FTP in a capture, with the parts of their times: connection, waiting, request, thinking, transfer.
 
-Read in this order: `payloads` (the bytes of some connections, in order) · `transaction` (what is told of one) · `http` · `ftp` · `known`
-(with what the connections tell). Nothing is read a second time unless a connection to a usual port of HTTP or FTP carried data; what is
-spoken there is told by the first bytes.
+Read in this order: `payloads` (the bytes of some connections, in order) · `transaction` (what is told of one) · `http` · `ftp` · `spoken`
+(who speaks which at an unusual port) · `known` (with what the connections tell). At the usual ports of both the port is believed until the
+first bytes say otherwise, so that a connection is understood whose beginning was not captured; at others the first bytes alone count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ HTTP_PORTS = (
 """Ports of servers: IANA's for http, http-alt and their kin, and what proxies and programs take by habit."""
 
 MOST_CONNECTIONS = 10_000
-"""Connections that are looked into: the first so many."""
+"""Connections that are looked into: the first so many to usual ports, and of the others."""
+
+MOST_UNPACKED_BYTES = 1 << 25
+"""Of compressed files without a connection to a usual port: larger ones are not unpacked a second time only to see what is spoken."""
 
 
 def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
@@ -36,14 +39,27 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
         segments: rows of `schema.SEGMENTS`.
         connections: rows of `schema.CONNECTIONS`.
     """
-    spoken = pl.col("server_port").is_in([*FTP_PORTS, *HTTP_PORTS]) & (
-        (pl.col("client_payload_bytes") > 0) | (pl.col("server_payload_bytes") > 0)
-    )
-    looked_into = connections.filter(spoken).head(MOST_CONNECTIONS).collect()
-    if not looked_into.is_empty():
-        from tcptrace_lab.transactions.known import followed  # noqa: PLC0415  (h11, which most captures do not need)
+    carried = connections.filter((pl.col("client_payload_bytes") > 0) | (pl.col("server_payload_bytes") > 0))
+    usual = pl.col("server_port").is_in([*FTP_PORTS, *HTTP_PORTS])
+    expected, others = pl.collect_all([carried.filter(which).head(MOST_CONNECTIONS) for which in (usual, ~usual)])
+    nothing = pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
+    if expected.is_empty() and others.is_empty():
+        return nothing
+    with readable(names, MOST_UNPACKED_BYTES if expected.is_empty() else None) as paths:
+        return nothing if paths is None else _found(paths, segments, connections, expected, others)
 
-        with readable(names) as paths:
-            if paths is not None:
-                return followed(paths, segments, connections, looked_into, frozenset(FTP_PORTS))
-    return pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
+
+def _found(
+    paths: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame, expected: pl.DataFrame, others: pl.DataFrame
+) -> pl.DataFrame:
+    from tcptrace_lab.transactions import known, spoken  # noqa: PLC0415  (h11)
+
+    said = dict[int, str]()
+    if not others.is_empty() and spoken.mentioned(paths):
+        ports = {conn: (client, server) for conn, client, server in others.select("conn", "client_port", "server_port").iter_rows()}
+        said = spoken.protocols(paths, segments, ports)
+    looked_into = pl.concat([expected, others.filter(pl.col("conn").is_in(list(said)))])
+    if looked_into.is_empty():
+        return pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
+    at_ftp = expected.filter(pl.col("server_port").is_in(FTP_PORTS))["conn"]
+    return known.followed(paths, segments, connections, looked_into, {*at_ftp, *(conn for conn, which in said.items() if which == "ftp")})

@@ -16,6 +16,9 @@ MOST_LINE_BYTES = 8_192
 
 COMMAND = re.compile(rb"([A-Za-z]{3,4})(?: (.*))?\Z", re.DOTALL)
 REPLY = re.compile(rb"([1-5]\d\d)([ -])")
+GREETING = re.compile(rb"220[ -]")
+OPENING = frozenset({"USER", "AUTH", "FEAT", "HOST", "SYST", "OPTS", "CLNT"})
+"""With what clients begin (RFC 959, 2228, 2389, 7151; CLNT by habit); no command of SMTP is among them."""
 _PASV = re.compile(rb"(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3})")
 _EPSV = re.compile(rb"\((.)\1\1(\d{1,5})\1\)")
 _EPRT = re.compile(rb"(.)[12]\1[^|]{2,64}?\1(\d{1,5})\1")

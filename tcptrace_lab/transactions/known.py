@@ -11,7 +11,7 @@ from tcptrace_lab.transactions import ftp, http
 from tcptrace_lab.transactions.payloads import pieces, wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from tcptrace_lab.transactions.payloads import Piece
     from tcptrace_lab.transactions.transaction import Transaction
@@ -39,7 +39,7 @@ Conversation = http.Conversation | ftp.Conversation
 
 
 def followed(
-    paths: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame, looked_into: pl.DataFrame, ftp_ports: frozenset[int]
+    paths: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame, looked_into: pl.DataFrame, expect_ftp: Collection[int]
 ) -> pl.DataFrame:
     """Rows of `schema.TRANSACTIONS`, by connection and index.
 
@@ -48,12 +48,12 @@ def followed(
         segments: rows of `schema.SEGMENTS`.
         connections: rows of `schema.CONNECTIONS`.
         looked_into: those of them that may speak HTTP or FTP.
-        ftp_ports: where FTP is spoken.
+        expect_ftp: those of which FTP is expected, of the others HTTP.
     """
     known = {row["conn"]: row for row in looked_into.select(_COLUMNS).iter_rows(named=True)}
     ports = {conn: (row["client_port"], row["server_port"]) for conn, row in known.items()}
-    conversations = _listened(pieces(paths, wanted(segments, list(known)), ports), known, ftp_ports)
-    transfers = _Transfers(connections, [row for row in known.values() if row["server_port"] in ftp_ports])
+    conversations = _listened(pieces(paths, wanted(segments, list(known)), ports), expect_ftp)
+    transfers = _Transfers(connections, [known[conn] for conn, said in conversations.items() if isinstance(said, ftp.Conversation)])
     rows: list[dict[str, Any]] = []
     for conn, conversation in sorted(conversations.items()):
         conversation.end(closed=known[conn]["closed_by"] == "fin")
@@ -63,22 +63,24 @@ def followed(
     return pl.DataFrame(rows[:MOST_TRANSACTIONS], schema=schema.TRANSACTIONS.polars_schema())
 
 
-def _listened(stream: Iterator[Piece], known: dict[int, dict[str, Any]], ftp_ports: frozenset[int]) -> dict[int, Conversation]:
+def _listened(stream: Iterator[Piece], expect_ftp: Collection[int]) -> dict[int, Conversation]:
     """Connection → what was said over it; the first bytes decide what that is."""
     conversations: dict[int, Conversation | None] = {}
     for piece in stream:
         if piece.conn not in conversations:
             if not piece.data:
                 continue
-            conversations[piece.conn] = _begun(piece, is_ftp=known[piece.conn]["server_port"] in ftp_ports)
+            conversations[piece.conn] = _begun(piece, expect_ftp=piece.conn in expect_ftp)
         conversation = conversations[piece.conn]
         if conversation is not None:
             conversation.take(piece)
     return {conn: conversation for conn, conversation in conversations.items() if conversation is not None}
 
 
-def _begun(piece: Piece, *, is_ftp: bool) -> Conversation | None:
-    if is_ftp:
+def _begun(piece: Piece, *, expect_ftp: bool) -> Conversation | None:
+    if piece.from_client and http.REQUEST_LINE.match(piece.data):
+        return http.Conversation(piece.conn)
+    if expect_ftp or (not piece.from_client and ftp.GREETING.match(piece.data)):
         begins = ftp.COMMAND.match(piece.data.split(b"\r\n")[0]) if piece.from_client else ftp.REPLY.match(piece.data)
         return ftp.Conversation(piece.conn) if begins else None
     return http.Conversation(piece.conn)

@@ -1,0 +1,72 @@
+"""Which connections to unusual ports speak HTTP or FTP, by the first bytes of both their directions.
+
+HTTP: the client's first segment begins with a request line (RFC 9112, 3), or with as much of one as was captured where the server's begins
+with a status line. FTP: the server's begins with 220 (RFC 959, 5.4), and the client's with a command of FTP that mail servers, which greet
+with 220 as well, do not have. Who speaks neither is told by a look at the files alone: words that both need are searched for first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.transactions import ftp, http
+from tcptrace_lab.transactions.payloads import COLUMNS, MOST_FRAMES, pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_SEARCHED_BYTES = 1 << 27
+"""Of each file, in search of a word: some 0.2 s."""
+_BLOCK_BYTES = 1 << 20
+
+_WORDS = (b"HTTP/1.", b"USER ", b"AUTH ")
+"""Whoever speaks HTTP/1 or FTP says one of these, sooner or later."""
+
+
+def mentioned(paths: Sequence[str]) -> bool:
+    """Whether any of the files has a word in it that HTTP or FTP cannot do without."""
+    longest = max(map(len, _WORDS))
+    for path in paths:
+        with open(path, "rb") as file:  # noqa: PTH123  (names as the user gave them)
+            kept = b""
+            for _ in range(MOST_SEARCHED_BYTES // _BLOCK_BYTES):
+                block = file.read(_BLOCK_BYTES)
+                if not block:
+                    break
+                if any(word in block or word in kept + block[:longest] for word in _WORDS):
+                    return True
+                kept = block[-longest:]
+    return False
+
+
+def protocols(paths: Sequence[str], segments: pl.LazyFrame, ports: dict[int, tuple[int, int]]) -> dict[int, str]:
+    """Connection → `http` or `ftp`; those that speak neither are missing.
+
+    Args:
+        paths: the files of the capture, plain.
+        segments: rows of `schema.SEGMENTS`.
+        ports: connection → (client's, server's), of those that are asked about.
+    """
+    begins: dict[int, dict[bool, bytes]] = {}
+    for piece in pieces(paths, _first(segments, list(ports)), ports):
+        begins.setdefault(piece.conn, {}).setdefault(piece.from_client, piece.data)
+    found = {conn: _protocol(ways.get(True, b""), ways.get(False, b"")) for conn, ways in begins.items()}
+    return {conn: spoken for conn, spoken in found.items() if spoken is not None}
+
+
+def _first(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
+    """The first segment with data of each direction, in capture order."""
+    asked = pl.col("conn").is_in(pl.Series(conns, dtype=pl.UInt32).implode()) & (pl.col("payload_bytes") > 0)
+    rest = [name for name in COLUMNS if name not in {"conn", "from_client"}]
+    rows = segments.filter(asked & (pl.col("frame") <= MOST_FRAMES)).select(COLUMNS).group_by("conn", "from_client")
+    first = rows.agg(first=pl.struct(rest).bottom_k_by("frame", 1)).explode("first").unnest("first")
+    return first.select(COLUMNS).sort("frame").collect(engine="streaming")
+
+
+def _protocol(client: bytes, server: bytes) -> str | None:
+    if http.REQUEST_LINE.match(client) or (http.REQUEST_START.match(client) and http.ANSWER_START.match(server)):
+        return "http"
+    command = ftp.COMMAND.match(client.partition(b"\n")[0].rstrip(b"\r"))
+    return "ftp" if ftp.GREETING.match(server) and command is not None and command[1].decode().upper() in ftp.OPENING else None

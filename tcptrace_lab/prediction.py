@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import behaviour, messages, size_groups
+from tcptrace_lab import behaviour, size_groups
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.segments import read
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tcptrace_lab.reread import Progress
+    from tcptrace_lab.segments import Tables
     from tcptrace_lab.size_groups import Parameters
+    from tcptrace_lab.sizes import SlowRange
 
 SCHEMA_VERSION = 1
 
@@ -52,33 +54,96 @@ class Asked:
     nodelay: bool = False
 
 
-def from_capture(
-    paths: Sequence[str], connection: int | None, progress: Progress | None = None, say: Callable[[str], None] | None = None
-) -> Parameters:
-    """The parameters of one connection of a capture, of the direction with most data.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What captures tell: the parameters of one direction between a client and a server, and which of its sizes were slow.
+
+    Attributes:
+        parameters: of its stacks.
+        name: of the pair and the direction.
+        messages: how many were looked at: those that are known whole.
+        measured: the slow ranges among them.
+    """
+
+    parameters: Parameters
+    name: str
+    messages: int
+    measured: tuple[SlowRange, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the document."""
+        return {"name": self.name, "messages": self.messages, "ranges": [size_groups.measured_object(one) for one in self.measured]}
+
+
+def from_captures(
+    captures: Sequence[Sequence[str]],
+    connection: int | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Known:
+    """What captures tell of the pair of hosts whose connection has most data in the first of them, of the direction with most data.
 
     Args:
-        paths: as for `read`.
-        connection: its number; None: the one with most data.
+        captures: the files of each, as for `read`. Each is read by itself, so that connections of one are never taken for those of
+            another, whatever their addresses and times; the messages of all are looked at together.
+        connection: a number; only this connection. Of one capture.
         progress: as for `read`.
-        say: as for `read`.
+        say: as for `read`; also told of a capture that has nothing of the pair.
 
     Raises:
         UsageError: there is no such connection; and as `read` does.
     """
-    tables = read(paths, progress=progress, say=say)
+    pair: pl.DataFrame | None = None
+    connections: list[pl.DataFrame] = []
+    messages: list[pl.DataFrame] = []
+    count = 0
+    for paths in captures:
+        tables = read(paths, progress=progress, say=say)
+        if pair is None:
+            pair = _pair(tables, connection, paths)
+        own = _of_pair(tables, pair, connection)
+        if own.is_empty():
+            if say is not None:
+                say(f"{', '.join(paths)}: nothing between these hosts")
+            continue
+        here = tables.segments.filter(pl.col("conn").is_in(own["conn"].to_list()))
+        apart = pl.col("conn") + count
+        messages.append(size_groups.whole_messages(here, own).with_columns(apart))
+        connections.append(own.with_columns(apart))
+        count += tables.info["connections"]
+    return _known(pl.concat(connections), pl.concat(messages))
+
+
+def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.DataFrame:
+    """The two hosts and the server's port of one connection, or of the one with most data."""
     both = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
-    if connection is None:
-        found = tables.connections.select("conn", bytes=both).top_k(1, by=["bytes", "conn"], reverse=[False, True]).collect()
-        connection = None if found.is_empty() else int(found.item(0, "conn"))
-    own = tables.connections.filter(pl.col("conn") == connection).collect()
-    if connection is None or own.is_empty():
+    rows = tables.connections if connection is None else tables.connections.filter(pl.col("conn") == connection)
+    found = rows.select(*size_groups.PAIR, "conn", bytes=both).sort("bytes", "conn", descending=[True, False]).head(1).collect()
+    if found.is_empty():
         raise UsageError("no such connection", where=", ".join(paths), remedy="tcptrace-lab analyze lists them")
-    own = own.with_columns(**behaviour.columns(tables.info["resolution_ns"]))
-    rows = messages.messages(tables.segments.filter(pl.col("conn") == connection), own.lazy(), connection + 1)
-    side = max(SIDES, key=lambda name: own.item(0, f"{name}_payload_bytes"))
-    sent = rows.filter(pl.col("from_client") == SIDES[side]).select("writes_inferred", "stall_cause").collect()
-    return size_groups.inferred(own, sent, side)
+    return found.select(size_groups.PAIR)
+
+
+def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.DataFrame:
+    """The connections of a pair with the columns of `behaviour`, or one of them; those with most data, as far as they can be looked at."""
+    both = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
+    rows = tables.connections.join(pair.lazy(), on=list(size_groups.PAIR), how="semi")
+    if connection is not None:
+        rows = rows.filter(pl.col("conn") == connection)
+    found = rows.sort(both, "conn", descending=[True, False]).head(size_groups.MOST_CONNECTIONS).collect()
+    size = (pl.col("client_segments") + pl.col("server_segments")).cum_sum()
+    within = (size <= size_groups.MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
+    return found.filter(within).sort("conn").with_columns(**behaviour.columns(tables.info["resolution_ns"]))
+
+
+def _known(connections: pl.DataFrame, messages: pl.DataFrame) -> Known:
+    side = max(SIDES, key=lambda name: int(connections[f"{name}_payload_bytes"].sum()))
+    sent = messages.filter(pl.col("from_client") == SIDES[side])
+    row = connections.row(0, named=True)
+    server = f"{row['server_addr']}:{row['server_port']}"
+    name = f"{row['client_addr']} → {server}" if side == "client" else f"{server} → {row['client_addr']}"
+    measured = size_groups.slow_sizes(sent)[0]
+    return Known(size_groups.inferred(connections, sent, side), name, sent.height, measured)
 
 
 def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Settings, list[str]]:
@@ -126,7 +191,14 @@ def _assumed_buffer(stack: Stack, which: str, assumed: list[str]) -> int:
     return LINUX_BUFFER_BYTES
 
 
-def document(stack: Stack, settings: Settings, assumed: Sequence[str], sizes: tuple[int, int], grid: Sequence[int] = ()) -> dict[str, Any]:
+def document(
+    stack: Stack,
+    settings: Settings,
+    assumed: Sequence[str],
+    sizes: tuple[int, int],
+    grid: Sequence[int] = (),
+    known: Known | None = None,
+) -> dict[str, Any]:
     """The prediction.
 
     Args:
@@ -135,6 +207,7 @@ def document(stack: Stack, settings: Settings, assumed: Sequence[str], sizes: tu
         assumed: what of it is not known, in words.
         sizes: the first and the last size of message.
         grid: sizes of send and receive buffers, each tried with each.
+        known: what captures tell.
 
     Raises:
         UsageError: messages would be in too many pieces, or the grid is too large.
@@ -161,6 +234,7 @@ def document(stack: Stack, settings: Settings, assumed: Sequence[str], sizes: tu
         "sizes": {"from_bytes": first, "to_bytes": last},
         "ranges": [{"from_bytes": one.from_bytes, "to_bytes": one.to_bytes, "stalls": str(one.stalls)} for one in ranges],
         "stalled_share": stalled_share(ranges, first, last),
+        "measured": None if known is None else known.to_dict(),
         "deadlock": _lock(stack, settings),
         "grid": cells,
     }

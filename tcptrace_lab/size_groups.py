@@ -52,7 +52,7 @@ SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
 PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
 """Where two full segments are less than either share, the sender's pieces tell these two stacks apart, if the ACKs have their heartbeat."""
 
-_GROUP = ("client_addr", "server_addr", "server_port")
+PAIR = ("client_addr", "server_addr", "server_port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +135,14 @@ class GroupSizes:
             "connection_group": self.name,
             "from_client": self.from_client,
             "messages": self.messages,
-            "measured": [_measured(one) for one in self.measured],
+            "measured": [measured_object(one) for one in self.measured],
             "predicted": [{"from_bytes": one.from_bytes, "to_bytes": one.to_bytes, "stalls": str(one.stalls)} for one in self.predicted],
             "parameters": self.parameters.to_dict(),
         }
 
 
-def _measured(one: SlowRange) -> dict[str, Any]:
+def measured_object(one: SlowRange) -> dict[str, Any]:
+    """A slow range as in the JSON."""
     return {
         "from_bytes": one.from_bytes,
         "to_bytes": one.to_bytes,
@@ -174,11 +175,7 @@ def found(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFr
         return ()
     here = pl.col("conn").is_in(chosen["conn"].to_list())
     some = connections.filter(here).collect().with_columns(**behaviour.columns(resolution_ns))
-    rows = messages.messages(segments.filter(here), some.lazy(), (_largest(chosen["conn"]) or 0) + 1)
-    known = rows.filter((pl.col("state") == "whole") & pl.col("transfer_ns").is_not_null())
-    told = known.select(
-        "conn", "from_client", "payload_bytes", "transfer_ns", "stall_cause", "first_frame", "stall_frame", "writes_inferred"
-    ).collect()
+    told = whole_messages(segments.filter(here), some)
     groups = [group for members in _by_group(chosen) for group in _group(told, some, members)]
     return tuple(sorted(groups, key=lambda group: -sum(one.cost_ns for one in group.measured)))
 
@@ -192,14 +189,14 @@ def _chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     stalled = long.top_k(MOST_CONNECTIONS, by=["held", "conn"], reverse=[False, True]).collect()
     if stalled.is_empty():
         return stalled.select("conn", group=pl.lit(0))
-    ends = connections.select("conn", *_GROUP, *(f"{side}_{name}" for side in SIDES for name in ("data_segments", "segments")))
+    ends = connections.select("conn", *PAIR, *(f"{side}_{name}" for side in SIDES for name in ("data_segments", "segments")))
     worst = ends.filter(pl.col("conn").is_in(stalled["conn"].to_list())).collect().join(stalled, on="conn")
-    groups = worst.sort("conn").group_by(_GROUP, maintain_order=True).agg(pl.col("held").sum())
+    groups = worst.sort("conn").group_by(PAIR, maintain_order=True).agg(pl.col("held").sum())
     groups = groups.sort("held", descending=True, maintain_order=True).head(MOST_GROUPS).with_row_index("group")
     both = (pl.col("client_data_segments") > 0) & (pl.col("server_data_segments") > 0)
     members = (
         ends.filter(both & pl.col("server_addr").is_in(groups["server_addr"].unique().to_list()))
-        .join(groups.lazy(), on=list(_GROUP))
+        .join(groups.lazy(), on=list(PAIR))
         .with_columns(
             turns=pl.min_horizontal("client_data_segments", "server_data_segments"),
             size=pl.col("client_segments") + pl.col("server_segments"),
@@ -226,8 +223,7 @@ def _group(told: pl.DataFrame, connections: pl.DataFrame, members: list[int]) ->
         rows = told.filter(pl.col("conn").is_in(members) & (pl.col("from_client") == from_client))
         if rows.height < LEAST_MESSAGES:
             continue
-        stalled = rows["stall_cause"].cast(pl.String).is_in(SIZE_CAUSES).fill_null(value=False).to_numpy()
-        measured = slow_ranges(rows["payload_bytes"].to_numpy(), rows["transfer_ns"].to_numpy(), stalled)
+        measured, stalled = slow_sizes(rows)
         parameters = inferred(own, rows, side)
         yield GroupSizes(
             name=_name(own),
@@ -242,6 +238,26 @@ def _group(told: pl.DataFrame, connections: pl.DataFrame, members: list[int]) ->
             drawn=_drawn(rows, stalled),
             frames=tuple(sorted({frame for one in measured for frame in rows["stall_frame"][list(one.rows[:LEAST_IN_RANGE])]})),
         )
+
+
+def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bool_]]:
+    """The slow ranges among messages of one direction (`payload_bytes transfer_ns stall_cause`), and which of them stalled."""
+    stalled = rows["stall_cause"].cast(pl.String).is_in(SIZE_CAUSES).fill_null(value=False).to_numpy()
+    return slow_ranges(rows["payload_bytes"].to_numpy(), rows["transfer_ns"].to_numpy(), stalled), stalled
+
+
+def whole_messages(segments: pl.LazyFrame, connections: pl.DataFrame) -> pl.DataFrame:
+    """The messages of some connections that are known from their first byte to their last, with what sizes are judged by.
+
+    Args:
+        segments: rows of `schema.SEGMENTS` of these connections.
+        connections: their rows of `schema.CONNECTIONS` with the columns of `behaviour`; at least one.
+    """
+    rows = messages.messages(segments, connections.lazy(), (_largest(connections["conn"]) or 0) + 1)
+    known = rows.filter((pl.col("state") == "whole") & pl.col("transfer_ns").is_not_null())
+    return known.select(
+        "conn", "from_client", "payload_bytes", "transfer_ns", "stall_cause", "first_frame", "stall_frame", "writes_inferred"
+    ).collect()
 
 
 def _name(own: pl.DataFrame) -> str:

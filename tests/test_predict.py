@@ -63,12 +63,13 @@ def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
 
 def test_what_a_capture_tells_is_taken_from_it(tmp_path: Path) -> None:
     capture = packets.capture(tmp_path / "sweep.pcap", exchange(shuffled(swept())))
-    known = prediction.from_capture([str(capture)], None)
+    known = prediction.from_captures([[str(capture)]]).parameters
     assert (known.mss_bytes, known.copy_bytes, known.receive_buffer_bytes) == (1460, 4096, 65160 << 7)
     document = predicted("--from", capture, "--stack", "sunos4", "--send-buffer", "16K", "--receive-buffer", "16K", "--sizes", "1:6K")
     asked = document["parameters"]
     assert (asked["mss_bytes"], asked["send_buffer_bytes"], asked["copy_bytes"]) == (1460, 16 * K, 4096)
     assert (document["ranges"][0]["from_bytes"], document["ranges"][0]["to_bytes"]) == (4097, 5555)
+    assert [(one["from_bytes"], one["to_bytes"]) for one in document["measured"]["ranges"]] == [(4200, 5550)]
 
 
 def swept_capture(path: Path, stack: str) -> Path:

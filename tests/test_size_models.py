@@ -29,7 +29,7 @@ ATM = [((12 * n + 4) * K + 1, 12 * (n + 1) * K - 1) for n in range(3)]
 ETHERNET = [(4 * K + 1, 4 * K + 1459), *((4 * K + (2 * n + 1) * 1460 + 1, 4 * K + (2 * n + 2) * 1460 - 1) for n in range(9))]
 """The same over Ethernet: the sentence and the formula."""
 
-SWEEPS = 4
+SWEEPS = 8
 """Sweeps of this kernel until one stalls: its receiver may acknowledge everything at once for one connection (mostly it does not)."""
 
 STEP = 330

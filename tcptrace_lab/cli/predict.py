@@ -37,6 +37,7 @@ Grid = Annotated[
 From = Annotated[
     list[str] | None, typer.Option("--from", metavar="CAPTURE", help="Take what is not said from this capture.", show_default=False)
 ]
+Apart = Annotated[bool, typer.Option("--apart", help="Several --from are captures of their own, as repetitions; else one, merged by time.")]
 Connection = Annotated[
     int | None, typer.Option("--connection", metavar="N", min=0, help="Of that capture; else the one with most data.", show_default=False)
 ]
@@ -54,13 +55,17 @@ def predict(
     sizes: Sizes = "1:64K",
     grid: Grid = "",
     captures: From = None,
+    apart: Apart = False,
     connection: Connection = None,
     page: Page = None,
     json_path: Json = None,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Say which sizes of messages stall, and whether a stream can lock, by the rules of a TCP stack."""
+    """Say which sizes of messages stall, and whether a stream can lock, by the rules of a TCP stack.
+
+    With --from, also which sizes were slow between the same two hosts, in all these captures together.
+    """
     for path in (page, json_path):
         if path is not None:
             output.check(path, captures or ())
@@ -68,6 +73,8 @@ def predict(
         raise UsageError("the page cannot go to standard output", remedy="name a file with -o")
     if connection is not None and not captures:
         raise UsageError("--connection is one of a capture", remedy="name that with --from")
+    if connection is not None and apart:
+        raise UsageError("--connection is one of a capture", remedy="leave --apart out")
     span, buffers = _span(sizes), _grid(grid)
     with activity("predicting", quiet=quiet) as shown:
         from tcptrace_lab import prediction  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
@@ -81,9 +88,10 @@ def predict(
             nodelay=nodelay,
         )
         words = None if quiet else say
-        known = prediction.from_capture(captures, connection, shown.segments, words) if captures else None
+        read_alone = [[path] for path in captures or ()] if apart else [captures] if captures else []
+        known = prediction.from_captures(read_alone, connection, shown.segments, words) if read_alone else None
         shown.doing("predicting")
-        document = prediction.document(*prediction.completed(asked, known), span, buffers)
+        document = prediction.document(*prediction.completed(asked, known.parameters if known else None), span, buffers, known)
         if json_path is not None:
             with output.opened(json_path) as stream:
                 stream.write(json.dumps(document, indent=1).encode() + b"\n")

@@ -26,6 +26,10 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"assumed: {assumed}"
     first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]
     yield f"of the sizes from {first:,} to {last:,} bytes {numbers.share(document['stalled_share'])} always stall"
+    measured = document["measured"]
+    if measured is not None:
+        found = f"{len(measured['ranges'])} ranges of sizes were slow" if measured["ranges"] else "no range of sizes was slow beside others"
+        yield f"measured, {measured['name']}: {measured['messages']:,} messages; {found}"
     lock = document["deadlock"]
     if lock is None:
         yield "streams do not lock: a sender that is blocked pushes what it holds"
@@ -46,8 +50,22 @@ def tables(document: Mapping[str, Any], most: int) -> Iterator[Table]:
         for one in ranges[:most]:
             shown.add_row(f"{one['from_bytes']:,}", f"{one['to_bytes']:,}", one["stalls"])
         yield shown
+    if document["measured"] is not None and document["measured"]["ranges"]:
+        yield _measured(document["measured"], most)
     if document["grid"]:
         yield _grid(document["grid"])
+
+
+def _measured(measured: Mapping[str, Any], most: int) -> Table:
+    """The slow ranges of the captures."""
+    left = len(measured["ranges"]) - most
+    more = f"and {left} ranges more" if left > 0 else None
+    shown = Table("from", "to", "messages", "stalled", "for", box=None, title="measured", title_justify="left", caption=more)
+    for one in measured["ranges"][:most]:
+        times = numbers.duration(round(one["stalled_median_s"] * numbers.NS_PER_S))
+        share = numbers.share(one["stalled_share"])
+        shown.add_row(f"{one['from_bytes']:,}", f"{one['to_bytes']:,}", f"{one['messages']:,}", share, times)
+    return shown
 
 
 def _grid(cells: list[Mapping[str, Any]]) -> Table:

@@ -27,7 +27,7 @@ def write_page(document: Mapping[str, Any], path: str) -> None:
 
 
 def _ranges(document: Mapping[str, Any]) -> plots.Figure:
-    """A step for each range: 1 where a size always stalls, a half where that depends."""
+    """A step for each range: 1 where a size always stalls, a half where that depends; what was measured is shaded."""
     heights = {"always": 1.0, "timing-dependent": 0.5}
     first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]
     points: list[tuple[int, float]] = [(first, 0.0)]
@@ -45,7 +45,10 @@ def _ranges(document: Mapping[str, Any]) -> plots.Figure:
         "hovertemplate": "from %{x:,} bytes<extra></extra>",
     }
     ticks = {"tickvals": [0, 0.5, 1], "ticktext": ["never", "depends", "always"]}
-    return sizes.axes([trace], [], (first, last), {"title": {"text": "stalls"}, **ticks})
+    measured = document["measured"]["ranges"] if document["measured"] else []
+    shades = [sizes.span(one["from_bytes"], one["to_bytes"], 0, 1, plots.AMBER, 0.18) for one in measured]
+    traces = [trace, *([sizes.key("slow range, measured", plots.AMBER)] if measured else [])]
+    return sizes.axes(traces, shades, (first, last), {"title": {"text": "stalls"}, **ticks})
 
 
 def grid(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -71,12 +71,12 @@ def _drawn(group: GroupSizes) -> plots.Figure:
     traces = [
         _points(points.filter(~pl.col("stalled")), "not held back", {"symbol": "circle", "color": plots.BLUE, "size": 5}),
         _points(points.filter("stalled"), "stalled", {"symbol": "x-thin-open", "color": plots.RED, "size": 8, "line": {"width": 1.5}}),
-        _key("slow range, measured", plots.AMBER),
-        *([_key("stalls by the stack's rules", plots.GREEN)] if group.predicted else []),
+        key("slow range, measured", plots.AMBER),
+        *([key("stalls by the stack's rules", plots.GREEN)] if group.predicted else []),
     ]
     shapes = [
-        *(_span(one.from_bytes, one.to_bytes, 0, 1, plots.AMBER, 0.18) for one in group.measured),
-        *(_span(one.from_bytes, one.to_bytes, 0, FOOT, plots.GREEN, _SHADE[str(one.stalls)]) for one in group.predicted),
+        *(span(one.from_bytes, one.to_bytes, 0, 1, plots.AMBER, 0.18) for one in group.measured),
+        *(span(one.from_bytes, one.to_bytes, 0, FOOT, plots.GREEN, _SHADE[str(one.stalls)]) for one in group.predicted),
     ]
     return axes(traces, shapes, (0, last), {"title": {"text": "first to last segment"}, "tickformat": "~s", "ticksuffix": "s"})
 
@@ -115,7 +115,7 @@ def _points(rows: pl.DataFrame, name: str, marker: dict[str, Any]) -> dict[str, 
     }
 
 
-def _key(name: str, colour: str) -> dict[str, Any]:
+def key(name: str, colour: str) -> dict[str, Any]:
     """An entry of the legend for shapes, which have none."""
     return {
         "type": "scatter",
@@ -128,6 +128,7 @@ def _key(name: str, colour: str) -> dict[str, Any]:
     }
 
 
-def _span(low: int, high: int, foot: float, head: float, colour: str, opacity: float) -> dict[str, Any]:
+def span(low: int, high: int, foot: float, head: float, colour: str, opacity: float) -> dict[str, Any]:
+    """A range of sizes in a colour, between two heights that are shares of the figure's."""
     look = {"fillcolor": colour, "opacity": opacity, "line": {"width": 0}, "layer": "below"}
     return {"type": "rect", "xref": "x", "yref": "paper", "x0": low - 0.5, "x1": high + 0.5, "y0": foot, "y1": head, **look}

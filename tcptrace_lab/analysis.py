@@ -18,6 +18,7 @@ from tcptrace_lab import (
     doubt,
     json_output,
     ledger,
+    memory,
     schema,
     size_findings,
     size_groups,
@@ -154,6 +155,7 @@ def analyze(
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
     waited = () if connection is not None else ledger.COLUMNS  # one connection is found again at less cost than all are kept
     tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, udp=FlowFigures(), departures=waited, progress=progress, say=say)
+    memory.give_back()
     connections, segments = tables.connections, tables.segments
     departures = segments if tables.departures is None else tables.departures
     believed = trust.judge(tables.info, connections, complete=tables.complete)
@@ -176,6 +178,7 @@ def analyze(
             say(f"{len(chosen):,} of {count:,} connections kept: {where}")
     if sums is None:
         sums = accounts.accounts(departures, connections, count)
+    memory.give_back()
     judged = advice.findings(sums, segments, connections, departures)
     sizes = size_groups.found(sums, segments, connections, tables.info["resolution_ns"])
     findings = doubt.lowered(_by_cost((*judged.findings, *size_findings.findings(sizes))), believed, connections)

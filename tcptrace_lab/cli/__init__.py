@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from tcptrace_lab import interrupts
+from tcptrace_lab import interrupts, memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """The console script."""
     interrupts.end_the_program()
+    memory.bound()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -130,5 +131,6 @@ def _run(capture: Capture, where: str | None, progress: Progress | None, say: Ca
     if isinstance(capture, Analysis):
         return of_analysis(capture)
     run = of_analysis(analyze(capture, where=where, progress=progress, say=say))
+    gc.collect()  # an analysis refers to itself
     memory.give_back()
     return run

@@ -97,7 +97,9 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     some = connections.filter(wanted).collect().lazy()
     kinds, longest, stalled = _waits((segments if departures is None else departures).filter(wanted), some)
     longest = _with_evidence(longest, kinds, costs)
-    of_rates = rates.table(some).select("conn", "from_client", "reached_share", "bound_bps", "bound_by", "drain_bps", "line_bound_bps")
+    of_rates = rates.table(some).select(
+        "conn", "from_client", "reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps"
+    )
     facts = ledger.directions(some).join(of_rates, on=["conn", "from_client"], how="left")
     of_connection = {row["conn"]: row for row in some.select("conn", *cases.COLUMNS, *_SENT).collect().iter_rows(named=True)}
     known = {
@@ -247,6 +249,7 @@ def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) ->
         "window": numbers.size(direction["max_window_bytes"]),
         "rtt": numbers.duration(direction["rtt_whole_ns"]),
         "round_trip": numbers.duration(direction["rtt_max_ns"]),
+        "read": numbers.rate(direction["read_bps"]),
         "plateau": numbers.size(direction["level_flight_bytes"]),
         "reached": f", at {words}" if (words := rates.reached(direction)) else "",
     }

@@ -245,7 +245,7 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
 def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
     """What touches some connections, in words; their factors are in the weighed mean already."""
     words = (
-        ("drops_suspected", "segment", "acknowledged and not in it, about"),
+        ("drops_suspected", "segment", "acknowledged and not in it (an estimate)"),
         ("duplicates", "segment", "in it twice"),
         ("late_segments", "segment", "behind their acknowledgments"),
         ("super_segments", "segment", "longer than the MSS (offload)"),

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_frames import Exchange, analysis, lossy_upload
 
-from tcptrace_lab import report, schema
+from tcptrace_lab import analyze, report, schema
 from tcptrace_lab.report import choose
 from tcptrace_lab.report.pack import pack, unpack
 from tcptrace_lab.report.render import plotly_script
@@ -232,3 +232,14 @@ def busiest() -> dict[str, Any]:
 
 def test_the_busiest_report_stays_within_the_promised_size() -> None:
     assert len(report.render(busiest()).encode()) <= REPORT_BYTES
+
+
+def test_the_first_screen_shows_each_kind_of_finding_once_and_says_how_many_are_alike() -> None:
+    made: Any = report.data(analyze("captures/ethernet-nagle-on.pcapng"))
+    first, other = made["findings"][:2]
+    made["findings"] = [first, *({**first, "conn": conn, "place": conn + 1, "zoom": None} for conn in (1, 2, 3)), other]
+    made["findings_total"], made["connections_total"] = 5, 4
+    cards = report.render(made).split('<ol class="cards">')[1].split("</ol>")[0]
+    assert cards.count('<li class="card') == 2
+    assert "; 3 more like it" in cards
+    assert "Connection 0," in cards

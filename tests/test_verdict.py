@@ -35,6 +35,24 @@ def test_a_capture_of_known_cause_is_told_by_that_cause_and_who_can_mend_it(name
     assert all(words in said for words in KNOWN[name]), said
 
 
+@pytest.mark.parametrize(
+    ("name", "said", "remedy"),
+    [
+        ("atm9180-slow-reader.pcapng", "The receiving program read slowly", "let the receiving program read faster"),
+        (
+            "ethernet-small-receive-window.pcapng",
+            "The receiver's window, 10.1 KB at most, held",
+            "raise the receive buffer at the receiver",
+        ),
+    ],
+)
+def test_a_window_that_a_slow_reader_keeps_small_is_told_from_a_small_buffer(name: str, said: str, remedy: str) -> None:
+    """The reader of the first sleeps 0.7 s before each read (captures/README.md): a larger buffer makes it no faster."""
+    (found,) = (one for one in analyze(CAPTURES / name).findings if one.id == "receiver-window-limited")
+    assert found.title.startswith(said)
+    assert found.remedy[0].startswith(remedy)
+
+
 def test_share_saving_and_life_are_those_of_the_ledger() -> None:
     """527 ms of life, 477 ms of it held by Nagle's algorithm: eleven stalls of 44 ms less a round trip each."""
     of_nagle = verdict.of(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))

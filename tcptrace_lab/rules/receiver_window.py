@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 _NEW = ~facts.IS_RESENT & ~facts.IS_RECOVERING
 _FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME) & facts.WINDOW_LET_GO
@@ -43,5 +43,21 @@ RULE = Rule(
             "raise the receive buffer at the receiver (SO_RCVBUF, net.ipv4.tcp_rmem) to at least bandwidth × round trip",
             "allow window scaling where it is off",
         ),
+        instead={
+            Case.SLOW_READER: Instead(
+                title="The receiving program read slowly, and its window, {window} at most, held the sender for {cost}",
+                mechanism=(
+                    "The receiving program took {read} out of a buffer that was at least half full. "
+                    "The sender fills the room that this makes, and waits for the next."
+                ),
+                limits="Why the program read no faster cannot be seen. A larger buffer takes what it has room for once, and no more.",
+                lost_to="a window that the program on {receiver} kept small by reading slowly",
+                cure="reading faster there",
+                remedy=(
+                    "let the receiving program read faster, or find what it waits for: disk, printer, another service",
+                    "if only the sender must not wait: a receive buffer (SO_RCVBUF) that holds the whole transfer",
+                ),
+            )
+        },
     ),
 )

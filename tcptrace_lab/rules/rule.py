@@ -25,6 +25,7 @@ class Case(StrEnum):
 
     UNANSWERED = "unanswered"
     NEEDLESS = "needless"
+    SLOW_READER = "slow-reader"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def test_nearly_all_settings_drawn_at_random_are_told_as_the_model_has_them() ->
         (10, "think time at both ends"),
         (35, "an answer in several segments"),
         (48, "an answer behind a delayed ACK"),
+        (218, "the tail of an answer for which the window had just room, and had opened long before it left"),
     ],
 )
 def test_what_once_was_told_otherwise_is_right(seed: int, what: str) -> None:

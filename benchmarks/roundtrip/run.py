@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from roundtrip.compare import WITHIN, Compared, compare
 from roundtrip.settings import PROGRAMS, drawn
 from roundtrip.sweeps import Sweep, sweep
+from tcptrace_lab.sizes import LEAST_NORMAL
 
 RESULTS = Path(__file__).with_name("results.md")
 SETTINGS = 300
@@ -41,13 +42,16 @@ Seeds that are off, for `run.py SEED`: {seeds}
 # Sweeps of message sizes
 
 {sweeps} sweeps of echoed messages, three sizes in each KB (`sweeps.py`); right is a sweep of which every range that the rules predict is
-found, and no other. Where fewer than ten sizes are normal, `sizes` says nothing, and cannot.
+found, and no other. With random pauses one stall in ten is too short to be told from none. Where fewer than ten sizes are normal (as for
+{too_few} of the sweeps), `sizes` says nothing, and cannot.
 
 | messages | sweeps | right | ranges | missed | sizes wrong |
 |---|---:|---:|---:|---:|---:|
 {swept}
 
-Off: {swept_off}
+Off, one behind the other: {swept_off}.
+
+Off, with random pauses: {paused_off}.
 """
 
 
@@ -95,7 +99,7 @@ def whole() -> str:
         right, shown = sum(way.off_share <= WITHIN for way in found), sum(way.right for way in found)
         table.append(f"| {kind} | {len(found)} | {right} ({right / len(found):.0%}) | {shown} ({shown / len(found):.0%}) |")
     everything = rows[-1][1]
-    sweeps, off_sweeps = zip(swept(pauses=False), swept(pauses=True), strict=True)
+    sweeps, off_sweeps, too_few = zip(swept(pauses=False), swept(pauses=True), strict=True)
     return WORDS.format(
         settings=SETTINGS,
         took_s=time.process_time() - began_s,
@@ -106,18 +110,25 @@ def whole() -> str:
         sweeps=SWEEPS,
         swept="\n".join(sweeps),
         swept_off="; ".join(off_sweeps[0]) or "none",
+        paused_off="; ".join(off_sweeps[1]) or "none",
+        too_few=too_few[0],
         seeds=", ".join(str(seed) for seed in sorted(set(off))) or "none",
     )
 
 
-def swept(*, pauses: bool) -> tuple[str, list[str]]:
-    """A line of the table, and the sweeps that are off."""
+def swept(*, pauses: bool) -> tuple[str, list[str], int]:
+    """A line of the table, the sweeps that are off, and how many have too few normal sizes."""
     found: list[Sweep] = [sweep(seed, pauses=pauses) for seed in range(SWEEPS)]
     count, missed = sum(one.ranges for one in found), sum(len(one.missed) for one in found)
     wrong, right = sum(len(one.wrong) for one in found), sum(one.right for one in found)
     name = "with random pauses" if pauses else "one behind the other"
-    off = [f"{one.words} ({len(one.missed)} of {one.ranges} missed, {one.normal} normal sizes)" for one in found if not one.right]
-    return f"| {name} | {len(found)} | {right} ({right / len(found):.0%}) | {count} | {missed} | {wrong} |", [] if pauses else off
+    off = [
+        f"{one.words} ({len(one.missed)} of {one.ranges} missed, {len(one.wrong)} sizes wrong, {one.normal} normal)"
+        for one in found
+        if not one.right
+    ]
+    few = sum(one.normal < LEAST_NORMAL for one in found)
+    return f"| {name} | {len(found)} | {right} ({right / len(found):.0%}) | {count} | {missed} | {wrong} |", off, few
 
 
 def _seeds(word: str) -> list[int]:

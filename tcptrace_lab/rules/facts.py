@@ -278,6 +278,9 @@ LET_GO_LATE = _fact(
 """A busy host may be late to react to the ACK. Where three in a row left at once, one that left within an eighth of its wait was held, too
 (a heuristic)."""
 
+_OPENED_BEFORE = _col("near_sender") & (_room == _col("payload_bytes")) & (_col("window_opened_ns") > EPSILON_NS)
+"""The window had room for just this segment, and opened long before it left: something else held it from then on."""
+
 HELD_BEHIND_FULL = _fact(
     "held_behind_full",
     IS_SMALL
@@ -285,7 +288,7 @@ HELD_BEHIND_FULL = _fact(
     & _HELD_NOW
     & ALL_ACKED
     & (_known(_col("unacked_before_bytes") <= 2 * _col("full_bytes")) | ACKED_AT_ONCE)
-    & _known(_room > _col("payload_bytes"))
+    & _known((_room > _col("payload_bytes")) | _OPENED_BEFORE)
     & ~AFTER_LOSS
     & _col("holds_behind_full"),
 )

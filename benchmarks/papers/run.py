@@ -97,8 +97,8 @@ def liu_ranges() -> str:
     usual = sum(USUAL_MS[0] <= mean <= USUAL_MS[1] for mean in means)
     parts.append(
         f"Round trip of 8 KB, mean over {PHASES} phases: {sum(means) / len(means):.0f} ms (published: 200); by phase "
-        f"{min(means):.0f} to {max(means):.0f} ms, {USUAL_MS[0]} to {USUAL_MS[1]} at {usual} of them. The way out waits 0 to 200 ms, by when it is sent; the way back as long as one host's "
-        "heartbeat follows the other's."
+        f"{min(means):.0f} to {max(means):.0f} ms, {USUAL_MS[0]} to {USUAL_MS[1]} at {usual} of them. "
+        "The way out waits 0 to 200 ms, by when it is sent; the way back as long as one host's heartbeat follows the other's."
     )
     trips = liu.round_trips(8192, 12, every_ns=1_010_000_000)
     tooth = ", ".join(f"{trip / NS_PER_MS:.0f}" for trip in trips)

@@ -15,6 +15,7 @@ from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError, place
 
 if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.cli.terminal import Activity
     from tcptrace_lab.pair import Pair
 
 NOTES = 10
@@ -42,6 +43,10 @@ Multiqc = Annotated[
     str | None, typer.Option("--multiqc", metavar="FOLDER", help="Write custom content for MultiQC, too, to files *_mqc.json in it.")
 ]
 Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Only this connection, by its number.")]
+WhatIf = Annotated[
+    bool,
+    typer.Option("--whatif", help="Reckon what the remedies bring by models of the stacks, as replay whatif; 30 seconds more at most."),
+]
 FailOn = Annotated[
     SeverityName | None,
     typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more; with --pair, a finding in the first capture."),
@@ -57,6 +62,7 @@ def analyze(
     connection: Connection = None,
     where: Where = None,
     pair: PairOption = False,
+    whatif: WhatIf = False,
     fail_on: FailOn = None,
     quiet: Quiet = False,
     _debug: Debug = False,
@@ -81,6 +87,8 @@ def analyze(
         named = files[:1] if pair else files
         analysis = analyze_paths(named, connection=connection, where=where, progress=shown.segments, say=words)
         beside = analyze_paths(files[1:], progress=shown.segments, say=words) if pair else None
+        if whatif:
+            analysis = _modelled(analysis, shown, quiet=quiet)
         between = compare(analysis, beside, shown, where) if beside else None
         if json_path is not None:
             shown.doing("writing the JSON")
@@ -97,6 +105,17 @@ def analyze(
     if beside is not None and beside.loss is not None and analysis.loss is None:
         raise beside.loss
     return _exit_code(analysis, fail_on)
+
+
+def _modelled(analysis: Analysis, shown: Activity, *, quiet: bool) -> Analysis:
+    """With gains by models where they fit; what did not is said."""
+    from tcptrace_lab.replay.gains import modelled  # noqa: PLC0415
+
+    analysis, refused = modelled(analysis, doing=shown.doing)
+    if not quiet:
+        for words in refused:
+            say(f"note: the rule's bound stays: {words}")
+    return analysis
 
 
 def _write_summaries(analysis: Analysis, markdown: str | None, multiqc: str | None) -> None:

@@ -38,6 +38,7 @@ GUIDES = {
             ("tcptrace-lab analyze slow.pcapng", "verdict and findings, and a report in reports/slow.html"),
             ("tcptrace-lab analyze slow.pcapng --markdown -", "the same for a ticket, as Markdown"),
             ("tcptrace-lab analyze slow.pcapng --json - -q | jq .verdict", "for programs"),
+            ("tcptrace-lab analyze slow.pcapng --whatif", "and what each remedy brings, by models of the stacks"),
             ("tcptrace-lab analyze ring_*.pcap -o both.html", "several files are one capture, merged by time"),
             ("tcptrace-lab analyze --pair at-client.pcap at-server.pcap", "two capture points: what the path did"),
             ('tcptrace-lab analyze slow.pcap --where "server_port = 443" --fail-on medium', "some connections; exit code 1 for a gate"),

@@ -197,7 +197,8 @@ def _findings(findings: Sequence[Finding]) -> Table:
         table.add_row(*(Text(cell) for cell in cells))
         if finding.severity > Severity.INFO and spelled_out < FINDINGS_SPELLED_OUT:
             spelled_out += 1
-            for name, words in (("remedy", "; or ".join(finding.remedy)), ("frames", finding.wireshark_filter)):
+            gain = finding.predicted_gain if finding.modelled is not None else ""  # the rule's own says what the share says
+            for name, words in (("remedy", "; or ".join(finding.remedy)), ("gain", gain), ("frames", finding.wireshark_filter)):
                 if words:
                     table.add_row("", "", "", "", Text(f"{name}: {words}", style="dim", overflow="fold"))
     return table

@@ -72,13 +72,30 @@ def gather(
     """
     tables = read(paths, progress=progress, say=say)
     where = ", ".join(paths)
-    conn = _chosen(tables.connections, connection, where)
-    own = tables.connections.filter(pl.col("conn") == conn).with_columns(same_host=loopback()).collect()
-    own = own.with_columns(**behaviour.columns(tables.info["resolution_ns"]))
+    return of_tables(
+        tables.connections, tables.segments, tables.info["resolution_ns"], _chosen(tables.connections, connection, where), where
+    )
+
+
+def of_tables(connections: pl.LazyFrame, segments: pl.LazyFrame, resolution_ns: int, conn: int, where: str) -> Evidence:
+    """Take one connection out of a capture that was read already.
+
+    Args:
+        connections: rows of `schema.CONNECTIONS`; that of `conn` is among them.
+        segments: rows of `schema.SEGMENTS`.
+        resolution_ns: of the capture's clock.
+        conn: which.
+        where: name of the capture.
+
+    Raises:
+        CaptureInsufficient: as `gather`.
+    """
+    own = connections.filter(pl.col("conn") == conn).with_columns(same_host=loopback()).collect()
+    own = own.with_columns(**behaviour.columns(resolution_ns))
     row = own.row(0, named=True)
     _check(row, where)
-    mine = tables.segments.filter(pl.col("conn") == conn)
-    segments = mine.select(SEGMENT_COLUMNS).collect()
+    mine = segments.filter(pl.col("conn") == conn)
+    kept = mine.select(SEGMENT_COLUMNS).collect()
     found = messages.messages(mine, own.lazy(), conn + 1).sort("first_ts_ns", "first_frame").collect()
     spans = (
         ledger.intervals(mine, own.lazy()).group_by("from_client", "cause").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).collect()
@@ -86,7 +103,7 @@ def gather(
     sums: dict[bool, dict[str, int]] = {True: {}, False: {}}
     for from_client, cause, ns in spans.iter_rows():
         sums[from_client][cause] = ns
-    return Evidence(where, conn, row, segments, found, sums)
+    return Evidence(where, conn, row, kept, found, sums)
 
 
 def _chosen(connections: pl.LazyFrame, connection: int | None, where: str) -> int:

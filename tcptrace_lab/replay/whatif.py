@@ -8,8 +8,10 @@ nearly as good, so that a prediction has a range.
 from __future__ import annotations
 
 import tempfile
+import time
 from dataclasses import dataclass, replace
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -124,39 +126,48 @@ class Foretold:
         }
 
 
-def predict(evidence: Evidence, schedule: Schedule, changes: Sequence[Changes]) -> Foretold:
+def predict(
+    evidence: Evidence, schedule: Schedule, changes: Sequence[Changes], original: Figures | None = None, until_s: float = inf
+) -> Foretold:
     """Fit the model to a connection, and run each set of changes through it.
 
+    Args:
+        evidence: the connection.
+        schedule: what its programs did.
+        changes: each is tried by itself.
+        original: its figures; None: the capture is analyzed for them.
+        until_s: on the monotonic clock: what is not ready by then is given up.
+
     Raises:
-        CaptureInsufficient: both ends send at once, or no model fits; the message says by how much.
+        CaptureInsufficient: both ends send at once, or no model fits (the message says by how much), or not within the time.
     """
-    fitted = fit(evidence, schedule)
-    made = [_prediction(one, schedule, fitted, evidence) for one in changes]
+    fitted = fit(evidence, schedule, original, until_s)
+    made = [_prediction(one, schedule, fitted, evidence, until_s) for one in changes]
     return Foretold(fitted, tuple(sorted(made, key=lambda one: one.duration_s)))
 
 
-def fit(evidence: Evidence, schedule: Schedule) -> Fitted:
-    """The best fit. Raises CaptureInsufficient where it is poor."""
+def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None, until_s: float = inf) -> Fitted:
+    """The best fit. Arguments as for `predict`. Raises CaptureInsufficient where it is poor."""
     real_ns = evidence.life_ns
-    tried = [(abs(_duration_ns(schedule, one) / real_ns - 1), one) for one in _fits(evidence, schedule)]
+    tried = [(abs(_duration_ns(schedule, one, until_s) / real_ns - 1), one) for one in _fits(evidence, schedule)]
     if min(error for error, _ in tried) > MOST_DURATION_ERROR / 2:
         tried += [
-            (abs(_duration_ns(schedule, one) / real_ns - 1), one)
+            (abs(_duration_ns(schedule, one, until_s) / real_ns - 1), one)
             for stack in STACKS_TRIED[1:]
             for one in _fits(evidence, schedule, stack=stack, phases=PHASES_NS[:1])
         ]
     tried.sort(key=lambda pair: pair[0])
     least, best = tried[0]
     alike = tuple(one for error, one in tried if error <= least + NEARLY)
-    original = figures("original", [evidence.capture], evidence.conn)
+    original = figures("original", [evidence.capture], evidence.conn) if original is None else original
     if least > MOST_DURATION_ERROR:
-        error = _duration_ns(schedule, best) / real_ns - 1
+        error = _duration_ns(schedule, best, until_s) / real_ns - 1
         raise _poor(evidence, f"the nearest ({best.stack}) takes {abs(error):.0%} {'longer' if error > 0 else 'less time'}")
-    modelled = _figures("model", schedule, best)
+    modelled = _figures("model", schedule, best, until_s)
     ledger_error = max(_distance(original, modelled, way) for way in DIRECTIONS)
     if ledger_error > MOST_LEDGER_ERROR:
         raise _poor(evidence, f"the nearest ({best.stack}) gives {ledger_error:.0%} of a direction's time to other causes")
-    return Fitted(best, alike, _duration_ns(schedule, best) / real_ns - 1, ledger_error, original, modelled)
+    return Fitted(best, alike, _duration_ns(schedule, best, until_s) / real_ns - 1, ledger_error, original, modelled)
 
 
 def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
@@ -202,15 +213,20 @@ def _unused_bytes(evidence: Evidence, schedule: Schedule) -> int:
     return 0
 
 
-def _run(schedule: Schedule, one: Fit) -> Run:
+def _run(schedule: Schedule, one: Fit, until_s: float) -> Run:
     """The model's run, ended where it sends far more than the schedule can need."""
     made = setting(schedule, one)
     payload = sum(end.written_bytes for end in schedule.ends())
     most = LEAST_PACKETS + PACKETS_PER_SEGMENT * payload // LEAST_SEGMENT_BYTES
     try:
-        return simulate(made, stop=lambda client, _server: len(client.packets) > most)
+        made_again = simulate(made, stop=lambda client, _server: len(client.packets) > most or time.monotonic() > until_s)
     except TooManyEvents as error:
         raise CaptureInsufficient(f"the model does not come to an end: {error}") from error
+    if time.monotonic() > until_s:
+        raise CaptureInsufficient(
+            "the models take longer than they were given", remedy="tcptrace-lab replay whatif gives them all they need"
+        )
+    return made_again
 
 
 LEAST_PACKETS: Final = 20_000
@@ -219,9 +235,9 @@ LEAST_SEGMENT_BYTES: Final = 536
 """A run that sends more packets than this makes of its data (small segments, each with its ACK and sent again) goes round in circles."""
 
 
-def _duration_ns(schedule: Schedule, one: Fit) -> int:
+def _duration_ns(schedule: Schedule, one: Fit, until_s: float = inf) -> int:
     """From the first packet to the last, as a capture at the client would have them."""
-    return _life_ns(_run(schedule, one))
+    return _life_ns(_run(schedule, one, until_s))
 
 
 def _life_ns(run: Run) -> int:
@@ -230,13 +246,13 @@ def _life_ns(run: Run) -> int:
     return max(seen) - min(seen) or 1
 
 
-def _figures(name: str, schedule: Schedule, one: Fit) -> Figures:
+def _figures(name: str, schedule: Schedule, one: Fit, until_s: float) -> Figures:
     """What `analyze` says of the model's run."""
     made = setting(schedule, one)
     with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
         path = Path(folder, "model.pcap")
         with path.open("wb") as stream:
-            write_capture(_run(schedule, one), made, stream)
+            write_capture(_run(schedule, one, until_s), made, stream)
         return replace(figures(name, [str(path)]), capture="")
 
 
@@ -256,10 +272,10 @@ def _families(of: Figures, way: str) -> dict[str, float]:
     return found
 
 
-def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: Evidence) -> Prediction:
+def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: Evidence, until_s: float) -> Prediction:
     changed = changes.applied(schedule)
     fits = [one for fit in fitted.alike for one in _changed_fits(fit, changes, schedule)]
-    times = [_duration_ns(changed, one) / NS_PER_S for one in fits]
+    times = [_duration_ns(changed, one, until_s) / NS_PER_S for one in fits]
     middle = times[0]
     slack = LEAST_RANGE + abs(fitted.duration_error)
     return Prediction(
@@ -268,7 +284,7 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
         min(*times, middle * (1 - slack)),
         max(*times, middle * (1 + slack)),
         evidence.life_ns / NS_PER_S - middle,
-        _figures(changes.words(), changed, fits[0]),
+        _figures(changes.words(), changed, fits[0], until_s),
     )
 
 

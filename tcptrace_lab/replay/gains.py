@@ -1,0 +1,125 @@
+"""What remedies bring, reckoned by models in place of the rules' bounds: `analyze --whatif`.
+
+A rule knows what a cause costs, and that is a bound: what waits for nothing else may wait for something else then. Models of both stacks
+(`whatif`) make the connection again and run it with the remedy. They take seconds for a connection, do not fit every one, and so are asked
+for the most expensive ones only, as long as the time lasts; where they say nothing, the bound stays. A finding says which of both it has.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tcptrace_lab import numbers
+from tcptrace_lab.errors import TcptraceLabError
+from tcptrace_lab.findings import NS_PER_S, ModelledGain, Severity
+from tcptrace_lab.replay.changes import cure
+from tcptrace_lab.replay.evidence import of_tables
+from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES, Figures
+from tcptrace_lab.replay.reconstruct import reconstruct
+from tcptrace_lab.replay.whatif import predict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.replay.evidence import Evidence
+    from tcptrace_lab.replay.whatif import Prediction
+
+MOST_S: Final = 30.0
+"""For all models of a capture together."""
+
+MOST_CONNECTIONS: Final = 5
+"""That are modelled, those whose faults cost most."""
+
+MOST_SEGMENTS: Final = 20_000
+"""Of a connection that is modelled: about what models manage in the time (a run takes some 0.2 s for a thousand)."""
+
+CURABLE: Final = ("nagle", "window", "send-buffer")
+"""Families of causes whose remedy models can reckon: not what programs spend, and no losses (below)."""
+
+
+def modelled(analysis: Analysis, *, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> tuple[Analysis, tuple[str, ...]]:
+    """The analysis, with the gains of its faults by models where they fit, and in words what was refused.
+
+    Args:
+        analysis: of a capture.
+        most_s: what all models together may take.
+        doing: is told what goes on.
+    """
+    until_s = time.monotonic() + most_s
+    told, refused = dict[int, ModelledGain](), list[str]()
+    by_connection: dict[int, list[int]] = {}
+    for place, finding in enumerate(analysis.findings):
+        if finding.severity > Severity.INFO and finding.conn is not None and _family(finding) is not None:
+            by_connection.setdefault(finding.conn, []).append(place)
+    for number, (conn, places) in enumerate(by_connection.items()):
+        if number >= MOST_CONNECTIONS:
+            refused.append(
+                f"of {len(by_connection) - number:,} more connections; models are asked for the {MOST_CONNECTIONS} most expensive"
+            )
+            break
+        if doing is not None:
+            doing(f"modelling connection {conn}")
+        try:
+            told |= _gains(analysis, conn, places, until_s)
+        except TcptraceLabError as error:
+            refused.append(error.what if f"connection {conn}" in error.what else f"connection {conn}: {error.what}")
+    life_ns = _lives(analysis, list(by_connection)) if told else {}
+    findings = tuple(
+        replace(finding, modelled=told[place], predicted_gain=_words(told[place], life_ns[finding.conn or 0])) if place in told else finding
+        for place, finding in enumerate(analysis.findings)
+    )
+    return replace(analysis, findings=findings), tuple(refused)
+
+
+def _family(finding: Finding) -> str | None:
+    return next((family for family in CURABLE if finding.causes and finding.causes <= {*FAMILIES[family]}), None)
+
+
+def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float) -> dict[int, ModelledGain]:
+    """Place of a finding of the connection → what its remedy brings. Raises TcptraceLabError where no model fits."""
+    row = analysis.connections.filter(pl.col("conn") == conn).select("client_segments", "server_segments").collect()
+    if (count := sum(row.row(0))) > MOST_SEGMENTS:
+        raise TcptraceLabError(f"{count:,} segments are more than models take in the time")
+    evidence = of_tables(
+        analysis.connections, analysis.segments, analysis.capture["trust"]["resolution_ns"], conn, analysis.capture["path"]
+    )
+    schedule = reconstruct(evidence)
+    if any(way.lost or way.loss_share for way in (schedule.path.forward, schedule.path.backward)):
+        raise TcptraceLabError("packets were lost, and which ones would be after a change, no model can tell")
+    families = {place: family for place in places if (family := _family(analysis.findings[place])) is not None}
+    asked = {family: cure(schedule, family) for family in dict.fromkeys(families.values())}
+    foretold = predict(evidence, schedule, list(asked.values()), _figures(evidence), until_s)
+    by_changes = {one.changes: _gain(one, evidence.life_ns, foretold.fitted.duration_error) for one in foretold.predictions}
+    return {place: by_changes[asked[family]] for place, family in families.items()}
+
+
+def _gain(one: Prediction, life_ns: int, error: float) -> ModelledGain:
+    saved, least, most = (life_ns - round(seconds * NS_PER_S) for seconds in (one.duration_s, one.high_s, one.low_s))
+    return ModelledGain(one.changes.words(), saved, least, most, error)
+
+
+def _figures(evidence: Evidence) -> Figures:
+    """What the fit is held against, without analyzing the capture once more."""
+    ledger_s = {way: {cause: ns / NS_PER_S for cause, ns in evidence.ledger_ns[side].items()} for way, side in DIRECTIONS.items()}
+    return Figures("original", evidence.capture, evidence.life_ns / NS_PER_S, ledger_s)
+
+
+def _lives(analysis: Analysis, conns: Sequence[int]) -> dict[int, int]:
+    life = analysis.connections.filter(pl.col("conn").is_in(conns)).select("conn", pl.col("last_ts_ns") - pl.col("first_ts_ns"))
+    return dict(life.collect().iter_rows())
+
+
+def _words(gain: ModelledGain, life_ns: int) -> str:
+    """What it brings, and how good the models are."""
+    missed = f"{abs(gain.model_error):.1%} {'more' if gain.model_error > 0 else 'less'}"
+    by = f"with {gain.changes}, by models that take {missed} time than it took"
+    if gain.saved_ns <= 0:
+        return f"none of {numbers.duration(life_ns)} {by}"
+    spread = f"{numbers.duration(max(gain.least_ns, 0))} to {numbers.duration(gain.most_ns)}"
+    return f"{numbers.duration(gain.saved_ns)} of {numbers.duration(life_ns)} ({spread}) {by}"

@@ -138,6 +138,13 @@ GUIDES = {
             ("tcptrace-lab replay whatif slow.pcap --nodelay --send-buffer 64K", "each alone, and both"),
         ),
     ),
+    "replay script": Guide(
+        "A minimal reproducer of a stall, in Python.",
+        (
+            ("tcptrace-lab replay script slow.pcap -o reproduce.py", "then: python3 reproduce.py, and with --nodelay"),
+            ("tcptrace-lab replay script slow.pcap -o folder", "a packetdrill script beside it"),
+        ),
+    ),
     "simulate": Guide(
         "Two modelled TCP stacks talk; the capture of it.",
         (

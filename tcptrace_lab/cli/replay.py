@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tcptrace_lab.cli import replay_packets, replay_transfer, replay_whatif
+from tcptrace_lab.cli import replay_packets, replay_script, replay_transfer, replay_whatif
 
 app = typer.Typer(
     help="Make it happen again: the packets of a capture, its transfers, and what would become of them.",
@@ -14,3 +14,4 @@ app = typer.Typer(
 app.command("packets")(replay_packets.packets)
 app.command("transfer")(replay_transfer.transfer)
 app.command("whatif")(replay_whatif.whatif)
+app.command("script")(replay_script.script)

@@ -73,16 +73,24 @@ def figures(name: str, paths: Sequence[str], connection: int | None = None) -> F
     Raises:
         CaptureInsufficient: the capture has no connection; and as `analyze` does.
     """
-    document = analyze(list(paths), connection=connection).to_dict()
+    return of_document(name, ", ".join(paths), analyze(list(paths), connection=connection).to_dict())
+
+
+def of_document(name: str, where: str, document: Mapping[str, Any]) -> Figures:
+    """The same of what `analyze` said of one connection.
+
+    Raises:
+        CaptureInsufficient: the capture has no connection.
+    """
     if not document["connections"]:
-        raise CaptureInsufficient("no TCP connection", where=", ".join(paths))
+        raise CaptureInsufficient("no TCP connection", where=where)
     own = document["connections"][0]
     findings = tuple(
         {key: finding[key] for key in ("id", "confidence", "from_client", "cost_s", "title")}
         for finding in document["findings"]
         if finding["connection"] == own["id"]
     )
-    return Figures(name, ", ".join(paths), own["duration_s"], {way: own[way]["ledger_s"] for way in DIRECTIONS}, findings)
+    return Figures(name, where, own["duration_s"], {way: own[way]["ledger_s"] for way in DIRECTIONS}, findings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,9 @@ SMALL_SEGMENT_BYTES: Final = 1460
 UNSCALED_BITS: Final = 16
 """Of the window's field (RFC 9293, 3.1)."""
 
+LONGEST_BYTES: Final = 65_535
+"""Of an IPv4 packet (RFC 791, 3.1), whatever the interface takes: Linux' loopback has an MTU of one more."""
+
 SPARE_NS: Final = 5 * 10**9
 """A model that runs so much longer than the original is stopped."""
 
@@ -96,7 +99,7 @@ def setting(schedule: Schedule, fit: Fit) -> Setting:
         server=server,
         forward=_link(path.forward, fit.extra_ns // 2),
         backward=_link(path.backward, fit.extra_ns - fit.extra_ns // 2),
-        mss_bytes=path.mtu_bytes - IP_TCP_BYTES[path.ipv6],
+        mss_bytes=min(path.mtu_bytes, LONGEST_BYTES) - IP_TCP_BYTES[path.ipv6],
         until_ns=round(2 * float(said_s) * 1e9) + 2 * thinking_ns + SPARE_NS,
     )
 

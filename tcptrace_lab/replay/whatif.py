@@ -163,11 +163,11 @@ def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None,
     if least > MOST_DURATION_ERROR:
         error = _duration_ns(schedule, best, until_s) / real_ns - 1
         raise _poor(evidence, f"the nearest ({best.stack}) takes {abs(error):.0%} {'longer' if error > 0 else 'less time'}")
-    modelled = _figures("model", schedule, best, until_s)
-    ledger_error = max(_distance(original, modelled, way) for way in DIRECTIONS)
+    again = modelled("model", schedule, best, until_s)
+    ledger_error = max(_distance(original, again, way) for way in DIRECTIONS)
     if ledger_error > MOST_LEDGER_ERROR:
         raise _poor(evidence, f"the nearest ({best.stack}) gives {ledger_error:.0%} of a direction's time to other causes")
-    return Fitted(best, alike, _duration_ns(schedule, best, until_s) / real_ns - 1, ledger_error, original, modelled)
+    return Fitted(best, alike, _duration_ns(schedule, best, until_s) / real_ns - 1, ledger_error, original, again)
 
 
 def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
@@ -213,13 +213,17 @@ def _unused_bytes(evidence: Evidence, schedule: Schedule) -> int:
     return 0
 
 
-def _run(schedule: Schedule, one: Fit, until_s: float) -> Run:
-    """The model's run, ended where it sends far more than the schedule can need."""
+def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = False) -> Run:
+    """The model's run, ended where it sends far more than the schedule can need; `truth`: with the model's own ledger.
+
+    Raises:
+        CaptureInsufficient: both ends send at once, the model goes round in circles, or the monotonic clock is beyond `until_s`.
+    """
     made = setting(schedule, one)
     payload = sum(end.written_bytes for end in schedule.ends())
     most = LEAST_PACKETS + PACKETS_PER_SEGMENT * payload // LEAST_SEGMENT_BYTES
     try:
-        made_again = simulate(made, stop=lambda client, _server: len(client.packets) > most or time.monotonic() > until_s)
+        made_again = simulate(made, truth=truth, stop=lambda client, _server: len(client.packets) > most or time.monotonic() > until_s)
     except TooManyEvents as error:
         raise CaptureInsufficient(f"the model does not come to an end: {error}") from error
     if time.monotonic() > until_s:
@@ -237,22 +241,23 @@ LEAST_SEGMENT_BYTES: Final = 536
 
 def _duration_ns(schedule: Schedule, one: Fit, until_s: float = inf) -> int:
     """From the first packet to the last, as a capture at the client would have them."""
-    return _life_ns(_run(schedule, one, until_s))
+    return life_ns(run(schedule, one, until_s))
 
 
-def _life_ns(run: Run) -> int:
-    times = [packet.sent_ns if packet.from_client else packet.arrived_ns for packet in run.packets]
+def life_ns(of: Run) -> int:
+    """From the first packet to the last, as seen at the client."""
+    times = [packet.sent_ns if packet.from_client else packet.arrived_ns for packet in of.packets]
     seen = [at_ns for at_ns in times if at_ns is not None]
     return max(seen) - min(seen) or 1
 
 
-def _figures(name: str, schedule: Schedule, one: Fit, until_s: float) -> Figures:
+def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> Figures:
     """What `analyze` says of the model's run."""
     made = setting(schedule, one)
     with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
         path = Path(folder, "model.pcap")
         with path.open("wb") as stream:
-            write_capture(_run(schedule, one, until_s), made, stream)
+            write_capture(run(schedule, one, until_s), made, stream)
         return replace(figures(name, [str(path)]), capture="")
 
 
@@ -284,7 +289,7 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
         min(*times, middle * (1 - slack)),
         max(*times, middle * (1 + slack)),
         evidence.life_ns / NS_PER_S - middle,
-        _figures(changes.words(), changed, fits[0], until_s),
+        modelled(changes.words(), changed, fits[0], until_s),
     )
 
 

@@ -1,0 +1,536 @@
+#!/usr/bin/env python3
+# A minimal reproducer of a slow TCP transfer, made by `tcptrace-lab replay script`. It needs Python 3.8 or newer and nothing else.
+# ---- what it is from ----
+# An example: two writes, then a read, over loopback.
+# ---- end ----
+"""Make a stall of a TCP transfer again, and try what cures it.
+
+Both ends play over loopback, or, where the stall needs a path, between two network namespaces of this process's own, joined by a relay with
+the path's delay, rate and losses (Linux; root, or user namespaces). --serve and --connect play one end each on two machines. The transfer
+is made --times times; the fastest is judged, because a busy machine can only make it slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import heapq
+import os
+import random
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any, Callable, NoReturn
+
+    Step = dict[str, Any]
+    Told = tuple[str, str, float]
+    Times = tuple[list[float], list[float], list[Told]]
+
+try:
+    import fcntl
+except ImportError:  # not Linux: what asks the kernel how much is queued is refused when it is needed
+    fcntl = None  # type: ignore[assignment]
+
+# ---- facts ----
+CURE: str = "--nodelay"
+EXPECTED: dict[str, float] = {
+    "held_s": 0.042,
+    "with_s": 0.042,
+    "without_s": 0.0001,
+    "with_rounds": 1,
+    "without_rounds": 1,
+    "round_trip_s": 0.00004,
+}
+PATH: dict[str, Any] = {
+    "delay_s": [0, 0],
+    "rate_bps": [None, None],
+    "lost": [[], []],
+    "loss_share": [0, 0],
+    "mtu_bytes": None,
+    "own": False,
+}
+PATH_OPTIONS: dict[str, bool] = {"timestamps": True, "sack": True}
+CLIENT: dict[str, Any] = {"tasks": [[{"write_bytes": 1}, {"read_bytes": 1}, {"write_bytes": 1}, {"write_bytes": 1}, {"read_bytes": 1}]]}
+SERVER: dict[str, Any] = {"tasks": [[{"read_bytes": 1}, {"write_bytes": 1}, {"read_bytes": 2}, {"write_bytes": 1}]]}
+# ---- end ----
+
+STALLED, NOT_STALLED, NOT_DONE = 1, 0, 3
+TIME_LIMIT_S = 60 + 10 * EXPECTED["with_s"]
+SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: bytes that are not acknowledged; that are not sent
+SO_FORCED = {"SO_SNDBUF": 32, "SO_RCVBUF": 33}  # asm-generic/socket.h: SO_SNDBUFFORCE, SO_RCVBUFFORCE, beyond the limits, for root
+MOST_CALL_BYTES = 1 << 20
+MOST_STEPS_TOLD = 40
+POLL_S = 0.0002
+
+
+def main() -> int:
+    """Play; the exit status says whether the stall is there: 1 yes, 0 no, 2 wrong options, 3 it could not be made."""
+    asked = options()
+    ends = [changed(dict(end), asked) for end in (CLIENT, SERVER)]
+    try:
+        if asked.serve is not None:
+            return serve(ends[1], asked)
+        return judged(*runs(ends, asked), ends)
+    except KeyboardInterrupt:
+        return 130
+    except (OSError, EOFError) as error:
+        return failed(f"the transfer could not be made: {error}")
+
+
+def options() -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(
+        description="Make a stall of a TCP transfer again, and try what cures it.",
+        epilog=f"Exit status: 1 the stall is there, 0 it is not, 2 wrong options, 3 it could not be made. Known to cure it: {CURE}",
+    )
+    parser.add_argument("--serve", nargs="?", const="", metavar="ADDRESS", help="play the server alone, here")
+    parser.add_argument("--connect", metavar="HOST", help="play the client alone; the server is there")
+    parser.add_argument("--port", type=int, default=5001)
+    parser.add_argument("--times", type=int, default=3, help="transfers to make (3)")
+    for name, words in (
+        ("--nodelay", "set TCP_NODELAY"),
+        ("--cork", "TCP_CORK around the writes of a message"),
+        ("--quickack", "TCP_QUICKACK after every read"),
+        ("--eager-reader", "read at once, without pauses"),
+        ("--no-thinking", "no pauses at all"),
+        ("--lossless", "a path that loses nothing"),
+    ):
+        parser.add_argument(name, action="store_true", help=words)
+    parser.add_argument("--send-buffer", type=size, metavar="SIZE", help="SO_SNDBUF, as 64K")
+    parser.add_argument("--receive-buffer", type=size, metavar="SIZE", help="SO_RCVBUF")
+    parser.add_argument("--congestion", metavar="NAME", help="TCP_CONGESTION")
+    asked = parser.parse_args()
+    if asked.times < 1 or not 0 < asked.port < 65536 or (asked.serve is not None and asked.connect):
+        parser.error("--times is 1 or more, --port 1 to 65535, and --serve and --connect are two ends")
+    return asked
+
+
+def size(text: str) -> int:
+    """`64K` → 65536."""
+    unit = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:].upper(), 1)
+    return int(text[:-1] if unit > 1 else text) * unit
+
+
+def changed(end: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
+    """One end with what was asked for."""
+    for name in ("nodelay", "cork", "quickack"):
+        end[name] = bool(end.get(name)) or getattr(asked, name)
+    if asked.send_buffer:
+        end["send_buffer_bytes"] = asked.send_buffer
+        end["bound_bytes"] = asked.send_buffer if end.get("bound_bytes") else None
+    if asked.receive_buffer:
+        end["receive_buffer_bytes"], end["window_bytes"] = asked.receive_buffer, None
+    if asked.congestion:
+        end["congestion"] = asked.congestion
+    if asked.eager_reader or asked.no_thinking:
+        end["tasks"] = [without_pauses(task, everywhere=asked.no_thinking) for task in end["tasks"]]
+    return end
+
+
+def without_pauses(task: list[Step], *, everywhere: bool) -> list[Step]:
+    """A task without its pauses before reads, or without any."""
+    following = [*task[1:], {}]
+    return [step for step, then in zip(task, following) if not ("think_s" in step and (everywhere or "read_bytes" in then))]
+
+
+# Sockets
+
+
+def prepared(end: dict[str, Any], host: str, *, near: bool) -> socket.socket:
+    """A socket with the options of one end, neither bound nor connected."""
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    made.settimeout(TIME_LIMIT_S)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if near and PATH["mtu_bytes"]:
+        made.setsockopt(socket.IPPROTO_TCP, known("TCP_MAXSEG"), PATH["mtu_bytes"] - 40)
+    if end.get("congestion"):
+        made.setsockopt(socket.IPPROTO_TCP, known("TCP_CONGESTION"), end["congestion"].encode())
+    if end["nodelay"]:
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if end.get("window_bytes"):
+        made.setsockopt(socket.IPPROTO_TCP, known("TCP_WINDOW_CLAMP"), end["window_bytes"])
+    for name, key in (("SO_SNDBUF", "send_buffer_bytes"), ("SO_RCVBUF", "receive_buffer_bytes")):
+        if end.get(key):
+            try:
+                made.setsockopt(socket.SOL_SOCKET, SO_FORCED[name], end[key])
+            except OSError:
+                made.setsockopt(socket.SOL_SOCKET, getattr(socket, name), end[key])
+    return made
+
+
+def known(name: str) -> int:
+    """The number of an option that not every system has."""
+    if not hasattr(socket, name):
+        raise OSError(f"this system has no {name}")
+    return int(getattr(socket, name))
+
+
+def queued(connection: socket.socket, request: int) -> int:
+    """How much the kernel has still to send, or to see acknowledged."""
+    if fcntl is None:
+        raise OSError("this system does not tell what is queued; Linux does")
+    return int(struct.unpack("i", fcntl.ioctl(connection, request, bytes(4)))[0])
+
+
+class Playing:
+    """One end while it plays; `told` has who did what, and how long it took."""
+
+    def __init__(self, who: str, end: dict[str, Any], connection: socket.socket) -> None:
+        self.who, self.end, self.connection = who, end, connection
+        self.deadline_s = time.monotonic() + TIME_LIMIT_S
+        self.told: list[Told] = []
+        self.have_read, self.ended = 0, False
+        self.news = threading.Condition()
+        self.failures: list[BaseException] = []
+
+    def play(self) -> None:
+        """Do all tasks at the same time, then read what still comes, and close."""
+        others = [threading.Thread(target=self.guarded, args=(task,), daemon=True) for task in self.end["tasks"][1:]]
+        for other in others:
+            other.start()
+        self.guarded(self.end["tasks"][0])
+        for other in others:
+            other.join()
+        if not self.failures:
+            self.guarded([{"close": True}, {"read_bytes": 0}])
+        self.connection.close()
+        if self.failures:
+            raise self.failures[0]
+
+    def guarded(self, task: list[Step]) -> None:
+        """A task; what goes wrong ends the other tasks, too."""
+        try:
+            for number, step in enumerate(task):
+                start_s = time.monotonic()
+                words = self.do(step, last="write_bytes" not in (task[number + 1] if number + 1 < len(task) else {}))
+                if words:
+                    self.told.append((self.who, words, time.monotonic() - start_s))
+        except BaseException as error:
+            self.failures.append(error)
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)
+            with self.news:
+                self.ended = True
+                self.news.notify_all()
+
+    def do(self, step: Step, *, last: bool) -> str:
+        """One step; returns its words."""
+        if "write_bytes" in step:
+            self.write(step["write_bytes"], step.get("call_bytes") or step["write_bytes"], last=last)
+            return "writes {} B".format(format(step["write_bytes"], ","))
+        if "read_bytes" in step:
+            self.read(step["read_bytes"])
+            return "reads {} B".format(format(step["read_bytes"], ",")) if step["read_bytes"] else "reads until the other end closes"
+        if "think_s" in step:
+            time.sleep(step["think_s"])
+            return "thinks"
+        if "await" in step:
+            while queued(self.connection, SIOCOUTQ if step["await"] == "acknowledged" else SIOCOUTQNSD):
+                self.poll()
+            return "waits until all is {}".format(step["await"])
+        if "await_read_bytes" in step:
+            self.hear(step["await_read_bytes"])
+            return "waits until {} B are read".format(format(step["await_read_bytes"], ","))
+        with suppress(OSError):  # the other end was sooner
+            self.connection.shutdown(socket.SHUT_WR)
+        return ""
+
+    def write(self, left: int, call_bytes: int, *, last: bool) -> None:
+        """In calls of one size; with a bound, only while no more than that is unacknowledged."""
+        if self.end["cork"]:
+            self.connection.setsockopt(socket.IPPROTO_TCP, known("TCP_CORK"), 1)
+        while left:
+            call = min(left, call_bytes)
+            bound = self.end.get("bound_bytes")
+            while bound and 0 < queued(self.connection, SIOCOUTQ) > bound - call:
+                self.poll()
+            left -= call
+            while call:
+                piece = min(call, MOST_CALL_BYTES)
+                self.connection.sendall(bytes(piece))
+                call -= piece
+        if self.end["cork"] and last:
+            self.connection.setsockopt(socket.IPPROTO_TCP, known("TCP_CORK"), 0)
+
+    def read(self, count: int) -> None:
+        """So many bytes; 0: until the other end closes."""
+        left = count or MOST_CALL_BYTES
+        while left:
+            data = self.connection.recv(min(left, MOST_CALL_BYTES))
+            if self.end["quickack"]:
+                self.connection.setsockopt(socket.IPPROTO_TCP, known("TCP_QUICKACK"), 1)
+            with self.news:
+                self.have_read += len(data)
+                self.ended = self.ended or not data
+                self.news.notify_all()
+            if not data:
+                if count:
+                    raise EOFError(f"the other end closed {left} bytes too soon")
+                return
+            left -= len(data) if count else 0
+
+    def hear(self, total: int) -> None:
+        """Until the other task of this end has read so much."""
+        with self.news:
+            there = self.news.wait_for(lambda: self.have_read >= total or self.ended, max(0.0, self.deadline_s - time.monotonic()))
+        if not there or self.have_read < total:
+            raise EOFError(f"the other end closed, or was silent, before {total} bytes were read")
+
+    def poll(self) -> None:
+        """There is no event for what is asked."""
+        if time.monotonic() > self.deadline_s:
+            raise OSError(f"it takes longer than {TIME_LIMIT_S:.0f} s")
+        time.sleep(POLL_S)
+
+
+# Both ends
+
+
+def runs(ends: list[dict[str, Any]], asked: argparse.Namespace) -> Times:
+    """Make the transfer several times: how long each took, how long each connect took, and the steps of the fastest."""
+    if asked.connect:
+        return repeated(lambda: once(ends, asked.connect, asked.port, None, near=False), asked.times)
+    close: Callable[[], object] = int  # does nothing
+    if PATH["own"]:
+        listener, close = own_path(ends[1], asked)
+    else:
+        listener = listening(ends[1], "127.0.0.1", 0, near=True)
+    host, port = listener.getsockname()[:2]
+    try:
+        return repeated(lambda: once(ends, host, port, listener, near=not PATH["own"]), asked.times)
+    finally:
+        listener.close()
+        close()
+
+
+def repeated(make: Callable[[], tuple[float, float, list[Told]]], times: int) -> Times:
+    """Several transfers."""
+    took: list[float] = []
+    connecting: list[float] = []
+    steps: list[Told] = []
+    for number in range(times):
+        spent_s, connect_s, told = make()
+        print(f"transfer {number + 1}: {milliseconds(spent_s)}")
+        if not took or spent_s < min(took):
+            steps = told
+        took.append(spent_s)
+        connecting.append(connect_s)
+    return took, connecting, steps
+
+
+def once(
+    ends: list[dict[str, Any]], host: str, port: int, listener: socket.socket | None, *, near: bool
+) -> tuple[float, float, list[Told]]:
+    """One transfer: the client here, and the server in a thread if it listens here."""
+    told: list[Told] = []
+    failures: list[BaseException] = []
+
+    def server() -> None:
+        try:
+            assert listener is not None
+            playing = Playing("server", ends[1], listener.accept()[0])
+            playing.connection.settimeout(TIME_LIMIT_S)
+            playing.play()
+            told.extend(playing.told)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=server, daemon=True)
+    if listener is not None:
+        thread.start()
+    client = prepared(ends[0], host, near=near)
+    start_s = time.monotonic()
+    client.connect((host, port))
+    connect_s = time.monotonic() - start_s
+    playing = Playing("client", ends[0], client)
+    try:
+        playing.play()
+    except (OSError, EOFError):
+        if listener is None:
+            raise
+        thread.join(1.0)
+        if failures:
+            raise failures[0] from None  # the server's is the first
+        raise
+    took_s = time.monotonic() - start_s
+    if listener is not None:
+        thread.join(TIME_LIMIT_S)
+        if failures:
+            raise failures[0]
+    return took_s, connect_s, playing.told + told
+
+
+def listening(end: dict[str, Any], host: str, port: int, *, near: bool) -> socket.socket:
+    """The server's socket."""
+    made = prepared(end, host, near=near)
+    made.bind((host, port))
+    made.listen(8)
+    return made
+
+
+def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
+    """The server alone, one client after the other, until Ctrl-C."""
+    with listening(end, asked.serve, asked.port, near=False) as listener:
+        print(f"listening at {listener.getsockname()[0]} port {asked.port}; Ctrl-C ends", flush=True)
+        listener.settimeout(None)
+        while True:
+            connection, client = listener.accept()
+            connection.settimeout(TIME_LIMIT_S)
+            playing = Playing("server", end, connection)
+            try:
+                playing.play()
+            except (OSError, EOFError) as error:
+                print(f"{client[0]}: {error}", file=sys.stderr)
+                continue
+            tell(playing.told)
+
+
+# What came of it
+
+
+def judged(took: list[float], connecting: list[float], steps: list[Told], ends: list[dict[str, Any]]) -> int:
+    """Tell the steps, and whether the stall is there: nearer to the time with it than to the time without it."""
+    tell(steps)
+    round_trip_s = min(connecting)
+    longer_s = round_trip_s - EXPECTED["round_trip_s"]
+    with_s = EXPECTED["with_s"] + EXPECTED["with_rounds"] * longer_s
+    without_s = EXPECTED["without_s"] + EXPECTED["without_rounds"] * longer_s
+    is_there = min(took) > (with_s + without_s) / 2
+    print(f"round trip {milliseconds(round_trip_s)}; {written(ends)} bytes written in each of {len(took)} transfers")
+    print(f"expected: {milliseconds(with_s)} with the stall, {milliseconds(max(without_s, 0.0))} without it")
+    print(f"{'STALLED' if is_there else 'not stalled'}: the fastest took {milliseconds(min(took))}")
+    if is_there:
+        print(f"try it with {CURE}")
+    return STALLED if is_there else NOT_STALLED
+
+
+def written(ends: list[dict[str, Any]]) -> int:
+    """All that both ends write in one transfer."""
+    return sum(step.get("write_bytes", 0) for end in ends for task in end["tasks"] for step in task)
+
+
+def tell(steps: list[Told]) -> None:
+    """How long each step took; of very many, the longest."""
+    shown = steps
+    if len(steps) > MOST_STEPS_TOLD:
+        print(f"the longest {MOST_STEPS_TOLD} of {len(steps)} steps:")
+        least_s = sorted(spent_s for _, _, spent_s in steps)[-MOST_STEPS_TOLD]
+        shown = [step for step in steps if step[2] >= least_s][:MOST_STEPS_TOLD]
+    for who, words, spent_s in shown:
+        mark = "  <- here" if spent_s >= EXPECTED["held_s"] / 2 else ""
+        print(f"  {who:8}{words:36}{milliseconds(spent_s):>12}{mark}")
+    sys.stdout.flush()
+
+
+def milliseconds(spent_s: float) -> str:
+    """For people."""
+    return "%.2f ms" % (spent_s * 1000)
+
+
+def failed(words: str) -> int:
+    """Tell it in one line."""
+    print(f"{os.path.basename(sys.argv[0])}: {words}", file=sys.stderr)
+    return NOT_DONE
+
+
+# A path of its own: two network namespaces, a tun interface in each, and a relay between them
+
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000  # linux/sched.h
+TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000  # linux/if_tun.h
+SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFMTU, SIOCSIFTXQLEN, SIOCSIFFLAGS = 0x8916, 0x891C, 0x8922, 0x8943, 0x8914  # linux/sockios.h
+IFF_UP, IFF_RUNNING = 0x01, 0x40  # linux/if.h
+CLIENT_ADDRESS, SERVER_ADDRESS = "192.0.2.1", "192.0.2.2"  # RFC 5737: for documentation
+FRAME_BYTES = 14  # what a packet takes more on an Ethernet
+QUEUE_PACKETS = 10_000
+
+
+def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.socket, Callable[[], None]]:
+    """The path; returns the server's listening socket, which stays in the server's namespace, and what ends the relay."""
+    if fcntl is None or not os.path.exists("/dev/net/tun"):
+        raise OSError("the stall needs a path, made of Linux' tun interfaces; or play it between two hosts: --serve and --connect")
+    unshare = ctypes.CDLL(None, use_errno=True).unshare
+    if unshare(CLONE_NEWNET) and unshare(CLONE_NEWUSER | CLONE_NEWNET):
+        words = os.strerror(ctypes.get_errno())
+        raise OSError(f"the stall needs a path, and this user may build none ({words}): run it as root, or --serve and --connect")
+    far = tun(SERVER_ADDRESS)
+    listener = listening(server, SERVER_ADDRESS, asked.port, near=False)
+    if unshare(CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    near = tun(CLIENT_ADDRESS)
+    alive, end = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(end)
+        listener.close()
+        relay(near, far, alive, lossless=asked.lossless)
+
+    def close() -> None:
+        os.close(end)
+        os.waitpid(child, 0)
+
+    return listener, close
+
+
+def tun(address: str) -> int:
+    """A tun interface with an address, in the namespace where the process is now."""
+    made = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+    name = b"repro0"
+    fcntl.ioctl(made, TUNSETIFF, struct.pack("16sH22x", name, IFF_TUN | IFF_NO_PI))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for request, value in (
+            (SIOCSIFADDR, struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton(address))),
+            (SIOCSIFNETMASK, struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton("255.255.255.0"))),
+            (SIOCSIFMTU, struct.pack("i", min(PATH["mtu_bytes"], 65_535))),
+            (SIOCSIFTXQLEN, struct.pack("i", QUEUE_PACKETS)),
+            (SIOCSIFFLAGS, struct.pack("H", IFF_UP | IFF_RUNNING)),
+        ):
+            fcntl.ioctl(control, request, struct.pack("16s24s", name, value))
+    for key, on in (("tcp_no_metrics_save", 1), ("tcp_timestamps", PATH_OPTIONS["timestamps"]), ("tcp_sack", PATH_OPTIONS["sack"])):
+        with suppress(OSError), open(f"/proc/sys/net/ipv4/{key}", "w", encoding="ascii") as file:
+            file.write(f"{int(on)}\n")
+    return made
+
+
+def relay(near: int, far: int, alive: int, *, lossless: bool) -> NoReturn:
+    """Carry packets, in a process of its own, until the other one is gone: each way with its delay, its rate and its losses."""
+    draw = random.Random(1)
+    waiting: list[tuple[float, int, int, bytes]] = []
+    free_s = [0.0, 0.0]
+    counts: dict[tuple[int, bytes], int] = {}
+    number = 0
+    while True:
+        now_s = time.monotonic()
+        while waiting and waiting[0][0] <= now_s:
+            _, _, out, packet = heapq.heappop(waiting)
+            with suppress(OSError):
+                os.write(out, packet)
+        ready, _, _ = select.select([near, far, alive], [], [], max(0.0, waiting[0][0] - time.monotonic()) if waiting else None)
+        if alive in ready:
+            os._exit(0)
+        for source in ready:
+            way = 0 if source == near else 1
+            packet = os.read(source, 1 << 16)
+            header = (packet[0] & 15) * 4
+            if packet[0] >> 4 != 4 or packet[9] != socket.IPPROTO_TCP:
+                continue
+            port = packet[header + 2 * way : header + 2 * way + 2]  # the client's: losses are counted for each connection
+            index = counts[way, port] = counts.get((way, port), -1) + 1
+            if not lossless and (index in PATH["lost"][way] or draw.random() < PATH["loss_share"][way]):
+                continue
+            free_s[way] = max(time.monotonic(), free_s[way])
+            if PATH["rate_bps"][way]:
+                free_s[way] += (len(packet) + FRAME_BYTES) * 8 / PATH["rate_bps"][way]
+            number += 1
+            heapq.heappush(waiting, (free_s[way] + PATH["delay_s"][way], number, far if way == 0 else near, packet))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,6 +14,7 @@ from tcptrace_lab import behaviour, size_groups
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.segments import read
+from tcptrace_lab.sizes import LEAST_MESSAGES
 from tcptrace_lab.stacks.ranges import (
     SOSEND_SLACK_BYTES,
     STACKS,
@@ -71,8 +72,9 @@ class Known:
     measured: tuple[SlowRange, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the document."""
-        return {"name": self.name, "messages": self.messages, "ranges": [size_groups.measured_object(one) for one in self.measured]}
+        """As in the document; the ranges are null where there are too few messages to tell."""
+        ranges = [size_groups.measured_object(one) for one in self.measured] if self.messages >= LEAST_MESSAGES else None
+        return {"name": self.name, "messages": self.messages, "ranges": ranges}
 
 
 def from_captures(

@@ -154,6 +154,7 @@ def test_linux_needs_no_buffers_and_says_what_it_assumes() -> None:
         ((*ATM, "--grid", "1:64K:1"), "65,536 buffers"),
         ((*ATM, "--grid", "1K:64K:1K"), "a grid of 64"),
         ((*ATM, "--connection", "1"), "--connection is one of a capture"),
+        ((*ATM, "--apart"), "--apart is of captures"),
         ((*ATM, "-o", "-"), "standard output"),
         (("--from", "nowhere.pcap"), "nowhere.pcap"),
     ],

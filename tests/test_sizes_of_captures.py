@@ -7,6 +7,7 @@ import random
 from typing import TYPE_CHECKING
 
 import dpkt
+import packets
 import pytest
 from command import only_line, tcptrace_lab
 from test_size_models import ATM, joined
@@ -79,6 +80,22 @@ def test_predict_tells_what_was_measured_beside_what_it_predicts(captures: list[
     assert [(one["from_bytes"], one["to_bytes"]) for one in document["ranges"][:2]] == ATM[:2]
     assert "measured, 10.0.0.1 → 10.0.0.2:5001: 91 messages; 3 ranges of sizes were slow" in " ".join(done.stderr.decode().split())
     assert "<h3>Measured</h3>" in page.read_text()
+
+
+def test_too_few_messages_tell_nothing_of_sizes_and_captures_of_other_hosts_are_told(captures: list[Path], tmp_path: Path) -> None:
+    others = packets.capture(
+        tmp_path / "others.pcap",
+        """
+        host X 10.9.9.9:5000
+        +0ms X > S S  0:0(0)       win 8192 <mss 1460>
+        +1ms S > X S. 0:0(0) ack 1 win 8192 <mss 1460>
+        """,
+    )
+    done = tcptrace_lab("predict", "--from", captures[0], "--from", others, "--apart", "--stack", "sunos4", "--json", "-")
+    assert json.loads(done.stdout)["measured"]["ranges"] is None
+    words = " ".join(done.stderr.decode().split())
+    assert "others.pcap: nothing between these hosts" in words
+    assert "16 messages; too few to tell slow sizes" in words
 
 
 def test_one_connection_is_asked_for_in_one_capture(captures: list[Path]) -> None:

@@ -66,15 +66,7 @@ def predict(
 
     With --from, also which sizes were slow between the same two hosts, in all these captures together.
     """
-    for path in (page, json_path):
-        if path is not None:
-            output.check(path, captures or ())
-    if page == output.STDOUT:
-        raise UsageError("the page cannot go to standard output", remedy="name a file with -o")
-    if connection is not None and not captures:
-        raise UsageError("--connection is one of a capture", remedy="name that with --from")
-    if connection is not None and apart:
-        raise UsageError("--connection is one of a capture", remedy="leave --apart out")
+    _check(page, json_path, captures or [], connection, apart=apart)
     span, buffers = _span(sizes), _grid(grid)
     with activity("predicting", quiet=quiet) as shown:
         from tcptrace_lab import prediction  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
@@ -104,6 +96,21 @@ def predict(
         if page is not None:
             say(f"page written: {page}")
     return EXIT_DONE
+
+
+def _check(page: str | None, json_path: str | None, captures: list[str], connection: int | None, *, apart: bool) -> None:
+    """Refuse what does not go together before anything is read."""
+    for path in (page, json_path):
+        if path is not None:
+            output.check(path, captures)
+    if page == output.STDOUT:
+        raise UsageError("the page cannot go to standard output", remedy="name a file with -o")
+    if connection is not None and not captures:
+        raise UsageError("--connection is one of a capture", remedy="name that with --from")
+    if apart and not captures:
+        raise UsageError("--apart is of captures", remedy="name them with --from")
+    if connection is not None and apart:
+        raise UsageError("--connection is one of a capture", remedy="leave --apart out")
 
 
 def _size(text: str) -> int | None:

@@ -28,8 +28,7 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"of the sizes from {first:,} to {last:,} bytes {numbers.share(document['stalled_share'])} always stall"
     measured = document["measured"]
     if measured is not None:
-        found = f"{len(measured['ranges'])} ranges of sizes were slow" if measured["ranges"] else "no range of sizes was slow beside others"
-        yield f"measured, {measured['name']}: {measured['messages']:,} messages; {found}"
+        yield f"measured, {measured['name']}: {measured['messages']:,} messages; {_found(measured['ranges'])}"
     lock = document["deadlock"]
     if lock is None:
         yield "streams do not lock: a sender that is blocked pushes what it holds"
@@ -39,6 +38,12 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
             f"{verdict}: send buffer {lock['send_buffer_bytes']:,} {sign} {lock['hold_bytes']:,} that the sender waits for + "
             f"{lock['ack_bytes']:,} that the receiver waits for (a BSD socket may leave {lock['slack_bytes']:,} unused)"
         )
+
+
+def _found(ranges: list[Any] | None) -> str:
+    if ranges is None:
+        return "too few to tell slow sizes"
+    return f"{len(ranges)} ranges of sizes were slow" if ranges else "no range of sizes was slow beside others"
 
 
 def tables(document: Mapping[str, Any], most: int) -> Iterator[Table]:

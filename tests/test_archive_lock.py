@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tcptrace_lab.archive import lock
-from tcptrace_lab.archive.place import Remote
+from tcptrace_lab.archive.place import Folder, Remote
 from tcptrace_lab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -136,3 +137,16 @@ def test_what_holds_the_lock_renews_it(root: str, monkeypatch: pytest.MonkeyPatc
     with lock.held(Remote(root)):
         assert renewed.wait(60)
     assert announced(root) == []
+
+
+def test_the_holder_of_a_folder_is_named_also_when_it_says_so_a_moment_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is held and its file still empty; the holder writes while the second run looks."""
+    place = Folder(str(tmp_path))
+    with lock.held(place):
+        file = tmp_path / lock.LOCK
+        said = file.read_text(encoding="utf-8")
+        file.write_text("", encoding="utf-8")
+        monkeypatch.setattr("time.sleep", lambda _: file.write_text(said, encoding="utf-8"))
+        with pytest.raises(UsageError, match=rf"process {os.getpid()} on "), lock.held(place):
+            pass
+    assert file.read_text(encoding="utf-8") == "", "who let it go is named no more"

@@ -154,7 +154,7 @@ def test_watching_ends_well_by_ctrl_c(tmp_path: Path) -> None:
         os.killpg(running.pid, signal.SIGINT)
         _, stderr = running.communicate(timeout=archives.PATIENCE_S)
     assert running.returncode == 0, stderr
-    assert b"1 captures: 1 whole" in stderr
+    assert b"1 capture: 1 whole" in stderr
     assert len(archives.parts(output)) == 1
     assert not (output / "tmp").exists()
 

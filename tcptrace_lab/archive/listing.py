@@ -36,4 +36,5 @@ def lines(root: str, state: str | None) -> Iterator[str]:
             told = f"{row['connections']:,} connections, {lost} lost, {worst}" + ("" if row["state"] == "whole" else ", read in part")
         yield f"{row['capture']}  {begins:19}  {row['path']}: {told}"
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(captures.group_by("state").len().iter_rows()))
-    yield f"{captures.height:,} captures: {counts or 'none'}; {numbers.size(int(captures['file_bytes'].sum()))}"
+    total = f"{captures.height:,} capture{'' if captures.height == 1 else 's'}"
+    yield f"{total}: {counts or 'none'}; {numbers.size(int(captures['file_bytes'].sum()))}"

@@ -42,6 +42,9 @@ RENEW_S = 20.0
 STALE_S = 90.0
 """Time without a word after which it is gone: four words missed."""
 
+LOOKS, LOOK_S = 20, 0.05
+"""So often, and with so much time between, a lock in a folder is looked at for who holds it."""
+
 ATTEMPTS = 5
 """So often a run that met another one at the door tries again."""
 
@@ -79,13 +82,26 @@ def _in_folder(place: Place) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            file.seek(0)
-            raise _busy(place, file.read()) from error
+            raise _busy(place, _told(path)) from error
         with contextlib.suppress(OSError):  # words for others; a full disk need not end the run here
             file.truncate(0)
             file.write(_holder())
             file.flush()
-        yield
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                file.truncate(0)
+
+
+def _told(path: Path) -> str:
+    """What the holder says of itself; it may have taken the lock just now, and say so in a moment."""
+    for _ in range(LOOKS):
+        told = path.read_text(encoding="utf-8", errors="replace")
+        if told:
+            return told
+        time.sleep(LOOK_S)
+    return ""
 
 
 @contextlib.contextmanager

@@ -92,9 +92,10 @@ def _tell(done: Batch) -> None:
     """What was done, in few lines."""
     states = done.states
     words = [f"{states[state]:,} {name}" for state, name in _STATES.items() if states.get(state)]
-    say(f"{len(done.named):,} captures: {', '.join(words) or 'none'}; {done.made:,} analyzed now, {done.kept:,} there before")
+    captures = f"{len(done.named):,} capture{'' if len(done.named) == 1 else 's'}"
+    say(f"{captures}: {', '.join(words) or 'none'}; {done.made:,} analyzed now, {done.kept:,} there before")
     if done.others:
-        say(f"{done.others:,} other files left alone")
+        say(f"{done.others:,} other file{'' if done.others == 1 else 's'} left alone")
     bad = [(row["path"], row["reason"]) for row in done.captures.iter_rows(named=True) if row["state"] in {"failed", "lost"}]
     bad += list(done.unreadable.items())
     for path, reason in bad[:TOLD]:

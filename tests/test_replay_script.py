@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import functools
 import json
+import math
+import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -54,7 +57,7 @@ ATTEMPTS = 3
 
 @functools.cache
 def made(name: str) -> Reproducer:
-    return reproduce(gather([str(CAPTURES / name)]))
+    return reproduce(gather([str(CAPTURES / name)]), most_s=math.inf)
 
 
 # Shrinking
@@ -162,7 +165,7 @@ def test_twelve_questions_in_two_writes_become_one_and_a_warm_up_over_loopback()
 
 def test_shrinking_is_the_same_every_time() -> None:
     one = made("ethernet-small-receive-window.pcapng")
-    again = reproduce(gather([str(CAPTURES / "ethernet-small-receive-window.pcapng")]))
+    again = reproduce(gather([str(CAPTURES / "ethernet-small-receive-window.pcapng")]), most_s=math.inf)
     assert (again.program(), again.packetdrill()) == (one.program(), one.packetdrill())
 
 
@@ -313,6 +316,31 @@ def test_the_program_plays_its_ends_on_two_hosts() -> None:
         done = subprocess.run([*command, "--connect", "127.0.0.1", "--port", "45123"], capture_output=True, timeout=60, check=False)
         server.terminate()
     assert done.returncode == 1, done
+
+
+@pytest.mark.live
+def test_an_interrupted_program_leaves_no_word_and_no_relay_behind() -> None:
+    text = made("ethernet-small-receive-window.pcapng").program()
+    command = [sys.executable, "-u", "-c", text, "--times", "1000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("transfer 1: ")
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, words = process.communicate(timeout=30)
+    assert (process.returncode, words) == (130, "")
+    with pytest.raises(ProcessLookupError):  # the relay was of this group, too
+        os.killpg(process.pid, 0)
+
+
+@pytest.mark.live
+def test_a_user_without_rights_gets_a_path_of_user_namespaces_or_a_line_that_says_what_to_do(tmp_path: Path) -> None:
+    place = tmp_path / "reproduce.py"
+    place.write_text(made("ethernet-small-receive-window.pcapng").program())
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", sys.executable, "-"]
+    with place.open(encoding="utf-8") as text:
+        done = subprocess.run(nobody, stdin=text, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode in {1, 3}, done
+    assert done.returncode == 1 or "run it as root, or --serve and --connect" in only_line(done.stderr.encode())
 
 
 def test_a_server_that_is_not_there_is_one_line_and_no_traceback(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tcptrace_lab.replay.laid import CURED_LEFT, DIRECTIONS, figures, of_documen
 from tcptrace_lab.replay.private import play
 from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.showing import Expected, Oracle, oracle
-from tcptrace_lab.replay.shrink import Shrunk, Size, shrink
+from tcptrace_lab.replay.shrink import MOST_S, Shrunk, Size, shrink
 from tcptrace_lab.replay.whatif import fit
 
 if TYPE_CHECKING:
@@ -151,12 +151,13 @@ def _s(seconds: float) -> str:
     return numbers.duration(round(seconds * 1e9))
 
 
-def reproduce(evidence: Evidence, *, whole: bool = False, doing: Callable[[str], None] | None = None) -> Reproducer:
+def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> Reproducer:
     """Find what held a connection, and the smallest schedule that shows it.
 
     Args:
         evidence: of the connection.
         whole: do not shrink; then no model is needed.
+        most_s: time for shrinking; it ends then with what it has.
         doing: is told what goes on.
 
     Raises:
@@ -182,10 +183,10 @@ def reproduce(evidence: Evidence, *, whole: bool = False, doing: Callable[[str],
         return Reproducer(evidence, held, finding, change, schedule, None, None, _as_captured(original, held, schedule), digest)
     question = _question(evidence, schedule, original, held, change, tell)
     tell("shrinking")
-    small = shrink(schedule, question)
+    small = shrink(schedule, question, most_s=most_s)
     if not question.is_seen(small.schedule):
         question.must_be_seen = True
-        small = shrink(schedule, question)
+        small = shrink(schedule, question, most_s=most_s)
     expected = question.expected(small.schedule)
     assert expected is not None  # noqa: S101  (the shrunk schedule shows the stall)
     return Reproducer(evidence, held, finding, change, schedule, small, question, expected, digest)

@@ -18,6 +18,7 @@ import heapq
 import os
 import random
 import select
+import signal
 import socket
 import struct
 import sys
@@ -468,6 +469,7 @@ def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes when this process is gone
         os.close(end)
         listener.close()
         relay(near, far, alive, lossless=asked.lossless)
@@ -489,10 +491,11 @@ def tun(address: str) -> int:
             (SIOCSIFADDR, struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton(address))),
             (SIOCSIFNETMASK, struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton("255.255.255.0"))),
             (SIOCSIFMTU, struct.pack("i", min(PATH["mtu_bytes"], 65_535))),
-            (SIOCSIFTXQLEN, struct.pack("i", QUEUE_PACKETS)),
             (SIOCSIFFLAGS, struct.pack("H", IFF_UP | IFF_RUNNING)),
         ):
             fcntl.ioctl(control, request, struct.pack("16s24s", name, value))
+        with suppress(OSError):  # only root may; without it the queue holds 500 packets
+            fcntl.ioctl(control, SIOCSIFTXQLEN, struct.pack("16si20x", name, QUEUE_PACKETS))
     for key, on in (("tcp_no_metrics_save", 1), ("tcp_timestamps", PATH_OPTIONS["timestamps"]), ("tcp_sack", PATH_OPTIONS["sack"])):
         with suppress(OSError), open(f"/proc/sys/net/ipv4/{key}", "w", encoding="ascii") as file:
             file.write(f"{int(on)}\n")

@@ -420,7 +420,7 @@ def played(script: Path) -> subprocess.CompletedProcess[str]:
 def test_this_machine_s_kernel_does_what_the_packetdrill_script_says(name: str, tmp_path: Path) -> None:
     place = tmp_path / "reproduce.pkt"
     place.write_text(made(name).packetdrill())
-    for _ in range(ATTEMPTS):
+    for _ in range(2 * ATTEMPTS):  # a player that is 200 ms late makes the kernel send again
         done = played(place)
         if done.returncode == 0:
             return
@@ -482,7 +482,8 @@ def test_without_shrinking_no_model_is_needed(tmp_path: Path) -> None:
         ("ethernet-syn-loss.pcapng", "nothing held connection 0: there is no stall to reproduce"),
         ("ethernet-slow-start.pcapng", "slow-start, which is how TCP begins and no stall to reproduce"),
         ("ethernet-two-way.pcapng", "both ends send at once, and a modelled host does one thing at a time"),
-        ("ethernet-tail-loss.pcapng", "no model fits connection 0"),
+        ("ethernet-loss.pcapng", "losses held connection 0, and the model does not repair them as Linux does"),
+        ("loopback-bulk.pcapng", "no model fits connection 0"),
     ],
 )
 def test_what_cannot_be_reproduced_is_one_line_and_its_exit_code(name: str, words: str) -> None:

@@ -8,6 +8,7 @@ that the held sender writes is acknowledged. Where the model and Linux would dif
 - its path has a round trip of 10 ms at least, so that what answers what can be told apart;
 - segments carry no timestamps, and the interface takes one segment at a time: packetdrill compares packet by packet, and Linux pushes (PSH)
   the last segment of each larger packet;
+- congestion control is Reno, the model's (CUBIC leaves slow start where ACKs come late), and no small call waits for the interface;
 - calls are no larger than a segment, so that PSH stands where a call ends, and not where half of the peer's window is written;
 - the other end's program pauses for no longer than `MOST_PAUSE_NS`: later, the window would be probed;
 - nobody closes.
@@ -265,11 +266,11 @@ def _meeting(run: Run, *, under_test: bool) -> Iterator[Event]:
 
 def _opening(end: End, *, under_test: bool) -> Iterator[str]:
     """The socket with its options."""
-    yield "// Each segment is a packet of its own."
+    yield "// Each segment is a packet of its own, small calls leave when they are written, and windows grow by Reno's rules."
+    yield "// Start it in a network namespace of its own (unshare --net): the settings stay."
     yield "0 `ip link set dev tun0 gso_max_segs 1`"
-    if end.bound_bytes is not None:
-        yield "// Small calls leave when they are written, not when the interface is idle."
-        yield "+0 `sysctl -q -w net.ipv4.tcp_autocorking=0`"
+    yield "+0 `sysctl -q -w net.ipv4.tcp_autocorking=0`"
+    yield "+0 `sysctl -q -w net.ipv4.tcp_congestion_control=reno`"
     yield "+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3"
     if not under_test:
         yield "+0 setsockopt(3, SOL_SOCKET, SO_REUSEADDR, [1], 4) = 0"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MOST_FRAMES: Final = 10
 """Of a finding's frames, so many are named in the heading."""
 
+UNSHRUNK: Final = "--whole writes what the programs did, not shrunk"
 BLOCK_BYTES: Final = 1 << 20
 
 
@@ -181,6 +182,12 @@ def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S
     digest = _digest(evidence.capture)
     if whole:
         return Reproducer(evidence, held, finding, change, schedule, None, None, _as_captured(original, held, schedule), digest)
+    if held.family == "loss":
+        raise CaptureInsufficient(
+            f"losses held connection {evidence.conn}, and the model does not repair them as Linux does (RACK, tail-loss probes)",
+            where=evidence.capture,
+            remedy=UNSHRUNK,
+        )
     question = _question(evidence, schedule, original, held, change, tell)
     tell("shrinking")
     small = shrink(schedule, question, most_s=most_s)
@@ -199,7 +206,7 @@ def _question(
     try:
         return oracle(schedule, fit(evidence, schedule, original).alike, held, change)
     except CaptureInsufficient as error:
-        raise CaptureInsufficient(error.what, where=error.where, remedy="--whole writes what the programs did, not shrunk") from None
+        raise CaptureInsufficient(error.what, where=error.where, remedy=UNSHRUNK) from None
 
 
 def _as_captured(original: Figures, held: Stall, schedule: Schedule) -> Expected:

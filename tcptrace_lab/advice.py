@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import deadlock, ledger, numbers, path_findings, rates, rules, schema, small_packets, stalls
+from tcptrace_lab import attempts, deadlock, ledger, numbers, path_findings, rates, rules, schema, small_packets, stalls
 from tcptrace_lab.findings import Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.rules import cases
@@ -87,16 +87,18 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     """
     advising = {rule.cause: rule for rule in rules.in_order() if rule.advice is not None}
     costs = _largest(accounts, connections, advising)
+    failed = attempts.groups(connections)
     small = small_packets.findings(segments, connections)
-    if not costs:
+    if not costs and not failed:
         return Judged(
             (*path_findings.findings(segments, connections), *small),
             *(pl.DataFrame(schema=kept.polars_schema()) for kept in (schema.LEDGER, schema.STALLS)),
         )
-    wanted = pl.col("conn").is_in(sorted({cost.conn for cost in costs}))
+    wanted = pl.col("conn").is_in(sorted({*(cost.conn for cost in costs), *(group.conn for group in failed)}))
     some = connections.filter(wanted).collect().lazy()
     kinds, longest, stalled = _waits((segments if departures is None else departures).filter(wanted), some)
-    longest = _with_evidence(longest, kinds, costs)
+    ways = [(cost.conn, cost.from_client, cost.cause) for cost in costs] + [(group.conn, True, attempts.CAUSE) for group in failed]
+    longest = _with_evidence(longest, kinds, ways)
     of_rates = rates.table(some).select(
         "conn", "from_client", "reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps"
     )
@@ -111,6 +113,9 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         for cost in costs
         if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
     ]
+    for group in failed:
+        waits = _of(longest, group.conn, from_client=True, cause=attempts.CAUSE)
+        made.append(attempts.finding(group, _frames(waits if group.count == 1 else waits.head(1))))
     costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
     return Judged((*costly, *path_findings.findings(segments, connections, costly), *small), longest, stalled)
 
@@ -118,7 +123,8 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
 def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
     """What a connection says of one of its directions: the special cases that hold, and the time that its data need."""
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
-    return {"cases": cases.of(connection, side), "on_path_ns": rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])}
+    told = {name: connection[name] for name in ("syn_to_synack_ns", "client_syn_segments", "server_syn_segments")}
+    return told | {"cases": cases.of(connection, side), "on_path_ns": rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])}
 
 
 def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
@@ -157,11 +163,9 @@ def _longest(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
     return _in_order(ranked.filter(place < LONGEST), kept)
 
 
-def _with_evidence(longest: pl.DataFrame, kinds: pl.DataFrame, costs: Sequence[Cost]) -> pl.DataFrame:
-    """The waits, and with them the longest of each cost, so that many short ones have evidence, too."""
-    named = pl.DataFrame([(cost.conn, cost.from_client, cost.cause) for cost in costs], schema=_KIND, orient="row").cast(
-        {name: kinds.schema[name] for name in _KIND}
-    )
+def _with_evidence(longest: pl.DataFrame, kinds: pl.DataFrame, ways: Sequence[tuple[int, bool, str]]) -> pl.DataFrame:
+    """The waits, and with them the longest of each `_KIND` in `ways`, so that many short ones have evidence, too."""
+    named = pl.DataFrame(ways, schema=_KIND, orient="row").cast({name: kinds.schema[name] for name in _KIND})
     most = kinds.join(named, on=_KIND, how="semi").select(*_KIND, "most").explode("most").unnest("most")
     return _in_order(pl.concat([longest, most.select(longest.columns)]).unique(), schema.LEDGER)
 
@@ -173,7 +177,8 @@ def _in_order(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
     carried = pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES)) > 0
-    life = connections.select("conn", carried=carried, life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
+    life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
+    life = connections.select("conn", carried=carried, failed=attempts.FAILED, life_ns=life_ns)
     best: list[Cost] = []
     for batch in beside(accounts, life, "conn"):
         best = sorted([*best, *_costs(batch, advising)], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
@@ -187,12 +192,22 @@ def _costs(rows: pl.DataFrame, advising: Mapping[str, Rule]) -> Iterator[Cost]:
             if advice.of_client_alone and not from_client:
                 continue
             ns = pl.col(f"{side}_{cause.replace('-', '_')}_ns")
-            told = pl.col("carried") if advice.of_data_alone else pl.lit(value=True)
+            told = pl.col("carried") if advice.of_data_alone else ~pl.col("failed") if cause == attempts.CAUSE else pl.lit(value=True)
             worth = rows.filter(told & (ns >= advice.worth_ns) & (ns >= advice.worth_share * pl.col("life_ns")))
             for conn, cost_ns, life_ns in (
                 worth.select("conn", ns, "life_ns").top_k(MOST, by=[ns, "conn"], reverse=[False, True]).iter_rows()
             ):
                 yield Cost(conn, from_client, cause, cost_ns, life_ns)
+
+
+def _here(conn: int, *, from_client: bool, cause: str) -> pl.Expr:
+    return (pl.col("conn") == conn) & (pl.col("from_client") == from_client) & (pl.col("cause") == cause)
+
+
+def _of(waits: pl.DataFrame, conn: int, *, from_client: bool, cause: str) -> pl.DataFrame:
+    """The waits of one cause in one direction, the longest first."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    return waits.filter(_here(conn, from_client=from_client, cause=cause)).sort(length, "start_ns", descending=[True, False])
 
 
 def _advice(rule: Rule) -> Advice:
@@ -204,12 +219,12 @@ def _advice(rule: Rule) -> Advice:
 def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame, direction: Mapping[str, Any]) -> Finding:
     rule = rule.told(direction["cases"])
     advice = _advice(rule)
-    here = (pl.col("conn") == cost.conn) & (pl.col("from_client") == cost.from_client) & (pl.col("cause") == cost.cause)
+    here = _here(cost.conn, from_client=cost.from_client, cause=cost.cause)
     (kind,) = kinds.filter(here).iter_rows(named=True)
-    waits = longest.filter(here).sort(pl.col("end_ns") - pl.col("start_ns"), descending=True)
+    waits = _of(longest, cost.conn, from_client=cost.from_client, cause=cost.cause)
     least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
     savable_ns = None if least_ns is None else max(cost.life_ns - least_ns, 0)
-    words = _words(cost, kind, direction)
+    words = _words(cost, kind, direction) | _of_handshake(cost, direction)
     return Finding(
         id=advice.finding,
         severity=_severity(cost, rule),
@@ -244,7 +259,7 @@ def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) ->
         "cost": numbers.duration(cost.ns),
         "share": f"{cost.share:.0%}",
         "waits": f"{waits:,} wait{'' if waits == 1 else 's'}",
-        "times": "once" if waits == 1 else f"{waits:,} times",
+        "times": numbers.times(waits),
         "median": numbers.duration(round(kind["median_ns"])),
         "window": numbers.size(direction["max_window_bytes"]),
         "rtt": numbers.duration(direction["rtt_whole_ns"]),
@@ -252,6 +267,17 @@ def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) ->
         "read": numbers.rate(direction["read_bps"]),
         "plateau": numbers.size(direction["level_flight_bytes"]),
         "reached": f", at {words}" if (words := rates.reached(direction)) else "",
+    }
+
+
+def _of_handshake(cost: Cost, direction: Mapping[str, Any]) -> dict[str, str]:
+    answer_ns = direction["syn_to_synack_ns"]
+    waited = "the time" if answer_ns is None else numbers.duration(max(cost.ns - answer_ns, 0))
+    return {
+        "syns": numbers.times(direction["client_syn_segments"]),
+        "answers": numbers.times(direction["server_syn_segments"]),
+        "answer": "a time that the capture does not tell" if answer_ns is None else numbers.duration(answer_ns),
+        "unanswered": waited,
     }
 
 

@@ -133,6 +133,7 @@ class Finding:
         modelled: what `predicted_gain` tells, where models reckoned it; None: it is the rule's own bound, or there is none.
         savable_ns: time that all remedies of its direction together can save at most, because the path takes the rest for the data
             (`rates.on_path_ns`); None where that is not known.
+        connections: how many it is about, `conn` being the first of them; more than one where what failed alike is told together.
     """
 
     id: str
@@ -152,6 +153,7 @@ class Finding:
     causes: frozenset[str] = frozenset()
     savable_ns: int | None = None
     modelled: ModelledGain | None = None
+    connections: int = 1
 
     @property
     def gain_ns(self) -> int | None:

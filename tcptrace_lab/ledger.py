@@ -108,6 +108,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         near.alias("near_sender"),
         (to_receiver + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
         pl.col(f"{other}_max_window_bytes").alias("max_window_bytes"),
+        pl.col(f"{other}_last_data_ts_ns").alias("other_last_data_ts_ns"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
         _rounded(side, other).alias("rounded_bytes"),
         *(

@@ -130,3 +130,8 @@ _WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "utc": lambda value: (utc(value), f"{exact_seconds(value)} s since 1970"),
 }
 """Kind of value → how it is shown, and exactly. Any other kind is text."""
+
+
+def times(count: int) -> str:
+    """`once`, `twice`, `3 times`, `1,200 times`."""
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")

@@ -158,6 +158,9 @@ def _cost_ns(faults: Iterable[Finding]) -> int:
 
 def _of_fault(analysis: Analysed, faults: tuple[Finding, ...]) -> Verdict:
     first = faults[0]
+    if first.connections > 1:
+        more = _more(analysis, _family(first), first)
+        return Verdict(f"{first.title}{more}.", first.conn, first.from_client, first.cost_ns, None, faults)
     row = analysis.connections.filter(pl.col("conn") == first.conn).collect().row(0, named=True)
     way = _way(analysis, row, from_client=bool(first.from_client))
     cost_ns, life_ns = _cost_ns(faults), way.life_ns
@@ -215,7 +218,7 @@ def _more(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
         for one in analysis.findings
         if one.severity != Severity.INFO and one.causes and _family(one) == family and one.conn not in {None, first.conn}
     ]
-    count = len({one.conn for one in others})
+    count = sum({one.conn: one.connections for one in others}.values())
     if not count:
         return ""
     return f", and {count:,} more connection{'s lose' if count > 1 else ' loses'} {numbers.duration(_cost_ns(others))} in the same way"

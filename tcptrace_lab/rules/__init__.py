@@ -38,6 +38,7 @@ ENTRY_POINT = "tcptrace_lab.rules"
 
 ORDER = (
     handshake.RULE,
+    close.RULE,
     timeout.RULE,
     zero_window.RULE,
     receiver_window.RULE,
@@ -52,7 +53,6 @@ ORDER = (
     pacing.RULE,
     peer.RULE,
     application.RULE,
-    close.RULE,
     unknown.RULE,
 )
 

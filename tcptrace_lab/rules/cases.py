@@ -4,26 +4,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from tcptrace_lab import rates
+from tcptrace_lab.behaviour import refused
 from tcptrace_lab.rules.rule import Case
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COLUMNS = tuple(
-    f"{side}_{name}" for side in SIDES for name in ("segments", "retransmitted_segments", "spurious_retransmissions", "read_windows")
+SLOW_ANSWER_TIMES = 2
+"""A SYN's answer that took more round trips of the same path than this was late itself, and one that came sooner after a second SYN than
+this part of a round trip answers the first (a heuristic): queues may double a round trip."""
+
+COLUMNS = (
+    *(
+        f"{side}_{name}"
+        for side in SIDES
+        for name in ("segments", "syn_segments", "rst_segments", "retransmitted_segments", "spurious_retransmissions", "read_windows")
+    ),
+    "syn_to_synack_ns",
+    "client_rtt_min_ns",
+    "client_rtt_samples",
 )
 """What they are known by, of `schema.CONNECTIONS`."""
+
+_asked, _sent = pl.col("client_syn_segments"), pl.col("client_segments")
+UNANSWERED = (_asked > 0) & (pl.col("server_segments") == 0) & (_sent <= _asked + pl.col("client_rst_segments"))
+"""True for the rows of `schema.CONNECTIONS` of which the client's SYN is all there is. (A client that goes on was answered, and the capture
+does not hold the answers.)"""
 
 
 def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
     """The cases that hold for what `side` (`client` or `server`) sends, by a row with `COLUMNS`."""
-    (other,) = SIDES.keys() - {side}
     resent = row[f"{side}_retransmitted_segments"]
     holds = {
-        Case.UNANSWERED: not row[f"{other}_segments"],
         Case.SLOW_READER: (row[f"{side}_read_windows"] or 0) >= rates.LEAST_SAMPLES,
         Case.NEEDLESS: bool(resent) and row[f"{side}_spurious_retransmissions"] == resent,
-    }
+    } | _of_handshake(row)
     return frozenset(case for case, it_does in holds.items() if it_does)
+
+
+def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
+    asked, answered = row["client_syn_segments"], row["server_syn_segments"]
+    alone = not row["server_segments"] and row["client_segments"] <= asked + row["client_rst_segments"]
+    once = asked == 1 and answered == 1
+    answer_ns, least_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
+    known = once and answer_ns is not None and least_ns is not None and row["client_rtt_samples"] > 1  # the SYN's own is one
+    late = known and answer_ns > SLOW_ANSWER_TIMES * least_ns
+    asked_early = asked > 1 and None not in (answer_ns, least_ns) and SLOW_ANSWER_TIMES * answer_ns < least_ns
+    return {
+        Case.UNANSWERED: bool(asked and not answered and alone),
+        Case.REFUSED: refused(row),
+        Case.ANSWER_RESENT: answered > 1,
+        Case.SYN_RESENT: asked > 1 and not asked_early,
+        Case.SLOW_ANSWER: late,
+        Case.LONG_PATH: (known and not late) or asked_early,
+    }

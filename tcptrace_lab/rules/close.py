@@ -1,14 +1,15 @@
-"""After the FIN."""
+"""After the FIN. One that is sent again, when all data of both sides were delivered, holds back no byte, however long its timer runs."""
 
 from __future__ import annotations
 
+from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="close",
     lost_to="the close, after the first FIN",
-    holds=None,
+    holds=facts.IS_LATE_FIN,
     confidence=Confidence.PROVED,
-    refuted_by="data behind the FIN",
+    refuted_by="data of either side behind the FIN",
     source="RFC 9293, 3.6",
 )

@@ -190,6 +190,12 @@ IS_RESENT = _fact("is_resent", _SENT_AGAIN & ~_REPEATS_SYN & _known(_col("held_n
 IS_TIMED_OUT = _fact("is_timed_out", IS_RESENT & _known(_col("resent_by") == "timeout"))
 IS_REPAIR = _fact("is_repair", IS_RESENT & ~_SPURIOUS & (IS_TIMED_OUT | _known(_col("unacked_bytes") != 0)))
 """Sent again, and not for nothing: not all of it was acknowledged, or the ACK had not come when the timer ran out."""
+IS_LATE_FIN = _fact(
+    "is_late_fin",
+    IS_BARE_FIN & IS_RESENT & _known(_col("unacked_bytes") <= 1) & ~_known(_col("other_last_data_ts_ns") > _col("ts_ns") - _col("held_ns")),
+)
+"""A FIN sent again, when neither side has data left: the FIN is all that is not acknowledged, and the other side sent none since. Where it
+goes on to send, it may have waited for that FIN as for the end of a request."""
 IS_STRANGE = _fact("is_strange", _SENT_AGAIN & ~IS_RESENT)
 """Sent again in a way that no stack does: two captures in one file, or segments that others made."""
 IS_NEEDLESS = _fact("is_needless", _known((_col("resent_by") == "tail_probe") | _SPURIOUS))

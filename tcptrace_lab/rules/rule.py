@@ -24,6 +24,11 @@ class Case(StrEnum):
     """A special case of a direction, in which a cause is told in other words (`cases` says when)."""
 
     UNANSWERED = "unanswered"
+    REFUSED = "refused"
+    ANSWER_RESENT = "answer-resent"
+    SYN_RESENT = "syn-resent"
+    SLOW_ANSWER = "slow-answer"
+    LONG_PATH = "long-path"
     NEEDLESS = "needless"
     SLOW_READER = "slow-reader"
 
@@ -39,6 +44,7 @@ class Instead:
     remedy: tuple[str, ...] | None = None
     cure: str | None = None
     lost_to: str | None = None
+    is_a_fault: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,199 @@
+"""Attempts to connect that came to nothing: those of one client at one port of one server are one finding.
+
+A client that nobody answers, or that is refused, tries again, mostly with a new connection each time; so does one whose connections are
+reset before they carry anything. Told one by one, they would bury everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import numbers
+from tcptrace_lab.behaviour import REFUSED
+from tcptrace_lab.findings import Finding, Severity, severity_of
+from tcptrace_lab.rules import Confidence, cases, handshake
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST = 20
+"""Groups told of, those with most time, then with most attempts."""
+
+LEAST_TIMES = 3
+"""Attempts that took next to no time are told from so many on: so many of a kind are no chance (rule book B, 5)."""
+
+EVIDENCE_ATTEMPTS = 9
+"""Attempts whose first and last frame are named, beside the longest wait of the first one."""
+
+CAUSE = "handshake"
+"""What the ledger calls their time."""
+
+FAILED = cases.UNANSWERED | REFUSED
+"""True for the rows of `schema.CONNECTIONS` that never were open."""
+
+_opened = (pl.col("client_syn_segments") > 0) & (pl.col("server_syn_segments") > 0)
+_resets = pl.sum_horizontal(*(pl.col(f"{side}_rst_segments") for side in SIDES)) > 0
+RESET = _opened & _resets & (pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES)) == 0)
+"""True for those that were open, carried nothing, and were reset."""
+
+_GROUP = ("client_addr", "server_addr", "server_port", "kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is said of a kind of failure. `{…}` become a group's numbers."""
+
+    alone: str
+    together: str
+    mechanism: str
+    limits: str
+    remedy: tuple[str, ...]
+
+
+WORDS = {
+    "unanswered": Words(
+        alone="Nobody answered for {time}",
+        together="Nobody answered {count} attempts to connect to {server}{for_time}",
+        mechanism=(
+            "{client} sent its SYN{again}, and nothing came back: the server is down, its address is wrong, or something on the path drops "
+            "the SYN or its answer."
+        ),
+        limits="Which of these it is, the capture does not tell. Refuted by: an answer that was not captured.",
+        remedy=(
+            "look whether the server runs, and has this address",
+            "find what drops the SYN or its answer: a firewall, a missing route, a full accept queue",
+        ),
+    ),
+    "refused": Words(
+        alone="{server} refused a connection, which took {time}",
+        together="{server} refused {count} attempts to connect{for_time}",
+        mechanism="{client} sent its SYN{again}, and RST came back: no program listens at that port, or a firewall refuses.",
+        limits="A firewall that answers in the server's name looks like the server. Refuted by: a SYN-ACK.",
+        remedy=("start the program that shall listen there, or mend the port", "let the client wait between attempts (backoff)"),
+    ),
+    "reset": Words(
+        alone="",
+        together="{count} connections to {server} were reset before they carried data",
+        mechanism="They were opened, and a RST ended each without a byte of data: {who} gave up.",
+        limits="Health checks and scanners do this on purpose. Refuted by: data that was not captured.",
+        remedy=("see who resets them: a health check may be left alone, a server that is overloaded or out of processes may not",),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Attempts of one kind, of one client at one port of one server.
+
+    Attributes:
+        kind: a key of `WORDS`.
+        conn: the first of them.
+        count: how many they are.
+        syns: SYNs that the client sent in all of them.
+        ns: time in which at least one of them was going on.
+        span_ns: from the begin of the first to the end of the last.
+        by_server: whether the server sent a RST in one of them.
+        frames: of the first of them, each one's first and last frame.
+    """
+
+    kind: str
+    client: str
+    server: str
+    conn: int
+    count: int
+    syns: int
+    ns: int
+    span_ns: int
+    by_server: bool
+    frames: tuple[int, ...]
+
+
+def groups(connections: pl.LazyFrame) -> list[Group]:
+    """The groups that are worth a finding.
+
+    Args:
+        connections: rows of `schema.CONNECTIONS`; some columns of those that failed are held in memory.
+    """
+    col = pl.col
+    kind = pl.when(REFUSED).then(pl.lit("refused")).when(cases.UNANSWERED).then(pl.lit("unanswered")).otherwise(pl.lit("reset"))
+    taken_until = col("last_ts_ns").cum_max().shift(1)
+    own_ns = (col("last_ts_ns") - pl.max_horizontal("first_ts_ns", taken_until)).clip(0)
+    failed = (
+        connections.filter(FAILED | RESET)
+        .select(*_GROUP[:-1], "conn", "client_syn_segments", "server_rst_segments", "first_ts_ns", "last_ts_ns", *_FRAMES, kind=kind)
+        .sort("first_ts_ns", "conn")
+        .group_by(_GROUP, maintain_order=True)
+        .agg(
+            col("conn").first(),
+            count=pl.len(),
+            syns=col("client_syn_segments").sum(),
+            ns=own_ns.sum(),
+            span_ns=col("last_ts_ns").max() - col("first_ts_ns").min(),
+            by_server=(col("server_rst_segments") > 0).any(),
+            frames=pl.concat_list(*(col(name).head(EVIDENCE_ATTEMPTS) for name in _FRAMES)),
+        )
+    )
+    worth = (col("count") >= LEAST_TIMES) | ((col("kind") != "reset") & (col("ns") >= _WORTH_NS))
+    lasting = pl.when(col("kind") != "reset").then("ns").otherwise(0)
+    most = failed.filter(worth).top_k(MOST, by=[lasting, "count", "conn"], reverse=[False, False, True]).collect()
+    return [_group(row) for row in most.sort(lasting, "count", "conn", descending=[True, True, False]).iter_rows(named=True)]
+
+
+_FRAMES = ("first_frame", "last_frame")
+_WORTH_NS = handshake.RULE.advice.worth_ns if handshake.RULE.advice else 0
+
+
+def _group(row: dict[str, Any]) -> Group:
+    address = row["server_addr"]
+    return Group(
+        kind=row["kind"],
+        client=row["client_addr"],
+        server=f"[{address}]:{row['server_port']}" if ":" in address else f"{address}:{row['server_port']}",
+        conn=row["conn"],
+        count=row["count"],
+        syns=row["syns"],
+        ns=row["ns"] or 0,
+        span_ns=row["span_ns"] or 0,
+        by_server=row["by_server"],
+        frames=tuple(sorted({frame for pair in row["frames"] for frame in pair})),
+    )
+
+
+def finding(group: Group, waits: Sequence[int]) -> Finding:
+    """What is said of a group. `waits` are the frames around the longest waits of its first connection, of several attempts around one."""
+    words, alone = WORDS[group.kind], group.count == 1
+    again = group.syns - group.count
+    times = numbers.times(again)
+    told = {
+        "client": "The client" if alone else group.client,
+        "server": group.server,
+        "count": f"{group.count:,}",
+        "time": numbers.duration(group.ns),
+        "for_time": f", for {numbers.duration(group.ns)}" if group.ns else "",
+        "again": "" if not again else f", and sent it again {times}" if alone else f" {group.syns:,} times in {group.count:,} attempts",
+        "who": "the server" if group.by_server else "the client",
+    }
+    costs = group.kind != "reset" and group.ns > 0
+    share = group.ns / group.span_ns if costs else None
+    return Finding(
+        id=handshake.RULE.advice.finding if handshake.RULE.advice else CAUSE,
+        severity=Severity.INFO if group.kind == "reset" and not group.by_server else severity_of(share or 0),
+        confidence=Confidence.PROVED,
+        conn=group.conn,
+        from_client=True,
+        cost_ns=group.ns if costs else None,
+        cost_share=share,
+        title=(words.alone if alone else words.together).format_map(told),
+        mechanism=words.mechanism.format_map(told),
+        evidence_frames=tuple(sorted({*group.frames, *waits})),
+        limits=words.limits,
+        remedy=words.remedy,
+        predicted_gain=None,
+        source=handshake.RULE.source,
+        causes=frozenset({CAUSE}) if costs else frozenset(),
+        connections=group.count,
+    )

@@ -85,7 +85,10 @@ def nagle(row: Mapping[str, Any], side: str) -> str:
         times, what = row[f"{side}_small_in_flight"], "sent behind one that was not acknowledged"
     else:
         times, what = row[f"{side}_nagle_holds"] + row[f"{side}_nagle_holds_over_full"], "left as soon as the ACK came"
-    return f"Nagle {state} ({confidence}: {times:,} small segment{'' if times == 1 else 's'} {what}, first in frame {frame:,})"
+    held = row[f"{side}_nagle_holds"] + row[f"{side}_nagle_holds_over_full"]
+    both = f"; {held:,} others left as soon as the ACK came: it may have been switched under way"
+    switched = both if state == "off" and held >= policy.PROVING_HOLDS else ""
+    return f"Nagle {state} ({confidence}: {times:,} small segment{'' if times == 1 else 's'} {what}, first in frame {frame:,}{switched})"
 
 
 def stack(row: Mapping[str, Any], side: str) -> str:

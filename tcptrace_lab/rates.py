@@ -29,6 +29,10 @@ LEAST_TOLD_NS, LEAST_TOLD_BYTES = 1_000_000, 2048
 """Buffers are worth a word from such a round trip on, and of such a size: a shorter one any buffer fills, and no stack has smaller ones
 (4.2BSD's default)."""
 
+ALIKE_SHARE = 0.8
+"""Bursts of segments of one size: on average they are at least this share of the largest (a heuristic). A rate of small and large ones
+together, as of a dialogue before a bulk, is that of neither."""
+
 NEARLY_ALL_SHARE = 0.995
 """From here on a share would be written as all of it."""
 
@@ -71,7 +75,9 @@ def columns(side: str) -> Mapping[str, pl.Expr]:
     round_trip_ns = to_receiver + pl.when(near).then(0).otherwise(to_sender)
     span_ns = col["last_data_ts_ns"] - col["first_data_ts_ns"]
     sent_bps = pl.when(span_ns > 0).then(col["unique_bytes"] * _BPS / span_ns)
-    burst_bps = _rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"])
+    largest = pl.min_horizontal(col["max_segment_bytes"], col["full_segment_bytes"])
+    alike = (col["burst_bytes"] >= ALIKE_SHARE * largest * col["burst_departures"]).fill_null(value=False)
+    burst_bps = pl.when(alike).then(_rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"]))
     on_average_bps = sent_bps * (1 - 1 / col["data_segments"])  # the first segment took no part of the time
     send_bps = pl.when(near & burst_bps.is_not_null()).then(pl.max_horizontal(burst_bps, on_average_bps))
     drain_bps = _rate(col["drained_bytes"], col["drained_ns"], col["drained_acks"])

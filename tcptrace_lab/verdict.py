@@ -128,7 +128,8 @@ def of(analysis: Analysed) -> Verdict:
     """The verdict on a capture; a few rows of its tables are read."""
     faults = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns and one.causes and one.conn is not None]
     if faults:
-        return _of_fault(analysis, _together(faults))
+        together = _together(faults)
+        return _of_fault(analysis, together, _as_much(faults, together[0]))
     others = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns]
     if others:
         return Verdict(f"{others[0].title}.", others[0].conn, others[0].from_client, others[0].cost_ns, None, (others[0],))
@@ -137,15 +138,21 @@ def of(analysis: Analysed) -> Verdict:
 
 def _together(faults: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings of one direction that tell of the fault which costs the whole capture most, the most expensive first."""
-    total: dict[frozenset[str], int] = {}
-    for fault in faults:
-        total[_family(fault)] = total.get(_family(fault), 0) + (fault.cost_ns or 0)
+    total = _totals(faults)
     family = max(total, key=lambda each: total[each])
     ways: dict[tuple[int | None, bool | None], list[Finding]] = {}
     for fault in faults:
         if _family(fault) == family:
             ways.setdefault((fault.conn, fault.from_client), []).append(fault)
     return tuple(max(ways.values(), key=_cost_ns))
+
+
+def _totals(faults: Iterable[Finding]) -> dict[frozenset[str], int]:
+    """What each family of faults costs, in the order of the first of each."""
+    total: dict[frozenset[str], int] = {}
+    for fault in faults:
+        total[_family(fault)] = total.get(_family(fault), 0) + (fault.cost_ns or 0)
+    return total
 
 
 def _family(fault: Finding) -> frozenset[str]:
@@ -156,17 +163,25 @@ def _cost_ns(faults: Iterable[Finding]) -> int:
     return sum(fault.cost_ns or 0 for fault in faults)
 
 
-def _of_fault(analysis: Analysed, faults: tuple[Finding, ...]) -> Verdict:
+def _as_much(faults: Sequence[Finding], told: Finding) -> str:
+    """Another fault that costs the whole capture as much: which of them is told first is their order in the list of findings, no more."""
+    total = _totals(faults)
+    other = next((one for one in faults if _family(one) != _family(told) and total[_family(one)] == total[_family(told)]), None)
+    return f"; another fault costs as much: {other.title}" if other else ""
+
+
+def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> Verdict:
+    """`as_much` names another that is as expensive, if there is one."""
     first = faults[0]
     if first.connections > 1:
-        more = _more(analysis, _family(first), first)
+        more = _more(analysis, _family(first), first) + as_much
         return Verdict(f"{first.title}{more}.", first.conn, first.from_client, first.cost_ns, None, faults)
     row = analysis.connections.filter(pl.col("conn") == first.conn).collect().row(0, named=True)
     way = _way(analysis, row, from_client=bool(first.from_client))
     cost_ns, life_ns = _cost_ns(faults), way.life_ns
     lost_to, cure = _words(faults, way)
     sure = max((one.confidence for one in faults), key=_DOUBT.index)
-    where, more = _where(analysis, way), _more(analysis, _family(first), first)
+    where, more = _where(analysis, way), _more(analysis, _family(first), first) + as_much
     share, life = numbers.share(cost_ns / life_ns), numbers.duration(life_ns)
     saved = f"{cure} would save {_saving(gain_ns(faults) or 0, life_ns)}" if cure else ""
     own_ns = max((ns for cause, ns in way.ns.items() if cause not in _family(first)), default=0)

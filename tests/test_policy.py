@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import TYPE_CHECKING
 
+import packets
+import polars as pl
 import pytest
 from judged import CAPTURES, judged, judged_text, scenario, scenarios
+
+from tcptrace_lab import analyze, behaviour
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +115,20 @@ def test_a_heartbeat_of_200_ms_is_told_by_its_phase(tmp_path: Path) -> None:
     assert found["server_heartbeat_concentration"] > 0.99
 
 
+@pytest.mark.parametrize(("acks", "kind"), [(20, "heartbeat"), (12, None)])
+def test_two_phases_a_quarter_apart_are_a_heartbeat_only_if_many_acks_show_them(tmp_path: Path, acks: int, kind: str | None) -> None:
+    """ACKs at 70 and 120 ms of each 200, half of them at either: two unit vectors at a right angle have the mean |1 + i| / 2 = 0.7071.
+
+    Rayleigh's n R² is 10 of 20 ACKs and 6 of 12; one chance in a thousand is ln 1000 = 6.91. Delays of 21 to 192 ms are of no fixed timer.
+    """
+    delays_ms = [21 + 9 * number for number in range(20)]
+    requests = [(1000 * (number + 1) + (70, 120)[number % 2] - 1 - delays_ms[number], delays_ms[number]) for number in range(acks)]
+    found = judged_text(tmp_path, exchange(*requests))
+    assert found["server_delayed_acks"] == acks
+    assert found["server_heartbeat_concentration"] == pytest.approx(math.sqrt(0.5), abs=1e-3)
+    assert (found["server_ack_timer_kind"], found["server_ack_timer_ms"]) == (kind, kind and 200)
+
+
 def test_delays_without_a_phase_are_no_heartbeat(tmp_path: Path) -> None:
     random.seed(2)
     requests = [(1000 + 331.7 * number, random.uniform(3, 197)) for number in range(20)]  # noqa: S311
@@ -205,6 +224,40 @@ def held(size: int, count: int, *, late_ms: float = 0.2) -> str:
 def test_once_may_be_chance_three_times_is_proof(tmp_path: Path, holds: int, state: str, confidence: str | None) -> None:
     found = judged_text(tmp_path, held(100, holds))
     assert (found["client_nagle_holds"], found["client_nagle"], found["client_nagle_confidence"]) == (holds, state, confidence)
+
+
+def switched(first: str, then: str) -> list[str]:
+    """Lines with numbers of their own: `H` three held writes of 100 bytes, `N` three pairs of which the second does not wait."""
+    lines, end = [HANDSHAKE], 1
+    for mode in (first, then):
+        for _ in range(3):
+            second = "+100ms S > C . ack {1}\n+0.2ms C > S P. {1}:{2} ack 1\n+1ms S > C . ack {2}"
+            if mode == "N":
+                second = "+5ms C > S P. {1}:{2} ack 1\n+95ms S > C . ack {2}"
+            lines.append(("+10ms C > S P. {0}:{1} ack 1\n" + second).format(end, end + 100, end + 200))
+            end += 200
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "cause", "ended"),
+    [("H", "N", "nagle-delayed-ack", [6, 10, 14]), ("N", "H", "delayed-ack", [15, 19, 23])],
+    ids=["set-after-the-first-stalls", "taken-back"],
+)
+def test_nagle_that_is_switched_under_way_is_told_of_no_whole_connection(
+    tmp_path: Path, first: str, then: str, cause: str, ended: list[int]
+) -> None:
+    """Three writes that do not wait prove NODELAY at their time; three others wait 100 ms for an ACK, and end with the frames named.
+
+    Each wait is told where it is; of a sender that had let some pass before, three waits are no proof that Nagle's rule held them.
+    """
+    path = packets.capture(tmp_path / "switched.pcap", "\n".join(switched(first, then)))
+    found = judged(path)
+    assert (found["client_nagle_holds"], found["client_small_in_flight"]) == (3, 3)
+    assert (found["client_nagle"], found["client_nagle_confidence"]) == ("off", "proved")
+    assert "3 others left as soon as the ACK came: it may have been switched under way" in behaviour.nagle(found, "client")
+    waits = analyze(path).longest_waits.filter(pl.col("from_client") & (pl.col("cause") == cause))
+    assert waits["frame_after"].to_list() == ended
 
 
 def test_writes_that_come_at_any_time_after_the_ack_were_not_held(tmp_path: Path) -> None:

@@ -72,6 +72,36 @@ def test_a_program_that_writes_every_millisecond_sends_at_that_pace(tmp_path: Pa
     assert row["send_buffer_needed_bytes"] == 29_200  # 20 segments: what is on its way in a round trip
 
 
+def mixed(sizes: list[int], gap_ms: float) -> str:
+    """Segments of these sizes every `gap_ms`, acknowledged from 60 ms on."""
+    moments, end = [], 1
+    for number, size in enumerate(sizes):
+        moments.append((40 + number * gap_ms, f"C > S . {end}:{end + size} ack 1"))
+        end += size
+    return lines([*moments, (40 + len(sizes) * gap_ms + 20, f"S > C . ack {end} win 65535")])
+
+
+def test_a_burst_of_full_segments_with_a_small_end_tells_the_senders_rate(tmp_path: Path) -> None:
+    """19 full segments and 100 bytes, 1 ms apart: on average 27,840 bytes in 19 ms, less the twentieth of the first, which took no time.
+
+    The 17 gaps that count show 11.04 Mb/s, less than that, for the small one is among them.
+    """
+    row = direction(tmp_path, OPENED_AT_CLIENT + mixed([FULL] * 19 + [100], 1.0))
+    assert row["send_bps"] == pytest.approx(27_840 * 8 / 0.019 * 19 / 20)
+
+
+def test_bursts_of_small_and_full_segments_tell_no_rate_of_the_sender(tmp_path: Path) -> None:
+    """100 bytes and 1,460 in turns: 6.24 Mb/s, which is the rate of neither."""
+    row = direction(tmp_path, OPENED_AT_CLIENT + mixed([100, FULL] * 10, 1.0))
+    assert (row["send_bps"], row["bound_bps"], row["send_buffer_needed_bytes"]) == (None, None, None)
+
+
+def test_a_program_of_small_writes_alone_has_the_rate_of_those(tmp_path: Path) -> None:
+    """100 bytes each ms are 0.8 Mb/s, whatever a full segment might reach: nothing shows it."""
+    row = direction(tmp_path, OPENED_AT_CLIENT + mixed([100] * 20, 1.0))
+    assert row["send_bps"] == pytest.approx(0.8e6)
+
+
 def test_the_pace_of_segments_tells_nothing_of_the_sender_at_the_other_end(tmp_path: Path) -> None:
     text = sent(20, 1.0, [40.1 + number * 1.0 for number in range(20)])
     row = direction(tmp_path, OPENED_AT_SERVER + text)

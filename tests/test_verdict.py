@@ -124,6 +124,16 @@ def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
     assert said.endswith("would save up to 300 ms, and 1 more connection loses 299 ms in the same way.")
 
 
+@pytest.mark.parametrize("order", [("timeout", "zero-window"), ("zero-window", "timeout")])
+def test_faults_that_cost_the_same_are_both_told_in_the_order_of_the_findings(order: tuple[str, str]) -> None:
+    """400 ms of one second each: the first is told, and that the other one costs as much."""
+    found = replace(made(client={"timeout": 400, "zero_window": 400, "network": 200}), findings=tuple(fault(cause, 400) for cause in order))
+    told = verdict.of(found)
+    assert told.findings[0].id == order[0]
+    assert told.sentence.startswith("40% of 1 s went to")
+    assert told.sentence.endswith(f"would save up to 400 ms; another fault costs as much: {order[1]}.")
+
+
 def test_the_other_side_is_asked_where_this_one_only_waits_for_it() -> None:
     found = made(client={"peer": 900, "network": 100}, server={"application": 890, "network": 110})
     assert verdict.sentence(found).startswith("89% of 1 s went, by all signs, to the program on 10.0.0.2, which had nothing to send;")

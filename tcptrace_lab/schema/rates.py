@@ -11,7 +11,7 @@ RATES = table(
     [
         Column("conn", "UInt32", Unit.NONE, "Connection"),
         Column("from_client", "Boolean", Unit.NONE, "True for the client's direction"),
-        Column("send_bps", "Float64", Unit.BITS_PER_SECOND, "λ: rate of the sender in bursts that nothing holds; at least what it sent on average", "null away from the sender, where the path spaces its segments, and below 10 samples; departures at the time of an ACK are left out where it may have let them go; of a sender that paces itself, that pace"),
+        Column("send_bps", "Float64", Unit.BITS_PER_SECOND, "λ: rate of the sender in bursts that nothing holds; at least what it sent on average", "null away from the sender, where the path spaces its segments, below 10 samples, and where bursts mix segments of different sizes; departures at the time of an ACK are left out where it may have let them go; of a sender that paces itself, that pace"),
         Column("send_samples", "Int64", Unit.SEGMENTS, "Segments that tell of it", "null where little was sent"),
         Column("drain_bps", "Float64", Unit.BITS_PER_SECOND, "Rate at which a queue drained: of the receiving host, or of the path's narrowest place", "by ACKs while more was waiting; null at the receiver's end, and below 10 samples"),
         Column("drain_samples", "Int64", Unit.SEGMENTS, "ACKs that tell of it", "null where little was sent"),

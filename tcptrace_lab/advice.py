@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import attempts, deadlock, ledger, numbers, path_findings, rates, rules, schema, small_packets, stalls
+from tcptrace_lab import attempts, deadlock, ledger, numbers, path_findings, path_mtu, rates, rules, schema, small_packets, stalls
 from tcptrace_lab.findings import Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.rules import cases
-from tcptrace_lab.rules.rule import Confidence
+from tcptrace_lab.rules.rule import Case, Confidence
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ _WAIT = tuple(name for name in schema.LEDGER.names if name not in _KIND)
 RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
 """Causes that slow down what drains a queue, too, so that its rate then bounds nothing."""
 
-_SENT = tuple(f"{side}_unique_bytes" for side in SIDES)
+_SENT = tuple(f"{side}_{name}" for side in SIDES for name in ("unique_bytes", "max_resends"))
+
+_OF_LOSS = frozenset({"timeout", "loss-recovery"})
+"""Causes of which segments that are too large for the path may be to blame."""
 
 PROVED_BY = 3
 """So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
@@ -107,6 +110,10 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     known = {
         (row["conn"], row["from_client"]): row | _own(of_connection[row["conn"]], row) for row in facts.collect().iter_rows(named=True)
     }
+    again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
+    again = {way for way in again if known[way]["max_resends"] >= path_mtu.LEAST_SENT - 1}
+    for way, large in path_mtu.found(segments, again).items():
+        known[way] |= {"too_large": large, "cases": known[way]["cases"] | {Case.TOO_LARGE}}
     locked = deadlock.findings(_late(costs), segments.filter(wanted), some)
     made = [
         _finding(cost, advising[cost.cause], kinds, longest, known[cost.conn, cost.from_client])
@@ -124,6 +131,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     """What a connection says of one of its directions: the special cases that hold, and the time that its data need."""
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
     told = {name: connection[name] for name in ("syn_to_synack_ns", "client_syn_segments", "server_syn_segments")}
+    told["max_resends"] = connection[f"{side}_max_resends"] or 0
     return told | {"cases": cases.of(connection, side), "on_path_ns": rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])}
 
 
@@ -224,11 +232,12 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
     waits = _of(longest, cost.conn, from_client=cost.from_client, cause=cost.cause)
     least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
     savable_ns = None if least_ns is None else max(cost.life_ns - least_ns, 0)
-    words = _words(cost, kind, direction) | _of_handshake(cost, direction)
+    large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
+    words = _words(cost, kind, direction) | _of_handshake(cost, direction) | _of_size(large)
     return Finding(
         id=advice.finding,
         severity=_severity(cost, rule),
-        confidence=_confidence(rule, kind["waits"]),
+        confidence=_confidence(rule, kind["waits"]) if large is None else large.confidence,
         conn=cost.conn,
         from_client=cost.from_client,
         cost_ns=cost.ns,
@@ -241,6 +250,7 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
         source=rule.source,
         causes=frozenset({cost.cause}),
+        cases=frozenset({Case.TOO_LARGE} if large else ()),
         savable_ns=savable_ns,
     )
 
@@ -278,6 +288,16 @@ def _of_handshake(cost: Cost, direction: Mapping[str, Any]) -> dict[str, str]:
         "answers": numbers.times(direction["server_syn_segments"]),
         "answer": "a time that the capture does not tell" if answer_ns is None else numbers.duration(answer_ns),
         "unanswered": waited,
+    }
+
+
+def _of_size(large: path_mtu.TooLarge | None) -> dict[str, str]:
+    if large is None:
+        return {}
+    return {
+        "lost_bytes": numbers.size(large.lost_bytes),
+        "passed_bytes": numbers.size(large.passed_bytes),
+        "sent": numbers.times(large.sent),
     }
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcptrace_lab.rules import Confidence
+    from tcptrace_lab.rules.rule import Case
 
 NS_PER_S = 1_000_000_000
 
@@ -134,6 +135,7 @@ class Finding:
         savable_ns: time that all remedies of its direction together can save at most, because the path takes the rest for the data
             (`rates.on_path_ns`); None where that is not known.
         connections: how many it is about, `conn` being the first of them; more than one where what failed alike is told together.
+        cases: special cases that it tells of, beside those that the connection's row shows.
     """
 
     id: str
@@ -154,6 +156,7 @@ class Finding:
     savable_ns: int | None = None
     modelled: ModelledGain | None = None
     connections: int = 1
+    cases: frozenset[Case] = frozenset()
 
     @property
     def gain_ns(self) -> int | None:

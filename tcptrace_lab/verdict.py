@@ -212,8 +212,8 @@ def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
     if first.id == deadlock.FINDING:
         return deadlock.LOST_TO, way.named(deadlock.CURE)
     (cause,) = first.causes
-    rule = _rule(cause).told(way.cases)
-    several = LOST_TO_NO_LOSSES if Case.NEEDLESS in way.cases else LOST_TO_LOSSES
+    rule = _rule(cause).told(way.cases | first.cases)
+    several = rule.lost_to if Case.TOO_LARGE in first.cases else LOST_TO_NO_LOSSES if Case.NEEDLESS in way.cases else LOST_TO_LOSSES
     lost_to = several if len(faults) > 1 else rule.lost_to or CAUSES[cause]
     return way.named(lost_to), way.named(rule.advice.cure) if rule.advice else ""
 

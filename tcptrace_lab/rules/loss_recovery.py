@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
@@ -27,6 +27,14 @@ RULE = Rule(
             "at a full queue: pace the sender, or use a queue discipline that marks (ECN)",
         ),
         instead={
+            Case.TOO_LARGE: Instead(
+                title="{cost} spent repairing losses, in {waits}: segments of {lost_bytes} do not get through",
+                mechanism=too_large.MECHANISM,
+                limits=too_large.LIMITS,
+                remedy=too_large.REMEDY,
+                cure=too_large.CURE,
+                lost_to=too_large.LOST_TO,
+            ),
             Case.NEEDLESS: Instead(
                 finding=FINDING,
                 title="{cost} spent repairing what was not lost, in {waits}",
@@ -38,7 +46,7 @@ RULE = Rule(
                 remedy=REMEDY,
                 cure=CURE,
                 lost_to="repairing what was not lost",
-            )
+            ),
         },
     ),
 )

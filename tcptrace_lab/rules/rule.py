@@ -29,6 +29,7 @@ class Case(StrEnum):
     SYN_RESENT = "syn-resent"
     SLOW_ANSWER = "slow-answer"
     LONG_PATH = "long-path"
+    TOO_LARGE = "too-large"
     NEEDLESS = "needless"
     SLOW_READER = "slow-reader"
 

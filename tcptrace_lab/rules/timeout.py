@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
@@ -28,6 +28,14 @@ RULE = Rule(
             "avoid many tiny exchanges whose last segment nothing follows",
         ),
         instead={
+            Case.TOO_LARGE: Instead(
+                title="{cost} spent waiting for the retransmission timer, {times}: segments of {lost_bytes} do not get through",
+                mechanism=too_large.MECHANISM,
+                limits=too_large.LIMITS,
+                remedy=too_large.REMEDY,
+                cure=too_large.CURE,
+                lost_to=too_large.LOST_TO,
+            ),
             Case.NEEDLESS: Instead(
                 finding=FINDING,
                 title="{cost} spent waiting for the retransmission timer, {times}, for segments that had arrived",
@@ -39,7 +47,7 @@ RULE = Rule(
                 remedy=REMEDY,
                 cure=CURE,
                 lost_to="the retransmission timer, although nothing was lost",
-            )
+            ),
         },
     ),
 )

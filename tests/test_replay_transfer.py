@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import signal
@@ -95,11 +96,18 @@ def test_the_command_lays_original_replay_and_cure_side_by_side(tmp_path: Path) 
     kept = tmp_path / "kept"
     done = tcptrace_lab("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "--nodelay", "--json", document, "-o", kept)
     assert done.returncode == 0, done.stderr
-    assert max(map(len, done.stderr.decode().splitlines())) <= 80
+    assert max(map(len, done.stderr.decode().partition("report written")[0].splitlines())) <= 80
     laid = json.loads(document.read_text())
     assert [one["name"] for one in laid["replays"]] == ["replay", "--nodelay"]
     assert laid["stall"]["family"] == "nagle"
-    assert sorted(path.name for path in kept.iterdir()) == ["nodelay.pcapng", "replay.pcapng"]
+    assert sorted(path.name for path in kept.iterdir()) == ["compared.html", "nodelay.pcapng", "replay.pcapng"]
+    page = (kept / "compared.html").read_text()
+    assert f"report written: {kept / 'compared.html'}" in " ".join(done.stderr.decode().split())
+    assert "A: original; B: replay; C: --nodelay." in page
+    assert "cured it" in page
+    shown = [one["capture"] for one in (laid["original"], *laid["replays"])]
+    assert all(html.escape(path) in page for path in shown)
+    assert "C: a connection takes less time" in page  # what `compare` says of the same captures
     nagle = sum(laid["replays"][1]["ledger_s"]["client_to_server"].get(cause, 0) for cause in ("nagle", "nagle-delayed-ack"))
     assert nagle < 0.1 * laid["stall"]["original_s"]
 

@@ -15,11 +15,13 @@ from tcptrace_lab.errors import EXIT_DONE, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tcptrace_lab.cli.terminal import Activity
     from tcptrace_lab.replay.changes import Changes
     from tcptrace_lab.replay.ends import Done
     from tcptrace_lab.replay.evidence import Evidence
+    from tcptrace_lab.replay.laid import Figures, Laid
     from tcptrace_lab.replay.schedule import End, Schedule
 
 ScheduleOut = Annotated[
@@ -29,9 +31,14 @@ Serve = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play the serve
 Connect = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play the client alone: connect there.", show_default=False)]
 Cure = Annotated[bool, typer.Option("--cure", help="Also try what the findings name as the cure.")]
 OnlyChanged = Annotated[bool, typer.Option("--only-changed", help="Do not play it as it was.")]
-Folder = Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="Keep the captures here.", show_default=False)]
+Folder = Annotated[
+    str, typer.Option("-o", "--output", metavar="DIR", help="Keep the captures here, with a page that compares them.", show_default=False)
+]
 At = Annotated[str, typer.Option(help="Which end captures: client or server.")]
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", min=0.001, help="Give a transfer up after this.", show_default=False)]
+
+PAGE = "compared.html"
+"""Name of the page beside the captures."""
 
 
 def transfer(
@@ -169,7 +176,7 @@ def _both_ends(
     from pathlib import Path  # noqa: PLC0415
 
     from tcptrace_lab.replay.changes import cure as known_cure  # noqa: PLC0415
-    from tcptrace_lab.replay.laid import Figures, stall  # noqa: PLC0415
+    from tcptrace_lab.replay.laid import stall  # noqa: PLC0415
     from tcptrace_lab.replay.transfer import Order, own_figures, transfer  # noqa: PLC0415
 
     original: Figures | None = None
@@ -187,9 +194,28 @@ def _both_ends(
     if json_path is not None:
         with output.opened(json_path) as stream:
             stream.write(json.dumps(laid.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
+    written = _page(laid, None if evidence is None else evidence.conn, Path(folder), shown) if folder else None
     if not quiet:
         from tcptrace_lab.cli.laid_table import show  # noqa: PLC0415
 
         shown.end()
         show(laid)
+        if written is not None:
+            say(f"report written: {written}")
     return EXIT_DONE
+
+
+def _page(laid: Laid, connection: int | None, folder: Path, shown: Activity) -> Path | None:
+    """Compare all as `compare` does, and write its page beside the captures; None where one transfer stands alone."""
+    from tcptrace_lab.analysis import analyze  # noqa: PLC0415
+    from tcptrace_lab.cli.laid_table import verdict  # noqa: PLC0415
+    from tcptrace_lab.comparison import compare, words  # noqa: PLC0415
+    from tcptrace_lab.report.compared import write_page  # noqa: PLC0415
+
+    if not laid.replays:
+        return None
+    shown.doing("comparing")
+    analyses = [analyze(laid.original.capture, connection=connection), *(analyze(one.capture) for one in laid.replays)]
+    names = "; ".join(f"{words.letter(place)}: {one.name}" for place, one in enumerate((laid.original, *laid.replays)))
+    write_page(compare(*analyses), str(folder / PAGE), [f"{names}.", *verdict(laid)])
+    return folder / PAGE

@@ -12,6 +12,8 @@ from tcptrace_lab.report.render import page
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcptrace_lab.comparison import Comparison
     from tcptrace_lab.comparison.judge import Compared
     from tcptrace_lab.comparison.student import Sample
@@ -30,13 +32,18 @@ _LEAST_SHARE = 0.005
 """Of a bar: less has no room for its name."""
 
 
-def write_page(comparison: Comparison, path: str) -> None:
+def write_page(comparison: Comparison, path: str, said: Sequence[str] = ()) -> None:
     """Write the page to `path`, whole or not at all.
+
+    Args:
+        comparison: what is told.
+        path: where.
+        said: sentences below the heading: what is known of the captures beside what they show.
 
     Raises:
         OutputUnwritable: no room, no rights.
     """
-    text = page("compared.html.j2", figures=False, compared=data(comparison))
+    text = page("compared.html.j2", figures=False, compared=data(comparison) | {"said": list(said)})
     with opened(path) as stream:
         stream.write(text.encode("utf-8"))
 

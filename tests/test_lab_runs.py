@@ -20,6 +20,7 @@ from tcptrace_lab.lab.declared import TCP_KINDS
 pytestmark = pytest.mark.live
 
 WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-net_raw,-net_admin,-sys_admin")
+KEYS = ("nodelay", "cork", "quickack")
 FINISHED = {"report.html", "results.json", "runs.parquet", "tcp_info.parquet", "experiment.toml", "captures"}
 
 
@@ -114,6 +115,51 @@ def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str,
     assert means["mtu 9,180, kind udp-echo, message 8K"] < 35
     named = {point["label"]: point["findings"] for point in results(performed["echo-sizes"])["points"]}
     assert "nagle-delayed-ack" in named["mtu 9,180, kind echo, message 8K, nodelay no"]
+
+
+def requests_in_segments(capture: Path) -> dict[int, list[int]]:
+    """Port of a client → bytes of each segment with data that it sent, as tshark tells them."""
+    shown: list[str | Path] = [
+        "tshark",
+        "-r",
+        capture,
+        "-Y",
+        "tcp.len > 0 && tcp.dstport == 5001",
+        "-T",
+        "fields",
+        "-e",
+        "tcp.srcport",
+        "-e",
+        "tcp.len",
+    ]
+    found: dict[int, list[int]] = {}
+    for line in subprocess.run(shown, capture_output=True, check=True, text=True).stdout.splitlines():
+        port, size = map(int, line.split("\t"))
+        found.setdefault(port, []).append(size)
+    return found
+
+
+def test_cork_joins_the_writes_of_a_request_and_nodelay_and_quickack_send_them_apart_at_once(performed: dict[str, Path]) -> None:
+    """A delayed ACK of Linux is 40 ms late at least; corked, both writes leave together when the cork is pulled (tcp(7))."""
+    folder = performed["nagle-cures"]
+    points = results(folder)["points"]
+    on = {place: {key for key in KEYS if f"{key} yes" in point["label"]} for place, point in enumerate(points)}
+    assert sorted(map(sorted, on.values())) == sorted(
+        map(
+            sorted,
+            [set(), {"cork"}, {"nodelay"}, {"quickack"}, {"cork", "nodelay"}, {"cork", "quickack"}, {"nodelay", "quickack"}, set(KEYS)],
+        )
+    )
+    plain_ms = next(point["measures"]["latency"]["mean"] for place, point in enumerate(points) if not on[place]) / 1e6
+    assert plain_ms > 30  # the first few of a connection are acknowledged at once
+    for row in pl.read_parquet(folder / "runs.parquet").iter_rows(named=True):
+        sizes = requests_in_segments(folder / "captures" / f"{row['captures']}-client.pcapng")[row["client_port"]]
+        assert sizes == ([200] * 20 if "cork" in on[row["point"]] else [100] * 40), (on[row["point"]], sizes)
+    for place, point in enumerate(points):
+        if on[place]:
+            assert point["measures"]["latency"]["mean"] / 1e6 < 0.8 * plain_ms, point["label"]
+        else:
+            assert "nagle-delayed-ack" in point["findings"]
 
 
 def test_datagrams_without_a_pace_are_lost_and_paced_ones_are_not(performed: dict[str, Path]) -> None:

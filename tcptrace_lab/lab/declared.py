@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Setting = int | float | str | bool | tuple[int, ...]
 
 TCP_KINDS = ("bulk", "exchange", "echo", "http", "ftp")
+OWN_TCP_KINDS = ("bulk", "exchange", "echo")
+"""Those of them whose every write and read is ours, not a library's."""
 KINDS = (*TCP_KINDS, "udp", "udp-echo")
 """Kinds of transfer; `kinds` performs them."""
 
@@ -180,6 +182,14 @@ KEYS: Mapping[str, Key] = {
         ),
         Key("transfer.passive", Type.FLAG, "the client opens the data connection (PASV, EPSV)", default=True, kinds=("ftp",)),
         Key("sockets.nodelay", Type.FLAG, "TCP_NODELAY at both ends", default=False, kinds=TCP_KINDS),
+        Key(
+            "sockets.cork",
+            Type.FLAG,
+            "TCP_CORK at both ends while a message is written, all of its writes",
+            default=False,
+            kinds=OWN_TCP_KINDS,
+        ),
+        Key("sockets.quickack", Type.FLAG, "TCP_QUICKACK at both ends, anew after every read", default=False, kinds=OWN_TCP_KINDS),
         Key("sockets.congestion", Type.WORD, "TCP_CONGESTION at both ends", "cubic", kinds=TCP_KINDS),
         Key("sockets.send_buffer", Type.SIZE, "SO_SNDBUF at both ends; the kernel doubles and bounds it", least=1),
         Key("sockets.receive_buffer", Type.SIZE, "SO_RCVBUF at both ends, likewise", least=1),

@@ -5,6 +5,7 @@ Times are those of the programs, on one clock: from the first write to the momen
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from tcptrace_lab.lab.sockets import receive_exactly
 from tcptrace_lab.numbers import NS_PER_S
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Mapping, Sequence
 
     from tcptrace_lab.lab.document import Point
@@ -61,25 +61,31 @@ def _amounts(point: Point) -> list[int]:
     return [write] * int(writes) if writes is not None else list(pieces(int(point["transfer.total"]), write))
 
 
-def _write_all(end: socket.socket, sizes: Sequence[int]) -> None:
+def _write_all(end: socket.socket, sizes: Sequence[int], *, cork: bool = False) -> None:
+    """One message in so many writes; corked, nothing small leaves before the last of them."""
     data = memoryview(bytes(max(sizes)))
+    if cork:
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
     for size in sizes:
         end.sendall(data[:size])
+    if cork:
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
 
 
 def _bulk(point: Point, ends: Ends) -> Measured:
     """The client writes, the server reads."""
     sizes = _amounts(point)
     total, cpu_ns, begun_ns = sum(sizes), 0, 0
+    cork, quickack = bool(point["sockets.cork"]), bool(point["sockets.quickack"])
 
     def write() -> None:
         nonlocal cpu_ns, begun_ns
         before_ns, begun_ns = time.thread_time_ns(), time.monotonic_ns()
-        _write_all(pair.client, sizes)
+        _write_all(pair.client, sizes, cork=cork)
         cpu_ns = time.thread_time_ns() - before_ns
 
     with ends.connection() as pair:
-        together(pair, write, lambda: receive_exactly(pair.server, total))
+        together(pair, write, lambda: receive_exactly(pair.server, total, quickack=quickack))
         elapsed_ns = time.monotonic_ns() - begun_ns
         return Measured(elapsed_ns, total, [elapsed_ns], ends.port, cpu_ns)
 
@@ -87,6 +93,7 @@ def _bulk(point: Point, ends: Ends) -> Measured:
 def _round_trips(point: Point, ends: Ends, request: Sequence[int], answer: Sequence[int], think_ns: int = 0) -> Measured:
     """Requests in so many writes, each followed by an answer in so many writes."""
     count, latencies_ns, cpu_ns = int(point["transfer.count"]), list[int](), 0
+    cork, quickack = bool(point["sockets.cork"]), bool(point["sockets.quickack"])
     asked, answered = sum(request), sum(answer)
 
     def ask() -> None:
@@ -94,17 +101,17 @@ def _round_trips(point: Point, ends: Ends, request: Sequence[int], answer: Seque
         before_ns = time.thread_time_ns()
         for _ in range(count):
             begun_ns = time.monotonic_ns()
-            _write_all(pair.client, request)
-            receive_exactly(pair.client, answered)
+            _write_all(pair.client, request, cork=cork)
+            receive_exactly(pair.client, answered, quickack=quickack)
             latencies_ns.append(time.monotonic_ns() - begun_ns)
         cpu_ns = time.thread_time_ns() - before_ns
 
     def reply() -> None:
         for _ in range(count):
-            receive_exactly(pair.server, asked)
+            receive_exactly(pair.server, asked, quickack=quickack)
             if think_ns:
                 time.sleep(think_ns / NS_PER_S)
-            _write_all(pair.server, answer)
+            _write_all(pair.server, answer, cork=cork)
 
     with ends.connection() as pair:
         together(pair, ask, reply)

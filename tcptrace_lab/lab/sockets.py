@@ -227,10 +227,14 @@ def await_acknowledged(end: socket.socket) -> None:
         time.sleep(ACKNOWLEDGE_POLL_S)
 
 
-def receive_exactly(end: socket.socket, count: int) -> None:
-    """Read `count` bytes and throw them away."""
+def receive_exactly(end: socket.socket, count: int, *, quickack: bool = False) -> None:
+    """Read `count` bytes and throw them away; with `quickack` what comes is acknowledged at once."""
+    if quickack:
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
     while count > 0:
         data = end.recv(min(count, READ_BYTES))
+        if quickack:  # the kernel forgets it; so it is set again each time (tcp(7))
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         if not data:
             raise EOFError(f"the peer closed with {count} bytes still to come")
         count -= len(data)

@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -172,9 +174,10 @@ def test_datagrams_without_a_pace_are_lost_and_paced_ones_are_not(performed: dic
 def children(process: int) -> list[int]:
     """All that a process has started, and theirs."""
     found = []
-    for task in Path(f"/proc/{process}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *children(int(child))]
+    with suppress(OSError):  # it has ended meanwhile
+        for task in Path(f"/proc/{process}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *children(int(child))]
     return found
 
 
@@ -201,9 +204,7 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
                 os.sched_yield()
             started = children(running.pid)
             assert len(started) >= 2 + len(os.sched_getaffinity(0))  # dumpcaps and load
-            spaces = {
-                link for process in started if (link := Path(f"/proc/{process}/ns/net").readlink()) != Path("/proc/self/ns/net").readlink()
-            }
+            spaces = {space_of(process) for process in started} - {space_of(os.getpid()), None}
             assert len(spaces) == 2
             running.send_signal(number)
             _, told = running.communicate(timeout=TIME_LIMIT_S)
@@ -214,11 +215,30 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
     assert number is signal.SIGKILL or list(scratch.iterdir()) == []
     while not all(map(is_gone, started)):  # after SIGKILL the kernel ends them
         os.sched_yield()
+    deadline_s = time.monotonic() + TIME_LIMIT_S
+    while still := within(spaces):  # one that was just being started dies of its parent's death a moment later
+        assert time.monotonic() < deadline_s, still
+        os.sched_yield()
+
+
+def space_of(process: int) -> Path | None:
+    """Its network namespace; None where it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{process}/ns/net").readlink()
+    except OSError:
+        return None
+
+
+def within(spaces: set[Path | None]) -> list[str]:
+    """Processes that are in one of these network namespaces."""
+    found = []
     for entry in Path("/proc").glob("[0-9]*/ns/net"):
         try:
-            assert entry.readlink() not in spaces
+            if entry.readlink() in spaces:
+                found.append(entry.parts[2])
         except OSError:
             continue  # it has ended meanwhile, or may not be looked at
+    return found
 
 
 def test_without_rights_or_dumpcap_one_line_says_so(tmp_path: Path) -> None:

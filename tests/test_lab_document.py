@@ -116,7 +116,7 @@ def test_every_ready_made_experiment_can_be_read_and_its_short_form_is_shorter()
         assert transfers[0] > transfers[1] >= 4
         assert all((full.title, full.source, full.question, full.claims, full.figures))
         kinds |= {point["transfer.kind"] for point in full.points}
-    assert kinds == set(KINDS) - {"exchange"}
+    assert kinds == set(KINDS)
 
 
 def test_lab_lists_shows_and_refuses() -> None:

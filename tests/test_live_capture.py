@@ -141,7 +141,9 @@ def test_a_ring_keeps_its_last_files_and_they_are_one_capture(tmp_path: Path) ->
     assert len(kept) == 3
     assert _number(kept[-1]) >= newest
     shown = [subprocess.run(["tshark", "-r", path, "-T", "fields", "-e", "tcp.seq"], capture_output=True, check=True) for path in kept]
-    assert json.loads(out)["capture"]["packets"] == sum(one.stdout.count(b"\n") for one in shown) > 20
+    counts = [one.stdout.count(b"\n") for one in shown]
+    assert all(counts[:2]), "only the last may just have begun"
+    assert json.loads(out)["capture"]["packets"] == sum(counts)
 
 
 def _number(path: Path) -> int:

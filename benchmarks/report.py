@@ -6,8 +6,9 @@ Without one: `data/mixed-96.pcap`, ten million packets (see README.md). Exit cod
 
 *Interactive* is the time from the start of the navigation until the page is loaded, has shown a frame, and the browser is idle for
 the first time. A *zoom* is a click on "zoom in", "zoom out", "earlier" or "later" of the first connection, with all of its figures drawn,
-until the second frame after it; figures out of sight follow later, one a frame. On a busy machine the wall clock tells little; the
-processor time of the page's thread, also the browser's own figure, stands beside it.
+until the second frame after it. Its *frame* is the longest time in which nothing new was shown: from the click to the first frame, or
+from that to the second, by when the work is shown. Figures out of sight follow later, one a frame. On a busy machine the wall clock
+tells little; the processor time of the page's thread, also the browser's own figure, stands beside it.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ ZOOM = """(way) => new Promise((done) => {
     const button = document.querySelector(`.connection [data-move=${way}]`);
     performance.mark('asked');
     button.click();
-    setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.measure('zoom', 'asked').duration))));
+    const since = () => performance.measure('zoom', 'asked').duration;
+    setTimeout(() => requestAnimationFrame(() => {
+        const first = since();
+        requestAnimationFrame(() => done([Math.max(first, since() - first), since()]));
+    }));
 })"""
 
 
@@ -101,16 +106,17 @@ def main() -> int:
         size = report.stat().st_size
         runs = [measured(report) for _ in range(asked.runs)]
     interactive_ms = statistics.median(run["interactive"] for run in runs)
-    zooms_ms = [ms for run in runs for ms in run["zooms"]]
+    frames_ms, zooms_ms = zip(*(zoom for run in runs for zoom in run["zooms"]), strict=True)
     rows = (
         ("size, MB", size / 1e6, MOST_BYTES / 1e6),
         ("interactive, ms", interactive_ms, MOST_INTERACTIVE_MS),
-        ("zoom, ms (median)", statistics.median(zooms_ms), MOST_ZOOM_MS),
+        ("zoom, ms a frame", statistics.median(frames_ms), MOST_ZOOM_MS),
     )
     print(f"{asked.path.name}: {runs[0]['figures']} figures drawn in {statistics.median(run['draw'] for run in runs):.0f} ms")
     for name, found, most in rows:
         print(f"{name:20} {found:8.2f}   at most {most:g}   {'kept' if found <= most else 'BROKEN'}")
-    print(f"{'zoom, ms (longest)':20} {max(zooms_ms):8.2f}")
+    print(f"{'  longest of all':20} {max(frames_ms):8.2f}")
+    print(f"{'zoom, ms in all':20} {statistics.median(zooms_ms):8.2f}   median of {len(zooms_ms)}, to the second frame")
     print(f"{'zoom, CPU ms (mean)':20} {statistics.median(run['cpu'] for run in runs):8.2f}   of the page's thread, all figures")
     return int(any(found > most for _, found, most in rows))
 

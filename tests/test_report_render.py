@@ -243,3 +243,11 @@ def test_the_first_screen_shows_each_kind_of_finding_once_and_says_how_many_are_
     assert cards.count('<li class="card') == 2
     assert "; 3 more like it" in cards
     assert "Connection 0," in cards
+
+
+def test_the_first_screen_shows_findings_of_one_name_apart_if_their_remedies_differ() -> None:
+    made: Any = report.data(analyze("captures/ethernet-loss.pcapng"))
+    cards = report.render(made).split('<ol class="cards">')[1].split("</ol>")[0]
+    assert [found["id"] for found in made["findings"]] == ["loss", "loss", "slow-start-limited"]
+    assert cards.count('<li class="card') == 3
+    assert "more like it" not in cards

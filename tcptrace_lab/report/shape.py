@@ -125,7 +125,7 @@ class Zoom(TypedDict):
 
 
 class Found(TypedDict):
-    """One finding; `place` is its number on the page, from 1."""
+    """One finding; `place` is its number on the page, from 1, and those of one `kind` have one name and one remedy."""
 
     place: int
     id: str
@@ -140,6 +140,7 @@ class Found(TypedDict):
     mechanism: str
     limits: str
     remedy: list[str]
+    kind: str
     gain: str
     source: str
     filter: str

@@ -42,6 +42,7 @@ def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mappi
             "mechanism": finding.mechanism,
             "limits": finding.limits,
             "remedy": list(finding.remedy),
+            "kind": "; ".join((finding.id, *finding.remedy)),
             "gain": finding.predicted_gain or "",
             "source": finding.source,
             "filter": finding.wireshark_filter,

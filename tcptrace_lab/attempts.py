@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import numbers
-from tcptrace_lab.behaviour import REFUSED
+from tcptrace_lab.behaviour import refused
 from tcptrace_lab.findings import Finding, Severity, severity_of
 from tcptrace_lab.rules import Confidence, cases, handshake
 from tcptrace_lab.schema import SIDES
@@ -32,7 +32,7 @@ EVIDENCE_ATTEMPTS = 9
 CAUSE = "handshake"
 """What the ledger calls their time."""
 
-FAILED = cases.UNANSWERED | REFUSED
+FAILED = cases.unanswered(pl.col) | refused(pl.col)
 """True for the rows of `schema.CONNECTIONS` that never were open."""
 
 _opened = (pl.col("client_syn_segments") > 0) & (pl.col("server_syn_segments") > 0)
@@ -41,6 +41,8 @@ RESET = _opened & _resets & (pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes")
 """True for those that were open, carried nothing, and were reset."""
 
 _GROUP = ("client_addr", "server_addr", "server_port", "kind")
+_FRAMES = ("first_frame", "last_frame")
+_WORTH_NS = handshake.RULE.advice.worth_ns if handshake.RULE.advice else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,13 @@ def groups(connections: pl.LazyFrame) -> list[Group]:
         connections: rows of `schema.CONNECTIONS`; some columns of those that failed are held in memory.
     """
     col = pl.col
-    kind = pl.when(REFUSED).then(pl.lit("refused")).when(cases.UNANSWERED).then(pl.lit("unanswered")).otherwise(pl.lit("reset"))
+    kind = (
+        pl.when(refused(pl.col))
+        .then(pl.lit("refused"))
+        .when(cases.unanswered(pl.col))
+        .then(pl.lit("unanswered"))
+        .otherwise(pl.lit("reset"))
+    )
     taken_until = col("last_ts_ns").cum_max().shift(1)
     own_ns = (col("last_ts_ns") - pl.max_horizontal("first_ts_ns", taken_until)).clip(0)
     failed = (
@@ -141,10 +149,6 @@ def groups(connections: pl.LazyFrame) -> list[Group]:
     lasting = pl.when(col("kind") != "reset").then("ns").otherwise(0)
     most = failed.filter(worth).top_k(MOST, by=[lasting, "count", "conn"], reverse=[False, False, True]).collect()
     return [_group(row) for row in most.sort(lasting, "count", "conn", descending=[True, True, False]).iter_rows(named=True)]
-
-
-_FRAMES = ("first_frame", "last_frame")
-_WORTH_NS = handshake.RULE.advice.worth_ns if handshake.RULE.advice else 0
 
 
 def _group(row: dict[str, Any]) -> Group:

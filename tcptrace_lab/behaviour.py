@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from tcptrace_lab import fingerprint, policy, trust, vantage
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    import polars as pl
 
 _PLACES = {"client": "at the client's end", "server": "at the server's end", "middle": "in the middle of the path"}
 _PLACE_UNKNOWN = {
@@ -34,19 +34,21 @@ def columns(resolution_ns: int) -> Mapping[str, pl.Expr]:
     return {**vantage.columns(resolution_ns), **trust.connection_columns(), **policy.columns(), **fingerprint.columns()}
 
 
-REFUSED = (pl.col("client_syn_segments") > 0) & (pl.col("server_syn_segments") == 0) & (pl.col("server_rst_segments") > 0)
-"""True for the rows of `schema.CONNECTIONS` whose SYN was answered by RST: no program listened there, or a firewall said no (RFC 9293,
-3.5.2)."""
+def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+    """Whether a SYN was answered by RST: no program listened there, or a firewall said no (RFC 9293, 3.5.2).
 
+    Args:
+        of: gives a column of `schema.CONNECTIONS` by its name: as an expression (`polars.col`), or of one row.
 
-def refused(row: Mapping[str, Any]) -> bool:
-    """`REFUSED`, of one row."""
-    return bool(row["client_syn_segments"] and not row["server_syn_segments"] and row["server_rst_segments"])
+    Returns:
+        As `of` gives it: an expression, or a truth.
+    """
+    return (of("client_syn_segments") > 0) & (of("server_syn_segments") == 0) & (of("server_rst_segments") > 0)
 
 
 def words(row: Mapping[str, Any]) -> list[str]:
     """A row of `schema.CONNECTIONS` with `columns` in sentences: where, then what is known of each side."""
-    told = [*(["refused: its SYN was answered by RST"] if refused(row) else []), place(row)]
+    told = [*(["refused: its SYN was answered by RST"] if refused(row.__getitem__) else []), place(row)]
     if row["trust_reasons"]:
         told.append("doubts: " + "; ".join(trust.CAUSES[name] for name in row["trust_reasons"]))
     for side in SIDES:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.numbers import NS_PER_S
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcptrace_lab.rules import Confidence
     from tcptrace_lab.rules.rule import Case
 
-NS_PER_S = 1_000_000_000
 
 FINDING_IDS = (
     "nagle-delayed-ack",

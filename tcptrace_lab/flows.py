@@ -15,6 +15,7 @@ import polars as pl
 from tcptrace_lab import schema
 from tcptrace_lab.dense import Dense, Places, Sums
 from tcptrace_lab.ip_ids import NONE, IpIds
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.rtt import RttSamples
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ MOST_SIZES = 8_000_000
 """Pairs of direction and size (8 bytes each) that are told apart at a time; where there are more, sizes are not counted from then on."""
 
 BITS_PER_BYTE = 8
-NS_PER_S = 1e9
 
 _VARIATION_DECIMALS = 6
 """The sums behind the variation are floats; beyond this, an even pace would show their rounding."""

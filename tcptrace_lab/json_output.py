@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import behaviour, rates, trust, upstream, vantage
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
 
@@ -29,7 +30,6 @@ SCHEMA_VERSION = 1
 SLICE_CONNECTIONS = 4_096
 """Connections, or UDP flows, turned into text at a time: about 10 MB."""
 
-NS_PER_S = 1e9
 NS_PER_MS = 1e6
 _S_DECIMALS, _MS_DECIMALS = 9, 6
 """To the nanosecond. Polars divides by a constant by multiplying with its inverse; rounding takes the error away again."""

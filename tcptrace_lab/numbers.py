@@ -82,6 +82,11 @@ def duration(value_ns: int | None) -> str:
     return f"{value_ns} ns"
 
 
+def duration_s(value_s: float) -> str:
+    """`duration` of seconds."""
+    return duration(round(value_s * NS_PER_S))
+
+
 def _wordy(value_ns: int) -> str:
     sign = "-" if value_ns < 0 else ""
     minutes, seconds = divmod(round(abs(value_ns) / NS_PER_S), _SECONDS_PER_MINUTE)
@@ -130,6 +135,11 @@ _WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "utc": lambda value: (utc(value), f"{exact_seconds(value)} s since 1970"),
 }
 """Kind of value → how it is shown, and exactly. Any other kind is text."""
+
+
+def counted(count: int, thing: str) -> str:
+    """`1 packet`, `1,200 packets`."""
+    return f"{count:,} {thing}{'' if abs(count) == 1 else 's'}"
 
 
 def times(count: int) -> str:

@@ -81,7 +81,7 @@ def _suspects(connections: pl.LazyFrame, side: str, *, from_client: bool) -> lis
     odd = pl.any_horizontal(*(value > 0 for value in (*often.values(), queue_ns)))
     rows = connections.filter(odd).select("conn", pl.lit(from_client).alias("from_client"), **(col | often), queue_ns=queue_ns)
     each = (*often, "queue_ns")
-    best = [rows.top_k(MOST, by=[name, -pl.col("conn").cast(pl.Int64)]) for name in each]
+    best = [rows.top_k(MOST, by=[name, "conn"], reverse=[False, True]) for name in each]
     return pl.concat(best).unique().collect().to_dicts()
 
 

@@ -116,11 +116,13 @@ def from_captures(
     return _known(pl.concat(connections), pl.concat(messages))
 
 
+_CARRIED = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
+
+
 def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.DataFrame:
     """The two hosts and the server's port of one connection, or of the one with most data."""
-    both = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
     rows = tables.connections if connection is None else tables.connections.filter(pl.col("conn") == connection)
-    found = rows.select(*size_groups.PAIR, "conn", bytes=both).sort("bytes", "conn", descending=[True, False]).head(1).collect()
+    found = rows.select(*size_groups.PAIR, "conn", bytes=_CARRIED).sort("bytes", "conn", descending=[True, False]).head(1).collect()
     if found.is_empty():
         raise UsageError("no such connection", where=", ".join(paths), remedy="tcptrace-lab analyze lists them")
     return found.select(size_groups.PAIR)
@@ -128,11 +130,10 @@ def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.Da
 
 def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.DataFrame:
     """The connections of a pair with the columns of `behaviour`, or one of them; those with most data, as far as they can be looked at."""
-    both = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
     rows = tables.connections.join(pair.lazy(), on=list(size_groups.PAIR), how="semi")
     if connection is not None:
         rows = rows.filter(pl.col("conn") == connection)
-    found = rows.sort(both, "conn", descending=[True, False]).head(size_groups.MOST_CONNECTIONS).collect()
+    found = rows.sort(_CARRIED, "conn", descending=[True, False]).head(size_groups.MOST_CONNECTIONS).collect()
     size = (pl.col("client_segments") + pl.col("server_segments")).cum_sum()
     within = (size <= size_groups.MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
     return found.filter(within).sort("conn").with_columns(**behaviour.columns(tables.info["resolution_ns"]))

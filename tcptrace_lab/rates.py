@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import numbers, schema, vantage
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ NEARLY_ALL_SHARE = 0.995
 """From here on a share would be written as all of it."""
 
 BITS_PER_BYTE = 8
-_NS_PER_S = 1e9
-_BPS = BITS_PER_BYTE * _NS_PER_S
+_BPS = float(BITS_PER_BYTE * NS_PER_S)
 
 EQUAL_RATES = 1e-6
 """A λ/μ so close to 1 is 1: the formula of M/M/1/K for any other would divide nothing by nothing."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 Number = int | float | None
 Value = Number | str
 
-NS_PER_S = 1e9
 
 
 class Direction:

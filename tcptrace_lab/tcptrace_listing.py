@@ -10,6 +10,7 @@ import itertools
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.tcptrace_figures import FIGURES, Direction, Figure
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import CaptureInfo
 
 RULE = "=" * 32
-NS_PER_S = 1_000_000_000
 NS_PER_US = 1_000
 
 SLICE_CONNECTIONS = 4_096

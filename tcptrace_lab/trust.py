@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab import numbers
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -227,16 +228,16 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
     if info["kernel_drops"]:
         share = info["kernel_drops"] / (packets + info["kernel_drops"])
         factor = 0.9 if share <= FEW else 0.7 if share <= MANY else 0.4
-        found.append(Reason("kernel_drops", factor, f"{_count(info['kernel_drops'], 'packet')} dropped as it was taken, it says"))
+        found.append(Reason("kernel_drops", factor, f"{numbers.counted(info['kernel_drops'], 'packet')} dropped as it was taken, it says"))
     if info["first_ts_ns"] is None and info["packets"]:
         found.append(Reason("no_times", 0.1, "it stores no times"))
     elif info["resolution_ns"] >= COARSE_NS:
         found.append(Reason("coarse_clock", 0.7, f"its clock ticks every {info['resolution_ns'] / 1e6:g} ms"))
     if info["clock_steps"]:
         factor = 0.9 if info["clock_steps"] <= FEW * packets else 0.7
-        found.append(Reason("clock_steps", factor, f"its clock goes back {_count(info['clock_steps'], 'time')}"))
+        found.append(Reason("clock_steps", factor, f"its clock goes back {numbers.counted(info['clock_steps'], 'time')}"))
     if info["snaplen_cut"]:
-        found.append(Reason("snaplen", 1.0, f"{_count(info['snaplen_cut'], 'packet')} cut short (headers suffice)"))
+        found.append(Reason("snaplen", 1.0, f"{numbers.counted(info['snaplen_cut'], 'packet')} cut short (headers suffice)"))
     if not complete:
         found.append(Reason(IN_PART, 0.8, "it could not be read as a whole"))
     return found
@@ -252,8 +253,4 @@ def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]
         ("one_direction", "connection", f"of {connections:,} in one direction only"),
         ("start_missing", "connection", f"of {connections:,} without a beginning"),
     )
-    return [Reason(name, 1.0, f"{_count(counts[name], thing)} {what}") for name, thing, what in words if counts[name]]
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return [Reason(name, 1.0, f"{numbers.counted(counts[name], thing)} {what}") for name, thing, what in words if counts[name]]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import polars as pl
 
 from tcptrace_lab import deadlock, numbers, rules
-from tcptrace_lab.behaviour import REFUSED
+from tcptrace_lab.behaviour import refused
 from tcptrace_lab.findings import Severity, gain_ns
 from tcptrace_lab.rules import Confidence, cases
 from tcptrace_lab.rules.rule import Case
@@ -267,12 +267,12 @@ def _of_largest(analysis: Analysed) -> Verdict:
 
 
 def _without_data(analysis: Analysed) -> Verdict:
-    told_of = analysis.connections.select(all=pl.len(), refused=REFUSED.sum()).collect(engine="streaming")
-    refused, count = told_of["refused"][0], analysis.capture["connections"]
+    told_of = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum()).collect(engine="streaming")
+    turned_away, count = told_of["refused"][0], analysis.capture["connections"]
     if not told_of["all"][0]:
         return Verdict(f"None of the {count:,} connections in this capture was chosen.")
-    if refused:
-        told = f"{refused:,} of {count:,} {'was' if refused == 1 else 'were'} refused: the SYN was answered by RST"
+    if turned_away:
+        told = f"{turned_away:,} of {count:,} {'was' if turned_away == 1 else 'were'} refused: the SYN was answered by RST"
         return Verdict(f"No connection carried data; {told}.")
     return Verdict("No connection in this capture carried data.")
 

@@ -42,7 +42,9 @@ def test_every_finding_has_its_place_in_the_catalogue() -> None:
 @pytest.mark.parametrize("place", range(len(CODE.findall(Path("docs/python.md").read_text(encoding="utf-8")))))
 def test_examples_in_python_run_as_they_stand(place: int) -> None:
     code = CODE.findall(Path("docs/python.md").read_text(encoding="utf-8"))[place]
-    exec(compile(code, f"docs/python.md, example {place}", "exec"), {})  # noqa: S102  (that is the test)
+    names: dict[str, object] = {}
+    exec(compile(code, f"docs/python.md, example {place}", "exec"), names)  # noqa: S102  (that is the test)
+    assert set(names) - {"__builtins__"}, "an example makes something"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)

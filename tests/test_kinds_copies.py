@@ -130,15 +130,15 @@ def _captured_twice(path: Path, folder: Path) -> Path:
 
 
 def test_every_packet_captured_twice_leaves_every_figure_as_it_was(tmp_path: Path) -> None:
-    _compare_with_twice(packets.capture(tmp_path / "once.pcap", transfer.TEXT), tmp_path)
+    _assert_alike_with_twice(packets.capture(tmp_path / "once.pcap", transfer.TEXT), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-reordering-at-server", "ethernet-slow-reader", "ethernet-two-way"])
 def test_real_transfers_captured_twice_keep_their_figures(tmp_path: Path, name: str) -> None:
-    _compare_with_twice(CAPTURES / f"{name}.pcapng", tmp_path)
+    _assert_alike_with_twice(CAPTURES / f"{name}.pcapng", tmp_path)
 
 
-def _compare_with_twice(path: Path, folder: Path) -> None:
+def _assert_alike_with_twice(path: Path, folder: Path) -> None:
     once, twice = engine.read(path), engine.read(_captured_twice(path, folder))
     copies = twice.segments.filter(pl.col("kind") == "capture_duplicate")
     assert copies.height == once.segments.height

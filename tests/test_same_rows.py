@@ -125,7 +125,7 @@ def test_a_capture_dealt_out_to_two_files_gives_the_same_rows(folder: Path, name
     assert_merged(folder, name, parts)
 
 
-def sane(folder: Path, data: bytes) -> engine.Read | None:
+def assert_sane(folder: Path, data: bytes) -> engine.Read | None:
     """What the engine makes of `data`: rows that hang together; None if it refuses it."""
     path = written(folder, data)
     try:
@@ -145,7 +145,7 @@ def sane(folder: Path, data: bytes) -> engine.Read | None:
 @given(data=st.data())
 def test_a_cut_capture_gives_the_rows_before_the_cut(folder: Path, name: str, data: st.DataObject) -> None:
     content = (CAPTURES / name).read_bytes()
-    read = sane(folder, content[: data.draw(st.integers(0, len(content) - 1))])
+    read = assert_sane(folder, content[: data.draw(st.integers(0, len(content) - 1))])
     if read is not None:
         whole = engine.read(CAPTURES / name).segments
         before = whole.filter(pl.col("frame") <= read.info["packets"])
@@ -159,4 +159,4 @@ def test_a_capture_with_wrong_bytes_gives_rows_or_a_refusal(folder: Path, name: 
     changed = bytearray((CAPTURES / name).read_bytes())
     for place, mask in flips:
         changed[place % len(changed)] ^= mask
-    sane(folder, bytes(changed))
+    assert_sane(folder, bytes(changed))

@@ -36,5 +36,4 @@ def lines(root: str, state: str | None) -> Iterator[str]:
             told = f"{row['connections']:,} connections, {lost} lost, {worst}" + ("" if row["state"] == "whole" else ", read in part")
         yield f"{row['capture']}  {begins:19}  {row['path']}: {told}"
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(captures.group_by("state").len().iter_rows()))
-    total = f"{captures.height:,} capture{'' if captures.height == 1 else 's'}"
-    yield f"{total}: {counts or 'none'}; {numbers.size(int(captures['file_bytes'].sum()))}"
+    yield f"{numbers.counted(captures.height, 'capture')}: {counts or 'none'}; {numbers.size(int(captures['file_bytes'].sum()))}"

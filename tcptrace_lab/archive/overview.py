@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.archive.outliers import LEAST, METRICS, outliers
-from tcptrace_lab.archive.transfers import NS_PER_S, PAIR, transfers
+from tcptrace_lab.archive.transfers import PAIR, transfers
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.schema import CAUSES
 
 if TYPE_CHECKING:

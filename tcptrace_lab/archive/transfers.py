@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ LEAST_SEGMENTS = 10
 """Data segments from which a direction's rate says something (a heuristic: an initial window of RFC 6928)."""
 
 BITS_PER_BYTE = 8
-NS_PER_S = 1_000_000_000
 
 _KEY = ("capture", "conn", "from_client")
 

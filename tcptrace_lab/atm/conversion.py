@@ -13,8 +13,9 @@ from tcptrace_lab.atm.aal5 import atm_cells
 from tcptrace_lab.atm.cost import CELL_BYTES, OC3C_LINE_BPS
 from tcptrace_lab.atm.forms import ERF_TYPE_ATM, AtmForm, layout, routed
 from tcptrace_lab.atm.records import erf_record, writer
-from tcptrace_lab.atm.source import NS_PER_S, frames, header_bytes, ip_packet
+from tcptrace_lab.atm.source import frames, header_bytes, ip_packet
 from tcptrace_lab.errors import CaptureUnreadable, UsageError, place
+from tcptrace_lab.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

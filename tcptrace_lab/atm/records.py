@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.atm.forms import ERF_ETH_PAD_BYTES, ERF_TYPE_ATM, ERF_TYPE_ETH, layout
-from tcptrace_lab.atm.source import NS_PER_S
+from tcptrace_lab.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.errors import CaptureUnreadable, NotACapture
+from tcptrace_lab.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO, Literal
 
-NS_PER_S = 10**9
 
 ETHER_TYPES = {4: 0x0800, 6: 0x86DD}
 """IP version → Ethernet type."""

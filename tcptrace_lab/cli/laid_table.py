@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tcptrace_lab import numbers
 from tcptrace_lab.cli.console import console, plain_table
+from tcptrace_lab.numbers import duration_s
 from tcptrace_lab.outside import printable
 from tcptrace_lab.replay.laid import CURED_LEFT, DIRECTIONS, RETURN_WITHIN
 
@@ -27,10 +27,10 @@ def show(laid: Laid) -> None:
     table.add_column("")
     for one in every:
         table.add_column(Text(printable(one.name)), justify="right", overflow="fold")
-    table.add_row("time", *(_seconds(one.duration_s) for one in every))
+    table.add_row("time", *(duration_s(one.duration_s) for one in every))
     for way in DIRECTIONS:
         for cause in _causes(every, way):
-            table.add_row(f"{ARROWS[way]} {cause}", *(_seconds(one.ledger_s[way].get(cause, 0.0)) for one in every))
+            table.add_row(f"{ARROWS[way]} {cause}", *(duration_s(one.ledger_s[way].get(cause, 0.0)) for one in every))
     out.print(table)
     for line in verdict(laid):
         out.print(Text(line))
@@ -50,17 +50,13 @@ def verdict(laid: Laid) -> list[str]:
     lines = []
     for one in laid.replays:
         held_s = one.held_s(told.family, told.direction)
-        spent = f"{_seconds(held_s)} for {_seconds(told.seconds)}"
+        spent = f"{duration_s(held_s)} for {duration_s(told.seconds)}"
         if one.name == "replay":
             came = "came back" if laid.returned() else f"did not come back within {RETURN_WITHIN:.0%}".replace("%", " %")
             lines.append(f"The stall ({where}) {came}: {spent}.")
         else:
             gone = "cured it" if laid.cured(one) else f"left more than {CURED_LEFT:.0%} of it".replace("%", " %")
             change_s = laid.original.duration_s - one.duration_s
-            took = f"the transfer took {_seconds(abs(change_s))} {'less' if change_s >= 0 else 'more'}"
+            took = f"the transfer took {duration_s(abs(change_s))} {'less' if change_s >= 0 else 'more'}"
             lines.append(f"{printable(one.name)} {gone}: {spent}; {took}.")
     return lines
-
-
-def _seconds(value_s: float) -> str:
-    return numbers.duration(round(value_s * 1e9))

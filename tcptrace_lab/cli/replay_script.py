@@ -14,6 +14,7 @@ from tcptrace_lab.cli import replay_options as options
 from tcptrace_lab.cli.options import Debug, Quiet
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, CaptureInsufficient, LabFailed, UsageError
+from tcptrace_lab.numbers import duration_s
 
 if TYPE_CHECKING:
     from tcptrace_lab.cli.terminal import Activity
@@ -121,30 +122,25 @@ def _write(made: Reproducer, places: dict[Kind, str], *, optional: bool) -> None
 def _tell(made: Reproducer, places: dict[Kind, str]) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from tcptrace_lab import numbers  # noqa: PLC0415
     from tcptrace_lab.cli.console import console  # noqa: PLC0415
     from tcptrace_lab.outside import printable  # noqa: PLC0415
-
-    def seconds(value_s: float) -> str:
-        return numbers.duration(round(value_s * 1e9))
 
     out, expected = console(), made.expected
     held = made.held_words()
     out.print(Text(f"{held[:1].upper()}{held[1:]}."))
     out.print(Text(made.cut_words()))
-    out.print(Text(f"Expected: {seconds(expected.with_s)}; with {made.cure.words()}: {seconds(expected.without_s)}."))
+    out.print(Text(f"Expected: {duration_s(expected.with_s)}; with {made.cure.words()}: {duration_s(expected.without_s)}."))
     for kind, path in places.items():
         if path != output.STDOUT:
             out.print(Text(printable(f"{kind}: {path}")))
 
 
 def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:
-    from tcptrace_lab import numbers  # noqa: PLC0415
     from tcptrace_lab.replay.script import prove  # noqa: PLC0415
 
     shown.doing("proving it over real sockets")
     proof = prove(made)
-    held, cured = (numbers.duration(round(spent_s * 1e9)) for spent_s in (proof.held_s, proof.cured_held_s))
+    held, cured = (duration_s(spent_s) for spent_s in (proof.held_s, proof.cured_held_s))
     words = f"over real sockets {made.stall.family} held it for {held}; with {made.cure.words()} for {cured}"
     if not proof.holds:
         raise LabFailed(f"not proved: {words}", remedy="a busy machine holds packets up; try again")

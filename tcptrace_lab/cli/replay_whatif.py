@@ -10,6 +10,7 @@ from tcptrace_lab.cli import replay_options as options
 from tcptrace_lab.cli.options import Debug, Quiet
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.numbers import duration_s
 
 if TYPE_CHECKING:
     from tcptrace_lab.replay.changes import Changes
@@ -82,20 +83,16 @@ def _cure(capture: str, conn: int, schedule: Schedule) -> Changes:
 def _show(foretold: Foretold) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from tcptrace_lab import numbers  # noqa: PLC0415
     from tcptrace_lab.cli.console import console, plain_table  # noqa: PLC0415
 
-    def seconds(value_s: float) -> str:
-        return numbers.duration(round(value_s * 1e9))
-
     out, table, fitted = console(), plain_table(), foretold.fitted
-    original, modelled = (seconds(one.duration_s) for one in (fitted.original, fitted.modelled))
+    original, modelled = (duration_s(one.duration_s) for one in (fitted.original, fitted.modelled))
     out.print(Text(f"The original took {original}; the model ({fitted.fit.stack}) {modelled}, {fitted.duration_error:+.1%}."))
     out.print(Text(f"It gives {fitted.ledger_error:.1%} of the time to other causes than the capture's ledger."))
     for heading in ("with", "would take", "range", "saves"):
         table.add_column(heading, justify="left" if heading == "with" else "right", overflow="fold")
     for one in foretold.predictions:
-        saved = seconds(abs(one.saved_s))
-        spread = f"{seconds(one.low_s)} to {seconds(one.high_s)}"
-        table.add_row(one.changes.words(), seconds(one.duration_s), spread, saved if one.saved_s >= 0 else f"−{saved}")
+        saved = duration_s(abs(one.saved_s))
+        spread = f"{duration_s(one.low_s)} to {duration_s(one.high_s)}"
+        table.add_row(one.changes.words(), duration_s(one.duration_s), spread, saved if one.saved_s >= 0 else f"−{saved}")
     out.print(table)

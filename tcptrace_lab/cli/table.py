@@ -103,7 +103,7 @@ def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, stderr: Cons
 
 def refusals(connections: pl.LazyFrame) -> str:
     """`connections 3, 7: refused, their SYN was answered by RST`; empty if none was."""
-    conns = connections.filter(behaviour.REFUSED).select("conn").collect(engine="streaming")["conn"].sort().to_list()
+    conns = connections.filter(behaviour.refused(pl.col)).select("conn").collect(engine="streaming")["conn"].sort().to_list()
     many = len(conns) > 1
     return (
         f"connection{'s' if many else ''} {_numbers(conns)}: refused, {'their' if many else 'its'} SYN was answered by RST" if conns else ""

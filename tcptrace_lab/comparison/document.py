@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcptrace_lab.comparison.figures import FIGURES, WAYS
 from tcptrace_lab.comparison.student import CONFIDENCE_LEVEL
 from tcptrace_lab.comparison.words import group_name, headline
+from tcptrace_lab.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
-_NS_PER_S = 1e9
 _UNITS = {"duration": "s", "rate": "b/s", "share": "share"}
 
 
@@ -75,7 +75,7 @@ def _service(lane: Lane, figures: Sequence[Compared], ledger: Sequence[Compared]
 
 def _figure(one: Compared) -> dict[str, Any]:
     figure = FIGURES[one.key]  # type: ignore[index]
-    scale = _NS_PER_S if figure.kind == "duration" else 1
+    scale = NS_PER_S if figure.kind == "duration" else 1
     return {
         "name": figure.name,
         "way": figure.way and WAYS[figure.way],
@@ -94,8 +94,8 @@ def _cause(one: Compared) -> dict[str, Any]:
         "way": WAYS[side],
         "cause": cause,
         "sampled": one.level and str(one.level),
-        "groups": [{**_sample(sample, _NS_PER_S), "share": share} for sample, share in shares],
-        "against_first": [_change(change, _NS_PER_S) for change in one.changes],
+        "groups": [{**_sample(sample, NS_PER_S), "share": share} for sample, share in shares],
+        "against_first": [_change(change, NS_PER_S) for change in one.changes],
     }
 
 
@@ -143,7 +143,7 @@ def _in_step(lane: Lane) -> list[list[list[dict[str, Any]]]]:
                         side: {"addr": end[0], "port": end[1]}
                         for side, end in (("client", service.listed[order].client), ("server", service.listed[order].server))
                     },
-                    "duration_s": service.listed[order].duration_ns / _NS_PER_S,
+                    "duration_s": service.listed[order].duration_ns / NS_PER_S,
                 }
                 for service in group
                 if service is not None
@@ -168,6 +168,6 @@ def _in_group(group: InGroup) -> dict[str, Any]:
     return {
         "captures": group.captures,
         "severity": None if group.severity is None else str(group.severity),
-        "cost_s": None if group.cost_ns is None else group.cost_ns / _NS_PER_S,
+        "cost_s": None if group.cost_ns is None else group.cost_ns / NS_PER_S,
         "title": None if group.finding is None else group.finding.title,
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ WAYS = {"client": "client_to_server", "server": "server_to_client"}
 """Sender of a direction → the direction, as the JSON calls it."""
 
 BITS_PER_BYTE = 8
-_NS_PER_S = 1e9
 
 
 class Level(StrEnum):
@@ -100,7 +100,7 @@ def _expression(figure: Figure) -> pl.Expr:
     side = figure.way
     if figure.name == "throughput":
         sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
-        return pl.when(sent_ns > 0).then(pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE * _NS_PER_S / sent_ns)
+        return pl.when(sent_ns > 0).then(pl.col(f"{side}_unique_bytes") * float(BITS_PER_BYTE * NS_PER_S) / sent_ns)
     if figure.name == "rtt":
         return pl.col(f"{side}_rtt_p50_ns").cast(pl.Float64)
     if figure.name == "resent":

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.numbers import NS_PER_S
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NS_PER_S = 1_000_000_000
 BITS_PER_BYTE = 8
 # What the log keeps of a frame: Ethernet, IPv6 and the longest TCP header (14 + 40 + 60 bytes), and some more.
 HEAD_BYTES = 128

@@ -20,7 +20,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.lab.path import HEAD_BYTES, NS_PER_S, Direction, PathLog, PathModel
+from tcptrace_lab.lab.path import HEAD_BYTES, Direction, PathLog, PathModel
+from tcptrace_lab.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -96,7 +96,7 @@ class Changes:
         return end
 
     def _path(self, path: Between) -> Between:
-        forward, backward = (self._way(way) for way in (path.forward, path.backward))
+        forward, backward = (self._way(way) for way in path.ways)
         if self.loss_share is not None:
             forward = replace(forward, lost=(), loss_share=self.loss_share)
         mtu = path.mtu_bytes if self.mtu_bytes is None else self.mtu_bytes

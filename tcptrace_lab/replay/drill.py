@@ -21,9 +21,9 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.errors import CaptureInsufficient
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.laid import DIRECTIONS
 from tcptrace_lab.replay.model import setting
-from tcptrace_lab.replay.showing import NS_PER_S
 from tcptrace_lab.replay.shrink import halved
 from tcptrace_lab.stacks import simulate
 from tcptrace_lab.stacks.packet import ACK, PSH, SYN
@@ -104,7 +104,7 @@ def script(schedule: Schedule, oracle: Oracle, heading: tuple[str, ...], own: Be
     Raises:
         CaptureInsufficient: losses; or on a path that a script can play, the model does not show the stall.
     """
-    if any(way.lost or way.loss_share for way in (schedule.path.forward, schedule.path.backward)):
+    if schedule.path.loses:
         raise CaptureInsufficient("the model does not repair losses as Linux does (RACK, tail-loss probes)", remedy="--kind python")
     linux = replace(oracle, fits=(replace(oracle.fits[0], stack=KERNEL, extra_ns=0),), need_ns=min(oracle.need_ns, MOST_PAUSE_NS // 2))
     drilled = _drilled(schedule, linux, own)
@@ -142,7 +142,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
     """The schedule on a path that a script can play, on which it shows the stall."""
     client, server = (replace(end, tasks=(tuple(map(_short, end.tasks[0])),)) for end in schedule.ends())
     for path in (schedule.path, own):
-        forward, backward = (replace(way, delay_ns=max(way.delay_ns, LEAST_WAY_NS)) for way in (path.forward, path.backward))
+        forward, backward = (replace(way, delay_ns=max(way.delay_ns, LEAST_WAY_NS)) for way in path.ways)
         plain = replace(path, forward=forward, backward=backward, loopback=False, ipv6=False, timestamps=False, sack=False)
         for mtu in dict.fromkeys((min(path.mtu_bytes, USUAL_MTU_BYTES), min(own.mtu_bytes, LARGEST_MTU_BYTES))):
             candidate = replace(schedule, client=client, server=server, path=replace(plain, mtu_bytes=mtu))

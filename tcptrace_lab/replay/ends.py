@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.errors import LabFailed, UsageError
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.schedule import Heard
 from tcptrace_lab.stacks.setting import Close, Flush, Read, Think, Write
 
@@ -31,7 +32,6 @@ READ_BYTES: Final = 1 << 18
 WRITE_BYTES: Final = 1 << 20
 """Most that one call of Python's hands over; a larger write is several of them, with nothing between."""
 
-NS_PER_S: Final = 1_000_000_000
 _ZEROS: Final = memoryview(bytes(WRITE_BYTES))
 
 

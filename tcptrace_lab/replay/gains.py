@@ -15,7 +15,8 @@ import polars as pl
 
 from tcptrace_lab import numbers
 from tcptrace_lab.errors import TcptraceLabError
-from tcptrace_lab.findings import NS_PER_S, ModelledGain, Severity
+from tcptrace_lab.findings import ModelledGain, Severity
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.changes import cure
 from tcptrace_lab.replay.evidence import of_tables
 from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES, Figures
@@ -90,7 +91,7 @@ def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float)
         analysis.connections, analysis.segments, analysis.capture["trust"]["resolution_ns"], conn, analysis.capture["path"]
     )
     schedule = reconstruct(evidence)
-    if any(way.lost or way.loss_share for way in (schedule.path.forward, schedule.path.backward)):
+    if schedule.path.loses:
         raise TcptraceLabError("packets were lost, and which ones would be after a change, no model can tell")
     families = {place: family for place in places if (family := _family(analysis.findings[place])) is not None}
     asked = {family: cure(schedule, family) for family in dict.fromkeys(families.values())}

@@ -17,6 +17,7 @@ from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
 from tcptrace_lab.lab.network import LOOPBACK_MTU_BYTES, Kind, Medium
 from tcptrace_lab.lab.path import PathModel
 from tcptrace_lab.lab.transfers import LARGEST_TAP
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.ends import Done, connect, prepared, serve
 from tcptrace_lab.replay.schedule import End
 
@@ -30,7 +31,6 @@ NEAR_NS: Final = 1_000_000
 """Below this round trip the path is a pair of interfaces and no relay: the relay itself takes a tenth of it."""
 
 PORT, CLIENT_PORT = 5001, 40_001
-NS_PER_S: Final = 1_000_000_000
 GRACE_S: Final = 15.0
 SLOWEST: Final = 3.0
 """A replay may take so many times as long as the original, and `GRACE_S` more, before it is given up."""
@@ -123,8 +123,7 @@ def medium(path: Between) -> Medium:
     Raises:
         MissingTool, LabFailed: the relay cannot be calibrated.
     """
-    ways = path.forward, path.backward
-    plain = all(way.rate_bps is None and not way.lost and not way.loss_share for way in ways)
+    plain = all(way.rate_bps is None and not way.lost and not way.loss_share for way in path.ways)
     sysctls = (("net.ipv4.tcp_timestamps", int(path.timestamps)), ("net.ipv4.tcp_sack", int(path.sack)))
     if path.loopback and plain:
         return Medium("lo", LOOPBACK_MTU_BYTES, ipv6=path.ipv6, sysctls=sysctls)
@@ -133,7 +132,7 @@ def medium(path: Between) -> Medium:
         return Medium("veth", mtu, ipv6=path.ipv6, sysctls=sysctls)
     kind: Kind = "tap" if mtu <= LARGEST_TAP else "tun"
     own_ns = relay_ns() if path.round_trip_ns >= NEAR_NS else 0
-    forward, backward = (_model(way, own_ns) for way in ways)
+    forward, backward = (_model(way, own_ns) for way in path.ways)
     return Medium(kind, mtu, ipv6=path.ipv6, forward=forward, backward=backward, sysctls=sysctls)
 
 

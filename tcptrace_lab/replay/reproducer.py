@@ -11,6 +11,7 @@ from pathlib import Path
 from pprint import pformat
 from typing import TYPE_CHECKING, Any, Final
 
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.outside import printable
 from tcptrace_lab.replay import showing
 from tcptrace_lab.replay.reconstruct import IP_TCP_BYTES
@@ -82,12 +83,11 @@ def _path(schedule: Schedule) -> dict[str, Any]:
     path = schedule.path
     own = showing.has_delay(schedule)
     mtu = min(path.mtu_bytes, _LARGEST_MTU) - (IP_TCP_BYTES[path.ipv6] - IP_TCP_BYTES[False])
-    ways = (path.forward, path.backward)
     return {
-        "delay_s": [way.delay_ns / showing.NS_PER_S for way in ways],
-        "rate_bps": [way.rate_bps for way in ways],
-        "lost": [list(way.lost) for way in ways],
-        "loss_share": [way.loss_share for way in ways],
+        "delay_s": [way.delay_ns / NS_PER_S for way in path.ways],
+        "rate_bps": [way.rate_bps for way in path.ways],
+        "lost": [list(way.lost) for way in path.ways],
+        "loss_share": [way.loss_share for way in path.ways],
         "mtu_bytes": mtu if own or not path.loopback else None,
         "own": own,
     }

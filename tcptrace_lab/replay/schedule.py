@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tcptrace_lab import errors
 from tcptrace_lab.errors import UsageError
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.stacks.setting import Close, Flush, Read, Think, Write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SCHEMA_VERSION: Final = 1
-NS_PER_S: Final = 1_000_000_000
 MOST_STEPS: Final = 200_000
 """Steps of one connection: some 20 MB of JSON; beyond it nobody edits, and a part of the capture tells the same."""
 
@@ -119,6 +119,16 @@ class Between:
     ipv6: bool = False
     timestamps: bool = True
     sack: bool = True
+
+    @property
+    def ways(self) -> tuple[Way, Way]:
+        """There, and back."""
+        return self.forward, self.backward
+
+    @property
+    def loses(self) -> bool:
+        """Whether packets are lost."""
+        return any(way.lost or way.loss_share for way in self.ways)
 
     @property
     def round_trip_ns(self) -> int:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab import numbers
 from tcptrace_lab.analysis import analyze
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
+from tcptrace_lab.numbers import NS_PER_S, counted, duration_s
 from tcptrace_lab.replay import drill, reproducer, showing
 from tcptrace_lab.replay.changes import Changes, cure
 from tcptrace_lab.replay.laid import CURED_LEFT, DIRECTIONS, figures, of_document, stall
@@ -107,14 +107,15 @@ class Reproducer:
 
     def held_words(self) -> str:
         """What held it there."""
-        return f"{self.stall.family} held the {_side(self.stall)} for {_s(self.stall.seconds)} of {_s(self.evidence.life_ns / 1e9)}"
+        held, life = duration_s(self.stall.seconds), duration_s(self.evidence.life_ns / NS_PER_S)
+        return f"{self.stall.family} held the {_side(self.stall)} for {held} of {life}"
 
     def _outcome(self) -> list[str]:
         expected = self.expected
         said = [
             "",
-            f"As it is: held for {_s(expected.held_s)}, {_s(expected.with_s)} in all; exit status 1.",
-            f"With {self.cure.words()}: {_s(expected.without_s)} in all; exit status 0.",
+            f"As it is: held for {duration_s(expected.held_s)}, {duration_s(expected.with_s)} in all; exit status 1.",
+            f"With {self.cure.words()}: {duration_s(expected.without_s)} in all; exit status 0.",
         ]
         return said + [f"Not known: {doubt}." for doubt in self.whole.doubts]
 
@@ -122,12 +123,12 @@ class Reproducer:
         """What was cut."""
         if self.shrunk is None:
             size = Size.of(self.whole)
-            writes, written, paused = _count(size.writes, "write"), _count(size.written_bytes, "byte"), _count(size.pauses, "pause")
+            writes, written, paused = counted(size.writes, "write"), counted(size.written_bytes, "byte"), counted(size.pauses, "pause")
             return f"Not shrunk: {writes} of {written} in all, {paused}."
         before, after = self.shrunk.before, self.shrunk.after
         words = (
-            f"Shrunk from {_count(before.writes, 'write')} of {_count(before.written_bytes, 'byte')} in all to {after.writes:,} of "
-            f"{after.written_bytes:,}, from {_count(before.pauses, 'pause')} to {after.pauses:,}, over {self.path_words()}"
+            f"Shrunk from {counted(before.writes, 'write')} of {counted(before.written_bytes, 'byte')} in all to {after.writes:,} of "
+            f"{after.written_bytes:,}, from {counted(before.pauses, 'pause')} to {after.pauses:,}, over {self.path_words()}"
         )
         minimal = "; nothing more can go" if self.shrunk.is_minimal else "; the search was ended before it was done"
         return f"{words}{minimal} ({self.shrunk.runs:,} runs of the model)."
@@ -137,19 +138,11 @@ class Reproducer:
         path = self.schedule.path
         if not showing.has_delay(self.schedule):
             return "loopback" if path.loopback else f"loopback with an MTU of {path.mtu_bytes:,}"
-        return f"a path of {_s(path.round_trip_ns / 1e9)} there and back and an MTU of {path.mtu_bytes:,}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+        return f"a path of {duration_s(path.round_trip_ns / NS_PER_S)} there and back and an MTU of {path.mtu_bytes:,}"
 
 
 def _side(held: Stall) -> str:
     return "client" if DIRECTIONS[held.direction] else "server"
-
-
-def _s(seconds: float) -> str:
-    return numbers.duration(round(seconds * 1e9))
 
 
 def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> Reproducer:
@@ -212,7 +205,7 @@ def _question(
 def _as_captured(original: Figures, held: Stall, schedule: Schedule) -> Expected:
     """Without a model: as long as it took, and that without the stall."""
     took_s = original.duration_s
-    return Expected(held.seconds, took_s, max(0.0, took_s - held.seconds), 0.0, 0.0, schedule.path.round_trip_ns / 1e9)
+    return Expected(held.seconds, took_s, max(0.0, took_s - held.seconds), 0.0, 0.0, schedule.path.round_trip_ns / NS_PER_S)
 
 
 _FINDINGS: Final = {
@@ -271,7 +264,7 @@ def prove(made: Reproducer) -> Proof:
     Raises:
         LabFailed, MissingTool, UsageError: as `private.play`.
     """
-    needed_s = made.expected.held_s * CURED_LEFT if made.oracle is None else made.oracle.need_ns / 1e9
+    needed_s = made.expected.held_s * CURED_LEFT if made.oracle is None else made.oracle.need_ns / NS_PER_S
     found: list[tuple[float, float]] = []
     for schedule in (made.schedule, made.cure.applied(made.schedule)):
         with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.errors import CaptureInsufficient
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.laid import CURED_LEFT, DIRECTIONS, FAMILIES
 from tcptrace_lab.replay.whatif import life_ns, modelled, run
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.changes import Changes
     from tcptrace_lab.replay.laid import Stall
     from tcptrace_lab.replay.model import Fit
-    from tcptrace_lab.replay.schedule import Between, Schedule, Way
+    from tcptrace_lab.replay.schedule import Schedule
     from tcptrace_lab.stacks import Run
 
 WAIT_SHARE: Final = 0.8
@@ -39,7 +40,8 @@ LOOPBACK_ROUND_TRIP_NS: Final = 40_000
 MOST_FITS: Final = 4
 """So many of the nearly best fits are asked."""
 
-NS_PER_S: Final = 1e9
+LONGER_NS: Final = 5_000_000
+"""By so much, at least, a round trip is made longer to see what depends on it."""
 
 SEEN_SHARE: Final = 0.5
 """Of the wait, what the ledger of a capture has of it at least: it gives the round trip in it to the network."""
@@ -200,19 +202,10 @@ class Oracle:
         return 0
 
 
-LONGER_NS: Final = 5_000_000
-"""By so much, at least, a round trip is made longer to see what depends on it."""
-
-
 def has_delay(schedule: Schedule) -> bool:
     """Whether the path is one that loopback is not: delay, rate, losses."""
     path = schedule.path
-    special = any(way.rate_bps or way.lost or way.loss_share for way in _ways(path))
-    return special or (not path.loopback and path.round_trip_ns > 0)
-
-
-def _ways(path: Between) -> tuple[Way, Way]:
-    return path.forward, path.backward
+    return path.loses or any(way.rate_bps for way in path.ways) or (not path.loopback and path.round_trip_ns > 0)
 
 
 def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, cure: Changes) -> Oracle:

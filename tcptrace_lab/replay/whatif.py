@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tcptrace_lab.errors import CaptureInsufficient
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES, Figures, figures
 from tcptrace_lab.replay.model import Fit, capacity_bytes, setting
 from tcptrace_lab.replay.reconstruct import IP_TCP_BYTES
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run
 
 WHATIF_VERSION: Final = 1
-NS_PER_S: Final = 1e9
 
 MOST_DURATION_ERROR: Final = 0.10
 """A model whose original takes so much more or less than the real one foretells nothing."""

@@ -54,7 +54,7 @@ def _blocks(analysis: Analysis) -> Iterator[str]:
 
 
 def _counts(capture: Mapping[str, Any]) -> str:
-    lasting = "" if capture["duration_s"] is None else f" in {numbers.duration(round(capture['duration_s'] * numbers.NS_PER_S))}"
+    lasting = "" if capture["duration_s"] is None else f" in {numbers.duration_s(capture['duration_s'])}"
     words = (("packets", "packet"), ("tcp_segments", "TCP segment"), ("connections", "connection"))
     return ", ".join(f"{capture[key]:,} {word}{'' if capture[key] == 1 else 's'}" for key, word in words) + lasting
 

@@ -75,7 +75,7 @@ def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[st
         "resent": connection["client_retransmitted_segments"] + connection["server_retransmitted_segments"],
         "rtt_min_ns": connection[f"{main}_rtt_min_ns"],
         "throughput_bps": _throughput_bps(connection, main),
-        "closed_by": "refused" if behaviour.refused(connection) else _ENDS[connection["closed_by"]],
+        "closed_by": "refused" if behaviour.refused(connection.__getitem__) else _ENDS[connection["closed_by"]],
         "findings": ", ".join(findings),
     }
 

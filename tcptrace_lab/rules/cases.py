@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from tcptrace_lab import rates
 from tcptrace_lab.behaviour import refused
 from tcptrace_lab.rules.rule import Case
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 SLOW_ANSWER_TIMES = 2
 """A SYN's answer that took more round trips of the same path than this was late itself, and one that came sooner after a second SYN than
@@ -30,10 +28,14 @@ COLUMNS = (
 )
 """What they are known by, of `schema.CONNECTIONS`."""
 
-_asked, _sent = pl.col("client_syn_segments"), pl.col("client_segments")
-UNANSWERED = (_asked > 0) & (pl.col("server_segments") == 0) & (_sent <= _asked + pl.col("client_rst_segments"))
-"""True for the rows of `schema.CONNECTIONS` of which the client's SYN is all there is. (A client that goes on was answered, and the capture
-does not hold the answers.)"""
+
+def unanswered(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+    """Whether the client's SYN is all there is; as `behaviour.refused`.
+
+    A client that goes on was answered, and the capture does not hold the answers.
+    """
+    asked = of("client_syn_segments")
+    return (asked > 0) & (of("server_segments") == 0) & (of("client_segments") <= asked + of("client_rst_segments"))
 
 
 def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
@@ -48,15 +50,14 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
 
 def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     asked, answered = row["client_syn_segments"], row["server_syn_segments"]
-    alone = not row["server_segments"] and row["client_segments"] <= asked + row["client_rst_segments"]
     once = asked == 1 and answered == 1
     answer_ns, least_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
     known = once and answer_ns is not None and least_ns is not None and row["client_rtt_samples"] > 1  # the SYN's own is one
     late = known and answer_ns > SLOW_ANSWER_TIMES * least_ns
     asked_early = asked > 1 and None not in (answer_ns, least_ns) and SLOW_ANSWER_TIMES * answer_ns < least_ns
     return {
-        Case.UNANSWERED: bool(asked and not answered and alone),
-        Case.REFUSED: refused(row),
+        Case.UNANSWERED: unanswered(row.__getitem__),
+        Case.REFUSED: refused(row.__getitem__),
         Case.ANSWER_RESENT: answered > 1,
         Case.SYN_RESENT: asked > 1 and not asked_early,
         Case.SLOW_ANSWER: late,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.simulation.capture import BASE_NS
 from tcptrace_lab.simulation.frames import CLIENT, SERVER
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Host, Run, Setting, Side
 
 TRUTH_VERSION: Final = 1
-_NS_PER_S: Final = 1_000_000_000
 
 
 def truth_document(run: Run, setting: Setting) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _host(host: Host, side: Side, end: End) -> dict[str, Any]:
         "receive_buffer_bytes": side.receive_buffer_bytes,
         "nodelay": host.no_delay,
         "done": side.done,
-        "busy_s": side.busy_ns / _NS_PER_S,
+        "busy_s": side.busy_ns / NS_PER_S,
         "segments_out": side.segments_out,
         "segments_in": side.segments_in,
         "marks": [{"name": name, "ts_ns": BASE_NS + at_ns} for name, at_ns in side.marks],
@@ -66,4 +66,4 @@ def _sums(run: Run, *, from_client: bool) -> dict[str, float]:
     for hold in run.truth:
         if hold.from_client == from_client:
             sums[hold.cause] += hold.end_ns - hold.start_ns
-    return {cause: spent_ns / _NS_PER_S for cause, spent_ns in sums.most_common()}
+    return {cause: spent_ns / NS_PER_S for cause, spent_ns in sums.most_common()}

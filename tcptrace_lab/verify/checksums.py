@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import RESENT
-from tcptrace_lab.verify.rules.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,8 +147,8 @@ class Checksums:
         told = f"TCP checksums: {self.bad:,} of {self.checked:,} are wrong"
         if "offload" in found:
             told += (
-                f"; those of {count(found.count('offload'), 'direction')} arrived all the same: the sender's card fills them in (offload)"
+                f"; those of {counted(found.count('offload'), 'direction')} arrived all the same: the sender's card fills them in (offload)"
             )
         if "corruption" in found:
-            told += f"; {count(self.corrupted, 'segment')} with data came again after such damage: thrown away, a loss by corruption"
+            told += f"; {counted(self.corrupted, 'segment')} with data came again after such damage: thrown away, a loss by corruption"
         return told

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tcptrace_lab import schema
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.xplot.plot import Curve, Plot
 
 FIN: Final = 1
@@ -19,7 +20,6 @@ URG: Final = 32
 ECE: Final = 64
 CWR: Final = 128
 
-NS_PER_S = 1e9
 NS_PER_MS = 1_000_000
 
 THROUGHPUT_SEGMENTS = 10

@@ -101,6 +101,7 @@ def test_a_link_to_a_finding_opens_it_and_goes_there(visit: Open, pages: dict[st
     opened.page.keyboard.press("Enter")
     opened.until("document.getElementById('finding-2').open")
     opened.until("Math.abs(document.getElementById('finding-2').getBoundingClientRect().top) < innerHeight")
+    assert opened.page.url.endswith("#finding-2")
 
 
 def test_causes_are_told_apart_without_colour(visit: Open, pages: dict[str, str]) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from tcptrace_lab.errors import UsageError
+from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.quantities import rate_bps
 
 SPIN_NS: Final = 60_000
 """So long before a frame is due the processor is kept: waking from a sleep takes some 50 µs (measured)."""
 
-NS_PER_S: Final = 1_000_000_000
 BITS_PER_BYTE: Final = 8
 
 

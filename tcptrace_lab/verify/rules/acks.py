@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import RESENT
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.words import count, offset_of, other_offset_of, proof, span
+from tcptrace_lab.verify.rules.words import offset_of, other_offset_of, proof, span
 from tcptrace_lab.verify.wireshark import RST
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _number_after_differences(case: SegmentCase) -> str | None:
         return None
     if said.duplicate_ack_num - row["their_duplicate_ack_num"] != case.duplicates_told_apart:
         return None
-    more = count(abs(case.duplicates_told_apart), "earlier one")
+    more = counted(abs(case.duplicates_told_apart), "earlier one")
     return (
         f"of this ACK {more} {'is' if abs(case.duplicates_told_apart) == 1 else 'are'} a duplicate to "
         f"{'us' if case.duplicates_told_apart > 0 else 'tshark'} alone"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.words import count, offset_of
+from tcptrace_lab.verify.rules.words import offset_of
 from tcptrace_lab.verify.wireshark import FIN, MAX_UNACKED, SEQ_SPACE, SYN
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _sacked(case: SegmentCase) -> str | None:
     if not _adds_up(case, lower + higher - sacked):
         return None
     return (
-        f"{count(sacked, 'byte')} of the {case.said.bytes_in_flight if case.said else 0:,} are in SACK blocks, which tshark takes off"
+        f"{counted(sacked, 'byte')} of the {case.said.bytes_in_flight if case.said else 0:,} are in SACK blocks, which tshark takes off"
         + _rest(lower, higher)
     )
 
@@ -47,7 +48,7 @@ def _from_kept(case: SegmentCase) -> str | None:
     if not _adds_up(case, lower + higher):
         return None
     what = "above" if lower < 0 else "below"
-    return f"tshark counts from the lowest segment that it keeps, {count(abs(lower), 'byte')} {what} what was acknowledged" + _rest(
+    return f"tshark counts from the lowest segment that it keeps, {counted(abs(lower), 'byte')} {what} what was acknowledged" + _rest(
         0, higher
     )
 
@@ -58,16 +59,16 @@ def _to_kept(case: SegmentCase) -> str | None:
         return None
     return (
         f"the highest sequence number that tshark keeps is "
-        f"{count(abs(edges[1]), 'byte')} {'above' if edges[1] > 0 else 'below'} the highest sent"
+        f"{counted(abs(edges[1]), 'byte')} {'above' if edges[1] > 0 else 'below'} the highest sent"
     )
 
 
 def _rest(lower: int, higher: int) -> str:
     parts = []
     if lower:
-        parts.append(f"it counts from {count(abs(lower), 'byte')} {'below' if lower > 0 else 'above'} what was acknowledged")
+        parts.append(f"it counts from {counted(abs(lower), 'byte')} {'below' if lower > 0 else 'above'} what was acknowledged")
     if higher:
-        parts.append(f"up to {count(abs(higher), 'byte')} {'above' if higher > 0 else 'below'} the highest sent")
+        parts.append(f"up to {counted(abs(higher), 'byte')} {'above' if higher > 0 else 'below'} the highest sent")
     return "; " + ", ".join(parts) if parts else ""
 
 
@@ -102,7 +103,7 @@ def _all_sacked(case: SegmentCase) -> str | None:
     stretch = (judged.highest_kept - judged.lowest_kept) % SEQ_SPACE
     if judged.sacked_bytes < stretch:
         return None
-    blocks = count(judged.sacked_bytes, "byte")
+    blocks = counted(judged.sacked_bytes, "byte")
     return f"tshark takes the {blocks} of the last SACK blocks off the {stretch:,} that it keeps, and shows nothing where nothing is left"
 
 
@@ -123,7 +124,7 @@ def _unanswered(case: SegmentCase) -> str | None:
         return None
     return (
         f"the other side has not acknowledged anything in this capture; "
-        f"tshark counts the {count(case.row['their_bytes_in_flight'], 'byte')} that it saw"
+        f"tshark counts the {counted(case.row['their_bytes_in_flight'], 'byte')} that it saw"
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.tcptrace_figures import FIGURES
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.figures import HALF_A_STEP, STEPS, FigureCase, as_number
 from tcptrace_lab.verify.rules.reading import strange
-from tcptrace_lab.verify.rules.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,13 +84,13 @@ def _window_evidence(case: FigureCase) -> str | None:
     if tally is None:
         return None
     if tally.scaled:
-        return f"both sides scale: {count(tally.window_packets, 'window')} without those of SYNs"
-    return f"{count(tally.window_packets, 'window')} of {count(tally.packets, 'segment')}, {tally.window_shut} of them 0"
+        return f"both sides scale: {counted(tally.window_packets, 'window')} without those of SYNs"
+    return f"{counted(tally.window_packets, 'window')} of {counted(tally.packets, 'segment')}, {tally.window_shut} of them 0"
 
 
 def _size_evidence(case: FigureCase) -> str | None:
     tally = case.tally
-    return None if tally is None else f"{count(tally.data_bytes, 'byte')} in {count(tally.data_packets, 'segment')}"
+    return None if tally is None else f"{counted(tally.data_bytes, 'byte')} in {counted(tally.data_packets, 'segment')}"
 
 
 def _resend_evidence(case: FigureCase) -> str | None:
@@ -98,8 +98,8 @@ def _resend_evidence(case: FigureCase) -> str | None:
     if tally is None or not (tally.resent_packets or tally.late_packets or tally.probes):
         return None
     return (
-        f"by its rules {count(tally.resent_packets, 'resent segment')}, {tally.late_packets} out of order, "
-        f"{count(tally.probes, 'probe')} into a closed window"
+        f"by its rules {counted(tally.resent_packets, 'resent segment')}, {tally.late_packets} out of order, "
+        f"{counted(tally.probes, 'probe')} into a closed window"
     )
 
 
@@ -107,7 +107,8 @@ def _probe_evidence(case: FigureCase) -> str | None:
     direction, tally = case.direction, case.tally
     if tally is None or direction is None or not (tally.probes or direction["zero_window_probes"]):
         return None
-    return f"{count(tally.probes, 'segment')} with data or FIN went into a closed window, {direction['zero_window_probes']} probes by ours"
+    into = counted(tally.probes, "segment")
+    return f"{into} with data or FIN went into a closed window, {direction['zero_window_probes']} probes by ours"
 
 
 def _copies_evidence(case: FigureCase) -> str | None:
@@ -116,7 +117,7 @@ def _copies_evidence(case: FigureCase) -> str | None:
         return None
     sides = {"client": reckoning.sides[True], "server": reckoning.sides[False]}
     copies = sum(sides[one.side].packets - one["segments"] for one in (direction, direction.other))
-    return f"{count(copies, 'packet')} of this connection came twice, which tcptrace counts and we do not" if copies > 0 else None
+    return f"{counted(copies, 'packet')} of this connection came twice, which tcptrace counts and we do not" if copies > 0 else None
 
 
 def _rtt_evidence(case: FigureCase) -> str | None:
@@ -124,33 +125,33 @@ def _rtt_evidence(case: FigureCase) -> str | None:
     if tally is None or direction is None:
         return None
     left = f"{tally.unsampled} left out, {tally.cumulative} acknowledged with others"
-    return f"{count(tally.rtt.count, 'sample')} by its rules, {direction['rtt_samples']} by ours; {left}"
+    return f"{counted(tally.rtt.count, 'sample')} by its rules, {direction['rtt_samples']} by ours; {left}"
 
 
 def _full_evidence(case: FigureCase) -> str | None:
     tally = case.tally
-    return None if tally is None else f"{count(tally.rtt_full.count, 'sample')} of segments of {tally.full_size:,} bytes, as it has it"
+    return None if tally is None else f"{counted(tally.rtt_full.count, 'sample')} of segments of {tally.full_size:,} bytes, as it has it"
 
 
 def _ambiguous_evidence(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None:
         return None
-    return f"{count(tally.rtt_resent.count, 'ACK')} of resent segments by its rules, {direction['rtt_resent_samples']} by ours"
+    return f"{counted(tally.rtt_resent.count, 'ACK')} of resent segments by its rules, {direction['rtt_resent_samples']} by ours"
 
 
 def _wait_evidence(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None:
         return None
-    return f"{count(tally.waits.count, 'wait')} before a resend by its rules, {direction['resend_wait_samples']} by ours"
+    return f"{counted(tally.waits.count, 'wait')} before a resend by its rules, {direction['resend_wait_samples']} by ours"
 
 
 def _throughput(case: FigureCase) -> str | None:
     reckoning, tally = case.reckoning, case.tally
     if reckoning is None or tally is None or reckoning.first_us is None or not foreseen(case):
         return None
-    return f"{count(tally.unique_bytes, 'byte')} in {reckoning.last_us - reckoning.first_us:,} µs"
+    return f"{counted(tally.unique_bytes, 'byte')} in {reckoning.last_us - reckoning.first_us:,} µs"
 
 
 def _control_copies(case: FigureCase) -> str | None:
@@ -164,15 +165,15 @@ def _constant_ids(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None or not foreseen(case):
         return None
-    told = f"{count(tally.doubles, 'packet')} with number and IP identification of one of the eight before"
-    return f"{told}; by TTL, TCP timestamp, and times {count(direction['capture_duplicates'], 'copy').replace('copys', 'copies')}"
+    told = f"{counted(tally.doubles, 'packet')} with number and IP identification of one of the eight before"
+    return f"{told}; by TTL, TCP timestamp, and times {counted(direction['capture_duplicates'], 'copy').replace('copys', 'copies')}"
 
 
 def _reset_data(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or not direction["rst_segments"] or not direction["data_segments"]:
         return None
-    return f"{count(direction['rst_segments'], 'RST')}, of which tcptrace takes the data for bytes of the stream"
+    return f"{counted(direction['rst_segments'], 'RST')}, of which tcptrace takes the data for bytes of the stream"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.figures import FigureCase, as_number
 from tcptrace_lab.verify.rules.listing import SOURCE, by_its_rules, named
-from tcptrace_lab.verify.rules.words import count
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.ostermann_numbers import Numbers
@@ -43,7 +43,7 @@ def _sacks(case: FigureCase) -> str | None:
     if numbers is None or not numbers.sack_segments:
         return None
     return (
-        f"{count(numbers.sack_segments, 'segment')} with SACK blocks, {numbers.sack_acks} of them with the ACK flag and no RST, "
+        f"{counted(numbers.sack_segments, 'segment')} with SACK blocks, {numbers.sack_acks} of them with the ACK flag and no RST, "
         f"{numbers.dsack_acks} with a first block below the ACK or over the second"
     )
 
@@ -52,7 +52,7 @@ def _repeated(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None or not (tally.duplicates or direction.other["duplicate_acks"]):
         return None
-    return f"{count(tally.duplicates, 'repeated ACK')} by its rules, {count(direction.other['duplicate_acks'], 'duplicate')} by ours"
+    return f"{counted(tally.duplicates, 'repeated ACK')} by its rules, {counted(direction.other['duplicate_acks'], 'duplicate')} by ours"
 
 
 def _repeated_without_windows(case: FigureCase) -> str | None:
@@ -71,7 +71,8 @@ def _first_flight(case: FigureCase) -> str | None:
     numbers = _numbers(case)
     if numbers is None:
         return None
-    told = f"{count(numbers.first_bytes, 'byte')} in {count(numbers.first_segments, 'segment')} before an ACK of something else than a SYN"
+    sent, segments = counted(numbers.first_bytes, "byte"), counted(numbers.first_segments, "segment")
+    told = f"{sent} in {segments} before an ACK of something else than a SYN"
     return told if numbers.syns else f"{told}; no SYN of this side was captured"
 
 
@@ -79,13 +80,15 @@ def _stream(case: FigureCase) -> str | None:
     numbers = _numbers(case)
     if numbers is None or numbers.fin is None:
         return None
-    end = f"{count(numbers.resets, 'RST')}, so it ends at the last segment" if numbers.resets else "it ends at the FIN"
-    return f"the stream begins at the last SYN, and {end}; {count(numbers.unique_bytes, 'byte')} counted once"
+    end = f"{counted(numbers.resets, 'RST')}, so it ends at the last segment" if numbers.resets else "it ends at the FIN"
+    return f"the stream begins at the last SYN, and {end}; {counted(numbers.unique_bytes, 'byte')} counted once"
 
 
 def _outstanding(case: FigureCase) -> str | None:
     numbers = _numbers(case)
-    return None if numbers is None else f"{count(numbers.outstanding_count, 'sample')}, one at each segment but SYNs, resent and late ones"
+    if numbers is None:
+        return None
+    return f"{counted(numbers.outstanding_count, 'sample')}, one at each segment but SYNs, resent and late ones"
 
 
 def _pointer_beyond(case: FigureCase) -> str | None:
@@ -94,15 +97,15 @@ def _pointer_beyond(case: FigureCase) -> str | None:
         return None
     if not direction["urgent_bytes"] < number <= direction["urgent_segments"] * _LARGEST_POINTER:
         return None
-    more = count(int(number) - direction["urgent_bytes"], "byte")
-    return f"{count(direction['urgent_segments'], 'urgent pointer')} point {more} behind the data of their segments"
+    more = counted(int(number) - direction["urgent_bytes"], "byte")
+    return f"{counted(direction['urgent_segments'], 'urgent pointer')} point {more} behind the data of their segments"
 
 
 def _no_time(case: FigureCase) -> str | None:
     """Its silence is 0 where every segment has the same time or none; NA where a side sent nothing but in one instant."""
     if case.theirs != "NA" or case.tally is None or case.tally.idle_us:
         return None
-    return f"{count(case.tally.packets, 'segment')} of one time"
+    return f"{counted(case.tally.packets, 'segment')} of one time"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (

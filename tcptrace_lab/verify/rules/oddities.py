@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.figures import FigureCase, as_number
 from tcptrace_lab.verify.ostermann_numbers import MODULUS
 from tcptrace_lab.verify.rules.listing import AMBIGUOUS, FULL, RESENDS, RTT, SOURCE, WAITS, WINDOWS, by_its_rules
 from tcptrace_lab.verify.rules.numbers import OUTSTANDING, SCALE, STREAM
-from tcptrace_lab.verify.rules.words import count
 from tcptrace_lab.verify.wireshark import SEQ_SPACE
 
 _LARGEST_OPTIONS = 40
@@ -38,13 +38,13 @@ def _no_rate(case: FigureCase) -> str | None:
     """Nothing over some time is a rate of 0."""
     if case.theirs != "NA" or case.direction is None or case.direction["unique_bytes"]:
         return None
-    return f"no byte in {count(case.direction['segments'], 'segment')}: tcptrace saw no time pass"
+    return f"no byte in {counted(case.direction['segments'], 'segment')}: tcptrace saw no time pass"
 
 
 def _unflagged(case: FigureCase) -> str | None:
     tally = case.tally
     missing = 0 if tally is None else tally.packets - tally.acks
-    return f"{count(missing, 'segment')} without the ACK flag {'is' if missing == 1 else 'are'} no ACK" if missing else None
+    return f"{counted(missing, 'segment')} without the ACK flag {'is' if missing == 1 else 'are'} no ACK" if missing else None
 
 
 def _contradiction(case: FigureCase) -> str | None:

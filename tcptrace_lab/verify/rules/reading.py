@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.ostermann import follows
-from tcptrace_lab.verify.rules.words import count
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.figures import FigureCase
@@ -68,7 +68,7 @@ def strange(case: FigureCase) -> str | None:
     """Some of its segments came by ways that tcptrace does not follow."""
     if case.reckoning is None or not case.reckoning.strange:
         return None
-    told = ", ".join(f"{count(number, 'segment')} by {layers}" for layers, number in sorted(case.reckoning.strange.items()))
+    told = ", ".join(f"{counted(number, 'segment')} by {layers}" for layers, number in sorted(case.reckoning.strange.items()))
     return f"{told}, where tcptrace does not follow"
 
 
@@ -82,7 +82,7 @@ def _offloaded(case: FigureCase) -> str | None:
     if not 0 < missing <= larger:
         return None
     return (
-        f"of {count(larger, 'segment')} larger than the MSS, as offload makes them, {missing} with an IP length of 0 are not in its count"
+        f"of {counted(larger, 'segment')} larger than the MSS, as offload makes them, {missing} with an IP length of 0 are not in its count"
     )
 
 

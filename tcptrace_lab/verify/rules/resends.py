@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import RESENT
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.words import count, kind, offset_of, proof, span
+from tcptrace_lab.verify.rules.words import kind, offset_of, proof, span
 from tcptrace_lab.verify.tshark import ANALYSIS
 from tcptrace_lab.verify.wireshark import FAST_DUPLICATE_ACKS, FAST_NS, SEQ_SPACE
 
@@ -45,7 +46,7 @@ def _late_after_all(case: SegmentCase) -> str | None:
     if "spurious_retransmission" in case.theirs:
         told = "it ends below the last ACK"
     elif "fast_retransmission" in case.theirs:
-        told = f"it follows {count(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}"
+        told = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}"
     elif judged.ends_at_highest:
         told = "it ends at the highest sequence number"
     else:
@@ -108,7 +109,7 @@ def _not_fast_enough(case: SegmentCase) -> str | None:
         return None
     if judged.repeated_acks < FAST_DUPLICATE_ACKS:
         asked = f"of the {FAST_DUPLICATE_ACKS} it asks for, for it does not look at SACK blocks"
-        told = f"tshark counts {count(judged.repeated_acks, 'repeated ACK')} {asked}"
+        told = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')} {asked}"
     elif judged.since_ack_ns is not None and judged.since_ack_ns >= FAST_NS:
         told = f"the other side's last segment came {span(judged.since_ack_ns)} before, and tshark waits {span(FAST_NS)}"
     elif judged.acked is not None and judged.acked != row["their_raw_seq"]:
@@ -123,13 +124,13 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
     row = case.row
     if not case.foreseen or "keep_alive" not in case.theirs or row["kind"] == "keepalive":
         return None
-    size = f"{count(row['payload_bytes'], 'byte')} one below the highest sequence number"
+    size = f"{counted(row['payload_bytes'], 'byte')} one below the highest sequence number"
     if row["kind"] == "zero_window_probe":
         return f"{size}; the window is shut, so it probes that"
     if row["kind"] in RESENT:
         return f"{size}, which is on its way: it comes again{proof(row)}"
     if row["in_flight_bytes"]:
-        return f"{size}; {count(row['in_flight_bytes'], 'byte')} on the way, so the connection is not idle"
+        return f"{size}; {counted(row['in_flight_bytes'], 'byte')} on the way, so the connection is not idle"
     return _no_keepalive(case, size)
 
 

@@ -25,11 +25,6 @@ def span(ns: int | None) -> str:
     return f"{ns} ns"
 
 
-def count(number: int, word: str) -> str:
-    """`1 byte`, `1,448 bytes`."""
-    return f"{number:,} {word}{'' if abs(number) == 1 else 's'}"
-
-
 def kind(row: Mapping[str, Any]) -> str:
     """`out of order`, `rto retransmit`: our kind in words."""
     return str(row["kind"]).replace("_", " ")

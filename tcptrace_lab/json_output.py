@@ -153,7 +153,7 @@ def write(
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"verdict": '.encode())
     stream.write(json.dumps(verdict).encode() + b',\n"connections": [')
     judged = connections.with_columns(**behaviour.columns(capture["trust"]["resolution_ns"]))
-    _write_items(stream, (rows.select(_connection()) for rows in beside(judged, accounts, "conn")), progress)
+    _write_items(stream, (_connections(rows) for rows in beside(judged, accounts, "conn")), progress)
     stream.write(b'],\n"message_sizes": [')
     stream.write(b",".join(b"\n" + json.dumps(sizes).encode() for sizes in message_sizes))
     stream.write(b'],\n"findings": [')
@@ -178,6 +178,14 @@ def _write_items(stream: IO[bytes], items: Iterable[pl.DataFrame], progress: Cal
             written += rows.height
             if progress is not None:
                 progress(written)
+
+
+def _connections(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` as their objects, a column for each key."""
+    query = rows.lazy()
+    for side in SIDES:
+        query = rates.beside(query, side)
+    return query.select(_connection()).collect()
 
 
 def _connection() -> list[pl.Expr]:
@@ -217,15 +225,14 @@ def _direction(side: str) -> pl.Expr:
     rtt_columns = {"min": "rtt_min_ns", "mean": "rtt_mean_ns", "p50": "rtt_p50_ns", "p95": "rtt_p95_ns", "max": "rtt_max_ns"}
     rtt_ms = {name: _milliseconds(pl.col(f"{side}_{column}")) for name, column in rtt_columns.items()}
     counts = {name: pl.col(f"{side}_{name}") for name in _COUNTS}
-    reckoned = rates.columns(side)
     fields = {
         **counts,
         **{name: pl.col(f"{side}_{name}") for name in _LINE_COSTS},
         "throughput_bps": pl.when(sent_ns > 0).then(rate_bps),
         "rtt_ms": _object({"samples": pl.col(f"{side}_rtt_samples"), **rtt_ms}),
         "sender_rtt_min_ms": _sender_rtt_min(side),
-        "send_buffer_estimate_bytes": reckoned["send_buffer_estimate_bytes"],
-        "rates": _rates(reckoned),
+        "send_buffer_estimate_bytes": pl.col(rates.named(side, "send_buffer_estimate_bytes")),
+        "rates": _rates(side),
         "delayed_ack": _delayed_ack("server" if side == "client" else "client"),
         "nagle": pl.col(f"{side}_nagle"),
         "nagle_evidence": _object(
@@ -245,8 +252,9 @@ def _direction(side: str) -> pl.Expr:
     return _object(fields)
 
 
-def _rates(reckoned: Mapping[str, pl.Expr]) -> pl.Expr:
-    """How fast both ends are, and what that bounds; `reckoned` are the columns of `schema.RATES`."""
+def _rates(side: str) -> pl.Expr:
+    """How fast both ends are, and what that bounds."""
+    reckoned = {name: pl.col(rates.named(side, name)) for name in (*_RATES, "round_trip_ns", *_BUFFERS)}
     rounded = {name: reckoned[name].round(_RATE_DECIMALS) for name in _RATES_BPS}
     fields = {
         **{name: rounded.get(name, reckoned[name]) for name in _RATES},

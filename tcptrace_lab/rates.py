@@ -65,59 +65,83 @@ FULL_SHARE = 0.98
 the last share (heuristics; the line's own clock is exact to 0.01 %)."""
 
 
-def columns(side: str) -> Mapping[str, pl.Expr]:
-    """The columns of `schema.RATES` about what `side` sends, as expressions over rows of `schema.CONNECTIONS`."""
+def beside(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
+    """Rows of `schema.CONNECTIONS` with the columns of `schema.RATES` about what `side` sends, under the names of `named`.
+
+    Some at a time, each from columns that are there by then: as one expression each, which Polars does not take apart, what all of
+    them share would be worked out a hundred times.
+    """
+    for step in _steps(side):
+        connections = connections.with_columns(**{named(side, name): value for name, value in step.items()})
+    return connections
+
+
+def named(side: str, name: str) -> str:
+    """The column that `beside` makes for one of `schema.RATES`."""
+    return f"{side}_rates_{name}"
+
+
+def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
+    """The columns of `schema.RATES`, and those on the way to them, in steps that look at those before."""
     (other,) = SIDES.keys() - {side}
     col = {name: pl.col(f"{side}_{name}") for name in schema.DIRECTION_NAMES}
+    window = pl.col(f"{other}_max_window_bytes")
+
+    def own(name: str) -> pl.Expr:
+        return pl.col(named(side, name))
+
+    return (
+        _measured(side, other, col),
+        {
+            "send_bps": pl.when(own("near") & own("burst_bps").is_not_null()).then(pl.max_horizontal(own("burst_bps"), own("average_bps"))),
+            "receive_bps": pl.min_horizontal(own("drain_bps"), own("read_bps")),
+            "drained_on_line_bps": _on_line(side, own("drain_bps"), col["drained_acks"]),
+            "burst_on_line_bps": _on_line(side, own("burst_bps"), pl.when(col["super_segments"] == 0).then(col["burst_departures"])),
+        },
+        {
+            "ratio": own("send_bps") / own("receive_bps"),
+            "line_bps": pl.coalesce(_line_rate(own("drained_on_line_bps")), _line_rate(own("burst_on_line_bps"))),
+        },
+        {"line_bound_bps": own("line_bps") * col["best_payload_share"]},
+        {"bound_bps": pl.min_horizontal(own("send_bps"), own("receive_bps"), own("line_bound_bps"))},
+        {
+            "bound_by": pl.when(own("bound_bps") == own("receive_bps"))
+            .then(pl.lit("receive"))
+            .when(own("bound_bps") == own("line_bound_bps"))
+            .then(pl.lit("line"))
+            .when(own("bound_bps") == own("send_bps"))
+            .then(pl.lit("send")),
+            "reached_share": pl.min_horizontal(own("sent_bps") / own("bound_bps"), pl.when(own("bound_bps").is_not_null()).then(1.0)),
+            "send_buffer_needed_bytes": _bytes_in(own("send_bps"), own("round_trip_ns")),
+            "receive_buffer_needed_bytes": _bytes_in(own("bound_bps"), own("round_trip_ns")),
+            "window_full_share": window_full_share(own("ratio"), own("window_segments")),
+            "send_buffer_estimate_bytes": _send_buffer(col, window),
+        },
+    )
+
+
+def _measured(side: str, other: str, col: Mapping[str, pl.Expr]) -> Mapping[str, pl.Expr]:
+    """What the columns of a connection tell by themselves."""
     to_sender, to_receiver = vantage.turnaround(side), vantage.turnaround(other)
     near = (to_sender < NO_DISTANCE_NS) | (to_sender < vantage.NEAR_SHARE * (to_sender + to_receiver))
     near = (near & to_receiver.is_not_null()).fill_null(value=False)
-    round_trip_ns = to_receiver + pl.when(near).then(0).otherwise(to_sender)
     span_ns = col["last_data_ts_ns"] - col["first_data_ts_ns"]
     sent_bps = pl.when(span_ns > 0).then(col["unique_bytes"] * _BPS / span_ns)
     largest = pl.min_horizontal(col["max_segment_bytes"], col["full_segment_bytes"])
     alike = (col["burst_bytes"] >= ALIKE_SHARE * largest * col["burst_departures"]).fill_null(value=False)
-    burst_bps = pl.when(alike).then(_rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"]))
-    on_average_bps = sent_bps * (1 - 1 / col["data_segments"])  # the first segment took no part of the time
-    send_bps = pl.when(near & burst_bps.is_not_null()).then(pl.max_horizontal(burst_bps, on_average_bps))
-    drain_bps = _rate(col["drained_bytes"], col["drained_ns"], col["drained_acks"])
-    read_bps = _rate(col["read_bytes"], col["read_ns"], col["read_windows"])
-    receive_bps = pl.min_horizontal(drain_bps, read_bps)
-    ratio = send_bps / receive_bps
-    line_bps = pl.coalesce(
-        _line_rate(side, drain_bps, col["drained_acks"]),
-        _line_rate(side, burst_bps, pl.when(col["super_segments"] == 0).then(col["burst_departures"])),
-    )
-    line_bound_bps = line_bps * col["best_payload_share"]
-    bound_bps = pl.min_horizontal(send_bps, receive_bps, line_bound_bps)
-    window = pl.col(f"{other}_max_window_bytes")
     return {
-        "send_bps": send_bps,
-        "send_samples": col["burst_departures"],
-        "drain_bps": drain_bps,
-        "drain_samples": col["drained_acks"],
-        "read_bps": read_bps,
-        "read_samples": col["read_windows"],
-        "receive_bps": receive_bps,
-        "ratio": ratio,
-        "line_bps": line_bps,
-        "line_bound_bps": line_bound_bps,
-        "bound_bps": bound_bps,
-        "bound_by": pl.when(bound_bps == receive_bps)
-        .then(pl.lit("receive"))
-        .when(bound_bps == line_bound_bps)
-        .then(pl.lit("line"))
-        .when(bound_bps == send_bps)
-        .then(pl.lit("send")),
+        "near": near,
+        "round_trip_ns": to_receiver + pl.when(near).then(0).otherwise(to_sender),
         "sent_bps": sent_bps,
-        "reached_share": pl.min_horizontal(sent_bps / bound_bps, pl.when(bound_bps.is_not_null()).then(1.0)),
+        "average_bps": sent_bps * (1 - 1 / col["data_segments"]),  # the first segment took no part of the time
+        "burst_bps": pl.when(alike).then(_rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"])),
+        "send_samples": col["burst_departures"],
+        "drain_bps": _rate(col["drained_bytes"], col["drained_ns"], col["drained_acks"]),
+        "drain_samples": col["drained_acks"],
+        "read_bps": _rate(col["read_bytes"], col["read_ns"], col["read_windows"]),
+        "read_samples": col["read_windows"],
         "idle_share": pl.when(near & (span_ns > 0)).then((1 - col["burst_ns"] / span_ns).clip(0, 1)),
-        "round_trip_ns": round_trip_ns,
-        "send_buffer_needed_bytes": _bytes_in(send_bps, round_trip_ns),
-        "receive_buffer_needed_bytes": _bytes_in(bound_bps, round_trip_ns),
-        "window_segments": window // col["full_segment_bytes"],
-        "window_full_share": window_full_share(ratio, window // col["full_segment_bytes"]),
-        "send_buffer_estimate_bytes": _send_buffer(col, window),
+        "window_segments": pl.col(f"{other}_max_window_bytes") // col["full_segment_bytes"],
     }
 
 
@@ -129,9 +153,13 @@ def table(connections: pl.LazyFrame) -> pl.LazyFrame:
     """
     ways = []
     for side, from_client in SIDES.items():
-        rows = connections.filter(pl.col(f"{side}_data_segments") > 0)
-        own = {"conn": pl.col("conn"), "from_client": pl.lit(from_client), **columns(side)}
-        ways.append(rows.select(own[name].cast(dtype).alias(name) for name, dtype in schema.RATES.polars_schema().items()))
+        rows = beside(connections.filter(pl.col(f"{side}_data_segments") > 0), side)
+        keys = {"conn": pl.col("conn"), "from_client": pl.lit(from_client)}
+        ways.append(
+            rows.select(
+                keys.get(name, pl.col(named(side, name))).cast(dtype).alias(name) for name, dtype in schema.RATES.polars_schema().items()
+            )
+        )
     return ways[0].merge_sorted(ways[1], "conn")
 
 
@@ -162,11 +190,15 @@ def _bytes_in(rate_bps: pl.Expr, time_ns: pl.Expr) -> pl.Expr:
     return (rate_bps * time_ns / _BPS).ceil().cast(pl.Int64, strict=False)
 
 
-def _line_rate(side: str, rate_bps: pl.Expr, samples: pl.Expr) -> pl.Expr:
-    """The rate of a line that the rate of full segments is as exactly as this bound of headers says."""
+def _on_line(side: str, rate_bps: pl.Expr, samples: pl.Expr) -> pl.Expr:
+    """What a rate of payload makes on the line, with headers; null where the segments were not full."""
     full_bytes = pl.col(f"{side}_virtual_data_segments") * pl.col(f"{side}_full_segment_bytes")
     full = pl.col(f"{side}_payload_bytes") >= FULL_SHARE * full_bytes
-    on_line_bps = pl.when(full & (samples >= LINE_SAMPLES)).then(rate_bps / pl.col(f"{side}_best_payload_share"))
+    return pl.when(full & (samples >= LINE_SAMPLES)).then(rate_bps / pl.col(f"{side}_best_payload_share"))
+
+
+def _line_rate(on_line_bps: pl.Expr) -> pl.Expr:
+    """The rate of a line that a rate of full segments is as exactly as this bound of headers says."""
     line = pl.col("line").cast(pl.String)
     return pl.coalesce(
         pl.when((line == name) & ((on_line_bps - known_bps).abs() <= LINE_SHARE * known_bps)).then(float(known_bps))

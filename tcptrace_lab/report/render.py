@@ -21,6 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from tcptrace_lab import numbers
+from tcptrace_lab.report.compiled import Compiled
 from tcptrace_lab.report.pack import pack
 from tcptrace_lab.report.plots import CAUSE_COLOURS, CAUSE_PATTERNS
 from tcptrace_lab.report.table import HTML_ROWS, cells
@@ -133,6 +134,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.bytecode_cache = Compiled(environment)
     environment.tests["sentence"] = lambda fact: fact["kind"] == "sentence"
     environment.filters |= {
         "said": numbers.said,

@@ -1,0 +1,77 @@
+"""Compiled templates: kept beside them like Python's own bytecode, and taken only where they are those of the text."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from jinja2 import Environment, FileSystemLoader
+
+from tcptrace_lab.report.compiled import Compiled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+
+
+def said(folder: Path, *, trim_blocks: bool = True) -> str:
+    """What the template in a folder says, by an environment of its own, as a new process has one."""
+    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, trim_blocks=trim_blocks)
+    environment.bytecode_cache = Compiled(environment)
+    return environment.get_template("page.j2").render(value="<b>")
+
+
+def compiled(folder: Path) -> list[Path]:
+    return sorted((folder / "__pycache__").iterdir())
+
+
+def test_a_template_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "page.j2").write_text("one {{ value }}")
+    assert said(tmp_path) == "one &lt;b&gt;"
+    assert len(compiled(tmp_path)) == 1
+    monkeypatch.setattr(Environment, "compile", None)
+    assert said(tmp_path) == "one &lt;b&gt;"
+
+
+def test_a_changed_template_is_compiled_again(tmp_path: Path) -> None:
+    (tmp_path / "page.j2").write_text("one {{ value }}")
+    said(tmp_path)
+    (tmp_path / "page.j2").write_text("two {{ value }}")
+    assert said(tmp_path) == "two &lt;b&gt;"
+    assert len(compiled(tmp_path)) == 1
+
+
+def test_other_options_have_bytecode_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "page.j2").write_text("{% if value %}\nyes{% endif %}")
+    assert (said(tmp_path, trim_blocks=False), said(tmp_path)) == ("\nyes", "yes")
+    assert len(compiled(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("length", [0, 1, 30, 100])
+def test_bytecode_that_was_cut_off_is_made_again(tmp_path: Path, length: int) -> None:
+    (tmp_path / "page.j2").write_text("one {{ value }}")
+    said(tmp_path)
+    (made,) = compiled(tmp_path)
+    whole = made.read_bytes()
+    made.write_bytes(whole[:length])
+    assert said(tmp_path) == "one &lt;b&gt;"
+    assert made.read_bytes() == whole
+
+
+def test_without_a_place_for_bytecode_pages_are_made_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "page.j2").write_text("one {{ value }}")
+    (tmp_path / "__pycache__").write_text("a file")
+    assert said(tmp_path) == "one &lt;b&gt;"
+
+
+def test_nothing_is_written_where_python_is_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "page.j2").write_text("one {{ value }}")
+    assert said(tmp_path) == "one &lt;b&gt;"
+    assert not (tmp_path / "__pycache__").exists()

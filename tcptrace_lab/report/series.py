@@ -176,7 +176,11 @@ class _Line:
             self.parts = [self.take(HELD_POINTS)]
 
     def take(self, keep: int) -> pl.DataFrame:
-        whole = pl.concat(self.parts) if self.parts else pl.DataFrame(schema={"t_ns": pl.Int64, "y": pl.Int64, "frame": pl.UInt64})
+        if not self.parts:
+            return pl.DataFrame(schema={"t_ns": pl.Int64, "y": pl.Int64, "frame": pl.UInt64})
+        whole = pl.concat(self.parts)
+        if thin.all_fit(whole.height, keep):
+            return whole
         x = whole["t_ns"].cast(pl.Float64).to_numpy()
         return whole[thin.line(x, whole["y"].cast(pl.Float64).to_numpy(), keep)]
 
@@ -197,7 +201,7 @@ class _Marks:
 
     def take(self, keep: int) -> pl.DataFrame:
         whole = pl.concat(self.parts)
-        return whole[thin.even(whole.height, keep)]
+        return whole if whole.height <= keep else whole[thin.even(whole.height, keep)]
 
 
 class _Collector:
@@ -217,15 +221,19 @@ class _Collector:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take the next rows of the connection, both directions, as `Tracker` gives them for this one."""
-        mine = rows.filter(pl.col("mine"))
-        theirs = rows.filter(~pl.col("mine"))
-        self._add_bursts(mine.filter((pl.col("payload_bytes") > 0) & pl.col("kind").cast(pl.String).is_in(SENDER_MARKS).not_()))
-        self._add_lines(rows, theirs)
-        if not self.only_sequence:
-            self.lines["payload"].add(mine.filter(pl.col("payload_bytes") > 0).select("t_ns", pl.col("payload_bytes").alias("y"), "frame"))
-        self._add_marks(mine, theirs)
-        if not self.only_sequence:
-            self._add_bins(mine)
+        self._add_bursts(rows.filter(_ORDINARY, pl.col("payload_bytes") > 0))
+        self._add_marks(rows)
+        for name, source in (("acked", "acked"), ("window_edge", "edge")):
+            self.lines[name].add(_changes(rows, source))
+        if self.only_sequence:
+            return
+        mine, theirs = rows.filter("mine"), rows.filter(~pl.col("mine"))
+        self._add_bins(mine)
+        self.lines["payload"].add(mine.filter(pl.col("payload_bytes") > 0).select("t_ns", pl.col("payload_bytes").alias("y"), "frame"))
+        for name in ("flight", "offered"):
+            self.lines[name].add(_changes(rows, name))
+        for name, source in (("rtt", "rtt_ns"), ("ack_lag", "ack_lag_ns")):
+            self.lines[name].add(theirs.select("t_ns", pl.col(source).alias("y"), "frame").drop_nulls("y"))
 
     def _add_bins(self, mine: pl.DataFrame) -> None:
         data = mine.filter(pl.col("payload_bytes") > 0, ~has(RST))
@@ -273,30 +281,36 @@ class _Collector:
         run = -(-self.request.data_segments[self.from_client] // points)
         self.bursts.append(_bursts(sent, run, max(self.request.duration_ns // points, 1)))
 
-    def _add_lines(self, rows: pl.DataFrame, theirs: pl.DataFrame) -> None:
-        for name, source in (("acked", "acked"), ("window_edge", "edge")):
-            self.lines[name].add(_changes(rows, source))
-        if self.only_sequence:
-            return
-        for name, source in (("flight", "flight"), ("offered", "offered")):
-            self.lines[name].add(_changes(rows, source))
-        for name, source in (("rtt", "rtt_ns"), ("ack_lag", "ack_lag_ns")):
-            self.lines[name].add(theirs.select("t_ns", pl.col(source).alias("y"), "frame").drop_nulls("y"))
+    def _add_marks(self, rows: pl.DataFrame) -> None:
+        """All tests at once, and then those marks that there are: most of the rows have none."""
+        found = rows.select(**_MARKED)
+        some = found.select(pl.all().any()).row(0, named=True)
+        for name in (name for name, is_there in some.items() if is_there):
+            self.marks[name].add(rows.filter(found[name]).select("t_ns", _MARK_OFFSETS[name].alias("low"), "payload_bytes", "frame"))
 
-    def _add_marks(self, mine: pl.DataFrame, theirs: pl.DataFrame) -> None:
-        for key, part in mine.partition_by("kind", as_dict=True, maintain_order=True).items():
-            if key[0] in SENDER_MARKS:
-                # A RST may carry any sequence number; it is drawn where the stream stood.
-                offset = pl.coalesce("sent", pl.lit(0)) if key[0] == "reset" else pl.col("seq")
-                self.marks[str(key[0])].add(_placed(part, offset))
-        ordinary = mine.filter(pl.col("kind").cast(pl.String).is_in(SENDER_MARKS).not_())
-        self.marks["syn"].add(_placed(ordinary.filter(has(SYN)), pl.col("seq")))
-        self.marks["fin"].add(_placed(ordinary.filter(has(FIN)), pl.col("seq") + pl.col("payload_bytes")))
-        alive = theirs.filter(~has(RST))
-        self.marks["zero_window"].add(_placed(alive.filter(pl.col("window_bytes") == 0, pl.col("ack").is_not_null()), pl.col("ack")))
-        self.marks["duplicate_ack"].add(_placed(alive.filter(pl.col("kind") == "duplicate_ack"), pl.col("ack")))
-        self.marks["peer_reset"].add(_placed(theirs.filter(has(RST)), pl.coalesce("acked", "sent", pl.lit(0))))
 
+_MINE, _KIND = pl.col("mine"), pl.col("kind").cast(pl.String)
+_ORDINARY = _MINE & _KIND.is_in(SENDER_MARKS).not_()
+_ALIVE = ~_MINE & ~has(RST)
+_MARKED = {
+    **{name: _MINE & (pl.col("kind") == name) for name in SENDER_MARKS},
+    "syn": _ORDINARY & has(SYN),
+    "fin": _ORDINARY & has(FIN),
+    "zero_window": _ALIVE & (pl.col("window_bytes") == 0) & pl.col("ack").is_not_null(),
+    "peer_reset": ~_MINE & has(RST),
+    "duplicate_ack": _ALIVE & (pl.col("kind") == "duplicate_ack"),
+}
+"""Which rows get each of `MARKS`."""
+
+_MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, pl.col("seq")) | {
+    "reset": pl.coalesce("sent", pl.lit(0)),  # it may carry any sequence number; it is drawn where the stream stood
+    "syn": pl.col("seq"),
+    "fin": pl.col("seq") + pl.col("payload_bytes"),
+    "zero_window": pl.col("ack"),
+    "peer_reset": pl.coalesce("acked", "sent", pl.lit(0)),
+    "duplicate_ack": pl.col("ack"),
+}
+"""And where on the sequence axis it stands."""
 
 _SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
 
@@ -326,7 +340,3 @@ def _changes(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     known = rows.select("t_ns", pl.col(source).alias("y"), "frame").drop_nulls("y")
     changed = (pl.col("y") != pl.col("y").shift(1)).fill_null(value=True)
     return known.filter(changed | (pl.int_range(pl.len()) == pl.len() - 1))
-
-
-def _placed(part: pl.DataFrame, offset: pl.Expr) -> pl.DataFrame:
-    return part.select("t_ns", offset.alias("low"), "payload_bytes", "frame")

@@ -54,15 +54,20 @@ def gap_ends(x: NDArray[np.float64], gaps: int = LONGEST_GAPS) -> NDArray[np.int
     return np.union1d(before, before + 1)
 
 
+def all_fit(count: int, keep: int) -> bool:
+    """Whether `line` keeps all of so many points."""
+    return count <= max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS
+
+
 def line(x: NDArray[np.float64], y: NDArray[np.float64], keep: int) -> NDArray[np.intp]:
     """Positions of about `keep` points that draw the same line as all of them; ends, extremes and long silences stay.
 
     At most `max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS` positions, ascending. `x` need not be sorted (clocks step
     back); then slices are cut by position instead of by time.
     """
-    keep = max(keep, FEWEST_LINE_POINTS)
-    if len(x) <= keep + 2 * LONGEST_GAPS:
+    if all_fit(len(x), keep):
         return np.arange(len(x))
+    keep = max(keep, FEWEST_LINE_POINTS)
     from tsdownsample import MinMaxLTTBDownsampler  # noqa: PLC0415  (a tenth of a second to import; short captures never need it)
 
     series = (x, y) if bool(np.all(np.diff(x) >= 0)) else (y,)

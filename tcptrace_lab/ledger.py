@@ -115,6 +115,9 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
             pl.col(f"{side}_{name}").alias(name)
             for name in (
                 "reaction_min_ns",
+                "retransmitted_segments",
+                "spurious_retransmissions",
+                "out_of_order_segments",
                 "small_behind_small",
                 "small_held_run",
                 "small_past_full",
@@ -206,7 +209,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))
     after, spoke = col("window_opened_ns"), facts.PEER_SPOKE
     late = (
-        pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS) & ~col("near_sender") & ~facts.WINDOW_FILLED)
+        pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS) & ~col("near_sender") & ~facts.WINDOW_OWNS_ALL)
         .then(pl.min_horizontal(after, col("left")))
         .otherwise(0)
     )

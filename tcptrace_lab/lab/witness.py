@@ -3,6 +3,7 @@
 TCP_INFO of the sending socket is read every millisecond. From one reading to the next the sender is in the state that the reading shows:
 
     bytes not sent, and the window has no room for the next segment      receiver's window
+    the same, and it has room for less than Linux waits for              receiver's window (as the kernel's own count has it)
     bytes not sent, and the kernel repairs a loss                        loss
     bytes not sent, and a full segment of them or the window of segments  congestion window: slow start before the first loss, loss after
     is used up                                                           it; but the network's, if its bottleneck is busy meanwhile
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 PERIOD_S = 0.001
 REPAIRING = ("Recovery", "Loss")
+TSO_WIN_DIVISOR = 3  # Linux: net.ipv4.tcp_tso_win_divisor
+LEAST_TSO_SEGMENTS = 2  # Linux: net.ipv4.tcp_min_tso_segs
 
 WINDOW, LOSS, SLOW_START, NETWORK, NAGLE, SEND_BUFFER = "receiver-window", "loss", "slow-start", "network", "nagle", "send-buffer"
 APPLICATION, PEER, ON_THE_WAY = "application", "peer", ""
@@ -96,9 +99,22 @@ def _held(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
         return WINDOW
     if info["tcpi_ca_state"] in REPAIRING:
         return LOSS
+    if in_flight > 0 and _deferred(info, in_flight):
+        return WINDOW
     if waiting >= full or info["tcpi_unacked"] >= info["tcpi_snd_cwnd"]:
         return LOSS if info["tcpi_total_retrans"] else SLOW_START
     return NAGLE if in_flight > 0 and not nodelay else ON_THE_WAY
+
+
+def _deferred(info: dict[str, Any], in_flight: int) -> bool:
+    """Whether Linux lets what it could send wait for more room in the window, of which there is less than in the congestion window.
+
+    `tcp_tso_should_defer` (net/ipv4/tcp_output.c), which counts it as `rwnd_limited`.
+    """
+    full, waiting = info["tcpi_snd_mss"], info["tcpi_notsent_bytes"]
+    room, congestion = info["tcpi_snd_wnd"] - in_flight, (info["tcpi_snd_cwnd"] - info["tcpi_unacked"]) * full
+    whole = min(info["tcpi_snd_wnd"], info["tcpi_snd_cwnd"] * full)
+    return bool(room <= min(congestion, waiting) and room < LEAST_TSO_SEGMENTS * full and TSO_WIN_DIVISOR * room < whole)
 
 
 @contextmanager

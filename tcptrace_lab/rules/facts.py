@@ -30,8 +30,15 @@ DELAYED_ACK_NS = 20 * NS_PER_MS
 LATEST_ACK_NS = 500 * NS_PER_MS
 """No ACK may be delayed longer (RFC 5681, 4.2)."""
 
+LEAST_RTO_NS = 200 * NS_PER_MS
+"""The least retransmission timeout of Linux (`TCP_RTO_MIN`)."""
+
 LONGEST_TIMEOUT_NS = 128_000 * NS_PER_MS
 """No stack waits longer for its retransmission timer: Linux 120 s (TCP_RTO_MAX), BSD 64 s (TCPTV_REXMTMAX), twice that with a slow tick."""
+
+DEFER_PART = 3
+"""Linux keeps a segment back while an ACK is due soon and there is room for less than this part of the window (`tcp_tso_should_defer`,
+net.ipv4.tcp_tso_win_divisor). Where it is the window's room, it counts the time as the receiver window's itself (`rwnd_limited`)."""
 
 QUEUE_SHARE = 0.25
 """A round trip longer than its minimum by this share has a queue in it."""
@@ -133,6 +140,9 @@ OF_DIRECTION = {
     "plateau_bytes": _level("level_flight_bytes", "level_rounds"),
     "other_plateau_bytes": _level("other_level_flight_bytes", "other_level_rounds"),
     "top_bytes": _level("top_flight_bytes", "top_rounds"),
+    "only_late": ~_col("near_sender")
+    & _known(_col("retransmitted_segments") == _col("spurious_retransmissions"))
+    & _known(_col("out_of_order_segments") == 0),
 }
 """What follows from the facts of a direction alone (`ledger.directions`)."""
 
@@ -251,6 +261,19 @@ WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _roo
 """A small segment that takes all the room there was: the sender had waited for more room, and gave up (RFC 9293, 3.8.6.2.1: override)."""
 WINDOW_FILLED = _fact("window_filled", IS_SMALL & _known(_col("payload_bytes") == _col("usable_window_bytes")))
 """A small segment that fills the window to the byte: whatever opened it before, it held this one, too."""
+_EDGE_WAS_REACHED = _known(_col("small_before")) & _known(_room == 0)
+"""The departure before was cut to the room there was: the program had given more."""
+FORCED_IN = _fact(
+    "was_forced_in",
+    ~_col("near_sender")
+    & IS_SMALL
+    & _EDGE_WAS_REACHED
+    & ~PEER_SPOKE
+    & _known(_col("idle_ns") >= LEAST_RTO_NS)
+    & _known(_col("window_opened_ns") - _col("acked_ago_ns") > EPSILON_NS),
+)
+"""The same away from the sender, where the room that it knew of is not seen: what was cut before waited for more room than the ACKs made,
+until the sender's timer (RFC 9293, 3.8.6.2.1) or its window probe's (Linux, `tcp_send_probe0`: an RTO) let it go."""
 WINDOW_WAS_NEARLY_FULL = _fact("window_was_nearly_full", _known(_room < 2 * _col("full_bytes")))
 WINDOW_LET_GO = _fact(
     "window_let_go",
@@ -262,6 +285,30 @@ WINDOW_LET_GO = _fact(
 """What a window holds leaves when it opens. Where the sender sent nothing then, or only when an answer came, it had nothing to send, unless
 there is no room for a full segment and this one takes all of it (RFC 9293, 3.8.6.2.1). Away from the sender, that it was so is not
 seen so exactly."""
+_OPENED_BY_ACKS = _known(_col("window_opened_ns") > EPSILON_NS)
+_WAS_LARGER = _known(_col("unacked_before_bytes") + _col("full_bytes") <= _col("flight_bytes"))
+
+
+def _too_little(room: pl.Expr) -> pl.Expr:
+    """Room for one segment, and for less than the part of the window that Linux waits for."""
+    part = DEFER_PART * room < _col("unacked_before_bytes") + _room
+    return _known((room >= 0) & (room < 2 * _col("full_bytes")) & part)
+
+
+WINDOW_DEFERRED = _fact(
+    "window_deferred",
+    RELEASED_BY_ACK
+    & ~IS_SMALL
+    & ~AFTER_LOSS
+    & (
+        (_OPENED_BY_ACKS & WINDOW_WAS_FULL & (_too_little(_col("usable_window_bytes")) | _WAS_LARGER))
+        | (~_OPENED_BY_ACKS & _too_little(_room) & _WAS_LARGER)
+    ),
+)
+"""The window had opened for one segment, or been left open for one, and yet nothing left until an ACK came. The congestion window cannot
+have held it: nothing was lost, and the flight was larger before."""
+WINDOW_OWNS_ALL = _fact("window_owns_all", WINDOW_FILLED | FORCED_IN | WINDOW_DEFERRED)
+"""However early the window opened a little, it held this one."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 
@@ -312,6 +359,9 @@ _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fil
     _col("echo_ns") - _col("reaction_min_ns")
 ).fill_null(0)
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < _OVER_LEAST_NS)
+ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))
+"""Behind the path nothing was missing or overtaken, and what came twice had been late in a queue: the path's rate spaces these bytes,
+whatever their sender took for lost (as a tail-loss probe does, RFC 8985, 7)."""
 
 
 def _on(plateau: str) -> pl.Expr:
@@ -334,7 +384,6 @@ PACED_PART = 2
 """A sender that spaces its flight sends two segments or more in each round trip (a heuristic: the smallest flights of BBR are four)."""
 
 LEAST_STALL_NS = 10 * NS_PER_MS
-LEAST_RTO_NS = 200 * NS_PER_MS
 STALL_NS = pl.min_horizontal(pl.max_horizontal(pl.lit(LEAST_STALL_NS), 2 * RTT_NS.fill_null(0)), RTT_NS.fill_null(0) + LEAST_RTO_NS)
 """A stall is a wait of so much: two round trips, or 10 ms on a LAN, but at most a round trip and the least retransmission timeout of Linux
 (rule book B; TAPO). The shortest round trip counts, not the smoothed one: delayed ACKs would make that longer, and hide themselves."""

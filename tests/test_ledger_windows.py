@@ -1,0 +1,138 @@
+"""The ledger where a window nearly holds a sender, or a resend nearly looks like a loss: each beside what would refute it.
+
+The exchanges are written by hand, with a round trip of 20 ms; the times expected are differences of the times written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import packets
+import polars as pl
+import pytest
+
+from tcptrace_lab import ledger
+from tcptrace_lab.segments import read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MS = 1_000_000
+MSS = 1_460
+
+
+def lasted(tmp_path: Path, text: str) -> dict[str, float]:
+    """Milliseconds that the ledger of the client's direction gives to each cause."""
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    own = ledger.totals(found.segments, found.connections).filter("from_client")
+    return {cause: ns / MS for cause, ns in own.select("cause", "ns").iter_rows()}
+
+
+def at_sender(window: int) -> str:
+    """Six segments fill a flight; ACKs make room for one more than leaves, and the ACK of the rest is delayed by 30 ms.
+
+    Windows are written in units of 128 bytes. With 69 of them (8,832 bytes), from 0.0606 on there is room for 1,584 bytes.
+    """
+    flight = "\n".join(f"0.0400 C > S . {1 + MSS * n}:{1 + MSS * (n + 1)} ack 1" for n in range(6))
+    return f"""
+        0.0000 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
+        0.0200 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
+        0.0200 C > S .         ack 1  win 502
+        0.0300 S > C .         ack 1  win {window}
+        {flight}
+        0.0600 S > C .  ack 1461 win {window}
+        0.0601 C > S .  8761:10221 ack 1
+        0.0604 S > C .  ack 2921 win {window - 11}
+        0.0606 S > C .  ack 4381 win {window - 11}
+        0.1100 S > C .  ack 10221 win {window - 56}
+        0.1101 C > S .  10221:11681 ack 1
+        """
+
+
+def test_a_window_with_room_for_less_than_a_third_of_it_holds_a_sender_that_waits_for_more(tmp_path: Path) -> None:
+    """Linux `tcp_tso_should_defer`: 1,584 and 1,664 bytes are less than a third of 8,832, and the flight was 8,760 before, now 5,840."""
+    told = lasted(tmp_path, at_sender(69))
+    assert told["receiver-window"] == pytest.approx(20.1 + 50.0, abs=0.05)
+    assert "delayed-ack" not in told
+
+
+def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path: Path) -> None:
+    told = lasted(tmp_path, at_sender(500))
+    assert told["delayed-ack"] == pytest.approx(50.0, abs=0.05)
+    assert "receiver-window" not in told
+
+
+def at_receiver(first_window: int, end: int) -> str:
+    """The first flight ends at byte `end`, and its ACKs make room for 460 bytes.
+
+    These leave at 0.3002, a one-way delay before they arrive; the window's update has not reached their sender by then.
+    """
+    return f"""
+        0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
+        0.0000 S > C S. 0:0(0) ack 1  win {first_window} <mss 1460>
+        0.0200 C > S .         ack 1  win 64240
+        0.0400 C > S .  1:1461        ack 1
+        0.0400 C > S P. 1461:{end}    ack 1
+        0.0401 S > C .  ack 1461      win {end + 460 - 1461}
+        0.0810 S > C .  ack {end}     win 460
+        0.3010 S > C .  ack {end}     win 8000
+        0.3102 C > S P. {end}:{end + 460} ack 1
+        0.3103 S > C .  ack {end + 460}   win 7540
+        0.3210 C > S .  {end + 460}:{end + 1920} ack 1
+        0.3211 S > C .  ack {end + 1920}  win 7540
+        """
+
+
+def test_what_the_senders_timer_forces_into_a_small_window_was_held_by_it_seen_from_the_receiver_too(tmp_path: Path) -> None:
+    """The window of 2,000 bytes cut the second segment, so there was more to send; the 460 bytes filled what room there was."""
+    told = lasted(tmp_path, at_receiver(first_window=2_000, end=2_001))
+    assert told["receiver-window"] == pytest.approx(310.2 - 40.0 + 10.8, abs=0.5)
+    assert told.get("application", 0.0) == pytest.approx(40.0)  # before the first data
+
+
+def test_a_late_message_behind_one_that_the_window_did_not_cut_is_the_programs(tmp_path: Path) -> None:
+    told = lasted(tmp_path, at_receiver(first_window=2_500, end=2_001))
+    assert told["application"] > 200
+    assert told.get("receiver-window", 0.0) < 30
+
+
+def through_a_queue(*, resent: int | None) -> str:
+    """A flight of 20 segments drains through a path that takes 10 ms for each, as its receiver sees it; one may come twice.
+
+    A segment leaves when the ACK of the one 20 before has reached the sender, 10 ms after it was sent, and echoes that ACK's time.
+    """
+    lines = [
+        "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7, TS val 1000 ecr 0>",
+        "0 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK, wscale 7, TS val 5000 ecr 1000>",
+        "0.02 C > S . ack 1 win 502 <TS val 1010 ecr 5000>",
+    ]
+    arrivals = [n for n in range(80) for _ in range(1 + (n == resent))]
+    acked_ms: dict[int, int] = {}
+    seen = 0
+    for place, n in enumerate(arrivals):
+        now_ms = 40 + 10 * place
+        echoed_ms = acked_ms[n - 20] if n >= 20 else 0
+        left_ms = echoed_ms + 10 if n >= 20 else 30
+        again = n < seen
+        left_ms += 30 if again else 0
+        first, end = 1 + 1_000 * n, 1_001 + 1_000 * n
+        lines.append(f"{now_ms}ms C > S . {first}:{end} ack 1 <TS val {1000 + left_ms} ecr {5000 + echoed_ms}>")
+        sack = f", sack {first}:{end}" if again else ""
+        lines.append(f"{now_ms}.1ms S > C . ack {max(end, 1 + 1_000 * seen)} win 512 <TS val {5000 + now_ms} ecr {1000 + left_ms}{sack}>")
+        acked_ms.setdefault(n, now_ms)
+        seen = max(seen, n + 1)
+    return "\n".join(lines)
+
+
+def test_bytes_that_drain_through_a_queue_are_the_networks_although_one_was_sent_again_for_nothing(tmp_path: Path) -> None:
+    """A tail-loss probe whose first copy was only late: 79 arrivals 10 ms apart with it, 78 without."""
+    plain, probed = (lasted(tmp_path, through_a_queue(resent=resent)) for resent in (None, 19))
+    assert "loss-recovery" not in plain.keys() | probed.keys()
+    assert probed["network"] - plain["network"] == pytest.approx(10, abs=1)
+
+
+def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
+    for text in (at_sender(69), at_receiver(2_000, 2_001), through_a_queue(resent=19)):
+        found = read(packets.capture(tmp_path / "exchange.pcap", text))
+        (life,) = found.connections.select(pl.col("last_ts_ns") - pl.col("first_ts_ns")).collect().to_series()
+        assert sum(lasted(tmp_path, text).values()) == pytest.approx(life / MS)

@@ -109,6 +109,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         (to_receiver + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
         pl.col(f"{other}_max_window_bytes").alias("max_window_bytes"),
         pl.col(f"{other}_last_data_ts_ns").alias("other_last_data_ts_ns"),
+        pl.col(f"{other}_syn_segments").alias("other_syn_segments"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
         _rounded(side, other).alias("rounded_bytes"),
         *(
@@ -203,7 +204,8 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     col = pl.col
     held = col("held_ns")
     first_wait = col("unacked_before_bytes").is_null() & ~facts.IS_SYN & col("unacked_bytes").is_not_null()
-    handshake = pl.when(first_wait).then((held - col("idle_ns").fill_null(0)).clip(0, held)).otherwise(0)
+    open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0))
+    handshake = pl.when(first_wait).then((held - open_ns).clip(0, held)).otherwise(0)
     sending = pl.min_horizontal(facts.LINE_NS, held - col("handshake_ns"))
     departures = departures.with_columns(handshake_ns=handshake).with_columns(sending_ns=sending)
     departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))

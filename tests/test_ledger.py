@@ -159,6 +159,32 @@ def test_a_syn_that_is_sent_again_belongs_to_the_handshake(tmp_path: Path) -> No
     assert lasted(found, "application") == [pytest.approx(30.0)]
 
 
+ANSWERED_TWICE = """
+        0.000 C > S S  0:0(0)        win 64240 <mss 1460>
+        0.020 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
+        0.020 C > S .         ack 1
+        1.020 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
+        1.020 C > S .         ack 1
+        """
+
+
+def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp_path: Path) -> None:
+    """The first ACK was lost, or found a full accept queue: 1 s until the server asks again, then 30 ms of the client's program."""
+    found = read(packets.capture(tmp_path / "exchange.pcap", ANSWERED_TWICE + "1.050 C > S P. 1:101 ack 1"))
+    assert dict(causes(found)) == pytest.approx({"handshake": 1020.0, "application": 30.0})
+    assert lasted(found, "handshake") == [pytest.approx(1020.0)]
+    assert dict(causes(found, from_client=False))["handshake"] == pytest.approx(1020.0)
+
+
+def test_behind_a_syn_ack_that_was_sent_once_a_late_greeting_is_waited_for(tmp_path: Path) -> None:
+    """Open at 0.020; the server says something at 0.420, the client at 0.430."""
+    text = ANSWERED_TWICE.partition("1.020")[0] + "0.420 S > C P. 1:51 ack 1\n0.430 C > S P. 1:101 ack 51"
+    told = dict(causes(read(packets.capture(tmp_path / "exchange.pcap", text))))
+    assert told["handshake"] == pytest.approx(20.0)
+    assert told["network"] + told["peer"] == pytest.approx(400.0)
+    assert told["application"] == pytest.approx(10.0)
+
+
 def test_flights_that_double_with_each_round_trip_are_slow_start(tmp_path: Path) -> None:
     found = tables(
         tmp_path,

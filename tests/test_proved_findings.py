@@ -32,7 +32,7 @@ FIELDS = (
     *("tcp.options.timestamp.tsval", "tcp.options.timestamp.tsecr"),
 )
 NS_PER_S = 1_000_000_000
-FIN, SYN, ACK = 0x01, 0x02, 0x10
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 LEAST_TIMER_S, MOST_TIMER_S = 0.190, 128.0
 """No stack's timer is shorter (Linux and Windows: 200 ms) or longer (Linux 120 s, BSD 64 s)."""
 
@@ -166,7 +166,7 @@ def test_tshark_sees_what_each_proved_finding_says(name: str) -> None:
 def slow_handshake(case: Case) -> None:
     """The SYN came again, or its answer late; the time from the first SYN to what ended the handshake is the cost."""
     if case.finding.connections > 1:
-        unanswered(case)
+        (refused if case.heard else unanswered)(case)
         return
     syns = [frame for frame in case.sent if frame.flags & (SYN | ACK) == SYN]
     answers = [frame for frame in case.heard if frame.flags & (SYN | ACK) == SYN | ACK]
@@ -175,6 +175,22 @@ def slow_handshake(case: Case) -> None:
     assert len({frame.seq for frame in syns}) == 1
     took_s = (last.ts_ns - syns[0].ts_ns) / NS_PER_S
     assert (case.finding.cost_ns or 0) / NS_PER_S == pytest.approx(took_s, rel=0.02)
+
+
+def refused(case: Case) -> None:
+    """So many times a SYN was answered by a RST; the time from each SYN to the last copy of its RST is the cost."""
+    attempts: list[tuple[int, int]] = []
+    for stream in case.named:
+        ended = True
+        for frame in stream:
+            assert frame.flags & (SYN | RST)
+            if frame.flags & RST:
+                attempts[-1] = attempts[-1][0], frame.ts_ns
+            elif ended:
+                attempts.append((frame.ts_ns, frame.ts_ns))
+            ended = bool(frame.flags & RST)
+    assert len(attempts) == case.finding.connections
+    assert case.finding.cost_ns == pytest.approx(sum(end - start for start, end in attempts), rel=1e-6)
 
 
 def unanswered(case: Case) -> None:

@@ -219,6 +219,12 @@ LITTLE_IN_FLIGHT = _fact("little_in_flight", _known(_col("unacked_before_bytes")
 """Fewer than two segments do not let an ACK go at once (RFC 5681, 4.2), nor do they make a queue."""
 ALL_ACKED = _fact("all_acked", _known(_col("unacked_bytes") <= 0))
 PEER_SPOKE = _fact("peer_spoke", _col("peer_last_ns").is_not_null())
+ANSWERED_AGAIN = _fact(
+    "was_answered_again",
+    _col("from_client") & _known(_col("other_syn_segments") > 1) & PEER_SPOKE & _known(_col("peer_payload_bytes") == 0),
+)
+"""Of the first departure behind the SYN: the server has sent its SYN-ACK again, for which the connection was not open before (RFC 9293,
+3.5), and nothing since."""
 ACK_JUST_CAME = _fact("ack_just_came", _known(_col("acked_ago_ns") <= EPSILON_NS))
 NEWEST_WAITED = ALL_ACKED & _known(_col("held_ns") - _col("acked_ago_ns") - _col("rtt_min_ns") >= DELAYED_ACK_NS)
 """The newest byte that it acknowledges is that which left last, long before. It may have given no sample, so that the last is older."""

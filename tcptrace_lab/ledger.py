@@ -111,6 +111,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         pl.col(f"{other}_last_data_ts_ns").alias("other_last_data_ts_ns"),
         pl.col(f"{other}_syn_segments").alias("other_syn_segments"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
+        _old(side).alias("old"),
         _rounded(side, other).alias("rounded_bytes"),
         *(
             pl.col(f"{side}_{name}").alias(name)
@@ -153,13 +154,19 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
     )
 
 
+def _old(side: str) -> pl.Expr:
+    """A stack that offers neither SACK (1996) nor timestamps (1992); null where its SYN was not seen."""
+    return ~pl.col(f"{side}_sack_permitted") & ~pl.col(f"{side}_timestamps")
+
+
 def _rounded(side: str, other: str) -> pl.Expr:
     """The payload to which a 4.4BSD of old rounds its MSS (as the engine says it of each departure, from when it can tell)."""
     longest, full = pl.col(f"{side}_max_segment_bytes"), pl.col(f"{side}_full_segment_bytes")
-    old = ~pl.col(f"{side}_sack_permitted") & ~pl.col(f"{side}_timestamps")
     whole = (longest > 0) & (longest < full) & (longest == full // facts.CLUSTER_BYTES * facts.CLUSTER_BYTES)
     two = pl.col(f"{side}_max_in_flight_bytes") >= 2 * longest
-    return pl.when(old & whole & two & (pl.col(f"{other}_max_window_bytes") > 2 * longest + facts.CLUSTER_BYTES)).then(longest)
+    # One at a time, again and again, but for the two that a FIN lets go together: a locked buffer (rule book A3).
+    two &= (pl.col(f"{side}_small_held_run") < facts.HELD_TIMES) | (pl.col(f"{side}_small_behind_small") > 0)
+    return pl.when(_old(side) & whole & two & (pl.col(f"{other}_max_window_bytes") > 2 * longest + facts.CLUSTER_BYTES)).then(longest)
 
 
 def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str] = ()) -> pl.LazyFrame:

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from roundtrip.compare import WITHIN, Compared, compare
-from roundtrip.settings import PROGRAMS, drawn
+from roundtrip.settings import PROGRAMS, STACK_NAMES, drawn
 from roundtrip.sweeps import Sweep, sweep
 from tcptrace_lab.sizes import LEAST_NORMAL
 
@@ -29,6 +29,8 @@ ledger has it. What a capture cannot show is written, as code, in `seen.py`; the
 into account. Run in {took_s:.0f} s of one core.
 
 {table}
+
+{stacks}
 
 Of all directions' time, {told:.1%} is told as the model has it, {shown:.1%} as far as a capture shows it.
 
@@ -84,26 +86,24 @@ def whole() -> str:
     """All settings, as the text of `results.md`."""
     began_s = time.process_time()
     ways: defaultdict[str, list[Compared]] = defaultdict(list)
+    by_stack: defaultdict[str, list[Compared]] = defaultdict(list)
     confused: Counter[tuple[str, str]] = Counter()
     off: list[int] = []
     for seed in range(SETTINGS):
         setting = drawn(seed)
         for way in compare(setting):
             ways[setting.kind].append(way)
+            by_stack[setting.stack].append(way)
             if not way.right:
                 confused.update(way.confused)
                 off.append(seed)
-    rows = [(kind, ways[kind]) for kind in PROGRAMS] + [("all", [way for kind in PROGRAMS for way in ways[kind]])]
-    table = ["| programs | directions | right | right as far as shown |", "|---|---:|---:|---:|"]
-    for kind, found in rows:
-        right, shown = sum(way.off_share <= WITHIN for way in found), sum(way.right for way in found)
-        table.append(f"| {kind} | {len(found)} | {right} ({right / len(found):.0%}) | {shown} ({shown / len(found):.0%}) |")
-    everything = rows[-1][1]
+    everything = [way for kind in PROGRAMS for way in ways[kind]]
     sweeps, off_sweeps, too_few = zip(swept(pauses=False), swept(pauses=True), strict=True)
     return WORDS.format(
         settings=SETTINGS,
         took_s=time.process_time() - began_s,
-        table="\n".join(table),
+        table=table("programs", {kind: ways[kind] for kind in PROGRAMS} | {"all": everything}),
+        stacks=table("stack", {name: by_stack[name] for name in STACK_NAMES}),
         told=1 - sum(way.off_share for way in everything) / len(everything),
         shown=1 - sum(min(way.off_share, way.off_seen_share) for way in everything) / len(everything),
         confused="\n".join(f"- {one} told {other}: {share:.2f}" for (one, other), share in confused.most_common(12)),
@@ -114,6 +114,15 @@ def whole() -> str:
         too_few=too_few[0],
         seeds=", ".join(str(seed) for seed in sorted(set(off))) or "none",
     )
+
+
+def table(of: str, rows: dict[str, list[Compared]]) -> str:
+    """Directions, and how many are right."""
+    lines = [f"| {of} | directions | right | right as far as shown |", "|---|---:|---:|---:|"]
+    for name, found in rows.items():
+        right, shown = sum(way.off_share <= WITHIN for way in found), sum(way.right for way in found)
+        lines.append(f"| {name} | {len(found)} | {right} ({right / len(found):.0%}) | {shown} ({shown / len(found):.0%}) |")
+    return "\n".join(lines)
 
 
 def swept(*, pauses: bool) -> tuple[str, list[str], int]:

@@ -10,8 +10,8 @@ from tcptrace_lab.stacks import STACKS, Host, Link, Setting
 
 NS_PER_MS, NS_PER_S = 1_000_000, 1_000_000_000
 
-STACK_NAMES = ("bsd4.2", "sunos4", "bsd4.4", "irix6.2")
-"""Stacks of the papers. Both hosts have the same."""
+STACK_NAMES = ("bsd4.2", "linux", "sunos4", "freebsd", "bsd4.4", "solaris2.5", "irix6.2", "md-dos")
+"""All that are modelled. Both hosts have the same."""
 
 MSS_BYTES = (536, 1448, 1460, 4312, 9148)
 BUFFER_BYTES = (4096, 8192, 16_384, 32_768, 52_428, 65_535)
@@ -36,11 +36,13 @@ class Drawn:
 
     Attributes:
         kind: of the programs.
+        stack: of both hosts.
         words: buffers, path and programs in one line.
         setting: ready to be simulated.
     """
 
     kind: str
+    stack: str
     words: str
     setting: Setting
 
@@ -111,4 +113,4 @@ def drawn(seed: int) -> Drawn:
         f"{stack}, MSS {mss}, buffers {send}/{receive}, {rate // 10**6} Mb/s, {delay / NS_PER_MS:g} ms"
         f"{', NODELAY' if no_delay else ''}{', open window' if open_window else ''}{f', loss {loss:g}' if loss else ''}: {asks} | {answers}"
     )
-    return Drawn(kind, words, setting)
+    return Drawn(kind, stack, words, setting)

@@ -175,6 +175,8 @@ LINE_NS = _fact(
 )
 """So long the sender's line carries the departure before, and whatever else may hold the next byte, it could not leave. Where the sender's
 own host is slower than its line, it is the host that needs so long for a segment. Known near the sender alone."""
+IS_OLD = _known(_col("old"))
+"""The sender's SYN offers neither SACK nor timestamps: such stacks are older than both, and than pacing (Linux 3.12, 2013)."""
 ACK_CLOCKED = _col("ack_clocked")
 """Most segments of the direction leave at once when an ACK comes."""
 
@@ -281,13 +283,15 @@ FORCED_IN = _fact(
 """The same away from the sender, where the room that it knew of is not seen: what was cut before waited for more room than the ACKs made,
 until the sender's timer (RFC 9293, 3.8.6.2.1) or its window probe's (Linux, `tcp_send_probe0`: an RTO) let it go."""
 WINDOW_WAS_NEARLY_FULL = _fact("window_was_nearly_full", _known(_room < 2 * _col("full_bytes")))
+_EMPTIED_LONG_AGO_NS = pl.when(ALL_ACKED & (_col("idle_ns") > EPSILON_NS)).then(_col("idle_ns"))
+"""Where a window is smaller than a segment, it is all open when all is acknowledged."""
 WINDOW_LET_GO = _fact(
     "window_let_go",
     ~_known(_col("window_opened_ns") > EPSILON_NS)
     | ~_col("near_sender")
     | _known(_col("max_window_bytes") <= _col("payload_bytes"))
     | WINDOW_CUT,
-) & ~(_col("near_sender") & _known(_col("peer_last_ns") < _col("window_opened_ns")))
+) & ~(_col("near_sender") & _known(_col("peer_last_ns") < pl.coalesce("window_opened_ns", _EMPTIED_LONG_AGO_NS)))
 """What a window holds leaves when it opens. Where the sender sent nothing then, or only when an answer came, it had nothing to send, unless
 there is no room for a full segment and this one takes all of it (RFC 9293, 3.8.6.2.1). Away from the sender, that it was so is not
 seen so exactly."""
@@ -318,7 +322,9 @@ WINDOW_OWNS_ALL = _fact("window_owns_all", WINDOW_FILLED | FORCED_IN | WINDOW_DE
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 
-_HELD_NOW = _fact("held_now", ~_known(_col("small_passes")) & _col("holds_small"))
+_TAKEN_FOR_SMALL = _known(_col("full_bytes") > _col("rounded_bytes"))
+"""The engine did not know yet that the sender rounds its MSS: full segments that passed a small one looked like small ones themselves."""
+_HELD_NOW = _fact("held_now", (~_known(_col("small_passes")) | _TAKEN_FOR_SMALL) & _col("holds_small"))
 HELD_BEHIND_SMALL = _fact("held_behind_small", IS_SMALL & _known(_col("small_unacked")) & _HELD_NOW)
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row."""

@@ -6,7 +6,8 @@ from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 _DRAINING = (
-    (facts.RELEASED_BY_ACK & ~facts.ACKED_AT_ONCE) | (facts.HAD_IN_FLIGHT & ~facts.LITTLE_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.IS_BARE_FIN)
+    (facts.RELEASED_BY_ACK & ~facts.ACKED_AT_ONCE)
+    | (facts.HAD_IN_FLIGHT & ~facts.LITTLE_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.ACK_WAS_HELD & ~facts.IS_BARE_FIN)
 ) & facts.IN_QUEUE
 
 _SPACED = facts.IN_TRAIN & ~facts.ON_PLATEAU & ~facts.AFTER_LOSS

@@ -14,8 +14,9 @@ RULE = Rule(
     & ~facts.ALL_ACKED
     & ~facts.IS_BARE_FIN
     & ~pl.col("small_before").fill_null(value=False)
+    & ~facts.IS_OLD
     & (facts.PACED_PART * pl.col("held_ns") <= facts.RTT_NS),
     confidence=Confidence.POSSIBLE,
-    refuted_by="ACKs that release the segments; uneven spacing",
+    refuted_by="ACKs that release the segments; uneven spacing; a stack that is older than pacing",
     source="Linux net/ipv4/tcp_output.c (internal pacing); BBR",
 )

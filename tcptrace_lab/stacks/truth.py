@@ -4,8 +4,9 @@ Each direction is told as seen at its sender: it lives from the first frame of t
 with is one taken there. Between two departures the ledger says what that host knew:
 
 - bytes are queued: the rule or the window that holds them owns the wait. A wait for the receiver's late ACK is `nagle-delayed-ack` where a
-  small segment was held, else (congestion window, full send buffer) `delayed-ack`. A small segment at the end of a full send buffer with
-  two segments and more in flight waits for the buffer, a full buffer behind a used-up window for the window;
+  small segment was held, else (congestion window, full send buffer) `delayed-ack`. Where Nagle's rule holds the end of a full send buffer,
+  it owns the wait if the small segment leaves at its end; if a full one does, filled with what the program wrote when it had room, the
+  buffer owns it. A full buffer behind a used-up window waits for the window;
 - the line carries the departure before: `network`. Nothing else could leave, whatever else would hold it; so a window that lets the line
   stand idle owns that time and no more, which is what a larger one would gain, and one behind a line that is never idle owns nothing;
 - the gap ends with bytes that left before: `timeout` or `loss-recovery` owns the rest of it;
@@ -35,12 +36,8 @@ KEPT_BACK = ", kept back"
 BLOCKED = "nagle, blocked"
 """A small segment is held and the program sleeps for room."""
 
-PLATEAU_SEGMENTS = 2
-"""With so many in flight, a full buffer weighs more than the small segment at its end (rule book B, 8, by the ledger's measure)."""
-
 LATE = {
     "nagle": "nagle-delayed-ack",
-    BLOCKED: "nagle-delayed-ack",
     "slow-start" + KEPT_BACK: "delayed-ack",
     "congestion-window" + KEPT_BACK: "delayed-ack",
     "send-buffer": "delayed-ack",
@@ -49,7 +46,7 @@ LATE = {
 }
 """What a wait becomes if the ACK that ended it was late."""
 
-IN_TIME = {BLOCKED: "send-buffer", "slow-start" + KEPT_BACK: "slow-start", "congestion-window" + KEPT_BACK: "congestion-window"}
+IN_TIME = {"slow-start" + KEPT_BACK: "slow-start", "congestion-window" + KEPT_BACK: "congestion-window"}
 """What it is otherwise, if not what it is called."""
 
 ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start", "congestion-window"})
@@ -86,9 +83,14 @@ class _Watch:
         self.notes: list[_Note] = []
         tcp.on_change = self.look
 
+    @property
+    def full_bytes(self) -> int:
+        """Of a full segment."""
+        return self._tcp.mss
+
     def look(self) -> None:
         why, tcp, notes = self._why(), self._tcp, self.notes
-        if not notes or notes[-1].why != why or (notes[-1].una != tcp.snd_una and why in LATE):
+        if not notes or notes[-1].why != why or (notes[-1].una != tcp.snd_una and (why in LATE or why == BLOCKED)):
             notes.append(_Note(tcp.clock.now_ns, why, tcp.released_late, tcp.snd_una))
 
     def _why(self) -> str:
@@ -96,7 +98,7 @@ class _Watch:
         if not tcp.connected:
             return "handshake"
         if tcp.queued > 0 and tcp.held:
-            blocked = tcp.held == "nagle" and state == "writing" and tcp.in_flight >= PLATEAU_SEGMENTS * tcp.mss
+            blocked = tcp.held == "nagle" and state == "writing"
             if tcp.held in {"slow-start", "congestion-window"} and tcp.cc.window > tcp.snd_nxt - tcp.snd_una:
                 return tcp.held + KEPT_BACK
             return BLOCKED if blocked else tcp.held
@@ -122,7 +124,7 @@ class Ledger:
             seen = [p.sent_ns if p.from_client == from_client else p.arrived_ns for p in packets]
             times = [at_ns for at_ns in seen if at_ns is not None]
             if times:
-                direction = _Direction(self._setting, watch.notes, packets, from_client=from_client)
+                direction = _Direction(self._setting, watch.notes, packets, watch.full_bytes, from_client=from_client)
                 found += direction.holds(min(times), max(times))
         return tuple(found)
 
@@ -130,7 +132,7 @@ class Ledger:
 class _Direction:
     """One direction's life, gap by gap."""
 
-    def __init__(self, setting: Setting, notes: list[_Note], packets: list[Packet], *, from_client: bool) -> None:
+    def __init__(self, setting: Setting, notes: list[_Note], packets: list[Packet], full_bytes: int, *, from_client: bool) -> None:
         self._notes, self._from_client = notes, from_client
         ours = [p for p in packets if p.from_client == from_client and (p.payload_bytes or p.flags & (SYN | FIN))]
         self._departures = sorted(ours, key=lambda p: p.sent_ns)
@@ -139,6 +141,7 @@ class _Direction:
         forth, back = (setting.forward, setting.backward) if from_client else (setting.backward, setting.forward)
         host, own = (setting.server, setting.client) if from_client else (setting.client, setting.server)
         self._link, self._option_bytes = forth, own.stack.option_bytes
+        self._full_bytes = full_bytes
         self._ack_ns = host.costs.data_in_ns + host.costs.ack_out_ns + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
         self._note = self._arrival = 0
         self._found: list[Hold] = []
@@ -153,7 +156,7 @@ class _Direction:
             if packet.resent_for:
                 self._add(line_ns, decided_ns, packet.resent_for)
             else:
-                why = self._gap(line_ns, decided_ns, last)
+                why = self._gap(line_ns, decided_ns, last, full=packet.payload_bytes >= self._full_bytes)
                 if packet.decided_ns != burst_ns:
                     burst_ns, owner = packet.decided_ns, why if why in ROUNDS else "network"
             self._add(decided_ns, packet.sent_ns, owner if packet.seq else "handshake")
@@ -171,9 +174,10 @@ class _Direction:
         else:
             found.append(Hold(self._from_client, start_ns, end_ns, cause))
 
-    def _spans(self, start_ns: int, end_ns: int) -> list[tuple[int, int, str]]:
-        """The notes between two times; each wait under the name that its end gives it."""
-        notes, spans = self._notes, []
+    def _spans(self, start_ns: int, end_ns: int, *, full: bool) -> list[tuple[int, int, str]]:
+        """The notes between two times; each wait under the name that its end gives it. `full`: it ended with a full segment."""
+        notes = self._notes
+        spans: list[tuple[int, int, str]] = []
         while self._note + 1 < len(notes) and notes[self._note + 1].at_ns <= start_ns:
             self._note += 1
         index = self._note
@@ -182,10 +186,14 @@ class _Direction:
             begin_ns = max(start_ns, notes[index].at_ns)
             until_ns = end_ns if following is None else min(end_ns, following.at_ns)
             why = notes[index].why
+            if why == BLOCKED:
+                why = "send-buffer" if full else "nagle"
             if following is not None and following.late:
                 why = LATE.get(why, why)
             why = IN_TIME.get(why, why)
             if until_ns > begin_ns:
+                if why == "nagle-delayed-ack":  # Nagle's rule waits for the ACK of all: those before it decide nothing
+                    spans = [(start, end, why if cause == "nagle" else cause) for start, end, cause in spans]
                 spans.append((begin_ns, until_ns, why))
             index += 1
         if not spans:
@@ -194,7 +202,7 @@ class _Direction:
             spans.insert(0, (start_ns, spans[0][0], "handshake"))
         return spans
 
-    def _gap(self, start_ns: int, end_ns: int, last: Packet | None) -> str:
+    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, *, full: bool = False) -> str:
         """From the end of one departure to the decision on the next.
 
         Returns:
@@ -202,7 +210,7 @@ class _Direction:
         """
         if end_ns <= start_ns:
             return ""
-        spans = self._spans(start_ns, end_ns)
+        spans = self._spans(start_ns, end_ns, full=full)
         reading = [number for number, span in enumerate(spans) if span[2] == "peer"]
         there_ns = start_ns if last is None or last.arrived_ns is None else last.arrived_ns
         for number, (begin_ns, until_ns, why) in enumerate(spans):

@@ -152,15 +152,18 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
         `conn from_client cause waits median_ns most`, the last the longest of each kind, and rows of `schema.LEDGER` and of `schema.STALLS`
         in order of time.
     """
-    spans = ledger.intervals(segments, connections).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    long: list[pl.DataFrame] = []
+    spans = ledger.collected(segments, connections, lambda rows: long.append(rows.filter(stalls.LONG))).lazy()
+    spans = spans.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     kinds = spans.group_by("conn", "from_client", "cause").agg(
         waits=pl.len(),
         median_ns=pl.col("ns").median(),
         most=pl.struct(*_WAIT).top_k_by(["ns", "start_ns"], EVIDENCE_FRAMES // 2, reverse=[False, True]),
     )
     life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
-    long = spans.join(life, on="conn").filter(pl.col("ns") * LONG_PART >= pl.col("life_ns")).drop("life_ns")
-    found = pl.collect_all([kinds, long, stalls.stalls(segments, connections)], engine="streaming")
+    longest = spans.join(life, on="conn").filter(pl.col("ns") * LONG_PART >= pl.col("life_ns")).drop("life_ns")
+    stalled = stalls.stalls(pl.concat(long).lazy() if long else segments, connections)
+    found = pl.collect_all([kinds, longest, stalled])
     return found[0], _longest(found[1], schema.LEDGER), _longest(found[2], schema.STALLS)
 
 

@@ -24,12 +24,15 @@ from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 CAUSE, CONFIDENCE = (schema.LEDGER[name].polars_type() for name in ("cause", "confidence"))
 
 NO_DISTANCE_NS = 50_000
 """Below this a round trip is the hosts' own time, and which end is near means nothing."""
+
+BATCH_ROWS = 65_536
+"""Departures that `collected` judges together: 14 MB, and several times that while it does."""
 
 COLUMNS = (
     "conn",
@@ -306,9 +309,9 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
     return pl.concat([before, after, silent])
 
 
-def parts(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
-    """All waits of all directions from end to end: `waits` and `edges` together, in the columns of `edges`."""
-    between = waits(segments, connections).select(
+def between(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+    """The `waits` of all directions in the columns of `edges`."""
+    return waits(segments, connections).select(
         "conn",
         "from_client",
         (pl.col("ts_ns") - pl.col("held_ns")).alias("start_ns"),
@@ -319,7 +322,6 @@ def parts(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         "rest_cause",
         "confidence",
     )
-    return pl.concat([between, edges(connections).select(between.collect_schema().names())])
 
 
 _TOLD = ("frame_before", "frame_after", "confidence")
@@ -332,9 +334,9 @@ def totals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     """
     by = ("conn", "from_client", "rule_cause", "rest_cause")
     sums = pl.col(_PARTS).sum()
-    between = waits(segments, connections).group_by(by).agg(sums).collect(engine="streaming")
+    inner = waits(segments, connections).group_by(by).agg(sums).collect(engine="streaming")
     around = edges(connections).group_by(by).agg(sums).collect(engine="streaming")
-    sides = pl.concat([between, around.select(between.columns)])
+    sides = pl.concat([inner, around.select(inner.columns)])
     pieces = [
         sides.filter(pl.col(part) != 0).select("conn", "from_client", cause.alias("cause"), pl.col(part).alias("ns"))
         for part, cause in _NAMED
@@ -348,11 +350,31 @@ def intervals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame
     Intervals of one direction touch and never overlap. Those of a direction come in the order of time, but for the time before its first
     departure and after its last, which come at the end.
     """
-    return parts(segments, connections).map_batches(_pieces, schema=schema.LEDGER.polars_schema(), streamable=True)
+    inner = between(segments, connections)
+    parts = pl.concat([inner, edges(connections).select(inner.collect_schema().names())])
+    return parts.map_batches(_pieces, schema=schema.LEDGER.polars_schema(), streamable=True)
+
+
+def collected(segments: pl.LazyFrame, connections: pl.LazyFrame, seen: Callable[[pl.DataFrame], None]) -> pl.DataFrame:
+    """All of `intervals`, held in memory, of connections of which `segments` has a few among many others.
+
+    The rows are put together before they are judged: judging costs as much for a hundred rows as for some thousands.
+
+    Args:
+        segments: as for `waits`; one pass.
+        connections: as for `waits`.
+        seen: is given the departures, some at a time.
+    """
+    departures = segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS)
+    found = []
+    for rows in departures.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
+        seen(rows)
+        found.append(_pieces(between(rows.lazy(), connections).collect()))
+    return pl.concat([*found, _pieces(edges(connections).collect())])
 
 
 def _pieces(waits: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `parts` → rows of `schema.LEDGER`, one behind the other. A list of six and `explode` would take ten times as long."""
+    """Rows as of `edges` → rows of `schema.LEDGER`, one behind the other. A list of six and `explode` would take ten times as long."""
     numbered, start = waits.with_row_index("place"), pl.col("start_ns")
     pieces = []
     for part, cause in _NAMED:

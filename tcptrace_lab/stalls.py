@@ -38,18 +38,22 @@ _PROOF = (
 )
 
 
+LONG = pl.col("held_ns") >= facts.LEAST_STALL_NS
+"""Departures that can have ended a stall."""
+
+
 def stalls(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """The stalls of all directions.
 
     Args:
-        segments: rows of `schema.SEGMENTS`, at least `ledger.COLUMNS` of the departures; read twice. The waits of more than 10 ms are
-            kept in memory meanwhile.
+        segments: rows of `schema.SEGMENTS`, at least `ledger.COLUMNS` of the departures that are `LONG`; read twice. These are kept in
+            memory meanwhile.
         connections: rows of `schema.CONNECTIONS`, at least those of the segments.
 
     Returns:
         Rows of `schema.STALLS`, by connection; the client's before the server's, those of a direction in order of time.
     """
-    long = segments.filter(pl.col("held_ns") >= facts.LEAST_STALL_NS)
+    long = segments.filter(LONG)
     spans = ledger.intervals(long, connections).join(_ways(connections), on=_WAY, how="left", maintain_order="left")
     held = spans.filter(pl.col("end_ns") - pl.col("start_ns") >= facts.STALL_NS)
     ended = long.select(*_WAY, pl.col("frame").cast(pl.Int64).alias("frame_after"), "kind", *_PROOF)

@@ -26,6 +26,8 @@ _DECIMALS = (0, 3, 6, 9)
 _LEVEL = 6
 """Of zlib: its own middle between time and size."""
 
+_NOTHING = type(None)
+
 _LARGEST_EXACT = 2**53
 """Integers beyond this lose digits in JavaScript; a list that needs them stays as it is."""
 
@@ -52,27 +54,40 @@ def _squeezed(value: object) -> object:
 
 def _numbers(values: Sequence[Any]) -> dict[str, Any] | None:
     """The compact form of a list of numbers or of tuples of numbers; None if it is neither."""
-    known = [value for value in values if value is not None]
-    types = {type(value) for value in known}
+    types = set(map(type, values))
+    gaps = _NOTHING in types
+    types.discard(_NOTHING)
     if types and types <= {list, tuple}:
-        width = len(known[0])
-        if any(len(value) != width for value in known):
-            return None
-        columns = [_numbers([None if value is None else value[place] for value in values]) for place in range(width)]
-        return {"t": columns} if all(column and "d" in column for column in columns) else None
+        return _columns([value for value in values if value is not None] if gaps else values, values if gaps else None)
     if not types or not types <= {int, float}:
         return None
-    scaled = _integers(known, whole=types == {int})
+    scaled = _integers([value for value in values if value is not None] if gaps else values, whole=types == {int})
     if scaled is None:
         return None
     decimals, integers = scaled
-    steps = iter(np.diff(integers, prepend=0).tolist())
-    return {"d": [None if value is None else next(steps) for value in values], "e": decimals}
+    steps = np.diff(integers, prepend=0).tolist()
+    if gaps:
+        known = iter(steps)
+        steps = [None if value is None else next(known) for value in values]
+    return {"d": steps, "e": decimals}
 
 
-def _integers(known: list[Any], *, whole: bool) -> tuple[int, NDArray[np.int64]] | None:
+def _columns(known: Sequence[Any], spaced: Sequence[Any] | None) -> dict[str, Any] | None:
+    """The compact form of a list of tuples, those that are there; `spaced` are they with null where there is none, if there are such."""
+    width = len(known[0])
+    if set(map(len, known)) != {width}:
+        return None
+    if spaced is None:
+        places: Sequence[Sequence[Any]] = list(zip(*known, strict=True))
+    else:
+        places = [[None if value is None else value[place] for value in spaced] for place in range(width)]
+    columns = [_numbers(place) for place in places]
+    return {"t": columns} if all(column and "d" in column for column in columns) else None
+
+
+def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, NDArray[np.int64]] | None:
     """The fewest decimals that write all values exactly, and the values as integers of that unit; None if there are none."""
-    if max(abs(value) for value in known) >= _LARGEST_EXACT:
+    if max(map(abs, known)) >= _LARGEST_EXACT:
         return None
     exact = np.array(known, dtype=np.int64 if whole else np.float64)
     if whole:

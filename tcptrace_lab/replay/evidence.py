@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_SEGMENTS = 2_000_000
 """Of the one connection, held in memory: about 1 GB with its messages; a replay of more would take hours."""
 
+WINDOW_CAUSES = ("receiver-window", "zero-window")
+
 SEGMENT_COLUMNS = (
     "frame", "ts_ns", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "kind", "acked_bytes",
 )  # fmt: skip
@@ -36,6 +38,7 @@ class Evidence:
         segments: `SEGMENT_COLUMNS` of its segments, in capture order.
         messages: rows of `schema.MESSAGES`, by time.
         ledger_ns: direction (True: the client's) → cause → nanoseconds.
+        window_ns: direction → (from, to) of each time that the receiver's window held it.
     """
 
     capture: str
@@ -44,6 +47,7 @@ class Evidence:
     segments: pl.DataFrame
     messages: pl.DataFrame
     ledger_ns: Mapping[bool, Mapping[str, int]]
+    window_ns: Mapping[bool, Sequence[tuple[int, int]]]
 
     @property
     def life_ns(self) -> int:
@@ -97,13 +101,13 @@ def of_tables(connections: pl.LazyFrame, segments: pl.LazyFrame, resolution_ns: 
     mine = segments.filter(pl.col("conn") == conn)
     kept = mine.select(SEGMENT_COLUMNS).collect()
     found = messages.messages(mine, own.lazy(), conn + 1).sort("first_ts_ns", "first_frame").collect()
-    spans = (
-        ledger.intervals(mine, own.lazy()).group_by("from_client", "cause").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).collect()
-    )
+    spans = ledger.intervals(mine, own.lazy()).select("from_client", "cause", "start_ns", "end_ns").collect()
     sums: dict[bool, dict[str, int]] = {True: {}, False: {}}
-    for from_client, cause, ns in spans.iter_rows():
+    for from_client, cause, ns in spans.group_by("from_client", "cause").agg((pl.col("end_ns") - pl.col("start_ns")).sum()).iter_rows():
         sums[from_client][cause] = ns
-    return Evidence(where, conn, row, kept, found, sums)
+    held = spans.filter(pl.col("cause").cast(pl.String).is_in(WINDOW_CAUSES)).sort("start_ns")
+    windows = {way: list(held.filter(pl.col("from_client") == way).select("start_ns", "end_ns").iter_rows()) for way in (True, False)}
+    return Evidence(where, conn, row, kept, found, sums, windows)
 
 
 def _chosen(connections: pl.LazyFrame, connection: int | None, where: str) -> int:

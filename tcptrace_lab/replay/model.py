@@ -9,6 +9,8 @@ from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.replay.reconstruct import IP_TCP_BYTES
 from tcptrace_lab.replay.schedule import Heard
 from tcptrace_lab.stacks import STACKS, Host, Link, Setting
+from tcptrace_lab.stacks.linux import FIRST_MSS_BYTES
+from tcptrace_lab.stacks.setting import Write
 
 if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Between, End, Schedule, Way
@@ -45,6 +47,7 @@ class Fit:
         phase_ns: of the hosts' timers.
         less_bytes: of a receive buffer, what the sender never gets to use.
         nodelay: of both ends, also where the capture does not show it.
+        call_bytes: of the writes of a program that keeps to a bound; 0: as the schedule has them.
     """
 
     stack: str = "linux"
@@ -52,6 +55,7 @@ class Fit:
     phase_ns: int = 0
     less_bytes: int = 0
     nodelay: bool = False
+    call_bytes: int = 0
 
 
 class BoundedSocket:
@@ -109,7 +113,10 @@ def _host(end: End, path: Between, fit: Fit) -> Host:
     program: list[Step] = []
     for step in end.tasks[0]:
         assert not isinstance(step, Heard)  # noqa: S101  (only an end with two tasks has any)
-        program.append(step)
+        if fit.call_bytes and end.bound_bytes and isinstance(step, Write) and step.size_bytes > end.bound_bytes:
+            program.append(replace(step, call_bytes=fit.call_bytes))
+        else:
+            program.append(step)
     return Host(
         stack,
         send_buffer_bytes=end.bound_bytes or end.send_buffer_bytes or AMPLE_BYTES,
@@ -132,7 +139,13 @@ def _stack(stack: Stack, end: End, path: Between) -> Stack:
 
 
 def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
-    """Payload that a receive buffer of Linux takes: twice what was asked for, less the segments' own memory (`tcp_scaling_ratio`)."""
+    """Payload that a receive buffer of Linux takes: twice what was asked for, less the segments' own memory (`tcp_scaling_ratio`).
+
+    That share is worked out when a segment is larger than those before (`tcp_measure_rcv_mss`); it stays half where none is larger than
+    what is taken for granted.
+    """
+    if mss_bytes <= FIRST_MSS_BYTES:
+        return asked_bytes
     pages = -(-(mss_bytes + FRAME_HEADER_BYTES) // PAGE_BYTES) * PAGE_BYTES
     memory = SMALL_SEGMENT_MEMORY_BYTES if mss_bytes <= SMALL_SEGMENT_BYTES else pages + HEAD_BYTES
     return 2 * asked_bytes * mss_bytes // memory

@@ -10,6 +10,7 @@ What no capture tells is in the schedule's doubts: writes that TCP joined, optio
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ import polars as pl
 from tcptrace_lab import messages
 from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.replay.changes import LEAST_IPV4_MTU
+from tcptrace_lab.replay.evidence import WINDOW_CAUSES
 from tcptrace_lab.replay.losses import loss_share, lost_packets
 from tcptrace_lab.replay.reading import begin_ns, pauses
 from tcptrace_lab.replay.schedule import MOST_STEPS, Action, Between, End, Heard, Schedule, Task, Way
@@ -43,11 +45,17 @@ PROMPT_NS: Final = 5_000_000
 WINDOW_SHARE: Final = 0.05
 """From this share of the life on, that the receiver's window holds the sender, its size is a part of the schedule."""
 
+CUT_SHARE: Final = 0.05
+"""Likewise of the time that one message takes to leave: its segments end where the window does, not where writes did."""
+
 BOUND_SHARE: Final = 0.05
 """Likewise for the send buffer."""
 
 NETWORK_SHARE: Final = 0.2
 """From this share on that bytes drain through the path, the path has a rate."""
+
+QUEUED_TIMES: Final = 1.25
+"""A median round trip so much longer than the least one is not the path's jitter but a queue or delayed ACKs (a heuristic)."""
 
 GROWN_BY: Final = 2
 """A window that grows beyond so many times its first size belongs to a buffer that grows by itself: what Linux makes of a fixed one is less
@@ -58,7 +66,10 @@ PACING_SHARE: Final = 0.2
 
 TUNNEL_MTU_BYTES: Final = 65_535
 LOOPBACK_MSS_FROM: Final = 60_000
-"""An MSS so large is that of a loopback interface, whatever the addresses."""
+"""An MSS so large is that of a loopback interface, whatever the addresses, if the round trip is not too long for one."""
+
+LOOPBACK_MOST_NS: Final = 1_000_000
+"""Of a round trip: loopback takes some 20 µs, a busy machine ten times that (measured); more is a path, or a delay that was put there."""
 
 IP_TCP_BYTES: Final = {False: 40, True: 60}
 """Headers without options, IPv4 and IPv6."""
@@ -112,15 +123,21 @@ def reconstruct(evidence: Evidence) -> Schedule:
 
 def _messages(evidence: Evidence) -> list[Message]:
     names = ("from_client", "start_offset", "payload_bytes", "first_ts_ns", "last_ts_ns", "acked_ts_ns", "writes_inferred")
-    cut = {way: evidence.share("receiver-window", "zero-window", from_client=way) >= BOUND_SHARE for way in (True, False)}
     prompt_ns = max(messages.GAP_NS, 2 * evidence.round_trip_ns)
     found = []
     for from_client, start, size, first_ns, last_ns, acked_ns, writes in evidence.messages.select(names).iter_rows():
         # Where windows cut segments, a segment's end is no write's end.
-        seen = () if cut[from_client] else tuple(writes or ())
+        seen = () if _cut(evidence.window_ns[from_client], first_ns, last_ns) else tuple(writes or ())
         is_small = size <= SMALL_MESSAGE_BYTES and last_ns - first_ns < prompt_ns
         found.append(Message(from_client, start, size, first_ns, last_ns, acked_ns, seen, is_small))
     return found
+
+
+def _cut(held_ns: Sequence[tuple[int, int]], first_ns: int, last_ns: int) -> bool:
+    """Whether a window held the sender for enough of the time that a message took to leave."""
+    since = max(bisect_right(held_ns, (first_ns, 0)) - 1, 0)
+    within = sum(max(0, min(end, last_ns) - max(begin, first_ns)) for begin, end in held_ns[since : bisect_right(held_ns, (last_ns, 0))])
+    return within > 0 and within >= CUT_SHARE * (last_ns - first_ns)
 
 
 def _overlap(evidence: Evidence) -> bool:
@@ -265,7 +282,8 @@ def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> 
     bound = None
     if evidence.share("send-buffer", from_client=is_client) >= BOUND_SHARE and (row[f"{side}_level_rounds"] or 0) >= PLATEAU_ROUNDS:
         bound = int(row[f"{side}_level_flight_bytes"])
-    held = evidence.share("receiver-window", "zero-window", from_client=not is_client) >= WINDOW_SHARE
+        tasks = tuple(_in_calls(task, bound, row[f"{side}_full_segment_bytes"] or bound) for task in tasks)
+    held = evidence.share(*WINDOW_CAUSES, from_client=not is_client) >= WINDOW_SHARE
     slow = any(isinstance(step, Think) for step in _reading_of(tasks)) and held
     window = row[f"{side}_max_window_bytes"] if held or slow else None
     paced = evidence.share("pacing", from_client=is_client) >= PACING_SHARE
@@ -276,6 +294,15 @@ def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> 
         receive_buffer_bytes=_asked(row, side, other) if window else None,
         window_bytes=window,
         congestion="bbr" if paced else "cubic",
+    )
+
+
+def _in_calls(task: Task, bound_bytes: int, full_bytes: int) -> Task:
+    """What a program wrote that kept to a bound: no call is beyond it; those that do not show are taken to be of a full segment."""
+    call = min(full_bytes, bound_bytes)
+    return tuple(
+        replace(step, call_bytes=call) if isinstance(step, Write) and (step.call_bytes or step.size_bytes) > bound_bytes else step
+        for step in task
     )
 
 
@@ -303,7 +330,7 @@ def _between(evidence: Evidence, doubts: list[str]) -> Between:
     ipv6 = ":" in str(row["client_addr"])
     largest = max(row["client_max_segment_bytes"] or 0, row["server_max_segment_bytes"] or 0)
     mss = min(offered) if offered else largest
-    loopback = bool(row["same_host"]) or mss >= LOOPBACK_MSS_FROM
+    loopback = bool(row["same_host"]) or (mss >= LOOPBACK_MSS_FROM and evidence.round_trip_ns <= LOOPBACK_MOST_NS)
     way_ns = 0 if loopback else evidence.round_trip_ns // 2
     forward, backward = (_way(evidence, way_ns, from_client=way, doubts=doubts) for way in (True, False))
     mtu = min(mss + IP_TCP_BYTES[ipv6], TUNNEL_MTU_BYTES + 1 if loopback else TUNNEL_MTU_BYTES)
@@ -334,12 +361,18 @@ def _rate_bps(evidence: Evidence, *, from_client: bool) -> int | None:
     """The bottleneck's rate, where bytes are seen to drain through one: frames, as the relay counts them."""
     side = "client" if from_client else "server"
     row = evidence.row
-    if evidence.share("network", from_client=from_client) < NETWORK_SHARE or not row[f"{side}_drained_ns"]:
+    if evidence.share("network", from_client=from_client) < NETWORK_SHARE or not row[f"{side}_drained_ns"] or not _queued(row, side):
         return None
     payload_bps = row[f"{side}_drained_bytes"] * 8e9 / row[f"{side}_drained_ns"]
     full = row[f"{side}_full_segment_bytes"] or 0
     header = 14 + IP_TCP_BYTES[":" in str(row["client_addr"])] + (12 if row["client_timestamps"] else 0)
     return round(payload_bps * (full + header) / full) if full else None
+
+
+def _queued(row: Any, side: str) -> bool:  # noqa: ANN401  (a row of connections)
+    """Whether round trips grew: without a queue nothing drains, and what looks like a rate is a window a round trip."""
+    usual, least = row[f"{side}_rtt_p50_ns"], row[f"{side}_rtt_min_ns"]
+    return usual is None or least is None or usual >= QUEUED_TIMES * least
 
 
 def _doubts(evidence: Evidence, *, turns: bool) -> Iterator[str]:

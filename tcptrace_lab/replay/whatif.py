@@ -10,26 +10,26 @@ from __future__ import annotations
 import tempfile
 import time
 from dataclasses import dataclass, replace
-from itertools import product
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.numbers import NS_PER_S
+from tcptrace_lab.replay import fits
 from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES, Figures, figures
 from tcptrace_lab.replay.model import Fit, capacity_bytes, setting
-from tcptrace_lab.replay.reconstruct import IP_TCP_BYTES
 from tcptrace_lab.simulation import write_capture
-from tcptrace_lab.stacks import STACKS, simulate
+from tcptrace_lab.stacks import simulate
 from tcptrace_lab.stacks.events import TooManyEvents
+from tcptrace_lab.stacks.setting import Think
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tcptrace_lab.replay.changes import Changes
     from tcptrace_lab.replay.evidence import Evidence
-    from tcptrace_lab.replay.schedule import Schedule
+    from tcptrace_lab.replay.schedule import End, Schedule
     from tcptrace_lab.stacks import Run
 
 WHATIF_VERSION: Final = 1
@@ -45,11 +45,6 @@ NEARLY: Final = 0.01
 
 LEAST_RANGE: Final = 0.01
 """No range is narrower: what a real machine does besides differs that much from one run to the next (measured: README of `captures`)."""
-
-PHASES_NS: Final = (0, 1_000_000, 2_000_000, 3_000_000)
-"""A jiffy of 4 ms in four steps: where its beats fall, no capture tells."""
-
-STACKS_TRIED: Final = ("linux", "freebsd", "solaris2.5", "bsd4.4", "sunos4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,26 +143,45 @@ def predict(
 
 def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None, until_s: float = inf) -> Fitted:
     """The best fit. Arguments as for `predict`. Raises CaptureInsufficient where it is poor."""
-    real_ns = evidence.life_ns
-    tried = [(abs(_duration_ns(schedule, one, until_s) / real_ns - 1), one) for one in _fits(evidence, schedule)]
-    if min(error for error, _ in tried) > MOST_DURATION_ERROR / 2:
-        tried += [
-            (abs(_duration_ns(schedule, one, until_s) / real_ns - 1), one)
-            for stack in STACKS_TRIED[1:]
-            for one in _fits(evidence, schedule, stack=stack, phases=PHASES_NS[:1])
-        ]
-    tried.sort(key=lambda pair: pair[0])
-    least, best = tried[0]
-    alike = tuple(one for error, one in tried if error <= least + NEARLY)
     original = figures("original", [evidence.capture], evidence.conn) if original is None else original
-    if least > MOST_DURATION_ERROR:
-        error = _duration_ns(schedule, best, until_s) / real_ns - 1
+    tried: list[tuple[float, Fit]] = []
+    ledger_error = inf
+    for stage, enough in (
+        (fits.usual(evidence, schedule), MOST_DURATION_ERROR / 2),
+        (fits.odd(evidence, schedule), MOST_DURATION_ERROR / 2),
+        (fits.other_stacks(evidence, schedule), MOST_DURATION_ERROR),
+    ):
+        new = sorted(((_duration_ns(schedule, one, until_s) / evidence.life_ns - 1, one) for one in stage), key=lambda pair: abs(pair[0]))
+        tried = sorted(tried + new, key=lambda pair: abs(pair[0]))
+        for error, one in _unlike(new if enough < MOST_DURATION_ERROR else tried, enough):
+            again = modelled("model", schedule, one, until_s)
+            distance = max(_distance(original, again, way) for way in DIRECTIONS)
+            ledger_error = min(ledger_error, distance)
+            if distance <= MOST_LEDGER_ERROR:
+                alike = [fit for other, fit in tried if abs(other) <= abs(error) + NEARLY and fit.stack == one.stack and fit != one]
+                return Fitted(one, (one, *alike), error, distance, original, again)
+    error, best = tried[0]
+    if abs(error) > MOST_DURATION_ERROR:
         raise _poor(evidence, f"the nearest ({best.stack}) takes {abs(error):.0%} {'longer' if error > 0 else 'less time'}")
-    again = modelled("model", schedule, best, until_s)
-    ledger_error = max(_distance(original, again, way) for way in DIRECTIONS)
-    if ledger_error > MOST_LEDGER_ERROR:
-        raise _poor(evidence, f"the nearest ({best.stack}) gives {ledger_error:.0%} of a direction's time to other causes")
-    return Fitted(best, alike, _duration_ns(schedule, best, until_s) / real_ns - 1, ledger_error, original, again)
+    raise _poor(evidence, f"the nearest ({best.stack}) gives {ledger_error:.0%} of a direction's time to other causes")
+
+
+def _like(one: Fit) -> tuple[str, bool, int]:
+    """What decides which cause holds a transfer: the rest only for how long."""
+    return one.stack, one.nodelay, one.call_bytes
+
+
+def _unlike(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[float, Fit]]:
+    """The best fit of each that may differ in causes, and takes about as long as the original; the best first, and not too many."""
+    found: dict[tuple[str, bool, int], tuple[float, Fit]] = {}
+    for error, one in tried:
+        if abs(error) <= most:
+            found.setdefault(_like(one), (error, one))
+    yield from list(found.values())[:MOST_LEDGERS]
+
+
+MOST_LEDGERS: Final = 3
+"""Of so many models the ledger is looked at, at the most: each takes some 0.2 s."""
 
 
 def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
@@ -176,41 +190,6 @@ def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
         where=evidence.capture,
         remedy="tcptrace-lab replay transfer tries the changes with real sockets",
     )
-
-
-def _fits(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: Sequence[int] = PHASES_NS) -> Iterator[Fit]:
-    """What is tried: the least round trip and the usual one, the window as told and as used, and the phases of the timers."""
-    extras = sorted({0, _usual_extra_ns(evidence)})
-    phases = phases if max(end.written_bytes for end in schedule.ends()) < MUCH_BYTES else phases[:1]
-    unsure = any(evidence.row[f"{side}_nagle"] == "unknown" and evidence.row[f"{side}_data_segments"] for side in ("client", "server"))
-    nodelay = (False, True) if unsure and any(end.bound_bytes for end in schedule.ends()) else (False,)
-    for extra_ns, less, phase_ns, off in product(extras, sorted({0, _unused_bytes(evidence, schedule)}), phases, nodelay):
-        yield Fit(stack, extra_ns, phase_ns, less, off)
-
-
-def _usual_extra_ns(evidence: Evidence) -> int:
-    """By how much the median round trip of full segments is longer than the least one, where their ACKs are not delayed."""
-    row = evidence.row
-    side = "client" if row["client_payload_bytes"] >= row["server_payload_bytes"] else "server"
-    usual, least = row[f"{side}_rtt_p50_ns"], row[f"{side}_rtt_min_ns"]
-    return int(usual - least) if usual and least and usual < MOST_USUAL * least else 0
-
-
-MOST_USUAL: Final = 1.25
-"""A median round trip so much longer than the least one is not the path's jitter but a queue or delayed ACKs."""
-
-
-MUCH_BYTES: Final = 2_000_000
-"""From so much data on, timers of ACKs matter less than the seconds that a model of them takes."""
-
-
-def _unused_bytes(evidence: Evidence, schedule: Schedule) -> int:
-    """What its sender never used of the window that held it: Linux tells less while segments are being read."""
-    for from_client, end in ((True, schedule.server), (False, schedule.client)):
-        used = evidence.row[f"{'client' if from_client else 'server'}_max_in_flight_bytes"]
-        if end.window_bytes and used and used < end.window_bytes:
-            return int(end.window_bytes - used)
-    return 0
 
 
 def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = False) -> Run:
@@ -279,18 +258,59 @@ def _families(of: Figures, way: str) -> dict[str, float]:
 
 def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: Evidence, until_s: float) -> Prediction:
     changed = changes.applied(schedule)
-    fits = [one for fit in fitted.alike for one in _changed_fits(fit, changes, schedule)]
-    times = [_duration_ns(changed, one, until_s) / NS_PER_S for one in fits]
+    tried = [one for fit in fitted.alike for one in _changed_fits(fit, changes, schedule)]
+    times = [_duration_ns(changed, one, until_s) for one in tried]
     middle = times[0]
+    nearly = [_duration_ns(_without_waking(changed), tried[0], until_s)]
+    for other, one in _a_segment_off(changes, changed, tried[0]):
+        time_ns = _duration_ns(other, one, until_s)
+        nearly.append(min(max(time_ns, middle - evidence.round_trip_ns), middle + evidence.round_trip_ns))
     slack = LEAST_RANGE + abs(fitted.duration_error)
+    low_ns, high_ns = (f(*times, *nearly, round(middle * (1 + sign * slack))) + sign * HOST_NS for f, sign in ((min, -1), (max, 1)))
     return Prediction(
         changes,
-        middle,
-        min(*times, middle * (1 - slack)),
-        max(*times, middle * (1 + slack)),
-        evidence.life_ns / NS_PER_S - middle,
-        modelled(changes.words(), changed, fits[0], until_s),
+        middle / NS_PER_S,
+        max(low_ns, 0) / NS_PER_S,
+        high_ns / NS_PER_S,
+        (evidence.life_ns - middle) / NS_PER_S,
+        modelled(changes.words(), changed, tried[0], until_s),
     )
+
+
+HOST_NS: Final = 5_000_000
+"""Added to a range at both ends: the beats of a kernel's timers (4 ms), and when a program comes to its first write, differ by so much from
+one run to the next (measured: the same program, 4 to 10 ms behind its connect)."""
+
+WAKING_NS: Final = 1_000_000
+"""A thought so short may be a machine that woke: less is left of it where nothing makes the program sleep for long (measured: 0.3 ms
+behind a wait of 40 ms, 0.05 ms without)."""
+
+
+def _without_waking(schedule: Schedule) -> Schedule:
+    """The schedule without its shortest thoughts."""
+
+    def kept(end: End) -> End:
+        tasks = ((step for step in task if not isinstance(step, Think) or step.for_ns >= WAKING_NS) for task in end.tasks)
+        return replace(end, tasks=tuple(map(tuple, tasks)))
+
+    return replace(schedule, client=kept(schedule.client), server=kept(schedule.server))
+
+
+def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tuple[Schedule, Fit]]:
+    """The same where a changed buffer holds a segment or a call more or less.
+
+    How writes and segments meet it decides whether the last bytes take one round trip more: so much, and no more, is uncertain.
+    """
+    mss = fits.mss_bytes(changed, one.stack)
+    if changes.receive_buffer_bytes is not None:
+        yield changed, replace(one, less_bytes=one.less_bytes + mss)
+        yield changed, replace(one, less_bytes=one.less_bytes - mss)
+    if changes.send_buffer_bytes is not None:
+        for off in (-mss, mss):
+            client, server = (
+                replace(end, bound_bytes=max(end.bound_bytes + off, 1)) if end.bound_bytes is not None else end for end in changed.ends()
+            )
+            yield replace(changed, client=client, server=server), one
 
 
 def _changed_fits(fit: Fit, changes: Changes, schedule: Schedule) -> Iterator[Fit]:
@@ -298,7 +318,7 @@ def _changed_fits(fit: Fit, changes: Changes, schedule: Schedule) -> Iterator[Fi
     if changes.receive_buffer_bytes is None:
         yield fit
         return
-    mss = schedule.path.mtu_bytes - IP_TCP_BYTES[schedule.path.ipv6] - (STACKS[fit.stack].option_bytes if schedule.path.timestamps else 0)
+    mss = fits.mss_bytes(schedule, fit.stack)
     for end in schedule.ends():
         if end.receive_buffer_bytes and end.window_bytes:
             seen = end.window_bytes - fit.less_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Congestion:
         after_loss: a loss has reduced it.
     """
 
-    __slots__ = ("_avoided", "_tcp", "after_loss", "recovering_until", "threshold", "timeout", "window")
+    __slots__ = ("_avoided", "_ends", "_tcp", "after_loss", "recovering_until", "threshold", "timeout", "window")
 
     def __init__(self, tcp: Endpoint) -> None:
         self._tcp = tcp
@@ -32,6 +33,7 @@ class Congestion:
         self.recovering_until: int | None = None
         self.after_loss = self.timeout = False
         self._avoided = 0
+        self._ends: deque[int] = deque()  # of the segments in flight, where those are what counts
         self.window = OPEN
         self.start()
 
@@ -50,6 +52,32 @@ class Congestion:
         """As after a long time without loss."""
         self.window = OPEN
 
+    @property
+    def _by_segments(self) -> bool:
+        return self._tcp.stack.counts_segments and not self.after_loss
+
+    def room(self) -> int:
+        """So many bytes more may be sent; where segments count, whatever their size, each may be a full one (until the first loss)."""
+        tcp = self._tcp
+        if self._by_segments:
+            return self.window - len(self._ends) * tcp.mss
+        return self.window - (tcp.snd_nxt - tcp.snd_una)
+
+    def sent(self, end: int) -> None:
+        """New data up to there has left, as one segment."""
+        if self._by_segments:
+            self._ends.append(end)
+
+    def _passed(self, acked: int) -> int:
+        """What an ACK is worth: its bytes, or its segments as if they had been full."""
+        tcp, ends = self._tcp, self._ends
+        if not self._by_segments:
+            return acked
+        before = len(ends)
+        while ends and ends[0] <= tcp.snd_una:
+            ends.popleft()
+        return (before - len(ends)) * tcp.mss
+
     def cause(self) -> str:
         """Name of a wait for it."""
         if self.timeout:
@@ -61,6 +89,7 @@ class Congestion:
     def acked(self, acked: int) -> None:
         """New data was acknowledged."""
         tcp = self._tcp
+        acked = self._passed(acked)
         self.timeout = False
         if self.recovering_until is not None:
             if tcp.snd_una < self.recovering_until:

@@ -128,7 +128,7 @@ class Endpoint:
 
     def window_cause(self) -> str:
         """Which window holds what is queued."""
-        if self.cc.window < self.snd_edge - self.snd_una:
+        if self.cc.room() < self.snd_edge - self.snd_nxt:
             return self.cc.cause()
         return "zero-window" if self.snd_edge <= self.snd_una else "receiver-window"
 
@@ -160,7 +160,7 @@ class Endpoint:
         length = 0
         self.resending = self.snd_nxt < self.snd_max
         if queued > 0:
-            usable = min(self.snd_edge - self.snd_una, self.cc.window) - (self.snd_nxt - self.snd_una)
+            usable = min(self.snd_edge - self.snd_nxt, self.cc.room())
             if self.force:
                 length = min(max(usable, 1), queued, self.mss)
             elif self.closing and 0 < queued <= min(self.mss, usable):
@@ -185,6 +185,8 @@ class Endpoint:
             self.fin_seq = self.snd_nxt
             self.snd_nxt += 1
         new = self.snd_nxt > self.snd_max
+        if new:
+            self.cc.sent(self.snd_nxt)
         if length or flags & FIN:
             self.timers.sent(seq, again=not new)
         self.snd_max = max(self.snd_max, self.snd_nxt)

@@ -88,6 +88,7 @@ LINUX = Stack(
     receiver=linux.Receiver,
     default_buffer_bytes=131_072,
     initial_segments=10,
+    counts_segments=True,
     recovery="reno",
     partial=True,
     tick_ns=0,

@@ -87,6 +87,7 @@ class Stack:
         socket, sender, receiver: make the connection's decisions.
         default_buffer_bytes: of both buffers.
         initial_segments: congestion window at the start, in segments; 0: there is none.
+        counts_segments: the congestion window is so many segments, however small (Linux: `tcp_packets_in_flight`), not so many bytes.
         recovery: after three duplicate ACKs: `none`, `tahoe` (from one segment on) or `reno` (from half on; NewReno with `partial`).
         partial: a partial ACK during recovery resends the next hole at once (RFC 6582).
         round_mss: what becomes of the MSS.
@@ -107,6 +108,7 @@ class Stack:
     receiver: Callable[[Endpoint], Receiver]
     default_buffer_bytes: int
     initial_segments: int = 1
+    counts_segments: bool = False
     recovery: str = "tahoe"
     partial: bool = False
     round_mss: Callable[[int, int], int] = same

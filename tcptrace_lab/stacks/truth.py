@@ -99,11 +99,11 @@ class _Watch:
             return "handshake"
         if tcp.queued > 0 and tcp.held:
             blocked = tcp.held == "nagle" and state == "writing"
-            if tcp.held in {"slow-start", "congestion-window"} and tcp.cc.window > tcp.snd_nxt - tcp.snd_una:
+            if tcp.held in {"slow-start", "congestion-window"} and tcp.cc.room() > 0:
                 return tcp.held + KEPT_BACK
             return BLOCKED if blocked else tcp.held
         if state == "writing":
-            room = min(tcp.snd_edge - tcp.snd_una, tcp.cc.window) - (tcp.snd_nxt - tcp.snd_una)
+            room = min(tcp.snd_edge - tcp.snd_nxt, tcp.cc.room())
             return tcp.window_cause() if room < min(tcp.mss, tcp.max_window // 2) else "send-buffer"
         if state == "done":
             return "close"

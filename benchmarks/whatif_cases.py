@@ -1,0 +1,153 @@
+"""The transfers that `whatif.py` foretells: those of known cause, more of the same kinds, and ones drawn widely.
+
+The wide drawing spans what the kinds of `tcptrace_lab/lab/transfers.py` keep fixed: MTUs from 576 to 65,535, delays from none to 100 ms,
+sizes of calls that have nothing to do with the MTU, two to four writes of a question and answers of any size, programs that think, Nagle's
+algorithm on and off where buffers hold the transfer, one cause behind another in one connection, and changes by a factor of 1.5 to 4.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tcptrace_lab.lab.programs import BoundedBulk, Bulk, Exchanges, Mixture
+from tcptrace_lab.lab.transfers import TRANSFERS, drawn, nagle, send_buffer, window
+from tcptrace_lab.replay.changes import Changes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tcptrace_lab.lab.experiment import Experiment
+
+FACTOR: Final = 2
+MOST_BYTES: Final = 4_000_000
+"""Larger transfers take the model minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One transfer: made as it is, and changed."""
+
+    name: str
+    experiment: Experiment
+    changed: Experiment
+    changes: Changes
+
+
+def alike(count: int, seed: int) -> Iterator[Case]:
+    """The fixed ones, and drawn ones of the same kinds."""
+    for name, known in [*TRANSFERS.items(), *drawn(seed, count)]:
+        experiment = replace(known.experiment, vantages=("client",))
+        program, options = experiment.program, experiment.options
+        if getattr(program, "total_bytes", 0) > MOST_BYTES:
+            continue
+        if isinstance(program, Exchanges) and len(program.writes_bytes) > 1 and not options.nodelay:
+            yield _without_nagle(name, experiment)
+        elif isinstance(program, BoundedBulk):
+            yield _with_bound(name, experiment, FACTOR * program.bound_bytes)
+        elif isinstance(program, Bulk) and options.receive_buffer_bytes:
+            yield _with_window(name, experiment, FACTOR * options.receive_buffer_bytes)
+
+
+def wide(count: int, seed: int) -> Iterator[Case]:
+    """So many drawn widely, of each kind in turn."""
+    draw = random.Random(seed)  # noqa: S311  (to be repeatable is the point)
+    for number in range(count):
+        yield _KINDS[number % len(_KINDS)](draw)
+
+
+def _without_nagle(name: str, experiment: Experiment) -> Case:
+    return Case(name, experiment, replace(experiment, options=replace(experiment.options, nodelay=True)), Changes(nodelay=True))
+
+
+def _with_bound(name: str, experiment: Experiment, bound: int) -> Case:
+    program = experiment.program
+    assert isinstance(program, BoundedBulk)
+    return Case(name, experiment, replace(experiment, program=replace(program, bound_bytes=bound)), Changes(send_buffer_bytes=bound))
+
+
+def _with_window(name: str, experiment: Experiment, size: int) -> Case:
+    options = replace(experiment.options, receive_buffer_bytes=size)
+    return Case(name, experiment, replace(experiment, options=options), Changes(receive_buffer_bytes=size))
+
+
+# The wide drawing
+
+MTUS: Final = (576, 1_280, 1_500, 1_500, 1_500, 4_352, 9_000, 9_180, 16_384, 65_535)
+"""IPv4's least, IPv6's, Ethernet's, FDDI's, jumbo frames', IP over ATM's, and the largest."""
+
+FACTORS: Final = (1.5, 2, 3, 4)
+
+
+def _spread(draw: random.Random, least: float, most: float) -> float:
+    """Evenly on a logarithmic scale, to two digits."""
+    return float(f"{least * (most / least) ** draw.random():.2g}")
+
+
+RELAY_BYTES_PER_S: Final = 10e6
+"""What the path carries at the most, it being a program: no buffer may ask for more, or that would hold the transfer."""
+
+
+def _round_trip_s(draw: random.Random, buffer: float = 0) -> float:
+    return max(_spread(draw, 0.004 if buffer else 0.001, 0.1), float(f"{buffer / RELAY_BYTES_PER_S:.2g}"))
+
+
+def _rounds(draw: random.Random, each: int, least: int, most: int) -> int:
+    """Bytes that take so many rounds of `each`."""
+    return min(each * draw.randint(least, most) + draw.randrange(each), MOST_BYTES)
+
+
+def _any_window(draw: random.Random) -> Case:
+    mtu = draw.choice(MTUS)
+    buffer = int(_spread(draw, 4 * mtu, 400_000 if mtu > 10_000 else 40 * mtu))  # noqa: PLR2004  (from there on, 40 are more than that)
+    factor = draw.choice(FACTORS)
+    name, known = window(buffer, _round_trip_s(draw, factor * buffer), mtu, _rounds(draw, buffer, 6, 30))
+    program = replace(known.experiment.program, write_bytes=int(_spread(draw, 512, 100_000)))  # type: ignore[call-arg]
+    options = replace(known.experiment.options, nodelay=draw.random() < 0.5)  # noqa: PLR2004  (a coin)
+    experiment = replace(known.experiment, program=program, options=options, vantages=("client",))
+    return _with_window(f"{name}, calls of {program.write_bytes:,} B", experiment, int(factor * buffer))  # type: ignore[attr-defined]
+
+
+def _any_send_buffer(draw: random.Random) -> Case:
+    mtu = draw.choice(MTUS)
+    bound = int(_spread(draw, 2 * mtu, 300_000 if mtu > 10_000 else 30 * mtu))  # noqa: PLR2004  (as above)
+    piece = max(bound // draw.randint(2, 16), 100)
+    factor = draw.choice(FACTORS)
+    name, known = send_buffer(bound, piece, _round_trip_s(draw, factor * bound), mtu, _rounds(draw, bound, 15, 50))
+    options = replace(known.experiment.options, nodelay=draw.random() < 2 / 3)
+    experiment = replace(known.experiment, options=options, vantages=("client",))
+    name = f"{name}, calls of {piece:,} B{'' if options.nodelay else ', Nagle on'}"
+    return _with_bound(name, experiment, int(factor * bound))
+
+
+def _any_nagle(draw: random.Random) -> Case:
+    mtu = draw.choice(MTUS)
+    writes = tuple(draw.randint(1, min(1_400, mtu - 60)) for _ in range(draw.choice((2, 2, 3, 4))))
+    name, known = nagle(writes, draw.choice((0.0, _round_trip_s(draw), _round_trip_s(draw))), mtu)
+    thinking = [draw.choice((0.0, 0.0, _spread(draw, 0.001, 0.06))) for _ in range(2)]
+    answer = int(_spread(draw, 1, 3_000))
+    program = Exchanges(writes, answer, draw.randint(8, 30), *thinking)
+    thoughts = "".join(
+        f", {end} thinks {think_s * 1000:g} ms" for end, think_s in zip(("server", "client"), thinking, strict=True) if think_s
+    )
+    experiment = replace(known.experiment, program=program, vantages=("client",))
+    return _without_nagle(f"{name}, answers of {answer:,} B{thoughts}", experiment)
+
+
+def _any_mixture(draw: random.Random) -> Case:
+    """A bulk transfer into a small window, then questions in pieces; either is mended."""
+    mtu = draw.choice(MTUS[:-2])
+    buffer = int(_spread(draw, 6 * mtu, 30 * mtu))
+    factor = draw.choice(FACTORS)
+    name, known = window(buffer, _round_trip_s(draw, factor * buffer), mtu, 0)
+    writes = tuple(draw.randint(1, min(700, mtu - 60)) for _ in range(2))
+    bulk, questions = Bulk(_rounds(draw, buffer, 5, 15), int(_spread(draw, 2_000, 60_000))), Exchanges(writes, 100, draw.randint(5, 15))
+    experiment = replace(known.experiment, program=Mixture((bulk, questions)), vantages=("client",))
+    name = f"{name}, then {questions.count} questions {'+'.join(map(str, writes))}"
+    if draw.random() < 0.5:  # noqa: PLR2004  (a coin)
+        return _without_nagle(name, experiment)
+    return _with_window(name, experiment, int(factor * buffer))
+
+
+_KINDS: Final[tuple[Callable[[random.Random], Case], ...]] = (_any_window, _any_send_buffer, _any_nagle, _any_mixture)

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import dpkt
 import pytest
 from command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 from scapy.layers.inet import IP, TCP
@@ -174,6 +175,18 @@ def test_what_may_not_be_sent_is_refused_in_one_line(arguments: list[str], words
     assert done.returncode in {2, 3}
     line = only_line(done.stderr)
     assert words in line or "cut short" in line
+
+
+@pytest.mark.parametrize("pace", ["--topspeed", "--dry-run"])
+def test_packets_without_a_destination_are_refused_in_one_line(pace: str, tmp_path: Path) -> None:
+    short = tmp_path / "short.pcap"
+    with short.open("wb") as out, (CAPTURES / "ethernet-nagle-on.pcapng").open("rb") as file:
+        writer = dpkt.pcap.Writer(out, snaplen=30)
+        for at_s, frame in dpkt.pcapng.Reader(file):
+            writer.writepkt_time(frame[:30], at_s)  # 14 bytes of Ethernet, 16 of IP: the destination is what comes next
+    done = tcptrace_lab("replay", "packets", short, "-i", "lo", pace)
+    assert done.returncode == 3
+    assert "frame 1 was cut short before its IP destination" in only_line(done.stderr)
 
 
 def test_a_dry_run_says_what_would_be_sent() -> None:

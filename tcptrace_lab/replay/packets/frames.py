@@ -117,8 +117,10 @@ def ip_of(frame: Frame) -> bytes | None:
 
 
 def destination(packet: bytes) -> bytes:
-    """The address that an IP packet is sent to."""
-    return packet[16:20] if packet[0] >> 4 == 4 else packet[24:40]  # noqa: PLR2004
+    """The address that an IP packet is sent to; nothing where the packet was cut short before its end."""
+    first, size = (16, 4) if packet[:1] < b"\x50" else (24, 16)
+    address = packet[first : first + size]
+    return address if len(address) == size else b""
 
 
 def rewritten(frame: Frame, rewrite: Rewrite, *, ethernet: bool) -> bytes:

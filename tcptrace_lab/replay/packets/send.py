@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab.errors import LabFailed, UsageError
+from tcptrace_lab.errors import CaptureInsufficient, LabFailed, UsageError
 from tcptrace_lab.lab.experiment import in_real_time
 from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.packets.burst import MOST, Burst
@@ -111,12 +111,20 @@ def _prepared(plan: Plan) -> Iterator[tuple[int, bytes]]:
 
     Raises:
         UsageError: a destination that is not allowed.
+        CaptureInsufficient: a packet that was cut short.
     """
     hardware, _ = checked(plan.interface, any_interface=plan.any_interface)
     places = Destinations(plan.allowed)
     for frame in frames(plan.path, plan.chosen, plan.display_filter):
+        original = ip_of(frame)
+        if original is not None and not destination(original):
+            raise CaptureInsufficient(
+                f"frame {frame.number} was cut short before its IP destination",
+                where=plan.path,
+                remedy="leave it out with --range or --filter, or capture 96 bytes a frame or more",
+            )
         data = rewritten(frame, plan.rewrite, ethernet=hardware != ARPHRD_NONE)
-        packet = data if hardware == ARPHRD_NONE else data[ETHERNET_BYTES:] if ip_of(frame) is not None else None
+        packet = data if hardware == ARPHRD_NONE else data[ETHERNET_BYTES:] if original is not None else None
         if packet is not None and not places.may(destination(packet)):
             raise UsageError(
                 f"frame {frame.number} goes to {_words(destination(packet))}, which is not allowed",

@@ -197,8 +197,8 @@ fn directions(side: &str, rows: &[DirectionFigures], lines: &[Option<Line>], col
         ("isn", maybe::<UInt32Type, _>(rows, |row| row.isn)),
         ("mss_bytes", amount(|row| row.syn_options?.mss.map(i64::from))),
         ("window_scale", maybe::<UInt8Type, _>(rows, |row| row.window_scale)),
-        ("sack_permitted", agreed(|row| row.syn_options.map(|options| options.sack_permitted))),
-        ("timestamps", agreed(|row| row.syn_options.map(|options| options.timestamps))),
+        ("sack_permitted", agreed(|row| row.syn_options?.permits_sack())),
+        ("timestamps", agreed(|row| row.syn_options?.offers_timestamps())),
         // Without the scale only windows of 0 and those of SYNs are known.
         ("max_window_bytes", amount(|row| row.window_scale.and(row.max_window_bytes).map(i64::from))),
         ("min_window_bytes", amount(|row| row.min_window_bytes.map(i64::from))),

@@ -49,7 +49,7 @@ DIRECTION = (
         "Shift applied to the windows this side advertises",
         "null while unknown; 0 also when the two SYNs did not agree on scaling",
     ),
-    Column("sack_permitted", "Boolean", Unit.NONE, "SACK-permitted option in this side's SYN", "null without SYN"),
+    Column("sack_permitted", "Boolean", Unit.NONE, "SACK-permitted option in this side's SYN", "null without SYN, or where the capture cut its options before"),
     Column("timestamps", "Boolean", Unit.NONE, "TCP timestamps option in this side's SYN", "null without SYN"),
     Column("max_window_bytes", "Int64", Unit.BYTES, "Largest window this side advertised, scaled", "null while the scale is unknown"),
     Column(

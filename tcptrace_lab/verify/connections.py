@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.schema import SIDES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COLUMNS = ("conn", "client_addr", "client_port", "server_addr", "server_port", "client_isn", "closed_by", "first_frame", "last_frame")
+COLUMNS = (
+    *("conn", "client_addr", "client_port", "server_addr", "server_port", "client_isn", "closed_by", "first_frame", "last_frame"),
+    *(f"{side}_{name}" for side in SIDES for name in ("sack_permitted", "timestamps")),
+)
 """What is kept of each connection: some 100 bytes."""
 
 

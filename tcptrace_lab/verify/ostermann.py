@@ -53,6 +53,9 @@ MEAN_SHARE = 0.0001
 SIZE_SHARE = 0.001
 """The same, for sizes of segments."""
 
+LARGEST_FRAME = 1_460
+"""Bytes of data that a frame of standard Ethernet holds (RFC 894)."""
+
 FEWEST_FOR_DEVIATION = 3
 """Samples below which it tells no standard deviation."""
 
@@ -107,6 +110,7 @@ class Tally:
     acks: int = 0
     pure_acks: int = 0
     syns: int = 0
+    late_syn: bool = False
     fins: int = 0
     data_packets: int = 0
     data_bytes: int = 0
@@ -273,7 +277,7 @@ class Reckoning:
             self.strange[row["layers"]] += 1
         self.longest = max(self.longest, row["seq"] + row["payload_bytes"])
         mss = self._mss[row["from_client"]]
-        self.larger[row["layers"]] += mss is not None and row["payload_bytes"] > mss
+        self.larger[row["layers"]] += row["payload_bytes"] > (LARGEST_FRAME if mss is None else mss)
         self.back_us = max(self.back_us, self.last_us - ts_us)
         self.first_us = ts_us if self.first_us is None else self.first_us
         self.last_us = ts_us
@@ -329,6 +333,7 @@ def _count(this: Tally, row: Mapping[str, Any], ts_us: int, zero: int) -> None:
         this.idle_us = max(this.idle_us, ts_us - this.last_us)
     this.first_us = ts_us if this.first_us is None else this.first_us
     this.last_us = ts_us
+    this.late_syn |= bool(flags & SYN) and this.packets > 0 and this.syns == 0
     this.packets += 1
     this.resets += bool(flags & RST)
     this.syns += bool(flags & SYN)

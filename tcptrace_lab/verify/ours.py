@@ -59,6 +59,8 @@ class _Direction:
         troubled: frame, offsets of start and end, and kind of what came again or late.
         sent: frame, offsets of start and end, and time of what is not acknowledged, as it was sent last.
         has_syn: its SYN was seen.
+        said_ack: what its last segment acknowledged, a RST too.
+        newest_ack: the most that it acknowledged, a RST apart.
     """
 
     highest: int | None = None
@@ -69,6 +71,8 @@ class _Direction:
     troubled: deque[tuple[int, int, int, str]] = field(default_factory=lambda: deque(maxlen=MAX_TROUBLED))
     sent: deque[tuple[int, int, int, int | None]] = field(default_factory=lambda: deque(maxlen=MAX_SENT))
     has_syn: bool = False
+    said_ack: int | None = None
+    newest_ack: int | None = None
 
     def count_from(self, zero: int) -> None:
         """Offsets count from the sequence number `zero`: the engine moves it to a SYN that comes late."""
@@ -78,6 +82,12 @@ class _Direction:
             self.acked = None if self.acked is None else self.acked - shift
             self.sent = deque(((frame, start - shift, end - shift, ts_ns) for frame, start, end, ts_ns in self.sent), MAX_SENT)
         self.zero = zero
+
+    def hear(self, row: Mapping[str, Any]) -> None:
+        """Its next segment's ACK."""
+        self.said_ack = row["ack"]
+        if row["ack"] is not None and not row["flags"] & RST:
+            self.newest_ack = row["ack"] if self.newest_ack is None else max(self.newest_ack, row["ack"])
 
     def last_sent(self, offset: int) -> tuple[int, int | None] | None:
         """Frame and time in which the byte at `offset` was sent last; None if that is not known."""
@@ -101,6 +111,10 @@ class Said:
         rto_frame: in which frame that was.
         complete: what was seen of the connection before it.
         other_troubled: what of the other side came again or late until now: frame, offsets of start and end, kind.
+        last_ack: what the last segment of its side acknowledged, a RST too.
+        newest_ack: the most that its side had acknowledged, a RST apart.
+        other_last_ack: what the last segment of the other side acknowledged.
+        other_newest_ack: the most that the other side had acknowledged.
     """
 
     verdicts: set[str]
@@ -115,6 +129,10 @@ class Said:
     rto_frame: int | None = None
     complete: Complete = Complete.NOTHING
     other_troubled: Sequence[tuple[int, int, int, str]] = ()
+    last_ack: int | None = None
+    newest_ack: int | None = None
+    other_last_ack: int | None = None
+    other_newest_ack: int | None = None
 
 
 class Speaker:
@@ -145,6 +163,9 @@ class Speaker:
         complete = self._complete[conn]
         said.complete = complete[0]
         complete[0] |= seen(row)
+        said.last_ack, said.newest_ack = sender.said_ack, sender.newest_ack
+        said.other_last_ack, said.other_newest_ack = receiver.said_ack, receiver.newest_ack
+        sender.hear(row)
         _say_timeout(row, sender, said)
         if kind in TROUBLED and end > row["seq"]:
             sender.troubled.append((row["frame"], row["seq"], end, kind))

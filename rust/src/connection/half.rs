@@ -4,7 +4,7 @@ use super::behaviour;
 use super::copies::Recent;
 use super::history::History;
 use super::holes::Holes;
-use super::outstanding::Outstanding;
+use super::outstanding::{Outstanding, Stamp};
 use super::row::{DirectionFigures, Nullable, SynOptions};
 use crate::wire::{Segment, TcpFlags};
 
@@ -20,6 +20,15 @@ pub(super) struct Placed {
     pub start: i64,
     /// Offset behind its last byte, SYN and FIN counted.
     pub end: i64,
+}
+
+/// What a segment without data showed by its number: bytes up to `end` were sent before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overtaken {
+    /// Offset behind the last of them.
+    pub end: i64,
+    /// Who showed it.
+    pub by: Stamp,
 }
 
 /// State of one direction, named after its sender; `snd_*` as in RFC 9293, 3.3.1.
@@ -86,6 +95,8 @@ pub(super) struct Half {
     pub burst_frame: u64,
     pub outstanding: Outstanding,
     pub holes: Holes,
+    /// Bytes that were sent before a segment without data, and not seen by then.
+    pub overtaken: Option<Box<Overtaken>>,
     pub figures: DirectionFigures,
     /// Largest payload of its segments by both SYNs; 0 while unknown.
     pub mss_bytes: u32,
@@ -125,6 +136,7 @@ impl Half {
         receiver.acked = moved(receiver.acked);
         self.outstanding = Outstanding::default();
         self.holes = Holes::default();
+        self.overtaken = None;
     }
 
     /// Places an acknowledgment of this side's bytes; it fixes offset 0 if nothing else has.
@@ -173,7 +185,9 @@ impl Half {
             return mss;
         }
         // Stacks that offer neither are older than tunnels.
-        let old = self.figures.syn_options.is_some_and(|options| !options.sack_permitted && !options.timestamps);
+        let refuses_both =
+            |options: SynOptions| options.permits_sack() == Some(false) && options.offers_timestamps() == Some(false);
+        let old = self.figures.syn_options.is_some_and(refuses_both);
         let tunnelled = !old && longest * 10 >= mss * 9;
         if tunnelled || (old && self.rounds_down(mss, longest, receiver)) { longest } else { mss }
     }
@@ -188,15 +202,18 @@ impl Half {
             && self.figures.max_in_flight_bytes.get().unwrap_or(0) >= longest * 2
     }
 
-    /// What this side's SYN offers; `None` unless `segment` is one, with all of its options captured.
-    pub(super) fn syn_options(segment: &Segment) -> Option<SynOptions> {
-        let options = &segment.options;
-        (segment.flags.any(TcpFlags::SYN) && !options.cut).then(|| SynOptions {
+    /// Takes what this side's SYN offers; of several the first of which all options were captured counts.
+    pub(super) fn take_syn_options(&mut self, syn: &Segment) {
+        let options = &syn.options;
+        let offered = SynOptions {
             mss: options.mss,
             window_scale: options.window_scale.map(|shift| shift.min(MAX_WINDOW_SCALE)),
             sack_permitted: options.sack_permitted,
             timestamps: options.timestamps.is_some(),
-        })
+            cut: options.cut,
+        };
+        let known = self.figures.syn_options.filter(|before| !before.cut || offered.cut);
+        self.figures.syn_options = known.or(Some(offered));
     }
 
     /// The window that `segment` of this side advertises; windows of SYNs are never scaled (RFC 7323, 2.2).
@@ -235,7 +252,7 @@ impl Half {
 /// SYN-ACK may offer a scale only in answer to one, so a SYN-ACK with the option settles its own side; a SYN without
 /// it settles both.
 pub(super) fn settle_window_scales(client: &mut Half, server: &mut Half, server_answered_syn: bool) {
-    let offer = |half: &Half| half.figures.syn_options.map(|options| options.window_scale);
+    let offer = |half: &Half| half.figures.syn_options.and_then(|options| options.scale_offered());
     let (of_client, of_server) = match (offer(client), offer(server)) {
         (Some(Some(client)), Some(Some(server))) => (Some(client), Some(server)),
         (Some(None), _) | (_, Some(None)) => (Some(0), Some(0)),

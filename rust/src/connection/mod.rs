@@ -181,7 +181,7 @@ impl Connection {
         let answered = segment.flags.any(TcpFlags::ACK);
         self.handshake.take_syn(segment, from_client, answered);
         let half = if from_client { &mut self.client } else { &mut self.server };
-        half.figures.syn_options = half.figures.syn_options.or_else(|| Half::syn_options(segment));
+        half.take_syn_options(segment);
         let server_answered = self.handshake.synack_seen;
         if from_client {
             self.client.anchor(segment, &mut self.server);

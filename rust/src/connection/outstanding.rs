@@ -101,12 +101,12 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Bytes `start..end` were sent, beyond all earlier ones.
+    /// Bytes `start..end` were sent, beyond all earlier ones that were seen.
     #[inline(always)]
-    pub(super) fn push(&mut self, start: i64, end: i64, stamp: Stamp, controls: u8, answered: bool) {
+    pub(super) fn push(&mut self, (start, end): (i64, i64), stamp: Stamp, controls: u8, resends: u16, answered: bool) {
         let most = if answered { MAX_SEGMENTS } else { MAX_SEGMENTS_UNANSWERED };
         if self.queue.len() < most {
-            self.queue.push_back(Sent { start, end, stamp, resends: 0, controls });
+            self.queue.push_back(Sent { start, end, stamp, resends, controls });
         }
     }
 
@@ -235,8 +235,8 @@ mod tests {
 
     fn two_segments() -> Outstanding {
         let mut sent = Outstanding::default();
-        sent.push(1, 1001, seen(10), 0, true);
-        sent.push(1001, 2001, seen(20), 0, true);
+        sent.push((1, 1001), seen(10), 0, 0, true);
+        sent.push((1001, 2001), seen(20), 0, 0, true);
         sent
     }
 
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_segment_that_came_late_hides_the_sample_of_the_one_before_it() {
         let mut sent = Outstanding::default();
-        sent.push(1001, 2001, seen(20), 0, true);
+        sent.push((1001, 2001), seen(20), 0, 0, true);
         assert_eq!(sent.seen_again(1, 1001, seen(25), 0, false), None);
         let acknowledged = sent.acknowledge(2001, 1, 0, 1460);
         assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(25), Nullable::default()));
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn a_super_segment_counts_as_the_segments_that_it_becomes() {
         let mut sent = Outstanding::default();
-        sent.push(1, 3622, seen(10), 0, true); // 3621 bytes: 1460, 1460, 701
+        sent.push((1, 3622), seen(10), 0, 0, true); // 3621 bytes: 1460, 1460, 701
         assert_eq!(sent.acknowledge(2921, 1, 0, 1460).wire_segments, 2);
         assert_eq!(sent.acknowledge(3622, 2921, 0, 1460).wire_segments, 1);
     }

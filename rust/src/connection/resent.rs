@@ -269,7 +269,7 @@ fn path_rtt_ns(sender: &Half, receiver: &Half) -> Option<i64> {
 
 /// RFC 8985, 7.2: whether the wait was that of the probe timer, which ACKs and data start anew.
 fn probe_time(waited: &Waited, alone: bool, sender: &Half, receiver: &Half) -> Option<Confidence> {
-    let refused = |half: &Half| half.figures.syn_options.is_some_and(|options| !options.sack_permitted);
+    let refused = |half: &Half| half.figures.syn_options.and_then(|options| options.permits_sack()) == Some(false);
     if refused(sender) || refused(receiver) {
         return None;
     }

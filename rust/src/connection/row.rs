@@ -299,8 +299,9 @@ pub struct DirectionFigures {
     pub last_data_ts_ns: Nullable,
 }
 
-/// What a SYN offers.
+/// What a SYN offers, as far as it was captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct SynOptions {
     /// Largest segment the sender of the SYN wants to receive.
     pub mss: Option<u16>,
@@ -310,6 +311,28 @@ pub struct SynOptions {
     pub sack_permitted: bool,
     /// Timestamps.
     pub timestamps: bool,
+    /// The capture holds only the first of its options: of those that are not among them nothing is known.
+    pub cut: bool,
+}
+
+impl SynOptions {
+    /// Its window shift, `Some(None)` if it offers none; `None` if that is not known.
+    #[must_use]
+    pub fn scale_offered(&self) -> Option<Option<u8>> {
+        (self.window_scale.is_some() || !self.cut).then_some(self.window_scale)
+    }
+
+    /// Whether it permits SACK; `None` if that is not known.
+    #[must_use]
+    pub fn permits_sack(&self) -> Option<bool> {
+        (self.sack_permitted || !self.cut).then_some(self.sack_permitted)
+    }
+
+    /// Whether it offers timestamps; `None` if that is not known.
+    #[must_use]
+    pub fn offers_timestamps(&self) -> Option<bool> {
+        (self.timestamps || !self.cut).then_some(self.timestamps)
+    }
 }
 
 /// Samples of a time in sum: round trips, waits.

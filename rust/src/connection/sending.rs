@@ -2,7 +2,7 @@
 
 use super::classify::Novelty;
 use super::evidence::Verdict;
-use super::half::{Half, Placed};
+use super::half::{Half, Overtaken, Placed};
 use super::holes::Filled;
 use super::outstanding::{Repeat, Stamp};
 use super::row::{DirectionFigures, Kind};
@@ -17,11 +17,34 @@ pub(super) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -
     if filled.counted > 0 || behind_ack {
         take_back(placed, filled, sender);
     }
-    // A keepalive or an old ACK jumps over nothing: only what occupies sequence space shows a hole.
-    if placed.start > sender.snd_max && placed.end > placed.start {
-        jump(segment, placed.start, sender);
+    if placed.start > sender.snd_max {
+        if placed.end > placed.start {
+            jump(segment, placed.start, sender);
+        } else {
+            overtake(segment, placed.start, sender);
+        }
     }
-    Novelty { new: beyond + filled.bytes, jumper: filled.jumper }
+    Novelty { new: beyond + filled.bytes, jumper: filled.jumper.or_else(|| overtaker(placed, sender)) }
+}
+
+/// A segment without data carries the number of the next byte (RFC 9293, 3.10.7.4: `SND.NXT`): what lies below it was sent before.
+/// It opens no hole, because anyone may acknowledge with a number that was never used for data.
+#[cold]
+fn overtake(segment: &Segment, start: i64, sender: &mut Half) {
+    if segment.damaged
+        || !segment.flags.any(TcpFlags::ACK)
+        || sender.overtaken.as_ref().is_some_and(|shown| shown.end >= start)
+    {
+        return;
+    }
+    sender.overtaken = Some(Box::new(Overtaken { end: start, by: Stamp::of(segment) }));
+}
+
+/// The segment without data that came before the bytes of this one, and was sent behind them.
+#[inline(always)]
+fn overtaker(placed: Placed, sender: &Half) -> Option<Stamp> {
+    let shown = sender.overtaken.as_deref()?;
+    (placed.start >= sender.snd_max && placed.start < placed.end.min(shown.end)).then_some(shown.by)
 }
 
 /// Bytes that were acknowledged before the capture shows them are not missing after all.
@@ -66,10 +89,14 @@ pub(super) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: 
     let mut sent = Sent { repeat: None, transmission: 1 };
     if placed.start < sender.snd_max {
         sent = send_again(segment, placed, verdict, sender);
+    } else if verdict.kind.is_resent() {
+        sent.transmission = send_unseen_again(segment, placed, verdict, sender);
     }
     if placed.end > sender.snd_max {
         let (stamp, controls) = (Stamp::of(segment), controls(segment, placed));
-        sender.outstanding.push(placed.start.max(sender.snd_max), placed.end, stamp, controls, receiver.started);
+        let resends = u16::from(placed.start >= sender.snd_max && sent.transmission > 1);
+        let range = (placed.start.max(sender.snd_max), placed.end);
+        sender.outstanding.push(range, stamp, controls, resends, receiver.started);
         sender.snd_max = placed.end;
     }
     if let Some(in_flight) = sender.in_flight() {
@@ -99,6 +126,16 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
     sender.history_mut().resent(placed, stamp, by, spurious, una, snd_max);
     // What fills a hole, or was acknowledged already, was sent before.
     Sent { repeat, transmission: u8::try_from(resends).unwrap_or(u8::MAX).saturating_add(1).max(2) }
+}
+
+/// Bytes that were never seen, and sent before all the same.
+#[cold]
+fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half) -> u8 {
+    if let Some(by) = verdict.resent_by {
+        let una = sender.snd_una.get().unwrap_or(placed.start);
+        sender.history_mut().resent(placed, Stamp::of(segment), by, false, una, placed.end);
+    }
+    2
 }
 
 /// Counts the segment, as far as later ones are judged by that.

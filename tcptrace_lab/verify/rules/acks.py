@@ -141,6 +141,19 @@ def _not_at_highest(case: SegmentCase) -> str | None:
     return f"its own number is {row['seq']:,}; tshark asks for {offset_of(case, judged.highest):,}, where its side had come to"
 
 
+def _behind_old_ack(case: SegmentCase) -> str | None:
+    """It, or the segment of its side before it, was overtaken, or that one was a RST."""
+    said, ack = case.said, case.row["ack"]
+    if said is None or not case.foreseen or ack is None or said.newest_ack is None:
+        return None
+    if ack < said.newest_ack:
+        return f"its ACK {ack:,} is older than {said.newest_ack:,}, which came before it: its window is of the past to us"
+    if said.last_ack == said.newest_ack:
+        return None
+    what = "a RST's" if said.last_ack is None or said.last_ack > said.newest_ack else "older than one before it"
+    return f"the last ACK of its side is {what}: tshark compares with that, we with {said.newest_ack:,} and its window"
+
+
 def _first_zeros(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
     if judged is None or not case.foreseen or judged.highest is not None or row["their_raw_seq"] or row["their_raw_ack"]:
@@ -241,6 +254,13 @@ RULES = (
         _GUIDE,
         _DUPLICATE | _UPDATE | {"keep_alive_ack"},
         _not_at_highest,
+    ),
+    Rule(
+        "tshark-compares-with-old-acks",
+        "tshark compares an ACK with the last one of its side, be it old or a RST's; we, with the newest",
+        f"{_GUIDE}; RFC 9293, 3.10.7.4 (SND.WL2)",
+        _DUPLICATE | _UPDATE | {"keep_alive_ack"},
+        _behind_old_ack,
     ),
     Rule("tshark-begins-with-zeros", "tshark compares a side's first segment with zeros", "seen here", _UPDATE, _first_zeros),
     Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.schema import SIDES
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.rules.words import span
 from tcptrace_lab.verify.tshark import ANALYSIS, SCALE_UNKNOWN
@@ -50,14 +51,33 @@ def _no_length(case: SegmentCase) -> str | None:
     )
 
 
+def _cut_option(case: SegmentCase) -> str | None:
+    row = case.row
+    if row["their_captured_bytes"] >= row["their_wire_bytes"] or row["captured_payload_bytes"] or row[case.item] is not None:
+        return None
+    return f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, and the option ends behind them"
+
+
+def _cut_offer(case: SegmentCase) -> str | None:
+    """Both SYNs were captured, and of one not all options."""
+    row, said = case.row, case.said
+    if said is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or said.syns < len(SIDES):
+        return None
+    unknown = [side for side in SIDES if case.connection[f"{side}_sack_permitted"] is None or case.connection[f"{side}_timestamps"] is None]
+    if not unknown:
+        return None
+    whose = " and the ".join(unknown)
+    return f"the capture cut options of the {whose}'s SYN, a scale perhaps among them; tshark multiplies by {row['their_scale']}"
+
+
 def _cut_header(case: SegmentCase) -> str | None:
     row = case.row
     if row["their_captured_bytes"] >= row["their_wire_bytes"] or row["captured_payload_bytes"] or case.theirs:
         return None
     if row["their_bytes_in_flight"] is not None or row["their_acks_frame"] is not None or case.judged is None:
         return None
-    wanted = case.item in case.judged.flags if case.item in ANALYSIS else getattr(case.judged, case.item) is not None
-    if not wanted:
+    numbers = case.judged.bytes_in_flight, case.judged.acks_frame, case.judged.rto_frame
+    if not case.judged.flags and all(number is None for number in numbers):
         return None
     return (
         f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, options cut: "
@@ -72,6 +92,20 @@ RULES = (
         "RFC 7323, 2.2",
         frozenset({"window_known"}),
         _one_syn,
+    ),
+    Rule(
+        "tshark-scales-by-cut-syns",
+        "tshark takes a window scale that the capture cut off a SYN for one that was not offered",
+        "RFC 7323, 2.2",
+        frozenset({"window_known"}),
+        _cut_offer,
+    ),
+    Rule(
+        "tshark-reads-cut-options",
+        "tshark shows the first part of an option that the capture cut",
+        "seen here",
+        frozenset({"tsval"}),
+        _cut_option,
     ),
     Rule(
         "times-out-of-range",

@@ -72,6 +72,13 @@ def _unscaled(case: FigureCase) -> str | None:
     return "the scale of the windows is unknown, because a SYN was not captured; tcptrace takes them as they stand in the header"
 
 
+def _late_syn(case: FigureCase) -> str | None:
+    reckoning, number = case.reckoning, as_number(case.theirs)
+    if reckoning is None or number is None or number > _LARGEST_FIELD or not any(tally.late_syn for tally in reckoning.sides.values()):
+        return None
+    return "a SYN came behind other segments of its side: ours are scaled all the same, and tcptrace's are not"
+
+
 def _one_syn_scaled(case: FigureCase) -> str | None:
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or number is None or number > _LARGEST_FIELD or (direction["syn_segments"] and direction.other["syn_segments"]):
@@ -94,12 +101,15 @@ def _size_evidence(case: FigureCase) -> str | None:
 
 
 def _resend_evidence(case: FigureCase) -> str | None:
-    tally = case.tally
-    if tally is None or not (tally.resent_packets or tally.late_packets or tally.probes):
+    tally, direction = case.tally, case.direction
+    if tally is None or direction is None:
+        return None
+    resent, late = direction["retransmitted_segments"], direction["out_of_order_segments"]
+    if not (tally.resent_packets or tally.late_packets or tally.probes or resent or late):
         return None
     return (
         f"by its rules {counted(tally.resent_packets, 'resent segment')}, {tally.late_packets} out of order, "
-        f"{counted(tally.probes, 'probe')} into a closed window"
+        f"{counted(tally.probes, 'probe')} into a closed window; by ours {resent} resent, {late} out of order"
     )
 
 
@@ -197,6 +207,13 @@ RULES: tuple[Rule[FigureCase], ...] = (
         SOURCE,
         WINDOWS,
         _unscaled,
+    ),
+    Rule(
+        "tcptrace-wants-syns-first",
+        "tcptrace does not scale windows where a SYN came behind other segments of its side",
+        SOURCE,
+        WINDOWS,
+        _late_syn,
     ),
     Rule(
         "tcptrace-needs-both-syns",

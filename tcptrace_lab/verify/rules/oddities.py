@@ -56,20 +56,20 @@ def _contradiction(case: FigureCase) -> str | None:
 
 
 def _cut_headers(case: FigureCase) -> str | None:
-    direction, number = case.direction, as_number(case.theirs)
-    if direction is None or number is None or direction["cut_bytes"] != direction["payload_bytes"]:
+    tally, number = case.tally, as_number(case.theirs)
+    if tally is None or number is None or tally.cut_bytes != tally.data_bytes:
         return None
-    more = number - direction["cut_bytes"]
-    if not 0 < more <= _LARGEST_OPTIONS * direction["cut_segments"]:
+    more = number - tally.cut_bytes
+    if not 0 < more <= _LARGEST_OPTIONS * tally.cut_packets:
         return None
     return f"no byte of data was captured; {more:.0f} bytes more are options of the header, cut as well"
 
 
 def _cut_options(case: FigureCase) -> str | None:
     direction = case.direction
-    if direction is None or not direction["syn_segments"] or direction["sack_permitted"] is not None:
+    if direction is None or not direction["syn_segments"] or None not in {direction["sack_permitted"], direction["timestamps"]}:
         return None
-    return "the capture cut the options of this side's SYN: we take none of them, tcptrace those that it has"
+    return "the capture cut the options of this side's SYN: what may be missing is unknown to us, and not there to tcptrace"
 
 
 def _large_shift(case: FigureCase) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.ostermann import follows
+from tcptrace_lab.verify.ostermann import LARGEST_FRAME, follows
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.figures import FigureCase
@@ -18,9 +18,6 @@ _LARGEST_FIELD = (1 << 16) - 1
 
 _LARGEST_IP_DATA = _LARGEST_FIELD - 40
 """Bytes of data that an IPv4 packet without options can say it holds, behind the TCP header (RFC 791, 3.1)."""
-
-_LARGEST_FRAME = 1_460
-"""Bytes of data that a frame of standard Ethernet holds (RFC 894)."""
 
 _FRAGMENT_HEADER = 8
 """Bytes of an IPv6 fragment header (RFC 8200, 4.5)."""
@@ -52,7 +49,7 @@ def _parted(case: FigureCase) -> str | None:
 
 
 def _joined_by_offload(case: FigureCase) -> str | None:
-    if case.theirs_listed or case.largest_bytes <= _LARGEST_FRAME:
+    if case.theirs_listed or case.largest_bytes <= LARGEST_FRAME:
         return None
     return f"a segment of {case.largest_bytes:,} bytes, more than a standard frame holds: offload leaves an IP length of 0"
 
@@ -82,7 +79,8 @@ def _offloaded(case: FigureCase) -> str | None:
     if not 0 < missing <= larger:
         return None
     return (
-        f"of {counted(larger, 'segment')} larger than the MSS, as offload makes them, {missing} with an IP length of 0 are not in its count"
+        f"of {counted(larger, 'segment')} larger than the MSS (or a standard frame), as offload makes them, {missing} with an IP length "
+        f"of 0 are not in its count"
     )
 
 

@@ -138,6 +138,8 @@ def _no_keepalive(case: SegmentCase, size: str) -> str | None:
     """Nothing of its side is on the way, and it is none all the same."""
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":
         return f"{size}; it moves ACK or window of its side"
+    if case.said is not None and case.said.newest_ack is not None and (case.row["ack"] or 0) < case.said.newest_ack:
+        return f"{size}; its ACK {case.row['ack']:,} is older than {case.said.newest_ack:,}: it was sent before, and came late"
     if case.said is not None and case.said.una is not None and case.said.una <= 1:
         return f"{size}; no byte of its side was acknowledged before that it could repeat"
     return None

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 _LARGEST_IP = 65_535
 """What the 16-bit length of IPv4 and IPv6 can say (RFC 2675, 1)."""
 
+_PART = "holds only part of the"
+"""Words of the engine's problem with a header that the capture cut."""
+
 
 def _sampled(case: SegmentCase) -> str | None:
     layers = str(case.row["their_protocols"]).split(":")
@@ -24,21 +27,28 @@ def _sampled(case: SegmentCase) -> str | None:
     )
 
 
+def _cut(case: SegmentCase) -> str | None:
+    row = case.row
+    captured, whole = row["their_captured_bytes"], row["their_wire_bytes"]
+    if captured >= whole or not any(_PART in problem for problem in case.problems):
+        return None
+    return f"{captured} of {whole} bytes were captured, and the TCP header ends behind them: no segment to us, but a problem"
+
+
 def _big_tcp(case: SegmentCase) -> str | None:
     size = case.row["payload_bytes"]
     return f"{size:,} bytes of data, more than an IP length can say" if size is not None and size > _LARGEST_IP - 60 else None
 
 
 def _same_isn_again(case: SegmentCase) -> str | None:
-    """A SYN with the number of the one before it, behind a FIN or RST."""
+    """A SYN with the number of the one before it, behind a FIN or RST, or behind a silence longer than a SYN is repeated."""
     connection, earlier = case.connection, case.earlier
-    if not earlier or earlier["closed_by"] not in {"reset", "fin"} or connection["client_isn"] != earlier["client_isn"]:
+    if not earlier or connection["client_isn"] != earlier["client_isn"]:
         return None
+    silent = f"was silent since frame {earlier['last_frame']}"
+    ended = f"a {earlier['closed_by']} had ended" if earlier["closed_by"] in {"reset", "fin"} else silent
     first = f"frame {connection['first_frame']}"
-    return (
-        f"{first} is a SYN with the number of the connection before it "
-        f"({connection['client_isn']}), which a {earlier['closed_by']} had ended"
-    )
+    return f"{first} is a SYN with the number of the connection before it ({connection['client_isn']}), which {ended}"
 
 
 def _old_stream(case: SegmentCase) -> str | None:
@@ -47,6 +57,15 @@ def _old_stream(case: SegmentCase) -> str | None:
         return None
     told = _same_isn_again(case)
     return None if told is None else f"{told}; to tshark it is still that one (its stream {case.row['their_conn']})"
+
+
+def _old_scale(case: SegmentCase) -> str | None:
+    """Windows are multiplied by the scale of the connection before."""
+    row = case.row
+    if not case.earlier or row["partner"] == row["their_conn"] or not row["their_scale"]:
+        return None
+    told = _same_isn_again(case)
+    return None if told is None else f"{told}; tshark goes on to multiply its windows by {row['their_scale']}"
 
 
 def _late_syn(case: SegmentCase) -> str | None:
@@ -69,6 +88,13 @@ RULES = (
         _sampled,
     ),
     Rule(
+        "tshark-fills-cut-headers",
+        "tshark makes a segment of what the capture holds of a TCP header; we need its 20 bytes",
+        "RFC 9293, 3.1",
+        frozenset({"frame_only_theirs"}),
+        _cut,
+    ),
+    Rule(
         "tshark-knows-no-big-tcp",
         "tshark 4.0 gives up where the IP length is 0 and the packet longer than 65,535 bytes",
         "RFC 2675; Linux BIG TCP",
@@ -81,6 +107,13 @@ RULES = (
         "RFC 9293, 3.10.7.4",
         frozenset({"conn", "reused_ports"}),
         _same_isn_again,
+    ),
+    Rule(
+        "tshark-scales-by-the-old-connection",
+        "tshark scales windows of a connection that it takes for the one before it as that one's",
+        "RFC 7323, 2.2",
+        frozenset({"window_bytes", "window_known"}),
+        _old_scale,
     ),
     Rule(
         "tshark-tells-reuse-of-late-syns",

@@ -20,7 +20,24 @@ def _empty_beyond(case: SegmentCase) -> str | None:
     return f"it has no data; its number {case.row['seq']:,} is beyond the {offset_of(case, judged.highest):,} that its side had come to"
 
 
+def _by_old_ack(case: SegmentCase) -> str | None:
+    said = case.said
+    if said is None or not case.foreseen or said.other_last_ack == said.other_newest_ack or said.other_newest_ack is None:
+        return None
+    old = (
+        "is a RST's" if said.other_last_ack is None or said.other_last_ack > said.other_newest_ack else f"of {said.other_last_ack:,} is old"
+    )
+    return f"the other side's last ACK {old}: tshark reckons the edge of its window from there, we from {said.other_newest_ack:,}"
+
+
 RULES = (
+    Rule(
+        "tshark-reckons-edges-from-old-acks",
+        "tshark takes the window's edge from the other side's last segment, be its ACK old; we, from its newest ACK",
+        "RFC 9293, 3.10.7.4 (SND.WL2)",
+        frozenset({"window_full"}),
+        _by_old_ack,
+    ),
     Rule(
         "tshark-tells-holes-of-empty-segments",
         "tshark tells a hole at a segment without data, too; we at the segment that occupies bytes behind it",

@@ -41,12 +41,16 @@ impl SynShape {
 /// Largest payload of a segment between two sides that offer this in their SYNs; 0 while neither is known.
 ///
 /// The smaller of both MSS options: a side's own tells of the link that its segments leave over, too. Options that each
-/// segment carries take their room from the payload (RFC 6691).
+/// segment carries take their room from the payload (RFC 6691). Where the capture cut options that would tell, it is not known.
 pub(in super::super) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     let default = if v6 { DEFAULT_MSS_V6 } else { DEFAULT_MSS };
-    let mss = offers.iter().flatten().map(|offer| offer.mss.map_or(default, u32::from)).min().unwrap_or(0);
-    let timestamps = offers.iter().all(|offer| offer.is_some_and(|offer| offer.timestamps));
-    if timestamps { mss.saturating_sub(TIMESTAMPS_BYTES) } else { mss }
+    let known = offers.iter().flatten();
+    let timestamps = || offers.map(|offer| offer.map_or(Some(false), |offer| offer.offers_timestamps()));
+    if known.clone().any(|offer| offer.cut && (offer.mss.is_none() || !timestamps().contains(&Some(false)))) {
+        return 0;
+    }
+    let mss = known.map(|offer| offer.mss.map_or(default, u32::from)).min().unwrap_or(0);
+    if timestamps() == [Some(true); 2] { mss.saturating_sub(TIMESTAMPS_BYTES) } else { mss }
 }
 
 /// The same as far as it is certain: `None` unless both sides named their MSS.

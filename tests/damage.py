@@ -1,0 +1,118 @@
+"""What happens to captures on their way to us: packets missed, doubled, late or out of turn, cut, of one direction only, by a coarse clock.
+
+Each of `KINDS` makes of the packets of a capture those of another one, at random by a generator that is given, so that it can be repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import dpkt
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+HEADERS_BYTES: Final = (54, 58, 60, 62, 66, 74, 96)
+"""Snap lengths that fall within or behind the headers of TCP in IPv4 on Ethernet."""
+
+COARSE_NS: Final = 10_000_000
+LATER_NS: Final = 3_600_000_000_000
+
+
+@dataclass(frozen=True)
+class Packet:
+    """One of a capture: its time since 1970, what is there of it, and what was on the wire."""
+
+    ts_ns: int
+    data: bytes
+    wire_bytes: int
+
+
+def missed(packets: list[Packet], chance: random.Random) -> list[Packet]:
+    """Some are not captured."""
+    share = chance.choice((0.02, 0.1, 0.3))
+    return [packet for packet in packets if chance.random() > share]
+
+
+def doubled(packets: list[Packet], chance: random.Random) -> list[Packet]:
+    """Some are captured twice."""
+    return [packet for packet in packets for _ in range(1 + (chance.random() < 0.1))]
+
+
+def swapped(packets: list[Packet], chance: random.Random) -> list[Packet]:
+    """Some come before the one that they followed; the times stay where they are."""
+    order = list(packets)
+    for at in range(len(order) - 1):
+        if chance.random() < 0.1:
+            order[at], order[at + 1] = order[at + 1], order[at]
+    return [replace(packet, ts_ns=place.ts_ns) for packet, place in zip(order, packets, strict=True)]
+
+
+def late(packets: list[Packet], chance: random.Random) -> list[Packet]:
+    """Some come behind one to seven that followed them."""
+    order = list(packets)
+    for _ in range(max(1, len(order) // 20)):
+        at = chance.randrange(len(order))
+        packet = order.pop(at)
+        to = min(len(order), at + chance.randrange(1, 8))
+        order.insert(to, replace(packet, ts_ns=order[to - 1].ts_ns if to else packet.ts_ns))
+    return order
+
+
+def cut(packets: list[Packet], chance: random.Random) -> list[Packet]:
+    """Of none more is kept than the headers, or a part of them."""
+    snaplen = chance.choice(HEADERS_BYTES)
+    return [replace(packet, data=packet.data[:snaplen]) for packet in packets]
+
+
+def begun_late(packets: list[Packet], chance: random.Random) -> list[Packet]:
+    """The capture begins somewhere in its first half."""
+    return packets[chance.randrange(max(1, len(packets) // 2)) :]
+
+
+def of_one_side(packets: list[Packet], _chance: random.Random) -> list[Packet]:
+    """Only what has the first packet's link-layer source."""
+    return [packet for packet in packets if packet.data[6:12] == packets[0].data[6:12]]
+
+
+def coarse(packets: list[Packet], _chance: random.Random) -> list[Packet]:
+    """The clock ticks every 10 ms."""
+    return [replace(packet, ts_ns=packet.ts_ns // COARSE_NS * COARSE_NS) for packet in packets]
+
+
+def again(packets: list[Packet], _chance: random.Random) -> list[Packet]:
+    """All of it comes a second time, an hour later."""
+    return packets + [replace(packet, ts_ns=packet.ts_ns + LATER_NS) for packet in packets]
+
+
+KINDS: Mapping[str, Callable[[list[Packet], random.Random], list[Packet]]] = {
+    kind.__name__: kind for kind in (missed, doubled, swapped, late, cut, begun_late, of_one_side, coarse, again)
+}
+
+
+def read(path: Path) -> tuple[int, list[Packet]]:
+    """Link type and packets of a plain pcap file of this machine's byte order."""
+    data = path.read_bytes()
+    head = dpkt.pcap.LEFileHdr(data[: dpkt.pcap.LEFileHdr.__hdr_len__])
+    per_tick_ns = {dpkt.pcap.TCPDUMP_MAGIC: 1_000, dpkt.pcap.TCPDUMP_MAGIC_NANO: 1}[head.magic]
+    at, packets = len(head), []
+    while at + dpkt.pcap.LEPktHdr.__hdr_len__ <= len(data):
+        of = dpkt.pcap.LEPktHdr(data[at : at + dpkt.pcap.LEPktHdr.__hdr_len__])
+        at += len(of)
+        packets.append(Packet(of.tv_sec * 1_000_000_000 + of.tv_usec * per_tick_ns, data[at : at + of.caplen], of.len))
+        at += of.caplen
+    return head.linktype, packets
+
+
+def write(path: Path, link_type: int, packets: list[Packet]) -> Path:
+    """The packets as a plain pcap file with nanoseconds."""
+    with path.open("wb") as file:
+        file.write(bytes(dpkt.pcap.LEFileHdr(magic=dpkt.pcap.TCPDUMP_MAGIC_NANO, snaplen=1 << 18, linktype=link_type)))
+        for packet in packets:
+            seconds, nanoseconds = divmod(packet.ts_ns, 1_000_000_000)
+            file.write(bytes(dpkt.pcap.LEPktHdr(tv_sec=seconds, tv_usec=nanoseconds, caplen=len(packet.data), len=packet.wire_bytes)))
+            file.write(packet.data)
+    return path

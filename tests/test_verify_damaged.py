@@ -1,0 +1,102 @@
+"""Captures that were damaged on their way: whatever tshark and tcptrace say otherwise of them is explained."""
+
+from __future__ import annotations
+
+import random
+import struct
+from pathlib import Path
+
+import pytest
+import tshark
+from damage import KINDS, read, write
+from test_verify_tshark import HANDSHAKE, told
+
+from tcptrace_lab.verify import verify
+from tcptrace_lab.verify.differences import UNEXPLAINED
+
+SHARED = Path(__file__).parent.parent.parent / "shared" / "captures"
+LARGEST_BYTES = 100_000
+LITTLE_ENDIAN_PCAP = (struct.pack("<I", 0xA1B2C3D4), struct.pack("<I", 0xA1B23C4D))
+SEEDS = range(27)
+"""Each kind of damage three times, on captures drawn from those of others."""
+
+
+def plain_captures() -> list[Path]:
+    """Small ones in the format that `damage` reads."""
+    files = (path for path in sorted(SHARED.glob("*.pcap")) if 2_000 < path.stat().st_size < LARGEST_BYTES)
+    return [path for path in files if path.read_bytes()[:4] in LITTLE_ENDIAN_PCAP]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_damage_leaves_nothing_unexplained(seed: int, tmp_path: Path) -> None:
+    tshark.needed()
+    captures = plain_captures()
+    if not captures:
+        pytest.skip("../shared/captures is not there")
+    chance = random.Random(seed)  # noqa: S311  (for no secret)
+    source, kind = chance.choice(captures), list(KINDS)[seed % len(KINDS)]
+    link_type, packets = read(source)
+    damaged = KINDS[kind](packets, chance)
+    done = verify(write(tmp_path / f"{kind}.pcap", link_type, damaged))
+    assert [str(one) for one in done.account.differences.get(UNEXPLAINED, [])] == [], f"{source.name}, {kind}"
+
+
+def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
+    """Of one side only: its number is one below the highest because it was sent before the FIN."""
+    text = """
+        0.0000 C > S S  0:0(0)         win 64240 <mss 1460>
+        0.0110 C > S .  1:1(0) ack 1
+        0.0220 C > S F. 1:1(0) ack 201
+        0.0221 C > S .  1:1(0) ack 101
+    """
+    rule = told(tmp_path, text, "tshark-keepalive-is-a-place")
+    assert rule[4, "keep_alive"].endswith("its ACK 101 is older than 201: it was sent before, and came late")
+
+
+def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_against(tmp_path: Path) -> None:
+    """Frame 6 is older than 5 and has another window, frame 7 repeats 5: tshark compares with 6, whose ACK is another."""
+    text = f"""{HANDSHAKE}
+        0.0200 S > C P. 1:101   ack 1
+        0.0201 S > C P. 101:201 ack 1
+        0.0220 C > S .  1:1(0)  ack 201 win 500
+        0.0221 C > S .  1:1(0)  ack 101 win 502
+        0.0222 C > S .  1:1(0)  ack 201 win 501
+    """
+    assert told(tmp_path, text, "tshark-compares-with-old-acks")[8, "window_update"] == (
+        "the last ACK of its side is older than one before it: tshark compares with that, we with 201 and its window"
+    )
+
+
+def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
+    """It takes the RST's window of 0 for one."""
+    text = f"""{HANDSHAKE}
+        0.0200 C > S F. 1:1(0) ack 1
+        0.0300 S > C R. 1:1(0) ack 2 win 0
+        0.0301 S > C .  1:1(0) ack 2 win 509
+    """
+    rule = told(tmp_path, text, "tshark-compares-with-old-acks")
+    assert rule[6, "window_update"].startswith("the last ACK of its side is a RST's")
+
+
+def test_an_option_that_the_capture_cut_is_shown_by_tshark_as_far_as_it_goes(tmp_path: Path) -> None:
+    """62 bytes: headers of 54, two no-operations, kind and length of the timestamps, and the value; the echo is missing."""
+    text = f"{HANDSHAKE}\n0.0200 C > S . 1:1(0) ack 1 <nop, nop, TS val 77 ecr 5> {{snap 62}}"
+    assert told(tmp_path, text, "tshark-reads-cut-options") == {
+        (4, "tsval"): "62 of 66 bytes were captured, and the option ends behind them"
+    }
+
+
+def test_a_scale_cut_off_a_syn_is_unknown_to_us_and_none_to_tshark(tmp_path: Path) -> None:
+    text = """
+        0.000 C > S  S   0:0(0)        win 64240 <mss 1460, nop, wscale 7>
+        0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, nop, wscale 7> {snap 58}
+        0.011 C > S  .          ack 1  win 502
+    """
+    assert told(tmp_path, text, "tshark-scales-by-cut-syns")[3, "window_known"].startswith("the capture cut options of the server's SYN")
+
+
+def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.0200 C > S . 1:101 ack 1 {{snap 50}}"
+    assert told(tmp_path, text, "tshark-fills-cut-headers") == {
+        (4, "frame_only_theirs"): "50 of 154 bytes were captured, and the TCP header ends behind them: no segment to us, but a problem"
+    }

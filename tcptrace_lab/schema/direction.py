@@ -40,7 +40,7 @@ DIRECTION = (
         "Int64",
         Unit.BYTES,
         "MSS option of this side's SYN: the largest segment it wants to receive",
-        "null without SYN or option",
+        "null without SYN or option, or where the capture cut it",
     ),
     Column(
         "window_scale",
@@ -50,7 +50,7 @@ DIRECTION = (
         "null while unknown; 0 also when the two SYNs did not agree on scaling",
     ),
     Column("sack_permitted", "Boolean", Unit.NONE, "SACK-permitted option in this side's SYN", "null without SYN, or where the capture cut its options before"),
-    Column("timestamps", "Boolean", Unit.NONE, "TCP timestamps option in this side's SYN", "null without SYN"),
+    Column("timestamps", "Boolean", Unit.NONE, "TCP timestamps option in this side's SYN", "null without SYN, or where the capture cut its options before"),
     Column("max_window_bytes", "Int64", Unit.BYTES, "Largest window this side advertised, scaled", "null while the scale is unknown"),
     Column(
         "min_window_bytes",

@@ -94,6 +94,15 @@ def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
     assert told(sizes, stalled, 200 * MS) == ()
 
 
+@pytest.mark.parametrize("most", [0.5, 0.7, 1.0])
+def test_hardly_a_trend_over_few_sizes_is_taken_for_a_range(most: float) -> None:
+    """Three messages in each KB, as a sparse sweep has them: the share of stalls grows evenly from none to `most`."""
+    sizes = np.arange(150, 30_000, 330)
+    chance = most * (sizes - sizes[0]) / (sizes[-1] - sizes[0])
+    taken = [told(sizes, np.random.default_rng(seed).random(sizes.size) < chance, 100 * MS) != () for seed in range(100)]
+    assert sum(taken) <= 2
+
+
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.6])
 @pytest.mark.parametrize("seed", range(5))
 def test_stalls_at_any_size_are_no_range(share: float, seed: int) -> None:

@@ -48,13 +48,16 @@ class Sweep:
     Attributes:
         words: stack, MSS, buffers and path in one line.
         missed: ranges that always stall, as far as the sizes show them, of which nothing was found.
-        wrong: sizes found although they never stall.
+        beyond: sizes found although by the rules they never stall.
+        wrong: those of them that did not stall in this capture either. The others met a beat of the receiver's timer while they were on
+            their way, of which the rules know nothing.
         ranges: how many always stall.
         normal: how many sizes never do; with few of them nothing is said (`sizes.LEAST_NORMAL`).
     """
 
     words: str
     missed: tuple[tuple[int, int], ...]
+    beyond: tuple[int, ...]
     wrong: tuple[int, ...]
     ranges: int
     normal: int
@@ -90,14 +93,18 @@ def sweep(seed: int, *, pauses: bool = False) -> Sweep:
         path = Path(folder, "sweep.pcap")
         with path.open("wb") as stream:
             write_capture(run, setting, stream, at=At.CLIENT)
-        found = [one for group in analyze(path).message_sizes if group.from_client for one in group.measured]
+        groups = [group for group in analyze(path).message_sizes if group.from_client]
+    found = [one for group in groups for one in group.measured]
+    stalled = {size for group in groups for size in group.drawn.filter("stalled")["payload_bytes"]}
     slow = [size for size in sorted(sizes) if any(one.from_bytes <= size <= one.to_bytes for one in found)]
+    beyond = tuple(size for size in slow if not any(one.from_bytes <= size <= one.to_bytes for one in predicted))
     always = _shown(predicted, sorted(sizes))
     words = f"{name}, MSS {mss}, buffers {send}/{receive}, {rate // 10**6} Mb/s, {delay / NS_PER_MS:g} ms"
     return Sweep(
         words,
         missed=tuple(span for span in always if not any(span[0] <= size <= span[1] for size in slow)),
-        wrong=tuple(size for size in slow if not any(one.from_bytes <= size <= one.to_bytes for one in predicted)),
+        beyond=beyond,
+        wrong=tuple(size for size in beyond if size not in stalled),
         ranges=len(always),
         normal=sum(not any(one.from_bytes <= size <= one.to_bytes for one in predicted) for size in sizes),
     )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab import rules, schema, vantage
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, of_direction
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
@@ -94,7 +94,7 @@ _PARTS = tuple(part for part, _ in _NAMED)
 
 def directions(connections: pl.LazyFrame) -> pl.LazyFrame:
     """What the rules know of each direction: two rows for each row of `schema.CONNECTIONS`."""
-    return pl.concat([_direction(connections, side) for side in SIDES]).with_columns(**facts.OF_DIRECTION)
+    return pl.concat([_direction(connections, side) for side in SIDES]).with_columns(**of_direction.OF_DIRECTION)
 
 
 def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
@@ -123,6 +123,9 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "retransmitted_segments",
                 "spurious_retransmissions",
                 "out_of_order_segments",
+                "max_segment_bytes",
+                "full_segment_bytes",
+                "max_in_flight_bytes",
                 "small_behind_small",
                 "small_held_run",
                 "small_past_full",
@@ -168,7 +171,7 @@ def _rounded(side: str, other: str) -> pl.Expr:
     whole = (longest > 0) & (longest < full) & (longest == full // facts.CLUSTER_BYTES * facts.CLUSTER_BYTES)
     two = pl.col(f"{side}_max_in_flight_bytes") >= 2 * longest
     # One at a time, again and again, but for the two that a FIN lets go together: a locked buffer (rule book A3).
-    two &= (pl.col(f"{side}_small_held_run") < facts.HELD_TIMES) | (pl.col(f"{side}_small_behind_small") > 0)
+    two &= (pl.col(f"{side}_small_held_run") < of_direction.HELD_TIMES) | (pl.col(f"{side}_small_behind_small") > 0)
     return pl.when(_old(side) & whole & two & (pl.col(f"{other}_max_window_bytes") > 2 * longest + facts.CLUSTER_BYTES)).then(longest)
 
 

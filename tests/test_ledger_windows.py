@@ -136,3 +136,54 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
         found = read(packets.capture(tmp_path / "exchange.pcap", text))
         (life,) = found.connections.select(pl.col("last_ts_ns") - pl.col("first_ts_ns")).collect().to_series()
         assert sum(lasted(tmp_path, text).values()) == pytest.approx(life / MS)
+
+
+def pieces(size: int, *, between_ms: float) -> str:
+    """Ten requests of 13 bytes and one more piece, each answered; `between_ms` later than the first piece leaves the second.
+
+    The ACK of the first piece alone comes 45 ms behind it; the full segment is 1,460 bytes.
+    """
+    lines = ["0 C > S S 0:0(0) win 64240 <mss 1460>", "0.005 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "0.005 C > S . ack 1 win 64240"]
+    for n in range(10):
+        start_ms, first = 10 + 100 * n, 1 + (13 + size) * n
+        lines.append(f"{start_ms}ms C > S P. {first}:{first + 13}")
+        piece = f"{start_ms + between_ms}ms C > S P. {first + 13}:{first + 13 + size}"
+        ack = f"{start_ms + 45}ms S > C . ack {first + 13}"
+        lines += [piece, ack] if between_ms < 45 else [ack, piece]
+        lines.append(f"{start_ms + 45 + between_ms}ms S > C P. {1 + 50 * n}:{51 + 50 * n} ack {first + 13 + size}")
+        lines.append(f"{start_ms + 46 + between_ms}ms C > S . ack {51 + 50 * n}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("size", [700, 1_400, 1_450])
+def test_a_piece_of_nearly_a_segment_is_held_by_nagle_like_a_small_one(tmp_path: Path, size: int) -> None:
+    """Never were two of these in flight: they are what the program writes, not what a tunnel leaves of a segment."""
+    told = lasted(tmp_path, pieces(size, between_ms=45.1))
+    assert told["nagle-delayed-ack"] == pytest.approx(10 * 45.1)
+    assert "delayed-ack" not in told
+
+
+@pytest.mark.parametrize("size", [700, 1_400])
+def test_a_piece_that_leaves_at_once_was_not_held_by_nagle(tmp_path: Path, size: int) -> None:
+    told = lasted(tmp_path, pieces(size, between_ms=0.1))
+    assert not {"nagle", "nagle-delayed-ack", "delayed-ack"} & told.keys()
+
+
+def both_ways(*, queued: bool) -> str:
+    """The client's flight of ten segments, and its ACK 70 ms later; with `queued`, the server's data come all that time, without an ACK."""
+    lines = [
+        "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7>",
+        "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK, wscale 7>",
+        "0.020 C > S . ack 1 win 502",
+    ]
+    lines += [f"0.040 C > S . {1 + MSS * n}:{1 + MSS * (n + 1)} ack 1" for n in range(10)]
+    lines += [f"{41 + 2 * n}ms S > C . {1 + MSS * n}:{1 + MSS * (n + 1)} ack 1" for n in range(34) if queued]
+    lines += [f"0.110 S > C . ack {1 + MSS}", f"0.1101 C > S . {1 + 10 * MSS}:{1 + 11 * MSS}"]
+    lines += [f"0.130 S > C . ack {1 + 11 * MSS}"]
+    return "\n".join(lines)
+
+
+def test_an_ack_that_waits_behind_the_other_sides_data_is_the_networks_not_a_delayed_one(tmp_path: Path) -> None:
+    """Data that leave after ours came would have carried the ACK (RFC 9293, 3.8.6.3): what came for 67 ms had left before."""
+    assert "delayed-ack" not in lasted(tmp_path, both_ways(queued=True))
+    assert lasted(tmp_path, both_ways(queued=False))["delayed-ack"] == pytest.approx(70.1)

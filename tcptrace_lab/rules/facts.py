@@ -1,6 +1,6 @@
 """The words that rules are written in: Polars expressions over one departure and what is known of its direction.
 
-A departure is a row of `schema.SEGMENTS` with data, SYN or FIN; `ledger.waits` puts the facts of its direction beside it (`OF_DIRECTION`),
+A departure is a row of `schema.SEGMENTS` with data, SYN or FIN; `ledger.waits` puts the facts of its direction beside it (`of_direction`),
 and then, column by column, what follows from both (`beside`). So a fact is worked out once, however many rules ask for it: a rule looks at
 columns that are there. None of these expressions looks at another row. Unknown is false here: a rule that needs a value does not hold
 without it.
@@ -10,19 +10,11 @@ from __future__ import annotations
 
 import polars as pl
 
-NS_PER_MS = 1_000_000
+from tcptrace_lab.rules import of_direction
+from tcptrace_lab.rules.of_direction import AROUND_BYTES, CAUSAL_NS, HELD_TIMES, LEAST_FRAME_BYTES, LEVEL_SHARE, PLATEAU_SHARE
+
+NS_PER_MS, RTT_NS = of_direction.NS_PER_MS, of_direction.RTT_NS
 FIN, SYN = 1, 2
-
-CAUSAL_NS = NS_PER_MS
-"""An event within this time of another may be its effect (rule book B, ε)."""
-
-CAUSAL_SHARE_NEAR, CAUSAL_SHARE_FAR = 0.1, 0.5
-"""The same as a share of the round trip: at the sender, and away from it, where the path is unsteady between cause and effect."""
-
-BURST_NS = 20_000
-"""Segments closer than this leave together: what the sender's host needs for one (measured on loopback and veth: 1 to 10 µs)."""
-BURST_SHARE = 0.002
-"""The same as a share of the round trip."""
 
 DELAYED_ACK_NS = 20 * NS_PER_MS
 """An ACK that lags this much behind the round trip was delayed: half of the shortest timer in use (Linux and FreeBSD, 40 ms)."""
@@ -40,33 +32,18 @@ DEFER_PART = 3
 """Linux keeps a segment back while an ACK is due soon and there is room for less than this part of the window (`tcp_tso_should_defer`,
 net.ipv4.tcp_tso_win_divisor). Where it is the window's room, it counts the time as the receiver window's itself (`rwnd_limited`)."""
 
-QUEUE_SHARE = 0.25
-"""A round trip longer than its minimum by this share has a queue in it."""
-
-HELD_TIMES = 3
-"""So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
-
 TRAIN_PART = 8
 """A departure that an ACK lets go within this part of a round trip of the one before belongs to a train that the path has spaced; the waits
 between flights are longer (a heuristic)."""
-
-PLATEAU_ROUNDS = 5
-PLATEAU_SHARE, LEVEL_SHARE = 0.9, 0.95
-BELOW_WINDOW_SHARE = 0.9
-"""Flights that did not grow for so many round trips stand on a plateau; a flight of the second share of it has reached it, and one of the
-first if the round trip before had one, too (rule book B, 8). A plateau closer to the largest window than the last share is the window's."""
 
 TOP_SHARE = 0.5
 """A flight of this share of a top that was reached so often, and a round trip ago, no longer grows: slow start would double it (RFC 5681,
 3.1)."""
 
-REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
-"""A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
-
 CLUSTER_BYTES = 2048
 """A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`)."""
 
-_col = pl.col
+_col, _known = pl.col, of_direction.known
 _STEPS: list[dict[str, pl.Expr]] = []
 """Columns to be made, each step from those before it."""
 
@@ -87,64 +64,6 @@ def beside(departures: pl.LazyFrame) -> pl.LazyFrame:
         departures = departures.with_columns(**made)
     return departures
 
-
-def _known(test: pl.Expr) -> pl.Expr:
-    return test.fill_null(value=False)
-
-
-RTT_NS = _col("rtt_whole_ns")
-
-
-def _at_least(least_ns: int, share: float | pl.Expr) -> pl.Expr:
-    """A share of the round trip, but not less than so much."""
-    return pl.max_horizontal(pl.lit(least_ns), (RTT_NS * share).cast(pl.Int64))
-
-
-def _level(level: str, rounds: str) -> pl.Expr:
-    """A level that is a plateau, and not the window's."""
-    below = _col(level) <= BELOW_WINDOW_SHARE * _col("max_window_bytes")
-    return pl.when((_col(rounds) >= PLATEAU_ROUNDS) & below).then(_col(level))
-
-
-AROUND_BYTES, LEAST_FRAME_BYTES = 78, 84
-"""What a segment takes of an Ethernet beside its data (headers of IPv4 and TCP, frame, preamble and gap), and the least that any takes
-(IEEE 802.3). On other lines it is about as much, and little where the line's rate matters."""
-
-
-ALIKE_SHARE = 0.05
-"""Rates of the lines of both ways that differ by less are the same (a heuristic)."""
-
-
-def _ns_per_byte(of: str) -> pl.Expr:
-    """Time of a byte on a line, seen at either side; null where that is not known."""
-    return _col(f"{of}_ns") / (_col(f"{of}_payload_bytes") + AROUND_BYTES)
-
-
-def _others_line() -> pl.Expr:
-    """That of the other side: its small segments tell of it where their spacing is that of this side's line."""
-    spaced, own = _ns_per_byte("other_spaced"), _ns_per_byte("line")
-    return pl.coalesce(pl.when((spaced - own).abs() <= ALIKE_SHARE * own).then(spaced), _ns_per_byte("other_line"))
-
-
-OF_DIRECTION = {
-    "line_ns_per_byte": pl.when(_col("near_sender")).then(_ns_per_byte("line")),
-    "other_line_ns_per_byte": pl.when(_col("near_sender")).then(_others_line()),
-    "epsilon_ns": _at_least(CAUSAL_NS, pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)),
-    "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),
-    "burst_ns": _at_least(BURST_NS, BURST_SHARE),
-    "refill_ns": _at_least(REFILL_NS, REFILL_SHARE),
-    "queue_ns": (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS,
-    "holds_small": _known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES)),
-    "holds_behind_full": _known(_col("small_past_full") == 0) & _known(_col("small_held_over_full") >= HELD_TIMES),
-    "ack_clocked": _known(_col("clocked_departures") > _col("unclocked_departures")),
-    "plateau_bytes": _level("level_flight_bytes", "level_rounds"),
-    "other_plateau_bytes": _level("other_level_flight_bytes", "other_level_rounds"),
-    "top_bytes": _level("top_flight_bytes", "top_rounds"),
-    "only_late": ~_col("near_sender")
-    & _known(_col("retransmitted_segments") == _col("spurious_retransmissions"))
-    & _known(_col("out_of_order_segments") == 0),
-}
-"""What follows from the facts of a direction alone (`ledger.directions`)."""
 
 EPSILON_NS = _col("epsilon_ns")
 """An event so soon after another may be its effect."""
@@ -193,7 +112,10 @@ KIND = _col("kind")
 
 IS_SYN = _fact("is_syn", _col("flags") & SYN > 0)
 IS_BARE_FIN = _fact("is_bare_fin", (_col("flags") & FIN > 0) & (_col("payload_bytes") == 0))
-IS_SMALL = _fact("is_small", _known(_col("small")) & ~_known(_col("payload_bytes") == _col("rounded_bytes")))
+IS_SMALL = _fact(
+    "is_small",
+    (_known(_col("small")) | (_col("never_full") & (_col("payload_bytes") > 0))) & ~_known(_col("payload_bytes") == _col("rounded_bytes")),
+)
 _SENT_AGAIN = _fact("sent_again", _col("resent_by").is_not_null())
 _SPURIOUS = _fact("is_spurious", KIND == "spurious")
 _REPEATS_SYN = IS_BARE_FIN & (_col("seq") == 0)
@@ -217,6 +139,7 @@ IS_RECOVERING = _fact("is_recovering", _known(_col("recovering")))
 
 AFTER_LOSS = _fact("is_after_loss", _known(_col("after_loss")))
 HAD_IN_FLIGHT = _fact("had_in_flight", _known(_col("unacked_before_bytes") > 0))
+SMALL_UNACKED = _fact("had_small_in_flight", _known(_col("small_unacked")) | (_col("never_full") & HAD_IN_FLIGHT))
 LITTLE_IN_FLIGHT = _fact("little_in_flight", _known(_col("unacked_before_bytes") < 2 * _col("full_bytes")))
 """Fewer than two segments do not let an ACK go at once (RFC 5681, 4.2), nor do they make a queue."""
 ALL_ACKED = _fact("all_acked", _known(_col("unacked_bytes") <= 0))
@@ -249,6 +172,10 @@ ACK_WAS_HELD = _fact(
 )
 """A late ACK for less than two full segments, and the sender stood still for most of the time that it was late: in a queue it would have
 come one by one with others."""
+
+ACK_WAS_FREE = _fact("ack_was_free", _known(_col("held_ns") - _col("peer_last_ns") > RTT_NS))
+"""The other side sent data a round trip or more after the departure before: these would have carried an ACK that only a timer held back
+(RFC 9293, 3.8.6.3), so that it was late in a queue."""
 
 RELEASED_BY_ACK = _fact(
     "was_released_by_ack",
@@ -325,7 +252,7 @@ WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 _TAKEN_FOR_SMALL = _known(_col("full_bytes") > _col("rounded_bytes"))
 """The engine did not know yet that the sender rounds its MSS: full segments that passed a small one looked like small ones themselves."""
 _HELD_NOW = _fact("held_now", (~_known(_col("small_passes")) | _TAKEN_FOR_SMALL) & _col("holds_small"))
-HELD_BEHIND_SMALL = _fact("held_behind_small", IS_SMALL & _known(_col("small_unacked")) & _HELD_NOW)
+HELD_BEHIND_SMALL = _fact("held_behind_small", IS_SMALL & SMALL_UNACKED & _HELD_NOW)
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row."""
 
@@ -349,7 +276,7 @@ _OPENED_BEFORE = _col("near_sender") & (_room == _col("payload_bytes")) & (_col(
 HELD_BEHIND_FULL = _fact(
     "held_behind_full",
     IS_SMALL
-    & ~_known(_col("small_unacked"))
+    & ~SMALL_UNACKED
     & _HELD_NOW
     & ALL_ACKED
     & (_known(_col("unacked_before_bytes") <= 2 * _col("full_bytes")) | ACKED_AT_ONCE)

@@ -1,0 +1,105 @@
+"""What follows from the facts of a direction alone: columns that every departure of it has beside it (`ledger.directions`)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+NS_PER_MS = 1_000_000
+
+CAUSAL_NS = NS_PER_MS
+"""An event within this time of another may be its effect (rule book B, ε)."""
+
+CAUSAL_SHARE_NEAR, CAUSAL_SHARE_FAR = 0.1, 0.5
+"""The same as a share of the round trip: at the sender, and away from it, where the path is unsteady between cause and effect."""
+
+BURST_NS = 20_000
+"""Segments closer than this leave together: what the sender's host needs for one (measured on loopback and veth: 1 to 10 µs)."""
+BURST_SHARE = 0.002
+"""The same as a share of the round trip."""
+
+QUEUE_SHARE = 0.25
+"""A round trip longer than its minimum by this share has a queue in it."""
+
+HELD_TIMES = 3
+"""So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
+
+PLATEAU_ROUNDS = 5
+PLATEAU_SHARE, LEVEL_SHARE = 0.9, 0.95
+BELOW_WINDOW_SHARE = 0.9
+"""Flights that did not grow for so many round trips stand on a plateau; a flight of the second share of it has reached it, and one of the
+first if the round trip before had one, too (rule book B, 8). A plateau closer to the largest window than the last share is the window's."""
+
+REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
+"""A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
+
+TUNNEL_SHARE = 0.9
+"""Of a sender whose longest segment has this share of a full one, the engine takes it for what a tunnel leaves."""
+
+_col = pl.col
+RTT_NS = _col("rtt_whole_ns")
+
+
+def known(test: pl.Expr) -> pl.Expr:
+    """Unknown is false."""
+    return test.fill_null(value=False)
+
+
+def _at_least(least_ns: int, share: float | pl.Expr) -> pl.Expr:
+    """A share of the round trip, but not less than so much."""
+    return pl.max_horizontal(pl.lit(least_ns), (RTT_NS * share).cast(pl.Int64))
+
+
+def _level(level: str, rounds: str) -> pl.Expr:
+    """A level that is a plateau, and not the window's."""
+    below = _col(level) <= BELOW_WINDOW_SHARE * _col("max_window_bytes")
+    return pl.when((_col(rounds) >= PLATEAU_ROUNDS) & below).then(_col(level))
+
+
+AROUND_BYTES, LEAST_FRAME_BYTES = 78, 84
+"""What a segment takes of an Ethernet beside its data (headers of IPv4 and TCP, frame, preamble and gap), and the least that any takes
+(IEEE 802.3). On other lines it is about as much, and little where the line's rate matters."""
+
+
+ALIKE_SHARE = 0.05
+"""Rates of the lines of both ways that differ by less are the same (a heuristic)."""
+
+
+def _ns_per_byte(of: str) -> pl.Expr:
+    """Time of a byte on a line, seen at either side; null where that is not known."""
+    return _col(f"{of}_ns") / (_col(f"{of}_payload_bytes") + AROUND_BYTES)
+
+
+def _others_line() -> pl.Expr:
+    """That of the other side: its small segments tell of it where their spacing is that of this side's line."""
+    spaced, own = _ns_per_byte("other_spaced"), _ns_per_byte("line")
+    return pl.coalesce(pl.when((spaced - own).abs() <= ALIKE_SHARE * own).then(spaced), _ns_per_byte("other_line"))
+
+
+_NEVER_FULL = (
+    known(_col("max_segment_bytes") < _col("full_segment_bytes"))
+    & known(_col("max_segment_bytes") >= TUNNEL_SHARE * _col("full_segment_bytes"))
+    & known(_col("max_in_flight_bytes") < 2 * _col("max_segment_bytes"))
+)
+
+OF_DIRECTION = {
+    "line_ns_per_byte": pl.when(_col("near_sender")).then(_ns_per_byte("line")),
+    "other_line_ns_per_byte": pl.when(_col("near_sender")).then(_others_line()),
+    "epsilon_ns": _at_least(CAUSAL_NS, pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)),
+    "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),
+    "burst_ns": _at_least(BURST_NS, BURST_SHARE),
+    "refill_ns": _at_least(REFILL_NS, REFILL_SHARE),
+    "queue_ns": (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS,
+    "holds_small": known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES))
+    & ~(_NEVER_FULL & known(_col("small_past_full") > 0)),
+    "holds_behind_full": known(_col("small_past_full") == 0) & known(_col("small_held_over_full") >= HELD_TIMES),
+    "ack_clocked": known(_col("clocked_departures") > _col("unclocked_departures")),
+    "plateau_bytes": _level("level_flight_bytes", "level_rounds"),
+    "other_plateau_bytes": _level("other_level_flight_bytes", "other_level_rounds"),
+    "top_bytes": _level("top_flight_bytes", "top_rounds"),
+    "never_full": _NEVER_FULL,
+    "only_late": ~_col("near_sender")
+    & known(_col("retransmitted_segments") == _col("spurious_retransmissions"))
+    & known(_col("out_of_order_segments") == 0),
+}
+"""Name → what it is. `never_full`: a little less than a full segment was the most, and there never were two of them in flight: these were
+writes of that size, not segments that a tunnel makes shorter."""

@@ -28,8 +28,8 @@ COMPRESSION: Literal["lz4"] = "lz4"
 reads slower."""
 
 Form = Literal["parquet", "ipc"]
-"""What stands in the files. `ipc` is for what is read once or twice and soon: rows of 150 bytes cost a fourth of the CPU time to write and
-half to read, and take three times the room on disk."""
+"""What stands in the files. `ipc` is for what is read once or twice and soon: departures of 217 bytes cost 0.3 s of CPU time per million to
+write as LZ4, 0.4 s uncompressed (the kernel finds three times as many pages), and 0.15 s to read either way."""
 
 
 class Files:
@@ -73,7 +73,7 @@ class Files:
             file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed by whom it is given to)
             self._files.append(file)
             if self._form == "ipc":
-                frame.with_columns(pl.selectors.enum().to_physical()).write_ipc(file, compression="uncompressed")
+                frame.with_columns(pl.selectors.enum().to_physical()).write_ipc(file, compression=COMPRESSION)
             else:
                 frame.lazy().sink_parquet(file, compression=COMPRESSION, row_group_size=self._row_group_rows)
             file.flush()

@@ -133,12 +133,17 @@ def measure(commands: list[Command], runs: int, progress: Callable[[str], None])
     return all_measured
 
 
+def _environment() -> dict[str, str]:
+    """As users have it: Python keeps the bytecode of the warm-up, whatever this process was told."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def _run(arguments: tuple[str, ...], *, read: bool) -> _Run:
     """Runs a command once, to its end or to the limit."""
     with tempfile.TemporaryFile() as errors:
         started = time.perf_counter()
         out = subprocess.PIPE if read else subprocess.DEVNULL
-        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, env=_environment())
         limit = threading.Timer(_LIMIT_S, process.kill)
         limit.start()
         printed = _read(process.stdout) if process.stdout else Printed("", 0)

@@ -10,6 +10,7 @@ import pytest
 from command import only_line, tcptrace_lab
 
 from tcptrace_lab.errors import CaptureInsufficient
+from tcptrace_lab.replay import whatif
 from tcptrace_lab.replay.changes import Changes
 from tcptrace_lab.replay.evidence import gather
 from tcptrace_lab.replay.model import capacity_bytes
@@ -50,6 +51,19 @@ def test_changes_are_ranked_by_what_they_save_and_useless_ones_save_nothing() ->
     found = foretold("ethernet-nagle-on.pcapng", window, nodelay)
     assert [one.changes for one in found.predictions] == [nodelay, window]
     assert found.predictions[1].saved_s == pytest.approx(0, abs=0.01)
+
+
+def test_a_model_that_takes_longer_with_a_larger_buffer_foretells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture, larger, smaller = "ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768), Changes(send_buffer_bytes=8_192)
+    (slower,) = foretold(capture, smaller).predictions
+    assert slower.saved_s < -0.1  # a smaller buffer may take longer
+    real, asked = whatif._duration_ns, {8_192, 32_768}  # noqa: SLF001  (no capture makes a model go wrong for sure)
+    monkeypatch.setattr(
+        whatif, "_duration_ns", lambda schedule, *rest: 10**10 if schedule.client.send_buffer_bytes in asked else real(schedule, *rest)
+    )
+    with pytest.raises(CaptureInsufficient, match="takes longer than before"):
+        foretold(capture, larger)
+    assert foretold(capture, smaller).predictions[0].duration_s == 10
 
 
 def test_a_transfer_that_no_model_makes_again_is_refused_with_by_how_much() -> None:

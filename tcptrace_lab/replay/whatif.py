@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay import fits
+from tcptrace_lab.replay.changes import Changes
 from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES, Figures, figures
 from tcptrace_lab.replay.model import Fit, capacity_bytes, setting
 from tcptrace_lab.simulation import write_capture
@@ -27,7 +28,6 @@ from tcptrace_lab.stacks.setting import Think
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcptrace_lab.replay.changes import Changes
     from tcptrace_lab.replay.evidence import Evidence
     from tcptrace_lab.replay.schedule import End, Schedule
     from tcptrace_lab.stacks import Run
@@ -261,6 +261,10 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
     tried = [one for fit in fitted.alike for one in _changed_fits(fit, changes, schedule)]
     times = [_duration_ns(changed, one, until_s) for one in tried]
     middle = times[0]
+    if _only_larger(changes, schedule) and middle > (1 + MOST_DURATION_ERROR) * evidence.life_ns:
+        raise _poor(
+            evidence, f"with {changes.words()} the nearest ({tried[0].stack}) takes longer than before, and no larger buffer does that"
+        )
     nearly = [_duration_ns(_without_waking(changed), tried[0], until_s)]
     for other, one in _a_segment_off(changes, changed, tried[0]):
         time_ns = _duration_ns(other, one, until_s)
@@ -274,6 +278,18 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
         high_ns / NS_PER_S,
         (evidence.life_ns - middle) / NS_PER_S,
         modelled(changes.words(), changed, tried[0], until_s),
+    )
+
+
+def _only_larger(changes: Changes, schedule: Schedule) -> bool:
+    """Whether nothing is changed but buffers, and none is made smaller."""
+    send, receive = changes.send_buffer_bytes, changes.receive_buffer_bytes
+    if changes != Changes(send_buffer_bytes=send, receive_buffer_bytes=receive):
+        return False
+    ends = schedule.ends()
+    return all(
+        asked is None or asked >= max(had)
+        for asked, had in ((send, [end.bound_bytes or 0 for end in ends]), (receive, [end.receive_buffer_bytes or 0 for end in ends]))
     )
 
 

@@ -139,11 +139,15 @@ def test_the_ledger_blames_the_line_that_never_stands_idle() -> None:
 
 
 def test_the_ledger_blames_lost_packets() -> None:
+    """From a resend until its ACK is back: 10 ms of path, and 1.2 ms on the line for each of at most 64 KB before it."""
     link = Link(10_000_000, 5 * MS, lost=frozenset({20, 40, 60}))
     client = Host(STACKS["linux"], program=(Write(200_000, 8192),))
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),)), link, Link(10_000_000, 5 * MS)), truth=True)
-    assert {p.resent_for for p in run.packets} >= {"loss-recovery"}
-    assert held(run, "loss-recovery") > 0.01
+    resent = [p.sent_ns for p in run.packets if p.resent_for == "loss-recovery"]
+    repairs = [h for h in run.truth if h.from_client and h.cause == "loss-recovery"]
+    assert len(resent) == 3
+    assert sum(h.end_ns - h.start_ns for h in repairs) > 1.2 * MS
+    assert all(any(sent <= h.start_ns and h.end_ns <= sent + 65 * MS for sent in resent) for h in repairs)
 
 
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])

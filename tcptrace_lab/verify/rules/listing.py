@@ -8,6 +8,7 @@ from tcptrace_lab.numbers import counted
 from tcptrace_lab.tcptrace_figures import FIGURES
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.figures import HALF_A_STEP, STEPS, FigureCase, as_number
+from tcptrace_lab.verify.ostermann import SIZE_SHARE
 from tcptrace_lab.verify.rules.reading import strange
 
 if TYPE_CHECKING:
@@ -98,6 +99,18 @@ def _window_evidence(case: FigureCase) -> str | None:
 def _size_evidence(case: FigureCase) -> str | None:
     tally = case.tally
     return None if tally is None else f"{counted(tally.data_bytes, 'byte')} in {counted(tally.data_packets, 'segment')}"
+
+
+def _mean_size(case: FigureCase) -> str | None:
+    """Of all that came, or, where copies came by ways that it does not follow, of what counts once."""
+    told, direction = by_its_rules(_size_evidence)(case), case.direction
+    if (
+        told is not None
+        or direction is None
+        or as_number(case.theirs) != int(direction["payload_bytes"] / (direction["data_segments"] + SIZE_SHARE))
+    ):
+        return told
+    return f"{counted(direction['payload_bytes'], 'byte')} in {counted(direction['data_segments'], 'segment')}; {_DIFFERS[case.item]}"
 
 
 def _resend_evidence(case: FigureCase) -> str | None:
@@ -241,7 +254,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "tcptrace divides sizes by the count and a thousandth, and cuts",
         SOURCE,
         frozenset({"avg_segm_size"}),
-        by_its_rules(_size_evidence),
+        _mean_size,
     ),
     Rule(
         "tcptrace-probes", "to tcptrace all data and FINs behind a window of 0 are probes", SOURCE, _PROBES, by_its_rules(_probe_evidence)

@@ -18,6 +18,9 @@ MAX_SHIFT = 14
 
 _LARGEST_SHORT = (1 << 15) - 1
 
+WRAPPED = MODULUS >> 8
+"""No count of bytes comes near it; what does was below 0, or is a mean of such."""
+
 
 def _mss(case: FigureCase) -> str | None:
     direction = case.direction
@@ -53,6 +56,14 @@ def _contradiction(case: FigureCase) -> str | None:
     if not (number == 0 or below_0) or not any("contradicts itself" in problem for problem in case.problems):
         return None
     return "the header's length contradicts the packet's, so that its data is neither nothing nor something"
+
+
+def _below_0(case: FigureCase) -> str | None:
+    """A mean over time of numbers near 2^64 holds one to a few of its digits."""
+    number, numbers = as_number(case.theirs), None if case.tally is None else case.tally.numbers
+    if number is None or numbers is None or number < WRAPPED or numbers.outstanding_most < WRAPPED:
+        return None
+    return f"an old ACK of bytes beyond those sent leaves less than 0 outstanding, {numbers.outstanding_most:,} to it"
 
 
 def _cut_headers(case: FigureCase) -> str | None:
@@ -154,6 +165,13 @@ RULES: tuple[Rule[FigureCase], ...] = (
         SOURCE,
         OUTSTANDING | {"pure_acks_sent"},
         _contradiction,
+    ),
+    Rule(
+        "tcptrace-counts-below-0",
+        "tcptrace takes bytes outstanding below 0 for a number near 2^64, and means over time of it for bytes",
+        SOURCE,
+        OUTSTANDING,
+        _below_0,
     ),
     Rule(
         "tcptrace-counts-cut-options",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import shutil
 import struct
 from pathlib import Path
 
 import pytest
 import tshark
-from damage import KINDS, read, write
+from damage import KINDS, of_one_side, read, write
 from test_verify_tshark import HANDSHAKE, told
 
 from tcptrace_lab.verify import verify
@@ -93,6 +94,18 @@ def test_a_scale_cut_off_a_syn_is_unknown_to_us_and_none_to_tshark(tmp_path: Pat
         0.011 C > S  .          ack 1  win 502
     """
     assert told(tmp_path, text, "tshark-scales-by-cut-syns")[3, "window_known"].startswith("the capture cut options of the server's SYN")
+
+
+def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace(tmp_path: Path) -> None:
+    """One side of a stream that begins at 4,294,964,796: nothing acknowledges, and its mean over time is no count of bytes."""
+    source = SHARED / "seladb-PcapPlusPlus__one_tcp_stream_max_seq.pcap"
+    if not source.exists() or shutil.which("tcptrace") is None:
+        pytest.skip(f"{source.name} or tcptrace is missing")
+    link_type, packets = read(source)
+    one_side = of_one_side(packets, random.Random())  # noqa: S311  (nothing is drawn)
+    found = verify(write(tmp_path / "side.pcap", link_type, one_side), ["tcptrace"]).account.differences
+    assert UNEXPLAINED not in found
+    assert "wavg_owin" in {one.item for one in found["tcptrace-counts-below-0"]}
 
 
 def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> None:

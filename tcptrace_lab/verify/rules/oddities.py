@@ -63,7 +63,7 @@ def _below_0(case: FigureCase) -> str | None:
     number, numbers = as_number(case.theirs), None if case.tally is None else case.tally.numbers
     if number is None or numbers is None or number < WRAPPED or numbers.outstanding_most < WRAPPED:
         return None
-    return f"an old ACK of bytes beyond those sent leaves less than 0 outstanding, {numbers.outstanding_most:,} to it"
+    return f"numbers that came round, or an ACK beyond what was sent, leave less than 0 outstanding: {numbers.outstanding_most:,} to it"
 
 
 def _cut_headers(case: FigureCase) -> str | None:

@@ -124,7 +124,11 @@ def test_zooming_one_figure_zooms_all_of_its_connection(visit: Open) -> None:
     zoomed = opened.axis("xaxis", "client")
     assert all(each == pytest.approx(zoomed[0]) for each in zoomed)
     opened.page.get_by_role("button", name="all", exact=True).first.click()
-    opened.until("document.querySelector('.plot')._fullLayout.xaxis.range[1] === given", whole[0][1])
+    opened.until(
+        """[...document.querySelector('.connection').querySelectorAll('.plot')].filter((plot) => plot.offsetParent)
+            .every((plot) => plot._fullLayout.xaxis.range[1] === given)""",
+        whole[0][1],
+    )
     assert opened.axis("xaxis", "client") == whole
     assert opened.messages == []
 

@@ -99,7 +99,7 @@ def raised() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    taken = [signal.SIGTERM, signal.SIGHUP]
+    taken = [number for number in (signal.SIGTERM, signal.SIGHUP) if _heeded(number)]
     if signal.getsignal(signal.SIGINT) is _interrupted:
         taken.append(signal.SIGINT)
     before = {number: signal.signal(number, _raise) for number in taken}
@@ -126,12 +126,17 @@ def noted() -> Iterator[threading.Event]:
         _raised_s = time.monotonic()
         event.set()
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if _heeded(number)}
     try:
         yield event
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _heeded(number: signal.Signals) -> bool:
+    """Whether it would do something: nohup(1) has SIGHUP ignored, a shell SIGINT in what it starts in the background."""
+    return signal.getsignal(number) is not signal.SIG_IGN
 
 
 def _raise(_signal: int, _frame: FrameType | None) -> None:

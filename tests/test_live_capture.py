@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import pytest
 from command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 
 from tcptrace_lab.lab.capture import ended_connections
+from tcptrace_lab.lab.dumpcap import Dumpcap
 from tcptrace_lab.lab.live import Ring
 
 if TYPE_CHECKING:
@@ -102,6 +104,29 @@ def test_a_signal_ends_the_capture_and_what_is_there_is_analyzed(
     assert b"packets captured" in err
     assert dumpcaps(target) == []
     assert list(scratch.iterdir()) == []
+
+
+def test_a_wait_for_a_silent_dumpcap_asks_again_whether_it_is_over() -> None:
+    """A signal that comes between Python's last look and the wait does not end the wait: only asking again does."""
+    asked = itertools.count(1)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as silent:
+        Dumpcap(silent, "silent").read_until(lambda: next(asked) > 1, TIME_LIMIT_S)
+    assert next(asked) == 3
+
+
+def test_a_capture_goes_on_where_the_terminal_that_it_shall_survive_is_closed(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does; programs started now inherit it
+    try:
+        with listening() as server, capturing(tmp_path, server, "-w", tmp_path / "kept.pcapng", "--json", "-") as running:
+            running.send_signal(signal.SIGHUP)
+            talk(server)
+            await_connections(tmp_path / "kept.pcapng", 1)
+            running.send_signal(signal.SIGTERM)
+            out, err = running.communicate(timeout=TIME_LIMIT_S)
+            assert running.returncode == 0, err
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert json.loads(out)["capture"]["connections"] == 1
 
 
 def test_a_kill_leaves_no_dumpcap_behind(tmp_path: Path) -> None:

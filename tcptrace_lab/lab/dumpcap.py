@@ -6,6 +6,7 @@ many frames each interface received and how many were dropped.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import select
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 TOOLS = ("setpriv", "dumpcap")
 PATIENCE_S = 10.0
 """How long dumpcap may take to open its interface, and to end when it is told to; a choice, no source."""
+LOOK_S = 0.2
+"""So often a wait for its words looks up: a signal that comes just before the wait begins does not end it; a choice, no source."""
 
 _OPENED = "\nFile: "
 _COUNTS = re.compile(r"received/dropped on interface '.*': (\d+)/(\d+)")
@@ -70,18 +73,19 @@ class Dumpcap:
         self.process.wait(PATIENCE_S)
 
     def read_until(self, done: Callable[[], bool], timeout_s: float | None) -> None:
-        """Read its words until `done`, or until it has closed its stderr.
+        """Read its words until `done` (asked at least every `LOOK_S`), or until it has closed its stderr.
 
         Raises:
             CaptureError: it says nothing for so long, or ends before it has opened anything.
         """
         assert self.process.stderr is not None  # noqa: S101  (it is a pipe)
-        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline_s = time.monotonic() + (math.inf if timeout_s is None else timeout_s)
         stderr_fd = self.process.stderr.fileno()
         while not done():
-            left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
-            readable, _, _ = select.select([stderr_fd], [], [], left_s)
+            readable, _, _ = select.select([stderr_fd], [], [], LOOK_S)
             if not readable:
+                if time.monotonic() < deadline_s:
+                    continue
                 raise CaptureError(f"{self.name}: dumpcap is silent; it said {self.words.strip()!r}")
             words = os.read(stderr_fd, 4096)
             if not words:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab import interrupts
 from tcptrace_lab.errors import LabFailed, UsageError
-from tcptrace_lab.lab.dumpcap import CaptureError, Dumpcap, require, running
+from tcptrace_lab.lab.dumpcap import PATIENCE_S, CaptureError, Dumpcap, require, running
 from tcptrace_lab.numbers import count
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Sequence
 
 KB = 1_000
@@ -127,17 +128,16 @@ def record(
         UsageError: no such interface, or the filter is wrong.
         LabFailed: no rights, or no file.
     """
-    with interrupts.raised(), running(request.arguments(path), str(path)) as dumpcap:
+    with interrupts.noted() as interrupted, running(request.arguments(path), str(path)) as dumpcap:
         try:
-            dumpcap.await_start()
+            dumpcap.read_until(lambda: dumpcap.opened or interrupted.is_set(), PATIENCE_S)
+            if not dumpcap.opened:
+                raise KeyboardInterrupt
             if begun is not None:
                 begun()
-            _follow(dumpcap, progress)
+            _follow(dumpcap, progress, interrupted)
         except CaptureError as error:
             raise _explained(dumpcap, request, path) from error
-        except KeyboardInterrupt:
-            if not dumpcap.opened:
-                raise
         if dumpcap.process.poll() is None:
             dumpcap.stop()
     counts = dumpcap.received_and_dropped or (None, None)
@@ -147,15 +147,15 @@ def record(
     return Recorded(files, *counts)
 
 
-def _follow(dumpcap: Dumpcap, progress: Callable[[int], None] | None) -> None:
-    """Until it ends by itself."""
+def _follow(dumpcap: Dumpcap, progress: Callable[[int], None] | None, interrupted: threading.Event) -> None:
+    """Until it ends by itself, or is to end."""
 
-    def tell() -> bool:
+    def told() -> bool:
         if progress is not None and (numbers := _TOLD.findall(dumpcap.words[-_LAST_WORDS:].replace("\r", "\n"))):
             progress(int(numbers[-1]))
-        return False
+        return interrupted.is_set()
 
-    dumpcap.read_until(tell, None)
+    dumpcap.read_until(told, None)
 
 
 def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | UsageError:

@@ -7,14 +7,13 @@ Wireshark's `editcap`, which gives frames the same numbers.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import editcap, interrupts, numbers, pcapng_copy, stalls, streams
+from tcptrace_lab import editcap, numbers, pcapng_copy, stalls, streams, temporary
 from tcptrace_lab._core import EngineError, unpack
 from tcptrace_lab.convert import PCAPNG_MAGIC
 from tcptrace_lab.errors import CaptureUnreadable, MissingTool, OutputUnwritable, from_engine, place
@@ -87,11 +86,11 @@ def readable_twice(path: str) -> Iterator[Spooled]:
     if stream is None:
         yield Spooled(path, path)
         return
-    with contextlib.closing(stream), _temporary() as file:
-        with _room():
+    with contextlib.closing(stream), temporary.folder() as folder:
+        spooled = Path(folder, "capture")
+        with _room(), spooled.open("wb") as file:
             stream.rest_into(file)
-            file.flush()
-        yield Spooled(file.name, path)
+        yield Spooled(str(spooled), path)
 
 
 def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
@@ -146,25 +145,14 @@ def _unpacked(path: str, kept: contextlib.ExitStack) -> str:
     """The file itself, or what it holds packed: in a temporary file, until `kept` is closed."""
     if not streams.is_compressed(path):
         return path
-    file = kept.enter_context(_temporary())
+    unpacked = Path(kept.enter_context(temporary.folder()), "capture")  # a name, for editcap has no descriptors of ours
     with _room():
+        unpacked.touch()
         try:
-            unpack(path, file.name)
+            unpack(path, str(unpacked))
         except EngineError as error:
             raise from_engine(error) from error
-    return file.name
-
-
-@contextlib.contextmanager
-def _temporary() -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
-    """A temporary file that goes with the block; with a name, for editcap has no descriptors of ours."""
-
-    def make() -> tempfile._TemporaryFileWrapper[bytes]:
-        with _room():
-            return tempfile.NamedTemporaryFile(prefix="tcptrace-lab-")
-
-    with interrupts.making(make, lambda made: Path(made.name).unlink(missing_ok=True)) as file, file:
-        yield file
+    return str(unpacked)
 
 
 @contextlib.contextmanager

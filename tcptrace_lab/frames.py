@@ -10,13 +10,14 @@ import heapq
 import os
 import stat
 import struct
-import tempfile
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from tcptrace_lab import temporary
 from tcptrace_lab._core import EngineError, unpack
+from tcptrace_lab.errors import OutputUnwritable
 from tcptrace_lab.pcapng_copy import (
     BYTE_ORDER_MAGIC,
     ENHANCED_PACKET,
@@ -77,11 +78,11 @@ def _readable(name: str, stack: ExitStack, most_bytes: int) -> str | None:
             return name
         if os.stat(name).st_size > most_bytes:  # noqa: PTH116
             return None
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tcptrace-lab-"))
+        folder = stack.enter_context(temporary.folder())
         target = Path(folder) / "capture"
         target.touch()
         unpack(name, str(target))
-    except (OSError, EngineError):
+    except (OSError, OutputUnwritable, EngineError):
         return None
     return str(target)
 

@@ -82,15 +82,6 @@ def making(make: Callable[[], Made], undo: Callable[[Made], object]) -> Iterator
 
 
 @contextlib.contextmanager
-def temporary_folder(prefix: str) -> Iterator[str]:
-    """The path of a folder that goes with the block, and with the program. OSError: it cannot be made."""
-    import tempfile  # noqa: PLC0415  (10 ms that the start of the program need not pay)
-
-    with making(lambda: tempfile.TemporaryDirectory(prefix=prefix), lambda made: made.cleanup()) as folder, folder as path:
-        yield path
-
-
-@contextlib.contextmanager
 def raised() -> Iterator[None]:
     """While the block runs, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt: the block has a way out, or a use for it.
 

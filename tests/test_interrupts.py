@@ -40,9 +40,9 @@ def test_an_interrupt_while_a_pipe_stays_silent_ends_the_command_quietly(tmp_pat
 
 
 WRITING = """
-from tcptrace_lab import interrupts, output
+from tcptrace_lab import interrupts, output, temporary
 interrupts.end_the_program()
-with output.opened("out.csv") as stream, interrupts.temporary_folder("begun-") as folder:
+with output.opened("out.csv") as stream, temporary.folder() as folder:
     stream.write(b"half of it")
     stream.flush()
     print(folder, flush=True)

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tcptrace_lab import temporary
 from tcptrace_lab.errors import MissingTool, OutputUnwritable
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class Remote:
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
         """See `Place`."""
-        with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
+        with temporary.folder() as folder:
             yield Path(folder)
 
     @contextlib.contextmanager

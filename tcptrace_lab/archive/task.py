@@ -8,12 +8,12 @@ written, OutputUnwritable goes through to the run, which ends.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab import temporary
 from tcptrace_lab.archive import fingerprint, part, place
 from tcptrace_lab.errors import CaptureUnreadable, MissingTool, OutputUnwritable, TcptraceLabError
 
@@ -140,7 +140,7 @@ def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
         found = []
         for number, path in enumerate(paths):
             if place.is_url(path):
-                folder = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tcptrace-lab-")))
+                folder = folder or Path(stack.enter_context(temporary.folder()))
                 local = folder / f"{number}-{Path(path).name}"
                 place.file_system(path).get_file(path, str(local))
                 found.append(str(local))

@@ -11,7 +11,6 @@ import http.client
 import http.server
 import logging
 import socket
-import tempfile
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab import temporary
 from tcptrace_lab.errors import MissingTool
 from tcptrace_lab.lab.sockets import SOCKET_TIMEOUT_S
 
@@ -200,7 +200,7 @@ def _ftp_server(point: Point, ends: Ends) -> Iterator[None]:
             super().close()
 
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tcptrace-lab-ftp-")))
+        folder = Path(stack.enter_context(temporary.folder()))
         (folder / _FILE).write_bytes(bytes(int(point["transfer.file"])))
         users = DummyAuthorizer()
         users.add_user(_USER, _USER, str(folder), perm="elrw")

@@ -7,11 +7,11 @@ still shows it (`shrink`) → a program (`reproducer`), a packetdrill script (`d
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tcptrace_lab import temporary
 from tcptrace_lab.analysis import analyze
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
 from tcptrace_lab.numbers import NS_PER_S, counted, duration_s
@@ -267,7 +267,7 @@ def prove(made: Reproducer) -> Proof:
     needed_s = made.expected.held_s * CURED_LEFT if made.oracle is None else made.oracle.need_ns / NS_PER_S
     found: list[tuple[float, float]] = []
     for schedule in (made.schedule, made.cure.applied(made.schedule)):
-        with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
+        with temporary.folder() as folder:
             capture = Path(folder, "proof.pcapng")
             play(schedule, capture)
             seen = figures("proof", [str(capture)])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tcptrace_lab import temporary
 from tcptrace_lab.replay.laid import Figures, Laid, figures, lay
 from tcptrace_lab.replay.private import play
 
@@ -49,7 +49,7 @@ def transfer(order: Order, original: Figures | None, doing: Callable[[str], None
     wanted: list[tuple[str, Schedule]] = [(PLAIN, order.schedule)] if order.plain or not order.changes else []
     if order.changes:
         wanted.append((order.changes.words(), order.changes.applied(order.schedule)))
-    with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as scratch:
+    with temporary.folder() as scratch:
         folder = order.folder or Path(scratch)
         made = [_made(name, schedule, folder, order, doing) for name, schedule in wanted]
     return lay(made[0], made[1:]) if original is None else lay(original, made)

@@ -7,13 +7,13 @@ nearly as good, so that a prediction has a range.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tcptrace_lab import temporary
 from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay import fits
@@ -233,7 +233,7 @@ def life_ns(of: Run) -> int:
 def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> Figures:
     """What `analyze` says of the model's run."""
     made = setting(schedule, one)
-    with tempfile.TemporaryDirectory(prefix="tcptrace-lab-") as folder:
+    with temporary.folder() as folder:
         path = Path(folder, "model.pcap")
         with path.open("wb") as stream:
             write_capture(run(schedule, one, until_s), made, stream)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tcptrace_lab import interrupts
+from tcptrace_lab import temporary
 from tcptrace_lab.atm import AtmForm, convert
 from tcptrace_lab.simulation.frames import frames
 
@@ -100,7 +100,7 @@ def write_capture(run: Run, setting: Setting, stream: IO[bytes], *, at: At = At.
     """
     if medium in _LINKS:
         return _write_pcap(run, setting, stream, at, medium)
-    with interrupts.temporary_folder("tcptrace-lab-") as folder:
+    with temporary.folder() as folder:
         bare, converted = Path(folder, "bare.pcap"), Path(folder, "converted")
         with bare.open("wb") as file:
             count = _write_pcap(run, setting, file, at, Medium.RAW)

@@ -16,7 +16,7 @@ import threading
 import time
 from typing import IO, TYPE_CHECKING
 
-from tcptrace_lab import interrupts
+from tcptrace_lab import interrupts, temporary
 from tcptrace_lab.errors import MissingTool
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def lines(program: str, options: Sequence[str], *, complaint: str | None = None)
         Refused: after its last line, if it ended with an error; or if it stalls, or a line passes `MAX_LINE_BYTES`.
     """
     command = [found(program), *options]
-    with interrupts.temporary_folder("tcptrace-lab-") as no_settings:
+    with temporary.folder() as no_settings:
         environment = os.environ | {"WIRESHARK_CONFIG_DIR": no_settings, "HOME": no_settings, "LC_ALL": "C", "TZ": "UTC"}
         with interrupts.making(lambda: _started(command, environment), _kill) as process, process:
             assert process.stdout is not None  # noqa: S101  (both are pipes)

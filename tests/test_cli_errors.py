@@ -90,6 +90,19 @@ def test_a_wrong_command_is_one_line_and_exits_with_2(tmp_path: Path, arguments:
     assert words in line
 
 
+def test_a_wrong_option_is_told_with_the_help_of_its_own_command(tmp_path: Path) -> None:
+    done = tcptrace_lab("replay", "packets", "x.pcap", "--bogus", folder=tmp_path)
+    assert only_line(done.stderr) == "tcptrace-lab: No such option: --bogus; tcptrace-lab replay packets --help tells how"
+
+
+@pytest.mark.parametrize(("group", "command"), [("replay", "whatif"), ("lab", "show"), ("archive", "query")])
+def test_a_group_of_commands_alone_tells_which_there_are(group: str, command: str, tmp_path: Path) -> None:
+    done = tcptrace_lab(group, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == tcptrace_lab(group, "--help", folder=tmp_path).stdout.decode()
+    assert f"\n  {command} " in done.stderr.decode()
+
+
 def test_a_connection_that_is_not_there_is_a_mistake_of_usage(path: Path, tmp_path: Path) -> None:
     done = tcptrace_lab("analyze", path.name, "--connection", "5", folder=tmp_path)
     assert done.returncode == 2

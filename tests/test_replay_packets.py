@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,7 +19,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapWriter
 
-from tcptrace_lab.errors import OutputUnwritable, UsageError
+from tcptrace_lab.errors import CaptureInsufficient, OutputUnwritable, UsageError
 from tcptrace_lab.lab.capture import capturing
 from tcptrace_lab.lab.network import CLIENT_MAC, Medium
 from tcptrace_lab.replay.packets.frames import Frame, Rewrite, frames, rewritten
@@ -168,6 +170,8 @@ def test_the_loopback_interface_takes_no_address_that_is_not_ours() -> None:
         (["-i", "lo", "--address", "1.2.3=4"], "no IP address"),
         (["-i", "lo", "--allow", "everywhere"], "no network"),
         (["-i", "lo", "--address", "192.0.2.2=8.8.8.8"], "which is not allowed"),
+        (["-i", "lo", "--rate", "fast"], "write it as 10Mbit/s or 1000pps"),
+        (["-i", "lo", "--mtu", "67"], "below 68"),
     ],
 )
 def test_what_may_not_be_sent_is_refused_in_one_line(arguments: list[str], words: str) -> None:
@@ -192,6 +196,86 @@ def test_packets_without_a_destination_are_refused_in_one_line(pace: str, tmp_pa
 def test_a_dry_run_says_what_would_be_sent() -> None:
     done = tcptrace_lab("replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--speed", "2x", "--dry-run")
     assert (done.returncode, "would send 68 frames" in only_line(done.stderr), "0.263 s" in only_line(done.stderr)) == (0, True, True)
+
+
+def test_a_dry_run_writes_what_would_be_sent_as_json() -> None:
+    """In 0.527 s, as capinfos says of the file."""
+    done = tcptrace_lab(
+        "replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--dry-run", "--loop", "3", "--json", "-", "-q"
+    )
+    told = json.loads(done.stdout)
+    assert (told["dry_run"], told["frames"], told["bytes"], told["loops"]) == (True, 68, 5_584, 3)
+    assert told["lasts_s"] == pytest.approx(0.526884, abs=1e-6)
+
+
+@pytest.mark.parametrize("arguments", [["--range", "69-70"], ["--filter", "udp"]])
+def test_a_choice_that_leaves_no_frame_is_told(arguments: list[str]) -> None:
+    done = tcptrace_lab("replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--topspeed", *arguments)
+    assert done.returncode == 2
+    assert "no frame is chosen" in only_line(done.stderr)
+
+
+def test_a_display_filter_that_tshark_refuses_is_told_in_its_words() -> None:
+    done = tcptrace_lab("replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--filter", "tcp.port ==")
+    assert done.returncode == 2
+    assert only_line(done.stderr).startswith("tcptrace-lab: --filter: tshark says: ")
+    assert "root" not in only_line(done.stderr)
+
+
+def test_a_compressed_capture_has_the_frames_of_the_plain_one(tmp_path: Path) -> None:
+    plain = CAPTURES / "ethernet-nagle-on.pcapng"
+    packed = tmp_path / "capture.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert list(frames(str(packed), None, "")) == list(frames(str(plain), None, ""))
+    assert [frame.number for frame in frames(str(packed), None, "tcp.flags.syn == 1")] == [1, 2]
+
+
+def _pcap(*records: bytes, link: int = 1) -> bytes:
+    """A pcap file of whole Ethernet frames (or of another link), a second apart."""
+    header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, link)
+    return header + b"".join(struct.pack("<IIII", at, 0, len(data), len(data)) + data for at, data in enumerate(records))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "neither pcap nor pcapng"),
+        (b"\x1f\x8b\x08 is all", "neither pcap nor pcapng"),
+        (b"root:x:0:0", "neither pcap nor pcapng"),
+        (_pcap(), "holds no frames"),
+        (_pcap(bytes(60), link=127), "link type 127"),
+        (_pcap(bytes(60), bytes(60))[:-74], "frame 2; --range 1-1 sends what is before"),
+        (None, "No such file or directory"),
+    ],
+    ids=["empty", "cut gzip", "text", "no frames", "802.11", "cut in a record's header", "missing"],
+)
+def test_what_is_no_capture_or_a_damaged_one_is_refused_in_one_line(content: bytes | None, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    if content is not None:
+        path.write_bytes(content)
+    done = tcptrace_lab("replay", "packets", path, "-i", "lo", "--topspeed", "--dry-run")
+    assert done.returncode == 3
+    assert words in only_line(done.stderr)
+
+
+def test_the_frames_before_the_damage_can_be_sent(tmp_path: Path) -> None:
+    (tmp_path / "cut.pcap").write_bytes(_pcap(bytes(60), bytes(60))[:-74])
+    assert [frame.data for frame in frames(str(tmp_path / "cut.pcap"), (1, 1), "")] == [bytes(60)]
+
+
+@pytest.mark.parametrize("link", [101, 228, 0x3000_0000 | 228])
+def test_bare_ip_packets_are_known_by_any_of_their_link_types(link: int, tmp_path: Path) -> None:
+    """Bits above the link type tell of the frame check sequence."""
+    (tmp_path / "raw.pcap").write_bytes(_pcap(b"\x45" + bytes(19), link=link))
+    assert list(frames(str(tmp_path / "raw.pcap"), None, "")) == [Frame(1, 0, b"\x45" + bytes(19), has_link=False)]
+
+
+def test_only_packets_that_are_longer_than_the_mtu_are_taken_apart() -> None:
+    """This one was cut short by the snap length, and could not be."""
+    packet = bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP() / bytes(100))[:60]
+    assert rewritten(Frame(1, 0, packet, has_link=False), Rewrite(mtu_bytes=140), ethernet=False) == packet
+    with pytest.raises(CaptureInsufficient, match="cut short"):
+        rewritten(Frame(1, 0, packet, has_link=False), Rewrite(mtu_bytes=139), ethernet=False)
 
 
 def test_ranges_and_display_filters_choose_frames() -> None:

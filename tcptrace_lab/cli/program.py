@@ -115,10 +115,21 @@ def _told(error: BaseException, *, debug: bool) -> int:
         say(str(error))
         return error.exit_code
     if isinstance(error, typer.TyperException):
-        say(f"{plain(error.format_message()).rstrip('.')}; {PROGRAM} --help tells how")
-        return errors.EXIT_USAGE
+        return _told_of_usage(error)
     say(f"defect of this program: {type(error).__name__}: {error}; please report it, with what --debug shows")
     return errors.EXIT_DEFECT
+
+
+def _told_of_usage(error: typer.TyperException) -> int:
+    """Say what is wrong with the options, or, where a group of commands was named alone, which there are."""
+    from typer._click.exceptions import NoArgsIsHelpError  # noqa: PLC0415
+
+    if isinstance(error, NoArgsIsHelpError):
+        typer.echo(error.format_message(), err=True)
+        return errors.EXIT_USAGE
+    context = getattr(error, "ctx", None)
+    say(f"{plain(error.format_message()).rstrip('.')}; {context.command_path if context else PROGRAM} --help tells how")
+    return errors.EXIT_USAGE
 
 
 _PLAIN = (

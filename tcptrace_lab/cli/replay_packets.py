@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +13,13 @@ from tcptrace_lab import interrupts, output
 from tcptrace_lab.cli import replay_options as options
 from tcptrace_lab.cli.options import Debug, Quiet
 from tcptrace_lab.cli.terminal import activity, say
-from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.errors import EXIT_DONE, CaptureUnreadable, UsageError
+from tcptrace_lab.numbers import NS_PER_S, counted, times
 
-File = Annotated[str, typer.Argument(metavar="CAPTURE", help="pcap or pcapng.", show_default=False)]
+if TYPE_CHECKING:
+    from tcptrace_lab.replay.packets.send import Sent
+
+File = Annotated[str, typer.Argument(metavar="CAPTURE", help="pcap or pcapng, plain or compressed.", show_default=False)]
 Interface = Annotated[str, typer.Option("-i", "--interface", metavar="NAME", help="Where the frames go.", show_default=False)]
 Speed = Annotated[str, typer.Option(metavar="FACTOR", help="So much faster than they were, as 2x.", show_default=False)]
 Rate = Annotated[str, typer.Option(metavar="RATE", help="Evenly, as 10Mbit/s or 1000pps.", show_default=False)]
@@ -32,6 +36,10 @@ Mtu = Annotated[int, typer.Option(metavar="BYTES", min=0, help="Cut longer packe
 Allow = Annotated[list[str] | None, typer.Option(metavar="CIDR", help="Also send to this network.", show_default=False)]
 AnyInterface = Annotated[bool, typer.Option("--any-interface", help="Also into an interface that may lead out of this machine.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")]
+
+
+LEAST_MTU_BYTES = 68
+"""RFC 791, section 3.2: every link must carry a datagram of so many bytes."""
 
 
 def packets(
@@ -74,7 +82,7 @@ def packets(
         output.check(json_path, [capture])
     ports = tuple((_port(old), _port(new)) for old, new in map(_pair, port or []))
     addresses = tuple((_address(old), _address(new)) for old, new in map(_pair, address or []))
-    rewrite = Rewrite(_mac(source_mac), _mac(destination_mac), addresses, ports, checksums, mtu)
+    rewrite = Rewrite(_mac(source_mac), _mac(destination_mac), addresses, ports, checksums, _mtu(mtu))
     allowed = (*own_networks(), *networks(allow or []))
     plan = Plan(
         capture, interface, pace(speed, rate, topspeed=topspeed), rewrite, _range(frame_range), display_filter, loop, allowed, any_interface
@@ -83,21 +91,34 @@ def packets(
         with activity("sending", quiet=quiet), interrupts.raised():
             if dry_run:
                 count, octets, lasts_ns = check(plan)
-                say(f"would send {count:,} frames, {octets:,} bytes, in {lasts_ns / 1e9:.3f} s, {loop:,} times, into {interface}")
-                return EXIT_DONE
-            done = send(plan)
+            else:
+                done = send(plan)
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", where=capture) from error
-    told = done.to_dict()
+        raise CaptureUnreadable(f"cannot be read: {error.strerror}", where=capture) from error
+    if dry_run:
+        told: dict[str, Any] = {"dry_run": True, "frames": count, "bytes": octets, "lasts_s": lasts_ns / NS_PER_S, "loops": loop}
+        often = "" if loop == 1 else f" {times(loop)}"
+        words = [f"would send {counted(count, 'frame')}, {octets:,} bytes, in {lasts_ns / NS_PER_S:.3f} s{often}, into {interface}"]
+    else:
+        told, words = done.to_dict(), _words(done, interface)
     if json_path is not None:
         with output.opened(json_path) as stream:
             stream.write(json.dumps(told, indent=1).encode() + b"\n")
     if not quiet:
-        middle, high = told["late_p50_s"], told["late_p99_s"]
-        late = "" if middle is None else f"; late by {middle * 1e6:.0f} µs (p50), {high * 1e6:.0f} µs (p99)"
-        say(f"{done.frames:,} frames, {done.octets:,} bytes sent in {done.took_ns / 1e9:.3f} s{late}")
-        say(f"not taken by the kernel: {done.refused:,}; dropped by {interface}: {done.counted[1]:,}")
+        for line in words:
+            say(line)
     return EXIT_DONE
+
+
+def _words(done: Sent, interface: str) -> list[str]:
+    """What came of it, in lines of a terminal's width."""
+    told = done.to_dict()
+    middle, high = told["late_p50_s"], told["late_p99_s"]
+    late = "" if middle is None else f"late by {middle * 1e6:.0f} µs (p50), {high * 1e6:.0f} µs (p99); "
+    return [
+        f"{counted(done.frames, 'frame')}, {done.octets:,} bytes sent in {done.took_ns / NS_PER_S:.3f} s",
+        f"{late}kernel refused {done.refused:,}, {interface} dropped {done.counted[1]:,}",
+    ]
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -118,6 +139,12 @@ def _address(text: str) -> str:
         return str(ipaddress.ip_address(text))
     except ValueError as error:
         raise UsageError(f"--address: {text!r} is no IP address") from error
+
+
+def _mtu(size: int) -> int:
+    if 0 < size < LEAST_MTU_BYTES:
+        raise UsageError(f"--mtu: {size} is below {LEAST_MTU_BYTES}, the least of IPv4")
+    return size
 
 
 def _mac(text: str) -> str:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab.errors import CaptureInsufficient, MissingTool, NotACapture, UsageError
+from tcptrace_lab import temporary
+from tcptrace_lab._core import EngineError, unpack
+from tcptrace_lab.errors import CaptureInsufficient, CaptureUnreadable, MissingTool, NotACapture, UsageError, from_engine, place
+from tcptrace_lab.streams import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ETHERNET, RAW, RAW_BSD, NULL, SLL, SLL2 = 1, 101, 12, 0, 113, 276
-HEADER_BYTES: Final = {ETHERNET: 0, RAW: 0, RAW_BSD: 0, NULL: 4, SLL: 16, SLL2: 20}
+ETHERNET, RAW, RAW_BSD, IPV4, IPV6, NULL, LOOP, SLL, SLL2 = 1, 101, 12, 228, 229, 0, 108, 113, 276
+HEADER_BYTES: Final = {ETHERNET: 0, RAW: 0, RAW_BSD: 0, IPV4: 0, IPV6: 0, NULL: 4, LOOP: 4, SLL: 16, SLL2: 20}
 """Link types that can be sent: bytes that are taken off first."""
+
+LINK_TYPE_BITS: Final = 0xFFFF
+"""Of the field in pcap's header; those above tell of the frame check sequence (draft-ietf-opsawg-pcap, section 4)."""
 
 ETHERNET_BYTES: Final = 14
 IPV4_TYPE, IPV6_TYPE = b"\x08\x00", b"\x86\xdd"
@@ -39,10 +47,9 @@ class Rewrite:
     checksums: bool = False
     mtu_bytes: int = 0
 
-    @property
-    def touches_ip(self) -> bool:
-        """Whether packets must be taken apart."""
-        return bool(self.addresses or self.ports or self.checksums or self.mtu_bytes)
+    def touches(self, packet_bytes: int) -> bool:
+        """Whether an IP packet of this length must be taken apart."""
+        return bool(self.addresses or self.ports or self.checksums or 0 < self.mtu_bytes < packet_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,37 +66,74 @@ def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> It
     """The frames of a capture, by number.
 
     Args:
-        path: pcap or pcapng.
+        path: pcap or pcapng, plain or compressed.
         chosen: first and last number; None: all.
         display_filter: of Wireshark, asked of tshark; empty: all.
 
     Raises:
         NotACapture: neither pcap nor pcapng.
-        CaptureInsufficient: frames were cut short, or of a link that no interface here takes.
+        CaptureUnreadable: the operating system refuses the file, or it is damaged before the last frame that is asked for.
+        CaptureInsufficient: frames of a link that no interface here takes.
         MissingTool: there is a filter, and no tshark.
+        UsageError: tshark refuses the filter.
+        OutputUnwritable: there is no room to unpack it.
     """
+    with _plain(path) as plain:
+        wanted = _numbers(plain, display_filter) if display_filter else None
+        following = next(wanted, 0) if wanted is not None else 0
+        first, last = chosen or (1, 1 << 62)
+        for frame in _read(path, plain):
+            if wanted is not None and frame.number == following:
+                following = next(wanted, 0)
+            elif wanted is not None:
+                continue
+            if frame.number >= first:
+                yield frame
+            if frame.number >= last:
+                return
+
+
+@contextmanager
+def _plain(path: str) -> Iterator[str]:
+    """The file itself, or what it holds packed: in a temporary folder while the block lasts."""
+    try:
+        packed = is_compressed(path)
+    except OSError as error:
+        remedy = "name a file that exists and may be read"
+        raise CaptureUnreadable(f"cannot be read: {error.strerror}", where=path, remedy=remedy) from error
+    if not packed:
+        yield path
+        return
+    with temporary.folder() as folder:
+        unpacked = Path(folder, "capture")
+        try:
+            unpacked.touch()
+            unpack(path, str(unpacked))
+        except EngineError as error:
+            raise from_engine(error) from error
+        yield str(unpacked)
+
+
+def _read(path: str, plain: str) -> Iterator[Frame]:
+    """All frames of `plain`, which the user knows as `path`."""
+    from dpkt.dpkt import UnpackError  # noqa: PLC0415
     from dpkt.pcap import UniversalReader  # noqa: PLC0415
 
-    wanted = _numbers(path, display_filter) if display_filter else None
-    following = next(wanted, 0) if wanted is not None else 0
-    first, last = chosen or (1, 1 << 62)
-    with open(path, "rb") as file:  # noqa: PTH123  (a path as the user gave it)
+    number = 0
+    with open(plain, "rb") as file:  # noqa: PTH123  (a path as the user gave it)
         try:
             reader = UniversalReader(file)
-            link = reader.datalink()
-        except (ValueError, OSError, EOFError) as error:
+            link = reader.datalink() & LINK_TYPE_BITS
+        except (ValueError, OSError, EOFError, UnpackError) as error:
             raise NotACapture("neither pcap nor pcapng", where=path, remedy="convert it with editcap") from error
         if link not in HEADER_BYTES:
             raise CaptureInsufficient(f"frames of link type {link} cannot be sent into an interface", where=path)
-        for number, (ts, data) in enumerate(reader, 1):
-            if number > last:
-                return
-            if wanted is not None:
-                if number != following:
-                    continue
-                following = next(wanted, 0)
-            if number >= first:
+        try:
+            for number, (ts, data) in enumerate(reader, 1):
                 yield Frame(number, int(ts * 1_000_000_000), data[HEADER_BYTES[link] :], link == ETHERNET)
+        except (ValueError, EOFError, UnpackError) as error:
+            remedy = f"--range 1-{number} sends what is before" if number else "copy or capture it again"
+            raise CaptureUnreadable("damaged", where=place(path, number + 1, None), remedy=remedy) from error
 
 
 def _numbers(path: str, display_filter: str) -> Iterator[int]:
@@ -102,11 +146,17 @@ def _numbers(path: str, display_filter: str) -> Iterator[int]:
             assert process.stdout is not None  # noqa: S101
             for line in process.stdout:
                 yield int(line)
-            words = process.stderr.read().strip() if process.stderr is not None else ""
+            words = process.stderr.read() if process.stderr is not None else ""
             if process.wait():
-                raise UsageError(f"--filter: tshark says {' '.join(words.split())[-200:]}")
+                raise UsageError(f"--filter: {_complaint(words)}")
         finally:
             process.kill()
+
+
+def _complaint(words: str) -> str:
+    """What tshark has against a filter: without its warning of root, and the line that repeats and underlines the place."""
+    lines = [line.removeprefix("tshark: ").strip() for line in words.splitlines() if not line.startswith((" ", "Running as user"))]
+    return "tshark says: " + (next((line for line in lines if line), "nothing"))[:200]
 
 
 def ip_of(frame: Frame) -> bytes | None:
@@ -130,24 +180,32 @@ def rewritten(frame: Frame, rewrite: Rewrite, *, ethernet: bool) -> bytes:
         CaptureInsufficient: a packet that must be taken apart was cut short, or an interface of IP is to take something else.
     """
     packet = ip_of(frame)
-    if packet is not None and rewrite.touches_ip:
+    if packet is not None and rewrite.touches(_length(packet)):
         packet = _changed(packet, rewrite, frame.number)
     if not ethernet:
         if packet is None:
-            raise CaptureInsufficient(f"frame {frame.number} is no IP packet, and the interface takes nothing else")
+            raise CaptureInsufficient(f"frame {frame.number} is no IP packet, and the interface takes nothing else", remedy=_LEAVE_OUT)
         return packet
     if frame.has_link:
         header, rest = frame.data[:ETHERNET_BYTES], frame.data[ETHERNET_BYTES:] if packet is None else packet
     elif packet is not None:
         header, rest = bytes(12) + (IPV4_TYPE if packet[0] >> 4 == 4 else IPV6_TYPE), packet  # noqa: PLR2004
     else:
-        raise CaptureInsufficient(f"frame {frame.number} is no IP packet, and has no Ethernet header")
+        raise CaptureInsufficient(f"frame {frame.number} is no IP packet, and has no Ethernet header", remedy=_LEAVE_OUT)
     target = _mac(rewrite.destination_mac) or header[:6]
     return target + (_mac(rewrite.source_mac) or header[6:12]) + header[12:] + rest
 
 
+_LEAVE_OUT: Final = "leave it out with --range, or --filter ip"
+
+
 def _mac(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", "")) if text else b""
+
+
+def _length(packet: bytes) -> int:
+    """Bytes of an IP packet, by its header."""
+    return int.from_bytes(packet[2:4]) if packet[0] >> 4 == 4 else 40 + int.from_bytes(packet[4:6])  # noqa: PLR2004
 
 
 def _changed(packet: bytes, rewrite: Rewrite, number: int) -> bytes:
@@ -156,7 +214,7 @@ def _changed(packet: bytes, rewrite: Rewrite, number: int) -> bytes:
     from scapy.layers.inet6 import IPv6  # noqa: PLC0415
 
     is_v4 = packet[0] >> 4 == 4  # noqa: PLR2004
-    length = int.from_bytes(packet[2:4]) if is_v4 else 40 + int.from_bytes(packet[4:6])
+    length = _length(packet)
     if len(packet) < length:
         raise CaptureInsufficient(f"frame {number} was cut short, and its checksums cannot be made anew", remedy="capture with -s 0")
     made: Any = (IP if is_v4 else IPv6)(packet[:length])

@@ -55,21 +55,24 @@ def pace(speed: str, rate: str, *, topspeed: bool) -> Pace:
         return Pace(speed=0)
     if rate:
         if rate.endswith("pps"):
-            return Pace(packets_per_s=_positive(rate.removesuffix("pps"), "--rate"))
-        bits = rate_bps(rate)
+            return Pace(packets_per_s=_positive(rate.removesuffix("pps"), "--rate", "10Mbit/s or 1000pps"))
+        try:
+            bits = rate_bps(rate)
+        except UsageError as error:
+            raise UsageError(f"--rate: {rate!r} is no rate", remedy="write it as 10Mbit/s or 1000pps") from error
         if not bits:
             raise UsageError("--rate: nothing is sent at 0 bit/s")
         return Pace(bits_per_s=bits)
-    return Pace(_positive(speed.removesuffix("x"), "--speed") if speed else 1.0)
+    return Pace(_positive(speed.removesuffix("x"), "--speed", "2x or 0.5x") if speed else 1.0)
 
 
-def _positive(text: str, option: str) -> float:
+def _positive(text: str, option: str, example: str) -> float:
     try:
         found = float(text)
     except ValueError:
         found = 0.0
     if not 0 < found < 1e9:  # noqa: PLR2004  (also refuses what is no number)
-        raise UsageError(f"{option}: {text!r} is not a number above 0", remedy="write it as 2x, 0.5x, 1000pps or 10Mbit/s")
+        raise UsageError(f"{option}: {text!r} is not a number above 0", remedy=f"write it as {example}")
     return found
 
 

@@ -110,11 +110,12 @@ def _prepared(plan: Plan) -> Iterator[tuple[int, bytes]]:
     """(time, bytes) of each frame to send, checked and rewritten, one at a time.
 
     Raises:
-        UsageError: a destination that is not allowed.
-        CaptureInsufficient: a packet that was cut short.
+        UsageError: a destination that is not allowed, or no frame that was asked for.
+        CaptureInsufficient: a packet that was cut short, or no frames at all.
     """
     hardware, _ = checked(plan.interface, any_interface=plan.any_interface)
     places = Destinations(plan.allowed)
+    frame = None
     for frame in frames(plan.path, plan.chosen, plan.display_filter):
         original = ip_of(frame)
         if original is not None and not destination(original):
@@ -132,6 +133,10 @@ def _prepared(plan: Plan) -> Iterator[tuple[int, bytes]]:
                 remedy="rewrite it with --address OLD=NEW, or allow its network with --allow",
             )
         yield frame.ts_ns, data
+    if frame is None and (plan.chosen or plan.display_filter):
+        raise UsageError("no frame is chosen by --range and --filter", where=plan.path)
+    if frame is None:
+        raise CaptureInsufficient("holds no frames", where=plan.path)
 
 
 def _words(address: bytes) -> str:

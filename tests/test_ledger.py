@@ -88,6 +88,38 @@ def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_
     assert "nagle-delayed-ack" not in dict(causes(found))
 
 
+@pytest.mark.parametrize("flags", ["FP.", "PU."])
+def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, flags: str) -> None:
+    """A close sends what is left, and urgent data leave at once, whatever is in flight: frame 6 waited for 5 all the same."""
+    found = tables(
+        tmp_path,
+        f"""
+        0.0400 C > S P. 1:101    ack 1
+        0.1000 S > C .           ack 101
+        0.1001 C > S P. 101:201  ack 1
+        0.1201 S > C P. 1:51     ack 201
+        0.1300 C > S P. 201:301  ack 51
+        0.1310 C > S {flags} 301:401 ack 51
+        0.1500 S > C .           ack {402 if "F" in flags else 401}
+        """,
+    )
+    assert lasted(found, "nagle-delayed-ack") == [pytest.approx(60.1)]
+
+
+def test_a_close_that_leaves_with_an_ack_was_not_held_by_nagle(tmp_path: Path) -> None:
+    """Frame 6 looks like the second of two small writes, but carries the FIN: had it been there before, it had left before."""
+    found = tables(
+        tmp_path,
+        """
+        0.0400 C > S P.  1:101    ack 1
+        0.1000 S > C .            ack 101
+        0.1001 C > S FP. 101:201  ack 1
+        0.1201 S > C .            ack 202
+        """,
+    )
+    assert not {"nagle", "nagle-delayed-ack"} & set(dict(causes(found)))
+
+
 def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(tmp_path: Path) -> None:
     """Asked at 0.040, acknowledged at 0.060, answered at 0.160, asked again at 0.190: 20 ms network, 100 ms peer, 30 ms application."""
     found = tables(

@@ -14,7 +14,7 @@ from tcptrace_lab.rules import of_direction
 from tcptrace_lab.rules.of_direction import AROUND_BYTES, CAUSAL_NS, HELD_TIMES, LEAST_FRAME_BYTES, LEVEL_SHARE, PLATEAU_SHARE
 
 NS_PER_MS, RTT_NS = of_direction.NS_PER_MS, of_direction.RTT_NS
-FIN, SYN = 1, 2
+FIN, SYN, URG = 0x01, 0x02, 0x20
 
 DELAYED_ACK_NS = 20 * NS_PER_MS
 """An ACK that lags this much behind the round trip was delayed: half of the shortest timer in use (Linux and FreeBSD, 40 ms)."""
@@ -251,7 +251,9 @@ WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 
 _TAKEN_FOR_SMALL = _known(_col("full_bytes") > _col("rounded_bytes"))
 """The engine did not know yet that the sender rounds its MSS: full segments that passed a small one looked like small ones themselves."""
-_HELD_NOW = _fact("held_now", (~_known(_col("small_passes")) | _TAKEN_FOR_SMALL) & _col("holds_small"))
+_NEVER_HELD = _col("flags") & (FIN | URG) > 0
+"""A close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`): they wait for their program."""
+_HELD_NOW = _fact("held_now", (~_known(_col("small_passes")) | _TAKEN_FOR_SMALL) & _col("holds_small") & ~_NEVER_HELD)
 HELD_BEHIND_SMALL = _fact("held_behind_small", IS_SMALL & SMALL_UNACKED & _HELD_NOW)
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row."""

@@ -63,7 +63,7 @@ WAITS = (
     Column("other_level_rounds", "Int64", Unit.NONE, "For how many round trips they stood there"),
     Column("clocked_departures", "Int64", Unit.SEGMENTS, "Segments that left at once when an ACK came, with bytes in flight"),
     Column("unclocked_departures", "Int64", Unit.SEGMENTS, "Segments that left some time after the last ACK, with bytes in flight"),
-    Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that left while an earlier one below it was in flight, at the sender: Nagle's algorithm is off"),
+    Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that left while an earlier one below it was in flight, at the sender, without FIN and urgent data: Nagle's algorithm is off"),
     Column("small_held_run", "Int64", Unit.SEGMENTS, "Most of them in a row, none passing, that waited for the ACK of a small one before and left at once when it came"),
     Column("small_past_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that passed full ones in flight, and were not the tail of one write with them"),
     Column("small_held_over_full", "Int64", Unit.SEGMENTS, "Those that waited until full ones were acknowledged and left at once when they were"),

@@ -107,6 +107,7 @@ pub struct FirstDeparture {
 
 /// A segment that leaves.
 #[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(super) struct Leaves {
     /// When it was captured.
     pub ts_ns: i64,
@@ -120,6 +121,8 @@ pub(super) struct Leaves {
     pub full_bytes: i64,
     /// It holds less than that.
     pub small: bool,
+    /// Nagle's algorithm lets it pass in any case.
+    pub never_held: bool,
     /// It repairs a loss, or what was taken for one.
     pub resent: bool,
     /// It opens the connection.
@@ -302,7 +305,7 @@ impl SenderView {
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, shift_ns);
         }
         self.count_clocked(&held, shift_ns);
-        if leaves.small && !leaves.resent {
+        if leaves.small && !leaves.resent && !leaves.never_held {
             self.count_small(&held, leaves.payload_bytes, shift_ns);
         }
         self.left(&leaves);
@@ -323,7 +326,7 @@ impl SenderView {
         if leaves.small {
             // Without timestamps only what was not even captured is sure not to have arrived.
             let acked = if leaves.tsecr.is_some() { una } else { una.map(|una| una.max(self.captured_ack)) };
-            let behind = !leaves.resent && acked.is_some_and(|acked| self.small_end > acked);
+            let behind = !leaves.resent && !leaves.never_held && acked.is_some_and(|acked| self.small_end > acked);
             if behind {
                 self.small_behind_small = self.small_behind_small.saturating_add(1);
                 self.held.run = 0;

@@ -278,7 +278,7 @@ def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) ->
         "rtt": numbers.duration(direction["rtt_whole_ns"]),
         "round_trip": numbers.duration(direction["rtt_max_ns"]),
         "read": numbers.rate(direction["read_bps"]),
-        "plateau": numbers.size(direction["level_flight_bytes"]),
+        "plateau": numbers.size(direction["level_flight_bytes"] or direction["max_in_flight_bytes"]),
         "reached": f", at {words}" if (words := rates.reached(direction)) else "",
     }
 

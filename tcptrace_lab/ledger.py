@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab import rules, schema, vantage
-from tcptrace_lab.rules import facts, of_direction
+from tcptrace_lab.rules import columns, facts, of_direction
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
@@ -199,7 +199,7 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
     Whether a rule holds becomes a column first, so that what is asked of it four times is worked out once.
     """
     tested = [(rule, f"rule_{place}_holds") for place, rule in enumerate(rules.in_order()) if rule.holds is not None]
-    departures = facts.beside(departures).with_columns(**{name: rule.holds for rule, name in tested if rule.holds is not None})
+    departures = columns.beside(departures).with_columns(**{name: rule.holds for rule, name in tested if rule.holds is not None})
     cause, confidence = pl.lit(None, CAUSE), pl.lit(str(Confidence.CONSISTENT), CONFIDENCE)
     later, limited = pl.lit(None, CAUSE), pl.lit(value=False)
     for rule, name in reversed(tested):

@@ -1,9 +1,8 @@
 """The words that rules are written in: Polars expressions over one departure and what is known of its direction.
 
 A departure is a row of `schema.SEGMENTS` with data, SYN or FIN; `ledger.waits` puts the facts of its direction beside it (`of_direction`),
-and then, column by column, what follows from both (`beside`). So a fact is worked out once, however many rules ask for it: a rule looks at
-columns that are there. None of these expressions looks at another row. Unknown is false here: a rule that needs a value does not hold
-without it.
+and then, column by column, what follows from both (`columns.beside`). None of these expressions looks at another row. Unknown is false
+here: a rule that needs a value does not hold without it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from __future__ import annotations
 import polars as pl
 
 from tcptrace_lab.rules import of_direction
-from tcptrace_lab.rules.of_direction import AROUND_BYTES, CAUSAL_NS, HELD_TIMES, LEAST_FRAME_BYTES, LEVEL_SHARE, PLATEAU_SHARE
+from tcptrace_lab.rules.columns import fact as _fact
+from tcptrace_lab.rules.of_direction import AROUND_BYTES, CAUSAL_NS, HELD_TIMES, LEAST_FRAME_BYTES
 
 NS_PER_MS, RTT_NS = of_direction.NS_PER_MS, of_direction.RTT_NS
 FIN, SYN, URG = 0x01, 0x02, 0x20
@@ -36,34 +36,10 @@ TRAIN_PART = 8
 """A departure that an ACK lets go within this part of a round trip of the one before belongs to a train that the path has spaced; the waits
 between flights are longer (a heuristic)."""
 
-TOP_SHARE = 0.5
-"""A flight of this share of a top that was reached so often, and a round trip ago, no longer grows: slow start would double it (RFC 5681,
-3.1)."""
-
 CLUSTER_BYTES = 2048
 """A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`)."""
 
 _col, _known = pl.col, of_direction.known
-_STEPS: list[dict[str, pl.Expr]] = []
-"""Columns to be made, each step from those before it."""
-
-
-def _fact(name: str, value: pl.Expr) -> pl.Expr:
-    """Have a column made behind those that it looks at."""
-    roots = set(value.meta.root_names())
-    step = 1 + max((place for place, made in enumerate(_STEPS) if made.keys() & roots), default=-1)
-    if step == len(_STEPS):
-        _STEPS.append({})
-    _STEPS[step][name] = value
-    return _col(name)
-
-
-def beside(departures: pl.LazyFrame) -> pl.LazyFrame:
-    """Departures with the facts of their directions → the same with all facts of this file beside them."""
-    for made in _STEPS:
-        departures = departures.with_columns(**made)
-    return departures
-
 
 EPSILON_NS = _col("epsilon_ns")
 """An event so soon after another may be its effect."""
@@ -226,7 +202,7 @@ _OPENED_BY_ACKS = _known(_col("window_opened_ns") > EPSILON_NS)
 _WAS_LARGER = _known(_col("unacked_before_bytes") + _col("full_bytes") <= _col("flight_bytes"))
 
 
-def _too_little(room: pl.Expr) -> pl.Expr:
+def too_little(room: pl.Expr) -> pl.Expr:
     """Room for one segment, and for less than the part of the window that Linux waits for."""
     part = DEFER_PART * room < _col("unacked_before_bytes") + _room
     return _known((room >= 0) & (room < 2 * _col("full_bytes")) & part)
@@ -237,13 +213,14 @@ WINDOW_DEFERRED = _fact(
     RELEASED_BY_ACK
     & ~IS_SMALL
     & ~AFTER_LOSS
+    & ~IS_OLD
     & (
-        (_OPENED_BY_ACKS & WINDOW_WAS_FULL & (_too_little(_col("usable_window_bytes")) | _WAS_LARGER))
-        | (~_OPENED_BY_ACKS & _too_little(_room) & _WAS_LARGER)
+        (_OPENED_BY_ACKS & WINDOW_WAS_FULL & (too_little(_col("usable_window_bytes")) | _WAS_LARGER))
+        | (~_OPENED_BY_ACKS & too_little(_room) & _WAS_LARGER)
     ),
 )
 """The window had opened for one segment, or been left open for one, and yet nothing left until an ACK came. The congestion window cannot
-have held it: nothing was lost, and the flight was larger before."""
+have held it: nothing was lost, and the flight was larger before. Stacks older than segmentation offload do not do so."""
 WINDOW_OWNS_ALL = _fact("window_owns_all", WINDOW_FILLED | FORCED_IN | WINDOW_DEFERRED)
 """However early the window opened a little, it held this one."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
@@ -272,6 +249,10 @@ LET_GO_LATE = _fact(
 """A busy host may be late to react to the ACK. Where three in a row left at once, one that left within an eighth of its wait was held, too
 (a heuristic)."""
 
+STANDS = _fact("flight_stands", _known(_col("unacked_before_bytes") <= _col("flight_bytes")) & ~AFTER_LOSS)
+"""The flight is no larger than one of the round trip before. The congestion window had room for that one, and slow start adds to it with
+each ACK (RFC 5681, 3.1): so it is not what holds this one back, but for a sender that began anew after a pause."""
+
 _OPENED_BEFORE = _col("near_sender") & (_room == _col("payload_bytes")) & (_col("window_opened_ns") > EPSILON_NS)
 """The window had room for just this segment, and opened long before it left: something else held it from then on."""
 
@@ -289,6 +270,36 @@ HELD_BEHIND_FULL = _fact(
 """A small segment behind full ones in flight: held by Nagle's rule in its first form (RFC 896, BSD), not in Minshall's (Linux). A tail that
 the congestion window holds looks alike, so the sender must have done it three times, never let one pass, and have lost nothing."""
 
+HELD_THROUGH_ROOM = _fact(
+    "held_through_room",
+    _col("near_sender")
+    & IS_OLD
+    & IS_SMALL
+    & ~SMALL_UNACKED
+    & ALL_ACKED
+    & _known(_col("window_opened_ns") > EPSILON_NS)
+    & STANDS
+    & _known(_col("small_past_full") == 0),
+)
+"""The same behind a window that was full: an ACK made room for a full segment, and yet this small one waited for the ACK of all. Neither
+the window nor, with no more in flight than before, the congestion window can have held it."""
+
+HELD_BEHIND_HALF = _fact(
+    "held_behind_half",
+    _col("near_sender")
+    & IS_OLD
+    & IS_SMALL
+    & ALL_ACKED
+    & _known(2 * _col("payload_before_bytes") >= _col("max_window_bytes"))
+    & _known(2 * _col("payload_bytes") < _col("max_window_bytes"))
+    & _known((_col("payload_before_bytes") < _col("full_bytes")) & (_room > _col("payload_bytes")))
+    & STANDS,
+)
+"""BSD lets less than a full segment pass if it is half of the largest window (`tcp_output`; RFC 9293, 3.8.6.2.1): that does not tell of
+TCP_NODELAY. What came behind it was smaller, and waited for the ACK of all though there was room."""
+
+HELD_BY_NAGLE = _fact("held_by_nagle", HELD_BEHIND_SMALL | HELD_BEHIND_FULL | HELD_THROUGH_ROOM | HELD_BEHIND_HALF)
+
 BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 """The program had given more than could leave; an ACK let this part go, and the window was not what held it."""
 
@@ -304,19 +315,6 @@ ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))
 """Behind the path nothing was missing or overtaken, and what came twice had been late in a queue: the path's rate spaces these bytes,
 whatever their sender took for lost (as a tail-loss probe does, RFC 8985, 7)."""
 
-
-def _on(plateau: str) -> pl.Expr:
-    """A flight as large, to within a twentieth; or nearly so, and no longer growing: the round trip before had one as large."""
-    flight, level = _col("unacked_before_bytes"), _col(plateau)
-    stands = (flight >= LEVEL_SHARE * level) | ((flight >= PLATEAU_SHARE * level) & (_col("flight_bytes") >= PLATEAU_SHARE * level))
-    return _known(stands & (PLATEAU_SHARE * flight <= level))
-
-
-_flight, _top = _col("unacked_before_bytes"), _col("top_bytes")
-_BELOW_TOP = _known((TOP_SHARE * _top <= _flight) & (PLATEAU_SHARE * _flight <= _top) & (PLATEAU_SHARE * _top <= _col("flight_bytes")))
-ON_PLATEAU = _fact("on_plateau", (_on("plateau_bytes") | _on("other_plateau_bytes") | _BELOW_TOP) & ~WINDOW_WAS_NEARLY_FULL)
-"""Flights stand at one level of two segments or more, well below the largest window, and two more would fit the one of now; or they come
-and go below one that they reach again and again, as those of a program that fills its buffer now more, now less."""
 
 IN_TRAIN = _fact("in_train", BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS))
 """ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate."""

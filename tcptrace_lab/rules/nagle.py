@@ -8,7 +8,7 @@ from tcptrace_lab.rules.rule import Confidence, Rule
 RULE = Rule(
     cause="nagle",
     lost_to="small segments that Nagle's algorithm held for a round trip",
-    holds=((facts.RELEASED_BY_ACK & (facts.HELD_BEHIND_SMALL | facts.HELD_BEHIND_FULL)) | facts.LET_GO_LATE),
+    holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE),
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight",
     source="RFC 896; RFC 9293, 3.7.4; Linux net/ipv4/tcp_output.c (tcp_nagle_check, Minshall's form)",

@@ -8,7 +8,7 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 RULE = Rule(
     cause="nagle-delayed-ack",
     lost_to="waiting for delayed ACKs that Nagle's algorithm was holding out for",
-    holds=((facts.RELEASED_BY_ACK & (facts.HELD_BEHIND_SMALL | facts.HELD_BEHIND_FULL)) | facts.LET_GO_LATE) & facts.ACK_WAS_LATE,
+    holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE) & facts.ACK_WAS_LATE,
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
     proved_by_repetition=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.plateau import ON_PLATEAU
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 _DRAINING = (
@@ -10,7 +11,7 @@ _DRAINING = (
     | (facts.HAD_IN_FLIGHT & ~facts.LITTLE_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.ACK_WAS_HELD & ~facts.IS_BARE_FIN)
 ) & facts.IN_QUEUE
 
-_SPACED = facts.IN_TRAIN & ~facts.ON_PLATEAU & ~facts.AFTER_LOSS
+_SPACED = facts.IN_TRAIN & ~ON_PLATEAU & ~facts.AFTER_LOSS
 
 RULE = Rule(
     cause="network",

@@ -51,8 +51,24 @@ def _at_least(least_ns: int, share: float | pl.Expr) -> pl.Expr:
 
 def _level(level: str, rounds: str) -> pl.Expr:
     """A level that is a plateau, and not the window's."""
-    below = _col(level) <= BELOW_WINDOW_SHARE * _col("max_window_bytes")
-    return pl.when((_col(rounds) >= PLATEAU_ROUNDS) & below).then(_col(level))
+    return pl.when((_col(rounds) >= PLATEAU_ROUNDS) & _below_window(level)).then(_col(level))
+
+
+def _below_window(level: str) -> pl.Expr:
+    """Far below the largest window; where the sender is old, and so sends each segment that fits, one segment is far enough."""
+    fits = _col("near_sender") & known(_col("old")) & (_col(level) + _col("full_segment_bytes") <= _col("max_window_bytes"))
+    return (_col(level) <= BELOW_WINDOW_SHARE * _col("max_window_bytes")) | known(fits)
+
+
+def _low_top() -> pl.Expr:
+    """The largest flight of a direction that never had two full segments in flight, if ACKs let it go on often, and nothing else did.
+
+    Known where the round trip is so long that what leaves with an ACK leaves because of it.
+    """
+    low = known(_col("max_in_flight_bytes") < 2 * _col("full_segment_bytes"))
+    low &= (_col("clocked_departures") >= PLATEAU_ROUNDS) & (_col("unclocked_departures") == 0)
+    clear = _col("near_sender") & known(CAUSAL_SHARE_NEAR * RTT_NS >= CAUSAL_NS) & _below_window("max_in_flight_bytes")
+    return pl.when(low & clear).then(_col("max_in_flight_bytes"))
 
 
 AROUND_BYTES, LEAST_FRAME_BYTES = 78, 84
@@ -95,6 +111,7 @@ OF_DIRECTION = {
     "ack_clocked": known(_col("clocked_departures") > _col("unclocked_departures")),
     "plateau_bytes": _level("level_flight_bytes", "level_rounds"),
     "other_plateau_bytes": _level("other_level_flight_bytes", "other_level_rounds"),
+    "low_top_bytes": _low_top(),
     "top_bytes": _level("top_flight_bytes", "top_rounds"),
     "never_full": _NEVER_FULL,
     "only_late": ~_col("near_sender")

@@ -1,0 +1,69 @@
+"""Where the flights of a direction stand: at a level that they do not pass, though the window would take more (rule book B, 8)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.columns import fact
+from tcptrace_lab.rules.of_direction import LEVEL_SHARE, PLATEAU_SHARE, known
+
+TOP_SHARE = 0.5
+"""A flight of this share of a top that was reached so often, and a round trip ago, no longer grows: slow start would double it (RFC 5681,
+3.1)."""
+
+col = pl.col
+_flight, _room = col("unacked_before_bytes"), col("usable_before_bytes")
+
+
+def _on(plateau: str) -> pl.Expr:
+    """A flight as large, to within a twentieth; or nearly so, and no longer growing: the round trip before had one as large."""
+    level = col(plateau)
+    stands = (_flight >= LEVEL_SHARE * level) | ((_flight >= PLATEAU_SHARE * level) & (col("flight_bytes") >= PLATEAU_SHARE * level))
+    return known(stands & (PLATEAU_SHARE * _flight <= level))
+
+
+def _below(plateau: str) -> pl.Expr:
+    """A smaller flight, when the round trip before had one as large as the plateau, and none ever was a segment larger.
+
+    A sender older than HyStart (RFC 9406) and remembered thresholds grows by a segment with each ACK until it first loses something: from
+    it, a flight that is no larger than the one before is enough.
+    """
+    level = col(plateau)
+    fits = known((TOP_SHARE * level <= _flight) & (PLATEAU_SHARE * _flight <= level))
+    highest = known(col("max_in_flight_bytes") < level + col("full_bytes"))
+    return col("near_sender") & fits & ((known(PLATEAU_SHARE * level <= col("flight_bytes")) & highest) | (facts.IS_OLD & facts.STANDS))
+
+
+_BELOW_TOP = known(
+    (TOP_SHARE * col("top_bytes") <= _flight)
+    & (PLATEAU_SHARE * _flight <= col("top_bytes"))
+    & (PLATEAU_SHARE * col("top_bytes") <= col("flight_bytes"))
+)
+_low = LEVEL_SHARE * col("low_top_bytes")
+_AS_BEFORE = known((_low <= _flight) & (_low <= col("flight_bytes"))) & ~facts.PEER_SPOKE
+_WINDOW_IS_NEAR = (
+    pl.when(col("near_sender") & facts.IS_OLD)
+    .then(known(_room < pl.min_horizontal(col("full_bytes"), col("max_window_bytes") / 2)))
+    .when(col("near_sender"))
+    .then(known(_room < col("full_bytes")) | facts.too_little(_room))
+    .otherwise(facts.WINDOW_WAS_NEARLY_FULL)
+)
+"""There was no room for what leaves at once: a full segment, or half of the largest window in BSD's stacks (`tcp_output`); in Linux also a
+third of the window (`DEFER_PART`). Away from the sender the room is not known so exactly: for two segments."""
+ON_PLATEAU = fact(
+    "on_plateau",
+    (
+        _on("plateau_bytes")
+        | _on("other_plateau_bytes")
+        | _BELOW_TOP
+        | _below("top_bytes")
+        | _below("plateau_bytes")
+        | _below("other_plateau_bytes")
+        | _AS_BEFORE
+    )
+    & ~_WINDOW_IS_NEAR,
+)
+"""Flights stand at one level of two segments or more, well below the largest window, and more would fit the one of now; or they come and go
+below one that they reach again and again, as those of a program that fills its buffer now more, now less; or they are all less than two
+segments, and as large as the one before."""

@@ -1,0 +1,178 @@
+"""Full send buffers told from windows, slow start and Nagle's rule: each exchange beside one that differs in what refutes it.
+
+The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. An old
+sender is one whose SYN offers neither SACK nor timestamps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import packets
+import pytest
+
+from tcptrace_lab import ledger
+from tcptrace_lab.segments import read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+MS = 1_000_000
+MSS = 1_460
+ROUND_MS = 20.1
+"""An ACK comes 20 ms after the last segment of a flight, and lets the next go 0.1 ms later."""
+
+
+def lasted(tmp_path: Path, text: str) -> dict[str, float]:
+    """Milliseconds that the ledger of the client's direction gives to each cause."""
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    own = ledger.totals(found.segments, found.connections).filter("from_client")
+    return {cause: ns / MS for cause, ns in own.select("cause", "ns").iter_rows()}
+
+
+def opened(*, old: bool, window: int, mss: int = MSS) -> str:
+    """Until 40 ms; no window is scaled."""
+    options = f"<mss {mss}>" if old else f"<mss {mss}, sackOK>"
+    return f"""
+        0.0000 C > S S  0:0(0)        win 65535 {options}
+        0.0200 S > C S. 0:0(0) ack 1  win {window} {options}
+        0.0200 C > S .         ack 1  win 65535
+        """
+
+
+def flights(sizes: Sequence[Sequence[int]], window: int) -> str:
+    """Flights of segments of these sizes, each let go by the ACK of all of the one before."""
+    lines, seq = [], 1
+    for place, flight in enumerate(sizes):
+        at_s = 0.04 + place * ROUND_MS / 1000
+        for size in flight:
+            lines.append(f"{at_s:.4f} C > S . {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_s + 0.02:.4f} S > C . ack {seq} win {window}")
+    return "\n".join(lines)
+
+
+def full(count: int) -> list[int]:
+    return [MSS] * count
+
+
+LOW = [[MSS, 1300]] * 9
+"""2,760 bytes in flight, nine times: what a buffer of so much makes, in which the second segment is the rest."""
+
+
+def test_flights_below_two_segments_that_never_grow_are_a_full_buffers(tmp_path: Path) -> None:
+    """Slow start would add a segment with each ACK (RFC 5681, 3.1). Of the first it is not known yet that they do not."""
+    told = lasted(tmp_path, opened(old=True, window=16_384) + flights(LOW, 16_384))
+    assert told["send-buffer"] == pytest.approx(7 * ROUND_MS, abs=0.1)
+
+
+def test_a_program_that_goes_on_without_an_ack_has_filled_no_buffer(tmp_path: Path) -> None:
+    """One small segment leaves 10 ms after the flight before, with nothing but time to let it go."""
+    text = flights(LOW, 16_384)
+    last = 1 + 2760 * 9
+    at_s = 0.04 + 9 * ROUND_MS / 1000
+    late = f"{at_s:.4f} C > S . {last}:{last + 100} ack 1\n{at_s + 0.002:.4f} S > C . ack {last} win 16384\n"
+    late += f"{at_s + 0.01:.4f} C > S . {last + 100}:{last + 200} ack 1\n{at_s + 0.02:.4f} S > C . ack {last + 200} win 16384"
+    assert "send-buffer" not in lasted(tmp_path, opened(old=True, window=16_384) + text + "\n" + late)
+
+
+def test_low_flights_that_fill_the_window_are_the_windows(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened(old=True, window=2_760) + flights(LOW, 2_760))
+    assert told["receiver-window"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+    assert "send-buffer" not in told
+
+
+def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congestion_window(tmp_path: Path) -> None:
+    """Eight flights of five segments, then one of four: a program that writes large pieces fills its buffer now more, now less."""
+    told = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(5)] * 8 + [full(4), full(1)], 60_000))
+    assert told["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
+
+
+def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: Path) -> None:
+    """Two flights of 8,252 bytes, eight of 7,300, one of 5,840: none is a segment larger than the plateau of 7,300."""
+    text = flights([[*full(5), 952]] * 2 + [full(5)] * 8 + [full(4), full(1)], 60_000)
+    told = lasted(tmp_path, opened(old=False, window=60_000) + text)
+    assert told["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
+
+
+def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Path) -> None:
+    """The same, and then one of seven: what was smaller than five may have been the congestion window's."""
+    text = flights([full(5)] * 8 + [full(4), full(7), full(1)], 60_000)
+    told = lasted(tmp_path, opened(old=False, window=60_000) + text)
+    assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+    assert told["slow-start"] == pytest.approx(2 * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("old", "rounds"), [(True, 9), (False, 6)])
+def test_equal_flights_below_the_plateau_refute_slow_start_in_old_senders_alone(tmp_path: Path, *, old: bool, rounds: int) -> None:
+    """Six flights of five segments, three of three, one of six: those of three are no larger than the one before.
+
+    Newer senders leave slow start without a loss (RFC 9406), so that theirs prove nothing.
+    """
+    text = flights([full(5)] * 6 + [full(3)] * 3 + [full(6), full(1)], 60_000)
+    told = lasted(tmp_path, opened(old=old, window=60_000) + text)
+    assert told["send-buffer"] == pytest.approx(rounds * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_a_window_with_room_for_one_more_segment_holds_newer_senders_alone(tmp_path: Path, *, old: bool) -> None:
+    """Four segments in flight where five fit: Linux may wait for a third of the window (`tcp_tso_should_defer`), BSD sends what fits."""
+    told = lasted(tmp_path, opened(old=old, window=5 * MSS) + flights([full(4)] * 9, 5 * MSS))
+    assert told.get("send-buffer", 0.0) == pytest.approx(8 * ROUND_MS if old else 0.0, abs=0.1)
+
+
+def messages(tail: int, *, window: int, room_first: bool) -> str:
+    """Messages of three segments and a small one into a window of two; an ACK of one segment, or of both, 0.1 ms after it came."""
+    lines, seq, at_s = [], 1, 0.04
+    for _ in range(4):
+        for size in (MSS, MSS):
+            lines.append(f"{at_s:.4f} C > S . {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_s + 0.02:.4f} S > C . ack {seq - MSS} win {window}")
+        lines.append(f"{at_s + 0.0201:.4f} C > S . {seq}:{seq + MSS} ack 1")
+        seq += MSS
+        if room_first:
+            lines.append(f"{at_s + 0.022:.4f} S > C . ack {seq - MSS} win {window}")
+        lines.append(f"{at_s + 0.0401:.4f} S > C . ack {seq} win {window}")
+        lines.append(f"{at_s + 0.0402:.4f} C > S P. {seq}:{seq + tail} ack 1")
+        seq += tail
+        lines.append(f"{at_s + 0.0602:.4f} S > C . ack {seq} win {window}")
+        at_s += 0.1
+    return "\n".join(lines)
+
+
+def test_a_small_segment_that_let_room_pass_was_held_by_nagle(tmp_path: Path) -> None:
+    """At 22 ms an ACK opens the window for a full segment; 500 bytes leave with the ACK of all, 18.1 ms later."""
+    window = 2 * MSS
+    told = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=True))
+    assert told["nagle"] == pytest.approx(4 * ROUND_MS, abs=0.1)
+
+
+def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_path: Path) -> None:
+    """The same without that ACK: the ACK of all is what opens the window."""
+    window = 2 * MSS
+    told = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=False))
+    assert "nagle" not in told
+
+
+def halves(window: int) -> str:
+    """Each 30.1 ms 600 bytes leave; 10 ms later 8,300 pass them, and the ACK of both lets the next 600 go 20.1 ms later. Six times."""
+    lines, seq, at_s = [], 1, 0.04
+    for _ in range(6):
+        for after_s, size in ((0.0, 600), (0.01, 8_300)):
+            lines.append(f"{at_s + after_s:.4f} C > S P. {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_s + 0.03:.4f} S > C . ack {seq} win {window}")
+        at_s += 0.0301
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(("window", "held"), [(16_384, 4), (32_768, 0)])
+def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_is_less(tmp_path: Path, window: int, held: int) -> None:
+    """8,300 bytes are less than a segment of 9,148 and more than half of 16,384 (BSD `tcp_output`), but not of 32,768.
+
+    Then passing shows that Nagle's rule is off. Of the first of the five waits it is not known yet that the flight does not grow.
+    """
+    told = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
+    assert told.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)

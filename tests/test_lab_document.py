@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 from command import only_line, tcptrace_lab
 
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.lab import document, study
-from tcptrace_lab.lab.declared import KEYS, KINDS
+from tcptrace_lab.lab.declared import KEYS, KINDS, Type
 
 GOOD = """
 title = "A test"
@@ -131,6 +133,12 @@ def test_lab_lists_shows_and_refuses() -> None:
     assert points.stdout.decode().splitlines() == ["loss 0.0, reorder 0.0", "loss 0.03, reorder 0.0"]
     told = tcptrace_lab("lab", "keys").stdout.decode()
     assert all(f"{name}: " in told for name in KEYS)
+    assert 'path.reorder_by: a time as "10ms"; else "5ms"\n' in told
+    assert all(
+        key.parsed(tomllib.loads(f"it = {key.default_words}")["it"]) == key.default
+        for key in KEYS.values()
+        if key.type is Type.TIME and key.default is not None
+    )
     for arguments, words in (
         (("show", "nothing"), "no such experiment"),
         (("run", "nothing.toml"), "no such experiment"),

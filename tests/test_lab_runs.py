@@ -251,3 +251,4 @@ def test_without_rights_or_dumpcap_one_line_says_so(tmp_path: Path) -> None:
     done = tcptrace_lab("lab", "run", "echo-sizes", "-o", tmp_path / "b", environment={"PATH": str(tmp_path)})
     assert done.returncode == 5
     assert "not installed: setpriv" in only_line(done.stderr)
+    assert list(tmp_path.iterdir()) == []

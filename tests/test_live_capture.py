@@ -58,6 +58,7 @@ def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iter
         assert running.stderr is not None
         try:
             assert b"Ctrl-C ends it" in running.stderr.readline()
+            assert b"capturing to " in running.stderr.readline()
             yield running
         finally:
             running.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import dpkt
 import jsonschema
 import pytest
 from command import only_line, tcptrace_lab
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
 from tcptrace_lab.replay.changes import Changes
@@ -178,6 +181,29 @@ def test_headers_that_were_cut_off_are_told_in_one_line(tmp_path: Path) -> None:
             writer.writepkt(frame[:40], ts)
     done = tcptrace_lab("replay", "transfer", short, "-q")
     assert (done.returncode, "capture 96 bytes a frame" in only_line(done.stderr)) == (3, True)
+
+
+def test_a_capture_without_tcp_is_not_told_to_be_cut(tmp_path: Path) -> None:
+    with (tmp_path / "udp.pcap").open("wb") as out:
+        dpkt.pcap.Writer(out).writepkt(bytes(Ether() / IP(src="192.0.2.1", dst="192.0.2.2") / UDP() / b"data"), 1.0)
+    done = tcptrace_lab("replay", "whatif", "udp.pcap", folder=tmp_path)
+    assert done.returncode == 3
+    assert only_line(done.stderr) == "tcptrace-lab: no TCP connection with data: udp.pcap"
+
+
+@pytest.mark.parametrize("command", [["transfer", "--schedule", "-"], ["whatif"], ["script"]])
+def test_a_capture_without_times_is_told_in_one_line(command: list[str], tmp_path: Path) -> None:
+    """Simple packet blocks have none (draft-ietf-opsawg-pcapng, section 4.4)."""
+    with (tmp_path / "untimed.pcapng").open("wb") as out, (CAPTURES / "atm9180-loss.pcap").open("rb") as source:
+        reader = dpkt.pcap.Reader(source)
+        out.write(struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28))
+        out.write(struct.pack("<IIHHII", 1, 20, reader.datalink(), 0, 65_535, 20))
+        for _, frame in reader:
+            size = 16 + len(frame) + -len(frame) % 4
+            out.write(struct.pack("<III", 3, size, len(frame)) + frame + bytes(-len(frame) % 4) + struct.pack("<I", size))
+    done = tcptrace_lab("replay", command[0], "untimed.pcapng", *command[1:], "-q", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert "are not known: untimed.pcapng" in only_line(done.stderr)
 
 
 @pytest.mark.parametrize(

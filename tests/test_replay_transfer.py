@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from command import TIME_LIMIT_S, tcptrace_lab
+from command import TIME_LIMIT_S, only_line, tcptrace_lab
 
+from tcptrace_lab import temporary
 from tcptrace_lab.errors import LabFailed
-from tcptrace_lab.replay.changes import cure
+from tcptrace_lab.replay.changes import Changes, cure
 from tcptrace_lab.replay.ends import EndFailed, connect, serve
 from tcptrace_lab.replay.evidence import gather
 from tcptrace_lab.replay.laid import Laid, stall
+from tcptrace_lab.replay.private import patience_s
 from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.schedule import End, from_dict
 from tcptrace_lab.replay.transfer import Order, own_figures, transfer
@@ -221,8 +223,25 @@ def test_nothing_stays_behind_an_abort(number: signal.Signals, code: int, tmp_pa
     assert b"Traceback" not in words
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in dumpcap), "dumpcap is still there")
     until(lambda: not namespaces() & private, "a namespace is still there")
-    if number != signal.SIGKILL:
-        assert list(tmp_path.iterdir()) == []
+    if number == signal.SIGKILL:  # what that left goes with the next command that makes a temporary folder
+        temporary.clear(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.live
+def test_a_transfer_that_is_given_up_leaves_no_part_of_a_capture(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    done = tcptrace_lab("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "-o", folder, "--timeout", "0.1")
+    assert (done.returncode, "took longer than it was given" in only_line(done.stderr)) == (5, True)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_longer_or_slower_path_is_given_more_time() -> None:
+    """12 turns at 1 s each way, and 400,000 bytes at 10 kb/s (320 s), take longer than three times the originals of half a second."""
+    questions = reconstruct(gather([str(CAPTURES / "ethernet-nagle-on.pcapng")]))
+    assert patience_s(Changes(delay_ns=10**9).applied(questions)) > 24
+    bulk = reconstruct(gather([str(CAPTURES / "ethernet-loss.pcapng")]))
+    assert patience_s(Changes(rate_bps=10_000).applied(bulk)) > 320
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

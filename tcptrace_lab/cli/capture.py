@@ -77,12 +77,18 @@ def capture(
             request,
             target,
             lambda count: shown.doing(f"{count:,} packets captured; Ctrl-C ends it"),
-            None if quiet else lambda: say(f"capturing to {target}; Ctrl-C ends it and analyzes what is there"),
+            None if quiet else lambda: _begin(target, is_ring=ring is not None),
         )
     if not quiet:
         say(live.summary(recorded))
     files = [str(path) for path in recorded.files]
     return analyze(files, report, json_path, markdown, where=where, fail_on=fail_on, quiet=quiet, _debug=debug)
+
+
+def _begin(target: Path, *, is_ring: bool) -> None:
+    """Say where the packets go, and how it ends."""
+    say("Ctrl-C ends it, and what is there is analyzed")
+    say(f"capturing to {target.with_name(f'{target.stem}_*{target.suffix}') if is_ring else target}")
 
 
 def _ring(text: str) -> Ring:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ from tcptrace_lab.errors import EXIT_DONE, OutputUnwritable
 from tcptrace_lab.outside import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tcptrace_lab.lab.document import Declared
 
 Name = Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="One of lab list, or a file of your own.")]
@@ -63,7 +66,7 @@ def keys(_debug: Debug = False) -> int:
 
     for key in KEYS.values():
         told = f"one of {', '.join(key.choices)}" if key.choices else str(key.type)
-        default = "" if key.default is None else f"; else {str(key.default).lower() if isinstance(key.default, bool) else key.default}"
+        default = "" if key.default is None else f"; else {key.default_words}"
         only = f" [{', '.join(key.kinds)}]" if key.kinds else ""
         sys.stdout.write(f"{key.name}: {told}{default}{only}\n    {key.meaning}\n")
     return EXIT_DONE
@@ -90,7 +93,7 @@ def run(
 
         target = _folder(folder, declared.name)
         shown.doing("building networks")
-        with interrupts.raised():
+        with interrupts.raised(), _tidied(target):
             results = perform_all(declared, target, shown.doing)
         shown.doing("writing the report")
         report = target / "report.html"
@@ -111,6 +114,21 @@ def _folder(asked: str | None, name: str) -> Path:
     if any(target.iterdir()):
         raise OutputUnwritable("the folder is not empty", where=str(target), remedy="name a new one")
     return target
+
+
+@contextlib.contextmanager
+def _tidied(target: Path) -> Iterator[None]:
+    """An experiment that cannot be made, or is ended before its first capture, leaves no folder."""
+    try:
+        yield
+    except BaseException:
+        captures = target / "captures"
+        with contextlib.suppress(OSError):
+            if captures.exists():
+                captures.rmdir()  # OSError: there are some
+                (target / "experiment.toml").unlink(missing_ok=True)
+            target.rmdir()
+        raise
 
 
 def _size(declared: Declared) -> str:

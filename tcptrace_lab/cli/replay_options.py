@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tcptrace_lab import output
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.quantities import duration_ns, rate_bps, size_bytes
 
@@ -78,6 +79,14 @@ def _rate(text: str) -> int:
     if not found:
         raise UsageError("--rate: a path of 0 bit/s carries nothing")
     return found
+
+
+def check_capture(capture: str) -> None:
+    """Raises UsageError where none is named, or what cannot be read a second time."""
+    if not capture:
+        raise UsageError("name a capture")
+    if capture == output.STDOUT:
+        raise UsageError("a capture on standard input is read only once", remedy="save it to a file first")
 
 
 def address(text: str, option: str) -> tuple[str, int]:

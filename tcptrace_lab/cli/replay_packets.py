@@ -76,8 +76,7 @@ def packets(
 
     if not interface:
         raise UsageError("name an interface with -i", remedy="ip link lists them")
-    if capture == output.STDOUT:
-        raise UsageError("a capture on standard input is read only once", remedy="save it to a file first")
+    options.check_capture(capture)
     if json_path is not None:
         output.check(json_path, [capture])
     ports = tuple((_port(old), _port(new)) for old, new in map(_pair, port or []))

@@ -66,8 +66,7 @@ def script(
 
     Example: tcptrace-lab replay script slow.pcap -o reproduce.py
     """
-    if not capture or capture == output.STDOUT:
-        raise UsageError("name a capture", remedy="standard input is read only once; save it to a file first")
+    options.check_capture(capture)
     places = _places(capture, out, kind)
     output.check_all({**{f"-o ({one})": path for one, path in places.items()}, "--schedule": schedule_path}, [capture])
     with activity("reading", quiet=quiet) as shown, interrupts.raised():
@@ -136,6 +135,9 @@ def _tell(made: Reproducer, places: dict[Kind, str]) -> None:
 
 
 def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:
+    from rich.text import Text  # noqa: PLC0415
+
+    from tcptrace_lab.cli.console import console  # noqa: PLC0415
     from tcptrace_lab.replay.script import prove  # noqa: PLC0415
 
     shown.doing("proving it over real sockets")
@@ -145,5 +147,6 @@ def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:
     if not proof.holds:
         raise LabFailed(f"not proved: {words}", remedy="a busy machine holds packets up; try again")
     if not quiet:
-        say(f"proved: {words}")
+        shown.end()
+        console().print(Text(f"Proved: {words}."))
     return EXIT_DONE

@@ -90,6 +90,8 @@ def transfer(
         if schedule_path is not None:
             with output.opened(schedule_path) as stream:
                 stream.write(changed.applied(schedule).to_json())
+            if not quiet and schedule_path != output.STDOUT:
+                say(f"schedule written: {schedule_path}")
             return EXIT_DONE
         if serve or connect:
             shown.doing("playing one end")
@@ -103,8 +105,8 @@ def transfer(
 def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, timeout: float | None, alone: list[object]) -> None:
     if bool(capture) == bool(from_schedule):
         raise UsageError("name a capture, or a schedule with --from-schedule", remedy="one of both")
-    if capture == output.STDOUT:
-        raise UsageError("a capture on standard input is read only once", remedy="save it to a file first")
+    if capture:
+        options.check_capture(capture)
     if serve and connect:
         raise UsageError("--serve and --connect are two ends", remedy="play one of them here, or neither for both in private")
     if at not in {"client", "server"}:
@@ -135,9 +137,9 @@ def _schedule(
 
 def _one_end(schedule: Schedule, serve: str, connect: str, timeout: float | None, *, quiet: bool) -> int:
     from tcptrace_lab.replay import ends  # noqa: PLC0415
-    from tcptrace_lab.replay.private import GRACE_S, SLOWEST, expected_s  # noqa: PLC0415
+    from tcptrace_lab.replay.private import patience_s  # noqa: PLC0415
 
-    limit_s = timeout or expected_s(schedule) * SLOWEST + GRACE_S
+    limit_s = timeout or patience_s(schedule)
     if serve:
         done = ends.serve(schedule.server, options.address(serve, "--serve"), limit_s, _telling(quiet=quiet), timeout)
     else:

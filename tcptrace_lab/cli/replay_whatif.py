@@ -43,8 +43,7 @@ def whatif(
         nodelay=nodelay, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, eager_reader=eager_reader,
         no_thinking=no_thinking, lossless=lossless, delay=delay, rate=rate,
     )  # fmt: skip
-    if not capture or capture == output.STDOUT:
-        raise UsageError("name a capture", remedy="standard input is read only once; save it to a file first")
+    options.check_capture(capture)
     if json_path is not None:
         output.check(json_path, [capture])
     with activity("reading", quiet=quiet) as shown, interrupts.raised():

@@ -65,6 +65,13 @@ class Key:
     choices: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
 
+    @property
+    def default_words(self) -> str:
+        """The default as a file would have it."""
+        if self.type is Type.TIME and isinstance(self.default, int):
+            return f'"{self.default / _NS_PER_MS:g}ms"'
+        return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
+
     def parsed(self, raw: Any) -> Setting:  # noqa: ANN401  (whatever TOML holds)
         """The value in base units: bytes, nanoseconds, bits per second. Raises ValueError with what is wrong."""
         try:
@@ -112,7 +119,8 @@ _PARSERS: Mapping[Type, Callable[[Any], Any]] = {
 }
 
 _WRITERS = ("bulk", "echo", "http", "udp")
-_MINUTE_NS = 60_000_000_000
+_NS_PER_MS = 1_000_000
+_MINUTE_NS = 60_000 * _NS_PER_MS
 _LARGEST_TRANSFER = 1 << 30
 LARGEST_DATAGRAM = 65_507  # RFC 791, 768: 65,535 less both headers
 

@@ -236,7 +236,7 @@ class _Reader:
         try:
             return Value(key.parsed(raw), _said(raw))
         except ValueError as error:
-            raise self._wrong(at, f"{name}: {error}", key.meaning) from None
+            raise self._wrong(at, f"{name}: {error}", f"lab keys says of it: {key.meaning}") from None
 
     def _figures(self, swept: set[str]) -> tuple[Figure, ...]:
         found = self._tables.get(_FIGURE, [])

@@ -44,6 +44,7 @@ CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 # Everything that would let the card or the driver cut, join or check segments; with all of it off a frame captured is a frame on the wire.
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
+AS_ROOT = "run it as root: it builds network namespaces"
 # A path that does nothing.
 STRAIGHT = PathModel()
 
@@ -95,7 +96,8 @@ class Namespace:
         with self.entered():
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise NetworkError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+            words = done.stderr.strip() or done.stdout.strip()
+            raise NetworkError(f"{' '.join(command)}: {words}", remedy=AS_ROOT if os.strerror(errno.EPERM) in words else "")
 
     def sysctl(self, name: str, value: int | str) -> None:
         """Set a kernel setting of this namespace, e.g. `net.ipv4.tcp_timestamps`."""
@@ -258,7 +260,8 @@ def _open_tun(point: Point, kind: Literal["tap", "tun"]) -> int:
         fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", point.interface.encode(), flags))
     except OSError as error:
         os.close(fd)
-        raise NetworkError(f"cannot make a {kind} interface: {error.strerror}") from error
+        remedy = AS_ROOT if error.errno == errno.EPERM else ""
+        raise NetworkError(f"cannot make a {kind} interface: {error.strerror}", remedy=remedy) from error
     return fd
 
 
@@ -269,5 +272,4 @@ def _open_own_namespace() -> int:
 def _check(result: int, what: str) -> None:
     if result:
         number = ctypes.get_errno()
-        remedy = "run it as root: it builds network namespaces" if number == errno.EPERM else ""
-        raise NetworkError(f"{what}: {os.strerror(number)}", remedy=remedy)
+        raise NetworkError(f"{what}: {os.strerror(number)}", remedy=AS_ROOT if number == errno.EPERM else "")

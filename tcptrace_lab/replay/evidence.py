@@ -9,6 +9,7 @@ import polars as pl
 
 from tcptrace_lab import behaviour, ledger, messages
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.segments import read
 from tcptrace_lab.vantage import loopback
 
@@ -71,14 +72,13 @@ def gather(
 
     Raises:
         UsageError: there is no such connection.
-        CaptureInsufficient: nothing can be made again of it: no connection with data, one direction only, too many segments.
+        CaptureInsufficient: nothing can be made again of it: no connection with data, one direction only, no times, too many segments.
         CaptureUnreadable: as `read` does.
     """
     tables = read(paths, progress=progress, say=say)
     where = ", ".join(paths)
-    return of_tables(
-        tables.connections, tables.segments, tables.info["resolution_ns"], _chosen(tables.connections, connection, where), where
-    )
+    conn = _chosen(tables.connections, connection, where, is_damaged=bool(tables.problems))
+    return of_tables(tables.connections, tables.segments, tables.info["resolution_ns"], conn, where)
 
 
 def of_tables(connections: pl.LazyFrame, segments: pl.LazyFrame, resolution_ns: int, conn: int, where: str) -> Evidence:
@@ -100,6 +100,9 @@ def of_tables(connections: pl.LazyFrame, segments: pl.LazyFrame, resolution_ns: 
     _check(row, where)
     mine = segments.filter(pl.col("conn") == conn)
     kept = mine.select(SEGMENT_COLUMNS).collect()
+    if untimed := kept["ts_ns"].null_count():
+        what = f"the times of {counted(untimed, 'segment')} of connection {conn} are not known"
+        raise CaptureInsufficient(what, where=where, remedy="capture again with tcpdump or dumpcap")
     found = messages.messages(mine, own.lazy(), conn + 1).sort("first_ts_ns", "first_frame").collect()
     spans = ledger.intervals(mine, own.lazy()).select("from_client", "cause", "start_ns", "end_ns").collect()
     sums: dict[bool, dict[str, int]] = {True: {}, False: {}}
@@ -110,7 +113,7 @@ def of_tables(connections: pl.LazyFrame, segments: pl.LazyFrame, resolution_ns: 
     return Evidence(where, conn, row, kept, found, sums, windows)
 
 
-def _chosen(connections: pl.LazyFrame, connection: int | None, where: str) -> int:
+def _chosen(connections: pl.LazyFrame, connection: int | None, where: str, *, is_damaged: bool) -> int:
     carried = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
     if connection is not None:
         if connections.filter(pl.col("conn") == connection).collect().is_empty():
@@ -118,9 +121,8 @@ def _chosen(connections: pl.LazyFrame, connection: int | None, where: str) -> in
         return connection
     most = connections.filter(carried > 0).select("conn", carried=carried).top_k(1, by=["carried", "conn"], reverse=[False, True]).collect()
     if most.is_empty():
-        raise CaptureInsufficient(
-            "no TCP connection with data, or headers cut off before their lengths", where=where, remedy="capture 96 bytes a frame or more"
-        )
+        remedy = "headers were cut off, or are damaged: capture 96 bytes a frame or more" if is_damaged else ""
+        raise CaptureInsufficient("no TCP connection with data", where=where, remedy=remedy)
     return int(most.item(0, "conn"))
 
 

@@ -15,7 +15,7 @@ from tcptrace_lab.errors import LabFailed
 from tcptrace_lab.lab.capture import capturing
 from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
 from tcptrace_lab.lab.network import LOOPBACK_MTU_BYTES, Kind, Medium
-from tcptrace_lab.lab.path import PathModel
+from tcptrace_lab.lab.path import BITS_PER_BYTE, PathModel
 from tcptrace_lab.lab.transfers import LARGEST_TAP
 from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.ends import Done, connect, prepared, serve
@@ -34,6 +34,8 @@ PORT, CLIENT_PORT = 5001, 40_001
 GRACE_S: Final = 15.0
 SLOWEST: Final = 3.0
 """A replay may take so many times as long as the original, and `GRACE_S` more, before it is given up."""
+MOST_ROUNDS: Final = 20
+"""Round trips of slow start and of both handshakes: 2^15 initial windows are half a gigabyte."""
 
 _CALIBRATION_NS: Final = 1_000_000
 _CALIBRATIONS: Final = 8
@@ -67,7 +69,7 @@ def play(schedule: Schedule, capture: Path, *, timeout_s: float | None = None, a
         MissingTool: dumpcap, ip, ethtool or setpriv is not installed.
         UsageError: the kernel refuses an option.
     """
-    limit_s = timeout_s or expected_s(schedule) * SLOWEST + GRACE_S
+    limit_s = timeout_s or patience_s(schedule)
     with in_real_time(), ExitStack() as stack:
         network = stack.enter_context(medium(schedule.path).network())
         kept = stack.enter_context(
@@ -83,6 +85,17 @@ def expected_s(schedule: Schedule) -> float:
     thinking_s = sum(end.thinking_ns for end in schedule.ends()) / NS_PER_S
     said = schedule.source.get("duration_s", 0.0)
     return max(thinking_s, float(said) if isinstance(said, (int, float)) else 0.0)
+
+
+def patience_s(schedule: Schedule) -> float:
+    """After how long it is given up: a longer delay or a lower rate than the original's needs time, too."""
+    path, ends = schedule.path, schedule.ends()
+    rounds = MOST_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
+    waiting_s = rounds * sum(way.delay_ns for way in path.ways) / NS_PER_S
+    draining_s = sum(
+        end.written_bytes * BITS_PER_BYTE / way.rate_bps for end, way in zip(ends, path.ways, strict=True) if way.rate_bps is not None
+    )
+    return expected_s(schedule) * SLOWEST + GRACE_S + waiting_s + draining_s
 
 
 def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, Done]:

@@ -59,7 +59,11 @@ def _made(name: str, schedule: Schedule, folder: Path, order: Order, doing: Call
     if doing is not None:
         doing(f"transfer: {name}")
     capture = folder / f"{file_stem(name)}.pcapng"
-    play(schedule, capture, timeout_s=order.timeout_s, at=order.at)
+    try:
+        play(schedule, capture, timeout_s=order.timeout_s, at=order.at)
+    except BaseException:
+        capture.unlink(missing_ok=True)  # a part of a transfer, that nobody asked to keep
+        raise
     return figures(name, [str(capture)])
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab import rules, schema, vantage
-from tcptrace_lab.rules import columns, facts, of_direction
+from tcptrace_lab.rules import columns, deferral, facts, of_direction
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
@@ -224,7 +224,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))
     after, spoke = col("window_opened_ns"), facts.PEER_SPOKE
     late = (
-        pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS) & ~col("near_sender") & ~facts.WINDOW_OWNS_ALL)
+        pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS) & ~col("near_sender") & ~deferral.WINDOW_OWNS_ALL)
         .then(pl.min_horizontal(after, col("left")))
         .otherwise(0)
     )

@@ -5,8 +5,8 @@ TCP_INFO of the sending socket is read every millisecond. From one reading to th
     bytes not sent, and the window has no room for the next segment      receiver's window
     the same, and it has room for less than Linux waits for              receiver's window (as the kernel's own count has it)
     bytes not sent, and the kernel repairs a loss                        loss
-    bytes not sent, and a full segment of them or the window of segments  congestion window: slow start before the first loss, loss after
-    is used up                                                           it; but the network's, if its bottleneck is busy meanwhile
+    bytes not sent, and a full segment of them or the window of segments  congestion window: slow start before a loss first cut it, loss
+    is used up                                                           after it; but the network's, if its bottleneck is busy
     bytes not sent, fewer than a segment, and some in flight             Nagle's rule
     nothing not sent, some in flight, and the program keeps to a bound   send buffer
     nothing in flight, and a program sleeps                              application, or peer
@@ -36,6 +36,10 @@ PERIOD_S = 0.001
 REPAIRING = ("Recovery", "Loss")
 TSO_WIN_DIVISOR = 3  # Linux: net.ipv4.tcp_tso_win_divisor
 LEAST_TSO_SEGMENTS = 2  # Linux: net.ipv4.tcp_min_tso_segs
+TSO_RTT_LOG = 9  # Linux: net.ipv4.tcp_tso_rtt_log
+PACING_SHIFT = 10  # Linux: sk_pacing_shift, net/core/sock.c: what is paced in a millisecond goes in one piece
+LARGEST_TSO_BYTES = 65_536 - 321  # Linux: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and 1, sk_setup_caps
+NO_THRESHOLD = 0x7FFFFFFF  # Linux: TCP_INFINITE_SSTHRESH
 
 WINDOW, LOSS, SLOW_START, NETWORK, NAGLE, SEND_BUFFER = "receiver-window", "loss", "slow-start", "network", "nagle", "send-buffer"
 APPLICATION, PEER, ON_THE_WAY = "application", "peer", ""
@@ -102,19 +106,37 @@ def _held(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
     if in_flight > 0 and _deferred(info, in_flight):
         return WINDOW
     if waiting >= full or info["tcpi_unacked"] >= info["tcpi_snd_cwnd"]:
-        return LOSS if info["tcpi_total_retrans"] else SLOW_START
+        return LOSS if _reduced(info) else SLOW_START
     return NAGLE if in_flight > 0 and not nodelay else ON_THE_WAY
+
+
+def _reduced(info: dict[str, Any]) -> bool:
+    """Whether a loss has reduced the congestion window, which sets the threshold of slow start.
+
+    What was sent again for nothing, as by a probe of the tail, reduces nothing; and after a pause the window begins anew as it did at
+    first (RFC 5681, 4.1).
+    """
+    return bool(info["tcpi_total_retrans"]) and bool(info["tcpi_snd_ssthresh"] < NO_THRESHOLD)
 
 
 def _deferred(info: dict[str, Any], in_flight: int) -> bool:
     """Whether Linux lets what it could send wait for more room in the window, of which there is less than in the congestion window.
 
-    `tcp_tso_should_defer` (net/ipv4/tcp_output.c), which counts it as `rwnd_limited`.
+    `tcp_tso_should_defer` (net/ipv4/tcp_output.c), which counts it as `rwnd_limited`; but for the last bytes that it has, which it keeps
+    for the same reason and counts as nobody's.
     """
-    full, waiting = info["tcpi_snd_mss"], info["tcpi_notsent_bytes"]
+    full = info["tcpi_snd_mss"]
     room, congestion = info["tcpi_snd_wnd"] - in_flight, (info["tcpi_snd_cwnd"] - info["tcpi_unacked"]) * full
     whole = min(info["tcpi_snd_wnd"], info["tcpi_snd_cwnd"] * full)
-    return bool(room <= min(congestion, waiting) and room < LEAST_TSO_SEGMENTS * full and TSO_WIN_DIVISOR * room < whole)
+    return bool(room <= congestion and room < _one_piece(info) * full and TSO_WIN_DIVISOR * room < whole)
+
+
+def _one_piece(info: dict[str, Any]) -> int:
+    """How many segments Linux hands down in one piece at most (`tcp_tso_autosize`): where so many fit, it waits for no more."""
+    shift = min(info["tcpi_min_rtt"] >> TSO_RTT_LOG, LARGEST_TSO_BYTES.bit_length())
+    paced = (info["tcpi_pacing_rate"] >> PACING_SHIFT) + (LARGEST_TSO_BYTES >> shift)
+    segments: int = min(paced, LARGEST_TSO_BYTES) // info["tcpi_snd_mss"]
+    return max(segments, LEAST_TSO_SEGMENTS)
 
 
 @contextmanager

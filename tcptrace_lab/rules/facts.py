@@ -28,9 +28,8 @@ LEAST_RTO_NS = 200 * NS_PER_MS
 LONGEST_TIMEOUT_NS = 128_000 * NS_PER_MS
 """No stack waits longer for its retransmission timer: Linux 120 s (TCP_RTO_MAX), BSD 64 s (TCPTV_REXMTMAX), twice that with a slow tick."""
 
-DEFER_PART = 3
-"""Linux keeps a segment back while an ACK is due soon and there is room for less than this part of the window (`tcp_tso_should_defer`,
-net.ipv4.tcp_tso_win_divisor). Where it is the window's room, it counts the time as the receiver window's itself (`rwnd_limited`)."""
+INITIAL_SEGMENTS = 10
+"""The initial congestion window (RFC 6928)."""
 
 TRAIN_PART = 8
 """A departure that an ACK lets go within this part of a round trip of the one before belongs to a train that the path has spaced; the waits
@@ -114,6 +113,11 @@ IS_WINDOW_PROBE = _fact("is_window_probe", KIND == "zero_window_probe")
 IS_RECOVERING = _fact("is_recovering", _known(_col("recovering")))
 
 AFTER_LOSS = _fact("is_after_loss", _known(_col("after_loss")))
+HAS_BEGUN_ANEW = _fact(
+    "has_begun_anew",
+    _col("only_late") & _known(_col("flight_bytes") == 0) & _known(_col("unacked_before_bytes") >= INITIAL_SEGMENTS * _col("full_bytes")),
+)
+"""The first flight after a pause, with a whole initial window in it (RFC 5681, 4.1), of a sender whose resends were all for nothing."""
 HAD_IN_FLIGHT = _fact("had_in_flight", _known(_col("unacked_before_bytes") > 0))
 SMALL_UNACKED = _fact("had_small_in_flight", _known(_col("small_unacked")) | (_col("never_full") & HAD_IN_FLIGHT))
 LITTLE_IN_FLIGHT = _fact("little_in_flight", _known(_col("unacked_before_bytes") < 2 * _col("full_bytes")))
@@ -198,31 +202,6 @@ WINDOW_LET_GO = _fact(
 """What a window holds leaves when it opens. Where the sender sent nothing then, or only when an answer came, it had nothing to send, unless
 there is no room for a full segment and this one takes all of it (RFC 9293, 3.8.6.2.1). Away from the sender, that it was so is not
 seen so exactly."""
-_OPENED_BY_ACKS = _known(_col("window_opened_ns") > EPSILON_NS)
-_WAS_LARGER = _known(_col("unacked_before_bytes") + _col("full_bytes") <= _col("flight_bytes"))
-
-
-def too_little(room: pl.Expr) -> pl.Expr:
-    """Room for one segment, and for less than the part of the window that Linux waits for."""
-    part = DEFER_PART * room < _col("unacked_before_bytes") + _room
-    return _known((room >= 0) & (room < 2 * _col("full_bytes")) & part)
-
-
-WINDOW_DEFERRED = _fact(
-    "window_deferred",
-    RELEASED_BY_ACK
-    & ~IS_SMALL
-    & ~AFTER_LOSS
-    & ~IS_OLD
-    & (
-        (_OPENED_BY_ACKS & WINDOW_WAS_FULL & (too_little(_col("usable_window_bytes")) | _WAS_LARGER))
-        | (~_OPENED_BY_ACKS & too_little(_room) & _WAS_LARGER)
-    ),
-)
-"""The window had opened for one segment, or been left open for one, and yet nothing left until an ACK came. The congestion window cannot
-have held it: nothing was lost, and the flight was larger before. Stacks older than segmentation offload do not do so."""
-WINDOW_OWNS_ALL = _fact("window_owns_all", WINDOW_FILLED | FORCED_IN | WINDOW_DEFERRED)
-"""However early the window opened a little, it held this one."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 

@@ -6,6 +6,7 @@ import polars as pl
 
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.columns import fact
+from tcptrace_lab.rules.deferral import too_little
 from tcptrace_lab.rules.of_direction import LEVEL_SHARE, PLATEAU_SHARE, known
 
 TOP_SHARE = 0.5
@@ -46,7 +47,7 @@ _WINDOW_IS_NEAR = (
     pl.when(col("near_sender") & facts.IS_OLD)
     .then(known(_room < pl.min_horizontal(col("full_bytes"), col("max_window_bytes") / 2)))
     .when(col("near_sender"))
-    .then(known(_room < col("full_bytes")) | facts.too_little(_room))
+    .then(known(_room < col("full_bytes")) | too_little(_room))
     .otherwise(facts.WINDOW_WAS_NEARLY_FULL)
 )
 """There was no room for what leaves at once: a full segment, or half of the largest window in BSD's stacks (`tcp_output`); in Linux also a

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.deferral import WINDOW_DEFERRED
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 _NEW = ~facts.IS_RESENT & ~facts.IS_RECOVERING
@@ -25,7 +26,7 @@ _CUT = facts.WINDOW_CUT & ~facts.WINDOW_OPENED & facts.WINDOW_LET_GO & (pl.col("
 RULE = Rule(
     cause="receiver-window",
     lost_to="waiting for room in the receiver's window",
-    holds=(_NEW & (_FULL | _NEARLY_FULL | _CUT | facts.WINDOW_DEFERRED)) | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
+    holds=(_NEW & (_FULL | _NEARLY_FULL | _CUT | WINDOW_DEFERRED)) | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
     confidence=Confidence.PROVED,
     refuted_by="room for a full segment, and for a third of the window, before the ACK that released it",
     source="RFC 9293, 3.8.6",

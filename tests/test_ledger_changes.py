@@ -182,3 +182,57 @@ def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path)
     assert sum(lasted(found, "network")) <= 21 * 22
     assert sum(lasted(found, "application")) >= 20 * 27
     assert {name for name, _ in causes(found)} <= {"handshake", "network", "application"}
+
+
+def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path) -> None:
+    """An ACK 60 ms behind three segments looks like a queue; the last segment leaves 100 ms behind three others, of which none is acked.
+
+    0.1 ms for a segment on the line, and a round trip of 20: what is left of the 100 ms is the program's.
+    """
+    found = tables(
+        tmp_path,
+        """
+        0.0400 C > S .  1:1461      ack 1
+        0.0401 C > S .  1461:2921   ack 1
+        0.0402 C > S P. 2921:4381   ack 1
+        0.1002 S > C .  ack 4381
+        0.2000 C > S .  4381:5841   ack 1
+        0.2001 C > S .  5841:7301   ack 1
+        0.2002 C > S P. 7301:8761   ack 1
+        0.3002 C > S P. 8761:10221  ack 1
+        0.3502 S > C .  ack 10221
+        """,
+    )
+    waits = ledger.waits(found.segments, found.connections).filter(pl.col("frame") == 11).collect().row(0, named=True)
+    assert waits["held_ns"] == 100 * MS
+    assert waits["caused_ns"] == 0
+    assert waits["rest_cause"] == "application"
+    assert waits["rest_ns"] == pytest.approx((100 - 0.1 - 20) * MS, abs=0.05 * MS)
+
+
+def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is_off(tmp_path: Path) -> None:
+    """MSS 4,312, of which IRIX makes 4,096. Frame 7 passes the 2,500 bytes of 6, and is full; three tails wait for 8,192 bytes each."""
+    lines = [
+        "0.0000 C > S S  0:0(0)       win 32768 <mss 4312>",
+        "0.0200 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>",
+        "0.0200 C > S .         ack 1 win 32768",
+        "0.0400 C > S P. 1:501        ack 1",
+        "0.0600 S > C .  ack 501",
+        "0.0600 C > S P. 501:3001     ack 1",
+        "0.0610 C > S .  3001:7097    ack 1",
+        "0.0620 C > S .  7097:11193   ack 1",
+        "0.0830 S > C .  ack 11193",
+    ]
+    for place in range(3):
+        at, seq = 0.2 + 0.2 * place, 11193 + place * (2 * 4096 + 100)
+        lines += [
+            f"{at:.4f} C > S .  {seq}:{seq + 4096} ack 1",
+            f"{at + 0.001:.4f} C > S .  {seq + 4096}:{seq + 8192} ack 1",
+            f"{at + 0.022:.4f} S > C .  ack {seq + 8192}",
+            f"{at + 0.022:.4f} C > S P. {seq + 8192}:{seq + 8292} ack 1",
+            f"{at + 0.042:.4f} S > C .  ack {seq + 8292}",
+        ]
+    found = read(packets.capture(tmp_path / "exchange.pcap", "\n".join(lines)))
+    held = ledger.waits(found.segments, found.connections).filter(pl.col("rule_cause") == "nagle").collect()
+    assert held["payload_bytes"].to_list() == [2500, 100, 100, 100]
+    assert sum(lasted(found, "nagle")) == pytest.approx(20 + 3 * 21, abs=4 * 1.1)  # less the line's time, of 1 ms

@@ -96,6 +96,28 @@ def test_a_late_message_behind_one_that_the_window_did_not_cut_is_the_programs(t
     assert told.get("receiver-window", 0.0) < 30
 
 
+@pytest.mark.parametrize(("left_ms", "cause", "ms"), [(66, "application", 6.0), (640, "receiver-window", 600.0)])
+def test_what_takes_all_of_a_small_window_was_held_by_it_only_if_that_was_as_long_as_senders_wait_for_more(
+    tmp_path: Path, left_ms: int, cause: str, ms: float
+) -> None:
+    """904 of 4,096 bytes are in the receiver's buffer, and stay there; the next 3,192 fill it. RFC 9293, 3.8.6.2.1: 100 ms at least."""
+    told = lasted(
+        tmp_path,
+        f"""
+        0.0000 C > S S  0:0(0)        win 64240 <mss 4312>
+        0.0200 S > C S. 0:0(0) ack 1  win 4096 <mss 4312>
+        0.0200 C > S .         ack 1  win 64240
+        0.0400 C > S P. 1:905         ack 1
+        0.0600 S > C .  ack 905       win 3192
+        {left_ms}ms C > S P. 905:4097 ack 1
+        {left_ms + 20}ms S > C .  ack 4097 win 0
+        """,
+    )
+    before_any_data = {"application": 20.0}
+    expected = before_any_data | {cause: ms + before_any_data.get(cause, 0.0)}
+    assert {name: told[name] for name in ("application", "receiver-window") if name in told} == pytest.approx(expected, abs=0.1)
+
+
 def through_a_queue(*, resent: int | None) -> str:
     """A flight of 20 segments drains through a path that takes 10 ms for each, as its receiver sees it; one may come twice.
 

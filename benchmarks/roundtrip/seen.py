@@ -1,17 +1,20 @@
 """What of the model's own ledger a capture can show at all.
 
-The model knows when its programs write. A capture does not: it shows when segments leave and what arrives. Four cases are decided by that
+The model knows when its programs write. A capture does not: it shows when segments leave and what arrives. Five cases are decided by that
 alone, because other programs or hosts would have left the very same capture:
 
 - **What was held when it was released.** Bytes leave at the instant when an ACK or a window arrives. The program may have given them at
   any time since the departure before (or since the answer that it had waited for). The hold is told from there on.
 - **Gathering.** Nagle's rule holds a small write until the program has written enough for a full segment, which leaves at once. Nothing
   arrives at that instant; a program that writes all of it then, and nothing before, leaves the same. Such a wait is the program's.
+- **What was held before the program went on.** A full buffer or window lets the program write when an ACK makes room. Where nothing leaves
+  then, but later by a timer (MD-DOS's flush of a small segment) or with the program's next write, a program that had nothing to send until
+  then leaves the same.
 - **One segment at a time.** Where less than a full segment leaves whenever all is acknowledged, the buffer may be no larger, or it may be
   larger and Nagle's rule hold the rest: a Nagle sender with twice the buffer leaves the same.
 - **Slow lines that no two segments show.** How long a segment takes on a line is seen where another follows it at once. Where none ever
   does (single messages to and fro), a host that needs longer for more bytes looks the same: what a segment takes more than a SYN is the
-  host's.
+  host's. A FIN that follows at once tells of it only where a round trip shows as much: else the program may have closed so much later.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.rules.of_direction import CAUSAL_NS, CAUSAL_SHARE_NEAR
 from tcptrace_lab.stacks.endpoint import SYN_OPTION_BYTES
 from tcptrace_lab.stacks.packet import FIN, SYN
 from tcptrace_lab.stacks.path import IP_TCP_HEADER_BYTES
@@ -35,8 +39,11 @@ Span = tuple[int, int, str]
 
 HOLDS = frozenset({"nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window", "slow-start", "congestion-window"})
 GATHERED = frozenset({"nagle", "nagle-delayed-ack"})
+GIVEN_LATER = "held for what was given later"
 NAGLES = {"delayed-ack": "nagle-delayed-ack", "send-buffer": "nagle"}
 """What a buffer of one small segment looks like."""
+AGREE_SHARE = 0.05
+"""Two ways to tell how long a segment takes on its line agree if they differ by less."""
 GIVEN = frozenset({"application", "network"})
 """What a wait is called while the program has given nothing yet."""
 
@@ -85,7 +92,8 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
                 wait = [(start, end, NAGLES.get(cause, cause)) for start, end, cause in wait]
         else:
             answered_ns = (before.arrived_ns or before.sent_ns) + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
-            wait = list(_as_given(wait, answered_ns))
+            causal_ns = max(CAUSAL_NS, int(CAUSAL_SHARE_NEAR * (forth.propagation_ns + back.propagation_ns)))
+            wait = list(_as_given(_let_nothing_go(wait, causal_ns), answered_ns))
         answer = next((p for p in reversed(answers) if before.sent_ns < (p.arrived_ns or 0) <= packet.sent_ns), None)
         unseen_ns = hidden[0](before.payload_bytes) + (hidden[1](answer.payload_bytes) if answer else 0)
         found += _without(wait, unseen_ns, "peer" if answer else wait[-1][2] if wait else "")
@@ -111,16 +119,38 @@ def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int]]) -> int:
 
 def _hidden_ns(run: Run, link: Link, options: int, *, from_client: bool, own: bool) -> Callable[[int], int]:
     """How much longer than a SYN a payload takes on a line, if no segment ever followed another at once; else nothing."""
-    sent = sorted(
-        (p for p in run.packets if p.from_client == from_client and (p.payload_bytes or (own and p.flags & FIN))), key=lambda p: p.sent_ns
-    )
 
     def takes(payload_bytes: int) -> int:
         return link.wire_ns(IP_TCP_HEADER_BYTES + options + payload_bytes)
 
+    with_fin = own and _a_round_trip_shows(run, lambda payload: takes(payload) - takes(SYN_OPTION_BYTES), from_client=from_client)
+    sent = sorted(
+        (p for p in run.packets if p.from_client == from_client and (p.payload_bytes or (with_fin and p.flags & FIN))),
+        key=lambda p: p.sent_ns,
+    )
     if any(after.sent_ns == before.sent_ns + takes(before.payload_bytes) for before, after in pairwise(sent)):
         return lambda _: 0
     return lambda payload_bytes: max(takes(payload_bytes) - takes(SYN_OPTION_BYTES), 0)
+
+
+def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_client: bool) -> bool:
+    """Whether the ACK of a segment, and of nothing behind it, came so much later than that of the SYN as it takes longer on the line."""
+    acks = arrivals_of_acks(run, from_client=from_client)
+
+    def answered_after_ns(packet: Packet, end: int) -> int | None:
+        at_ns, ack = next(((at_ns, ack) for at_ns, ack in acks if at_ns > packet.sent_ns and ack >= end), (0, None))
+        return at_ns - packet.sent_ns if ack == end else None
+
+    ours = [p for p in run.packets if p.from_client == from_client]
+    least_ns = next((took for p in ours if p.flags & SYN and (took := answered_after_ns(p, 1)) is not None), None)
+    if least_ns is None:
+        return False
+    for packet in ours:
+        took_ns = answered_after_ns(packet, packet.seq + packet.payload_bytes) if packet.payload_bytes else None
+        own_ns = longer_ns(packet.payload_bytes)
+        if took_ns is not None and own_ns > 0 and abs(took_ns - least_ns - own_ns) <= AGREE_SHARE * own_ns:
+            return True
+    return False
 
 
 def _without(wait: list[Span], unseen_ns: int, cause: str) -> Iterator[Span]:
@@ -150,10 +180,17 @@ def _as_held(wait: list[Span], line_ns: int) -> Iterator[Span]:
             yield max(start, line_ns), end, wait[-1][2]
 
 
+def _let_nothing_go(wait: list[Span], causal_ns: int) -> list[Span]:
+    """Holds behind which the program, or a timer, kept the data back for longer than what an ACK lets go waits: the program's as well."""
+    if not wait or wait[-1][2] not in {"application", *GATHERED} or wait[-1][1] - wait[-1][0] <= causal_ns:
+        return wait
+    return [(start, end, GIVEN_LATER if cause in HOLDS else cause) for start, end, cause in wait]
+
+
 def _as_given(wait: list[Span], answered_ns: int) -> Iterator[Span]:
     """What was gathered is the program's, as soon as an answer could be back."""
     for start, end, cause in wait:
-        if cause not in GATHERED:
+        if cause not in GATHERED and cause != GIVEN_LATER:
             yield start, end, cause
             continue
         out_ns = min(max(answered_ns, start), end)

@@ -25,6 +25,9 @@ LATEST_ACK_NS = 500 * NS_PER_MS
 LEAST_RTO_NS = 200 * NS_PER_MS
 """The least retransmission timeout of Linux (`TCP_RTO_MIN`)."""
 
+LEAST_OVERRIDE_NS = 100 * NS_PER_MS
+"""A sender that waits for more room in the window gives up no sooner (RFC 9293, 3.8.6.2.1: 0.1 to 1 s; BSD: `TCPTV_PERSMIN`, 5 s)."""
+
 LONGEST_TIMEOUT_NS = 128_000 * NS_PER_MS
 """No stack waits longer for its retransmission timer: Linux 120 s (TCP_RTO_MAX), BSD 64 s (TCPTV_REXMTMAX), twice that with a slow tick."""
 
@@ -209,7 +212,8 @@ _TAKEN_FOR_SMALL = _known(_col("full_bytes") > _col("rounded_bytes"))
 """The engine did not know yet that the sender rounds its MSS: full segments that passed a small one looked like small ones themselves."""
 _NEVER_HELD = _col("flags") & (FIN | URG) > 0
 """A close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`): they wait for their program."""
-_HELD_NOW = _fact("held_now", (~_known(_col("small_passes")) | _TAKEN_FOR_SMALL) & _col("holds_small") & ~_NEVER_HELD)
+_PASSES = _known(_col("small_passes")) & ~_TAKEN_FOR_SMALL & ~_col("none_passed")
+_HELD_NOW = _fact("held_now", ~_PASSES & _col("holds_small") & ~_NEVER_HELD)
 HELD_BEHIND_SMALL = _fact("held_behind_small", IS_SMALL & SMALL_UNACKED & _HELD_NOW)
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row."""
@@ -290,6 +294,8 @@ _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fil
     _col("echo_ns") - _col("reaction_min_ns")
 ).fill_null(0)
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < _OVER_LEAST_NS)
+UNHEARD = _fact("unheard", _col("near_sender") & _known(pl.min_horizontal("held_ns", "acked_ago_ns") > RTT_NS))
+"""At the sender, no ACK came for a round trip before it left: of what the path did meanwhile its sender knew nothing."""
 ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))
 """Behind the path nothing was missing or overtaken, and what came twice had been late in a queue: the path's rate spaces these bytes,
 whatever their sender took for lost (as a tail-loss probe does, RFC 8985, 7)."""

@@ -97,6 +97,9 @@ _NEVER_FULL = (
     & known(_col("max_in_flight_bytes") < 2 * _col("max_segment_bytes"))
 )
 
+_HOLDS_OVER_FULL = known(_col("small_past_full") == 0) & known(_col("small_held_over_full") >= HELD_TIMES)
+_NONE_PASSED = _HOLDS_OVER_FULL & _col("rounded_bytes").is_not_null()
+
 OF_DIRECTION = {
     "line_ns_per_byte": pl.when(_col("near_sender")).then(_ns_per_byte("line")),
     "other_line_ns_per_byte": pl.when(_col("near_sender")).then(_others_line()),
@@ -105,9 +108,10 @@ OF_DIRECTION = {
     "burst_ns": _at_least(BURST_NS, BURST_SHARE),
     "refill_ns": _at_least(REFILL_NS, REFILL_SHARE),
     "queue_ns": (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS,
-    "holds_small": known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES))
+    "none_passed": _NONE_PASSED,
+    "holds_small": (known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES)) | _NONE_PASSED)
     & ~(_NEVER_FULL & known(_col("small_past_full") > 0)),
-    "holds_behind_full": known(_col("small_past_full") == 0) & known(_col("small_held_over_full") >= HELD_TIMES),
+    "holds_behind_full": _HOLDS_OVER_FULL,
     "ack_clocked": known(_col("clocked_departures") > _col("unclocked_departures")),
     "plateau_bytes": _level("level_flight_bytes", "level_rounds"),
     "other_plateau_bytes": _level("other_level_flight_bytes", "other_level_rounds"),
@@ -119,4 +123,5 @@ OF_DIRECTION = {
     & known(_col("out_of_order_segments") == 0),
 }
 """Name → what it is. `never_full`: a little less than a full segment was the most, and there never were two of them in flight: these were
-writes of that size, not segments that a tunnel makes shorter."""
+writes of that size, not segments that a tunnel makes shorter. `none_passed`: of a sender that rounds its MSS, and
+held three small segments behind full ones and let none pass, what passed a small one in flight was full, and not yet known to be."""

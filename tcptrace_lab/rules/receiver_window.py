@@ -21,7 +21,7 @@ _NEARLY_FULL = (
     & ~(pl.col("near_sender") & (pl.col("held_ns") > facts.RTT_NS))  # so long no window holds what it has room for
     & ((pl.col("held_ns") > facts.EPSILON_NS) | ~pl.col("near_sender"))  # away from it, the path spaces what the window let go together
 )
-_CUT = facts.WINDOW_CUT & ~facts.WINDOW_OPENED & facts.WINDOW_LET_GO & (pl.col("held_ns") > facts.EPSILON_NS)
+_CUT = facts.WINDOW_CUT & ~facts.WINDOW_OPENED & facts.WINDOW_LET_GO & (pl.col("held_ns") >= facts.LEAST_OVERRIDE_NS)
 
 RULE = Rule(
     cause="receiver-window",

@@ -111,6 +111,28 @@ def judge(known: Known, outcome: Outcome, vantage: str) -> Verdict:
     return Verdict(known, {cause: ns / total for cause, ns in sums.iter_rows()}, {state: ns / total for state, ns in truth.items()})
 
 
+def late_ns(known: Known, outcome: Outcome) -> int | None:
+    """How much longer than the fastest packet the slowest one took from end to end, each way for itself: the path's own steps.
+
+    A path that only delays takes as long for all; what is more is a busy machine's, and the server's ledger rightly calls it the network's.
+    None where the path has a rate, or where not every packet came through.
+    """
+    if known.experiment.medium.forward.rate_bps is not None:
+        return None
+    here, there = (
+        read(outcome.captures[end]).segments.filter(pl.col("conn") == 0).select("from_client", "ts_ns").collect()
+        for end in ("client", "server")
+    )
+    most_ns = 0
+    for from_client in (True, False):
+        own, others = (rows.filter(pl.col("from_client") == from_client)["ts_ns"] for rows in (here, there))
+        if own.len() != others.len():
+            return None
+        took_ns = (others - own).to_list() if from_client else (own - others).to_list()
+        most_ns = max(most_ns, max(took_ns, default=0) - min(took_ns, default=0))
+    return most_ns
+
+
 _MINE = (pl.col("conn") == 0) & pl.col("from_client")
 
 

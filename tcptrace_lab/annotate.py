@@ -16,7 +16,7 @@ import polars as pl
 from tcptrace_lab import editcap, numbers, pcapng_copy, stalls, streams, temporary
 from tcptrace_lab._core import EngineError, unpack
 from tcptrace_lab.convert import PCAPNG_MAGIC
-from tcptrace_lab.errors import CaptureUnreadable, MissingTool, OutputUnwritable, from_engine, place
+from tcptrace_lab.errors import CaptureUnreadable, MissingTool, from_engine, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -88,7 +88,7 @@ def readable_twice(path: str) -> Iterator[Spooled]:
         return
     with contextlib.closing(stream), temporary.folder() as folder:
         spooled = Path(folder, "capture")
-        with _room(), spooled.open("wb") as file:
+        with temporary.room(), spooled.open("wb") as file:
             stream.rest_into(file)
         yield Spooled(str(spooled), path)
 
@@ -146,19 +146,10 @@ def _unpacked(path: str, kept: contextlib.ExitStack) -> str:
     if not streams.is_compressed(path):
         return path
     unpacked = Path(kept.enter_context(temporary.folder()), "capture")  # a name, for editcap has no descriptors of ours
-    with _room():
+    with temporary.room():
         unpacked.touch()
         try:
             unpack(path, str(unpacked))
         except EngineError as error:
             raise from_engine(error) from error
     return str(unpacked)
-
-
-@contextlib.contextmanager
-def _room() -> Iterator[None]:
-    """Temporary files are written in the block. Raises OutputUnwritable where they have no room."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputUnwritable.from_os(error, "temporary files", "set TMPDIR to a directory with room") from error

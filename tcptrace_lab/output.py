@@ -7,6 +7,7 @@ import os
 import select
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -97,6 +98,12 @@ def reports() -> Path:
     except OSError as error:
         raise refused(error, str(REPORTS)) from error
     return REPORTS
+
+
+def now() -> str:
+    """The time in a file's name, to the millisecond, so that two commands that begin at once do not take the same."""
+    milliseconds = time.time_ns() // 1_000_000
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(milliseconds // 1_000))}-{milliseconds % 1_000:03}"
 
 
 def make_folder(path: str) -> None:

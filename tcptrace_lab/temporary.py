@@ -14,7 +14,7 @@ import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcptrace_lab import interrupts
-from tcptrace_lab.errors import OutputUnwritable
+from tcptrace_lab.errors import OutputUnwritable, as_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +64,18 @@ def folder() -> Iterator[str]:
             held.remove()
 
 
+@contextlib.contextmanager
+def room() -> Iterator[None]:
+    """Temporary files are written in the block, and nothing else. Raises OutputUnwritable where they have no room."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputUnwritable.from_os(as_os_error(error) or error, "temporary files", _REMEDY) from error
+
+
+_REMEDY = "set TMPDIR to a directory with room"
+
+
 def _made() -> _Held:
     global _cleared  # noqa: PLW0603  (it is the process's own)
     import tempfile  # noqa: PLC0415  (10 ms that the start of the program need not pay)
@@ -81,7 +93,7 @@ def _made() -> _Held:
             os.rmdir(path)  # noqa: PTH106
             raise
     except OSError as error:
-        raise OutputUnwritable.from_os(error, where, "set TMPDIR to a directory with room") from error
+        raise OutputUnwritable.from_os(error, where, _REMEDY) from error
 
 
 def _locked(path: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 import tcptrace_lab
 from tcptrace_lab import errors
 from tcptrace_lab.lab import tcp_info
-from tcptrace_lab.lab.capture import capturing
+from tcptrace_lab.lab.capture import Capture, capturing
 from tcptrace_lab.lab.experiment import Experiment, run
 from tcptrace_lab.lab.network import Medium
 from tcptrace_lab.lab.path import Fate, PathModel
@@ -114,6 +115,23 @@ def test_capture_in_a_place_that_is_not_there_is_a_line_about_dumpcap(tmp_path: 
     ):
         pytest.fail("it did start")
     assert children() == others
+
+
+@pytest.mark.live
+def test_nobody_waits_for_what_an_ended_dumpcap_would_have_written(tmp_path: Path) -> None:
+    """It ends by itself where there is no room for its file."""
+    with (
+        Medium("lo", 65_536).network() as network,
+        pytest.raises(errors.LabFailed, match=r"dumpcap ended too soon.*look whether there is room"),
+        capturing(network.points["client"], tmp_path / "some.pcapng", snaplen_bytes=128) as capture,
+    ):
+        _never_shows(capture)
+
+
+def _never_shows(capture: Capture) -> None:
+    capture.dumpcap.process.kill()
+    capture.dumpcap.process.wait()
+    capture.shows(b"what never comes", math.inf)
 
 
 @pytest.mark.live

@@ -58,7 +58,9 @@ def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iter
         assert running.stderr is not None
         try:
             assert b"Ctrl-C ends it" in running.stderr.readline()
-            assert b"capturing to " in running.stderr.readline()
+            told = running.stderr.readline()
+            assert b"capturing to " in told
+            assert (b"_*.pcapng" in told) == ("--ring" in options)
             yield running
         finally:
             running.kill()
@@ -194,6 +196,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path) -> None:
         (("-i", "lo", "-w", "nowhere/x.pcapng"), "no such directory"),
         (("-i", "lo", "-w", "x.pcapng", "-o", "x.pcapng"), "cannot write to one place"),
         (("-i", "lo", "--duration", "0"), "it is 1 or more"),
+        (("-i", "lo", "-w", "/proc/x.pcapng"), "dumpcap cannot write"),
     ):
         done = tcptrace_lab("capture", *options, folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, b""), done.stderr

@@ -12,13 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from command import TIME_LIMIT_S
+from command import PROGRAM, TIME_LIMIT_S, only_line
 
 from tcptrace_lab import temporary
 from tcptrace_lab.errors import OutputUnwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+
+LITTLE_BYTES = 2_000
+"""Holds the lock of a folder, and no capture."""
 
 MAKES_ONE = """
 from pathlib import Path
@@ -172,3 +177,26 @@ def test_a_place_that_cannot_be_written_is_told(place: Path, monkeypatch: pytest
     with pytest.raises(OutputUnwritable) as refusal, temporary.folder():
         pass
     assert str(refusal.value) == f"cannot write: No such file or directory: {missing}; set TMPDIR to a directory with room"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["replay", "whatif", CAPTURES / "ethernet-small-receive-window.pcapng"],
+        ["replay", "script", CAPTURES / "ethernet-small-receive-window.pcapng"],
+        ["replay", "packets", CAPTURES / "ethernet-offload-bulk.pcapng.gz", "-i", "lo", "--dry-run"],
+    ],
+    ids=["what-if", "script", "frames"],
+)
+def test_a_command_without_room_for_temporary_files_says_so_and_leaves_none(command: list[str | Path], place: Path, tmp_path: Path) -> None:
+    """A limit of the size of files stands for a full disk."""
+    done = subprocess.run(
+        ["prlimit", f"--fsize={LITTLE_BYTES}", PROGRAM, *command, "-q"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert only_line(done.stderr) == "tcptrace-lab: cannot write: File too large: temporary files; set TMPDIR to a directory with room"
+    assert list(place.iterdir()) == []

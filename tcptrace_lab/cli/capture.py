@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,7 +76,7 @@ def capture(
             request,
             target,
             lambda count: shown.doing(f"{count:,} packets captured; Ctrl-C ends it"),
-            None if quiet else lambda: _begin(target, is_ring=ring is not None),
+            None if quiet else lambda: _begin(target, is_ring=request.ring is not None),
         )
     if not quiet:
         say(live.summary(recorded))
@@ -106,7 +105,7 @@ def _ring(text: str) -> Ring:
 def _default_path(interfaces: object) -> Path:
     names = [str(name) for name in interfaces] if isinstance(interfaces, (list, tuple)) else []
     name = "-".join(re.sub(r"[^\w.]+", "_", name) for name in names) or "capture"
-    return output.reports() / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.pcapng"
+    return output.reports() / f"{name}-{output.now()}.pcapng"
 
 
 def _tell(interfaces: list[Interface]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,7 +104,7 @@ def run(
 
 
 def _folder(asked: str | None, name: str) -> Path:
-    target = output.reports() / f"lab-{name}-{time.strftime('%Y%m%d-%H%M%S')}" if asked is None else Path(asked)
+    target = output.reports() / f"lab-{name}-{output.now()}" if asked is None else Path(asked)
     output.check_folder(str(target))
     try:
         target.mkdir(exist_ok=True)

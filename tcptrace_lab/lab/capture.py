@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import dpkt
 
-from tcptrace_lab.lab.dumpcap import CaptureError, Dumpcap, require, running
+from tcptrace_lab.lab.dumpcap import PATIENCE_S, CaptureError, Dumpcap, require, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ POLL_INTERVAL_S = 0.05
 # dumpcap stops by itself after this long, should this program be killed in a way that leaves it behind.
 LIFETIME_S = 60
 BUFFER_MIB = 16
+MOST_WORDS = 300  # of dumpcap's last ones, that are told
 TAIL_BYTES = 1 << 20  # where what was captured last is looked for
 IP_OFFSET_BYTES = {1: 14, 12: 0, 101: 0, 113: 16, 276: 20}  # by link type: Ethernet, RAW (two numbers), Linux SLL, SLL2
 IPV4, IPV6_HEADER_BYTES = 4, 40
@@ -48,7 +49,7 @@ class Capture:
         while ended_connections(self.path) < connections:
             if time.monotonic() > deadline_s:
                 raise CaptureError(f"{self.path.name}: {connections} ends of connections are not in the file after {END_TIMEOUT_S:.0f} s")
-            time.sleep(POLL_INTERVAL_S)
+            self._await_more()
 
     def shows(self, token: bytes, within_s: float) -> bool:
         """Whether the file's end holds these bytes, or comes to hold them in so short a time."""
@@ -60,7 +61,15 @@ class Capture:
                     return True
             if time.monotonic() > deadline_s:
                 return False
-            time.sleep(POLL_INTERVAL_S)
+            self._await_more()
+
+    def _await_more(self) -> None:
+        """Give dumpcap time to write. Raises CaptureError where it has ended: what is not in the file by now never comes."""
+        if self.dumpcap.process.poll() is not None:
+            self.dumpcap.read_until(lambda: False, PATIENCE_S)
+            words = " ".join(self.dumpcap.words.split())[-MOST_WORDS:]
+            raise CaptureError(f"dumpcap ended too soon: {words}", where=str(self.path), remedy="look whether there is room")
+        time.sleep(POLL_INTERVAL_S)
 
     def stop(self) -> None:
         """End dumpcap and hold it to what it says about drops."""

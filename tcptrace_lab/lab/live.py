@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcptrace_lab import interrupts
-from tcptrace_lab.errors import LabFailed, UsageError
+from tcptrace_lab.errors import LabFailed, OutputUnwritable, UsageError
 from tcptrace_lab.lab.dumpcap import PATIENCE_S, CaptureError, Dumpcap, require, running
 from tcptrace_lab.numbers import count
 
@@ -161,9 +161,9 @@ def _follow(dumpcap: Dumpcap, progress: Callable[[int], None] | None, interrupte
 def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | UsageError:
     words = _one_line(dumpcap.words)
     where = ", ".join(request.interfaces) or "dumpcap's first interface"
+    if "could not be opened" in words and str(path) in words:
+        return OutputUnwritable(f"dumpcap cannot write: {words}", where=str(path), remedy="name a file where it may write")
     if _RIGHTS.search(words):
-        if "could not be opened" in words or str(path) in words:
-            return LabFailed(f"dumpcap cannot write: {words}", where=str(path), remedy="name a file where it may write")
         return LabFailed("no rights to capture", where=where, remedy="run it as root, or give dumpcap the right (setcap)")
     if _NOT_NAMED.search(words):
         return UsageError(

@@ -235,7 +235,7 @@ def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> F
     made = setting(schedule, one)
     with temporary.folder() as folder:
         path = Path(folder, "model.pcap")
-        with path.open("wb") as stream:
+        with temporary.room(), path.open("wb") as stream:
             write_capture(run(schedule, one, until_s), made, stream)
         return replace(figures(name, [str(path)]), capture="")
 

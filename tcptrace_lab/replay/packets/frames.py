@@ -106,11 +106,12 @@ def _plain(path: str) -> Iterator[str]:
         return
     with temporary.folder() as folder:
         unpacked = Path(folder, "capture")
-        try:
+        with temporary.room():
             unpacked.touch()
-            unpack(path, str(unpacked))
-        except EngineError as error:
-            raise from_engine(error) from error
+            try:
+                unpack(path, str(unpacked))
+            except EngineError as error:
+                raise from_engine(error) from error
         yield str(unpacked)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import struct
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
@@ -73,11 +73,17 @@ def ready(frames: Iterable[tuple[int, int, bytes]]) -> Iterator[Ready]:
         yield Ready(table[:, 0], table[:, 1], table[:, 2], np.frombuffer(_mapped(octets), np.uint8))
 
 
-def _unnamed() -> IO[bytes]:
+@contextmanager
+def _unnamed() -> Iterator[IO[bytes]]:
     try:
-        return tempfile.TemporaryFile(prefix="tcptrace-lab-")
+        file = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed below)
     except OSError as error:
         raise _no_room(error) from error
+    try:
+        yield file
+    finally:
+        with suppress(OSError):  # a full disk refuses even the closing, and was told of
+            file.close()
 
 
 def _write(file: IO[bytes], data: bytes) -> None:

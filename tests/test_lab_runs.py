@@ -16,7 +16,8 @@ import polars as pl
 import pytest
 from command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 
-from tcptrace_lab.lab import document
+from tcptrace_lab.errors import LabFailed
+from tcptrace_lab.lab import document, ends, study
 from tcptrace_lab.lab.declared import TCP_KINDS
 
 pytestmark = pytest.mark.live
@@ -239,6 +240,18 @@ def within(spaces: set[Path | None]) -> list[str]:
         except OSError:
             continue  # it has ended meanwhile, or may not be looked at
     return found
+
+
+def test_captures_that_do_not_show_what_was_sent_last_end_the_experiment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A dumpcap whose disk is full may go on without writing."""
+
+    def mark(_ends: ends.Ends, _seen: object) -> None:
+        raise TimeoutError("the captures do not show it")
+
+    monkeypatch.setattr(ends.Ends, "mark", mark)
+    (tmp_path / "one.toml").write_text('[path]\nmedium = "loopback"\n[transfer]\nkind = "bulk"\ntotal = "40K"\n[run]\nrepetitions = 1\n')
+    with pytest.raises(LabFailed, match="look whether there is room"):
+        study.perform_all(document.load(str(tmp_path / "one.toml")), tmp_path)
 
 
 def test_without_rights_or_dumpcap_one_line_says_so(tmp_path: Path) -> None:

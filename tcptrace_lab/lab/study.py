@@ -186,7 +186,10 @@ class _Group:
                         self.samples.run = first + len(self.runs)
                         ends = Ends(network, options(point), self.samples, ports)
                         self.runs.append(self._once(self.samples.run, index, repetition, point, ends))
-                ends.mark(lambda token: all(capture.shows(token, MARK_PATIENCE_S) for capture in captures))
+                try:
+                    ends.mark(lambda token: all(capture.shows(token, MARK_PATIENCE_S) for capture in captures))
+                except TimeoutError as error:
+                    raise LabFailed(str(error), where=str(self._folder), remedy="look whether there is room") from error
             self.dropped = {f"{capture.path.name}": capture.dropped for capture in captures if capture.dropped}
 
     def _once(self, number: int, index: int, repetition: int, point: Point, ends: Ends) -> Run:

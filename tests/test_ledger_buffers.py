@@ -104,15 +104,23 @@ def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Pat
     assert told["slow-start"] == pytest.approx(2 * ROUND_MS, abs=0.1)
 
 
-@pytest.mark.parametrize(("old", "rounds"), [(True, 9), (False, 6)])
-def test_equal_flights_below_the_plateau_refute_slow_start_in_old_senders_alone(tmp_path: Path, *, old: bool, rounds: int) -> None:
-    """Six flights of five segments, three of three, one of six: those of three are no larger than the one before.
+@pytest.mark.parametrize(("old", "last", "rounds"), [(True, 6, 9), (False, 6, 6), (False, 5, 10)])
+def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, old: bool, last: int, rounds: int) -> None:
+    """Six flights of five segments, three of three, one more: those of three are no larger than the one before.
 
-    Newer senders leave slow start without a loss (RFC 9406), so that theirs prove nothing.
+    Newer senders leave slow start without a loss (RFC 9406): if the last flight is a segment larger than the plateau, theirs prove nothing.
     """
-    text = flights([full(5)] * 6 + [full(3)] * 3 + [full(6), full(1)], 60_000)
+    text = flights([full(5)] * 6 + [full(3)] * 3 + [full(last), full(1)], 60_000)
     told = lasted(tmp_path, opened(old=old, window=60_000) + text)
     assert told["send-buffer"] == pytest.approx(rounds * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("size", "rounds"), [(1_300, 8), (MSS, 0)])
+def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path, size: int, rounds: int) -> None:
+    """Four segments in flight, and room for 1,600 bytes: Linux waits for more room only with more than one segment to send."""
+    window = 4 * size + 1_600
+    told = lasted(tmp_path, opened(old=False, window=window) + flights([[size] * 4] * 9, window))
+    assert told.get("send-buffer", 0.0) == pytest.approx(rounds * ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize("old", [True, False])

@@ -1,6 +1,6 @@
 """What of the model's own ledger a capture can show at all.
 
-The model knows when its programs write. A capture does not: it shows when segments leave and what arrives. Five cases are decided by that
+The model knows when its programs write. A capture does not: it shows when segments leave and what arrives. Seven cases are decided by that
 alone, because other programs or hosts would have left the very same capture:
 
 - **What was held when it was released.** Bytes leave at the instant when an ACK or a window arrives. The program may have given them at
@@ -12,6 +12,12 @@ alone, because other programs or hosts would have left the very same capture:
   then leaves the same.
 - **One segment at a time.** Where less than a full segment leaves whenever all is acknowledged, the buffer may be no larger, or it may be
   larger and Nagle's rule hold the rest: a Nagle sender with twice the buffer leaves the same.
+- **The rest of a write.** Where what the ACK of all lets go is never a full segment behind the largest flights that there are, the buffer
+  may be as large as they are, and what leaves first be the rest of a write; or it may be larger by that rest, which Nagle's rule holds.
+  (Not where a small segment passes another: that shows that Nagle's rule is off.)
+- **Buffer and window used up together.** Where the window has no room for the segment that leaves at last, a sender with a larger buffer,
+  or congestion window, leaves the same. So it is where one fits, but Linux would keep it back for more (less than a third of the window),
+  and the sender is no older than that.
 - **Slow lines that no two segments show.** How long a segment takes on a line is seen where another follows it at once. Where none ever
   does (single messages to and fro), a host that needs longer for more bytes looks the same: what a segment takes more than a SYN is the
   host's. A FIN that follows at once tells of it only where a round trip shows as much: else the program may have closed so much later.
@@ -44,6 +50,10 @@ NAGLES = {"delayed-ack": "nagle-delayed-ack", "send-buffer": "nagle"}
 """What a buffer of one small segment looks like."""
 AGREE_SHARE = 0.05
 """Two ways to tell how long a segment takes on its line agree if they differ by less."""
+WINDOWS = frozenset({"send-buffer", "delayed-ack", "slow-start", "congestion-window"})
+"""What a window looks like that has no room, either."""
+DEFER_PART = 3
+"""Of the window: with less room Linux waits for more (`tcp_tso_should_defer`)."""
 GIVEN = frozenset({"application", "network"})
 """What a wait is called while the program has given nothing yet."""
 
@@ -69,9 +79,12 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
     answers = sorted(
         (p for p in run.packets if p.from_client != from_client and p.payload_bytes and p.arrived_ns), key=lambda p: p.arrived_ns or 0
     )
-    alone = _alone_bytes(departures, arrivals_of_acks(run, from_client=from_client))
+    acks = arrivals_of_acks(run, from_client=from_client)
+    alone, full = _alone_bytes(departures, acks), setting.mss_bytes - options
+    views = _views(departures, acks)
+    top = _top_bytes(departures, views, full)
     at = 0
-    for before, packet in zip([None, *departures], departures, strict=False):
+    for number, (before, packet) in enumerate(zip([None, *departures], departures, strict=False)):
         wait: list[Span] = []
         while at < len(spans) and spans[at][0] < packet.sent_ns:
             start, end, cause = spans[at]
@@ -88,8 +101,13 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
         released = place > 0 and arrivals[place - 1] == packet.decided_ns
         if released:
             wait = list(_as_held(wait, line_ns))
-            if packet.payload_bytes < setting.mss_bytes - options and 0 < alone >= packet.payload_bytes:
+            flight, room = views[number - 1][1:]
+            rest = 0 < top <= flight and views[number][0] == 0
+            if packet.payload_bytes < full and (rest or 0 < alone >= packet.payload_bytes):
                 wait = [(start, end, NAGLES.get(cause, cause)) for start, end, cause in wait]
+            kept = options > 0 and packet.payload_bytes >= full and room < 2 * full and DEFER_PART * room < flight + room
+            if flight > 0 and (room < packet.payload_bytes or kept):
+                wait = [(start, end, "receiver-window" if cause in WINDOWS else cause) for start, end, cause in wait]
         else:
             answered_ns = (before.arrived_ns or before.sent_ns) + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
             causal_ns = max(CAUSAL_NS, int(CAUSAL_SHARE_NEAR * (forth.propagation_ns + back.propagation_ns)))
@@ -100,12 +118,40 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
     return found + spans[at:]
 
 
-def arrivals_of_acks(run: Run, *, from_client: bool) -> list[tuple[int, int]]:
-    """When what was acknowledged."""
-    return sorted((p.arrived_ns, p.ack) for p in run.packets if p.from_client != from_client and p.arrived_ns is not None)
+def arrivals_of_acks(run: Run, *, from_client: bool) -> list[tuple[int, int, int]]:
+    """When what was acknowledged, and up to where the window then reached."""
+    back = (p for p in run.packets if p.from_client != from_client)
+    return sorted((p.arrived_ns, p.ack, p.ack + p.window_bytes) for p in back if p.arrived_ns is not None)
 
 
-def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int]]) -> int:
+def _views(departures: list[Packet], acks: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Of each departure: bytes in flight as it left; with it; and the room that it left in the window, as its sender knew it."""
+    una, place, end, edge, found = 0, 0, 0, 0, []
+    for packet in departures:
+        while place < len(acks) and acks[place][0] <= packet.sent_ns:
+            una, edge, place = max(una, acks[place][1]), max(edge, acks[place][2]), place + 1
+        flying, end = max(end - una, 0), max(end, packet.seq + packet.payload_bytes)
+        found.append((flying, max(end - una, 0), edge - end))
+    return found
+
+
+def _top_bytes(departures: list[Packet], views: list[tuple[int, int, int]], full: int) -> int:
+    """The largest flight, if the ACK of all of one so large never let a full segment go, and no small one passed a small one; else 0."""
+    top = max((view[1] for view in views), default=0)
+    behind = (packet for packet, view, last in zip(departures[1:], views[1:], views, strict=False) if view[0] == 0 and last[1] >= top)
+    if any(packet.payload_bytes >= full for packet in behind):
+        return 0
+    end = small_end = 0
+    for packet, view in zip(departures, views, strict=True):
+        small = 0 < packet.payload_bytes < full and not packet.resent_for
+        if small and small_end > end - view[0]:
+            return 0
+        end = max(end, packet.seq + packet.payload_bytes)
+        small_end = end if small else small_end
+    return top
+
+
+def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int, int]]) -> int:
     """The largest payload of a direction in which no data leaves before all earlier data is acknowledged; 0 if some does."""
     una, place, end, longest = 0, 0, 0, 0
     for packet in departures:
@@ -138,7 +184,7 @@ def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_clien
     acks = arrivals_of_acks(run, from_client=from_client)
 
     def answered_after_ns(packet: Packet, end: int) -> int | None:
-        at_ns, ack = next(((at_ns, ack) for at_ns, ack in acks if at_ns > packet.sent_ns and ack >= end), (0, None))
+        at_ns, ack = next(((at_ns, ack) for at_ns, ack, _ in acks if at_ns > packet.sent_ns and ack >= end), (0, None))
         return at_ns - packet.sent_ns if ack == end else None
 
     ours = [p for p in run.packets if p.from_client == from_client]

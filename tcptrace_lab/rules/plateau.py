@@ -25,15 +25,15 @@ def _on(plateau: str) -> pl.Expr:
 
 
 def _below(plateau: str) -> pl.Expr:
-    """A smaller flight, when the round trip before had one as large as the plateau, and none ever was a segment larger.
+    """A smaller flight, no larger than the one before, where none ever was a segment larger than the plateau.
 
-    A sender older than HyStart (RFC 9406) and remembered thresholds grows by a segment with each ACK until it first loses something: from
-    it, a flight that is no larger than the one before is enough.
+    That is enough of a sender older than HyStart (RFC 9406) and remembered thresholds, wherever its flights grew later: it leaves slow
+    start with a loss alone.
     """
     level = col(plateau)
     fits = known((TOP_SHARE * level <= _flight) & (PLATEAU_SHARE * _flight <= level))
     highest = known(col("max_in_flight_bytes") < level + col("full_bytes"))
-    return col("near_sender") & fits & ((known(PLATEAU_SHARE * level <= col("flight_bytes")) & highest) | (facts.IS_OLD & facts.STANDS))
+    return col("near_sender") & fits & facts.STANDS & (highest | facts.IS_OLD)
 
 
 _BELOW_TOP = known(
@@ -47,15 +47,16 @@ _WINDOW_IS_NEAR = (
     pl.when(col("near_sender") & facts.IS_OLD)
     .then(known(_room < pl.min_horizontal(col("full_bytes"), col("max_window_bytes") / 2)))
     .when(col("near_sender"))
-    .then(known(_room < col("full_bytes")) | too_little(_room))
+    .then(known(_room < col("full_bytes")) | (too_little(_room) & ~facts.IS_SMALL))
     .otherwise(facts.WINDOW_WAS_NEARLY_FULL)
 )
 """There was no room for what leaves at once: a full segment, or half of the largest window in BSD's stacks (`tcp_output`); in Linux also a
-third of the window (`DEFER_PART`). Away from the sender the room is not known so exactly: for two segments."""
+third of the window for more than one (`DEFER_PART`). Away from the sender the room is not known so exactly: for two segments."""
 ON_PLATEAU = fact(
     "on_plateau",
     (
-        _on("plateau_bytes")
+        _on("top_bytes")
+        | _on("plateau_bytes")
         | _on("other_plateau_bytes")
         | _BELOW_TOP
         | _below("top_bytes")

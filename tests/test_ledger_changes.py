@@ -236,3 +236,20 @@ def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is
     held = ledger.waits(found.segments, found.connections).filter(pl.col("rule_cause") == "nagle").collect()
     assert held["payload_bytes"].to_list() == [2500, 100, 100, 100]
     assert sum(lasted(found, "nagle")) == pytest.approx(20 + 3 * 21, abs=4 * 1.1)  # less the line's time, of 1 ms
+
+
+@pytest.mark.parametrize(("options", "nagle"), [("", [100, 100, 100, 500]), (", sackOK", [100, 100, 100])])
+def test_an_old_stack_that_follows_nagles_rule_holds_a_tail_behind_full_segments_too(
+    tmp_path: Path, options: str, nagle: list[int]
+) -> None:
+    """Small behind small three times, then 500 bytes behind a full segment: Minshall's form, younger than SACK, would let these go."""
+    lines = [f"0.000 C > S S 0:0(0) win 32768 <mss 1460{options}>", f"0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 1460{options}>"]
+    lines += ["0.020 C > S . ack 1 win 32768", "0.100 C > S P. 1:101 ack 1"]
+    for place in range(1, 4):
+        at, seq = f"{0.1 + 0.02 * place:.3f}", 1 + 100 * place
+        lines += [f"{at} S > C . ack {seq}", f"{at} C > S P. {seq}:{seq + 100} ack 1"]
+    lines += ["0.180 S > C . ack 401", "0.300 C > S . 401:1861 ack 1", "0.320 S > C . ack 1861", "0.320 C > S P. 1861:2361 ack 1"]
+    lines += ["0.340 S > C . ack 2361"]
+    found = read(packets.capture(tmp_path / "exchange.pcap", "\n".join(lines)))
+    held = ledger.waits(found.segments, found.connections).filter(pl.col("rule_cause") == "nagle").collect()
+    assert held["payload_bytes"].to_list() == nagle

@@ -13,10 +13,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import editcap, numbers, pcapng_copy, stalls, streams, temporary
-from tcptrace_lab._core import EngineError, unpack
+from tcptrace_lab import editcap, numbers, pcapng_copy, stalls, streams, temporary, unpacked
 from tcptrace_lab.convert import PCAPNG_MAGIC
-from tcptrace_lab.errors import CaptureUnreadable, MissingTool, from_engine, place
+from tcptrace_lab.errors import CaptureUnreadable, MissingTool, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -111,8 +110,7 @@ def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
         OSError: `target` refuses.
     """
     said, packets = comments(analysis), analysis.capture["packets"]
-    with contextlib.ExitStack() as kept:
-        path = _unpacked(capture.path, kept)
+    with unpacked.plain(capture.path) as path:
         with open(path, "rb") as source:  # noqa: PTH123  (names as the user gave them)
             head = source.read(pcapng_copy.PCAP_HEADER_BYTES)
             source.seek(0)
@@ -139,17 +137,3 @@ def _through_editcap(
     raise CaptureUnreadable(
         "cannot be made pcapng", where=place(capture.name, None, None), remedy=f"Wireshark's {editcap.EDITCAP} {complaint}"
     )
-
-
-def _unpacked(path: str, kept: contextlib.ExitStack) -> str:
-    """The file itself, or what it holds packed: in a temporary file, until `kept` is closed."""
-    if not streams.is_compressed(path):
-        return path
-    unpacked = Path(kept.enter_context(temporary.folder()), "capture")  # a name, for editcap has no descriptors of ours
-    with temporary.room():
-        unpacked.touch()
-        try:
-            unpack(path, str(unpacked))
-        except EngineError as error:
-            raise from_engine(error) from error
-    return str(unpacked)

@@ -12,12 +12,10 @@ import stat
 import struct
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from tcptrace_lab import temporary
-from tcptrace_lab._core import EngineError, unpack
-from tcptrace_lab.errors import OutputUnwritable
+from tcptrace_lab import unpacked
+from tcptrace_lab.errors import TcptraceLabError
 from tcptrace_lab.pcapng_copy import (
     BYTE_ORDER_MAGIC,
     ENHANCED_PACKET,
@@ -78,13 +76,9 @@ def _readable(name: str, stack: ExitStack, most_bytes: int) -> str | None:
             return name
         if os.stat(name).st_size > most_bytes:  # noqa: PTH116
             return None
-        folder = stack.enter_context(temporary.folder())
-        target = Path(folder) / "capture"
-        target.touch()
-        unpack(name, str(target))
-    except (OSError, OutputUnwritable, EngineError):
+        return stack.enter_context(unpacked.plain(name))
+    except (OSError, TcptraceLabError):
         return None
-    return str(target)
 
 
 def look(paths: Sequence[str], numbers: Sequence[int], most_frames: int) -> Iterator[tuple[int, bytes]]:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab import temporary
-from tcptrace_lab._core import EngineError, unpack
-from tcptrace_lab.errors import CaptureInsufficient, CaptureUnreadable, MissingTool, NotACapture, UsageError, from_engine, place
-from tcptrace_lab.streams import is_compressed
+from tcptrace_lab import unpacked
+from tcptrace_lab.errors import CaptureInsufficient, CaptureUnreadable, MissingTool, NotACapture, UsageError, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +74,7 @@ def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> It
         UsageError: tshark refuses the filter.
         OutputUnwritable: there is no room to unpack it.
     """
-    with _plain(path) as plain:
+    with unpacked.plain(path) as plain:
         wanted = _numbers(plain, display_filter) if display_filter else None
         following = next(wanted, 0) if wanted is not None else 0
         first, last = chosen or (1, 1 << 62)
@@ -91,28 +87,6 @@ def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> It
                 yield frame
             if frame.number >= last:
                 return
-
-
-@contextmanager
-def _plain(path: str) -> Iterator[str]:
-    """The file itself, or what it holds packed: in a temporary folder while the block lasts."""
-    try:
-        packed = is_compressed(path)
-    except OSError as error:
-        remedy = "name a file that exists and may be read"
-        raise CaptureUnreadable(f"cannot be read: {error.strerror}", where=path, remedy=remedy) from error
-    if not packed:
-        yield path
-        return
-    with temporary.folder() as folder:
-        unpacked = Path(folder, "capture")
-        with temporary.room():
-            unpacked.touch()
-            try:
-                unpack(path, str(unpacked))
-            except EngineError as error:
-                raise from_engine(error) from error
-        yield str(unpacked)
 
 
 def _read(path: str, plain: str) -> Iterator[Frame]:

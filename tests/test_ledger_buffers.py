@@ -8,27 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import packets
 import pytest
-
-from tcptrace_lab import ledger
-from tcptrace_lab.segments import read
+from ledgers import lasted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-MS = 1_000_000
 MSS = 1_460
 ROUND_MS = 20.1
 """An ACK comes 20 ms after the last segment of a flight, and lets the next go 0.1 ms later."""
-
-
-def lasted(tmp_path: Path, text: str) -> dict[str, float]:
-    """Milliseconds that the ledger of the client's direction gives to each cause."""
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
-    own = ledger.totals(found.segments, found.connections).filter("from_client")
-    return {cause: ns / MS for cause, ns in own.select("cause", "ns").iter_rows()}
 
 
 def opened(*, old: bool, window: int, mss: int = MSS) -> str:
@@ -174,6 +163,14 @@ def halves(window: int) -> str:
         lines.append(f"{at_s + 0.03:.4f} S > C . ack {seq} win {window}")
         at_s += 0.0301
     return "\n".join(lines)
+
+
+def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_path: Path) -> None:
+    """The last of the 600 bytes carry the FIN: had they been there before, they had left before. That leaves three waits of four."""
+    head, sign, last = halves(16_384).rpartition("P. 44501:")
+    assert sign
+    told = lasted(tmp_path, opened(old=True, window=16_384, mss=9_148) + f"{head}FP. 44501:{last.splitlines()[0]}")
+    assert told["nagle"] == pytest.approx(3 * ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize(("window", "held"), [(16_384, 4), (32_768, 0)])

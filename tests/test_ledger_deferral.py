@@ -8,24 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import packets
+import ledgers
 import pytest
-
-from tcptrace_lab import ledger
-from tcptrace_lab.segments import read
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MS = 1_000_000
 MSS = 1_460
 
 
 def lasted(tmp_path: Path, lines: list[str]) -> dict[str, float]:
-    """Milliseconds that the ledger of the client's direction gives to each cause."""
-    found = read(packets.capture(tmp_path / "exchange.pcap", "\n".join(lines)))
-    own = ledger.totals(found.segments, found.connections).filter("from_client")
-    return {cause: ns / MS for cause, ns in own.select("cause", "ns").iter_rows()}
+    """See `ledgers.lasted`."""
+    return ledgers.lasted(tmp_path, "\n".join(lines))
 
 
 def data(at_ms: float, first: int, count: int) -> list[str]:

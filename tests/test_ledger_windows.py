@@ -7,25 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import ledgers
 import packets
 import polars as pl
 import pytest
+from ledgers import lasted
 
-from tcptrace_lab import ledger
 from tcptrace_lab.segments import read
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MS = 1_000_000
 MSS = 1_460
-
-
-def lasted(tmp_path: Path, text: str) -> dict[str, float]:
-    """Milliseconds that the ledger of the client's direction gives to each cause."""
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
-    own = ledger.totals(found.segments, found.connections).filter("from_client")
-    return {cause: ns / MS for cause, ns in own.select("cause", "ns").iter_rows()}
 
 
 def at_sender(window: int) -> str:
@@ -157,7 +150,7 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
     for text in (at_sender(69), at_receiver(2_000, 2_001), through_a_queue(resent=19)):
         found = read(packets.capture(tmp_path / "exchange.pcap", text))
         (life,) = found.connections.select(pl.col("last_ts_ns") - pl.col("first_ts_ns")).collect().to_series()
-        assert sum(lasted(tmp_path, text).values()) == pytest.approx(life / MS)
+        assert sum(lasted(tmp_path, text).values()) == pytest.approx(life / ledgers.NS_PER_MS)
 
 
 def pieces(size: int, *, between_ms: float) -> str:

@@ -121,14 +121,13 @@ def _told(error: BaseException, *, debug: bool) -> int:
 
 
 def _told_of_usage(error: typer.TyperException) -> int:
-    """Say what is wrong with the options, or, where a group of commands was named alone, which there are."""
-    from typer._click.exceptions import NoArgsIsHelpError  # noqa: PLC0415
-
-    if isinstance(error, NoArgsIsHelpError):
-        typer.echo(error.format_message(), err=True)
+    """Say what is wrong with the options, or, where a group of commands was named alone, which there are: the error holds its help."""
+    words = error.format_message()
+    if words.lstrip().startswith("Usage:"):
+        typer.echo(words, err=True)
         return errors.EXIT_USAGE
     context = getattr(error, "ctx", None)
-    say(f"{plain(error.format_message()).rstrip('.')}; {context.command_path if context else PROGRAM} --help tells how")
+    say(f"{plain(words).rstrip('.')}; {context.command_path if context else PROGRAM} --help tells how")
     return errors.EXIT_USAGE
 
 

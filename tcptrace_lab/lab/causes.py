@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.known import judge, late_ns, make
 from tcptrace_lab.lab.transfers import TRANSFERS, drawn
-from tcptrace_lab.numbers import NS_PER_S
+from tcptrace_lab.rules.of_direction import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _line(name: str, vantage: str, verdict: Verdict, late: int) -> str:
     other, share = verdict.worst_other
-    fails = f"FAILS (path up to {late / NS_PER_S * 1000:.0f} ms late)" if late >= LATE_NS else "FAILS"
+    fails = f"FAILS (path up to {late / NS_PER_MS:.0f} ms late)" if late >= LATE_NS else "FAILS"
     cells = (
         name,
         vantage,

@@ -62,9 +62,9 @@ class Dumpcap:
         counts = _COUNTS.findall(self.words)
         return (sum(int(count[0]) for count in counts), sum(int(count[1]) for count in counts)) if counts else None
 
-    def await_start(self) -> None:
-        """Wait until the kernel keeps frames. Raises CaptureError where that never happens."""
-        self.read_until(lambda: self.opened, PATIENCE_S)
+    def await_start(self, given_up: Callable[[], bool] = lambda: False) -> None:
+        """Wait until the kernel keeps frames, or the wait is given up. Raises CaptureError where neither happens."""
+        self.read_until(lambda: self.opened or given_up(), PATIENCE_S)
 
     def stop(self) -> None:
         """Have it write what it has, and end."""

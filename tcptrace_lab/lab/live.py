@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab import interrupts
 from tcptrace_lab.errors import LabFailed, OutputUnwritable, UsageError
-from tcptrace_lab.lab.dumpcap import PATIENCE_S, CaptureError, Dumpcap, require, running
+from tcptrace_lab.lab.dumpcap import CaptureError, Dumpcap, require, running
 from tcptrace_lab.numbers import count
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def record(
     """
     with interrupts.noted() as interrupted, running(request.arguments(path), str(path)) as dumpcap:
         try:
-            dumpcap.read_until(lambda: dumpcap.opened or interrupted.is_set(), PATIENCE_S)
+            dumpcap.await_start(interrupted.is_set)
             if not dumpcap.opened:
                 raise KeyboardInterrupt
             if begun is not None:

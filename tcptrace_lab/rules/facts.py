@@ -213,8 +213,9 @@ _TAKEN_FOR_SMALL = _known(_col("full_bytes") > _col("rounded_bytes"))
 _NEVER_HELD = _col("flags") & (FIN | URG) > 0
 """A close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`): they wait for their program."""
 _PASSES = _known(_col("small_passes")) & ~_TAKEN_FOR_SMALL & ~_col("none_passed")
-_HELD_NOW = _fact("held_now", ~_PASSES & _col("holds_small") & ~_NEVER_HELD)
-HELD_BEHIND_SMALL = _fact("held_behind_small", IS_SMALL & SMALL_UNACKED & _HELD_NOW)
+_HELD_NOW = _fact("held_now", ~_PASSES & _col("holds_small"))
+_MAY_BE_HELD = _fact("may_be_held_at_all", IS_SMALL & ~_NEVER_HELD)
+HELD_BEHIND_SMALL = _fact("held_behind_small", _MAY_BE_HELD & SMALL_UNACKED & _HELD_NOW)
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row."""
 
@@ -241,7 +242,7 @@ _OPENED_BEFORE = _col("near_sender") & (_room == _col("payload_bytes")) & (_col(
 
 HELD_BEHIND_FULL = _fact(
     "held_behind_full",
-    IS_SMALL
+    _MAY_BE_HELD
     & ~SMALL_UNACKED
     & _HELD_NOW
     & ALL_ACKED
@@ -257,7 +258,7 @@ HELD_THROUGH_ROOM = _fact(
     "held_through_room",
     _col("near_sender")
     & IS_OLD
-    & IS_SMALL
+    & _MAY_BE_HELD
     & ~SMALL_UNACKED
     & ALL_ACKED
     & _known(_col("window_opened_ns") > EPSILON_NS)
@@ -271,7 +272,7 @@ HELD_BEHIND_HALF = _fact(
     "held_behind_half",
     _col("near_sender")
     & IS_OLD
-    & IS_SMALL
+    & _MAY_BE_HELD
     & ALL_ACKED
     & _known(2 * _col("payload_before_bytes") >= _col("max_window_bytes"))
     & _known(2 * _col("payload_bytes") < _col("max_window_bytes"))

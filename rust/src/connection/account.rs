@@ -77,8 +77,7 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         payload_bytes: i64::from(segment.payload_bytes),
         full_bytes,
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
-        // What is left is sent when the connection closes, and urgent data at once (`tcp_send_fin`, 4.4BSD's `tcp_output`).
-        never_held: flags.any(TcpFlags::FIN | TcpFlags::URG),
+        never_held: flags.any(behaviour::NEVER_HELD),
         // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
         resent: kind.is_resent() && kind != Kind::TailProbe,
         is_syn: flags.any(TcpFlags::SYN),

@@ -13,6 +13,7 @@ mod syn;
 pub use acking::Acking;
 pub use numbering::Numbering;
 pub use reaction::Reaction;
+pub(super) use sending::NEVER_HELD;
 pub use sending::{Count, Nagle, Sending};
 pub use syn::SynShape;
 pub(super) use syn::{full_segment_bytes, segment_bytes};

@@ -12,6 +12,9 @@ use crate::wire::TcpFlags;
 const PROOF_FLIGHT_BYTES: i64 = 4096;
 /// A side that reacts within this time is where the capture was taken: hosts need so long themselves (a heuristic).
 const HOST_NS: i64 = 200_000;
+/// What Nagle's algorithm never holds: a close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD,
+/// `tcp_output`).
+pub(in super::super) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG;
 /// A wait shorter than this is no hold: programs write as often by themselves (a heuristic).
 const MIN_HOLD_NS: i64 = 2_000_000;
 
@@ -135,10 +138,10 @@ impl Sending {
 }
 
 /// What a small segment tells of Nagle's algorithm (RFC 1122, 4.2.3.4; Minshall's variant is that of Linux,
-/// `tcp_nagle_check`). A FIN or urgent data is never held.
+/// `tcp_nagle_check`).
 fn nagle(event: Event<'_>, now: Nullable, sender: &mut Side<'_>, receiver: &Side<'_>, turnaround_ns: Option<i64>) {
     let Event { segment, placed, in_flight, .. } = event;
-    if segment.flags.any(TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG) {
+    if segment.flags.any(NEVER_HELD) {
         return;
     }
     let waited_ns = now.since(sender.half.last_data_ts_ns).get().unwrap_or(0);

@@ -6,6 +6,7 @@ the time as `rwnd_limited`. The exchanges are written by hand: a flight of ten s
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import ledgers
@@ -91,6 +92,14 @@ def test_a_flight_that_grows_like_neither_slow_start_nor_avoidance_was_ended_by_
     told = lasted(tmp_path, at_receiver(flights, window))
     assert told.get("receiver-window", 0) == pytest.approx(held_ms, abs=0.3)
     assert told["slow-start"] == pytest.approx(10 * (len(flights) - 1) - held_ms, abs=0.6)
+
+
+def test_what_the_program_gives_behind_a_small_segment_was_not_kept_back_by_the_window(tmp_path: Path) -> None:
+    """Flights of 10, 12 and 12 as above, but the last of the second is 100 bytes short: it took all that the program had given by then."""
+    behind = 22 * MSS + 1
+    opening, flights = at_receiver([10, 12, 12], 14)[:3], at_receiver([10, 12, 12], 14)[3:]
+    shorter = [re.sub(r"\d{5}", lambda place: str(int(place[0]) - 100 * (int(place[0]) >= behind)), line) for line in flights]
+    assert "receiver-window" not in lasted(tmp_path, opening + shorter)
 
 
 def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen_from_its_sender_too(tmp_path: Path) -> None:

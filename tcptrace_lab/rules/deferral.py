@@ -61,7 +61,11 @@ def too_little(room: pl.Expr) -> pl.Expr:
     return _part(room) & known(room < 2 * _full)
 
 
-_LEFT_TOO_LITTLE = (too_little(_room) & _WAS_LARGER) | (_part(_room) & _LESS_THAN_A_PIECE & _STOOD_STILL & (_WAS_LARGER | _GREW_OTHERWISE))
+_HAD_MORE = ~known(_col("small_before"))
+"""The segment before was full. A smaller one takes all that the program has given by then, and what comes behind it was not there yet."""
+
+_WAITS_FOR_A_PIECE = _part(_room) & _LESS_THAN_A_PIECE & _STOOD_STILL & _HAD_MORE & (_WAS_LARGER | _GREW_OTHERWISE)
+_LEFT_TOO_LITTLE = (too_little(_room) & _WAS_LARGER) | _WAITS_FOR_A_PIECE
 WINDOW_DEFERRED = fact(
     "window_deferred",
     facts.RELEASED_BY_ACK

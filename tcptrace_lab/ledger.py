@@ -82,12 +82,22 @@ def _cause(name: str) -> pl.Expr:
 _NAMED = (
     ("handshake_ns", _cause("handshake")),
     ("sending_ns", _cause("network")),
+    ("filled_ns", _cause("receiver-window")),
     ("caused_ns", pl.col("rule_cause")),
     ("network_ns", _cause("network")),
     ("peer_ns", _cause("peer")),
     ("rest_ns", pl.col("rest_cause")),
 )
 """The parts of one wait, in their order in time, and the cause of each."""
+
+_WAS_FULL_FIRST = (
+    (pl.col("rule_cause") == "zero-window")
+    & pl.col("idle_ns").is_not_null()
+    & facts.HAD_IN_FLIGHT
+    & pl.col("usable_before_bytes").is_between(0, pl.col("full_bytes"), closed="left")
+).fill_null(value=False)
+"""What ended with a closed window began with one full to its edge: it is closed when all is acknowledged. A sender that had gone beyond it
+(a probe) found it closed."""
 
 _PARTS = tuple(part for part, _ in _NAMED)
 
@@ -171,7 +181,8 @@ def _rounded(side: str, other: str) -> pl.Expr:
     whole = (longest > 0) & (longest < full) & (longest == full // facts.CLUSTER_BYTES * facts.CLUSTER_BYTES)
     two = pl.col(f"{side}_max_in_flight_bytes") >= 2 * longest
     # One at a time, again and again, but for the two that a FIN lets go together: a locked buffer (rule book A3).
-    two &= (pl.col(f"{side}_small_held_run") < of_direction.HELD_TIMES) | (pl.col(f"{side}_small_behind_small") > 0)
+    locked = (pl.col(f"{side}_small_held_run") >= of_direction.HELD_TIMES) & (pl.col(f"{side}_small_behind_small") == 0)
+    two &= ~locked | (pl.col(f"{side}_max_in_flight_bytes") >= 3 * longest)
     return pl.when(_old(side) & whole & two & (pl.col(f"{other}_max_window_bytes") > 2 * longest + facts.CLUSTER_BYTES)).then(longest)
 
 
@@ -185,7 +196,7 @@ def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str]
 
     Returns:
         The departures with the facts of their directions, and beside them `rule_cause` (null where no rule holds), `confidence`, and the
-        six parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
+        seven parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
         last (`edges`).
     """
     departures = segments.filter(pl.col("held_ns").is_not_null()).select(*COLUMNS, *also)
@@ -213,7 +224,7 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def split(departures: pl.LazyFrame) -> pl.LazyFrame:
-    """The six parts of each wait; `rest_cause` names the last."""
+    """The seven parts of each wait; `rest_cause` names the last."""
     col = pl.col
     held = col("held_ns")
     first_wait = col("unacked_before_bytes").is_null() & ~facts.IS_SYN & col("unacked_bytes").is_not_null()
@@ -229,22 +240,24 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
         .otherwise(0)
     )
     unexplained = col("rule_cause").is_null()
-    departures = departures.with_columns(caused_ns=pl.when(unexplained).then(0).otherwise(col("left") - late))
+    caused = pl.when(unexplained).then(0).otherwise(col("left") - late)
+    filled = pl.when(_WAS_FULL_FIRST).then(pl.min_horizontal((col("left") - col("idle_ns")).clip(0), caused)).otherwise(0)
+    departures = departures.with_columns(caused_ns=caused - filled, filled_ns=filled)
     quiet = pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0))
     transit = facts.transit(held - quiet - col("handshake_ns")) - col("sending_ns")
     transit = pl.min_horizontal(transit.clip(0) + facts.JITTER_NS, col("left"))
     blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE)
     departures = departures.with_columns(network_ns=pl.when(unexplained & ~blind).then(transit).otherwise(0))
     opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
-    awaited = (col("left") - col("caused_ns") - col("network_ns") - col("peer_last_ns")).clip(0)
+    awaited = (col("left") - col("filled_ns") - col("caused_ns") - col("network_ns") - col("peer_last_ns")).clip(0)
     departures = departures.with_columns(peer_ns=pl.when((unexplained | (~opened & (late > 0))) & spoke).then(awaited).otherwise(0))
-    rest = col("left") - col("caused_ns") - col("network_ns") - col("peer_ns")
+    rest = col("left") - col("filled_ns") - col("caused_ns") - col("network_ns") - col("peer_ns")
     rest_cause = pl.when(blind).then(_cause("unknown")).when(opened).then(col("later_cause")).otherwise(_cause("application"))
     return departures.with_columns(rest_ns=rest, rest_cause=rest_cause).drop("left")
 
 
 def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
-    """The time of each direction before its first departure and after its last, as the same six parts.
+    """The time of each direction before its first departure and after its last, as the same seven parts.
 
     Args:
         connections: rows of `schema.CONNECTIONS`.
@@ -262,6 +275,7 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         frame_after=col("first_departure_frame").cast(pl.Int64),
         handshake_ns=pl.when("first_departure_is_syn").then(col("first_departure_ts_ns") - col("born_ns")).otherwise(0),
         sending_ns=pl.lit(0, pl.Int64),
+        filled_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=pl.lit(0, pl.Int64),
         peer_ns=pl.lit(0, pl.Int64),
@@ -285,6 +299,7 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         frame_after=pl.lit(None, pl.Int64),
         handshake_ns=pl.lit(0, pl.Int64),
         sending_ns=pl.lit(0, pl.Int64),
+        filled_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=transit,
         peer_ns=awaited,
@@ -301,6 +316,7 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         frame_after=pl.lit(None, pl.Int64),
         handshake_ns=pl.lit(0, pl.Int64),
         sending_ns=pl.lit(0, pl.Int64),
+        filled_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=pl.lit(0, pl.Int64),
         peer_ns=pl.lit(0, pl.Int64),
@@ -377,7 +393,7 @@ def collected(segments: pl.LazyFrame, connections: pl.LazyFrame, seen: Callable[
 
 
 def _pieces(waits: pl.DataFrame) -> pl.DataFrame:
-    """Rows as of `edges` → rows of `schema.LEDGER`, one behind the other. A list of six and `explode` would take ten times as long."""
+    """Rows as of `edges` → rows of `schema.LEDGER`, one behind the other. A list of seven and `explode` would take ten times as long."""
     numbered, start = waits.with_row_index("place"), pl.col("start_ns")
     pieces = []
     for part, cause in _NAMED:

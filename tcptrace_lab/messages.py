@@ -146,7 +146,8 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     pause = pl.max_horizontal(pl.lit(GAP_NS), 2 * rtt)
     ruled = _col("rule_cause").cast(pl.String)
     held = pl.when(_col("rule_cause").is_in(HELD_CAUSES)).then(ruled).when(_timer_let_go()).then(pl.lit("delayed-ack"))
-    cause = pl.when(_col("caused_ns") >= facts.STALL_NS).then(held)
+    caused_ns = _col("filled_ns") + _col("caused_ns")
+    cause = pl.when(caused_ns >= facts.STALL_NS).then(held)
     paused = _col("held_ns").is_not_null() & _col("rule_cause").is_null() & (_col("rest_ns") >= pause)
     return parts.select(
         *WAY,
@@ -161,7 +162,7 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         "acked_unseen_bytes",
         "full_bytes",
         "held_ns",
-        _col("caused_ns"),
+        caused_ns.alias("caused_ns"),
         cause.alias("stall_cause"),
         paused.fill_null(value=False).alias("paused"),
         facts.IS_RESENT.alias("is_resent"),

@@ -238,6 +238,24 @@ def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is
     assert sum(lasted(found, "nagle")) == pytest.approx(20 + 3 * 21, abs=4 * 1.1)  # less the line's time, of 1 ms
 
 
+@pytest.mark.parametrize(("more", "cause"), [(3, "delayed-ack"), (2, "nagle-delayed-ack")])
+def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_close_lets_go_do_not(
+    tmp_path: Path, more: int, cause: str
+) -> None:
+    """MSS 4,312. Four times 4,096 bytes wait 100 ms for an ACK: behind a window of one, or small, when only a FIN lets two go."""
+    lines = ["0.000 C > S S 0:0(0) win 32768 <mss 4312>", "0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>"]
+    lines += ["0.020 C > S . ack 1 win 32768"]
+    for place in range(4):
+        lines += [f"{40 + 100 * place}ms C > S . {1 + 4096 * place}:{4097 + 4096 * place} ack 1"]
+        lines += [f"{140 + 100 * place}ms S > C . ack {4097 + 4096 * place}"]
+    for place in range(4, 4 + more):
+        flags = "." if place < 3 + more else "FP."
+        lines += [f"{436 + place}ms C > S {flags} {1 + 4096 * place}:{4097 + 4096 * place} ack 1"]
+    lines += [f"0.480 S > C . ack {4098 + 4096 * (3 + more)}"]
+    found = read(packets.capture(tmp_path / "exchange.pcap", "\n".join(lines)))
+    assert sum(lasted(found, cause)) == pytest.approx(4 * 100, abs=4 * 1.1)  # less the line's time, of 1 ms
+
+
 @pytest.mark.parametrize(("options", "nagle"), [("", [100, 100, 100, 500]), (", sackOK", [100, 100, 100])])
 def test_an_old_stack_that_follows_nagles_rule_holds_a_tail_behind_full_segments_too(
     tmp_path: Path, options: str, nagle: list[int]

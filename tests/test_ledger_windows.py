@@ -111,6 +111,48 @@ def test_what_takes_all_of_a_small_window_was_held_by_it_only_if_that_was_as_lon
     assert {name: told[name] for name in ("application", "receiver-window") if name in told} == pytest.approx(expected, abs=0.1)
 
 
+@pytest.mark.parametrize(("next_ms", "cause"), [(5_060, "receiver-window"), (61, "application")])
+def test_what_a_senders_timer_forces_into_the_window_at_first_was_held_by_it_if_no_window_ever_let_it_go_sooner(
+    tmp_path: Path, next_ms: int, cause: str
+) -> None:
+    """4.2BSD sends less than a segment by its persist timer alone, 5 s at least. A window of 4,096 bytes, where a segment has 4,312."""
+    told = lasted(
+        tmp_path,
+        f"""
+        0.0000 C > S S  0:0(0)        win 4096 <mss 4312>
+        0.0200 S > C S. 0:0(0) ack 1  win 4096 <mss 4312>
+        0.0200 C > S .         ack 1  win 4096
+        5.0200 C > S .  1:4097        ack 1
+        5.0400 S > C .  ack 4097      win 4096
+        {5_000 + next_ms}ms C > S .  4097:8193 ack 1
+        {5_020 + next_ms}ms S > C .  ack 8193 win 4096
+        """,
+    )
+    assert told[cause] == pytest.approx(5_000 + (next_ms - 20 if cause == "receiver-window" else 0), abs=0.1)
+
+
+def test_a_window_is_full_until_all_is_acknowledged_and_closed_only_from_then_on(tmp_path: Path) -> None:
+    """Two segments fill 2,920 bytes at 0.040; their ACK of 0.060 closes the window; a byte beyond it, refused, finds it closed."""
+    told = lasted(
+        tmp_path,
+        """
+        0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
+        0.0200 S > C S. 0:0(0) ack 1  win 2920 <mss 1460>
+        0.0200 C > S .         ack 1  win 64240
+        0.0400 C > S .  1:1461        ack 1
+        0.0400 C > S .  1461:2921     ack 1
+        0.0600 S > C .  ack 2921      win 0
+        0.5600 C > S .  2921:2922     ack 1
+        0.5800 S > C .  ack 2921      win 0
+        0.7000 S > C .  ack 2921      win 2920
+        0.7000 C > S .  2921:4381     ack 1
+        0.7200 S > C .  ack 4381      win 2920
+        """,
+    )
+    assert told["receiver-window"] == pytest.approx(20, abs=0.1)
+    assert told["zero-window"] == pytest.approx(640, abs=0.1)
+
+
 def through_a_queue(*, resent: int | None) -> str:
     """A flight of 20 segments drains through a path that takes 10 ms for each, as its receiver sees it; one may come twice.
 

@@ -159,6 +159,19 @@ def test_the_ledger_tells_a_held_segment_from_a_full_buffer(no_delay: bool, caus
     assert held(run, cause) > 0.9
 
 
+def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -> None:
+    """Four segments of 536 bytes and less fill 4 KB. The heartbeat's ACK of one makes room for less than the program waits for (half)."""
+    link = Link(155_000_000, 40 * MS)
+    client, server = (
+        Host(STACKS["irix6.2"], 4 * KIB, 32 * KIB, no_delay=True, program=program) for program in ((Write(50_000, 8192),), (Read(),))
+    )
+    run = simulate(Setting(client, server, link, link, mss_bytes=536, open_window=True), truth=True)
+    arrived_late = {p.arrived_ns for p in run.packets if not p.from_client and p.late_ack}
+    left = {p.decided_ns for p in run.packets if p.from_client and p.payload_bytes}
+    assert arrived_late - left, "no late ACK without effect"
+    assert all(h.end_ns in arrived_late & left for h in run.truth if h.from_client and h.cause == "delayed-ack")
+
+
 def test_the_ledger_says_what_was_built() -> None:
     """Three times 8 KB and back: each way waits for a heartbeat each time; the client thinks for 3 times 10 ms."""
     steps = (Write(8 * KIB), Read(8 * KIB), Think(10 * MS))

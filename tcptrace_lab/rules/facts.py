@@ -179,6 +179,18 @@ WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _roo
 """A small segment that takes all the room there was: the sender had waited for more room, and gave up (RFC 9293, 3.8.6.2.1: override)."""
 WINDOW_FILLED = _fact("window_filled", IS_SMALL & _known(_col("payload_bytes") == _col("usable_window_bytes")))
 """A small segment that fills the window to the byte: whatever opened it before, it held this one, too."""
+_FIRST = _col("unacked_before_bytes").is_null() & ~IS_SYN & _col("unacked_bytes").is_not_null()
+FIRST_FORCED_IN = _fact(
+    "first_was_forced_in",
+    _col("near_sender")
+    & _FIRST
+    & WINDOW_FILLED
+    & _known(_col("usable_window_bytes") < _col("full_bytes"))
+    & _known(_col("idle_ns") >= LEAST_OVERRIDE_NS)
+    & _known(_col("reaction_min_ns") >= LEAST_OVERRIDE_NS),
+)
+"""The same of the first data of all, for which the window had stood open since the handshake: no opening of it ever let this sender go on
+sooner than its timer, so that the timer is what let this go, too."""
 _EDGE_WAS_REACHED = _known(_col("small_before")) & _known(_room == 0)
 """The departure before was cut to the room there was: the program had given more."""
 FORCED_IN = _fact(

@@ -4,7 +4,8 @@ Each direction is told as seen at its sender: it lives from the first frame of t
 with is one taken there. Between two departures the ledger says what that host knew:
 
 - bytes are queued: the rule or the window that holds them owns the wait. A wait for the receiver's late ACK is `nagle-delayed-ack` where a
-  small segment was held, else (congestion window, full send buffer) `delayed-ack`. Where Nagle's rule holds the end of a full send buffer,
+  small segment was held, else (congestion window, full send buffer) `delayed-ack`. The ACK that ends the wait decides: a late one that let
+  nothing go, before one in time that did, cost nothing. Where Nagle's rule holds the end of a full send buffer,
   it owns the wait if the small segment leaves at its end; if a full one does, filled with what the program wrote when it had room, the
   buffer owns it. A full buffer behind a used-up window waits for the window;
 - the line carries the departure before: `network`. Nothing else could leave, whatever else would hold it; so a window that lets the line
@@ -129,6 +130,24 @@ class Ledger:
         return tuple(found)
 
 
+def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]]:
+    """Waits that the arrival of an ACK, late or not, ended one after the other, under the names that the last of each kind gives them.
+
+    Between two departures no ACK but the last let anything go. Nagle's rule waits for the ACK of all, whatever else it meets before.
+    """
+    named: list[tuple[int, int, str]] = []
+    held, is_late, nagle_is_late = "", False, None
+    for start_ns, end_ns, why, late in reversed(spans):
+        if why == "nagle":
+            nagle_is_late = is_late = late if nagle_is_late is None else nagle_is_late
+        elif why != held:
+            is_late = late
+        held = why
+        name = LATE.get(why, why) if is_late else why
+        named.append((start_ns, end_ns, IN_TIME.get(name, name)))
+    return named[::-1]
+
+
 class _Direction:
     """One direction's life, gap by gap."""
 
@@ -177,7 +196,7 @@ class _Direction:
     def _spans(self, start_ns: int, end_ns: int, *, full: bool) -> list[tuple[int, int, str]]:
         """The notes between two times; each wait under the name that its end gives it. `full`: it ended with a full segment."""
         notes = self._notes
-        spans: list[tuple[int, int, str]] = []
+        spans: list[tuple[int, int, str, bool]] = []
         while self._note + 1 < len(notes) and notes[self._note + 1].at_ns <= start_ns:
             self._note += 1
         index = self._note
@@ -188,19 +207,13 @@ class _Direction:
             why = notes[index].why
             if why == BLOCKED:
                 why = "send-buffer" if full else "nagle"
-            if following is not None and following.late:
-                why = LATE.get(why, why)
-            why = IN_TIME.get(why, why)
             if until_ns > begin_ns:
-                if why == "nagle-delayed-ack":  # Nagle's rule waits for the ACK of all: those before it decide nothing
-                    spans = [(start, end, why if cause == "nagle" else cause) for start, end, cause in spans]
-                spans.append((begin_ns, until_ns, why))
+                spans.append((begin_ns, until_ns, why, following is not None and following.late))
             index += 1
         if not spans:
             return [(start_ns, end_ns, "handshake")]
-        if spans[0][0] > start_ns:
-            spans.insert(0, (start_ns, spans[0][0], "handshake"))
-        return spans
+        before = [(start_ns, spans[0][0], "handshake")] if spans[0][0] > start_ns else []
+        return before + _named(spans)
 
     def _gap(self, start_ns: int, end_ns: int, last: Packet | None, *, full: bool = False) -> str:
         """From the end of one departure to the decision on the next.

@@ -14,7 +14,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from tcptrace_lab.predicates import conjuncts
-from tcptrace_lab.spill import Files, close
+from tcptrace_lab.spill import Files, close, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -59,7 +59,7 @@ class Ordered:
         self._complete = complete
         self._held: list[pl.DataFrame] = []
         self._held_rows = 0
-        self._files = Files(RANGE_ROWS)
+        self._files = Files(parquet(RANGE_ROWS))
         self._bounds: list[tuple[int, int]] = []
 
     def add(self, frame: pl.DataFrame) -> None:

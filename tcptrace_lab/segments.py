@@ -19,6 +19,7 @@ from tcptrace_lab._core import Engine
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
+from tcptrace_lab.passing import Passing
 from tcptrace_lab.reread import BATCH_ROWS, Files, frame, pulled_all
 from tcptrace_lab.revisions import revised
 from tcptrace_lab.rtt import QUANTILES, Samples
@@ -182,16 +183,16 @@ class _Departures:
         self._kept = columns
         self.columns = (*columns, "held_ns")
         types = schema.SEGMENTS.polars_schema()
-        self._spill = Spill({name: types[name] for name in columns}, spill_rows // _DEPARTURES_PART, "ipc")
+        self._rows = Passing({name: types[name] for name in columns}, spill_rows // _DEPARTURES_PART)
 
     def add(self, rows: pl.DataFrame) -> None:
         """Keep those of some rows. Raises OutputUnwritable where temporary files have no room."""
         departed = rows.filter(_DEPARTED) if rows["held_ns"].null_count() else rows  # mostly the engine gives no others
-        self._spill.add(departed.select(self._kept))
+        self._rows.add(departed.select(self._kept))
 
     def finish(self) -> pl.LazyFrame:
         """All of them. Raises OutputUnwritable as `add` does."""
-        return self._spill.finish()
+        return self._rows.finish()
 
 
 class _Sorting:

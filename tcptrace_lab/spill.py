@@ -1,4 +1,4 @@
-"""Rows that may outgrow memory: kept as they are up to a bound, beyond it as Parquet or Arrow IPC in temporary files.
+"""Rows that may outgrow memory: kept as they are up to a bound, beyond it as Parquet in temporary files.
 
 The files have no names. Each is created unlinked, and the lazy frame that scans it owns the open file. So the operating
 system frees the space when the last frame that refers to it goes, and also when the process is killed.
@@ -17,8 +17,7 @@ import polars as pl
 from tcptrace_lab.errors import OutputUnwritable, as_os_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from collections.abc import Callable, Mapping
 
 ROW_GROUP_ROWS = 131_072
 """Rows that are decoded together when a file is read: about 20 MB of segment rows."""
@@ -27,22 +26,26 @@ COMPRESSION: Literal["lz4"] = "lz4"
 """Measured per million segment rows (158 MB), CPU time: lz4 0.42 s and 77 MB, none 0.4 s and 123 MB, zstd-1 0.5 s and 53 MB, which
 reads slower."""
 
-Form = Literal["parquet", "ipc"]
-"""What stands in the files. `ipc` is for what is read once or twice and soon: departures of 217 bytes cost 0.3 s of CPU time per million to
-write as LZ4, 0.4 s uncompressed (the kernel finds three times as many pages), and 0.15 s to read either way."""
+
+def parquet(row_group_rows: int) -> Callable[[pl.DataFrame, IO[bytes]], None]:
+    """Writes a frame as Parquet, so many rows of which are decoded together when it is read."""
+
+    def write(frame: pl.DataFrame, file: IO[bytes]) -> None:
+        frame.lazy().sink_parquet(file, compression=COMPRESSION, row_group_size=row_group_rows)
+
+    return write
 
 
 class Files:
-    """Frames as Parquet in nameless temporary files.
+    """Frames in nameless temporary files, each in its own.
 
     Writing goes on in a thread beside the one that adds; `add` waits while the frame before is not yet written, so that at
     most two frames are in memory.
     """
 
-    def __init__(self, row_group_rows: int, form: Form = "parquet") -> None:
-        """No files yet; `row_group_rows` rows of Parquet are decoded together when one is read (of IPC, those that were added together)."""
-        self._row_group_rows = row_group_rows
-        self._form = form
+    def __init__(self, write: Callable[[pl.DataFrame, IO[bytes]], None]) -> None:
+        """No files yet; `write` puts a frame into one (`parquet`)."""
+        self._write_frame = write
         self._files: list[IO[bytes]] = []
         self._writer: ThreadPoolExecutor | None = None
         self._pending: Future[None] | None = None
@@ -72,10 +75,7 @@ class Files:
         try:
             file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed by whom it is given to)
             self._files.append(file)
-            if self._form == "ipc":
-                frame.with_columns(pl.selectors.enum().to_physical()).write_ipc(file, compression=COMPRESSION)
-            else:
-                frame.lazy().sink_parquet(file, compression=COMPRESSION, row_group_size=self._row_group_rows)
+            self._write_frame(frame, file)
             file.flush()
             file.seek(0)
         except Exception as error:
@@ -94,14 +94,13 @@ class Files:
 class Spill:
     """Collects frames of one schema, then gives all their rows as one lazy frame, in the order of adding."""
 
-    def __init__(self, schema: Mapping[str, pl.DataType], spill_rows: int, form: Form = "parquet") -> None:
+    def __init__(self, schema: Mapping[str, pl.DataType], spill_rows: int) -> None:
         """Keep up to `spill_rows` rows in memory."""
         self._schema = dict(schema)
-        self._form: Form = form
         self._spill_rows = spill_rows
         self._held: list[pl.DataFrame] = []
         self._held_rows = 0
-        self._files = Files(ROW_GROUP_ROWS, form)
+        self._files = Files(parquet(ROW_GROUP_ROWS))
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take over the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
@@ -119,14 +118,9 @@ class Spill:
         if not files:
             return pl.concat([pl.DataFrame(schema=self._schema), *self._held], rechunk=False).lazy()
         sources: list[Any] = list(files)
-        # From here on the scan holds the files open.
-        scan = self._named(pl.scan_ipc(sources)) if self._form == "ipc" else pl.scan_parquet(sources, schema=self._schema)
-        close(files)
+        scan = pl.scan_parquet(sources, schema=self._schema)
+        close(files)  # the scan holds them open
         return scan
-
-    def _named(self, codes: pl.LazyFrame) -> pl.LazyFrame:
-        """Codes of categories, with their names. IPC would have a dictionary in each file, and refuse codes beyond it, even under nulls."""
-        return codes.with_columns(pl.col(name).cat.to(dtype) for name, dtype in self._schema.items() if isinstance(dtype, pl.Enum))
 
 
 def close(files: list[IO[bytes]]) -> None:

@@ -60,6 +60,8 @@ COLUMNS = (
     "payload_before_bytes",
     "unacked_before_bytes",
     "unacked_bytes",
+    "in_flight_bytes",
+    "since_last_ack_ns",
     "usable_before_bytes",
     "flight_bytes",
     "usable_window_bytes",
@@ -228,14 +230,20 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     col = pl.col
     held = col("held_ns")
     first_wait = col("unacked_before_bytes").is_null() & ~facts.IS_SYN & col("unacked_bytes").is_not_null()
-    open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0))
+    open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
     handshake = pl.when(first_wait).then((held - open_ns).clip(0, held)).otherwise(0)
     sending = pl.min_horizontal(facts.LINE_NS, held - col("handshake_ns"))
     departures = departures.with_columns(handshake_ns=handshake).with_columns(sending_ns=sending)
     departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))
     after, spoke = col("window_opened_ns"), facts.PEER_SPOKE
     late = (
-        pl.when(col("owns_until_window_opened") & (after > facts.EPSILON_NS) & ~col("near_sender") & ~deferral.WINDOW_OWNS_ALL)
+        pl.when(
+            col("owns_until_window_opened")
+            & (after > facts.EPSILON_NS)
+            & ~col("near_sender")
+            & ~deferral.WINDOW_OWNS_ALL
+            & ~facts.ON_THE_WAY
+        )
         .then(pl.min_horizontal(after, col("left")))
         .otherwise(0)
     )

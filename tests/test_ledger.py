@@ -208,6 +208,14 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp
     assert dict(causes(found, from_client=False))["handshake"] == pytest.approx(1020.0)
 
 
+def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_speaks_first(tmp_path: Path) -> None:
+    """Behind the second SYN-ACK, at 1.020, the server greets 40 ms later, of which 20 ms are a round trip; the client answers after 10 ms."""
+    text = ANSWERED_TWICE + "1.060 S > C P. 1:51 ack 1\n1.070 C > S P. 1:101 ack 51\n1.090 S > C . ack 101"
+    told = dict(causes(read(packets.capture(tmp_path / "exchange.pcap", text))))
+    assert told["handshake"] == pytest.approx(1020.0)
+    assert (told["peer"], told["application"]) == pytest.approx((20.0, 10.0))
+
+
 def test_behind_a_syn_ack_that_was_sent_once_a_late_greeting_is_waited_for(tmp_path: Path) -> None:
     """Open at 0.020; the server says something at 0.420, the client at 0.430."""
     text = ANSWERED_TWICE.partition("1.020")[0] + "0.420 S > C P. 1:51 ack 1\n0.430 C > S P. 1:101 ack 51"

@@ -1,8 +1,8 @@
 """Transfers whose cause of waiting is known because they were made so, and how much of their time the ledger gives to it.
 
-    python -m tcptrace_lab.lab.causes [NAME…] [--drawn N --seed S] [-o DIR]
+    python -m tcptrace_lab.lab.causes [NAME…] [--drawn N --seed S [--several]] [-o DIR]
 
-prints a table: one line for each transfer and capture point. Needs root and dumpcap, like all experiments.
+prints a table: one line for each connection and capture point. Needs root and dumpcap, like all experiments.
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.lab import sharing, transfers
 from tcptrace_lab.lab.known import judge, late_ns, make
-from tcptrace_lab.lab.transfers import TRANSFERS, drawn
 from tcptrace_lab.rules.of_direction import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tcptrace_lab.lab.known import Known, Verdict
+
+EVERY = {**transfers.TRANSFERS, **sharing.SHARED}
+"""The fixed ones: those of one connection first."""
 
 SAID = 0.005
 """Shares below this are not printed."""
@@ -32,7 +36,8 @@ LATE_NS = 3_000_000
 def main(arguments: list[str] | None = None) -> int:
     """Make transfers and print what the ledger says of them; returns 1 if it gets any wrong."""
     options = _parse(arguments)
-    asked: Iterable[tuple[str, Known]] = drawn(options.seed, options.drawn) if options.drawn else TRANSFERS.items()
+    draw = sharing.drawn if options.several else transfers.drawn
+    asked: Iterable[tuple[str, Known]] = draw(options.seed, options.drawn) if options.drawn else EVERY.items()
     lines = holding = 0
     print("| transfer | at | truth | ledger | of the known | most beyond | verdict |\n|---|---|---|---|---|---|---|")  # noqa: T201
     for number, (name, known) in enumerate(asked):
@@ -43,10 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
             folder.mkdir(parents=True, exist_ok=True)
             outcome = make(known, folder)
             late = late_ns(known, outcome) or 0
-            for vantage in outcome.captures:
-                verdict = judge(known, outcome, vantage)
+            for conn, vantage in product(range(len(known.dues)), outcome.captures):
+                verdict = judge(known, outcome, vantage, conn)
                 lines, holding = lines + 1, holding + verdict.holds
-                print(_line(f"{number + 1}. {name}", vantage, verdict, late), flush=True)  # noqa: T201
+                which = f"{number + 1}. {name}" + (f" ({conn + 1})" if known.beside else "")
+                print(_line(which, vantage, verdict, late), flush=True)  # noqa: T201
     print(f"\n{holding} of {lines} lines hold.")  # noqa: T201
     return int(holding < lines)
 
@@ -75,6 +81,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help="transfers whose name begins so (default: all)")
     parser.add_argument("--drawn", type=int, default=0, metavar="N", help="instead of the fixed ones, N of the same kinds, drawn at random")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of what is drawn (default: 1)")
+    parser.add_argument("--several", action="store_true", help="draw those of several connections beside each other")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the captures here")
     return parser.parse_args(arguments)
 

@@ -44,10 +44,22 @@ NOTHING_HOLDS = frozenset({"network", "application", "peer", "handshake", "close
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A transfer and the states (`witness`) that it was made for."""
+    """A transfer and the states (`witness`) that it was made for.
+
+    Attributes:
+        experiment: what is done.
+        due: the states of its connection, or of the first of several.
+        beside: those of the others.
+    """
 
     experiment: Experiment
     due: frozenset[str]
+    beside: tuple[frozenset[str], ...] = ()
+
+    @property
+    def dues(self) -> tuple[frozenset[str], ...]:
+        """The states of each connection, in the order in which they begin."""
+        return self.due, *self.beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +67,12 @@ class Verdict:
     """The client's direction from its first data to its last.
 
     Attributes:
-        known: the transfer.
+        due: the states that it was made for.
         found: the ledger's causes, in shares of that time.
         truth: the witness's states, in shares of the same time.
     """
 
-    known: Known
+    due: frozenset[str]
     found: Mapping[str, float]
     truth: Mapping[str, float]
 
@@ -71,7 +83,7 @@ class Verdict:
     @property
     def least(self) -> float:
         """Of the due states' own time, how much the ledger gives them: the worst of them."""
-        return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.known.due)
+        return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.due)
 
     @property
     def worst_other(self) -> tuple[str, float]:
@@ -92,23 +104,25 @@ def make(known: Known, folder: Path) -> Outcome:
     return run(replace(known.experiment, witnessed=True), folder)
 
 
-def judge(known: Known, outcome: Outcome, vantage: str) -> Verdict:
-    """The ledger of one capture of a transfer beside what its witness saw.
+def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdict:
+    """The ledger of one capture of a transfer, or of one of its connections, beside what its witness saw.
 
     Shares are of the time from the first data to the last as the client sent them.
     """
-    sent = _data(read(outcome.captures["client"]))
+    sent = _data(read(outcome.captures["client"]), conn)
     total = sent[1] - sent[0] or 1
     tables = read(outcome.captures[vantage])
-    first, last = _data(tables)
-    spans = ledger.intervals(tables.segments, tables.connections).filter(_MINE).collect()
+    first, last = _data(tables, conn)
+    spans = ledger.intervals(tables.segments, tables.connections).filter(_mine(conn)).collect()
     within = spans.filter((pl.col("start_ns") >= first) & (pl.col("end_ns") <= last))
     sums = within.group_by("cause").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
-    (seen,) = outcome.witnesses
+    seen = outcome.witnesses[conn]
     forward = known.experiment.medium.forward
     log = outcome.relay.forward_log if outcome.relay is not None and forward.rate_bps is not None else None
     truth = seen.truth(*sent, nodelay=known.experiment.options.nodelay, forward=log)
-    return Verdict(known, {cause: ns / total for cause, ns in sums.iter_rows()}, {state: ns / total for state, ns in truth.items()})
+    return Verdict(
+        known.dues[conn], {cause: ns / total for cause, ns in sums.iter_rows()}, {state: ns / total for state, ns in truth.items()}
+    )
 
 
 def late_ns(known: Known, outcome: Outcome) -> int | None:
@@ -133,10 +147,11 @@ def late_ns(known: Known, outcome: Outcome) -> int | None:
     return most_ns
 
 
-_MINE = (pl.col("conn") == 0) & pl.col("from_client")
+def _mine(conn: int) -> pl.Expr:
+    return (pl.col("conn") == conn) & pl.col("from_client")
 
 
-def _data(tables: Tables) -> tuple[int, int]:
+def _data(tables: Tables, conn: int) -> tuple[int, int]:
     """When the first data of the client were captured, and the last."""
-    times = tables.segments.filter(_MINE & (pl.col("payload_bytes") > 0)).select("ts_ns").collect()["ts_ns"]
+    times = tables.segments.filter(_mine(conn) & (pl.col("payload_bytes") > 0)).select("ts_ns").collect()["ts_ns"]
     return times[0], times[-1]

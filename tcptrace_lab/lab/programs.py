@@ -6,8 +6,9 @@ import ctypes
 import socket
 import struct
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from tcptrace_lab.lab.sockets import Meeting, Pair, await_acknowledged, receive_exactly, unacknowledged_bytes
@@ -232,6 +233,48 @@ class Mixture(OneConnection):
         """See `OneConnection.talk`."""
         for part in self.parts:
             part.talk(pair)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One of several connections.
+
+    Attributes:
+        program: what is said over it.
+        begins_s: so long after the others were opened; it is opened then itself, if that is later.
+        receive_buffer_bytes: SO_RCVBUF of its server's end; None leaves the experiment's.
+    """
+
+    program: OneConnection
+    begins_s: float = 0.0
+    receive_buffer_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Several(Described):
+    """Connections beside each other, in the order in which they begin."""
+
+    beside: tuple[Beside, ...]
+
+    def run(self, meeting: Meeting) -> dict[str, object]:
+        """See `Program.run`."""
+        with ExitStack() as stack, ThreadPoolExecutor(len(self.beside)) as executor:
+            pairs, talking = list[Pair](), list[Future[None]]()
+            try:
+                began_s = time.monotonic()
+                for one in self.beside:
+                    time.sleep(max(0.0, began_s + one.begins_s - time.monotonic()))
+                    buffer = one.receive_buffer_bytes
+                    options = meeting.options if buffer is None else replace(meeting.options, receive_buffer_bytes=buffer)
+                    pairs.append(stack.enter_context(meeting.connection(options=options)))
+                    talking.append(executor.submit(one.program.talk, pairs[-1]))
+                for each in as_completed(talking):
+                    each.result()
+            except BaseException:  # an interrupt must end the other connections as well
+                for pair in pairs:
+                    pair.abort()
+                raise
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,20 +130,20 @@ class Meeting:
         return self._network
 
     @contextmanager
-    def connection(self, *, reset: bool = False, reuse_ports: bool = False) -> Iterator[Pair]:
+    def connection(self, *, reset: bool = False, reuse_ports: bool = False, options: SocketOptions | None = None) -> Iterator[Pair]:
         """A fresh connection; closed by the client's FIN when the block ends, or by its RST.
 
-        With `reuse_ports` every connection so made has the same ports.
+        With `reuse_ports` every connection so made has the same ports; `options` are those of this one alone.
         """
         port = self._port(reuse_ports=reuse_ports)
-        listener = self._socket(is_server=True)
-        client = self._socket(is_server=False)
-        with listener, client:
-            listener.bind((self._network.server_address, SERVER_PORT))
-            listener.listen(1)
-            client.bind((self._network.client_address, port))
-            client.connect((self._network.server_address, SERVER_PORT))
-            server, _ = listener.accept()
+        client = self._socket(is_server=False, options=options)
+        with client:
+            with self._socket(is_server=True, options=options) as listener:
+                listener.bind((self._network.server_address, SERVER_PORT))
+                listener.listen(1)
+                client.bind((self._network.client_address, port))
+                client.connect((self._network.server_address, SERVER_PORT))
+                server, _ = listener.accept()
             server.settimeout(SOCKET_TIMEOUT_S)
             with server:
                 pair = Pair(client, server)
@@ -179,12 +179,14 @@ class Meeting:
         self._next_port += 1
         return self._next_port - 1
 
-    def _socket(self, *, is_server: bool, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
+    def _socket(
+        self, *, is_server: bool, kind: socket.SocketKind = socket.SOCK_STREAM, options: SocketOptions | None = None
+    ) -> socket.socket:
         space = self._network.server if is_server else self._network.client
         family = socket.AF_INET6 if ":" in self._network.client_address else socket.AF_INET
         with space.entered():
             end = socket.socket(family, kind)
-        self._options.apply(end, is_server=is_server)
+        (options or self._options).apply(end, is_server=is_server)
         return end
 
     @staticmethod

@@ -31,11 +31,12 @@ WRITE_SEGMENTS = 20  # of the largest size in each write, so that no write alone
 Named = tuple[str, Known]
 
 
-def _path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forward: object) -> Medium:
-    path = PathModel(delay_s=round_trip_s / 2)
+def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forward: object) -> Medium:
+    """As much delay each way, and memory for all that is written at the sender; `forward` is what else the way there does."""
+    way = PathModel(delay_s=round_trip_s / 2)
     sysctls = (*WRITING, *ROOM) if room else WRITING
     kind: Literal["tap", "tun"] = "tap" if mtu <= LARGEST_TAP else "tun"
-    return Medium(kind, mtu, forward=replace(path, **forward), backward=path, sysctls=sysctls)  # type: ignore[arg-type]
+    return Medium(kind, mtu, forward=replace(way, **forward), backward=way, sysctls=sysctls)  # type: ignore[arg-type]
 
 
 def _known(medium: Medium, program: OneConnection, *due: str, **options: object) -> Known:
@@ -44,66 +45,67 @@ def _known(medium: Medium, program: OneConnection, *due: str, **options: object)
 
 def window(buffer: int, round_trip_s: float, mtu: int, total: int) -> Named:
     """The receiver's window is smaller than what the path could carry."""
-    name = f"window {buffer:,} B, {_ms(round_trip_s)}, MTU {mtu}"
-    return name, _known(_path(round_trip_s, mtu), Bulk(total, WRITE_SEGMENTS * mtu), WINDOW, receive_buffer_bytes=buffer)
+    name = f"window {buffer:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
+    return name, _known(path(round_trip_s, mtu), Bulk(total, WRITE_SEGMENTS * mtu), WINDOW, receive_buffer_bytes=buffer)
 
 
 def send_buffer(bound: int, piece: int, round_trip_s: float, mtu: int, total: int) -> Named:
     """The writer keeps to a bound of unacknowledged bytes."""
-    name = f"send buffer {bound:,} B, {_ms(round_trip_s)}, MTU {mtu}"
-    return name, _known(_path(round_trip_s, mtu, room=True), BoundedBulk(total, bound, piece), SEND_BUFFER, nodelay=True)
+    name = f"send buffer {bound:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
+    return name, _known(path(round_trip_s, mtu, room=True), BoundedBulk(total, bound, piece), SEND_BUFFER, nodelay=True)
 
 
 def nagle(writes: tuple[int, ...], round_trip_s: float, mtu: int, count: int = 25) -> Named:
     """Questions in pieces: write, write, read."""
-    name = f"writes {'+'.join(map(str, writes))}, {_ms(round_trip_s)}, MTU {mtu}"
-    medium = _path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
+    name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}"
+    medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
     return name, _known(medium, Exchanges(writes, 100, count), NAGLE)
 
 
 def nodelay(writes: tuple[int, ...], round_trip_s: float, mtu: int, think_s: float, count: int = 25) -> Named:
     """The same with NODELAY, and the server thinks: nothing in TCP holds it."""
-    name = f"writes {'+'.join(map(str, writes))}, {_ms(round_trip_s)}, MTU {mtu}, NODELAY, server thinks {_ms(think_s)}"
-    medium = _path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
+    name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}, NODELAY, server thinks {milliseconds(think_s)}"
+    medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
     return name, _known(medium, Exchanges(writes, 100, count, think_s), PEER, nodelay=True)
 
 
 def slow_reader(buffer: int, pause_s: float, round_trip_s: float, mtu: int, times: int = 6) -> Named:
     """The reading program sleeps."""
-    name = f"reader pauses {_ms(pause_s)}, buffer {buffer:,} B, {_ms(round_trip_s)}, MTU {mtu}"
+    name = f"reader pauses {milliseconds(pause_s)}, buffer {buffer:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     program = SlowReader(times * buffer, buffer, pause_s)
-    return name, _known(_path(round_trip_s, mtu), program, WINDOW, receive_buffer_bytes=buffer)
+    return name, _known(path(round_trip_s, mtu), program, WINDOW, receive_buffer_bytes=buffer)
 
 
 def paced_program(piece: int, count: int, pause_s: float, round_trip_s: float, mtu: int) -> Named:
     """The writing program sleeps between its writes."""
-    name = f"writer gives {piece:,} B every {_ms(pause_s)}, {_ms(round_trip_s)}, MTU {mtu}"
-    return name, _known(_path(round_trip_s, mtu, room=True), PeriodicWriter(piece, count, pause_s), APPLICATION, nodelay=True)
+    name = f"writer gives {piece:,} B every {milliseconds(pause_s)}, {milliseconds(round_trip_s)}, MTU {mtu}"
+    return name, _known(path(round_trip_s, mtu, room=True), PeriodicWriter(piece, count, pause_s), APPLICATION, nodelay=True)
 
 
 def thinking(server_s: float, client_s: float, round_trip_s: float, question: int, answer: int, count: int = 12) -> Named:
     """Questions and answers, and both ends think."""
-    name = f"asks {question:,} B, gets {answer:,} B, server thinks {_ms(server_s)}, client {_ms(client_s)}, {_ms(round_trip_s)}"
+    thought = f"server thinks {milliseconds(server_s)}, client {milliseconds(client_s)}"
+    name = f"asks {question:,} B, gets {answer:,} B, {thought}, {milliseconds(round_trip_s)}"
     due = [state for state, pause_s in ((PEER, server_s), (APPLICATION, client_s)) if pause_s]
-    return name, _known(_path(round_trip_s, room=True), Exchanges((question,), answer, count, server_s, client_s), *due, nodelay=True)
+    return name, _known(path(round_trip_s, room=True), Exchanges((question,), answer, count, server_s, client_s), *due, nodelay=True)
 
 
 def loss(words: str, round_trip_s: float, total: int, control: str, mtu: int = ETHERNET, **forward: object) -> Named:
     """The path loses packets."""
-    name = f"{words}, {_ms(round_trip_s)}, MTU {mtu}, {control}"
-    return name, _known(_path(round_trip_s, mtu, room=True, **forward), Bulk(total), LOSS, congestion_control=control)
+    name = f"{words}, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
+    return name, _known(path(round_trip_s, mtu, room=True, **forward), Bulk(total), LOSS, congestion_control=control)
 
 
 def bottleneck(rate_bps: int, round_trip_s: float, total: int, control: str, mtu: int = ETHERNET) -> Named:
     """The path is slow and its queue has no end."""
-    name = f"{rate_bps / 1e6:g} Mb/s, endless queue, {_ms(round_trip_s)}, MTU {mtu}, {control}"
-    return name, _known(_path(round_trip_s, mtu, room=True, rate_bps=rate_bps), Bulk(total), NETWORK, congestion_control=control)
+    name = f"{rate_bps / 1e6:g} Mb/s, endless queue, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
+    return name, _known(path(round_trip_s, mtu, room=True, rate_bps=rate_bps), Bulk(total), NETWORK, congestion_control=control)
 
 
 def slow_start(total: int, round_trip_s: float, control: str, mtu: int = ETHERNET) -> Named:
     """A transfer too short to fill its path."""
-    name = f"new connection, {total:,} B, {_ms(round_trip_s)}, MTU {mtu}, {control}"
-    return name, _known(_path(round_trip_s, mtu, room=True), Bulk(total), SLOW_START, congestion_control=control)
+    name = f"new connection, {total:,} B, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
+    return name, _known(path(round_trip_s, mtu, room=True), Bulk(total), SLOW_START, congestion_control=control)
 
 
 def _held_by_buffers() -> Iterator[Named]:
@@ -179,34 +181,34 @@ def _held_by_paths() -> Iterator[Named]:
 def _mixtures() -> Iterator[Named]:
     yield (
         "window 16,384 B, then its reader pauses 300 ms, 20 ms",
-        _known(_path(0.020), Mixture((Bulk(300_000), SlowReader(80_000, 16_384, 0.3))), WINDOW, receive_buffer_bytes=16_384),
+        _known(path(0.020), Mixture((Bulk(300_000), SlowReader(80_000, 16_384, 0.3))), WINDOW, receive_buffer_bytes=16_384),
     )
     yield (
         "bulk of 1,000,000 B, then 8 questions with 100 ms of thought, 20 ms",
-        _known(_path(0.020, room=True), Mixture((Bulk(1_000_000), Exchanges((300,), 400, 8, 0.1))), PEER, SLOW_START, nodelay=True),
+        _known(path(0.020, room=True), Mixture((Bulk(1_000_000), Exchanges((300,), 400, 8, 0.1))), PEER, SLOW_START, nodelay=True),
     )
     yield (
         "20 questions 100+100, then NODELAY and 20 more with 30 ms of thought, 10 ms",
         _known(
-            _path(0.010), Mixture((Exchanges((100, 100), 50, 20), Setting(nodelay=True), Exchanges((100, 100), 50, 20, 0.03))), NAGLE, PEER
+            path(0.010), Mixture((Exchanges((100, 100), 50, 20), Setting(nodelay=True), Exchanges((100, 100), 50, 20, 0.03))), NAGLE, PEER
         ),
     )
     yield (
         "slow start, then send buffer 131,072 B, 50 ms",
-        _known(_path(0.050, room=True), BoundedBulk(3_000_000, 131_072, 8_192), SLOW_START, SEND_BUFFER, nodelay=True),
+        _known(path(0.050, room=True), BoundedBulk(3_000_000, 131_072, 8_192), SLOW_START, SEND_BUFFER, nodelay=True),
     )
     yield (
         "5 % of 150 packets lost, then clean, 20 ms, cubic",
-        _known(_path(0.020, room=True, lost=_some(20, 170, 0.05, 1)), Bulk(1_500_000), LOSS),
+        _known(path(0.020, room=True, lost=_some(20, 170, 0.05, 1)), Bulk(1_500_000), LOSS),
     )
     yield (
         "writer gives 8,000 B every 60 ms, then bulk into a window of 24,000 B, 20 ms",
-        _known(_path(0.020), Mixture((PeriodicWriter(8_000, 15, 0.06), Bulk(400_000))), APPLICATION, WINDOW, receive_buffer_bytes=24_000),
+        _known(path(0.020), Mixture((PeriodicWriter(8_000, 15, 0.06), Bulk(400_000))), APPLICATION, WINDOW, receive_buffer_bytes=24_000),
     )
     yield (
         "10 Mb/s with a long queue, then a window of 12,000 B, 20 ms",
         _known(
-            _path(0.020, rate_bps=10_000_000),
+            path(0.020, rate_bps=10_000_000),
             Mixture((Bulk(400_000), Setting(window_bytes=12_000), Bulk(1_300_000))),
             NETWORK,
             WINDOW,
@@ -215,7 +217,7 @@ def _mixtures() -> Iterator[Named]:
     yield (
         "window 20,000 B, then send buffer 8,192 B, 30 ms",
         _known(
-            _path(0.030),
+            path(0.030),
             Mixture((Bulk(300_000), BoundedBulk(300_000, 8_192, 2_048))),
             WINDOW,
             SEND_BUFFER,
@@ -226,7 +228,7 @@ def _mixtures() -> Iterator[Named]:
     yield (
         "20 questions 200+200, then send buffer 16,384 B with NODELAY, 15 ms",
         _known(
-            _path(0.015, room=True),
+            path(0.015, room=True),
             Mixture((Exchanges((200, 200), 50, 20), Setting(nodelay=True), BoundedBulk(600_000, 16_384, 4_096))),
             NAGLE,
             SEND_BUFFER,
@@ -235,7 +237,7 @@ def _mixtures() -> Iterator[Named]:
     yield (
         "reader pauses 200 ms, then 8 questions with 80 ms of thought, 10 ms, MTU 9180",
         _known(
-            _path(0.010, JUMBO),
+            path(0.010, JUMBO),
             Mixture((SlowReader(200_000, 40_000, 0.2), Exchanges((500,), 800, 8, 0.08))),
             WINDOW,
             PEER,
@@ -250,7 +252,8 @@ def _some(first: int, last: int, rate: float, seed: int) -> frozenset[int]:
     return frozenset(index for index in range(first, last) if draws.random() < rate)
 
 
-def _ms(seconds: float) -> str:
+def milliseconds(seconds: float) -> str:
+    """For the name of a transfer."""
     return f"{seconds * 1000:g} ms"
 
 
@@ -265,7 +268,7 @@ def drawn(seed: int, count: int) -> Iterator[Named]:
         yield draw.choice(_DRAWN)(draw)
 
 
-def _spread(draw: random.Random, least: float, most: float) -> float:
+def spread(draw: random.Random, least: float, most: float) -> float:
     """Evenly on a logarithmic scale, to two digits."""
     return float(f"{least * (most / least) ** draw.random():.2g}")
 
@@ -275,58 +278,58 @@ def _mtu(draw: random.Random) -> int:
 
 
 def _any_window(draw: random.Random) -> Named:
-    mtu, round_trip_s = _mtu(draw), _spread(draw, 0.004, 0.1)
-    buffer = int(_spread(draw, 5 * mtu, 50 * mtu if mtu == ETHERNET else 10 * mtu))
+    mtu, round_trip_s = _mtu(draw), spread(draw, 0.004, 0.1)
+    buffer = int(spread(draw, 5 * mtu, 50 * mtu if mtu == ETHERNET else 10 * mtu))
     return window(buffer, round_trip_s, mtu, min(20 * buffer, int(buffer * 2 / round_trip_s)))
 
 
 def _any_send_buffer(draw: random.Random) -> Named:
-    mtu, round_trip_s = _mtu(draw), _spread(draw, 0.004, 0.08)
-    bound = int(_spread(draw, 4 * mtu, 8 * mtu))
+    mtu, round_trip_s = _mtu(draw), spread(draw, 0.004, 0.08)
+    bound = int(spread(draw, 4 * mtu, 8 * mtu))
     rounds = 45
     return send_buffer(bound, bound // draw.choice((4, 8)), round_trip_s, mtu, bound * rounds)
 
 
 def _any_nagle(draw: random.Random) -> Named:
     writes = tuple(draw.randint(1, 700) for _ in range(draw.choice((2, 2, 3))))
-    return nagle(writes, draw.choice((0.0, _spread(draw, 0.001, 0.03))), _mtu(draw))
+    return nagle(writes, draw.choice((0.0, spread(draw, 0.001, 0.03))), _mtu(draw))
 
 
 def _any_nodelay(draw: random.Random) -> Named:
     writes = tuple(draw.randint(1, 700) for _ in range(draw.choice((2, 2, 3))))
-    return nodelay(writes, draw.choice((0.0, _spread(draw, 0.001, 0.03))), _mtu(draw), _spread(draw, 0.005, 0.1))
+    return nodelay(writes, draw.choice((0.0, spread(draw, 0.001, 0.03))), _mtu(draw), spread(draw, 0.005, 0.1))
 
 
 def _any_slow_reader(draw: random.Random) -> Named:
     mtu = draw.choice((ETHERNET, JUMBO))
-    return slow_reader(int(_spread(draw, 6 * mtu, 40 * ETHERNET)), _spread(draw, 0.1, 0.5), _spread(draw, 0.002, 0.04), mtu)
+    return slow_reader(int(spread(draw, 6 * mtu, 40 * ETHERNET)), spread(draw, 0.1, 0.5), spread(draw, 0.002, 0.04), mtu)
 
 
 def _any_paced(draw: random.Random) -> Named:
-    round_trip_s = _spread(draw, 0.002, 0.05)
-    pause_s = _spread(draw, 2 * round_trip_s, 8 * round_trip_s)
-    return paced_program(int(_spread(draw, 50, 30_000)), min(40, int(2 / pause_s) + 3), pause_s, round_trip_s, _mtu(draw))
+    round_trip_s = spread(draw, 0.002, 0.05)
+    pause_s = spread(draw, 2 * round_trip_s, 8 * round_trip_s)
+    return paced_program(int(spread(draw, 50, 30_000)), min(40, int(2 / pause_s) + 3), pause_s, round_trip_s, _mtu(draw))
 
 
 def _any_thinking(draw: random.Random) -> Named:
-    server_s, client_s = _spread(draw, 0.02, 0.2), draw.choice((0.0, _spread(draw, 0.02, 0.2)))
-    return thinking(server_s, client_s, _spread(draw, 0.002, 0.05), draw.randint(20, 1_400), draw.randint(20, 8_000))
+    server_s, client_s = spread(draw, 0.02, 0.2), draw.choice((0.0, spread(draw, 0.02, 0.2)))
+    return thinking(server_s, client_s, spread(draw, 0.002, 0.05), draw.randint(20, 1_400), draw.randint(20, 8_000))
 
 
 def _any_loss(draw: random.Random) -> Named:
-    rate, seed = _spread(draw, 0.008, 0.06), draw.randint(0, 9_999)
+    rate, seed = spread(draw, 0.008, 0.06), draw.randint(0, 9_999)
     control = draw.choice(("reno", "cubic"))
-    return loss(f"{rate:.1%} lost (seed {seed})", _spread(draw, 0.008, 0.06), 400_000, control, loss_rate=rate, seed=seed)
+    return loss(f"{rate:.1%} lost (seed {seed})", spread(draw, 0.008, 0.06), 400_000, control, loss_rate=rate, seed=seed)
 
 
 def _any_bottleneck(draw: random.Random) -> Named:
-    rate_bps = int(_spread(draw, 1e6, 2e7))
-    return bottleneck(rate_bps, _spread(draw, 0.004, 0.05), rate_bps // 4, draw.choice(("reno", "cubic")), draw.choice((ETHERNET, JUMBO)))
+    rate_bps = int(spread(draw, 1e6, 2e7))
+    return bottleneck(rate_bps, spread(draw, 0.004, 0.05), rate_bps // 4, draw.choice(("reno", "cubic")), draw.choice((ETHERNET, JUMBO)))
 
 
 def _any_slow_start(draw: random.Random) -> Named:
     mtu = draw.choice((ETHERNET, JUMBO))
-    return slow_start(int(_spread(draw, 80 * mtu, 300 * mtu)), _spread(draw, 0.03, 0.15), draw.choice(("reno", "cubic")), mtu)
+    return slow_start(int(spread(draw, 80 * mtu, 300 * mtu)), spread(draw, 0.03, 0.15), draw.choice(("reno", "cubic")), mtu)
 
 
 _DRAWN: tuple[Callable[[random.Random], Named], ...] = (

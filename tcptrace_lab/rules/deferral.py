@@ -16,6 +16,9 @@ PACED_AHEAD = 4
 """Of flights in a round trip, no sender of Linux has paced more: its congestion window grows to twice the flight at most
 (`tcp_is_cwnd_limited`), and it paces two of those in each round trip of slow start (net.ipv4.tcp_pacing_ss_ratio)."""
 
+LARGEST_PIECE_BYTES = 65_536 - 321
+"""No piece is larger (Linux `sk_setup_caps`: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and 1), unless its host was told to (BIG TCP)."""
+
 AVOIDANCE_SEGMENTS = 16
 """Without a loss, Linux leaves slow start with so many segments at least (`hystart_low_window`, net/ipv4/tcp_cubic.c)."""
 
@@ -46,7 +49,9 @@ the sender this is what there is to see; near it, a larger flight that the windo
 _STOOD_STILL = known(4 * _col("held_ns") >= 3 * RTT_NS)
 """For most of a round trip: the ACKs of all the flight before had come, and it was not their spacing that kept the sender back."""
 
-_LESS_THAN_A_PIECE = known((_room < 2 * _full) | (_room < PACED_AHEAD * NS_PER_MS * _flight / RTT_NS.clip(1)))
+_LESS_THAN_A_PIECE = known(
+    (_room < 2 * _full) | ((_room < PACED_AHEAD * NS_PER_MS * _flight / RTT_NS.clip(1)) & (_room < LARGEST_PIECE_BYTES))
+)
 """Linux waits for no more where as much fits as it hands down in one piece (`tcp_tso_autosize`): what it paces in a millisecond, and two
 segments at least."""
 

@@ -8,12 +8,9 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 RULE = Rule(
     cause="delayed-ack",
     lost_to="waiting for delayed ACKs",
-    holds=facts.RELEASED_BY_ACK
-    & facts.ACK_WAS_LATE
-    & ~facts.ACK_WAS_FREE
-    & (facts.ACK_WAS_HELD | (facts.ALL_ACKED & (facts.ACKED_AT_ONCE | ~facts.IN_QUEUE))),
+    holds=facts.RELEASED_BY_ACK & facts.ACK_WAS_LATE & (facts.ACK_WAS_HELD | (facts.ALL_ACKED & (facts.ACKED_AT_ONCE | ~facts.IN_QUEUE))),
     confidence=Confidence.CONSISTENT,
-    refuted_by="round trips as long without a pause; an ACK that carries data; data of the other side meanwhile, without it",
+    refuted_by="round trips as long without a pause; an ACK that carries data, or leaves out what had long left",
     source="RFC 5681, 4.2",
     advice=Advice(
         finding="delayed-ack",

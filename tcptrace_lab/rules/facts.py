@@ -38,6 +38,10 @@ TRAIN_PART = 8
 """A departure that an ACK lets go within this part of a round trip of the one before belongs to a train that the path has spaced; the waits
 between flights are longer (a heuristic)."""
 
+PROBE_ROUND_TRIPS, LATEST_PROBE, PROBE_TICKS_NS = 2, 2.25, 12 * NS_PER_MS
+"""A tail-loss probe leaves so many smoothed round trips after the last segment (RFC 8985, 7.2); in Linux at least two jiffies later, and the
+timer may run an eighth longer (`tcp_schedule_loss_probe`; kernel/time/timer.c: levels of eight)."""
+
 CLUSTER_BYTES = 2048
 """A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`)."""
 
@@ -129,10 +133,10 @@ ALL_ACKED = _fact("all_acked", _known(_col("unacked_bytes") <= 0))
 PEER_SPOKE = _fact("peer_spoke", _col("peer_last_ns").is_not_null())
 ANSWERED_AGAIN = _fact(
     "was_answered_again",
-    _col("from_client") & _known(_col("other_syn_segments") > 1) & PEER_SPOKE & _known(_col("peer_payload_bytes") == 0),
+    _col("from_client") & _known(_col("other_syn_segments") > 1) & PEER_SPOKE,
 )
 """Of the first departure behind the SYN: the server has sent its SYN-ACK again, for which the connection was not open before (RFC 9293,
-3.5), and nothing since."""
+3.5); the last of them came `peer_first_ns` ago, and what the server said then behind it."""
 ACK_JUST_CAME = _fact("ack_just_came", _known(_col("acked_ago_ns") <= EPSILON_NS))
 NEWEST_WAITED = ALL_ACKED & _known(_col("held_ns") - _col("acked_ago_ns") - _col("rtt_min_ns") >= DELAYED_ACK_NS)
 """The newest byte that it acknowledges is that which left last, long before. It may have given no sample, so that the last is older."""
@@ -147,18 +151,24 @@ ACK_WAS_LATE = _fact(
 ACKED_AT_ONCE = _fact("acked_at_once", ALL_ACKED & (LITTLE_IN_FLIGHT | _known(4 * _col("held_ns") >= 3 * _col("round_trip_ns"))))
 """One ACK for all, and nothing left while it was awaited: what drains through a queue is acknowledged bit by bit."""
 
+NOTHING_LOST = _fact("nothing_was_lost", _known(_col("retransmitted_segments") == _col("spurious_retransmissions")))
+LEFT_BEHIND = _fact(
+    "had_left_behind",
+    _known(_col("held_ns") - _col("acked_ago_ns") > RTT_NS + EPSILON_NS)
+    & _known((_col("unacked_bytes") >= 2 * _col("full_bytes")) | (NOTHING_LOST & (_col("unacked_bytes") > 0))),
+)
+"""The ACK leaves something out that had left more than a round trip before: that had not arrived when the ACK left, and so stood in a queue,
+as the ACK or what it acknowledges may have. A timer's ACK is for all that has arrived (RFC 9293, 3.4); a single segment may be lost."""
+
 ACK_WAS_HELD = _fact(
     "ack_was_held",
     ACK_WAS_LATE
+    & ~LEFT_BEHIND
     & _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes"))
     & _known(2 * _col("held_ns") >= _col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)),
 )
 """A late ACK for less than two full segments, and the sender stood still for most of the time that it was late: in a queue it would have
-come one by one with others."""
-
-ACK_WAS_FREE = _fact("ack_was_free", _known(_col("held_ns") - _col("peer_last_ns") > RTT_NS))
-"""The other side sent data a round trip or more after the departure before: these would have carried an ACK that only a timer held back
-(RFC 9293, 3.8.6.3), so that it was late in a queue."""
+come one by one with others, or, in one that others fill, leave out what left long before."""
 
 RELEASED_BY_ACK = _fact(
     "was_released_by_ack",
@@ -217,6 +227,14 @@ WINDOW_LET_GO = _fact(
 """What a window holds leaves when it opens. Where the sender sent nothing then, or only when an answer came, it had nothing to send, unless
 there is no room for a full segment and this one takes all of it (RFC 9293, 3.8.6.2.1). Away from the sender, that it was so is not
 seen so exactly."""
+_OPENED_BEFORE_THE_LAST = _known(_col("window_opened_ns") > _col("held_ns"))
+"""The departure before, which left before the window opened, came to the capture point behind what that ACK can have let go."""
+_ACK_NOT_SEEN = _known(_col("in_flight_bytes") < _col("unacked_bytes")) & _known(
+    _col("since_last_ack_ns") > _col("reaction_min_ns") + pl.max_horizontal(EPSILON_NS, CAUSAL_NS)
+)
+"""It does not know of an ACK that would have reached its sender, had it left as late as the quickest way tells."""
+ON_THE_WAY = _fact("was_on_the_way", ~_col("near_sender") & (_OPENED_BEFORE_THE_LAST | _ACK_NOT_SEEN))
+"""Away from its sender: it had left long before, and stood in a queue that was there before, whoever filled it."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 
@@ -313,6 +331,18 @@ ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))
 """Behind the path nothing was missing or overtaken, and what came twice had been late in a queue: the path's rate spaces these bytes,
 whatever their sender took for lost (as a tail-loss probe does, RFC 8985, 7)."""
 
+
+PROBED_ON = _fact(
+    "probed_on",
+    _col("near_sender")
+    & ~_SENT_AGAIN
+    & NOTHING_LOST
+    & _known((_col("unacked_bytes") >= 2 * _col("full_bytes")) & (_col("payload_bytes") >= _col("full_bytes")))
+    & _col("acked_ago_ns").is_null()
+    & ~PEER_SPOKE
+    & _known(_col("held_ns").is_between(PROBE_ROUND_TRIPS * _col("round_trip_ns"), LATEST_PROBE * _col("round_trip_ns") + PROBE_TICKS_NS)),
+)
+"""A probe that asks with new data whether the flight before was lost, which was not: its ACKs were late in a queue (RFC 8985, 7.3)."""
 
 IN_TRAIN = _fact("in_train", BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS))
 """ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate."""

@@ -120,7 +120,7 @@ SEGMENTS = table(
         Column("round_trip_ns", "Int64", Unit.NS, "The last round-trip sample that had reached the sender"),
         Column("echo_ns", "Int64", Unit.NS, "Time since the segment whose timestamp it echoes was captured"),
         Column("window_opened_ns", "Int64", Unit.NS, "Time since the window opened for a full segment, at the sender", "null if it did not, since the departure before"),
-        Column("peer_first_ns", "Int64", Unit.NS, "Time since the first data of the other side after the departure before reached the sender"),
+        Column("peer_first_ns", "Int64", Unit.NS, "Time since the first data of the other side after the departure before reached the sender", "a SYN or FIN counts as data; of several before any bytes, the last"),
         Column("peer_last_ns", "Int64", Unit.NS, "Time since the last of them"),
         Column("peer_payload_bytes", "Int64", Unit.BYTES, "Data in the last of them", "null without any"),
         Column("payload_before_bytes", "Int64", Unit.BYTES, "Data in the departure before"),

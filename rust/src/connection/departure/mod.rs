@@ -247,11 +247,13 @@ impl SenderView {
     fn arrived(&mut self, arrival: &Arrival, now_ns: i64) {
         let now = Nullable::from(Some(now_ns));
         if arrival.has_data {
-            self.since.peer_last_ns = now;
-            self.since.peer_payload_bytes = Some(i64::from(arrival.payload_bytes)).into();
-            if !self.since.peer_first_ns.is_some() {
+            // Of SYN-ACKs the last counts: for a server that sends one again the connection was not open before (RFC 9293, 3.5).
+            let again = arrival.payload_bytes == 0 && self.since.peer_payload_bytes.get() == Some(0);
+            if again || !self.since.peer_first_ns.is_some() {
                 self.since.peer_first_ns = now;
             }
+            self.since.peer_last_ns = now;
+            self.since.peer_payload_bytes = Some(i64::from(arrival.payload_bytes)).into();
         }
         let una = self.una.get().unwrap_or(i64::MIN);
         if arrival.ack < una || arrival.ack == i64::MIN {

@@ -1,0 +1,104 @@
+"""The ledger of a connection that shares its path: the queue that others fill is not the receiver's timer, nor a program that is silent.
+
+The exchanges are written by hand, with a round trip of 20 ms before the others come; the times expected are differences of the times
+written, and each stands beside one that looks alike and is not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from ledgers import lasted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MSS = 1_460
+OPENED = f"""
+    0 C > S S  0:0(0)       win 64240 <mss {MSS}, sackOK, wscale 7>
+    20ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7>
+    20ms C > S . ack 1 win 502
+"""
+
+
+def data(at_ms: float, first: int, count: int) -> str:
+    """Full segments of the client, numbered from 0, a microsecond apart."""
+    return "\n".join(f"{at_ms + n / 1000:.3f}ms C > S . {1 + MSS * (first + n)}:{1 + MSS * (first + n + 1)} ack 1" for n in range(count))
+
+
+def acks(at_ms: float, first: int, count: int, apart_ms: float = 1.2) -> str:
+    """The server's ACK of each segment from `first` on."""
+    return "\n".join(f"{at_ms + n * apart_ms:.3f}ms S > C . ack {1 + MSS * (first + n + 1)} win 4000" for n in range(count))
+
+
+def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(tmp_path: Path) -> None:
+    """Ten segments; the ACK of the first comes after 74 ms, those of the others behind it: no timer acknowledges one of ten."""
+    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acks(114, 0, 1), data(114.01, 10, 2), acks(115.2, 1, 9)]))
+    assert told["network"] >= 74.0
+    assert "delayed-ack" not in told
+
+
+def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
+    """Of three segments the third waits 40 ms for its ACK; the two that the ACK of the others let go arrive after that, on a path of 100 ms."""
+    text = OPENED.replace("20ms", "100ms")
+    lines = [text, data(200, 0, 3), acks(300, 1, 1), data(300.01, 3, 2), acks(340, 2, 1), data(340.01, 5, 1), acks(400.1, 4, 1)]
+    told = lasted(tmp_path, "\n".join([*lines, acks(440.1, 5, 1)]))
+    assert told["delayed-ack"] == pytest.approx(40.0, abs=0.1)
+
+
+def probed(*, held_ms: float, lost: bool = False) -> str:
+    """Ten segments, and no ACK; after `held_ms` the eleventh leaves. The first sample of the round trip was 20 ms."""
+    probe, late = 40 + held_ms, 40 + held_ms + 15
+    again = [data(late + 5, 4, 1), acks(late + 25, 10, 1)]
+    answered = [acks(late, 0, 4), *again] if lost else [acks(late, 0, 11)]
+    return "\n".join([OPENED, data(40, 0, 10), data(probe, 10, 1), *answered])
+
+
+def test_a_probe_with_new_data_waits_for_the_queue_that_its_acks_stand_in(tmp_path: Path) -> None:
+    """2.4 round trips: twice 20 ms and two jiffies of 4 ms (RFC 8985, 7.2; Linux). The last 20 ms are the last segment's own."""
+    told = lasted(tmp_path, probed(held_ms=48))
+    assert told["network"] == pytest.approx(48.0 + 20.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("held_ms", "lost"), [(33, False), (90, False), (48, True)])
+def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path: Path, held_ms: float, *, lost: bool) -> None:
+    """A program was silent, but for the round trip of what was on its way."""
+    told = lasted(tmp_path, probed(held_ms=held_ms, lost=lost))
+    assert told["network"] <= 20.0 + 20.1
+    assert told["application"] >= 20.0 + held_ms - 20.1
+
+
+def at_receiver(*, queued: bool) -> str:
+    """Flights of four segments, 3 ms apart, that fill the window; from the second on they come 60 ms later than the path takes.
+
+    They stand in a queue: each left as soon as the ACK came that made room for it, and echoes it. Or their program wrote so late: then they
+    echo the last of these ACKs. Timestamps count milliseconds, the server's from 1000.
+    """
+    size, late_ms = MSS - 12, 60
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win {4 * size} <mss {MSS}, sackOK, TS val 1000 ecr 0>",
+        "20ms C > S . ack 1 win 64240 <TS val 20 ecr 1000>",
+    ]
+    for number in range(16):
+        flight, place = divmod(number, 4)
+        came_ms = 40 + flight * (20 + late_ms) + 3 * place
+        before_ms = came_ms - 20 - late_ms + (0 if queued else 9 - 3 * place)
+        left_ms, echoed = (came_ms - late_ms * queued, 1000 + before_ms) if flight else (came_ms, 1000)
+        lines += [
+            f"{came_ms}ms C > S . {1 + size * number}:{1 + size * (number + 1)} ack 1 <TS val {left_ms} ecr {echoed}>",
+            f"{came_ms}.01ms S > C . ack {1 + size * (number + 1)} win {4 * size} <TS val {1000 + came_ms} ecr {left_ms}>",
+        ]
+    return "\n".join(lines)
+
+
+def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_the_time(tmp_path: Path) -> None:
+    """From the first flight's last segment, at 49 ms, to the last flight's, at 289 ms; the segments before may count, too."""
+    assert lasted(tmp_path, at_receiver(queued=True))["receiver-window"] == pytest.approx(240.0, abs=4.0)
+
+
+def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_meanwhile(tmp_path: Path) -> None:
+    """Three pauses of 80 ms less the 9 ms of a flight, and the round trip of 20 ms in each is not its own."""
+    told = lasted(tmp_path, at_receiver(queued=False))
+    assert told["application"] >= 3 * (80 - 9 - 20) - 3.0

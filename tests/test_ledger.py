@@ -209,7 +209,7 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp
 
 
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_speaks_first(tmp_path: Path) -> None:
-    """Behind the second SYN-ACK, at 1.020, the server greets 40 ms later, of which 20 ms are a round trip; the client answers after 10 ms."""
+    """40 ms behind the second SYN-ACK, at 1.020, the server greets, of which 20 ms are a round trip; the client answers after 10 ms."""
     text = ANSWERED_TWICE + "1.060 S > C P. 1:51 ack 1\n1.070 C > S P. 1:101 ack 51\n1.090 S > C . ack 101"
     told = dict(causes(read(packets.capture(tmp_path / "exchange.pcap", text))))
     assert told["handshake"] == pytest.approx(1020.0)

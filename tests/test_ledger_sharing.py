@@ -40,7 +40,7 @@ def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(t
 
 
 def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
-    """Of three segments the third waits 40 ms for its ACK; the two that the ACK of the others let go arrive after that, on a path of 100 ms."""
+    """Of three segments the third waits 40 ms for its ACK; what the ACK of the others let go arrives after that, on a path of 100 ms."""
     text = OPENED.replace("20ms", "100ms")
     lines = [text, data(200, 0, 3), acks(300, 1, 1), data(300.01, 3, 2), acks(340, 2, 1), data(340.01, 5, 1), acks(400.1, 4, 1)]
     told = lasted(tmp_path, "\n".join([*lines, acks(440.1, 5, 1)]))

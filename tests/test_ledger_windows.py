@@ -227,7 +227,7 @@ def test_a_piece_that_leaves_at_once_was_not_held_by_nagle(tmp_path: Path, size:
 
 
 def both_ways(flight: int, *, queued: bool) -> str:
-    """The client's flight, and the ACK of its first segment 70 ms later; with `queued`, the server's data come all that time, without an ACK."""
+    """The client's flight, and the ACK of its first segment 70 ms later; with `queued`, the server's data come meanwhile, without ACK."""
     lines = [
         "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7>",
         "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK, wscale 7>",

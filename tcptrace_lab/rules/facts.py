@@ -39,8 +39,8 @@ TRAIN_PART = 8
 between flights are longer (a heuristic)."""
 
 PROBE_ROUND_TRIPS, LATEST_PROBE, PROBE_TICKS_NS = 2, 2.25, 12 * NS_PER_MS
-"""A tail-loss probe leaves so many smoothed round trips after the last segment (RFC 8985, 7.2); in Linux at least two jiffies later, and the
-timer may run an eighth longer (`tcp_schedule_loss_probe`; kernel/time/timer.c: levels of eight)."""
+"""A tail-loss probe leaves so many smoothed round trips after the last segment (RFC 8985, 7.2); in Linux at least two jiffies later, and
+its timer may run an eighth longer (`tcp_schedule_loss_probe`; kernel/time/timer.c: levels of eight)."""
 
 CLUSTER_BYTES = 2048
 """A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`)."""
@@ -157,7 +157,7 @@ LEFT_BEHIND = _fact(
     _known(_col("held_ns") - _col("acked_ago_ns") > RTT_NS + EPSILON_NS)
     & _known((_col("unacked_bytes") >= 2 * _col("full_bytes")) | (NOTHING_LOST & (_col("unacked_bytes") > 0))),
 )
-"""The ACK leaves something out that had left more than a round trip before: that had not arrived when the ACK left, and so stood in a queue,
+"""The ACK leaves something out that had left more than a round trip before: that had not arrived when the ACK left, and stood in a queue,
 as the ACK or what it acknowledges may have. A timer's ACK is for all that has arrived (RFC 9293, 3.4); a single segment may be lost."""
 
 ACK_WAS_HELD = _fact(
@@ -336,13 +336,16 @@ PROBED_ON = _fact(
     "probed_on",
     _col("near_sender")
     & ~_SENT_AGAIN
+    & ~IS_OLD
     & NOTHING_LOST
     & _known((_col("unacked_bytes") >= 2 * _col("full_bytes")) & (_col("payload_bytes") >= _col("full_bytes")))
     & _col("acked_ago_ns").is_null()
     & ~PEER_SPOKE
+    & _known(PROBE_ROUND_TRIPS * _col("round_trip_ns") > PROBE_TICKS_NS)
     & _known(_col("held_ns").is_between(PROBE_ROUND_TRIPS * _col("round_trip_ns"), LATEST_PROBE * _col("round_trip_ns") + PROBE_TICKS_NS)),
 )
-"""A probe that asks with new data whether the flight before was lost, which was not: its ACKs were late in a queue (RFC 8985, 7.3)."""
+"""A probe that asks with new data whether the flight before was lost, which was not: its ACKs were late in a queue (RFC 8985, 7.3;
+only senders with SACK ask so). Where the timer's ticks are longer than two round trips, its time tells nothing."""
 
 IN_TRAIN = _fact("in_train", BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS))
 """ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tcptrace_lab.lab import sharing
+from tcptrace_lab.lab.causes import EVERY
 from tcptrace_lab.lab.known import judge, make
 from tcptrace_lab.lab.transfers import TRANSFERS, drawn
 
@@ -24,8 +26,10 @@ SHORT = [
     "writer gives 20,000 B every 50 ms, 10 ms, MTU 1500",
     "20 questions 100+100, then NODELAY and 20 more with 30 ms of thought, 10 ms",
     "window 20,000 B, then send buffer 8,192 B, 30 ms",
+    "2 of 2,000,000 B begin at once, 8 Mb/s, endless queue, 20 ms, MTU 1500, cubic",
+    "3 connections of a browser, server thinks 50 ms, client 50 ms, 15 ms, questions in two pieces without NODELAY",
 ]
-"""One of most kinds, and two that change under way."""
+"""One of most kinds, two that change under way, and two of several connections beside each other."""
 
 ATTEMPTS = 3
 """A busy machine holds packets up, which is the network's time then and nobody's fault."""
@@ -37,18 +41,24 @@ def test_there_are_at_least_sixty_transfers_and_ten_change_under_way() -> None:
     assert {known.experiment.medium.mtu_bytes for known in TRANSFERS.values()} == {1_500, 9_180, 65_535}
 
 
+def test_several_connections_share_a_path_in_at_least_ten_transfers() -> None:
+    assert len(sharing.SHARED) >= 10
+    assert {len(known.dues) for known in sharing.SHARED.values()} == {2, 3, 4, 6}
+
+
 @pytest.mark.parametrize("name", SHORT)
 def test_the_ledger_gives_the_known_causes_their_time_from_both_ends(name: str, tmp_path: Path) -> None:
-    known = TRANSFERS[name]
+    known = EVERY[name]
     for attempt in range(ATTEMPTS):
         folder = tmp_path / str(attempt)
         folder.mkdir()
         outcome = make(known, folder)
-        verdicts = [judge(known, outcome, vantage) for vantage in outcome.captures]
+        verdicts = [judge(known, outcome, vantage, conn) for conn in range(len(known.dues)) for vantage in outcome.captures]
         if all(verdict.holds for verdict in verdicts):
             return
     assert [(verdict.found, verdict.truth) for verdict in verdicts if not verdict.holds] == []
 
 
 def test_the_same_seed_draws_the_same_transfers() -> None:
-    assert [name for name, _ in drawn(7, 12)] == [name for name, _ in drawn(7, 12)] != [name for name, _ in drawn(8, 12)]
+    for draw in (drawn, sharing.drawn):
+        assert [name for name, _ in draw(7, 12)] == [name for name, _ in draw(7, 12)] != [name for name, _ in draw(8, 12)]

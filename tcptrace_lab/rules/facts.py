@@ -233,8 +233,9 @@ _ACK_NOT_SEEN = _known(_col("in_flight_bytes") < _col("unacked_bytes")) & _known
     _col("since_last_ack_ns") > _col("reaction_min_ns") + pl.max_horizontal(EPSILON_NS, CAUSAL_NS)
 )
 """It does not know of an ACK that would have reached its sender, had it left as late as the quickest way tells."""
-ON_THE_WAY = _fact("was_on_the_way", ~_col("near_sender") & (_OPENED_BEFORE_THE_LAST | _ACK_NOT_SEEN))
-"""Away from its sender: it had left long before, and stood in a queue that was there before, whoever filled it."""
+ON_THE_WAY = _fact("was_on_the_way", ~_col("near_sender") & _known(_col("flight_bytes") > 0) & (_OPENED_BEFORE_THE_LAST | _ACK_NOT_SEEN))
+"""Away from its sender: it had left long before, and stood in a queue that was there before, whoever filled it. Of the first
+flight that is not said: as much as the window its ACK opens the congestion window."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 

@@ -161,3 +161,32 @@ def test_it_is_the_congestion_windows_after_a_loss_and_with_less_than_an_initial
 ) -> None:
     told = lasted(tmp_path, after_a_pause(first_flight, resent))
     assert told["congestion-window"] == pytest.approx(20, abs=0.3)
+
+
+def trains(window: int) -> str:
+    """At the receiver: trains of 30 segments, 80 µs apart, one in each round trip of 20 ms; timestamps count milliseconds."""
+    size = MSS - 12
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win {window * size} <mss {MSS}, sackOK, TS val 1000 ecr 0>",
+        "20ms C > S . ack 1 win 64240 <TS val 20 ecr 1000>",
+    ]
+    for number in range(8 * 30):
+        train, place = divmod(number, 30)
+        at_us = 40_000 + 20_000 * train + 80 * place
+        echoed = 1000 + (at_us - 20_000) // 1000 if train else 1000
+        lines += [
+            f"{at_us}us C > S . {1 + size * number}:{1 + size * (number + 1)} ack 1 <TS val {at_us // 1000} ecr {echoed}>",
+            f"{at_us + 5}us S > C . ack {1 + size * (number + 1)} win {window * size} <TS val {1000 + at_us // 1000} ecr {at_us // 1000}>",
+        ]
+    return "\n".join(lines)
+
+
+def test_trains_that_fill_a_window_are_spaced_by_it_however_coarse_their_timestamps(tmp_path: Path) -> None:
+    """From the end of the first train, at 42.32 ms, to that of the last, at 182.32 ms."""
+    told = ledgers.lasted(tmp_path, trains(30))
+    assert told["receiver-window"] == pytest.approx(140.0, abs=1.0)
+
+
+def test_trains_that_leave_room_for_one_segment_are_not_the_windows(tmp_path: Path) -> None:
+    assert "receiver-window" not in ledgers.lasted(tmp_path, trains(31))

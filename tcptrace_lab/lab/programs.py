@@ -71,17 +71,15 @@ class Bulk(OneConnection):
 
 
 @dataclass(frozen=True, slots=True)
-class TwoWay(Described):
+class TwoWay(OneConnection):
     """Both sides write `total_bytes` and read the other's at the same time."""
 
     total_bytes: int
     write_bytes: int = 32_768
 
-    def run(self, meeting: Meeting) -> dict[str, object]:
-        """See `Program.run`."""
-        with meeting.connection() as pair:
-            together(pair, lambda: self._talk(pair, pair.client), lambda: self._talk(pair, pair.server))
-        return {}
+    def talk(self, pair: Pair) -> None:
+        """See `OneConnection.talk`."""
+        together(pair, lambda: self._talk(pair, pair.client), lambda: self._talk(pair, pair.server))
 
     def _talk(self, pair: Pair, end: socket.socket) -> None:
         together(pair, lambda: self._write(end), lambda: receive_exactly(end, self.total_bytes))

@@ -1,4 +1,4 @@
-"""Transfers of known cause beside each other: connections that share a bottleneck, and what a browser opens at once.
+"""Transfers of known cause beside each other: connections that share a bottleneck, a browser's, both ends of one that write at once.
 
 The witness of each connection tells its truth as it does of one that is alone: the bottleneck is busy whoever's bytes it sends.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.experiment import Experiment
 from tcptrace_lab.lab.known import Known
-from tcptrace_lab.lab.programs import Beside, Bulk, Exchanges, Several
+from tcptrace_lab.lab.programs import Beside, Bulk, Exchanges, Mixture, Several, TwoWay
 from tcptrace_lab.lab.sockets import SocketOptions
 from tcptrace_lab.lab.transfers import ETHERNET, JUMBO, Named, milliseconds, path, spread
 from tcptrace_lab.lab.witness import APPLICATION, NAGLE, NETWORK, PEER, WINDOW
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.network import Medium
 
 ANSWER_BYTES = 400
+QUESTIONS = Exchanges((300,), ANSWER_BYTES, 5, 0.06)
+"""Before and behind a phase in which both ends write."""
 
 
 def _known(medium: Medium, beside: Sequence[Beside], dues: Sequence[frozenset[str]], **options: object) -> Known:
@@ -68,6 +70,22 @@ def browser(count: int, server_s: float, client_s: float, round_trip_s: float, *
     return name, _known(path(round_trip_s, room=True), beside, [due] * count, nodelay=nodelay)
 
 
+def both_write(buffer: int, round_trip_s: float, each: int) -> Named:
+    """Questions, then both ends write at once, each into a small window, then questions again."""
+    name = f"questions, both ends write {each:,} B into windows of {buffer:,} B, questions, {milliseconds(round_trip_s)}"
+    program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
+    options = SocketOptions(receive_buffer_bytes=buffer, both_ends=True, nodelay=True)
+    return name, Known(Experiment(path(round_trip_s), program, options), frozenset({PEER, WINDOW}))
+
+
+def both_queue(rate_bps: int, round_trip_s: float, each: int) -> Named:
+    """Questions, then both ends write at once, one of them over a slow path, then questions again."""
+    name = f"questions, both ends write {each:,} B, {rate_bps / 1e6:g} Mb/s, endless queue, questions, {milliseconds(round_trip_s)}"
+    program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
+    medium = path(round_trip_s, room=True, rate_bps=rate_bps)
+    return name, Known(Experiment(medium, program, SocketOptions(nodelay=True)), frozenset({PEER, NETWORK}))
+
+
 def _all() -> Iterator[Named]:
     yield one_queue((0.0, 0.0), 8_000_000, 0.020, 2_000_000, "cubic")
     yield one_queue((0.0, 0.0, 0.0, 0.0), 10_000_000, 0.030, 1_200_000, "reno")
@@ -79,6 +97,9 @@ def _all() -> Iterator[Named]:
     yield browser(4, 0.05, 0.08, 0.020)
     yield browser(6, 0.03, 0.0, 0.010)
     yield browser(3, 0.05, 0.05, 0.015, nodelay=False)
+    yield both_write(16_384, 0.020, 200_000)
+    yield both_write(8_192, 0.010, 150_000)
+    yield both_queue(8_000_000, 0.020, 500_000)
 
 
 SHARED: Mapping[str, Known] = dict(_all())
@@ -117,10 +138,20 @@ def _any_browser(draw: random.Random) -> Named:
     return browser(count, spread(draw, 0.02, 0.2), client_s, spread(draw, 0.004, 0.05), nodelay=draw.choice((True, True, False)))
 
 
+def _any_both(draw: random.Random) -> Named:
+    round_trip_s = spread(draw, 0.004, 0.05)
+    if draw.random() < 0.5:  # noqa: PLR2004  (a coin)
+        rate_bps = int(spread(draw, 2e6, 2e7))
+        return both_queue(rate_bps, round_trip_s, rate_bps // 16)
+    buffer = int(spread(draw, 5 * ETHERNET, 20 * ETHERNET))
+    return both_write(buffer, round_trip_s, 15 * buffer)
+
+
 _DRAWN: tuple[Callable[[random.Random], Named], ...] = (
     _any_queue,
     _any_queue,
     _any_window_beside_bulk,
     _any_questions_beside_bulk,
     _any_browser,
+    _any_both,
 )

@@ -18,7 +18,8 @@ RULE = Rule(
             "Everything sent was acknowledged and the window was open, yet nothing left, {times}, for {median} in the middle. "
             "TCP waited for the program, not the other way round."
         ),
-        limits="What the program did meanwhile is not in the capture: computing, reading a disk, sleeping, or waiting for a user.",
+        limits="What the program did meanwhile is not in the capture: computing, reading a disk, sleeping, or waiting for a user. "
+        "Away from the sender, segments lost before the capture point, with nothing behind them, look alike.",
         remedy=("look into the program, with a profiler or its log, at the times of the evidence",),
         is_a_fault=False,
     ),

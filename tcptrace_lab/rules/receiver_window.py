@@ -6,6 +6,7 @@ import polars as pl
 
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.deferral import WINDOW_DEFERRED
+from tcptrace_lab.rules.of_direction import known
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 _NEW = ~facts.IS_RESENT & ~facts.IS_RECOVERING
@@ -22,11 +23,25 @@ _NEARLY_FULL = (
     & ((pl.col("held_ns") > facts.EPSILON_NS) | ~pl.col("near_sender"))  # away from it, the path spaces what the window let go together
 )
 _CUT = facts.WINDOW_CUT & ~facts.WINDOW_OPENED & facts.WINDOW_LET_GO & (pl.col("held_ns") >= facts.LEAST_OVERRIDE_NS)
+_SPACED_IN_FULL_ROUNDS = (
+    ~pl.col("near_sender")
+    & facts.HAD_IN_FLIGHT
+    & ~facts.PEER_SPOKE
+    & ~facts.IS_SMALL
+    & ~facts.IS_BARE_FIN
+    & ~facts.AFTER_LOSS
+    & ~facts.IN_BURST
+    & known(pl.col("held_ns") * facts.TRAIN_PART <= facts.RTT_NS)
+    & known(pl.col("flight_bytes") + pl.col("full_bytes") > pl.col("unacked_before_bytes") + pl.col("usable_before_bytes"))
+)
+"""Away from the sender, which of the ACKs within a tick of their timestamps let this one go is not seen, nor so how full the window was.
+The flight of the round trip before had filled it, though, and it is no larger now: its ACKs, as the path spaced them, let this train go."""
 
 RULE = Rule(
     cause="receiver-window",
     lost_to="waiting for room in the receiver's window",
-    holds=(_NEW & (_FULL | _NEARLY_FULL | _CUT | facts.FIRST_FORCED_IN | WINDOW_DEFERRED)) | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
+    holds=(_NEW & (_FULL | _NEARLY_FULL | _CUT | facts.FIRST_FORCED_IN | WINDOW_DEFERRED | _SPACED_IN_FULL_ROUNDS))
+    | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
     confidence=Confidence.PROVED,
     refuted_by="room for a full segment, and for a third of the window, before the ACK that released it",
     source="RFC 9293, 3.8.6",

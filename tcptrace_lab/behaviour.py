@@ -14,7 +14,7 @@ from tcptrace_lab.schema import SIDES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import polars as pl
+    from tcptrace_lab.policy import Frame
 
 _PLACES = {"client": "at the client's end", "server": "at the server's end", "middle": "in the middle of the path"}
 _PLACE_UNKNOWN = {
@@ -25,13 +25,15 @@ _PLACE_UNKNOWN = {
 }
 
 
-def columns(resolution_ns: int) -> Mapping[str, pl.Expr]:
-    """All columns of `vantage`, `trust`, `policy` and `fingerprint`, as expressions over rows of `schema.CONNECTIONS`.
+def beside(connections: Frame, resolution_ns: int) -> Frame:
+    """Rows of `schema.CONNECTIONS` with all columns of `vantage`, `trust`, `policy` and `fingerprint`.
 
     Args:
+        connections: the rows.
         resolution_ns: of the capture's clock.
     """
-    return {**vantage.columns(resolution_ns), **trust.connection_columns(), **policy.columns(), **fingerprint.columns()}
+    made = {**vantage.columns(resolution_ns), **trust.connection_columns(), **fingerprint.columns()}
+    return policy.beside(connections.with_columns(**made))
 
 
 def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
@@ -47,7 +49,7 @@ def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
 
 
 def words(row: Mapping[str, Any]) -> list[str]:
-    """A row of `schema.CONNECTIONS` with `columns` in sentences: where, then what is known of each side."""
+    """A row of `schema.CONNECTIONS` with the columns of `beside` in sentences: where, then what is known of each side."""
     told = [*(["refused: its SYN was answered by RST"] if refused(row.__getitem__) else []), place(row)]
     if row["trust_reasons"]:
         told.append("doubts: " + "; ".join(trust.CAUSES[name] for name in row["trust_reasons"]))

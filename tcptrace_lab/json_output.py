@@ -152,7 +152,7 @@ def write(
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"verdict": '.encode())
     stream.write(json.dumps(verdict).encode() + b',\n"connections": [')
-    judged = connections.with_columns(**behaviour.columns(capture["trust"]["resolution_ns"]))
+    judged = behaviour.beside(connections, capture["trust"]["resolution_ns"])
     _write_items(stream, (_connections(rows) for rows in beside(judged, accounts, "conn")), progress)
     stream.write(b'],\n"message_sizes": [')
     stream.write(b",".join(b"\n" + json.dumps(sizes).encode() for sizes in message_sizes))

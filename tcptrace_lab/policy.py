@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import polars as pl
 
 from tcptrace_lab.schema import SIDES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DELAY_CLASS_MS = 2
 """Width of the classes of `ack_delays`."""
@@ -79,27 +76,32 @@ PROVING_HOLDS = 3
 CONSISTENT_HOLDS = 2
 
 
-def columns() -> Mapping[str, pl.Expr]:
-    """The verdicts on both sides, as expressions over rows of `schema.CONNECTIONS`.
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+
+
+def beside(connections: Frame) -> Frame:
+    """Rows of `schema.CONNECTIONS` with the verdicts on both sides.
+
+    Some columns at a time, each from those that are there by then: as one expression each, which Polars does not take apart, the quantiles
+    of the delays would be worked out fifty times.
 
     Returns:
-        For each side, by its prefix (`client_`, `server_`), column → expression:
+        The rows, and for each side, by its prefix (`client_`, `server_`):
         `ack_policy`: a key of `POLICIES`: how this side acknowledges; `ack_policy_samples`: the ACKs that tell;
         `ack_timer_ms`: its delayed-ACK timer, one of `TIMERS` or 200 with a heartbeat; null if unknown;
         `ack_timer_kind`: `fixed`, `heartbeat`, or null;
         `ack_delay_from_ms`, `ack_delay_to_ms`: where the middle 80 % of its delayed ACKs lie; null without;
         `nagle`: `on`, `off` or `unknown`; `nagle_confidence`: `proved` or `consistent`, null if unknown; `nagle_frame`: first proof.
     """
-    return {f"{side}_{name}": expression for side in SIDES for name, expression in (_acking(side) | _nagle(side)).items()}
+    for step in (_delays, _timer, _policy, _nagle):
+        made = {f"{side}_{name}": expression for side in SIDES for name, expression in step(side).items()}
+        connections = connections.with_columns(**made)
+    return connections.drop(f"{side}_{_MEDIAN}" for side in SIDES)
 
 
-def _acking(side: str) -> dict[str, pl.Expr]:
-    timer = _timer(side)
-    return {**_policy(side, timer["ack_timer_ms"]), **timer}
-
-
-def _policy(side: str, timer_ms: pl.Expr) -> dict[str, pl.Expr]:
+def _policy(side: str) -> dict[str, pl.Expr]:
     """What lets an ACK go, where no timer does."""
+    timer_ms = pl.col(f"{side}_ack_timer_ms")
 
     def own(name: str) -> pl.Expr:
         return pl.col(f"{side}_{name}")
@@ -144,16 +146,28 @@ def _threshold(side: str) -> pl.Expr:
     return pl.coalesce(*(pl.when(alone & fit).then(pl.lit(name)) for name, fit in fits.items()))
 
 
-def _timer(side: str) -> dict[str, pl.Expr]:
-    delayed, delays = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_ack_delays")
+_MEDIAN = "ack_delay_median_ms"
+"""On the way to the timer's columns."""
+
+
+def _delays(side: str) -> dict[str, pl.Expr]:
+    """Where the delays of this side's delayed ACKs lie."""
+    delays = pl.col(f"{side}_ack_delays")
 
     def quantile_class(share: float) -> pl.Expr:
         below = pl.element().cum_sum() < pl.element().sum() * share
         return delays.list.eval(below.sum()).list.first().cast(pl.Int64)
 
-    from_ms = quantile_class(0.1) * DELAY_CLASS_MS
-    median_ms = quantile_class(0.5) * DELAY_CLASS_MS
-    to_ms = (quantile_class(0.9) + 1) * DELAY_CLASS_MS
+    return {
+        "ack_delay_from_ms": quantile_class(0.1) * DELAY_CLASS_MS,
+        _MEDIAN: quantile_class(0.5) * DELAY_CLASS_MS,
+        "ack_delay_to_ms": (quantile_class(0.9) + 1) * DELAY_CLASS_MS,
+    }
+
+
+def _timer(side: str) -> dict[str, pl.Expr]:
+    delayed, delays = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_ack_delays")
+    from_ms, median_ms, to_ms = (pl.col(f"{side}_{name}") for name in ("ack_delay_from_ms", _MEDIAN, "ack_delay_to_ms"))
     fixed = (delayed >= LEAST_DELAYED) & (to_ms - from_ms <= FIXED_SPREAD_MS)
     named = pl.coalesce(
         *(pl.when(fixed & median_ms.is_between(timer.from_ms, timer.to_ms, closed="left")).then(timer.timer_ms) for timer in TIMERS)
@@ -164,8 +178,6 @@ def _timer(side: str) -> dict[str, pl.Expr]:
     return {
         "ack_timer_ms": pl.when(beats).then(HEARTBEAT_MS).otherwise(named).cast(pl.Float64),
         "ack_timer_kind": pl.when(beats).then(pl.lit("heartbeat")).when(named.is_not_null()).then(pl.lit("fixed")),
-        "ack_delay_from_ms": from_ms,
-        "ack_delay_to_ms": to_ms,
     }
 
 

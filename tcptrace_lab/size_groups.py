@@ -174,7 +174,7 @@ def found(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFr
     if chosen.is_empty():
         return ()
     here = pl.col("conn").is_in(chosen["conn"].to_list())
-    some = connections.filter(here).collect().with_columns(**behaviour.columns(resolution_ns))
+    some = behaviour.beside(connections.filter(here).collect(), resolution_ns)
     told = whole_messages(segments.filter(here), some)
     groups = [group for members in _by_group(chosen) for group in _group(told, some, members)]
     return tuple(sorted(groups, key=lambda group: -sum(one.cost_ns for one in group.measured)))

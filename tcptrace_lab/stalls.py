@@ -71,12 +71,11 @@ def _late_ns() -> pl.Expr:
 
 def _ways(connections: pl.LazyFrame) -> pl.LazyFrame:
     """What the whole connection tells of each direction: its shortest round trips, and the timer of its receiver's ACKs."""
-    concluded = policy.columns()
+    concluded = policy.beside(connections)
     kinds = []
     for side, from_client in SIDES.items():
         (other,) = SIDES.keys() - {side}
-        kind = concluded[f"{other}_ack_timer_kind"]
-        kinds.append(connections.select("conn", from_client=pl.lit(from_client), ack_timer_kind=kind))
+        kinds.append(concluded.select("conn", from_client=pl.lit(from_client), ack_timer_kind=f"{other}_ack_timer_kind"))
     own = ledger.directions(connections).select(*_WAY, "rtt_min_ns", "rtt_whole_ns")
     return own.join(pl.concat(kinds), on=_WAY, how="left")
 

@@ -17,7 +17,7 @@ CAPTURES = Path(__file__).parent.parent / "captures"
 def judged(path: Path) -> dict[str, Any]:
     """The only connection of the capture `path`."""
     tables = tcptrace_lab.read(path)
-    (row,) = tables.connections.with_columns(**behaviour.columns(tables.info["resolution_ns"])).collect().to_dicts()
+    (row,) = behaviour.beside(tables.connections, tables.info["resolution_ns"]).collect().to_dicts()
     found: dict[str, Any] = row
     return found
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from tcptrace_lab import behaviour, messages, verdict
+from tcptrace_lab import messages, vantage, verdict
 from tcptrace_lab.comparison.figures import ANSWER_TIME, FIGURES, MESSAGE_TIME, Level, of_connections
 from tcptrace_lab.comparison.student import LEAST_SAMPLES, Sample
 from tcptrace_lab.schema import CAUSES, SIDES
@@ -105,10 +105,10 @@ def of_analysis(analysis: Analysis) -> Run:
     """Reduce one capture. Reads its segments once more, for the messages. Raises OutputUnwritable where temporary files have no room."""
     ledger = [f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES]
     joined = analysis.connections.join(analysis.accounts.select("conn", *ledger), on="conn", how="left")
-    vantage = behaviour.columns(analysis.capture["trust"]["resolution_ns"])["vantage"]
+    where = vantage.columns(analysis.capture["trust"]["resolution_ns"])["vantage"]
     rows = (
         joined.filter((_PAYLOAD > 0) & _TIMES_KNOWN)
-        .select("conn", *_ends(), "first_ts_ns", "last_ts_ns", *ledger, payload=_PAYLOAD, vantage=vantage, **of_connections())
+        .select("conn", *_ends(), "first_ts_ns", "last_ts_ns", *ledger, payload=_PAYLOAD, vantage=where, **of_connections())
         .collect(engine="streaming")
     )
     total = analysis.connections.select(pl.len()).collect(engine="streaming").item()

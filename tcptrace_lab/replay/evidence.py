@@ -95,7 +95,7 @@ def of_tables(connections: pl.LazyFrame, segments: pl.LazyFrame, resolution_ns: 
         CaptureInsufficient: as `gather`.
     """
     own = connections.filter(pl.col("conn") == conn).with_columns(same_host=loopback()).collect()
-    own = own.with_columns(**behaviour.columns(resolution_ns))
+    own = behaviour.beside(own, resolution_ns)
     row = own.row(0, named=True)
     _check(row, where)
     mine = segments.filter(pl.col("conn") == conn)

@@ -121,10 +121,12 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         pl.col(f"{side}_rtt_min_ns").alias("rtt_min_ns"),
         pl.col(f"{side}_rtt_max_ns").alias("rtt_max_ns"),
         near.alias("near_sender"),
+        vantage.by_itself_alone(side).fill_null(value=False).alias("distance_unproved"),
         (to_receiver + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
         pl.col(f"{other}_max_window_bytes").alias("max_window_bytes"),
         pl.col(f"{other}_last_data_ts_ns").alias("other_last_data_ts_ns"),
         pl.col(f"{other}_syn_segments").alias("other_syn_segments"),
+        (pl.max_horizontal(*(f"{name}_syn_segments" for name in SIDES)) > 0).alias("beginning_seen"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
         _old(side).alias("old"),
         _rounded(side, other).alias("rounded_bytes"),
@@ -229,7 +231,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     """The seven parts of each wait; `rest_cause` names the last."""
     col = pl.col
     held = col("held_ns")
-    first_wait = col("unacked_before_bytes").is_null() & ~facts.IS_SYN & col("unacked_bytes").is_not_null()
+    first_wait = col("beginning_seen") & col("unacked_before_bytes").is_null() & ~facts.IS_SYN & col("unacked_bytes").is_not_null()
     open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
     handshake = pl.when(first_wait).then((held - open_ns).clip(0, held)).otherwise(0)
     sending = pl.min_horizontal(facts.LINE_NS, held - col("handshake_ns"))
@@ -254,7 +256,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     quiet = pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0))
     transit = facts.transit(held - quiet - col("handshake_ns")) - col("sending_ns")
     transit = pl.min_horizontal(transit.clip(0) + facts.JITTER_NS, col("left"))
-    blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE)
+    blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR)
     departures = departures.with_columns(network_ns=pl.when(unexplained & ~blind).then(transit).otherwise(0))
     opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
     awaited = (col("left") - col("filled_ns") - col("caused_ns") - col("network_ns") - col("peer_last_ns")).clip(0)

@@ -3,7 +3,8 @@
 What passes the capture point on its way to a side is answered after the way there and back. The shortest such time, over all answers
 that *prove* the arrival of what they answer, is that side's **turnaround**: near 0 at the side's own end, a whole round trip at the other.
 Four kinds of answer prove it: the handshake, ACKs of data (by Karn's rule), echoed TCP timestamps, and data beyond the window that had
-been offered before. That data follows an ACK soon proves nothing: it may have been on its way.
+been offered before. That data follows an ACK soon proves nothing: it may have been on its way. And what a side sends of its own accord
+bounds its turnaround only from above: a program that writes once a second echoes a second late, however near it is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tcptrace_lab.fingerprint import INITIAL_TTLS
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -36,9 +38,33 @@ _LOOPBACK = r"^(127\.|::1$|::ffff:127\.)"
 
 
 def turnaround(side: str) -> pl.Expr:
-    """`side`'s turnaround in nanoseconds: an upper bound of the way from the capture point to it and back. Null without proof."""
-    other = "server" if side == "client" else "client"
-    return pl.min_horizontal(f"{side}_reaction_min_ns", f"{other}_rtt_min_ns")
+    """`side`'s turnaround in nanoseconds: an upper bound of the way from the capture point to it and back. Null without proof.
+
+    Of a side that was never asked anything (no handshake, no data that it acknowledges) only the echoes in what it sends by itself tell,
+    and these are as late as its program is. Where no router lies before it, and one before the other side, it is 0.
+    """
+    other = _other(side)
+    by_itself = pl.col(f"{side}_reaction_min_ns")
+    near = by_itself.is_not_null() & _unasked(side) & _on_the_link(side) & ~_on_the_link(other)
+    return pl.when(near).then(0).otherwise(pl.min_horizontal(by_itself, f"{other}_rtt_min_ns"))
+
+
+def by_itself_alone(side: str) -> pl.Expr:
+    """Whether nothing tells how far `side` is but what it sent by itself, for which its program may have been late and not the path."""
+    return _unasked(side) & (turnaround(side) > 0)
+
+
+def _other(side: str) -> str:
+    return "server" if side == "client" else "client"
+
+
+def _unasked(side: str) -> pl.Expr:
+    return pl.col(f"{_other(side)}_rtt_min_ns").is_null()
+
+
+def _on_the_link(side: str) -> pl.Expr:
+    """Whether `side`'s packets came with a time to live that stacks start with; null without any."""
+    return pl.col(f"{side}_ttl").is_in(INITIAL_TTLS)
 
 
 def loopback() -> pl.Expr:

@@ -170,9 +170,14 @@ ACK_WAS_HELD = _fact(
 """A late ACK for less than two full segments, and the sender stood still for most of the time that it was late: in a queue it would have
 come one by one with others, or, in one that others fill, leave out what left long before."""
 
+MAY_BE_FAR = _fact("may_be_far", ALL_ACKED & ~PEER_SPOKE & _col("distance_unproved"))
+"""The sender may be as far away as this departure came behind the ACK, or its program so late: nothing else tells how far it is."""
+
 RELEASED_BY_ACK = _fact(
     "was_released_by_ack",
-    HAD_IN_FLIGHT & ~IS_BARE_FIN & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") <= EPSILON_NS)).otherwise(ACK_JUST_CAME),
+    HAD_IN_FLIGHT
+    & ~IS_BARE_FIN
+    & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") <= EPSILON_NS) & ~MAY_BE_FAR).otherwise(ACK_JUST_CAME),
 )
 """An ACK without data let it leave: the program cannot have known of it."""
 

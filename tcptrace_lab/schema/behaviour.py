@@ -44,6 +44,7 @@ BEHAVIOUR = (
     Column("syn_options", "String", Unit.NONE, "Kinds of the options in this side's first SYN, in order, as tcpdump names them", "null without SYN, or where the capture cut its options"),
     Column("syn_window_bytes", "Int64", Unit.BYTES, "Window in that SYN", "null as before"),
     Column("syn_ttl", "UInt8", Unit.NONE, "Time to live or hop limit with which that SYN came", "null as before"),
+    Column("ttl", "UInt8", Unit.NONE, "Largest time to live or hop limit with which this side's segments came, RSTs left out", "64, 128 or 255 where no router lies between this side and the capture point; null without any"),
     Column("window_scale_at_least", "UInt8", Unit.NONE, "Least shift with which the windows this side advertises allow what the other side had in flight", "a window that shrank misleads; null where the scale is known, or the windows allow it unshifted"),
 )
 """What the whole connection shows of how one side behaves, named by that side."""

@@ -102,6 +102,7 @@ fn syn(rows: &[Side<'_>]) -> Named {
         ("syn_options", Arc::new(options.finish())),
         ("syn_window_bytes", maybe::<Int64Type, _>(rows, |row| row.behaviour.syn.map(|syn| syn.window_bytes.into()))),
         ("syn_ttl", maybe::<UInt8Type, _>(rows, |row| row.behaviour.syn.map(|syn| syn.ttl))),
+        ("ttl", maybe::<UInt8Type, _>(rows, |row| Some(row.behaviour.ttl).filter(|ttl| *ttl > 0))),
         ("window_scale_at_least", maybe::<UInt8Type, _>(rows, scale_at_least)),
     ]
 }

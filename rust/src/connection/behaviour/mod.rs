@@ -26,6 +26,8 @@ use crate::wire::{Segment, TcpFlags};
 /// Within this time, or a sixteenth of the time that passed before, one event is taken to have caused the next (the rule
 /// book's ε; the share is a heuristic).
 const CAUSAL_NS: i64 = 1_000_000;
+/// Times to live that stacks start with (`INITIAL_TTLS` of `fingerprint.py`): no router has passed such a packet on.
+const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 
 /// The accumulators of one direction, named by its sender.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +40,8 @@ pub struct Behaviour {
     pub acking: Option<Box<Acking>>,
     pub syn: Option<SynShape>,
     pub window_scale_at_least: u8,
+    /// Largest time to live that its segments came with; 0: none came.
+    pub ttl: u8,
 }
 
 /// One segment, with what was concluded about it and what was true just before it.
@@ -85,6 +89,7 @@ pub(super) fn take(event: &mut Event<'_>, sender: &mut Side<'_>, receiver: &mut 
         return;
     }
     let behaviour = &mut sender.account.behaviour;
+    behaviour.ttl = behaviour.ttl.max(segment.ip.ttl);
     if segment.flags.any(TcpFlags::SYN) && !segment.options.cut {
         behaviour.syn.get_or_insert_with(|| SynShape::of(segment));
     }
@@ -111,7 +116,18 @@ pub(super) fn take(event: &mut Event<'_>, sender: &mut Side<'_>, receiver: &mut 
 pub(super) fn turnaround_ns(side: &Side<'_>, other: &Side<'_>) -> Option<i64> {
     let by_echo = side.account.behaviour.reaction.min_ns.get();
     let by_ack = other.half.figures.rtt.min_ns();
-    by_echo.map_or(by_ack, |by_echo| Some(by_ack.map_or(by_echo, |by_ack| by_ack.min(by_echo))))
+    let (ttl, other_ttl) = (side.account.behaviour.ttl, other.account.behaviour.ttl);
+    match (by_echo, by_ack) {
+        (Some(by_echo), Some(by_ack)) => Some(by_ack.min(by_echo)),
+        (Some(_), None) if is_on_the_link(ttl, other_ttl) => Some(0),
+        (by_echo, by_ack) => by_echo.or(by_ack),
+    }
+}
+
+/// Whether routers lie between the capture point and the other side alone: what this side sends by itself tells of the way to
+/// it only as far as its program waits for nothing else.
+fn is_on_the_link(ttl: u8, other_ttl: u8) -> bool {
+    other_ttl > 0 && INITIAL_TTLS.contains(&ttl) && !INITIAL_TTLS.contains(&other_ttl)
 }
 
 /// What is in flight had been allowed: where no SYN tells the scale of `receiver`'s windows, it is at least so much.

@@ -149,14 +149,15 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
     """How many waits each cause has in each direction, with their median, and the longest waits of each direction, with proof and without.
 
     Returns:
-        `conn from_client cause waits median_ns most`, the last the longest of each kind, and rows of `schema.LEDGER` and of `schema.STALLS`
-        in order of time.
+        `conn from_client cause waits sure_waits median_ns most`, the last the longest of each kind, and rows of `schema.LEDGER` and of
+        `schema.STALLS` in order of time.
     """
     long: list[pl.DataFrame] = []
     spans = ledger.collected(segments, connections, lambda rows: long.append(rows.filter(stalls.LONG))).lazy()
     spans = spans.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     kinds = spans.group_by("conn", "from_client", "cause").agg(
         waits=pl.len(),
+        sure_waits=(pl.col("confidence") != str(Confidence.POSSIBLE)).sum(),
         median_ns=pl.col("ns").median(),
         most=pl.struct(*_WAIT).top_k_by(["ns", "start_ns"], EVIDENCE_FRAMES // 2, reverse=[False, True]),
     )
@@ -237,10 +238,12 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
     savable_ns = None if least_ns is None else max(cost.life_ns - least_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
     words = _words(cost, kind, direction) | _of_handshake(cost, direction) | _of_size(large)
+    confidence = _confidence(rule, kind["sure_waits"], direction)
+    doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
     return Finding(
         id=advice.finding,
         severity=_severity(cost, rule),
-        confidence=_confidence(rule, kind["waits"]) if large is None else large.confidence,
+        confidence=confidence if large is None else large.confidence,
         conn=cost.conn,
         from_client=cost.from_client,
         cost_ns=cost.ns,
@@ -248,8 +251,8 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
         title=advice.title.format_map(words),
         mechanism=advice.mechanism.format_map(words),
         evidence_frames=_frames(waits),
-        limits=f"{advice.limits} Refuted by: {rule.refuted_by}.",
-        remedy=advice.remedy,
+        limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Refuted by: {rule.refuted_by}.",
+        remedy=advice.remedy + (doubt.remedy if doubt else ()),
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
         source=rule.source,
         causes=frozenset({cost.cause}),
@@ -315,7 +318,9 @@ def _severity(cost: Cost, rule: Rule) -> Severity:
     return severity_of(cost.share)
 
 
-def _confidence(rule: Rule, waits: int) -> Confidence:
-    if rule.proved_by_repetition and waits >= PROVED_BY:
+def _confidence(rule: Rule, sure_waits: int, direction: Mapping[str, Any]) -> Confidence:
+    """By the waits that nothing else explains as well: what proves the cause proves it of those that others explain, too."""
+    if rule.proved_by_repetition and sure_waits >= PROVED_BY:
         return Confidence.PROVED
-    return rule.confidence
+    believed = rule.doubt is None or (rule.doubt.consistent_if and direction[rule.doubt.consistent_if])
+    return rule.confidence if sure_waits or believed else Confidence.POSSIBLE

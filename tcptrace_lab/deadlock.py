@@ -19,6 +19,7 @@ import polars as pl
 from tcptrace_lab import ledger, numbers
 from tcptrace_lab.findings import Finding, severity_of
 from tcptrace_lab.rules import Confidence, facts
+from tcptrace_lab.rules.plateau import MAY_FILL_BUFFER
 from tcptrace_lab.stacks.ranges import BSD44_PERCENT, SOSEND_SLACK_BYTES, SUNOS_PERCENT, ack_bytes, hold_bytes
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class Lock:
         rounds: how many.
         ns: time that their waits took.
         median_ns: of one wait.
-        nagle: the sender's rule is proved: small behind small.
+        nagle: all that left with the ACKs were small segments behind small ones.
+        may_fill_buffer: hardly more was ever in flight, so that a buffer without room for more explains the rounds as well.
         frames: the ends of the first rounds' waits.
     """
 
@@ -79,6 +81,7 @@ class Lock:
     ns: int
     median_ns: int
     nagle: bool
+    may_fill_buffer: bool
     frames: tuple[int, ...]
 
     @property
@@ -153,6 +156,7 @@ def locks(segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[tuple[int, 
             col("caused_ns"),
             col("held_ns"),
             (col("rule_cause") == "nagle-delayed-ack").alias("nagle"),
+            MAY_FILL_BUFFER,
             (facts.IS_SMALL & (col("small_behind_small") == 0).fill_null(value=False)).alias("may_be_held"),
             col("unacked_before_bytes").alias("unacked"),
         )
@@ -198,6 +202,7 @@ def _runs(rows: pl.DataFrame) -> pl.DataFrame:
         col("held_ns").median().alias("median_ns"),
         col("queued", "buffer").max(),
         col("nagle").all(),
+        col("may_fill_buffer").all(),
         col("full_bytes").max(),
         col("max_window_bytes").max(),
         pl.concat_list("held_since_frame", "frame").head(EVIDENCE_ROUNDS).explode().alias("frames"),
@@ -216,6 +221,7 @@ def _lock(row: Mapping[str, Any]) -> Lock:
         ns=row["ns"],
         median_ns=round(row["median_ns"]),
         nagle=row["nagle"],
+        may_fill_buffer=row["may_fill_buffer"],
         frames=tuple(sorted({frame for frame in row["frames"] if frame is not None})),
     )
 
@@ -242,6 +248,7 @@ def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int) -> F
         predicted_gain=f"at most {numbers.duration(lock.ns)} of {numbers.duration(life_ns)}: the time that goes if this cause does",
         source=SOURCE,
         causes=CAUSES,
+        is_of_waits=not lock.may_fill_buffer,
     )
 
 
@@ -252,20 +259,27 @@ def _mechanism(lock: Lock) -> str:
     )
     if not lock.queued_bytes:
         return f"{receiver} The sender does not send more, because its send buffer, smaller than that, has no room."
-    return (
-        f"{receiver} The sender holds {lock.queued_bytes:,} queued bytes until they are {lock.hold_bytes:,} or all is acknowledged, "
+    held = (
+        f"holds {lock.queued_bytes:,} queued bytes until they are {lock.hold_bytes:,} or all is acknowledged, "
         f"and its send buffer, of at least {lock.least_buffer_bytes:,}, is below the {lock.hold_bytes + lock.ack_bytes:,} "
-        "that would rule this out."
+        "that would rule this out"
     )
+    if not lock.may_fill_buffer:
+        return f"{receiver} The sender {held}."
+    return f"{receiver} Either the sender's buffer has no room for more than is in flight, or the sender {held}."
 
 
 def _limits(lock: Lock, rest_ns: int) -> str:
+    either = lock.queued_bytes > 0 and lock.may_fill_buffer
+    known = "in flight" if either else "in flight and queued"
     said = [
-        "The receive buffer is taken to be the largest window; the send buffer is known only to hold what was in flight and queued.",
+        f"The receive buffer is taken to be the largest window; the send buffer is known only to hold what was {known}.",
         "Refuted by: data of the other side between the rounds; rounds of different size; a program that writes so much and waits.",
     ]
     if not lock.nagle:
         said.insert(1, "That a send buffer held the sender, not a clamped congestion window, cannot be seen.")
+    if either:
+        said.insert(1, "Which of the two it is, nothing tells here: hardly more was ever in flight.")
     if rest_ns > 0:
         said.append(f"Other waits for late ACKs in this direction, {numbers.duration(rest_ns)}, are not in it.")
     return " ".join(said)
@@ -273,14 +287,19 @@ def _limits(lock: Lock, rest_ns: int) -> str:
 
 def _remedy(lock: Lock) -> tuple[str, ...]:
     needed = lock.hold_bytes + lock.ack_bytes
+    more = f"by at most {needed - lock.least_buffer_bytes:,}"
+    if lock.queued_bytes and lock.may_fill_buffer:
+        more += f", or {needed - lock.unacked_bytes:,} if it holds no more than is in flight"
     buffer = (
-        f"raise the send buffer (SO_SNDBUF) to {needed:,} bytes or more, by at most {needed - lock.least_buffer_bytes:,} "
+        f"raise the send buffer (SO_SNDBUF) to {needed:,} bytes or more, {more} "
         f"(BSD sockets may leave {SOSEND_SLACK_BYTES:,} more unused); three full segments, {3 * lock.full_bytes:,} bytes, are always enough"
     )
     quick = "let the receiver acknowledge at once (TCP_QUICKACK, or a smaller receive buffer)"
     if not lock.queued_bytes:
         return buffer, quick
     nodelay = "set TCP_NODELAY at the sender"
+    if lock.may_fill_buffer:
+        nodelay += ", which helps if bytes are queued behind those in flight, and not if its buffer has no room for them"
     if lock.least_buffer_bytes < lock.ack_bytes:
         nodelay += f"; alone it is not sure to do, as {lock.least_buffer_bytes:,} bytes are below the {lock.ack_bytes:,} that let an ACK go"
     return buffer, nodelay, quick

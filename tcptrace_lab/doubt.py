@@ -52,7 +52,7 @@ def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:
         (finding.conn, finding.from_client, cause, str(finding.confidence))
         for finding in findings
         for cause in finding.causes
-        if finding.conn is not None and finding.from_client is not None
+        if finding.conn is not None and finding.from_client is not None and finding.is_of_waits
     ]
     types = waits.schema
     keys = ("conn", "from_client", "cause")

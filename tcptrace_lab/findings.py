@@ -137,6 +137,7 @@ class Finding:
             (`rates.on_path_ns`); None where that is not known.
         connections: how many it is about, `conn` being the first of them; more than one where what failed alike is told together.
         cases: special cases that it tells of, beside those that the connection's row shows.
+        is_of_waits: it is as sure of the cause of each of its waits as it is of itself.
     """
 
     id: str
@@ -158,6 +159,7 @@ class Finding:
     modelled: ModelledGain | None = None
     connections: int = 1
     cases: frozenset[Case] = frozenset()
+    is_of_waits: bool = True
 
     @property
     def gain_ns(self) -> int | None:

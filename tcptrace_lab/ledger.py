@@ -127,6 +127,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         pl.col(f"{other}_last_data_ts_ns").alias("other_last_data_ts_ns"),
         pl.col(f"{other}_syn_segments").alias("other_syn_segments"),
         (pl.max_horizontal(*(f"{name}_syn_segments" for name in SIDES)) > 0).alias("beginning_seen"),
+        pl.col(f"{other}_data_segments").alias("other_data_segments"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
         _old(side).alias("old"),
         _rounded(side, other).alias("rounded_bytes"),
@@ -220,7 +221,10 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
     for rule, name in reversed(tested):
         holds, own = pl.when(name), pl.lit(rule.cause, CAUSE)
         cause = holds.then(own).otherwise(cause)
-        confidence = holds.then(pl.lit(str(rule.confidence), CONFIDENCE)).otherwise(confidence)
+        sure = pl.lit(str(rule.confidence), CONFIDENCE)
+        if rule.doubt is not None:
+            sure = pl.when(rule.doubt.where).then(pl.lit(str(Confidence.POSSIBLE), CONFIDENCE)).otherwise(sure)
+        confidence = holds.then(sure).otherwise(confidence)
         limited = holds.then(pl.lit(rule.owns_until_window_opened)).otherwise(limited)
         if not rule.owns_until_window_opened:
             later = holds.then(own).otherwise(later)

@@ -30,9 +30,9 @@ from tcptrace_lab.rules import (
     unknown,
     zero_window,
 )
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
-__all__ = ["Advice", "Confidence", "Rule", "in_order"]
+__all__ = ["Advice", "Confidence", "Doubt", "Rule", "in_order"]
 
 ENTRY_POINT = "tcptrace_lab.rules"
 

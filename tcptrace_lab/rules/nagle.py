@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Confidence, Rule
+from tcptrace_lab.rules.plateau import MAY_FILL_BUFFER
+from tcptrace_lab.rules.rule import Confidence, Doubt, Rule
 
 RULE = Rule(
     cause="nagle",
@@ -11,5 +12,6 @@ RULE = Rule(
     holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE),
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight",
+    doubt=Doubt(MAY_FILL_BUFFER),
     source="RFC 896; RFC 9293, 3.7.4; Linux net/ipv4/tcp_output.c (tcp_nagle_check, Minshall's form)",
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.plateau import MAY_FILL_BUFFER
+from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 RULE = Rule(
     cause="nagle-delayed-ack",
@@ -12,6 +13,12 @@ RULE = Rule(
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
     proved_by_repetition=True,
+    doubt=Doubt(
+        MAY_FILL_BUFFER,
+        consistent_if="answered",
+        limits="Hardly more was ever in flight: a send buffer that was full would look the same, and TCP_NODELAY would not help.",
+        remedy=("if TCP_NODELAY is set already: raise the send buffer (SO_SNDBUF)",),
+    ),
     source="RFC 896; RFC 1122, 4.2.3.2",
     advice=Advice(
         finding="nagle-delayed-ack",

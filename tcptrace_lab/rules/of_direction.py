@@ -113,6 +113,7 @@ OF_DIRECTION = {
     "holds_small": (known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES)) | _NONE_PASSED)
     & ~(_NEVER_FULL & known(_col("small_past_full") > 0)),
     "holds_behind_full": _HOLDS_OVER_FULL | _HOLDS_IN_FIRST_FORM,
+    "answered": known(2 * _col("other_data_segments") >= _col("small_held_run") + _col("small_held_over_full")),
     "ack_clocked": known(_col("clocked_departures") > _col("unclocked_departures")),
     "plateau_bytes": _level("level_flight_bytes", "level_rounds"),
     "other_plateau_bytes": _level("other_level_flight_bytes", "other_level_rounds"),
@@ -126,4 +127,5 @@ OF_DIRECTION = {
 """Name → what it is. `never_full`: a little less than a full segment was the most, and there never were two of them in flight: these were
 writes of that size, not segments that a tunnel makes shorter. `none_passed`: of a sender that rounds its MSS, and
 held three small segments behind full ones and let none pass, what passed a small one in flight was full, and not yet known to be.
-`holds_behind_full`: seen three times, or of a stack older than Minshall's form of Nagle's rule that was seen to follow the rule."""
+`holds_behind_full`: seen three times, or of a stack older than Minshall's form of Nagle's rule that was seen to follow the rule.
+`answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and answers."""

@@ -83,6 +83,24 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """Where a wait that a rule explains might as well have been another's.
+
+    Attributes:
+        where: true for these waits. They are only possible, and no number of them proves anything.
+        consistent_if: name of a fact of the direction (`of_direction`) with which the other explanation is the less likely one, so that a
+            finding on such waits alone is consistent; empty: it is possible.
+        limits: what the capture cannot tell of them, in a sentence; empty where the rule has no advice.
+        remedy: what to change if it was the other's.
+    """
+
+    where: pl.Expr
+    consistent_if: str = ""
+    limits: str = ""
+    remedy: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One cause of waiting.
 
@@ -96,6 +114,7 @@ class Rule:
         source: where the rule comes from.
         owns_until_window_opened: the wait is its own only until the window opened; what comes after is the program's.
         proved_by_repetition: three such waits in one direction prove what one is only consistent with.
+        doubt: where something else explains the wait as well; None if nothing does.
         advice: what a finding says; None where the cause is not worth one.
     """
 
@@ -107,6 +126,7 @@ class Rule:
     lost_to: str = ""
     owns_until_window_opened: bool = False
     proved_by_repetition: bool = False
+    doubt: Doubt | None = None
     advice: Advice | None = None
 
     def told(self, cases: Collection[Case]) -> Rule:

@@ -1,0 +1,89 @@
+"""A full send buffer looks like Nagle's rule where its rest is a small segment: a finding is only as sure as the frames tell the two apart.
+
+A sender with TCP_NODELAY and a send buffer of just what is in flight leaves the same frames as one that Nagle's rule holds: the program is
+woken by the ACK and gives the rest. Only a larger flight shows that the buffer had room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import packets
+import polars as pl
+import pytest
+
+from tcptrace_lab import accounts, advice, ledger
+from tcptrace_lab.segments import read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.segments import Tables
+
+MSS = 9_148
+OPENED = f"""
+    0.0000 C > S S  0:0(0)       win 65535 <mss {MSS}>
+    0.0010 S > C S. 0:0(0) ack 1 win 65535 <mss {MSS}>
+    0.0010 C > S .         ack 1 win 65535
+    """
+LATE_MS = 60
+"""Of each ACK that something waits for."""
+
+
+def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0) -> str:
+    """Each 100 ms two pieces, the second with the late ACK of the first, and an answer of so many bytes; before all, `before` at once."""
+    lines, seq, got = [OPENED], 1, 1
+    if before:
+        lines += [f"0.0200 C > S . 1:{1 + before} ack 1", f"0.0210 S > C . ack {1 + before}"]
+        seq += before
+    for place in range(count):
+        at_ms = 100 * (place + 1)
+        lines.append(f"{at_ms}ms C > S P. {seq}:{seq + first} ack {got}")
+        lines.append(f"{at_ms + LATE_MS}ms S > C . ack {seq + first}")
+        lines.append(f"{at_ms + LATE_MS + 0.1}ms C > S P. {seq + first}:{seq + first + rest} ack {got}")
+        seq += first + rest
+        end = f"P. {got}:{got + answer} ack {seq}" if answer else f". ack {seq}"
+        lines.append(f"{at_ms + LATE_MS + 1.1}ms S > C {end}")
+        got += answer
+    return "\n".join(lines)
+
+
+def judged(tmp_path: Path, text: str) -> tuple[Tables, Finding]:
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    sums = accounts.accounts(found.segments, found.connections, 1)
+    findings = advice.findings(sums, found.segments, found.connections).findings
+    return found, next(each for each in findings if each.id == "nagle-delayed-ack")
+
+
+def stalls(found: Tables) -> pl.DataFrame:
+    return ledger.intervals(found.segments, found.connections).filter(pl.col("cause") == "nagle-delayed-ack").collect()
+
+
+@pytest.mark.parametrize(
+    ("first", "answer", "before", "confidence"),
+    [
+        (4_096, 50, 0, "consistent"),
+        (4_096, 0, 0, "possible"),
+        (4_096, 50, 3 * MSS, "proved"),
+        (4_096, 0, 3 * MSS, "proved"),
+        (2_000, 50, 0, "proved"),
+    ],
+    ids=["answered", "never-answered", "more-in-flight-before", "never-answered-more-before", "below-any-buffer"],
+)
+def test_a_rest_that_a_full_buffer_explains_as_well_proves_nothing(
+    tmp_path: Path, first: int, answer: int, before: int, confidence: str
+) -> None:
+    """4,096 bytes in flight may be a whole buffer until 27,444 have been; 2,000 are less than any stack's."""
+    found, finding = judged(tmp_path, exchanges(first, 904, 5, answer=answer, before=before))
+    assert stalls(found)["frame_after"].to_list() == [(8 if before else 6) + 4 * place for place in range(5)]
+    assert str(finding.confidence) == confidence
+    doubted = confidence != "proved"
+    assert ("a send buffer that was full would look the same" in finding.limits) == doubted
+    assert any("raise the send buffer" in words for words in finding.remedy) == doubted
+
+
+def test_a_segment_more_than_the_flight_is_what_tells_a_buffer_from_a_hold(tmp_path: Path) -> None:
+    """4,096 + 9,148 = 13,244: a sender that had so much in flight has room for a segment behind 4,096; with one byte less it may not."""
+    assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_244))[1].confidence) == "proved"
+    assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_243))[1].confidence) == "consistent"

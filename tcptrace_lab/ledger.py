@@ -166,6 +166,10 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "line_ns",
                 "top_flight_bytes",
                 "top_rounds",
+                "full_held_flight_bytes",
+                "full_held_times",
+                "other_full_held_flight_bytes",
+                "other_full_held_times",
             )
         ),
         *(

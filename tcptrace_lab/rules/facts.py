@@ -250,7 +250,7 @@ _NEVER_HELD = _col("flags") & (FIN | URG) > 0
 """A close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`): they wait for their program."""
 _PASSES = _known(_col("small_passes")) & ~_TAKEN_FOR_SMALL & ~_col("none_passed")
 _HELD_NOW = _fact("held_now", ~_PASSES & _col("holds_small"))
-_MAY_BE_HELD = _fact("may_be_held_at_all", IS_SMALL & ~_NEVER_HELD)
+_MAY_BE_HELD = _fact("may_be_held_at_all", IS_SMALL & ~_NEVER_HELD & ~of_direction.at_a_stop(_col("unacked_before_bytes")))
 HELD_BEHIND_SMALL = _fact("held_behind_small", _MAY_BE_HELD & SMALL_UNACKED & _HELD_NOW)
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row."""

@@ -71,6 +71,12 @@ def _low_top() -> pl.Expr:
     return pl.when(low & clear).then(_col("max_in_flight_bytes"))
 
 
+def at_a_stop(flight: pl.Expr) -> pl.Expr:
+    """Behind a flight of just so many bytes full segments waited as well, three times and more: neither was in the send buffer yet."""
+    stops = ("full_held", "other_full_held")
+    return pl.any_horizontal(known((flight == _col(f"{stop}_flight_bytes")) & (_col(f"{stop}_times") >= HELD_TIMES)) for stop in stops)
+
+
 AROUND_BYTES, LEAST_FRAME_BYTES = 78, 84
 """What a segment takes of an Ethernet beside its data (headers of IPv4 and TCP, frame, preamble and gap), and the least that any takes
 (IEEE 802.3). On other lines it is about as much, and little where the line's rate matters."""

@@ -75,6 +75,10 @@ WAITS = (
     Column("spaced_ns", "Int64", Unit.NS, "How soon", "a program that writes at its own pace spaces small segments, too"),
     Column("top_flight_bytes", "Int64", Unit.BYTES, "Largest flight of a round trip, before any loss", "two full segments or more; null below one whole round trip"),
     Column("top_rounds", "Int64", Unit.NONE, "How many flights were as large, to within a twentieth, in a row or not"),
+    Column("full_held_flight_bytes", "Int64", Unit.BYTES, "Flight behind which a full segment waited most often until all was acknowledged, and left at once then, before any loss", "the window had room for it: the send buffer had none; null without one"),
+    Column("full_held_times", "Int64", Unit.NONE, "How often"),
+    Column("other_full_held_flight_bytes", "Int64", Unit.BYTES, "Another such flight, of the next most", "null without one"),
+    Column("other_full_held_times", "Int64", Unit.NONE, "How often"),
     Column("ending_payload_bytes", "Int64", Unit.BYTES, "Data in the last segment with data, SYN or FIN", "null without one"),
     Column("ending_peer_payload_bytes", "Int64", Unit.BYTES, "Data in the last of the other side after it", "null without any"),
 )

@@ -83,6 +83,10 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         ("spaced_ns", amount(|row| row.spaced_ns)),
         ("top_flight_bytes", amount(|row| row.top_flight_bytes)),
         ("top_rounds", count(|row| row.top_rounds.into())),
+        ("full_held_flight_bytes", amount(|row| row.full_held_flight_bytes)),
+        ("full_held_times", count(|row| row.full_held_times.into())),
+        ("other_full_held_flight_bytes", amount(|row| row.other_full_held_flight_bytes)),
+        ("other_full_held_times", count(|row| row.other_full_held_times.into())),
         ("ending_payload_bytes", amount(|row| row.ending.payload_before_bytes)),
         ("ending_peer_payload_bytes", amount(|row| row.ending.peer_payload_bytes)),
     ];

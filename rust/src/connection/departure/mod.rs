@@ -8,6 +8,7 @@
 mod arrivals;
 mod rounds;
 mod spacing;
+mod stops;
 
 pub(super) use arrivals::Arrival;
 
@@ -15,6 +16,7 @@ use super::row::Nullable;
 use arrivals::Arrivals;
 use rounds::Rounds;
 use spacing::Spacing;
+use stops::Stops;
 
 /// The capture is taken to be at the sender where the round trip to it is less than this part of the whole (rule book B).
 const NEAR_SENDER_PART: i64 = 10;
@@ -94,6 +96,10 @@ pub struct Waits {
     pub spaced_ns: Nullable,
     pub top_flight_bytes: Nullable,
     pub top_rounds: u16,
+    pub full_held_flight_bytes: Nullable,
+    pub full_held_times: u16,
+    pub other_full_held_flight_bytes: Nullable,
+    pub other_full_held_times: u16,
 }
 
 /// Where the waits of a direction begin.
@@ -156,6 +162,7 @@ pub(super) struct SenderView {
     /// Small segments that left while another was in flight.
     small_behind_small: u32,
     held: SmallHeld,
+    stops: Stops,
     clock: Clock,
     spacing: Spacing,
     first: Option<FirstDeparture>,
@@ -309,6 +316,8 @@ impl SenderView {
         self.count_clocked(&held, shift_ns);
         if leaves.small && !leaves.resent && !leaves.never_held {
             self.count_small(&held, leaves.payload_bytes, shift_ns);
+        } else if !leaves.small && !leaves.resent && leaves.payload_bytes > 0 {
+            self.count_full(&held, leaves.payload_bytes, shift_ns);
         }
         self.left(&leaves);
         held
@@ -379,9 +388,7 @@ impl SenderView {
             self.held.passed_full = self.held.passed_full.saturating_add(u16::from(passed_full));
             return;
         }
-        let at_once = left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns));
-        let had_room = left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes);
-        if !at_once || !had_room || waited_ns <= ONE_WRITE_NS || left.peer_last_ns.is_some() {
+        if !self.left_with_the_ack_of_all(left, payload_bytes, shift_ns) {
             return;
         }
         if left.small_unacked {
@@ -390,6 +397,24 @@ impl SenderView {
         } else {
             self.held.over_full = self.held.over_full.saturating_add(1);
         }
+    }
+
+    /// What a full segment tells of the send buffer.
+    fn count_full(&mut self, left: &Departure, payload_bytes: i64, shift_ns: i64) {
+        if let Some(flight) = left.unacked_before_bytes.get().filter(|unacked| *unacked > 0)
+            && !self.after_loss
+            && self.left_with_the_ack_of_all(left, payload_bytes, shift_ns)
+        {
+            self.stops.held_behind(flight);
+        }
+    }
+
+    /// Whether it waited, with room in the window, for the ACK of all before, and left at once when that came, and no data.
+    fn left_with_the_ack_of_all(&self, left: &Departure, payload_bytes: i64, shift_ns: i64) -> bool {
+        left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns))
+            && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
+            && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
+            && !left.peer_last_ns.is_some()
     }
 
     #[inline]
@@ -440,6 +465,8 @@ impl SenderView {
         let (line_payload_bytes, line_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
         let (top_flight_bytes, top_rounds) = self.rounds.top();
+        let [(full_held_flight_bytes, full_held_times), (other_full_held_flight_bytes, other_full_held_times)] =
+            self.stops.most();
         let [(level_flight_bytes, level_rounds), (other_level_flight_bytes, other_level_rounds)] = self.rounds.levels();
         Waits {
             first: self.first,
@@ -461,6 +488,10 @@ impl SenderView {
             spaced_ns,
             top_flight_bytes,
             top_rounds,
+            full_held_flight_bytes,
+            full_held_times,
+            other_full_held_flight_bytes,
+            other_full_held_times,
         }
     }
 }

@@ -182,13 +182,17 @@ def _timer(side: str) -> dict[str, pl.Expr]:
 
 
 def _nagle(side: str) -> dict[str, pl.Expr]:
-    """One small segment behind another that is not acknowledged proves that nothing holds small segments; one hold may be chance."""
+    """One small segment behind another that is not acknowledged proves that nothing holds small segments; one hold may be chance.
+
+    Holds behind flights that may have filled the send buffer prove nothing: what is not in it yet waits for the ACK of all as well.
+    """
     violations, frame = pl.col(f"{side}_small_in_flight"), pl.col(f"{side}_small_in_flight_frame")
     holds = pl.col(f"{side}_nagle_holds") + pl.col(f"{side}_nagle_holds_over_full")
     hold_frame = pl.min_horizontal(f"{side}_nagle_holds_frame", f"{side}_nagle_holds_over_full_frame")
     likely = holds > _HELD_SHARE * pl.col(f"{side}_nagle_releases")
     off, on = violations > 0, likely & (holds >= CONSISTENT_HOLDS)
-    sure = pl.when(off).then(violations >= CONSISTENT_HOLDS).otherwise(holds >= PROVING_HOLDS)
+    proving = holds - pl.col(f"{side}_nagle_holds_in_doubt")
+    sure = pl.when(off).then(violations >= CONSISTENT_HOLDS).otherwise(proving >= PROVING_HOLDS)
     return {
         "nagle": pl.when(off).then(pl.lit("off")).when(on).then(pl.lit("on")).otherwise(pl.lit("unknown")),
         "nagle_confidence": pl.when(off | on).then(pl.when(sure).then(pl.lit("proved")).otherwise(pl.lit("consistent"))),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import packets
 import polars as pl
 import pytest
+from judged import judged_text
 
 from tcptrace_lab import accounts, advice, ledger
 from tcptrace_lab.segments import read
@@ -87,3 +88,47 @@ def test_a_segment_more_than_the_flight_is_what_tells_a_buffer_from_a_hold(tmp_p
     """4,096 + 9,148 = 13,244: a sender that had so much in flight has room for a segment behind 4,096; with one byte less it may not."""
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_244))[1].confidence) == "proved"
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_243))[1].confidence) == "consistent"
+
+
+ROUND_MS = 20.1
+SEGMENT = 1_460
+
+
+def flights(sizes: list[list[int]], rtt_ms: float = 20.0) -> str:
+    """Each list leaves 0.1 ms after the ACK of all before, which comes after a round trip: nothing else is ever acknowledged."""
+    lines, seq, at_ms = [OPENED.replace(str(MSS), str(SEGMENT))], 1, 100.0
+    for burst in sizes:
+        for place, size in enumerate(burst):
+            lines.append(f"{at_ms + 0.05 * place:.2f}ms C > S P. {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_ms + rtt_ms:.2f}ms S > C . ack {seq}")
+        at_ms += rtt_ms + 0.1
+    return "\n".join(lines)
+
+
+def held_ms(tmp_path: Path, text: str) -> dict[str, float]:
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    mine = ledger.intervals(found.segments, found.connections).filter(pl.col("from_client") & (pl.col("frame_before") > 3))
+    sums = mine.group_by(pl.col("cause").cast(pl.String)).agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).collect()
+    return {cause: ns / 1e6 for cause, ns in sums.iter_rows()}
+
+
+@pytest.mark.parametrize(("full_ones", "cause"), [(3, "send-buffer"), (2, "nagle")])
+def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer(tmp_path: Path, full_ones: int, cause: str) -> None:
+    """Writes of 8,192 bytes through a buffer of 4,096: 1,460 + 1,460 + 1,176 in flight, then 1,176 + 1,460 + 1,460, and so on.
+
+    Nagle's rule holds no full segment. Where three of them waited for the ACK of just 4,096 bytes, these fill the buffer, and the 1,176
+    that wait for as many were not in it yet. Two may be chance, and six waits of small ones behind small ones are Nagle's then.
+    """
+    small_first, full_first = [1_176, SEGMENT, SEGMENT], [SEGMENT, SEGMENT, 1_176]
+    sizes = [full_first] + [small_first, full_first] * full_ones + [small_first] * (6 - full_ones)
+    told = held_ms(tmp_path, flights(sizes))
+    assert told[cause] == pytest.approx((9 if cause == "send-buffer" else 6) * ROUND_MS, abs=9 * 0.2)  # less the line's time
+    assert ("nagle" in told) == (cause == "nagle")
+
+
+@pytest.mark.parametrize(("first", "confidence"), [(2_047, "proved"), (2_048, "consistent")])
+def test_a_sender_whose_buffer_may_be_full_is_not_proved_to_follow_nagles_rule(tmp_path: Path, first: int, confidence: str) -> None:
+    """2,048 bytes are the send buffer of 4.2BSD; less fills none."""
+    told = judged_text(tmp_path, exchanges(first, 904, 5))
+    assert (told["client_nagle"], told["client_nagle_confidence"]) == ("on", confidence)

@@ -26,6 +26,7 @@ BEHAVIOUR = (
     Column("nagle_holds_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
     Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "The same behind a flight that had ended in a full segment: held by BSD's form only", _HOLD),
     Column("nagle_holds_over_full_frame", "UInt64", Unit.FRAME, "The first of them", "null without any"),
+    Column("nagle_holds_in_doubt", "Int64", Unit.SEGMENTS, "Of both, those behind a flight that may have filled the send buffer: hardly more was in flight until then", "flights of 2,048 bytes and more; less than a segment, or 2,048 bytes, below the largest"),
     Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS that left at any time after such an ACK, before anything else came: the chances of coincidence"),
     Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "ACKs sent for new data by the segments that each covers: 1, 2, 3, 4, 5 to 8, more; super-segments counted as on the wire", f"{_PURE_ACKS}; null without any"),
     Column("stretch_acks", "Int64", Unit.SEGMENTS, "They that cover more than two segments and more than twice the MSS (RFC 2525, 2.13)", "ACKs lost or merged (GRO) before the capture point show as such, too"),

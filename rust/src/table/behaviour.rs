@@ -60,6 +60,7 @@ fn sending(rows: &[Side<'_>]) -> Named {
         ("nagle_holds_frame", first(|row| row.nagle().holds)),
         ("nagle_holds_over_full", times(|row| row.nagle().holds_over_full)),
         ("nagle_holds_over_full_frame", first(|row| row.nagle().holds_over_full)),
+        ("nagle_holds_in_doubt", count(|row| row.nagle().holds_in_doubt.into())),
         ("nagle_releases", count(|row| row.nagle().releases.into())),
     ]
 }

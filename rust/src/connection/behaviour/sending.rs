@@ -10,6 +10,10 @@ use crate::wire::TcpFlags;
 /// it has, Nagle or not (`tcp_sendmsg_locked`, `wait_for_space`); 4608 bytes is the least memory it can be given
 /// (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
+/// What a send buffer holds at least: 4.2BSD's by default.
+const LEAST_BUFFER_BYTES: i64 = 2048;
+/// What a program waits to have room for in a full one: a segment, or a cluster of mbufs in BSD (`sosend`, `MCLBYTES`).
+const CLUSTER_BYTES: i64 = 2048;
 /// A side that reacts within this time is where the capture was taken: hosts need so long themselves (a heuristic).
 const HOST_NS: i64 = 200_000;
 /// What Nagle's algorithm never holds: a close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD,
@@ -40,6 +44,8 @@ pub struct Sending {
     emptied_ts_ns: Nullable,
     /// That flight had ended in a small segment.
     emptied_of_small: bool,
+    /// It may have filled the send buffer: hardly more was ever in flight.
+    emptied_of_all: bool,
 }
 
 /// Evidence for and against Nagle's algorithm.
@@ -50,6 +56,7 @@ pub struct Nagle {
     pub small_over_full: Count,
     pub holds: Count,
     pub holds_over_full: Count,
+    pub holds_in_doubt: u32,
     pub releases: u32,
 }
 
@@ -165,13 +172,14 @@ fn nagle(event: Event<'_>, now: Nullable, sender: &mut Side<'_>, receiver: &Side
     if !emptied.is_some() || last_heard != emptied || waited_ns < MIN_HOLD_NS || event.needed_window {
         return;
     }
-    let of_small = sending.emptied_of_small;
+    let (of_small, of_all) = (sending.emptied_of_small, sending.emptied_of_all);
     let nagle = sending.nagle();
     nagle.releases = nagle.releases.saturating_add(1);
     let late_ns = now.since(emptied).get().unwrap_or(i64::MAX) - turnaround_ns.unwrap_or(0);
     if late_ns <= CAUSAL_NS.min(waited_ns / 16) {
         let holds = if of_small { &mut nagle.holds } else { &mut nagle.holds_over_full };
         holds.add(segment.frame);
+        nagle.holds_in_doubt = nagle.holds_in_doubt.saturating_add(u32::from(of_all));
     }
 }
 
@@ -180,10 +188,14 @@ fn nagle(event: Event<'_>, now: Nullable, sender: &mut Side<'_>, receiver: &Side
 pub(super) fn acknowledged(event: &Event<'_>, now: Nullable, data_sender: &mut Side<'_>) {
     let Some(ack) = event.ack else { return };
     let emptied = ack >= data_sender.half.snd_max;
+    let flight = event.acked.bytes.get().unwrap_or(0);
+    let room = i64::from(data_sender.half.mss_bytes).max(CLUSTER_BYTES);
+    let most = data_sender.half.figures.max_in_flight_bytes.get().unwrap_or(0);
     let sending = &mut data_sender.account.behaviour.sending;
     if ack > 1 && !sending.first_ack_ts_ns.is_some() {
         sending.first_ack_ts_ns = now;
     }
     sending.emptied_of_small = sending.small_end == data_sender.half.snd_max;
+    sending.emptied_of_all = flight >= LEAST_BUFFER_BYTES && flight + room > most;
     sending.emptied_ts_ns = if emptied && event.segment.payload_bytes == 0 { now } else { Nullable::default() };
 }

@@ -39,6 +39,17 @@ def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(t
     assert "delayed-ack" not in told
 
 
+@pytest.mark.parametrize(("late_ms", "is_delayed"), [(0, True), (30, False)])
+def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_queue(
+    tmp_path: Path, late_ms: float, *, is_delayed: bool
+) -> None:
+    """On a path of 100 ms the ACKs of ten segments let twenty go, that of the eleventh comes 40 ms later: delayed, if those took 100."""
+    text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
+    train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
+    told = lasted(tmp_path, "\n".join([text, data(200, 0, 11), *train, acks(at_ms + 40, 10, 1), data(at_ms + 40.01, 31, 1)]))
+    assert ("delayed-ack" in told) == is_delayed
+
+
 def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
     """Of three segments the third waits 40 ms for its ACK; what the ACK of the others let go arrives after that, on a path of 100 ms."""
     text = OPENED.replace("20ms", "100ms")

@@ -19,7 +19,8 @@ RULE = Rule(
             "TCP waited for the program, not the other way round."
         ),
         limits="What the program did meanwhile is not in the capture: computing, reading a disk, sleeping, or waiting for a user. "
-        "Away from the sender, segments lost before the capture point, with nothing behind them, look alike.",
+        "Away from the sender, segments that stood in a queue before the capture point, or were lost there with nothing behind them, "
+        "look alike.",
         remedy=("look into the program, with a profiler or its log, at the times of the evidence",),
         is_a_fault=False,
     ),

@@ -159,11 +159,18 @@ LEFT_BEHIND = _fact(
 )
 """The ACK leaves something out that had left more than a round trip before: that had not arrived when the ACK left, and stood in a queue,
 as the ACK or what it acknowledges may have. A timer's ACK is for all that has arrived (RFC 9293, 3.4); a single segment may be lost."""
+LET_GO_BY_LATE_ACKS = _fact(
+    "was_let_go_by_late_acks",
+    _known(_col("unacked_bytes") >= 2 * _col("full_bytes")) & _known(_col("acked_lag_ns") - _col("held_ns") > RTT_NS + EPSILON_NS),
+)
+"""The departure before came more than a round trip behind what is acknowledged now, so that the ACKs before this one, which let that flight
+go, were late as well: one after the other, as in a queue."""
 
 ACK_WAS_HELD = _fact(
     "ack_was_held",
     ACK_WAS_LATE
     & ~LEFT_BEHIND
+    & ~LET_GO_BY_LATE_ACKS
     & _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes"))
     & _known(2 * _col("held_ns") >= _col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)),
 )

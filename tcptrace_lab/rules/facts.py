@@ -248,6 +248,10 @@ _ACK_NOT_SEEN = _known(_col("in_flight_bytes") < _col("unacked_bytes")) & _known
 ON_THE_WAY = _fact("was_on_the_way", ~_col("near_sender") & _known(_col("flight_bytes") > 0) & (_OPENED_BEFORE_THE_LAST | _ACK_NOT_SEEN))
 """Away from its sender: it had left long before, and stood in a queue that was there before, whoever filled it. Of the first
 flight that is not said: as much as the window its ACK opens the congestion window."""
+GROWN_NS = _fact(
+    "grown_ns", pl.when(~_col("near_sender") & (_col("was_on_the_way") | _col("flight_bytes").is_null())).then(JITTER_NS).otherwise(0)
+)
+"""By so much the queue was longer for it than for the departure before: that is the path's, whatever held its sender."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 

@@ -104,6 +104,25 @@ def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, ol
     assert told["send-buffer"] == pytest.approx(rounds * ROUND_MS, abs=0.1)
 
 
+@pytest.mark.parametrize("old", [True, False])
+def test_flights_that_grow_through_a_later_plateau_do_not_stand_on_it(tmp_path: Path, *, old: bool) -> None:
+    """Flights of one, two, three, five segments: slow start. The six of three behind them stand on a plateau."""
+    text = flights([full(1), full(2), full(3), full(5), *[full(3)] * 6, full(1)], 60_000)
+    told = lasted(tmp_path, opened(old=old, window=60_000) + text)
+    assert told["slow-start"] == pytest.approx(4 * ROUND_MS, abs=0.1)
+    assert told["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("old", "rounds"), [(True, 2), (False, 0)])
+def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_few_they_are(
+    tmp_path: Path, *, old: bool, rounds: int
+) -> None:
+    """Three flights of three segments. The congestion window of newer ones may stand still without a loss (RFC 9406)."""
+    told = lasted(tmp_path, opened(old=old, window=60_000) + flights([full(3)] * 3 + [full(1)], 60_000))
+    assert told.get("send-buffer", 0.0) == pytest.approx(rounds * ROUND_MS, abs=0.1)
+    assert told["slow-start"] == pytest.approx((3 - rounds) * ROUND_MS, abs=0.1)
+
+
 @pytest.mark.parametrize(("size", "rounds"), [(1_300, 8), (MSS, 0)])
 def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path, size: int, rounds: int) -> None:
     """Four segments in flight, and room for 1,600 bytes: Linux waits for more room only with more than one segment to send."""

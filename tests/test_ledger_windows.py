@@ -153,6 +153,26 @@ def test_a_window_is_full_until_all_is_acknowledged_and_closed_only_from_then_on
     assert told["zero-window"] == pytest.approx(640, abs=0.1)
 
 
+@pytest.mark.parametrize(("left_ms", "window_ms"), [(60.1, 5.1), (74.0, 0.0)])
+def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_path: Path, left_ms: float, window_ms: float) -> None:
+    """Two segments leave room for 1,080 bytes; the ACK of the first, at 60 ms, makes it 2,540, with the second still in flight."""
+    told = lasted(
+        tmp_path,
+        f"""
+        0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
+        0.0200 S > C S. 0:0(0) ack 1  win 4000 <mss 1460>
+        0.0200 C > S .         ack 1  win 64240
+        0.0400 C > S .  1:1461        ack 1
+        0.0550 C > S .  1461:2921     ack 1
+        0.0600 S > C .  ack 1461      win 4000
+        {left_ms}ms C > S .  2921:4381     ack 1
+        0.0750 S > C .  ack 2921      win 4000
+        0.0950 S > C .  ack 4381      win 4000
+        """,
+    )
+    assert told.get("receiver-window", 0.0) == pytest.approx(window_ms, abs=0.01)
+
+
 def through_a_queue(*, resent: int | None) -> str:
     """A flight of 20 segments drains through a path that takes 10 ms for each, as its receiver sees it; one may come twice.
 

@@ -21,10 +21,18 @@ col = pl.col
 _flight, _room = col("unacked_before_bytes"), col("usable_before_bytes")
 
 
+_HIGHEST = PLATEAU_SHARE * col("max_in_flight_bytes")
+
+
 def _on(plateau: str) -> pl.Expr:
-    """A flight as large, to within a twentieth; or nearly so, and no longer growing: the round trip before had one as large."""
+    """A flight as large, to within a twentieth; or nearly so, and no longer growing: the round trip before had one as large.
+
+    Where flights went far beyond that level once, one that grows passes through it: it stands there only behind another.
+    """
     level = col(plateau)
-    stands = (_flight >= LEVEL_SHARE * level) | ((_flight >= PLATEAU_SHARE * level) & (col("flight_bytes") >= PLATEAU_SHARE * level))
+    before, highest = col("flight_bytes"), known(level >= _HIGHEST)
+    reached = (_flight >= LEVEL_SHARE * level) & (highest | before.is_null() | (before >= LEVEL_SHARE * level))
+    stands = reached | ((_flight >= PLATEAU_SHARE * level) & (before >= PLATEAU_SHARE * level))
     return known(stands & (PLATEAU_SHARE * _flight <= level))
 
 
@@ -82,3 +90,15 @@ MAY_FILL_BUFFER = fact(
 """Never was so much more in flight that the send buffer is known to have had room: what waits behind such a flight was held back in the
 buffer, or found no place there. A full buffer takes nothing until a segment or a cluster of it is free (BSD `sosend`), or takes one piece
 more than it has room for (Linux, Solaris)."""
+
+NO_LARGER = fact(
+    "no_larger",
+    col("near_sender")
+    & facts.IS_OLD
+    & facts.STANDS
+    & known(TOP_SHARE * col("flight_bytes") <= _flight)
+    & (~facts.LITTLE_IN_FLIGHT | known(col("unclocked_departures") == 0))
+    & ~_WINDOW_IS_NEAR,
+)
+"""The flight is about as large as the one before, or smaller, of a sender that leaves slow start with a loss alone: whatever holds it, the
+congestion window, which has grown with each ACK since, does not. Below two segments nothing but ACKs may have let it go on."""

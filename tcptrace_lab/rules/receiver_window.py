@@ -12,15 +12,14 @@ from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 _NEW = ~facts.IS_RESENT & ~facts.IS_RECOVERING
 _FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME) & facts.WINDOW_LET_GO
 _NEARLY_FULL = (
-    facts.WINDOW_WAS_NEARLY_FULL
+    ~pl.col("near_sender")  # at the sender, it is seen whether the window had room
+    & facts.WINDOW_WAS_NEARLY_FULL
     & (pl.col("usable_before_bytes") >= 0).fill_null(value=False)  # a sender that goes beyond its window is not held by it
     & facts.HAD_IN_FLIGHT
     & ~facts.ALL_ACKED
     & ~facts.IS_SMALL
     & ~facts.IS_BARE_FIN
     & ~facts.ACK_JUST_CAME
-    & ~(pl.col("near_sender") & (pl.col("held_ns") > facts.RTT_NS))  # so long no window holds what it has room for
-    & ((pl.col("held_ns") > facts.EPSILON_NS) | ~pl.col("near_sender"))  # away from it, the path spaces what the window let go together
 )
 _CUT = facts.WINDOW_CUT & ~facts.WINDOW_OPENED & facts.WINDOW_LET_GO & (pl.col("held_ns") >= facts.LEAST_OVERRIDE_NS)
 _SPACED_IN_FULL_ROUNDS = (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.plateau import ON_PLATEAU
+from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="send-buffer",
     lost_to="a full send buffer",
-    holds=ON_PLATEAU & (facts.BULK | (facts.REFILLED & facts.WINDOW_KNOWN & facts.ACK_CLOCKED)),
+    holds=(facts.BULK & (ON_PLATEAU | NO_LARGER)) | (ON_PLATEAU & facts.REFILLED & facts.WINDOW_KNOWN & facts.ACK_CLOCKED),
     confidence=Confidence.CONSISTENT,
     refuted_by="flights that still grow; a loss before; a program that answers ACKs late",
     source="Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer)",

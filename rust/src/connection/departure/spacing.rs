@@ -9,6 +9,10 @@ const AROUND_BYTES: i64 = 78;
 const SYN_LINE_BYTES: i64 = 84;
 /// A shorter round trip of a SYN is its receiver's own time: the capture was taken there, behind the line.
 const LEAST_PATH_NS: i64 = 20_000;
+/// What fewer bytes than this take longer than a SYN is not seen where round trips differ by no more than so much: that is a
+/// clock's tick, or a host's whim (a heuristic).
+const FEW_BYTES: i64 = 64;
+const NOISE_NS: i64 = 20_000;
 /// Two ways to tell the rate of a line agree if they differ by less than this part (a heuristic).
 const AGREE_PART: u64 = 20;
 
@@ -74,7 +78,8 @@ impl Spacing {
         let more = |bytes: i64| (bytes + AROUND_BYTES - SYN_LINE_BYTES).max(0);
         let more_bytes = more(payload_bytes) + more(back_bytes);
         if first_ns >= LEAST_PATH_NS && more_bytes > 0 {
-            self.longer.least(more_bytes, rtt_ns.saturating_sub(first_ns).max(0));
+            let least_ns = if more_bytes < FEW_BYTES { NOISE_NS } else { 0 };
+            self.longer.least(more_bytes, rtt_ns.saturating_sub(first_ns).max(least_ns));
         }
     }
 
@@ -106,7 +111,7 @@ fn told(pace: Pace, ns: i64) -> (Nullable, Nullable) {
 
 #[cfg(test)]
 mod tests {
-    use super::Spacing;
+    use super::{NOISE_NS, Spacing};
 
     /// 10 Mb/s: 1460 bytes take 1538 on an Ethernet, 1.2304 ms; 500 take 578.
     const FULL_NS: i64 = 1_230_400;
@@ -158,5 +163,14 @@ mod tests {
         let mut spacing = after(&[(60_000_000, 1460, 1460)], 0);
         spacing.answered(95_000_000, 1460, 0);
         assert_eq!(spacing.line().1.get(), Some(5_000_000 * 1538 / 1454));
+    }
+
+    #[test]
+    fn a_tiny_segment_that_was_answered_as_soon_as_the_syn_does_not_make_the_line_endlessly_fast() {
+        let mut spacing = after(&[(FULL_NS, 1460, 1460)], 0);
+        spacing.answered(90_000_000, 8, 0);
+        assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(1460), Some(FULL_NS)));
+        spacing.answered(90_000_000, 52, 0);
+        assert_eq!(spacing.line().1.get(), Some(NOISE_NS * 1538 / 46));
     }
 }

@@ -132,3 +132,9 @@ def test_a_sender_whose_buffer_may_be_full_is_not_proved_to_follow_nagles_rule(t
     """2,048 bytes are the send buffer of 4.2BSD; less fills none."""
     told = judged_text(tmp_path, exchanges(first, 904, 5))
     assert (told["client_nagle"], told["client_nagle_confidence"]) == ("on", confidence)
+
+
+def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp_path: Path) -> None:
+    """4,096 of 4,312 bytes look like full segments of a tunnel; with one at a time in flight they are writes of that size."""
+    found, _ = judged(tmp_path, exchanges(4_096, 4_096, 5).replace(str(MSS), "4312, sackOK"))
+    assert stalls(found)["frame_after"].to_list() == [6 + 4 * place for place in range(5)]

@@ -72,9 +72,13 @@ def _low_top() -> pl.Expr:
 
 
 def at_a_stop(flight: pl.Expr) -> pl.Expr:
-    """Behind a flight of just so many bytes full segments waited as well, three times and more: neither was in the send buffer yet."""
-    stops = ("full_held", "other_full_held")
-    return pl.any_horizontal(known((flight == _col(f"{stop}_flight_bytes")) & (_col(f"{stop}_times") >= HELD_TIMES)) for stop in stops)
+    """Behind a flight of just so many bytes full segments waited as well, three times and more: neither was in the send buffer yet.
+
+    Not where what the engine takes for full never was (`never_full`).
+    """
+    stops = (("full_held_flight_bytes", "full_held_times"), ("other_full_held_flight_bytes", "other_full_held_times"))
+    full = pl.any_horizontal(known((flight == _col(size)) & (_col(times) >= HELD_TIMES)) for size, times in stops)
+    return full & ~_col("never_full")
 
 
 AROUND_BYTES, LEAST_FRAME_BYTES = 78, 84

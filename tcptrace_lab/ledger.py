@@ -111,8 +111,12 @@ def directions(connections: pl.LazyFrame) -> pl.LazyFrame:
 
 def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
     (other,) = SIDES.keys() - {side}
-    to_sender, to_receiver = (vantage.turnaround(name).fill_null(0) for name in (side, other))
-    near = (to_sender < NO_DISTANCE_NS) | (to_sender < vantage.NEAR_SHARE * (to_receiver + to_sender))
+    bound = vantage.turnaround(side)
+    to_sender, to_receiver = (turnaround.fill_null(0) for turnaround in (bound, vantage.turnaround(other)))
+    close = (to_sender < NO_DISTANCE_NS) | (to_sender < vantage.NEAR_SHARE * (to_receiver + to_sender))
+    begun = pl.max_horizontal(*(f"{name}_syn_segments" for name in SIDES)) > 0
+    unplaced = ((vantage.unasked(side) & bound.is_null()) | ((vantage.unasked(side) | ~begun) & ~close)) & (pl.col(f"{other}_segments") > 0)
+    near = close & ~unplaced
     return connections.select(
         "conn",
         pl.lit(SIDES[side]).alias("from_client"),
@@ -121,12 +125,13 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         pl.col(f"{side}_rtt_min_ns").alias("rtt_min_ns"),
         pl.col(f"{side}_rtt_max_ns").alias("rtt_max_ns"),
         near.alias("near_sender"),
-        vantage.by_itself_alone(side).fill_null(value=False).alias("distance_unproved"),
+        unplaced.alias("sender_unplaced"),
         (to_receiver + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
         pl.col(f"{other}_max_window_bytes").alias("max_window_bytes"),
         pl.col(f"{other}_last_data_ts_ns").alias("other_last_data_ts_ns"),
         pl.col(f"{other}_syn_segments").alias("other_syn_segments"),
-        (pl.max_horizontal(*(f"{name}_syn_segments" for name in SIDES)) > 0).alias("beginning_seen"),
+        pl.col(f"{other}_first_departure_ts_ns").is_not_null().alias("other_departed"),
+        begun.alias("beginning_seen"),
         pl.col(f"{other}_data_segments").alias("other_data_segments"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
         _old(side).alias("old"),
@@ -265,7 +270,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     quiet = pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0))
     transit = facts.transit(held - quiet - col("handshake_ns")) - col("sending_ns")
     transit = pl.min_horizontal(transit.clip(0) + facts.JITTER_NS, col("left"))
-    blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR)
+    blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR | facts.ROOM_UNSEEN)
     departures = departures.with_columns(network_ns=pl.when(unexplained & ~blind).then(transit).otherwise(grown))
     opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
     awaited = (col("left") - col("filled_ns") - col("caused_ns") - col("network_ns") - col("peer_last_ns")).clip(0)
@@ -341,7 +346,7 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         peer_ns=pl.lit(0, pl.Int64),
         rest_ns=col("died_ns") - col("born_ns"),
         rule_cause=pl.lit(None, CAUSE),
-        rest_cause=_cause("peer"),
+        rest_cause=pl.when("other_departed").then(_cause("peer")).otherwise(_cause("unknown")),
         confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
     return pl.concat([before, after, silent])

@@ -45,21 +45,18 @@ def turnaround(side: str) -> pl.Expr:
     """
     other = _other(side)
     by_itself = pl.col(f"{side}_reaction_min_ns")
-    near = by_itself.is_not_null() & _unasked(side) & _on_the_link(side) & ~_on_the_link(other)
-    return pl.when(near).then(0).otherwise(pl.min_horizontal(by_itself, f"{other}_rtt_min_ns"))
+    on_its_link = _on_the_link(side) & ~_on_the_link(other)
+    return pl.when(unasked(side) & on_its_link).then(0).otherwise(pl.min_horizontal(by_itself, f"{other}_rtt_min_ns"))
 
 
-def by_itself_alone(side: str) -> pl.Expr:
-    """Whether nothing tells how far `side` is but what it sent by itself, for which its program may have been late and not the path."""
-    return _unasked(side) & (turnaround(side) > 0)
+def unasked(side: str) -> pl.Expr:
+    """Whether nothing was captured that `side` had to answer, in a host other than its peer's: what it sends by itself bounds the way to it,
+    but its program may have been late and not the path."""
+    return pl.col(f"{_other(side)}_rtt_min_ns").is_null() & ~loopback()
 
 
 def _other(side: str) -> str:
     return "server" if side == "client" else "client"
-
-
-def _unasked(side: str) -> pl.Expr:
-    return pl.col(f"{_other(side)}_rtt_min_ns").is_null()
 
 
 def _on_the_link(side: str) -> pl.Expr:

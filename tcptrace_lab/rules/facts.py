@@ -177,7 +177,7 @@ ACK_WAS_HELD = _fact(
 """A late ACK for less than two full segments, and the sender stood still for most of the time that it was late: in a queue it would have
 come one by one with others, or, in one that others fill, leave out what left long before."""
 
-MAY_BE_FAR = _fact("may_be_far", ALL_ACKED & ~PEER_SPOKE & _col("distance_unproved"))
+MAY_BE_FAR = _fact("may_be_far", ALL_ACKED & ~PEER_SPOKE & _col("sender_unplaced"))
 """The sender may be as far away as this departure came behind the ACK, or its program so late: nothing else tells how far it is."""
 
 RELEASED_BY_ACK = _fact(
@@ -363,6 +363,15 @@ PROBED_ON = _fact(
 )
 """A probe that asks with new data whether the flight before was lost, which was not: its ACKs were late in a queue (RFC 8985, 7.3;
 only senders with SACK ask so). Where the timer's ticks are longer than two round trips, its time tells nothing."""
+
+_LONGER_THAN_TRAINS = _known(_col("held_ns") * TRAIN_PART > RTT_NS)
+_UPDATE_LET_GO = ALL_ACKED & ~PEER_SPOKE & ACK_JUST_CAME & _known(_col("idle_ns") > EPSILON_NS)
+ROOM_UNSEEN = _fact(
+    "room_unseen",
+    ~WINDOW_KNOWN & HAD_IN_FLIGHT & ~IS_BARE_FIN & ((RELEASED_BY_ACK & _LONGER_THAN_TRAINS & ~IN_QUEUE) | _UPDATE_LET_GO),
+)
+"""An ACK let it go, or one more after all was acknowledged, and how much room the window had is not known, because no SYN tells its scale:
+it may have been full, or closed, as well as the congestion window or the send buffer used up."""
 
 IN_TRAIN = _fact("in_train", BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS))
 """ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate."""

@@ -36,6 +36,9 @@ TUNNEL_SHARE = 0.9
 """Of a sender whose longest segment has this share of a full one, the engine takes it for what a tunnel leaves."""
 
 _col = pl.col
+DEFAULT_MSS_BYTES = 536
+"""What is sent where no MSS was offered (RFC 9293, 3.7.1): on no path of today is it smaller."""
+
 RTT_NS = _col("rtt_whole_ns")
 
 
@@ -101,11 +104,11 @@ def _others_line() -> pl.Expr:
     return pl.coalesce(pl.when((spaced - own).abs() <= ALIKE_SHARE * own).then(spaced), _ns_per_byte("other_line"))
 
 
-_NEVER_FULL = (
-    known(_col("max_segment_bytes") < _col("full_segment_bytes"))
-    & known(_col("max_segment_bytes") >= TUNNEL_SHARE * _col("full_segment_bytes"))
-    & known(_col("max_in_flight_bytes") < 2 * _col("max_segment_bytes"))
+_NEARLY_FULL = known(_col("max_segment_bytes") < _col("full_segment_bytes")) & known(
+    _col("max_segment_bytes") >= TUNNEL_SHARE * _col("full_segment_bytes")
 )
+_BELOW_ANY_MSS = _col("full_segment_bytes").is_null() & known(_col("max_segment_bytes") < DEFAULT_MSS_BYTES)
+_NEVER_FULL = (_NEARLY_FULL | _BELOW_ANY_MSS) & known(_col("max_in_flight_bytes") < 2 * _col("max_segment_bytes"))
 
 _HOLDS_OVER_FULL = known(_col("small_past_full") == 0) & known(_col("small_held_over_full") >= HELD_TIMES)
 _HOLDS_IN_FIRST_FORM = known(_col("old")) & known(_col("small_past_full") == 0) & known(_col("small_held_run") >= HELD_TIMES)
@@ -134,8 +137,8 @@ OF_DIRECTION = {
     & known(_col("retransmitted_segments") == _col("spurious_retransmissions"))
     & known(_col("out_of_order_segments") == 0),
 }
-"""Name → what it is. `never_full`: a little less than a full segment was the most, and there never were two of them in flight: these were
-writes of that size, not segments that a tunnel makes shorter. `none_passed`: of a sender that rounds its MSS, and
+"""Name → what it is. `never_full`: a little less than a full segment was the most, or where the MSS is not known less than any, and there
+never were two of them in flight: these were writes of that size, not segments that a tunnel makes shorter. `none_passed`: of a sender that rounds its MSS, and
 held three small segments behind full ones and let none pass, what passed a small one in flight was full, and not yet known to be.
 `holds_behind_full`: seen three times, or of a stack older than Minshall's form of Nagle's rule that was seen to follow the rule.
 `answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and answers."""

@@ -36,7 +36,7 @@ pub struct Sending {
     pub initial_bytes: u32,
     pub initial_segments: u32,
     /// Behind the newest segment that was small (`snd_sml` in Linux).
-    small_end: i64,
+    small_end: Nullable,
     /// When the first ACK of data came.
     first_ack_ts_ns: Nullable,
     initial_over: bool,
@@ -123,7 +123,7 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, sender: &mut Side<'_>, rece
     }
     if small {
         nagle(*event, now, sender, receiver, own_turnaround);
-        sender.account.behaviour.sending.small_end = placed.end;
+        sender.account.behaviour.sending.small_end = Some(placed.end).into();
     }
     sender.account.behaviour.sending.emptied_ts_ns = Nullable::default();
 }
@@ -159,7 +159,8 @@ fn nagle(event: Event<'_>, now: Nullable, sender: &mut Side<'_>, receiver: &Side
         if in_flight > PROOF_FLIGHT_BYTES {
             return;
         }
-        let earlier_small = sending.small_end > placed.start - in_flight && sending.small_end <= placed.start;
+        let small_end = sending.small_end.value();
+        let earlier_small = small_end > placed.start - in_flight && small_end <= placed.start;
         if earlier_small {
             sending.nagle().small_in_flight.add(segment.frame);
         } else if !event.in_burst {
@@ -195,7 +196,7 @@ pub(super) fn acknowledged(event: &Event<'_>, now: Nullable, data_sender: &mut S
     if ack > 1 && !sending.first_ack_ts_ns.is_some() {
         sending.first_ack_ts_ns = now;
     }
-    sending.emptied_of_small = sending.small_end == data_sender.half.snd_max;
+    sending.emptied_of_small = sending.small_end.value() == data_sender.half.snd_max;
     sending.emptied_of_all = flight >= LEAST_BUFFER_BYTES && flight + room > most;
     sending.emptied_ts_ns = if emptied && event.segment.payload_bytes == 0 { now } else { Nullable::default() };
 }

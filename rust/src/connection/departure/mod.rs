@@ -144,16 +144,16 @@ pub(super) struct SenderView {
     arrivals: Arrivals,
     una: Nullable,
     /// The highest ACK captured, arrived or not.
-    captured_ack: i64,
+    captured_ack: Nullable,
     /// Right edge of the window.
     edge: Nullable,
     snd_max: i64,
     full_bytes: i64,
     since: Since,
     /// Behind the last small segment.
-    small_end: i64,
+    small_end: Nullable,
     /// What was sent when the last repair began.
-    recover: i64,
+    recover: Nullable,
     after_loss: bool,
     round_trip_ns: Nullable,
     /// Departures that an ACK let go at once, with bytes in flight, and those that it did not.
@@ -240,7 +240,7 @@ impl SenderView {
     /// Something of the other side was captured, and will arrive at the sender.
     #[inline]
     pub(super) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
-        self.captured_ack = self.captured_ack.max(arrival.ack);
+        self.captured_ack = self.captured_ack.later(Some(arrival.ack).into());
         // With nothing in flight no departure waits for it, and a queue of its own would only cost memory.
         let idle = self.una.is_some() && self.una.value() >= self.snd_max;
         if (shift_ns == 0 || idle) && self.arrivals.is_empty() {
@@ -330,19 +330,20 @@ impl SenderView {
         let una = self.una.get();
         if leaves.resent {
             self.after_loss = true;
-            if una.is_none_or(|una| una >= self.recover) {
-                self.recover = self.snd_max;
+            if una.is_none_or(|una| una >= self.recover.value()) {
+                self.recover = Some(self.snd_max).into();
             }
         }
         if leaves.small {
             // Without timestamps only what was not even captured is sure not to have arrived.
-            let acked = if leaves.tsecr.is_some() { una } else { una.map(|una| una.max(self.captured_ack)) };
-            let behind = !leaves.resent && !leaves.never_held && acked.is_some_and(|acked| self.small_end > acked);
+            let acked = if leaves.tsecr.is_some() { una } else { una.map(|una| una.max(self.captured_ack.value())) };
+            let behind =
+                !leaves.resent && !leaves.never_held && acked.is_some_and(|acked| self.small_end.value() > acked);
             if behind {
                 self.small_behind_small = self.small_behind_small.saturating_add(1);
                 self.held.run = 0;
             }
-            self.small_end = self.small_end.max(leaves.end);
+            self.small_end = self.small_end.later(Some(leaves.end).into());
         }
         self.snd_max = self.snd_max.max(leaves.end);
         if let Some(una) = una {
@@ -353,7 +354,7 @@ impl SenderView {
             frame: leaves.frame,
             payload_bytes: leaves.payload_bytes,
             was_small: leaves.small,
-            small_unacked: una.is_some_and(|una| self.small_end > una),
+            small_unacked: una.is_some_and(|una| self.small_end.value() > una),
             unacked: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
             closed: self.edge.is_some() && self.edge == self.una,
@@ -450,7 +451,7 @@ impl SenderView {
             small_before: since.was_small,
             small_unacked: since.small_unacked,
             small_passes: self.small_behind_small > 0 && self.held.run < HELD_IN_A_ROW,
-            recovering: una.is_some_and(|una| una < self.recover),
+            recovering: una.is_some_and(|una| una < self.recover.value()),
             after_loss: self.after_loss,
         }
     }

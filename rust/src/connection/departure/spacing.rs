@@ -49,6 +49,8 @@ pub(super) struct Spacing {
     any: Pace,
     /// The first round trip: of the SYN, where that was captured.
     first_rtt_ns: Nullable,
+    /// It was of data: no SYN was captured, and what is a full segment is not known either.
+    begun_late: bool,
     /// What a round trip of data took longer than that, by the bytes that it had more.
     longer: Pace,
 }
@@ -73,6 +75,7 @@ impl Spacing {
     pub(super) fn answered(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
         let Some(first_ns) = self.first_rtt_ns.get() else {
             self.first_rtt_ns = Some(rtt_ns).into();
+            self.begun_late = payload_bytes > 0;
             return;
         };
         let more = |bytes: i64| (bytes + AROUND_BYTES - SYN_LINE_BYTES).max(0);
@@ -91,6 +94,9 @@ impl Spacing {
     /// Data of a segment, and the longest that it can keep the line busy.
     pub(super) fn line(&self) -> (Nullable, Nullable) {
         let Self { full, any, longer, .. } = *self;
+        if self.begun_late {
+            return Default::default();
+        }
         if any.bytes > 0 && longer.bytes > 0 {
             let apart_ns = any.ns.abs_diff(longer.of(any.bytes));
             if apart_ns <= any.ns.unsigned_abs() / AGREE_PART {
@@ -149,6 +155,16 @@ mod tests {
         let more_ns = SMALL_NS * (500 + 78 - 84) / (500 + 78);
         spacing.answered(90_000_000 + more_ns, 500, 0);
         assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(500), Some(SMALL_NS)));
+    }
+
+    #[test]
+    fn without_a_syn_writes_of_one_size_tell_of_no_line() {
+        let mut spacing = Spacing::default();
+        spacing.answered(12_000, 100, 0);
+        spacing.departs(43_000_000, 100, 100, 100, 0);
+        spacing.answered(43_000_000, 100, 0);
+        spacing.answered(10_000, 0, 0); // of the FIN
+        assert_eq!(spacing.line().1.get(), None);
     }
 
     #[test]

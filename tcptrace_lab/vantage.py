@@ -50,8 +50,10 @@ def turnaround(side: str) -> pl.Expr:
 
 
 def unasked(side: str) -> pl.Expr:
-    """Whether nothing was captured that `side` had to answer, in a host other than its peer's: what it sends by itself bounds the way to it,
-    but its program may have been late and not the path."""
+    """Whether nothing was captured that `side`, in a host of its own, had to answer.
+
+    What it sends by itself bounds the way to it, but its program may have been late and not the path.
+    """
     return pl.col(f"{_other(side)}_rtt_min_ns").is_null() & ~loopback()
 
 

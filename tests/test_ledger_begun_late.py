@@ -61,3 +61,57 @@ def test_a_handshake_tells_more_than_times_to_live(tmp_path: Path) -> None:
         0.400 C > S .         ack 1  win 64240 <TS val 940 ecr 50>
     """
     assert judged_text(tmp_path, opened)["to_client_ns"] == 300 * NS_PER_MS
+
+
+def test_a_flight_of_before_the_capture_is_no_recovery(tmp_path: Path) -> None:
+    """The ACKs still cover what was sent before: below the first byte that was captured, and nothing is ever sent again."""
+    told = lasted(
+        tmp_path,
+        """
+        0.0000 C > S . 1:1461     ack 1
+        0.0001 S > C . ack -28999
+        0.0002 C > S . 1461:2921  ack 1
+        0.0003 S > C . ack -27539
+        0.0004 C > S . 2921:4381  ack 1
+        0.0200 S > C . ack 1461
+        0.0201 C > S . 4381:5841  ack 1
+        0.0400 S > C . ack 5841
+        """,
+    )
+    assert "loss-recovery" not in told
+    assert sum(told.values()) == pytest.approx(40)
+
+
+def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a_known_mss_too(tmp_path: Path) -> None:
+    """A hundred bytes are less than any MSS of today: the second of two waits 43.6 ms for the ACK of the first, again and again."""
+    said = "\n".join(
+        f"""
+        {at:.4f} C > S P. {first}:{first + 100} ack {answer}
+        {at + 0.0436:.4f} S > C . ack {first + 100}
+        {at + 0.0437:.4f} C > S P. {first + 100}:{first + 200} ack {answer}
+        {at + 0.0438:.4f} S > C P. {answer}:{answer + 100} ack {first + 200}
+        {at + 0.0438:.4f} C > S . ack {answer + 100}
+        """
+        for at, first, answer in ((0.05 * turn, 1 + 200 * turn, 1 + 100 * turn) for turn in range(4))
+    )
+    # Of the first wait of a capture it is not known what was in flight.
+    assert lasted(tmp_path, said)["nagle-delayed-ack"] == pytest.approx(3 * 43.7, rel=0.01)
+
+
+def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path) -> None:
+    """Flights of two segments, each let go by the ACK of the one before: by the window, of which no SYN tells the scale, or by a buffer."""
+    said = "\n".join(
+        f"""
+        {at:.4f} C > S . {first}:{first + 1460} ack 1 win 100
+        {at:.4f} C > S . {first + 1460}:{first + 2920} ack 1
+        {at + 0.02:.4f} S > C . ack {first + 2920} win 46
+        """
+        for at, first in ((0.0201 * turn, 1 + 2920 * turn) for turn in range(10))
+    )
+    # Nine waits of 20.1 ms, and the last way there and back.
+    assert lasted(tmp_path, said) == {"unknown": pytest.approx(9 * 20.1), "network": pytest.approx(20)}
+
+
+def test_two_silent_sides_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    told = lasted(tmp_path, "0.000 C > S . 1:1 ack 1\n5.000 S > C . ack 1")
+    assert told == {"unknown": pytest.approx(5000)}

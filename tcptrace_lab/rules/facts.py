@@ -28,6 +28,9 @@ LEAST_RTO_NS = 200 * NS_PER_MS
 LEAST_OVERRIDE_NS = 100 * NS_PER_MS
 """A sender that waits for more room in the window gives up no sooner (RFC 9293, 3.8.6.2.1: 0.1 to 1 s; BSD: `TCPTV_PERSMIN`, 5 s)."""
 
+LONGEST_PATH_NS = 1_500 * NS_PER_MS
+"""No way there and back takes longer (a heuristic: over two geostationary satellites it takes 1.1 s)."""
+
 LONGEST_TIMEOUT_NS = 128_000 * NS_PER_MS
 """No stack waits longer for its retransmission timer: Linux 120 s (TCP_RTO_MAX), BSD 64 s (TCPTV_REXMTMAX), twice that with a slow tick."""
 
@@ -177,7 +180,7 @@ ACK_WAS_HELD = _fact(
 """A late ACK for less than two full segments, and the sender stood still for most of the time that it was late: in a queue it would have
 come one by one with others, or, in one that others fill, leave out what left long before."""
 
-MAY_BE_FAR = _fact("may_be_far", ALL_ACKED & ~PEER_SPOKE & _col("sender_unplaced"))
+MAY_BE_FAR = _fact("may_be_far", ALL_ACKED & ~PEER_SPOKE & _col("sender_unplaced") & ~_known(_col("idle_ns") > LONGEST_PATH_NS))
 """The sender may be as far away as this departure came behind the ACK, or its program so late: nothing else tells how far it is."""
 
 RELEASED_BY_ACK = _fact(
@@ -368,7 +371,7 @@ _LONGER_THAN_TRAINS = _known(_col("held_ns") * TRAIN_PART > RTT_NS)
 _UPDATE_LET_GO = ALL_ACKED & ~PEER_SPOKE & ACK_JUST_CAME & _known(_col("idle_ns") > EPSILON_NS)
 ROOM_UNSEEN = _fact(
     "room_unseen",
-    ~WINDOW_KNOWN & HAD_IN_FLIGHT & ~IS_BARE_FIN & ((RELEASED_BY_ACK & _LONGER_THAN_TRAINS & ~IN_QUEUE) | _UPDATE_LET_GO),
+    ~WINDOW_KNOWN & HAD_IN_FLIGHT & ~IS_BARE_FIN & ((RELEASED_BY_ACK & _LONGER_THAN_TRAINS) | _UPDATE_LET_GO),
 )
 """An ACK let it go, or one more after all was acknowledged, and how much room the window had is not known, because no SYN tells its scale:
 it may have been full, or closed, as well as the congestion window or the send buffer used up."""

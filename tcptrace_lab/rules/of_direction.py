@@ -138,7 +138,8 @@ OF_DIRECTION = {
     & known(_col("out_of_order_segments") == 0),
 }
 """Name → what it is. `never_full`: a little less than a full segment was the most, or where the MSS is not known less than any, and there
-never were two of them in flight: these were writes of that size, not segments that a tunnel makes shorter. `none_passed`: of a sender that rounds its MSS, and
-held three small segments behind full ones and let none pass, what passed a small one in flight was full, and not yet known to be.
-`holds_behind_full`: seen three times, or of a stack older than Minshall's form of Nagle's rule that was seen to follow the rule.
-`answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and answers."""
+never were two of them in flight: these were writes of that size, not segments that a tunnel makes shorter. `none_passed`: of a sender
+that rounds its MSS, and held three small segments behind full ones and let none pass, what passed a small one in flight was full, and
+not yet known to be. `holds_behind_full`: seen three times, or of a stack older than Minshall's form of Nagle's rule that was seen to
+follow the rule. `answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and
+answers."""

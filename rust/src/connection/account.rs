@@ -32,7 +32,9 @@ impl Side<'_> {
     /// How much later what `other` sends reaches this side than the capture's times say.
     #[inline]
     fn shift_ns(&self, other: &Self) -> i64 {
-        departure::shift_ns(behaviour::turnaround_ns(self, other), behaviour::turnaround_ns(other, self))
+        let begun = self.half.figures.syn_segments > 0 || other.half.figures.syn_segments > 0;
+        let (own_ns, other_ns) = (behaviour::turnaround_ns(self, other), behaviour::turnaround_ns(other, self));
+        departure::shift_ns(own_ns, other_ns, begun)
     }
 
     /// How its departures waited, for the connections table.

@@ -22,6 +22,8 @@ use stops::Stops;
 const NEAR_SENDER_PART: i64 = 10;
 /// Below this a round trip is the hosts' own time, and which end is near means nothing: the order of the capture decides.
 const NO_DISTANCE_NS: i64 = 50_000;
+/// The same where no handshake tells how soon the stacks answer, only their programs (`HOST_NS` of `vantage.py`).
+const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
 /// The round trip to the sender is taken shorter by this part: the shortest one seen was not the shortest possible.
 const TOLERANCE_PART: i64 = 32;
 /// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next (rule
@@ -506,12 +508,14 @@ fn line_may_be_busy(left: &Departure) -> bool {
 }
 
 /// How much later what is captured reaches the sender than its departures of then were captured, from the shortest round trips
-/// between the capture point and either end. Nothing at the sender itself.
+/// between the capture point and either end, in a connection that was captured from its beginning on or not. Nothing at the
+/// sender itself.
 #[inline]
-pub(super) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) -> i64 {
+pub(super) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, begun: bool) -> i64 {
     let Some(to_sender_ns) = to_sender_ns else { return 0 };
     let whole_ns = to_sender_ns.saturating_add(to_receiver_ns.unwrap_or(0));
-    if to_sender_ns < NO_DISTANCE_NS.max(whole_ns / NEAR_SENDER_PART) {
+    let no_distance_ns = if begun { NO_DISTANCE_NS } else { NO_DISTANCE_OF_PROGRAMS_NS };
+    if to_sender_ns < no_distance_ns.max(whole_ns / NEAR_SENDER_PART) {
         0
     } else {
         to_sender_ns - to_sender_ns / TOLERANCE_PART

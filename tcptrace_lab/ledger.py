@@ -315,21 +315,25 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
     undisturbed = facts.undisturbed("ending_payload_bytes", "ending_peer_payload_bytes")
     transit = pl.when(closing).then(0).otherwise(facts.transit(held - quiet, undisturbed))
     awaited = pl.when(~closing & spoke).then((held - col("ending_peer_last_ns") - transit).clip(0)).otherwise(0)
+    in_flight = ~closing & ~spoke & col("ending_idle_ns").is_null()
+    unanswered = in_flight & col("first_departure_is_syn") & (col("max_segment_bytes") == 0)
+    handshake = pl.when(unanswered).then(held).otherwise(0)
+    network = pl.when(unanswered).then(0).otherwise(transit)
     after = facts_of.filter(held.is_not_null()).select(
         "conn",
         "from_client",
         start_ns=col("died_ns") - held,
         frame_before=col("ending_held_since_frame"),
         frame_after=pl.lit(None, pl.Int64),
-        handshake_ns=pl.lit(0, pl.Int64),
+        handshake_ns=handshake,
         sending_ns=pl.lit(0, pl.Int64),
         filled_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
-        network_ns=transit,
+        network_ns=network,
         peer_ns=awaited,
-        rest_ns=held - transit - awaited,
+        rest_ns=held - handshake - network - awaited,
         rule_cause=pl.lit(None, CAUSE),
-        rest_cause=pl.when(closing).then(_cause("close")).otherwise(_cause("application")),
+        rest_cause=pl.when(closing).then(_cause("close")).when(in_flight).then(_cause("unknown")).otherwise(_cause("application")),
         confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
     silent = facts_of.filter(held.is_null()).select(

@@ -262,8 +262,14 @@ def _of_largest(analysis: Analysed) -> Verdict:
     told = [one for one in analysis.findings if one.causes == {way.most} and (one.conn, one.from_client) == (row["conn"], way.from_client)]
     advice = _rule(way.most).advice
     helps = f"; {way.named(advice.cure)} would help" if told and advice and advice.cure else ""
-    words = f"{_most(way, _where(analysis, way))}; nothing was found to mend in TCP itself{helps}."
+    mended = "begin the capture before the connection" if _begun_late(row, way) else f"nothing was found to mend in TCP itself{helps}"
+    words = f"{_most(way, _where(analysis, way))}; {mended}."
     return Verdict(words, row["conn"], way.from_client, None, way.life_ns, tuple(told))
+
+
+def _begun_late(row: Mapping[str, Any], way: _Way) -> bool:
+    """Whether most is not known, and no SYN that would tell of windows, segments and the way."""
+    return way.most == "unknown" and not any(row[f"{side}_syn_segments"] for side in SIDES)
 
 
 def _without_data(analysis: Analysed) -> Verdict:

@@ -191,6 +191,18 @@ def test_a_syn_that_is_sent_again_belongs_to_the_handshake(tmp_path: Path) -> No
     assert lasted(found, "application") == [pytest.approx(30.0)]
 
 
+def test_a_syn_that_nobody_answers_is_the_handshakes_to_the_end(tmp_path: Path) -> None:
+    text = "0.000 C > S S 0:0(0) win 64240 <mss 1460>\n1.000 C > S S 0:0(0)\n2.500 C > S R 1:1"
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    assert dict(causes(found)) == pytest.approx({"handshake": 2500.0})
+
+
+def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unknown(tmp_path: Path) -> None:
+    """One round trip of 20 ms has brought no ACK, and the capture ends 400 ms later: a loss, a late ACK, or a host that is gone."""
+    found = tables(tmp_path, "0.100 C > S P. 1:101 ack 1\n0.520 S > C . ack 1")
+    assert lasted(found, "unknown") == [pytest.approx(400.0)]
+
+
 ANSWERED_TWICE = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460>
         0.020 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>

@@ -145,8 +145,10 @@ def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
 
 
 def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
-    found = verdict.sentence(made(client={"unknown": 700, "network": 300}))
-    assert found == "The capture does not tell where 70% of 1 s went; nothing was found to mend in TCP itself."
+    found = made(client={"unknown": 700, "network": 300})
+    assert verdict.sentence(found) == "The capture does not tell where 70% of 1 s went; begin the capture before the connection."
+    opened = replace(found, connections=found.connections.with_columns(client_syn_segments=pl.lit(1, pl.Int64)))
+    assert verdict.sentence(opened) == "The capture does not tell where 70% of 1 s went; nothing was found to mend in TCP itself."
 
 
 def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_time() -> None:

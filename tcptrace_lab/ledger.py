@@ -244,9 +244,8 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     """The seven parts of each wait; `rest_cause` names the last."""
     col = pl.col
     held = col("held_ns")
-    first_wait = col("beginning_seen") & col("unacked_before_bytes").is_null() & ~facts.IS_SYN & col("unacked_bytes").is_not_null()
     open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
-    handshake = pl.when(first_wait).then((held - open_ns).clip(0, held)).otherwise(0)
+    handshake = pl.when(facts.IS_FIRST).then((held - open_ns).clip(0, held)).otherwise(0)
     sending = pl.min_horizontal(facts.LINE_NS, held - col("handshake_ns"))
     departures = departures.with_columns(handshake_ns=handshake).with_columns(sending_ns=sending)
     departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from tcptrace_lab.predicates import conjuncts
+from tcptrace_lab.predicates import conjuncts, limited
 from tcptrace_lab.spill import Files, close, parquet
 
 if TYPE_CHECKING:
@@ -107,15 +107,9 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
         limit: int | None,
         batch_rows: int | None,  # noqa: ARG001  (Polars' own idea of a batch)
     ) -> Iterator[pl.DataFrame]:
-        left = limit
         on_number = [part for part in conjuncts(predicate) if set(part.meta.root_names()) == {number}]
-        for bounds in _ranges(highest, number, schema[number], on_number):
-            found = _range(parts, number, bounds, predicate, columns)
-            yield found if left is None else found.head(left)
-            if left is not None:
-                left -= min(left, found.height)
-                if left == 0:
-                    return
+        ranges = _ranges(highest, number, schema[number], on_number)
+        return limited((_range(parts, number, bounds, predicate, columns) for bounds in ranges), limit)
 
     return register_io_source(rows, schema=schema, is_pure=True)
 

@@ -12,46 +12,28 @@ from typing import IO, TYPE_CHECKING
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from tcptrace_lab.spill import Files, close
+from tcptrace_lab.predicates import limited
+from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 
-class Passing:
-    """Collects frames of one schema, then gives all their rows as one lazy frame, in the order of adding."""
+class Passing(Spill):
+    """As `Spill`, for rows that are not kept for long: its files are read in the order of adding, one at a time."""
 
-    def __init__(self, schema: Mapping[str, pl.DataType], held_rows: int) -> None:
-        """Keep up to `held_rows` rows in memory."""
-        self._schema = dict(schema)
-        self._held_rows = held_rows
-        self._held: list[pl.DataFrame] = []
-        self._files = Files(_write)
+    def _put(self, rows: list[pl.DataFrame]) -> None:
+        self._files.add(pl.concat(rows, rechunk=False))  # they become whole once they are narrow
 
-    def add(self, frame: pl.DataFrame) -> None:
-        """Take over the rows of `frame`. Raises OutputUnwritable as `spill.Files.add` does."""
-        if frame.is_empty():
-            return
-        self._held.append(frame)
-        if self._files.some or sum(part.height for part in self._held) > self._held_rows:
-            self._files.add(pl.concat(self._held, rechunk=False))
-            self._held = []
+    @staticmethod
+    def _write(frame: pl.DataFrame, file: IO[bytes]) -> None:
+        """As few bytes as hold the numbers of this frame, and codes of categories: with their names, each file would have a dictionary."""
+        codes = frame.with_columns(pl.selectors.enum().to_physical())
+        narrow = pl.DataFrame([column.shrink_dtype() if column.dtype.is_integer() else column for column in codes])
+        narrow.rechunk().write_ipc(file, compression="uncompressed")
 
-    def finish(self) -> pl.LazyFrame:
-        """All rows. Raises OutputUnwritable as `add` does."""
-        files = self._files.finish()
-        if not files:
-            return pl.concat([pl.DataFrame(schema=self._schema), *self._held], rechunk=False).lazy()
-        parts = [pl.scan_ipc(file) for file in files]
-        close(files)  # the scans hold them open
-        return _lazy(parts, self._schema)
-
-
-def _write(frame: pl.DataFrame, file: IO[bytes]) -> None:
-    """As few bytes as hold the numbers of this frame, and codes of categories: with their names, each file would have a dictionary."""
-    codes = frame.with_columns(pl.selectors.enum().to_physical())
-    narrow = pl.DataFrame([column.shrink_dtype() if column.dtype.is_integer() else column for column in codes])
-    narrow.rechunk().write_ipc(file, compression="uncompressed")
+    def _scan(self, files: list[IO[bytes]]) -> pl.LazyFrame:
+        return _lazy([pl.scan_ipc(file) for file in files], self._schema)
 
 
 def _lazy(parts: list[pl.LazyFrame], schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
@@ -65,17 +47,14 @@ def _lazy(parts: list[pl.LazyFrame], schema: Mapping[str, pl.DataType]) -> pl.La
     ) -> Iterator[pl.DataFrame]:
         names = list(schema) if columns is None else columns
         tested = [] if predicate is None else predicate.meta.root_names()
-        left = limit
-        for part in parts:
+
+        def found(part: pl.LazyFrame) -> pl.DataFrame:
             query = part.select({*names, *tested}).with_columns(_wide(schema, tested))
             if predicate is not None:
                 query = query.filter(predicate)  # before the other columns are made wide again
-            found = query.with_columns(_wide(schema, set(names) - set(tested))).select(names).collect()
-            yield found if left is None else found.head(left)
-            if left is not None:
-                left -= min(left, found.height)
-                if left == 0:
-                    return
+            return query.with_columns(_wide(schema, set(names) - set(tested))).select(names).collect()
+
+        return limited(map(found, parts), limit)
 
     return register_io_source(rows, schema=schema, is_pure=True)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     import polars as pl
 
 
@@ -18,3 +20,14 @@ def conjuncts(predicate: pl.Expr | None) -> list[pl.Expr]:
         if (left & right).meta.eq(predicate) or (right & left).meta.eq(predicate):
             return [*conjuncts(left), *conjuncts(right)]
     return [predicate]
+
+
+def limited(frames: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
+    """The first `limit` rows of them, all for None; no more frames are asked for than that takes."""
+    left = limit
+    for frame in frames:
+        yield frame if left is None else frame.head(left)
+        if left is not None:
+            left -= min(left, frame.height)
+            if left == 0:
+                return

@@ -19,7 +19,7 @@ from polars.io.plugins import register_io_source
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine, EngineError
 from tcptrace_lab.errors import CaptureUnreadable, from_engine
-from tcptrace_lab.predicates import conjuncts
+from tcptrace_lab.predicates import conjuncts, limited
 from tcptrace_lab.streams import is_compressed
 
 if TYPE_CHECKING:
@@ -195,7 +195,10 @@ class _Query:
             all_rows = pull(self)
         except EngineError as error:
             raise from_engine(error) from error
-        left = self.limit
+        yield from limited(self._wanted(all_rows, last_frame), self.limit)
+
+    def _wanted(self, all_rows: Iterator[pl.DataFrame], last_frame: int) -> Iterator[pl.DataFrame]:
+        """What is asked for of them, up to a frame behind which the file has grown."""
         for pulled_rows in all_rows:
             rows = pulled_rows
             grown = rows.item(-1, "frame") > last_frame
@@ -205,10 +208,8 @@ class _Query:
                 rows = rows.filter(self.predicate)
             if self.columns is not None:
                 rows = rows.select(self.columns)
-            yield rows if left is None else rows.head(left)
-            if left is not None:
-                left -= min(left, rows.height)
-            if grown or left == 0:
+            yield rows
+            if grown:
                 return
 
     def segment_engine(self, names: list[str], connections: pl.LazyFrame) -> Engine:

@@ -100,7 +100,7 @@ class Spill:
         self._spill_rows = spill_rows
         self._held: list[pl.DataFrame] = []
         self._held_rows = 0
-        self._files = Files(parquet(ROW_GROUP_ROWS))
+        self._files = Files(self._write)
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take over the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
@@ -109,7 +109,7 @@ class Spill:
         self._held.append(frame)
         self._held_rows += frame.height
         if self._held_rows > self._spill_rows or self._files.some:
-            self._files.add(pl.concat(self._held, rechunk=True))  # one large write per column
+            self._put(self._held)
             self._held, self._held_rows = [], 0
 
     def finish(self) -> pl.LazyFrame:
@@ -117,10 +117,20 @@ class Spill:
         files = self._files.finish()
         if not files:
             return pl.concat([pl.DataFrame(schema=self._schema), *self._held], rechunk=False).lazy()
-        sources: list[Any] = list(files)
-        scan = pl.scan_parquet(sources, schema=self._schema)
+        scan = self._scan(files)
         close(files)  # the scan holds them open
         return scan
+
+    def _put(self, rows: list[pl.DataFrame]) -> None:
+        self._files.add(pl.concat(rows, rechunk=True))  # one large write per column
+
+    @staticmethod
+    def _write(frame: pl.DataFrame, file: IO[bytes]) -> None:
+        parquet(ROW_GROUP_ROWS)(frame, file)
+
+    def _scan(self, files: list[IO[bytes]]) -> pl.LazyFrame:
+        sources: list[Any] = list(files)
+        return pl.scan_parquet(sources, schema=self._schema)
 
 
 def close(files: list[IO[bytes]]) -> None:

@@ -12,7 +12,7 @@ from tcptrace_lab.lab.experiment import Experiment
 from tcptrace_lab.lab.known import Known
 from tcptrace_lab.lab.programs import Beside, Bulk, Exchanges, Mixture, Several, TwoWay
 from tcptrace_lab.lab.sockets import SocketOptions
-from tcptrace_lab.lab.transfers import ETHERNET, JUMBO, Named, milliseconds, path, spread
+from tcptrace_lab.lab.transfers import ETHERNET, JUMBO, Named, known, milliseconds, path, spread
 from tcptrace_lab.lab.witness import APPLICATION, NAGLE, NETWORK, PEER, WINDOW
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def both_write(buffer: int, round_trip_s: float, each: int) -> Named:
     """Questions, then both ends write at once, each into a small window, then questions again."""
     name = f"questions, both ends write {each:,} B into windows of {buffer:,} B, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
-    options = SocketOptions(receive_buffer_bytes=buffer, both_ends=True, nodelay=True)
-    return name, Known(Experiment(path(round_trip_s), program, options), frozenset({PEER, WINDOW}))
+    return name, known(path(round_trip_s), program, PEER, WINDOW, receive_buffer_bytes=buffer, both_ends=True, nodelay=True)
 
 
 def both_queue(rate_bps: int, round_trip_s: float, each: int) -> Named:
@@ -83,7 +82,7 @@ def both_queue(rate_bps: int, round_trip_s: float, each: int) -> Named:
     name = f"questions, both ends write {each:,} B, {rate_bps / 1e6:g} Mb/s, endless queue, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
     medium = path(round_trip_s, room=True, rate_bps=rate_bps)
-    return name, Known(Experiment(medium, program, SocketOptions(nodelay=True)), frozenset({PEER, NETWORK}))
+    return name, known(medium, program, PEER, NETWORK, nodelay=True)
 
 
 def _all() -> Iterator[Named]:

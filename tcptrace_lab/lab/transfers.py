@@ -39,47 +39,48 @@ def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forw
     return Medium(kind, mtu, forward=replace(way, **forward), backward=way, sysctls=sysctls)  # type: ignore[arg-type]
 
 
-def _known(medium: Medium, program: OneConnection, *due: str, **options: object) -> Known:
+def known(medium: Medium, program: OneConnection, *due: str, **options: object) -> Known:
+    """A transfer held by what is due, with these `SocketOptions`."""
     return Known(Experiment(medium, program, SocketOptions(**options)), frozenset(due))  # type: ignore[arg-type]
 
 
 def window(buffer: int, round_trip_s: float, mtu: int, total: int) -> Named:
     """The receiver's window is smaller than what the path could carry."""
     name = f"window {buffer:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
-    return name, _known(path(round_trip_s, mtu), Bulk(total, WRITE_SEGMENTS * mtu), WINDOW, receive_buffer_bytes=buffer)
+    return name, known(path(round_trip_s, mtu), Bulk(total, WRITE_SEGMENTS * mtu), WINDOW, receive_buffer_bytes=buffer)
 
 
 def send_buffer(bound: int, piece: int, round_trip_s: float, mtu: int, total: int) -> Named:
     """The writer keeps to a bound of unacknowledged bytes."""
     name = f"send buffer {bound:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
-    return name, _known(path(round_trip_s, mtu, room=True), BoundedBulk(total, bound, piece), SEND_BUFFER, nodelay=True)
+    return name, known(path(round_trip_s, mtu, room=True), BoundedBulk(total, bound, piece), SEND_BUFFER, nodelay=True)
 
 
 def nagle(writes: tuple[int, ...], round_trip_s: float, mtu: int, count: int = 25) -> Named:
     """Questions in pieces: write, write, read."""
     name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}"
     medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
-    return name, _known(medium, Exchanges(writes, 100, count), NAGLE)
+    return name, known(medium, Exchanges(writes, 100, count), NAGLE)
 
 
 def nodelay(writes: tuple[int, ...], round_trip_s: float, mtu: int, think_s: float, count: int = 25) -> Named:
     """The same with NODELAY, and the server thinks: nothing in TCP holds it."""
     name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}, NODELAY, server thinks {milliseconds(think_s)}"
     medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
-    return name, _known(medium, Exchanges(writes, 100, count, think_s), PEER, nodelay=True)
+    return name, known(medium, Exchanges(writes, 100, count, think_s), PEER, nodelay=True)
 
 
 def slow_reader(buffer: int, pause_s: float, round_trip_s: float, mtu: int, times: int = 6) -> Named:
     """The reading program sleeps."""
     name = f"reader pauses {milliseconds(pause_s)}, buffer {buffer:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     program = SlowReader(times * buffer, buffer, pause_s)
-    return name, _known(path(round_trip_s, mtu), program, WINDOW, receive_buffer_bytes=buffer)
+    return name, known(path(round_trip_s, mtu), program, WINDOW, receive_buffer_bytes=buffer)
 
 
 def paced_program(piece: int, count: int, pause_s: float, round_trip_s: float, mtu: int) -> Named:
     """The writing program sleeps between its writes."""
     name = f"writer gives {piece:,} B every {milliseconds(pause_s)}, {milliseconds(round_trip_s)}, MTU {mtu}"
-    return name, _known(path(round_trip_s, mtu, room=True), PeriodicWriter(piece, count, pause_s), APPLICATION, nodelay=True)
+    return name, known(path(round_trip_s, mtu, room=True), PeriodicWriter(piece, count, pause_s), APPLICATION, nodelay=True)
 
 
 def thinking(server_s: float, client_s: float, round_trip_s: float, question: int, answer: int, count: int = 12) -> Named:
@@ -87,25 +88,25 @@ def thinking(server_s: float, client_s: float, round_trip_s: float, question: in
     thought = f"server thinks {milliseconds(server_s)}, client {milliseconds(client_s)}"
     name = f"asks {question:,} B, gets {answer:,} B, {thought}, {milliseconds(round_trip_s)}"
     due = [state for state, pause_s in ((PEER, server_s), (APPLICATION, client_s)) if pause_s]
-    return name, _known(path(round_trip_s, room=True), Exchanges((question,), answer, count, server_s, client_s), *due, nodelay=True)
+    return name, known(path(round_trip_s, room=True), Exchanges((question,), answer, count, server_s, client_s), *due, nodelay=True)
 
 
 def loss(words: str, round_trip_s: float, total: int, control: str, mtu: int = ETHERNET, **forward: object) -> Named:
     """The path loses packets."""
     name = f"{words}, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
-    return name, _known(path(round_trip_s, mtu, room=True, **forward), Bulk(total), LOSS, congestion_control=control)
+    return name, known(path(round_trip_s, mtu, room=True, **forward), Bulk(total), LOSS, congestion_control=control)
 
 
 def bottleneck(rate_bps: int, round_trip_s: float, total: int, control: str, mtu: int = ETHERNET) -> Named:
     """The path is slow and its queue has no end."""
     name = f"{rate_bps / 1e6:g} Mb/s, endless queue, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
-    return name, _known(path(round_trip_s, mtu, room=True, rate_bps=rate_bps), Bulk(total), NETWORK, congestion_control=control)
+    return name, known(path(round_trip_s, mtu, room=True, rate_bps=rate_bps), Bulk(total), NETWORK, congestion_control=control)
 
 
 def slow_start(total: int, round_trip_s: float, control: str, mtu: int = ETHERNET) -> Named:
     """A transfer too short to fill its path."""
     name = f"new connection, {total:,} B, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
-    return name, _known(path(round_trip_s, mtu, room=True), Bulk(total), SLOW_START, congestion_control=control)
+    return name, known(path(round_trip_s, mtu, room=True), Bulk(total), SLOW_START, congestion_control=control)
 
 
 def _held_by_buffers() -> Iterator[Named]:
@@ -181,33 +182,33 @@ def _held_by_paths() -> Iterator[Named]:
 def _mixtures() -> Iterator[Named]:
     yield (
         "window 16,384 B, then its reader pauses 300 ms, 20 ms",
-        _known(path(0.020), Mixture((Bulk(300_000), SlowReader(80_000, 16_384, 0.3))), WINDOW, receive_buffer_bytes=16_384),
+        known(path(0.020), Mixture((Bulk(300_000), SlowReader(80_000, 16_384, 0.3))), WINDOW, receive_buffer_bytes=16_384),
     )
     yield (
         "bulk of 1,000,000 B, then 8 questions with 100 ms of thought, 20 ms",
-        _known(path(0.020, room=True), Mixture((Bulk(1_000_000), Exchanges((300,), 400, 8, 0.1))), PEER, SLOW_START, nodelay=True),
+        known(path(0.020, room=True), Mixture((Bulk(1_000_000), Exchanges((300,), 400, 8, 0.1))), PEER, SLOW_START, nodelay=True),
     )
     yield (
         "20 questions 100+100, then NODELAY and 20 more with 30 ms of thought, 10 ms",
-        _known(
+        known(
             path(0.010), Mixture((Exchanges((100, 100), 50, 20), Setting(nodelay=True), Exchanges((100, 100), 50, 20, 0.03))), NAGLE, PEER
         ),
     )
     yield (
         "slow start, then send buffer 131,072 B, 50 ms",
-        _known(path(0.050, room=True), BoundedBulk(3_000_000, 131_072, 8_192), SLOW_START, SEND_BUFFER, nodelay=True),
+        known(path(0.050, room=True), BoundedBulk(3_000_000, 131_072, 8_192), SLOW_START, SEND_BUFFER, nodelay=True),
     )
     yield (
         "5 % of 150 packets lost, then clean, 20 ms, cubic",
-        _known(path(0.020, room=True, lost=_some(20, 170, 0.05, 1)), Bulk(1_500_000), LOSS),
+        known(path(0.020, room=True, lost=_some(20, 170, 0.05, 1)), Bulk(1_500_000), LOSS),
     )
     yield (
         "writer gives 8,000 B every 60 ms, then bulk into a window of 24,000 B, 20 ms",
-        _known(path(0.020), Mixture((PeriodicWriter(8_000, 15, 0.06), Bulk(400_000))), APPLICATION, WINDOW, receive_buffer_bytes=24_000),
+        known(path(0.020), Mixture((PeriodicWriter(8_000, 15, 0.06), Bulk(400_000))), APPLICATION, WINDOW, receive_buffer_bytes=24_000),
     )
     yield (
         "10 Mb/s with a long queue, then a window of 12,000 B, 20 ms",
-        _known(
+        known(
             path(0.020, rate_bps=10_000_000),
             Mixture((Bulk(400_000), Setting(window_bytes=12_000), Bulk(1_300_000))),
             NETWORK,
@@ -216,7 +217,7 @@ def _mixtures() -> Iterator[Named]:
     )
     yield (
         "window 20,000 B, then send buffer 8,192 B, 30 ms",
-        _known(
+        known(
             path(0.030),
             Mixture((Bulk(300_000), BoundedBulk(300_000, 8_192, 2_048))),
             WINDOW,
@@ -227,7 +228,7 @@ def _mixtures() -> Iterator[Named]:
     )
     yield (
         "20 questions 200+200, then send buffer 16,384 B with NODELAY, 15 ms",
-        _known(
+        known(
             path(0.015, room=True),
             Mixture((Exchanges((200, 200), 50, 20), Setting(nodelay=True), BoundedBulk(600_000, 16_384, 4_096))),
             NAGLE,
@@ -236,7 +237,7 @@ def _mixtures() -> Iterator[Named]:
     )
     yield (
         "reader pauses 200 ms, then 8 questions with 80 ms of thought, 10 ms, MTU 9180",
-        _known(
+        known(
             path(0.010, JUMBO),
             Mixture((SlowReader(200_000, 40_000, 0.2), Exchanges((500,), 800, 8, 0.08))),
             WINDOW,

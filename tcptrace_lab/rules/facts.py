@@ -204,11 +204,13 @@ WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _roo
 """A small segment that takes all the room there was: the sender had waited for more room, and gave up (RFC 9293, 3.8.6.2.1: override)."""
 WINDOW_FILLED = _fact("window_filled", IS_SMALL & _known(_col("payload_bytes") == _col("usable_window_bytes")))
 """A small segment that fills the window to the byte: whatever opened it before, it held this one, too."""
-_FIRST = _col("unacked_before_bytes").is_null() & ~IS_SYN & _col("unacked_bytes").is_not_null()
+_HEARD_FIRST = _col("unacked_before_bytes").is_null() & _col("unacked_bytes").is_not_null()
+IS_FIRST = _fact("is_first", _col("beginning_seen") & ~IS_SYN & _HEARD_FIRST)
+"""The first data behind the handshake. In a capture that begins later, the first that is seen is not it."""
 FIRST_FORCED_IN = _fact(
     "first_was_forced_in",
     _col("near_sender")
-    & _FIRST
+    & IS_FIRST
     & WINDOW_FILLED
     & _known(_col("usable_window_bytes") < _col("full_bytes"))
     & _known(_col("idle_ns") >= LEAST_OVERRIDE_NS)

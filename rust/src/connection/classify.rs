@@ -22,6 +22,11 @@ pub(super) struct Novelty {
     pub jumper: Option<Stamp>,
 }
 
+/// What the next data of a sender are, and an ACK that is nothing more special.
+pub(super) const NEW: Verdict = proved(Kind::New, Evidence::Sequence);
+/// See [`NEW`].
+pub(super) const ACK: Verdict = proved(Kind::Ack, Evidence::Sequence);
+
 const fn proved(kind: Kind, evidence: Evidence) -> Verdict {
     Verdict::new(kind, evidence, Confidence::Proved)
 }
@@ -49,11 +54,10 @@ pub(super) fn verdict(
         return verdict;
     }
     if placed.end == placed.start {
-        return ack
-            .map_or_else(|| proved(Kind::Ack, Evidence::Sequence), |ack| pure_ack(segment, ack, sender, receiver));
+        return ack.map_or_else(|| ACK, |ack| pure_ack(segment, ack, sender, receiver));
     }
     if placed.start >= sender.snd_max && novelty.jumper.is_none() {
-        return proved(Kind::New, Evidence::Sequence);
+        return NEW;
     }
     resent::judge(segment, placed, novelty, sender, receiver, revisions)
 }
@@ -84,7 +88,7 @@ fn pure_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verd
     if sender.acked.get() == Some(ack) || receiver.history.is_some() || receiver.last_was_probe {
         return special_ack(segment, ack, sender, receiver);
     }
-    proved(Kind::Ack, Evidence::Sequence)
+    ACK
 }
 
 #[cold]
@@ -98,11 +102,7 @@ fn special_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> V
         let partial = ack > una
             && receiver.history.as_deref().is_some_and(|history| history.recovers(una) && history.recovers(ack));
         let frame = receiver.history.as_deref().and_then(History::newest_resend).unwrap_or(0);
-        return if partial {
-            proved(Kind::PartialAck, Evidence::Sequence).with(frame)
-        } else {
-            proved(Kind::Ack, Evidence::Sequence)
-        };
+        return if partial { proved(Kind::PartialAck, Evidence::Sequence).with(frame) } else { ACK };
     }
     let same_window = segment.window == sender.raw_window;
     if receiver.last_was_keepalive && same_window {
@@ -113,11 +113,7 @@ fn special_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> V
         let evidence = if sacks { Evidence::Sack } else { Evidence::Sequence };
         return proved(Kind::DuplicateAck, evidence).with(sender.last_ack_frame);
     }
-    if same_window {
-        proved(Kind::Ack, Evidence::Sequence)
-    } else {
-        proved(Kind::WindowUpdate, Evidence::Window).with(sender.last_ack_frame)
-    }
+    if same_window { ACK } else { proved(Kind::WindowUpdate, Evidence::Window).with(sender.last_ack_frame) }
 }
 
 /// What let a data segment leave, and the frame that did.

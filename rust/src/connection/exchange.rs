@@ -121,18 +121,18 @@ pub(super) fn copied(
 
 /// What was true just before a segment.
 #[derive(Clone, Copy, Debug)]
-struct Before {
+pub(super) struct Before {
     in_flight: Option<i64>,
     usable_window: Option<i64>,
     since_previous: Nullable,
     since_last_ack: Nullable,
     since_last_data: Nullable,
-    window_bytes: Option<u32>,
+    pub window_bytes: Option<u32>,
 }
 
 impl Before {
     #[inline]
-    fn of(segment: &Segment, sender: &Half, receiver: &Half) -> Self {
+    pub(super) fn of(segment: &Segment, sender: &Half, receiver: &Half) -> Self {
         let now = Nullable::from(segment.ts_ns);
         Self {
             in_flight: sender.in_flight(),
@@ -147,17 +147,17 @@ impl Before {
 
 /// What was found out about a segment.
 #[derive(Clone, Copy, Debug)]
-struct Judged<'a> {
-    verdict: Verdict,
-    signals: Signals,
-    released: Option<(ReleasedBy, Option<u64>)>,
-    answer: &'a Answer,
-    transmission: u8,
-    departure: Option<&'a Departure>,
+pub(super) struct Judged<'a> {
+    pub verdict: Verdict,
+    pub signals: Signals,
+    pub released: Option<(ReleasedBy, Option<u64>)>,
+    pub answer: &'a Answer,
+    pub transmission: u8,
+    pub departure: Option<&'a Departure>,
 }
 
 #[inline]
-fn row(
+pub(super) fn row(
     segment: &Segment,
     (placed, ack): (Placed, Option<i64>),
     before: Before,
@@ -211,7 +211,7 @@ fn row(
 
 /// What later segments are judged by.
 #[inline]
-fn remember(
+pub(super) fn remember(
     segment: &Segment,
     ack: Option<i64>,
     kind: Kind,

@@ -155,6 +155,14 @@ impl Half {
         self.snd_una.get().map(|una| (self.snd_max - una).max(0))
     }
 
+    /// Remembers the largest flight.
+    #[inline]
+    pub(super) fn note_flight(&mut self) {
+        if let Some(in_flight) = self.in_flight() {
+            self.figures.max_in_flight_bytes = self.figures.max_in_flight_bytes.later(Some(in_flight).into());
+        }
+    }
+
     /// Room left in the window that `other` offered.
     #[inline]
     pub(super) fn usable_window(&self, other: &Half) -> Option<i64> {

@@ -55,7 +55,6 @@ pub(super) fn acknowledge(
     data_sender: &mut Half,
     revisions: &mut Revisions,
 ) -> Answer {
-    let now = Nullable::from(segment.ts_ns);
     data_sender.sacked_bytes = sack_blocks.map_or(0, |blocks| sacked_beyond(ack, blocks));
     // The first ACK acknowledges at least what was seen: from the SYN on, or in mid-stream from offset 1.
     let first = i64::from(data_sender.figures.syn_segments == 0);
@@ -72,6 +71,13 @@ pub(super) fn acknowledge(
     if data_sender.history.is_some() || sack_blocks.is_some() {
         look_back(segment, una, ack, sack_blocks.unwrap_or_default(), data_sender, revisions);
     }
+    Answer { dsack, ..move_on(segment, una, ack, data_sender) }
+}
+
+/// What lies between `una` and `ack` is acknowledged for the first time.
+#[inline(always)]
+pub(super) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut Half) -> Answer {
+    let now = Nullable::from(segment.ts_ns);
     let mut unseen = 0;
     if ack > una {
         data_sender.snd_una = Some(ack).into();
@@ -94,7 +100,7 @@ pub(super) fn acknowledge(
         lag_ns: now.since(acknowledged.oldest_ts_ns),
         rtt_ns: rtt_ns.into(),
         acknowledged,
-        dsack,
+        dsack: false,
     }
 }
 

@@ -81,6 +81,16 @@ impl History {
         self.recovery_point.get().is_some_and(|point| una < point)
     }
 
+    /// Whether an ACK behind `una` without SACK blocks shows nothing of it: nothing that was resent, reported or given up is open.
+    #[inline]
+    pub(super) fn is_quiet(&self, una: i64) -> bool {
+        self.unacknowledged == 0
+            && !self.probing
+            && !self.recovers(una)
+            && self.reneged.is_none()
+            && self.sacked.is_empty()
+    }
+
     /// A segment was resent.
     pub(super) fn resent(
         &mut self,

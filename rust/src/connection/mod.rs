@@ -30,6 +30,7 @@ mod row;
 mod sending;
 mod special;
 mod statistics;
+mod usual;
 
 pub use behaviour::{Acking, Behaviour, Count, Nagle, Reaction, Sending, SynShape};
 pub use departure::{Departure, Waits};
@@ -155,6 +156,9 @@ impl Connection {
         let place = Place { conn: self.number, from_client };
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
+        if !ACCOUNTS && usual::exchange(segment, sender, receiver, place, rows) {
+            return;
+        }
         if sender.may_repeat(segment, receiver)
             && let Some(copy) = copies::copy_of(segment, sender, receiver)
         {

@@ -45,6 +45,12 @@ impl Ranges {
         self.ranges.first().filter(|(left, _)| *left <= offset).map(|(_, right)| *right)
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
     }

@@ -93,16 +93,26 @@ pub(super) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: 
         sent.transmission = send_unseen_again(segment, placed, verdict, sender);
     }
     if placed.end > sender.snd_max {
-        let (stamp, controls) = (Stamp::of(segment), controls(segment, placed));
         let resends = u16::from(placed.start >= sender.snd_max && sent.transmission > 1);
-        let range = (placed.start.max(sender.snd_max), placed.end);
-        sender.outstanding.push(range, stamp, controls, resends, receiver.started);
-        sender.snd_max = placed.end;
+        send_new(segment, placed, controls(segment, placed), resends, sender, receiver);
     }
-    if let Some(in_flight) = sender.in_flight() {
-        sender.figures.max_in_flight_bytes = sender.figures.max_in_flight_bytes.later(Some(in_flight).into());
-    }
+    sender.note_flight();
     sent
+}
+
+/// Bytes beyond the highest one.
+#[inline(always)]
+pub(super) fn send_new(
+    segment: &Segment,
+    placed: Placed,
+    controls: u8,
+    resends: u16,
+    sender: &mut Half,
+    receiver: &Half,
+) {
+    let range = (placed.start.max(sender.snd_max), placed.end);
+    sender.outstanding.push(range, Stamp::of(segment), controls, resends, receiver.started);
+    sender.snd_max = placed.end;
 }
 
 /// How many of the sequence numbers are SYN or FIN.

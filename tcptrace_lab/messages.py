@@ -19,6 +19,7 @@ import polars as pl
 
 from tcptrace_lab import ledger, schema
 from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.of_direction import CAUSAL_NS
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
@@ -108,10 +109,12 @@ _PARTIAL = {
     "first_frame": pl.Int64(),
     "last_frame": pl.Int64(),
     "stall_frame": pl.Int64(),
+    "briefly_held_frame": pl.Int64(),
     "first_ts_ns": pl.Int64(),
     "last_ts_ns": pl.Int64(),
     "acked_ts_ns": pl.Int64(),
     "answer_ts_ns": pl.Int64(),
+    "briefly_held_ns": pl.Int64(),
     "stalls": pl.List(pl.Struct({"cause": pl.String(), "ns": pl.Int64()})),
     "small_ends": pl.List(pl.Int64()),
     "held": pl.Boolean(),
@@ -148,6 +151,7 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     held = pl.when(_col("rule_cause").is_in(HELD_CAUSES)).then(ruled).when(_timer_let_go()).then(pl.lit("delayed-ack"))
     caused_ns = _col("filled_ns") + _col("caused_ns")
     cause = pl.when(caused_ns >= facts.STALL_NS).then(held)
+    brief = (_col("rule_cause") == "nagle") & _ack_was_due(caused_ns) & (caused_ns < facts.STALL_NS)
     paused = _col("held_ns").is_not_null() & _col("rule_cause").is_null() & (_col("rest_ns") >= pause)
     return parts.select(
         *WAY,
@@ -164,6 +168,7 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         "held_ns",
         caused_ns.alias("caused_ns"),
         cause.alias("stall_cause"),
+        brief.fill_null(value=False).alias("brief"),
         paused.fill_null(value=False).alias("paused"),
         facts.IS_RESENT.alias("is_resent"),
     )
@@ -173,6 +178,14 @@ def _timer_let_go() -> pl.Expr:
     """Whether a wait that the ledger gives to the network ended with a delayed ACK."""
     late = facts.ACK_WAS_LATE & (_col("acked_lag_ns") >= LATE_ROUNDS * _col("rtt_min_ns")).fill_null(value=False)
     return (_col("rule_cause") == "network") & facts.RELEASED_BY_ACK & facts.ALL_ACKED & facts.IS_SMALL & late & ~facts.AFTER_LOSS
+
+
+def _ack_was_due(held_ns: pl.Expr) -> pl.Expr:
+    """Whether the ACK for which a segment was held should have come long before: as much more than a round trip before as one more takes.
+
+    The receiver's timer, not the path, let it go, however soon it did: a heartbeat may come at once.
+    """
+    return held_ns > facts.undisturbed("unacked_before_bytes") + facts.RTT_NS.clip(CAUSAL_NS)
 
 
 def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -243,10 +256,12 @@ def _partials(rows: pl.DataFrame) -> pl.DataFrame:
         first_frame=_col("frame").first(),
         last_frame=_col("frame").last(),
         stall_frame=_col("frame").filter(stalled).first(),
+        briefly_held_frame=_col("frame").filter(inside & _col("brief")).first(),
         first_ts_ns=_col("ts_ns").first(),
         last_ts_ns=_col("ts_ns").last(),
         acked_ts_ns=pl.lit(None, pl.Int64).first(),
         answer_ts_ns=pl.lit(None, pl.Int64).first(),
+        briefly_held_ns=_col("caused_ns").filter(inside & _col("brief")).sum(),
         stalls=pl.struct(cause="stall_cause", ns="caused_ns").filter(stalled),
         small_ends=_STREAM_END.filter(_NEW & is_small).head(MOST_WRITES),
         held=_col("stall_cause").is_in(["nagle", "nagle-delayed-ack"]).any(),
@@ -275,10 +290,12 @@ def _merged(open_rows: pl.DataFrame, partial: pl.DataFrame, answered: pl.DataFra
         _col("first_frame").first(),
         _col("last_frame").last(),
         _col("stall_frame").drop_nulls().first(),
+        _col("briefly_held_frame").drop_nulls().first(),
         _col("first_ts_ns").first(),
         _col("last_ts_ns").last(),
         pl.when(grown).then(None).otherwise(_col("acked_ts_ns").first()).alias("acked_ts_ns"),
         _col("answer_ts_ns").first(),
+        _col("briefly_held_ns").sum(),
         _col("stalls").explode(empty_as_null=False).alias("stalls"),
         _col("small_ends").explode(empty_as_null=False).head(MOST_WRITES).alias("small_ends"),
         _col("heard").drop_nulls().last(),

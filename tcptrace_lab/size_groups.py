@@ -15,8 +15,9 @@ import polars as pl
 from tcptrace_lab import behaviour, messages, numbers
 from tcptrace_lab.policy import HEARTBEAT_MS, POLICIES
 from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.of_direction import CAUSAL_NS
 from tcptrace_lab.schema import SIDES
-from tcptrace_lab.sizes import LEAST_IN_RANGE, LEAST_MESSAGES, SlowRange, slow_ranges
+from tcptrace_lab.sizes import LEAST_IN_RANGE, LEAST_MESSAGES, Look, SlowRange, clearest, slow_ranges
 from tcptrace_lab.stacks.ranges import LARGEST_BYTES, MOST_PIECES, STACKS, Range, Settings, predicted_ranges
 
 if TYPE_CHECKING:
@@ -232,18 +233,34 @@ def _group(told: pl.DataFrame, connections: pl.DataFrame, members: list[int]) ->
             messages=rows.height,
             life_ns=int((own["last_ts_ns"] - own["first_ts_ns"]).sum()),
             measured=measured,
-            causes=tuple(str(rows["stall_cause"].cast(pl.String)[list(one.rows)].mode()[0]) for one in measured),
+            causes=tuple(str(rows.select(_CAUSE).to_series()[list(one.rows)].mode().sort()[0]) for one in measured),
             predicted=predicted(parameters, _largest(rows["payload_bytes"]) or 0),
             parameters=parameters,
             drawn=_drawn(rows, stalled),
-            frames=tuple(sorted({frame for one in measured for frame in rows["stall_frame"][list(one.rows[:LEAST_IN_RANGE])]})),
+            frames=tuple(sorted({frame for one in measured for frame in rows.select(_FRAME).to_series()[list(one.rows[:LEAST_IN_RANGE])]})),
         )
 
 
+_STALLED = pl.col("stall_cause").cast(pl.String).is_in(SIZE_CAUSES).fill_null(value=False)
+_CAUSE = pl.when(_STALLED).then(pl.col("stall_cause").cast(pl.String)).otherwise(pl.lit("nagle"))
+_FRAME = pl.when(_STALLED).then("stall_frame").otherwise("briefly_held_frame")
+
+
 def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bool_]]:
-    """The slow ranges among messages of one direction (`payload_bytes transfer_ns stall_cause`), and which of them stalled."""
-    stalled = rows["stall_cause"].cast(pl.String).is_in(SIZE_CAUSES).fill_null(value=False).to_numpy()
-    return slow_ranges(rows["payload_bytes"].to_numpy(), rows["transfer_ns"].to_numpy(), stalled), stalled
+    """The slow ranges among messages of one direction, and which of them stalled.
+
+    A receiver's timer that comes soon lets a message go before its wait is a stall, and where the timers of both hosts are in step, it
+    always does. So messages that Nagle's rule held for a late ACK count as well, unless stalls alone stand together more by size: then the
+    others are what hosts and path vary by.
+
+    Args:
+        rows: messages with the columns of `whole_messages`.
+    """
+    looks = rows.select(stalls=_STALLED, late_acks=_STALLED | (pl.col("briefly_held_ns") > 0))
+    sizes = rows["payload_bytes"].to_numpy()
+    look = clearest(sizes, Look(looks["stalls"].to_numpy(), facts.LEAST_STALL_NS), Look(looks["late_acks"].to_numpy(), CAUSAL_NS))
+    held_ns = rows["stalled_ns"] + rows["briefly_held_ns"]
+    return slow_ranges(sizes, rows["transfer_ns"].to_numpy(), held_ns.to_numpy(), look), look.stalled
 
 
 def whole_messages(segments: pl.LazyFrame, connections: pl.DataFrame) -> pl.DataFrame:
@@ -255,9 +272,8 @@ def whole_messages(segments: pl.LazyFrame, connections: pl.DataFrame) -> pl.Data
     """
     rows = messages.messages(segments, connections.lazy(), (_largest(connections["conn"]) or 0) + 1)
     known = rows.filter((pl.col("state") == "whole") & pl.col("transfer_ns").is_not_null())
-    return known.select(
-        "conn", "from_client", "payload_bytes", "transfer_ns", "stall_cause", "first_frame", "stall_frame", "writes_inferred"
-    ).collect()
+    held = ("stalled_ns", "stall_cause", "stall_frame", "briefly_held_ns", "briefly_held_frame")
+    return known.select("conn", "from_client", "payload_bytes", "transfer_ns", *held, "first_frame", "writes_inferred").collect()
 
 
 def _name(own: pl.DataFrame) -> str:

@@ -3,15 +3,15 @@
 The test, in its steps; all thresholds are named below:
 
 1. Messages in the order of their size: are those that stalled closer together than chance would put them (Wald and Wolfowitz' runs test)?
-   Stalls that come at any size are not the sizes' doing.
+   Stalls that come at any size are not the sizes' doing. (Which waits count as stalls may be asked in several ways: `clearest`.)
 2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly a
    message on the wrong side (a stack's rules know no chance). Where they do not, the shorter description decides: all normal sizes have one
    share of stalls and all slow ones another, or every part has a share of its own, or the share follows the size and there is no cut.
 3. A range is slow if a quarter of its messages or more stalled, three at least, and that is no chance beside what normal sizes do; and the
-   median time of the stalled is longer than what their size lets one expect (a line through the messages of normal ranges that did not
-   stall, Theil and Sen) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)
-4. A slow range that goes on to the largest (or smallest) size seen must begin at once, beside normal sizes: a share that grows with size
-   is a trend.
+   median time of the stalled is longer than what their size lets one expect (a line through all messages' times without the waits in which
+   TCP held them back, Theil and Sen) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)
+4. A slow range that goes on to the largest (or smallest) size seen must begin at once, beside normal sizes and not far from them: a share
+   that grows with size is a trend, and between sizes far apart it may grow.
 
 Time is that from a message's first segment to its last, so the thinking of programs before and behind it is not in it.
 """
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,14 +40,20 @@ LEAST_MESSAGES = 20
 LEAST_IN_RANGE = 3
 """Messages of a range that stalled ("three times = proved", rule book B, 5)."""
 
-LEAST_NORMAL = 10
-"""Messages outside of slow ranges that say what is normal (a heuristic)."""
+LEAST_NORMAL = 3
+"""Messages outside of slow ranges without which nothing is normal, as many as prove a stall. Whether so few are chance, the tests say."""
 
 RUNS_Z = -3.0
 """Normal deviate of the number of runs from which stalls are said to depend on size: one chance in 740."""
 
+FEW_OF_A_KIND = 10
+"""With fewer messages that stalled, or did not, the number of runs is far from normal, and its own distribution is summed."""
+
 SLOW_SHARE, NORMAL_SHARE = 0.25, 0.1
 """Share of stalled messages from which a range is slow, and up to which it is normal (heuristics)."""
+
+ALIKE_PART = 0.5
+"""A slow part beside a slower one belongs to its range if its share is this part of the other's or more; else what it is, is not known."""
 
 CHANCE = 0.001
 """A range's share is no chance if what the normal messages show would give it less often than this (`predictive_tail`)."""
@@ -54,14 +61,18 @@ CHANCE = 0.001
 EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
 """A range with normal sizes on one side only must have at that edge, in this part of its messages, so much of its whole share."""
 
-LEAST_EXCESS_NS = 5_000_000
-"""Excess of the stalled messages' median: half of the shortest stall that is told (`facts.STALL_NS`)."""
+EDGE_GAP = 1 / 3
+"""Between it and the normal size beside it there is less than this part of all sizes, or of their logarithms: a trend takes as much from
+shares of 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
+
+EXCESS_PART = 2
+"""The stalled messages' median exceeds what is normal by this part of the shortest wait that counts as a stall, or more (a heuristic)."""
 
 Z_95 = 1.959964
 """Normal deviate of two-sided 95 % intervals."""
 
 TREND_MESSAGES = 400
-"""Messages through which the line of normal times is drawn: every pair of them is looked at."""
+"""Messages through which the line of times without stalls is drawn: every pair of them is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +108,42 @@ class SlowRange:
     rows: tuple[int, ...]
 
 
-def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], stalled: NDArray[np.bool_]) -> tuple[SlowRange, ...]:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Which messages stalled, if a wait of so much is a stall.
+
+    Attributes:
+        stalled: whether TCP held the message back for long.
+        least_ns: the shortest wait that counts, on a LAN.
+    """
+
+    stalled: NDArray[np.bool_]
+    least_ns: int
+
+
+def clearest(sizes: NDArray[np.int64], *looks: Look) -> Look:
+    """The look at some messages in which stalls stand together most by size; of equals the first."""
+    order = np.argsort(sizes, kind="stable")
+    return min(looks, key=lambda look: runs_z(look.stalled[order]))
+
+
+def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], held_ns: NDArray[np.int64], look: Look) -> tuple[SlowRange, ...]:
     """The slow ranges among some messages.
 
     Args:
         sizes: bytes of each message.
         times_ns: from its first segment to its last.
-        stalled: whether TCP held it back for long.
+        held_ns: of that, waits in which TCP held it back.
+        look: which of them stalled.
 
     Returns:
         Ranges, ascending; none where there is nothing to tell or not enough to tell it by.
     """
-    count = int(sizes.size)
-    if count < LEAST_MESSAGES or int(stalled.sum()) < LEAST_IN_RANGE or count - int(stalled.sum()) < LEAST_NORMAL:
+    count, hits = int(sizes.size), int(look.stalled.sum())
+    if count < LEAST_MESSAGES or hits < LEAST_IN_RANGE or count - hits < LEAST_NORMAL:
         return ()
     order = np.argsort(sizes, kind="stable")
-    ordered = _Ordered(sizes[order], times_ns[order], stalled[order])
+    ordered = _Ordered(sizes[order], times_ns[order], look.stalled[order], look.least_ns)
     if runs_z(ordered.stalled) > RUNS_Z:
         return ()
     parts = size_cuts.parts(ordered.sizes, ordered.stalled)
@@ -121,7 +152,7 @@ def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], stalled: 
     if usual.size < LEAST_NORMAL:
         return ()
     seen = int(ordered.stalled[usual].sum()), usual.size
-    trend = Trend.through(ordered.sizes[usual][~ordered.stalled[usual]], ordered.times_ns[usual][~ordered.stalled[usual]])
+    trend = Trend.through(ordered.sizes, (times_ns - held_ns)[order])
     found = (_judged(ordered, part, normal, seen, trend, order) for part in _joined(parts))
     return tuple(one for one in found if one is not None)
 
@@ -133,11 +164,12 @@ class _Ordered:
     sizes: NDArray[np.int64]
     times_ns: NDArray[np.int64]
     stalled: NDArray[np.bool_]
+    least_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The time of a normal message by its size: a line by Theil and Sen, and how far its median may be off (95 %)."""
+    """The time by size of a message that is not held: a line by Theil and Sen, and how far its median may be off (95 %)."""
 
     at_zero_ns: float
     per_byte_ns: float
@@ -166,14 +198,25 @@ def runs_z(stalled: NDArray[np.bool_]) -> float:
     """How many runs of like messages there are, as a normal deviate from what chance would make: far below 0 where like stand together."""
     ones = int(stalled.sum())
     zeros = int(stalled.size) - ones
+    if not ones or not zeros:
+        return 0.0
+    runs = int(np.count_nonzero(stalled[1:] != stalled[:-1])) + 1
+    if min(ones, zeros) < FEW_OF_A_KIND:
+        return NormalDist().inv_cdf(min(_so_few_runs(runs, ones, zeros), 0.5))
     both = 2 * ones * zeros
     count = ones + zeros
-    if both <= count:
-        return 0.0
     expected = both / count + 1
     deviation = math.sqrt(both * (both - count) / (count * count * (count - 1)))
-    runs = int(np.count_nonzero(stalled[1:] != stalled[:-1])) + 1
     return (runs - expected) / deviation
+
+
+def _so_few_runs(runs: int, ones: int, zeros: int) -> float:
+    """How likely chance makes so many runs or fewer (Wald and Wolfowitz 1940): each kind makes as many, or one of them one more."""
+
+    def ways(parts_of_ones: int, parts_of_zeros: int) -> int:
+        return math.comb(ones - 1, parts_of_ones - 1) * math.comb(zeros - 1, parts_of_zeros - 1)
+
+    return sum(ways(n // 2, n - n // 2) + ways(n - n // 2, n // 2) for n in range(2, runs + 1)) / math.comb(ones + zeros, ones)
 
 
 def wilson(hits: int, count: int) -> tuple[float, float]:
@@ -194,13 +237,16 @@ def median_interval(ascending: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _joined(parts: list[Part]) -> Iterator[slice]:
-    """Neighbouring slow parts as one."""
+    """Neighbouring slow parts as one, if their shares are alike."""
     begun: slice | None = None
+    before = 0.0
     for part in parts:
-        slow = part.share >= SLOW_SHARE
-        if begun is not None and not slow:
+        goes_on = min(part.share, before) >= ALIKE_PART * max(part.share, before)
+        if begun is not None and not (part.share >= SLOW_SHARE and goes_on):
             yield begun
-        begun = None if not slow else slice(part.start if begun is None else begun.start, part.stop)
+            begun = None
+        if part.share >= SLOW_SHARE:
+            begun, before = slice(part.start if begun is None else begun.start, part.stop), part.share
     if begun is not None:
         yield begun
 
@@ -216,12 +262,12 @@ def _judged(
     if not below and not above:
         return None
     beside = (bool(below) and below[-1].stop == part.start, bool(above) and above[0].start == part.stop)
-    if not (below and above) and not _begins_at_once(ordered.stalled[part], *beside):
+    if not (below and above) and not _begins_at_once(ordered, part, *beside):
         return None
     held = np.flatnonzero(ordered.stalled[part]) + part.start
     expected = np.array([trend.at(float(size)) for size in ordered.sizes[held]])
     excess = np.sort(ordered.times_ns[held] - expected)
-    if median_interval(excess)[0] <= max(trend.error_ns, LEAST_EXCESS_NS):
+    if median_interval(excess)[0] <= trend.error_ns or float(np.median(excess)) * EXCESS_PART <= ordered.least_ns:
         return None
     low_ns, high_ns = median_interval(np.sort(ordered.times_ns[part].astype(np.float64)))
     return SlowRange(
@@ -259,10 +305,15 @@ def _log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
-def _begins_at_once(stalled: NDArray[np.bool_], beside_below: bool, beside_above: bool) -> bool:  # noqa: FBT001  (which edge)
+def _begins_at_once(ordered: _Ordered, part: slice, beside_below: bool, beside_above: bool) -> bool:  # noqa: FBT001  (which edge)
     """Whether a range with normal sizes on one side only has a sharp edge there."""
     if not beside_below and not beside_above:
         return False
+    inside = part.start if beside_below else part.stop
+    for scale in (ordered.sizes, np.log1p(ordered.sizes.clip(0))):
+        if scale[inside] - scale[inside - 1] >= EDGE_GAP * (scale[-1] - scale[0]):
+            return False
+    stalled = ordered.stalled[part]
     quarter = max(LEAST_IN_RANGE, math.ceil(EDGE_QUARTER * stalled.size))
     edge = stalled[:quarter] if beside_below else stalled[-quarter:]
     return float(edge.mean()) >= EDGE_SHARE * float(stalled.mean())

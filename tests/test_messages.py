@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import packets
 import polars as pl
+import pytest
 
 from tcptrace_lab import messages, schema
 from tcptrace_lab.segments import read
-
-if TYPE_CHECKING:
-    import pytest
 
 MS = 1_000_000
 """Nanoseconds in a millisecond."""
@@ -115,6 +113,28 @@ def test_a_message_that_nagle_holds_is_one_and_its_stall_is_told(tmp_path: Path)
         assert one["writes_inferred"] == [4096, 904]
         assert one["writes_confidence"] == "possible"  # what was held may be several writes
         assert one["stall_frame"] == one["last_frame"]
+
+
+@pytest.mark.parametrize(("late_ms", "held_ms"), [(0.4, 0), (5, 5)])
+def test_a_wait_of_nagle_that_outlasts_the_round_trip_but_is_no_stall_is_told_apart(tmp_path: Path, late_ms: float, held_ms: float) -> None:
+    """Round trips of 1 ms; 904 bytes wait for the ACK of 1,176, which comes at once, or 5 ms later: below the 10 ms of a stall."""
+    exchange = """
+        +10ms C > S .  {a}:{b}    ack {k}
+        +0us  C > S .  {b}:{c}    ack {k}
+        +0us  C > S P. {c}:{d}    ack {k}
+        +0us  S > C .             ack {c}
+        +{late}ms S > C .         ack {d}
+        +0us  C > S P. {d}:{e}    ack {k}
+        +1ms  S > C P. {k}:{l}    ack {e}
+    """
+    text = ""
+    for n in range(3):
+        a = 1 + 5000 * n
+        text += exchange.format(a=a, b=a + 1460, c=a + 2920, d=a + 4096, e=a + 5000, k=1 + 50 * n, l=51 + 50 * n, late=late_ms)
+    for one in rows(found(tmp_path, text), from_client=True):
+        assert (one["stalled_ns"], one["stall_cause"], one["stall_frame"]) == (0, None, None)
+        assert one["briefly_held_ns"] == held_ms * MS
+        assert one["briefly_held_frame"] == (one["last_frame"] if held_ms else None)
 
 
 def test_a_pause_of_the_program_ends_a_message(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import dataclass
 from importlib import resources
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -110,6 +111,36 @@ def test_a_sweep_shows_the_range_that_stalls(tmp_path: Path) -> None:
     assert one.normal_median_ns < 1_000_000
     assert group.parameters.copy_bytes == PIECE
     assert group.parameters.mss_bytes == FULL
+
+
+def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) -> None:
+    """The timers of both hosts are in step, 6 ms apart: no wait is a stall, but sizes that Nagle's rule holds wait, and no others."""
+    messages = [Message(size, held_ms=6.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
+    analysis = analyzed(tmp_path, exchange(shuffled(messages)))
+    assert measured(analysis) == [(4200, 5550)]
+    (group,) = [group for group in analysis.message_sizes if group.measured]
+    assert group.causes == ("nagle",)
+    assert len(group.frames) == 3
+
+
+def test_a_timer_that_comes_at_any_time_shows_the_range_though_some_waits_are_short(tmp_path: Path) -> None:
+    """A heartbeat of 40 ms: a quarter of the waits is shorter than a stall, that of the smallest size among them."""
+    waits_ms = dict(zip((size for size in SIZES if SLOW[0] <= size <= SLOW[1]), cycle((4.0, 14.0, 25.0, 36.0)), strict=False))
+    messages = [Message(size, held_ms=waits_ms.get(size, 0.0)) for size in SIZES]
+    assert measured(analyzed(tmp_path, exchange(shuffled(messages)))) == [(4200, 5550)]
+
+
+def test_a_busy_receiver_whose_acks_are_a_little_late_at_any_size_hides_no_range_and_makes_none(tmp_path: Path) -> None:
+    """Of all messages in several writes every third waits 6 ms; those of one range wait 40 ms."""
+    sizes = range(PIECE + 4, 16_000, 110)
+
+    def late_ms(place: int, size: int, slow_ms: float) -> float:
+        return slow_ms if slow_ms and 8000 <= size <= 10_000 else 6.0 * (place % 3 == 0)
+
+    for slow_ms, expected in ((0.0, []), (40.0, [(8060, 9930)])):
+        messages = [Message(size, held_ms=late_ms(place, size, slow_ms)) for place, size in enumerate(sizes)]
+        found = measured(analyzed(tmp_path, exchange(shuffled(messages))))
+        assert found == expected
 
 
 def test_the_finding_names_sizes_cost_frames_and_remedy(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import groupby, pairwise, product
+from itertools import combinations, groupby, pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcptrace_lab import size_cuts
-from tcptrace_lab.sizes import SlowRange, median_interval, predictive_tail, runs_z, slow_ranges, wilson
+from tcptrace_lab.sizes import Look, SlowRange, clearest, median_interval, predictive_tail, runs_z, slow_ranges, wilson
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MS = 1_000_000
 K = 1024
+STALL_NS = 10 * MS
 
 
 def swept(step: int, last: int = 32 * K, times: int = 1) -> NDArray[np.int64]:
@@ -35,7 +36,8 @@ def within(sizes: NDArray[np.int64], *ranges: tuple[int, int]) -> NDArray[np.boo
 def told(sizes: NDArray[np.int64], stalled: NDArray[np.bool_], extra_ns: float = 40 * MS, per_byte_ns: float = 80) -> tuple[SlowRange, ...]:
     """Times: a line through size, some jitter, and the stall."""
     jitter = np.random.default_rng(1).exponential(50_000, sizes.size)
-    return slow_ranges(sizes, (sizes * per_byte_ns + jitter + stalled * extra_ns).astype(np.int64), stalled)
+    held_ns = (stalled * extra_ns).astype(np.int64)
+    return slow_ranges(sizes, (sizes * per_byte_ns + jitter).astype(np.int64) + held_ns, held_ns, Look(stalled, STALL_NS))
 
 
 @pytest.mark.parametrize("step", [97, 341])
@@ -83,7 +85,7 @@ def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall()
 def test_bigger_is_slower_is_no_range() -> None:
     sizes = swept(100)
     times = (sizes * 20_000).astype(np.int64)  # up to 0.65 s
-    assert slow_ranges(sizes, times, np.zeros(sizes.size, np.bool_)) == ()
+    assert slow_ranges(sizes, times, np.zeros_like(times), Look(np.zeros(sizes.size, np.bool_), STALL_NS)) == ()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -128,6 +130,35 @@ def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> 
     assert one.least_from_bytes <= 16 * K + 1 <= one.from_bytes
 
 
+def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
+    """A stack that takes messages in pieces of 2 KB, and a receiver that acknowledges none of them at once: all above one piece stall."""
+    sizes = np.arange(480, 30_000, 330)
+    (one,) = told(sizes, within(sizes, (2049, 30_000)))
+    assert (one.least_from_bytes, one.from_bytes, one.to_bytes, one.most_to_bytes) == (1801, 2130, 29_850, None)
+    assert one.median_ns - one.normal_median_ns == pytest.approx(40 * MS, rel=0.02)
+
+
+def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
+    """Answers of some hundred bytes and of a hundred thousand: those stall, but what is between may do so more and more."""
+    sizes = np.append(np.arange(100, 300, 20), np.arange(98_000, 99_000, 50))
+    assert told(sizes, within(sizes, (98_000, 99_000))) == ()
+
+
+def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
+    """Of the 1,140 ways to choose three of twenty, two put them at one end: one chance in 570 is too much. Of forty it is one in 4,940."""
+    few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
+    assert told(few, few > 1200) == ()
+    assert [(one.from_bytes, one.to_bytes) for one in told(more, more > 1200)] == [(1300, 4900)]
+
+
+def test_sizes_that_stall_less_than_half_as_often_belong_to_no_range_beside_them() -> None:
+    """Above a range of which all stall, a third of the messages of any size does: what those are is not known."""
+    sizes = np.arange(150, 30_000, 110)
+    stalled = within(sizes, (4000, 12_000))
+    stalled |= (sizes > 12_000) & (np.arange(sizes.size) % 3 == 2)
+    assert [(one.from_bytes, one.to_bytes) for one in told(sizes, stalled)] == [(4000, 11_920)]
+
+
 def test_where_everything_stalls_nothing_is_slow_beside_its_neighbours() -> None:
     sizes = swept(200)
     assert told(sizes, np.ones(sizes.size, np.bool_)) == ()
@@ -154,7 +185,7 @@ def test_any_messages_give_ranges_that_do_not_overlap(messages: list[tuple[int, 
     sizes: NDArray[np.int64] = np.array([one[0] for one in messages], np.int64)
     times: NDArray[np.int64] = np.array([one[1] for one in messages], np.int64)
     stalled: NDArray[np.bool_] = np.array([one[2] for one in messages], np.bool_)
-    found = slow_ranges(sizes, times, stalled)
+    found = slow_ranges(sizes, times, times // 2, Look(stalled, STALL_NS))
     for one in found:
         assert one.from_bytes <= one.to_bytes
         assert 0 <= one.stalled_share_interval[0] <= one.stalled_share <= one.stalled_share_interval[1] <= 1
@@ -180,6 +211,28 @@ def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
     """11 stalled together of 25: 2 runs, 13.32 expected, deviation 2.41."""
     together = np.array([True] * 11 + [False] * 14)
     assert runs_z(together) == pytest.approx((2 - 13.32) / 2.413, abs=0.01)
+
+
+@pytest.mark.parametrize(("ones", "zeros"), [(3, 7), (5, 5), (1, 9)])
+def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zeros: int) -> None:
+    """The likelihood of a deviate that is below the mean is the share of all arrangements that have as few runs or fewer."""
+    count = ones + zeros
+    ways = [np.isin(np.arange(count), places) for places in combinations(range(count), ones)]
+    runs = [int((way[1:] != way[:-1]).sum()) + 1 for way in ways]
+    for way, own in zip(ways, runs, strict=True):
+        share = sum(other <= own for other in runs) / len(runs)
+        assert math.erfc(-runs_z(way) / math.sqrt(2)) / 2 == pytest.approx(min(share, 0.5))
+
+
+def test_the_look_is_taken_in_which_stalls_stand_together_by_size() -> None:
+    """Short waits that fill the gaps of a range tell more of sizes; those that come at any size are what hosts and path vary by."""
+    sizes = np.arange(150, 30_000, 330)
+    chance = np.random.default_rng(4).random(sizes.size)
+    in_range = within(sizes, (4097, 12_000))
+    long = Look(in_range & (chance < 0.7), STALL_NS)
+    assert clearest(sizes, long, Look(in_range, MS)).least_ns == MS
+    assert clearest(sizes, long, Look(long.stalled | (chance > 0.8), MS)).least_ns == STALL_NS
+    assert clearest(sizes, long, Look(long.stalled, MS)).least_ns == STALL_NS
 
 
 def test_chance_is_reckoned_from_samples() -> None:

@@ -26,6 +26,8 @@ MESSAGES = table(
         Column("transfer_ns", "Int64", Unit.NS, "From its first segment to its last", "the transit of the last one is not in it"),
         Column("stalled_ns", "Int64", Unit.NS, "Of that, waits of more than two round trips (10 ms on a LAN, at most the least timeout) in which TCP held back its bytes"),
         Column("stall_cause", "Enum", Unit.NONE, "Cause of the longest of them", "null without any", tuple(CAUSES)),
+        Column("briefly_held_ns", "Int64", Unit.NS, "Of transfer_ns, shorter waits in which Nagle's rule held its bytes until an ACK that was late: each a round trip, or 1 ms on a LAN, longer than an undisturbed one"),
+        Column("briefly_held_frame", "Int64", Unit.FRAME, "The segment that ended the first of them", "null without any"),
         Column("writes_inferred", "List(Int64)", Unit.BYTES, "Sizes of the writes that made it, as far as segments below the MSS show where one ended: the first 64 and the rest", "writes of full segments, and those that TCP joined while it held them, do not show; null where bytes were sent again or are missing"),
         Column("writes_confidence", "Enum", Unit.NONE, "How sure they are", "null without writes", CONFIDENCES),
         Column("state", "Enum", Unit.NONE, "Whether it is known as a whole", values=MESSAGE_STATES),

@@ -56,8 +56,7 @@ def _finding(group: GroupSizes) -> Finding:
 
 
 def _is_proved(one: SlowRange) -> bool:
-    between = one.least_from_bytes is not None and one.most_to_bytes is not None
-    return between and one.stalled_share_interval[0] > NORMAL_SHARE
+    return one.has_ends and one.stalled_share_interval[0] > NORMAL_SHARE
 
 
 def _listed(ranges: tuple[SlowRange, ...]) -> str:
@@ -90,7 +89,7 @@ def _mechanism(group: GroupSizes) -> str:
 
 def _limits(group: GroupSizes) -> str:
     said = ["Known only for sizes that were sent: a range may be wider by up to the next normal size."]
-    if any(one.least_from_bytes is None or one.most_to_bytes is None for one in group.measured):
+    if not all(one.has_ends for one in group.measured):
         said.append("A range that reaches the smallest or largest size seen has no normal size beyond it.")
     said.append("Refuted by: messages of these sizes that do not stall; stalls at any size alike.")
     return " ".join(said)

@@ -17,7 +17,7 @@ from tcptrace_lab.policy import HEARTBEAT_MS, POLICIES
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.of_direction import CAUSAL_NS
 from tcptrace_lab.schema import SIDES
-from tcptrace_lab.sizes import LEAST_IN_RANGE, LEAST_MESSAGES, Look, SlowRange, clearest, slow_ranges
+from tcptrace_lab.sizes import LEAST_IN_RANGE, LEAST_MESSAGES, Look, SlowRange, by_clarity, slow_ranges
 from tcptrace_lab.stacks.ranges import LARGEST_BYTES, MOST_PIECES, STACKS, Range, Settings, predicted_ranges
 
 if TYPE_CHECKING:
@@ -250,17 +250,22 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
     """The slow ranges among messages of one direction, and which of them stalled.
 
     A receiver's timer that comes soon lets a message go before its wait is a stall, and where the timers of both hosts are in step, it
-    always does. So messages that Nagle's rule held for a late ACK count as well, unless stalls alone stand together more by size: then the
-    others are what hosts and path vary by.
+    always does. So messages that Nagle's rule held for a late ACK count as well, unless stalls alone stand together more by size and show
+    ranges: then the others are what hosts and path vary by.
 
     Args:
         rows: messages with the columns of `whole_messages`.
     """
-    looks = rows.select(stalls=_STALLED, late_acks=_STALLED | (pl.col("briefly_held_ns") > 0))
+    flags = rows.select(stalls=_STALLED, late_acks=_STALLED | (pl.col("briefly_held_ns") > 0))
     sizes = rows["payload_bytes"].to_numpy()
-    look = clearest(sizes, Look(looks["stalls"].to_numpy(), facts.LEAST_STALL_NS), Look(looks["late_acks"].to_numpy(), CAUSAL_NS))
-    held_ns = rows["stalled_ns"] + rows["briefly_held_ns"]
-    return slow_ranges(sizes, rows["transfer_ns"].to_numpy(), held_ns.to_numpy(), look), look.stalled
+    held_ns = (rows["stalled_ns"] + rows["briefly_held_ns"]).to_numpy()
+    stalls, late_acks = Look(flags["stalls"].to_numpy(), facts.LEAST_STALL_NS), Look(flags["late_acks"].to_numpy(), CAUSAL_NS)
+    looks = by_clarity(sizes, stalls, late_acks)
+    for look in looks:
+        ranges = slow_ranges(sizes, rows["transfer_ns"].to_numpy(), held_ns, look)
+        if ranges:
+            return ranges, look.stalled
+    return (), looks[0].stalled
 
 
 def whole_messages(segments: pl.LazyFrame, connections: pl.DataFrame) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 The test, in its steps; all thresholds are named below:
 
 1. Messages in the order of their size: are those that stalled closer together than chance would put them (Wald and Wolfowitz' runs test)?
-   Stalls that come at any size are not the sizes' doing. (Which waits count as stalls may be asked in several ways: `clearest`.)
+   Stalls that come at any size are not the sizes' doing. (Which waits count as stalls may be asked in several ways: `by_clarity`.)
 2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly a
    message on the wrong side (a stack's rules know no chance). Where they do not, the shorter description decides: all normal sizes have one
    share of stalls and all slow ones another, or every part has a share of its own, or the share follows the size and there is no cut.
@@ -11,7 +11,7 @@ The test, in its steps; all thresholds are named below:
    median time of the stalled is longer than what their size lets one expect (a line through all messages' times without the waits in which
    TCP held them back, Theil and Sen) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)
 4. A slow range that goes on to the largest (or smallest) size seen must begin at once, beside normal sizes and not far from them: a share
-   that grows with size is a trend, and between sizes far apart it may grow.
+   that grows with size is a trend, and between sizes far apart it may grow. (Where another range ends, too, no trend explains both.)
 
 Time is that from a message's first segment to its last, so the thinking of programs before and behind it is not in it.
 """
@@ -107,6 +107,11 @@ class SlowRange:
     cost_ns: int
     rows: tuple[int, ...]
 
+    @property
+    def has_ends(self) -> bool:
+        """Whether there are normal sizes on both sides of it."""
+        return self.least_from_bytes is not None and self.most_to_bytes is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -121,10 +126,10 @@ class Look:
     least_ns: int
 
 
-def clearest(sizes: NDArray[np.int64], *looks: Look) -> Look:
-    """The look at some messages in which stalls stand together most by size; of equals the first."""
+def by_clarity(sizes: NDArray[np.int64], *looks: Look) -> list[Look]:
+    """The looks at some messages, that first in which stalls stand together most by size; equals as they come."""
     order = np.argsort(sizes, kind="stable")
-    return min(looks, key=lambda look: runs_z(look.stalled[order]))
+    return sorted(looks, key=lambda look: runs_z(look.stalled[order]))
 
 
 def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], held_ns: NDArray[np.int64], look: Look) -> tuple[SlowRange, ...]:
@@ -153,8 +158,10 @@ def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], held_ns: 
         return ()
     seen = int(ordered.stalled[usual].sum()), usual.size
     trend = Trend.through(ordered.sizes, (times_ns - held_ns)[order])
-    found = (_judged(ordered, part, normal, seen, trend, order) for part in _joined(parts))
-    return tuple(one for one in found if one is not None)
+    judged = [(part, _judged(ordered, part, normal, seen, trend, order)) for part in _joined(parts)]
+    found = [(part, one) for part, one in judged if one is not None]
+    no_trend = any(one.has_ends for _, one in found)
+    return tuple(one for part, one in found if one.has_ends or _begins_at_once(ordered, part, normal, no_trend=no_trend))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,16 +261,11 @@ def _joined(parts: list[Part]) -> Iterator[slice]:
 def _judged(
     ordered: _Ordered, part: slice, normal: list[Part], seen: tuple[int, int], trend: Trend, order: NDArray[np.int64]
 ) -> SlowRange | None:
-    """The slow part as a range; None if chance or a trend explains it. `seen`: how many of how many normal messages stalled."""
+    """The slow part as a range; None if chance explains it. `seen`: how many of how many normal messages stalled."""
     count, hits = part.stop - part.start, int(ordered.stalled[part].sum())
     if hits < LEAST_IN_RANGE or predictive_tail(hits, count, *seen) > CHANCE:
         return None
     below, above = [one for one in normal if one.stop <= part.start], [one for one in normal if one.start >= part.stop]
-    if not below and not above:
-        return None
-    beside = (bool(below) and below[-1].stop == part.start, bool(above) and above[0].start == part.stop)
-    if not (below and above) and not _begins_at_once(ordered, part, *beside):
-        return None
     held = np.flatnonzero(ordered.stalled[part]) + part.start
     expected = np.array([trend.at(float(size)) for size in ordered.sizes[held]])
     excess = np.sort(ordered.times_ns[held] - expected)
@@ -305,14 +307,17 @@ def _log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
-def _begins_at_once(ordered: _Ordered, part: slice, beside_below: bool, beside_above: bool) -> bool:  # noqa: FBT001  (which edge)
-    """Whether a range with normal sizes on one side only has a sharp edge there."""
-    if not beside_below and not beside_above:
+def _begins_at_once(ordered: _Ordered, part: slice, normal: list[Part], *, no_trend: bool) -> bool:
+    """Whether a range with normal sizes on one side only has an edge there, a sharp one if a trend is possible."""
+    beside_below = any(one.stop == part.start for one in normal)
+    if not beside_below and not any(one.start == part.stop for one in normal):
         return False
     inside = part.start if beside_below else part.stop
     for scale in (ordered.sizes, np.log1p(ordered.sizes.clip(0))):
         if scale[inside] - scale[inside - 1] >= EDGE_GAP * (scale[-1] - scale[0]):
             return False
+    if no_trend:
+        return True
     stalled = ordered.stalled[part]
     quarter = max(LEAST_IN_RANGE, math.ceil(EDGE_QUARTER * stalled.size))
     edge = stalled[:quarter] if beside_below else stalled[-quarter:]

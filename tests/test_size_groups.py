@@ -143,6 +143,16 @@ def test_a_busy_receiver_whose_acks_are_a_little_late_at_any_size_hides_no_range
         assert found == expected
 
 
+def test_the_longer_waits_of_larger_messages_do_not_hide_where_waiting_begins(tmp_path: Path) -> None:
+    """All messages in two pieces or more wait, above 9,000 bytes for 40 ms, below for 6 ms with a few stalls among them."""
+    sizes = range(3700, 16_000, 110)
+    messages = [
+        Message(size, held_ms=0.0 if size <= PIECE else 40.0 if size > 9000 or place % 7 == 0 else 6.0) for place, size in enumerate(sizes)
+    ]
+    inside = [size for size in sizes if size > PIECE]
+    assert measured(analyzed(tmp_path, exchange(shuffled(messages)))) == [(inside[0], inside[-1])]
+
+
 def test_the_finding_names_sizes_cost_frames_and_remedy(tmp_path: Path) -> None:
     analysis = analyzed(tmp_path, exchange(shuffled(swept())))
     (finding,) = [finding for finding in analysis.findings if finding.id == "anomalous-message-sizes"]

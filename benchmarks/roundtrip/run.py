@@ -1,6 +1,7 @@
 """300 settings drawn at random through the models, their captures through the ledger: `python benchmarks/roundtrip/run.py [SEEDS…]`.
 
-Without arguments the tables are written to `results.md` beside this file; with seeds (`7 20-40`), these are compared and told one by one.
+Without arguments the tables are written to `results.md` beside this file, with `sweeps` its second part alone; with seeds (`7 20-40`),
+these are compared and told one by one.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from roundtrip.compare import WITHIN, Compared, compare
 from roundtrip.settings import PROGRAMS, STACK_NAMES, drawn
 from roundtrip.sweeps import Sweep, sweep
-from tcptrace_lab.sizes import LEAST_NORMAL
 
 RESULTS = Path(__file__).with_name("results.md")
 SETTINGS = 300
-SWEEPS = 40
+SWEEPS = 160
 
 WORDS = """# The model's own ledger, and ours of its captures
 
@@ -41,14 +41,15 @@ are off):
 
 Seeds that are off, for `run.py SEED`: {seeds}
 
-# Sweeps of message sizes
+"""
 
+SWEEPS_TITLE = "# Sweeps of message sizes\n"
+SWEEPS_WORDS = """
 {sweeps} sweeps of echoed messages, three sizes in each KB (`sweeps.py`); right is a sweep of which every range that the rules predict is
 found, and no other. A size at the edge of a range that by the rules never stalls, and did stall in the capture (a beat of the receiver's
-timer came while it was on its way), is told as "beyond"; one that did not is wrong. With random pauses one stall in ten is too short to be
-told from none; with messages one behind the other all stalls are as long as the timers of both hosts are apart, and in some sweeps that is
-too short (an ACK counts as late from 20 ms on, a wait as a stall from 10 ms). Where fewer than ten sizes are normal (as for
-{too_few} of the sweeps), `sizes` says nothing, and cannot.
+timer came while it was on its way), is told as "beyond"; one that did not is wrong. With messages one behind the other all stalls are as
+long as the timers of both hosts are apart, with random pauses some are short by chance: a wait that is not longer than twice the round trip
+(1 ms more than it on a LAN) is told from none by nothing, and three of a range must be.
 
 | messages | sweeps | right | ranges | missed | sizes beyond | wrong |
 |---|---:|---:|---:|---:|---:|---:|
@@ -85,8 +86,8 @@ def one_by_one(seeds: list[int]) -> None:
         print(f"{one} told {other}: {share:.2f}")
 
 
-def whole() -> str:
-    """All settings, as the text of `results.md`."""
+def ledgers() -> str:
+    """All settings, as the first part of `results.md`."""
     began_s = time.process_time()
     ways: defaultdict[str, list[Compared]] = defaultdict(list)
     by_stack: defaultdict[str, list[Compared]] = defaultdict(list)
@@ -101,7 +102,6 @@ def whole() -> str:
                 confused.update(way.confused)
                 off.append(seed)
     everything = [way for kind in PROGRAMS for way in ways[kind]]
-    sweeps, off_sweeps, too_few = zip(swept(pauses=False), swept(pauses=True), strict=True)
     return WORDS.format(
         settings=SETTINGS,
         took_s=time.process_time() - began_s,
@@ -110,11 +110,6 @@ def whole() -> str:
         told=1 - sum(way.off_share for way in everything) / len(everything),
         shown=1 - sum(min(way.off_share, way.off_seen_share) for way in everything) / len(everything),
         confused="\n".join(f"- {one} told {other}: {share:.2f}" for (one, other), share in confused.most_common(12)),
-        sweeps=SWEEPS,
-        swept="\n".join(sweeps),
-        swept_off="; ".join(off_sweeps[0]) or "none",
-        paused_off="; ".join(off_sweeps[1]) or "none",
-        too_few=too_few[0],
         seeds=", ".join(str(seed) for seed in sorted(set(off))) or "none",
     )
 
@@ -128,8 +123,15 @@ def table(of: str, rows: dict[str, list[Compared]]) -> str:
     return "\n".join(lines)
 
 
-def swept(*, pauses: bool) -> tuple[str, list[str], int]:
-    """A line of the table, the sweeps that are off, and how many have too few normal sizes."""
+def sweeps() -> str:
+    """All sweeps, as the second part."""
+    (line, off), (paused, paused_off) = swept(pauses=False), swept(pauses=True)
+    told_off, told_paused_off = ("; ".join(words) or "none" for words in (off, paused_off))
+    return SWEEPS_TITLE + SWEEPS_WORDS.format(sweeps=SWEEPS, swept=f"{line}\n{paused}", swept_off=told_off, paused_off=told_paused_off)
+
+
+def swept(*, pauses: bool) -> tuple[str, list[str]]:
+    """A line of the table, and the sweeps that are off."""
     found: list[Sweep] = [sweep(seed, pauses=pauses) for seed in range(SWEEPS)]
     count, missed = sum(one.ranges for one in found), sum(len(one.missed) for one in found)
     beyond, wrong = sum(len(one.beyond) for one in found), sum(len(one.wrong) for one in found)
@@ -140,8 +142,7 @@ def swept(*, pauses: bool) -> tuple[str, list[str], int]:
         for one in found
         if not one.right
     ]
-    few = sum(one.normal < LEAST_NORMAL for one in found)
-    return f"| {name} | {len(found)} | {right} ({right / len(found):.0%}) | {count} | {missed} | {beyond} | {wrong} |", off, few
+    return f"| {name} | {len(found)} | {right} ({right / len(found):.0%}) | {count} | {missed} | {beyond} | {wrong} |", off
 
 
 def _seeds(word: str) -> list[int]:
@@ -150,7 +151,9 @@ def _seeds(word: str) -> list[int]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:] == ["sweeps"]:
+        RESULTS.write_text(RESULTS.read_text().partition(SWEEPS_TITLE)[0] + sweeps())
+    elif len(sys.argv) > 1:
         one_by_one([seed for word in sys.argv[1:] for seed in _seeds(word)])
     else:
-        RESULTS.write_text(whole())
+        RESULTS.write_text(ledgers() + sweeps())

@@ -1,10 +1,10 @@
 """Sweeps of message sizes through the models, their captures through `sizes`: every predicted range found, and no other.
 
 A sweep echoes messages of all sizes in random order, one at a time, between two hosts of one stack, drawn at random. Without pauses the
-timers of both hosts fall in step, and every stall is as long as their phases are apart; with random pauses one stall in ten is shorter than
-20 ms and looks like none. The ranges that the
-rules predict (`stacks.ranges`) are held against those that the analysis of one capture finds. What stalls only with a certain timing may be
-found or not; what stalls always must be, if three messages or more of each KB lie in it; and what never stalls must not be.
+timers of both hosts fall in step, and every stall is as long as their phases are apart; with random pauses one stall in twenty is shorter
+than 10 ms. The ranges that the rules predict (`stacks.ranges`) are held against those that the analysis of one capture finds. What stalls
+only with a certain timing may be found or not; what stalls always must be, if three messages or more of each KB lie in it; and what never
+stalls must not be.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Sweep:
         wrong: those of them that did not stall in this capture either. The others met a beat of the receiver's timer while they were on
             their way, of which the rules know nothing.
         ranges: how many always stall.
-        normal: how many sizes never do; with few of them nothing is said (`sizes.LEAST_NORMAL`).
+        normal: how many sizes never do.
     """
 
     words: str

@@ -48,8 +48,9 @@ SWEEPS_WORDS = """
 {sweeps} sweeps of echoed messages, three sizes in each KB (`sweeps.py`); right is a sweep of which every range that the rules predict is
 found, and no other. A size at the edge of a range that by the rules never stalls, and did stall in the capture (a beat of the receiver's
 timer came while it was on its way), is told as "beyond"; one that did not is wrong. With messages one behind the other all stalls are as
-long as the timers of both hosts are apart, with random pauses some are short by chance: a wait that is not longer than twice the round trip
-(1 ms more than it on a LAN) is told from none by nothing, and three of a range must be.
+long as the timers of both hosts are apart, with random pauses some are short by chance: a wait that is less than a round trip (1 ms on a
+LAN) longer than an undisturbed one is told from none by nothing, and three of a range must be told. Nor is anything said where more than a
+tenth of the other sizes stall, as those may that the rules call timing-dependent.
 
 | messages | sweeps | right | ranges | missed | sizes beyond | wrong |
 |---|---:|---:|---:|---:|---:|---:|

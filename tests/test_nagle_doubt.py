@@ -32,7 +32,7 @@ LATE_MS = 60
 """Of each ACK that something waits for."""
 
 
-def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0) -> str:
+def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0, late_ms: int = LATE_MS) -> str:
     """Each 100 ms two pieces, the second with the late ACK of the first, and an answer of so many bytes; before all, `before` at once."""
     lines, seq, got = [OPENED], 1, 1
     if before:
@@ -41,11 +41,11 @@ def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: in
     for place in range(count):
         at_ms = 100 * (place + 1)
         lines.append(f"{at_ms}ms C > S P. {seq}:{seq + first} ack {got}")
-        lines.append(f"{at_ms + LATE_MS}ms S > C . ack {seq + first}")
-        lines.append(f"{at_ms + LATE_MS + 0.1}ms C > S P. {seq + first}:{seq + first + rest} ack {got}")
+        lines.append(f"{at_ms + late_ms}ms S > C . ack {seq + first}")
+        lines.append(f"{at_ms + late_ms + 0.1}ms C > S P. {seq + first}:{seq + first + rest} ack {got}")
         seq += first + rest
         end = f"P. {got}:{got + answer} ack {seq}" if answer else f". ack {seq}"
-        lines.append(f"{at_ms + LATE_MS + 1.1}ms S > C {end}")
+        lines.append(f"{at_ms + late_ms + 1.1}ms S > C {end}")
         got += answer
     return "\n".join(lines)
 
@@ -94,9 +94,9 @@ ROUND_MS = 20.1
 SEGMENT = 1_460
 
 
-def flights(sizes: list[list[int]], rtt_ms: float = 20.0) -> str:
+def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) -> str:
     """Each list leaves 0.1 ms after the ACK of all before, which comes after a round trip: nothing else is ever acknowledged."""
-    lines, seq, at_ms = [OPENED.replace(str(MSS), str(SEGMENT))], 1, 100.0
+    lines, seq, at_ms = [OPENED.replace(str(MSS), str(mss))], 1, 100.0
     for burst in sizes:
         for place, size in enumerate(burst):
             lines.append(f"{at_ms + 0.05 * place:.2f}ms C > S P. {seq}:{seq + size} ack 1")
@@ -138,3 +138,39 @@ def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp
     """4,096 of 4,312 bytes look like full segments of a tunnel; with one at a time in flight they are writes of that size."""
     found, _ = judged(tmp_path, exchanges(4_096, 4_096, 5).replace(str(MSS), "4312, sackOK"))
     assert stalls(found)["frame_after"].to_list() == [6 + 4 * place for place in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told_ms"),
+    [
+        ([6_705] * 8, {"nagle": ROUND_MS, "send-buffer": 6 * ROUND_MS}),
+        ([6_705, 3_000] * 4, {"nagle": ROUND_MS, "unknown": 6 * ROUND_MS}),
+        ([1_000] * 8, {"nagle": 7 * ROUND_MS}),
+        ([1_000] * 5 + [6_705] * 4, {"nagle": 8 * ROUND_MS}),
+    ],
+    ids=["of-one-size", "of-two-sizes", "below-any-buffer", "behind-some-that-were-surely-held"],
+)
+def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: Path, sizes: list[int], told_ms: dict[str, float]) -> None:
+    """A program that goes on writing gives Nagle's rule full segments, which it does not hold, as long as the buffer takes them.
+
+    So what left alone, behind one that had left alone when the ACK came, was written later. Of the second nothing shows that yet. Below
+    2,048 bytes no buffer is full, and a sender that was seen to hold small segments there holds others as well.
+    """
+    told = held_ms(tmp_path, flights([[size] for size in sizes], mss=MSS))
+    assert {cause: told.get(cause, 0.0) for cause in ("nagle", "send-buffer", "unknown")} == pytest.approx(
+        {"nagle": 0.0, "send-buffer": 0.0, "unknown": 0.0} | told_ms, abs=8 * 0.2
+    )
+
+
+def test_a_larger_flight_before_shows_that_the_buffer_has_room_for_more_than_one_small_segment(tmp_path: Path) -> None:
+    """Nagle's rule in its first form (RFC 896) holds the first of them, too, behind the full ones."""
+    told = held_ms(tmp_path, flights([[MSS] * 3, *([6_705] for _ in range(8))], mss=MSS))
+    assert told["nagle"] == pytest.approx(8 * ROUND_MS, abs=8 * 0.2)
+    assert not {"send-buffer", "unknown"} & told.keys()
+
+
+def test_an_answer_before_the_first_piece_leaves_the_second_to_nagles_rule(tmp_path: Path) -> None:
+    """Questions in two pieces of one size: the first of each waited for an answer, not for an ACK."""
+    told = held_ms(tmp_path, exchanges(3_000, 3_000, 6, late_ms=15))
+    assert told["nagle"] == pytest.approx(6 * 15.1, abs=6 * 0.2)
+    assert not {"send-buffer", "unknown"} & told.keys()

@@ -1,6 +1,7 @@
 """Why a departure waited: one file per cause, tested in the order that is written here.
 
-The order is the rule book's (B): what a capture shows plainly comes first, what is left when nothing else holds comes last. A wait for
+The order is the rule book's (B): what a capture shows plainly comes first, what is left when nothing else holds comes last; what
+Nagle's rule explains no better than a full buffer is unknown before others can claim it. A wait for
 which no rule holds is the program's, the other side's and the network's, split by what arrived meanwhile (`ledger`).
 
 Others add rules by the entry point `tcptrace_lab.rules`: a `Rule`, which is tested before the ones here.
@@ -45,6 +46,7 @@ ORDER = (
     loss_recovery.RULE,
     nagle_delayed_ack.RULE,
     nagle.RULE,
+    unknown.RULE,
     delayed_ack.RULE,
     network.RULE,
     congestion_window.RULE,
@@ -53,7 +55,6 @@ ORDER = (
     pacing.RULE,
     peer.RULE,
     application.RULE,
-    unknown.RULE,
 )
 
 

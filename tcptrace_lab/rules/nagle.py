@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.plateau import MAY_FILL_BUFFER
+from tcptrace_lab.rules.plateau import MAY_FILL_BUFFER, TAKEN_IN_TURN, TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Confidence, Doubt, Rule
 
 RULE = Rule(
     cause="nagle",
     lost_to="small segments that Nagle's algorithm held for a round trip",
-    holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE),
+    holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE) & ~TAKEN_ONE_BY_ONE & ~TAKEN_IN_TURN,
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight",
     doubt=Doubt(MAY_FILL_BUFFER),

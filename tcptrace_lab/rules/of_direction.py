@@ -114,6 +114,8 @@ _HOLDS_OVER_FULL = known(_col("small_past_full") == 0) & known(_col("small_held_
 _HOLDS_IN_FIRST_FORM = known(_col("old")) & known(_col("small_past_full") == 0) & known(_col("small_held_run") >= HELD_TIMES)
 _NONE_PASSED = _HOLDS_OVER_FULL & _col("rounded_bytes").is_not_null()
 
+_SURE_HOLDS = _col("nagle_holds") + _col("nagle_holds_over_full") - _col("nagle_holds_in_doubt")
+
 OF_DIRECTION = {
     "line_ns_per_byte": pl.when(_col("near_sender")).then(_ns_per_byte("line")),
     "other_line_ns_per_byte": pl.when(_col("near_sender")).then(_others_line()),
@@ -126,6 +128,7 @@ OF_DIRECTION = {
     "holds_small": (known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES)) | _NONE_PASSED)
     & ~(_NEVER_FULL & known(_col("small_past_full") > 0)),
     "holds_behind_full": _HOLDS_OVER_FULL | _HOLDS_IN_FIRST_FORM,
+    "surely_holds_small": known(_SURE_HOLDS >= HELD_TIMES),
     "answered": known(2 * _col("other_data_segments") >= _col("small_held_run") + _col("small_held_over_full")),
     "ack_clocked": known(_col("clocked_departures") > _col("unclocked_departures")),
     "plateau_bytes": _level("level_flight_bytes", "level_rounds"),
@@ -141,5 +144,5 @@ OF_DIRECTION = {
 never were two of them in flight: these were writes of that size, not segments that a tunnel makes shorter. `none_passed`: of a sender
 that rounds its MSS, and held three small segments behind full ones and let none pass, what passed a small one in flight was full, and
 not yet known to be. `holds_behind_full`: seen three times, or of a stack older than Minshall's form of Nagle's rule that was seen to
-follow the rule. `answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and
-answers."""
+follow the rule. `surely_holds_small`: small segments waited for an ACK behind flights that fill no send buffer.
+`answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and answers."""

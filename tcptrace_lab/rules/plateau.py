@@ -11,7 +11,8 @@ from tcptrace_lab.rules.of_direction import LEVEL_SHARE, PLATEAU_SHARE, known
 
 LEAST_BUFFER_BYTES = 2048
 """No stack has a smaller send buffer by itself: 4.2BSD 2,048 bytes (`tcp_sendspace`). The smallest that a program can have in Linux
-is 4,608 bytes (`SOCK_MIN_SNDBUF`), the kernel's own part included: one segment of 4,096 fills it, or several small ones."""
+is 4,608 bytes (`SOCK_MIN_SNDBUF`), the kernel's own part of 832 for each segment included: one of 3,776 fills it, or several small ones,
+and behind one of 2,241 it counts as full for a program that polls (`sk_stream_min_wspace`)."""
 
 TOP_SHARE = 0.5
 """A flight of this share of a top that was reached so often, and a round trip ago, no longer grows: slow start would double it (RFC 5681,
@@ -90,6 +91,23 @@ MAY_FILL_BUFFER = fact(
 """Never was so much more in flight that the send buffer is known to have had room: what waits behind such a flight was held back in the
 buffer, or found no place there. A full buffer takes nothing until a segment or a cluster of it is free (BSD `sosend`), or takes one piece
 more than it has room for (Linux, Solaris)."""
+
+_ONE_BY_ONE = (
+    MAY_FILL_BUFFER
+    & facts.RELEASED_BY_ACK
+    & facts.HELD_BEHIND_SMALL
+    & known(col("held_before"))
+    & known(col("payload_before_bytes") == _flight)
+    & ~facts.ACK_WAS_LATE
+    & ~col("surely_holds_small")
+)
+TAKEN_ONE_BY_ONE = fact("taken_one_by_one", _ONE_BY_ONE & known((col("payload_bytes") == _flight) & (_flight == col("flight_bytes"))))
+"""Small segments of one size, one in each round trip. Nagle's rule holds no full segment, and lets all go that the buffer has when the ACK
+comes: a program that goes on writing gives it full ones while there is room. So this one was not in the buffer when the last left, because
+it found no place there, with Nagle's rule or without. The only other way to frames like these is a program that writes just so much in
+each round trip by itself."""
+TAKEN_IN_TURN = fact("taken_in_turn", _ONE_BY_ONE & ~col("taken_one_by_one"))
+"""The same with other sizes: the buffer, or what a program writes now and then, which Nagle's rule holds. The capture does not tell."""
 
 NO_LARGER = fact(
     "no_larger",

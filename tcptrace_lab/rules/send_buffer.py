@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, TAKEN_ONE_BY_ONE
+from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 RULE = Rule(
     cause="send-buffer",
     lost_to="a full send buffer",
-    holds=(facts.BULK & (ON_PLATEAU | NO_LARGER)) | (ON_PLATEAU & facts.REFILLED & facts.WINDOW_KNOWN & facts.ACK_CLOCKED),
+    holds=(facts.BULK & (ON_PLATEAU | NO_LARGER))
+    | (ON_PLATEAU & facts.REFILLED & facts.WINDOW_KNOWN & facts.ACK_CLOCKED)
+    | TAKEN_ONE_BY_ONE,
     confidence=Confidence.CONSISTENT,
+    doubt=Doubt(
+        TAKEN_ONE_BY_ONE,
+        limits="One small segment in each round trip may also be what the program wrote meanwhile, held by Nagle's algorithm.",
+        remedy=("if the program writes no faster: set TCP_NODELAY",),
+    ),
     refuted_by="flights that still grow; a loss before; a program that answers ACKs late",
     source="Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer)",
     advice=Advice(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.rules.plateau import TAKEN_IN_TURN
 from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="unknown",
     lost_to="causes that the capture does not tell",
-    holds=None,
+    holds=TAKEN_IN_TURN,
     confidence=Confidence.POSSIBLE,
     refuted_by="nothing: it says that nothing was found",
-    source="no rule holds",
+    source="two rules hold as well, or none",
 )

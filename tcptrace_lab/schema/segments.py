@@ -132,6 +132,7 @@ SEGMENTS = table(
         Column("window_closed", "Boolean", Unit.NONE, "A window of 0 was offered since the departure before"),
         Column("small", "Boolean", Unit.NONE, "Less data than a full segment holds"),
         Column("small_before", "Boolean", Unit.NONE, "The departure before was smaller than a full segment"),
+        Column("held_before", "Boolean", Unit.NONE, "The departure before was small and had itself waited, behind a small one, for the ACK of all; no data came since"),
         Column("small_unacked", "Boolean", Unit.NONE, "A small segment was in flight after the departure before (Minshall)"),
         Column("small_passes", "Boolean", Unit.NONE, "Small segments pass a small one in flight: one did, and fewer than three in a row waited for the ACK of all since"),
         Column("recovering", "Boolean", Unit.NONE, "What was sent before the last resend is not all acknowledged"),

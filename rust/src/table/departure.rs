@@ -34,6 +34,7 @@ pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("window_closed", |rows, _| flag(rows, |block| &block.window_closed)),
     ("small", |rows, _| flag(rows, |block| &block.small)),
     ("small_before", |rows, _| flag(rows, |block| &block.small_before)),
+    ("held_before", |rows, _| flag(rows, |block| &block.held_before)),
     ("small_unacked", |rows, _| flag(rows, |block| &block.small_unacked)),
     ("small_passes", |rows, _| flag(rows, |block| &block.small_passes)),
     ("recovering", |rows, _| flag(rows, |block| &block.recovering)),

@@ -87,6 +87,7 @@ pub(super) struct Block {
     pub window_closed: Of<bool>,
     pub small: Of<bool>,
     pub small_before: Of<bool>,
+    pub held_before: Of<bool>,
     pub small_unacked: Of<bool>,
     pub small_passes: Of<bool>,
     pub recovering: Of<bool>,
@@ -162,6 +163,7 @@ impl Block {
             window_closed: NO,
             small: NO,
             small_before: NO,
+            held_before: NO,
             small_unacked: NO,
             small_passes: NO,
             recovering: NO,
@@ -244,6 +246,7 @@ impl Block {
         set(&mut self.window_closed, at, left.window_closed);
         set(&mut self.small, at, left.small);
         set(&mut self.small_before, at, left.small_before);
+        set(&mut self.held_before, at, left.held_before);
         set(&mut self.small_unacked, at, left.small_unacked);
         set(&mut self.small_passes, at, left.small_passes);
         set(&mut self.recovering, at, left.recovering);

@@ -68,6 +68,7 @@ pub struct Departure {
     pub window_closed: bool,
     pub small: bool,
     pub small_before: bool,
+    pub held_before: bool,
     pub small_unacked: bool,
     pub small_passes: bool,
     pub recovering: bool,
@@ -212,11 +213,13 @@ impl Clock {
 
 /// What happened since the last departure.
 #[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 struct Since {
     left_ns: Nullable,
     frame: u64,
     payload_bytes: i64,
     was_small: bool,
+    was_held: bool,
     small_unacked: bool,
     /// Bytes not acknowledged, and room in the window, just after it.
     unacked: Nullable,
@@ -321,13 +324,14 @@ impl SenderView {
         } else if !leaves.small && !leaves.resent && leaves.payload_bytes > 0 {
             self.count_full(&held, leaves.payload_bytes, shift_ns);
         }
-        self.left(&leaves);
+        let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
+        self.left(&leaves, was_held);
         held
     }
 
-    /// Moves the state on behind a departure.
+    /// Moves the state on behind a departure; `was_held`: a small one, behind a small one, until all was acknowledged.
     #[inline]
-    fn left(&mut self, leaves: &Leaves) {
+    fn left(&mut self, leaves: &Leaves, was_held: bool) {
         self.full_bytes = leaves.full_bytes;
         let una = self.una.get();
         if leaves.resent {
@@ -356,6 +360,7 @@ impl SenderView {
             frame: leaves.frame,
             payload_bytes: leaves.payload_bytes,
             was_small: leaves.small,
+            was_held,
             small_unacked: una.is_some_and(|una| self.small_end.value() > una),
             unacked: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
@@ -414,10 +419,14 @@ impl SenderView {
 
     /// Whether it waited, with room in the window, for the ACK of all before, and left at once when that came, and no data.
     fn left_with_the_ack_of_all(&self, left: &Departure, payload_bytes: i64, shift_ns: i64) -> bool {
-        left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns))
+        self.let_go_by_the_ack_of_all(left, shift_ns)
             && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
             && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
-            && !left.peer_last_ns.is_some()
+    }
+
+    /// Whether it left at once when all before was acknowledged, by an ACK without data.
+    fn let_go_by_the_ack_of_all(&self, left: &Departure, shift_ns: i64) -> bool {
+        left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns)) && !left.peer_last_ns.is_some()
     }
 
     #[inline]
@@ -451,6 +460,7 @@ impl SenderView {
             window_closed: since.closed,
             small: leaves.small,
             small_before: since.was_small,
+            held_before: since.was_held && !since.peer_last_ns.is_some(),
             small_unacked: since.small_unacked,
             small_passes: self.small_behind_small > 0 && self.held.run < HELD_IN_A_ROW,
             recovering: una.is_some_and(|una| una < self.recover.value()),

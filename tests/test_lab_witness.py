@@ -12,7 +12,7 @@ import struct
 import pytest
 
 from tcptrace_lab.lab.sockets import Pair
-from tcptrace_lab.lab.witness import LOSS, SLOW_START, WINDOW, Witness
+from tcptrace_lab.lab.witness import APPLICATION, LOSS, ON_THE_WAY, PEER, SLOW_START, WINDOW, Witness
 
 OFFSETS = {
     "ca_state": (1, "B"),
@@ -46,12 +46,13 @@ def reading(**values: int) -> bytes:
     return bytes(raw)
 
 
-def state(**values: int) -> str:
-    """What holds a sender with these values."""
+def state(sleeps: str = "", /, **values: int) -> str:
+    """What holds a sender with these values, while the program of that name sleeps."""
     in_flight = values["unacked"] * MSS
     readings = [(0, b""), (1_000_000, reading(bytes_sent=in_flight, **values))]
+    spent = [(sleeps, 0, 2_000_000)] if sleeps else []
     with socket.socket() as client, socket.socket() as server:
-        (told,) = Witness(Pair(client, server), readings=readings).truth(0, 1_000_000, nodelay=True, forward=None)
+        (told,) = Witness(Pair(client, server, spent), readings=readings).truth(0, 1_000_000, nodelay=True, forward=None)
     return told
 
 
@@ -88,3 +89,11 @@ def test_what_was_sent_again_for_nothing_leaves_slow_start_what_it_is() -> None:
     anew = {"snd_cwnd": 10, "unacked": 10, "pacing_rate": 2_842_013, "total_retrans": 2}
     assert state(**anew) == SLOW_START
     assert state(**anew, snd_ssthresh=14) == LOSS
+
+
+@pytest.mark.parametrize(
+    ("unacked", "sleeps", "held"), [(1, PEER, PEER), (1, APPLICATION, ON_THE_WAY), (0, APPLICATION, APPLICATION), (1, "", ON_THE_WAY)]
+)
+def test_a_server_that_thinks_has_read_the_question_before_it_acknowledges_it(unacked: int, sleeps: str, held: str) -> None:
+    """It delays the ACK, which then goes with the answer: what is in flight for the client's kernel has arrived."""
+    assert state(sleeps, snd_cwnd=10, unacked=unacked, notsent_bytes=0) == held

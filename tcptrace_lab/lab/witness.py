@@ -9,7 +9,8 @@ TCP_INFO of the sending socket is read every millisecond. From one reading to th
     is used up                                                           after it; but the network's, if its bottleneck is busy
     bytes not sent, fewer than a segment, and some in flight             Nagle's rule
     nothing not sent, some in flight, and the program keeps to a bound   send buffer
-    nothing in flight, and a program sleeps                              application, or peer
+    nothing not sent, and the server sleeps before it answers            peer: it has read all, and may not have acknowledged it yet
+    nothing in flight, and the client sleeps                             application
 
 Anything else is a moment in which bytes are on their way. Linux only; reno and cubic (a paced sender is held by nothing that shows).
 """
@@ -91,9 +92,11 @@ def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> st
         return _held(info, in_flight, nodelay=nodelay)
     if info["tcpi_ca_state"] in REPAIRING:
         return LOSS
-    if in_flight > 0:
-        return SEND_BUFFER if doing["blocked"] else ON_THE_WAY
-    return next((what for what in (APPLICATION, PEER) if doing[what]), ON_THE_WAY)
+    if in_flight > 0 and doing["blocked"]:
+        return SEND_BUFFER
+    if doing[PEER]:
+        return PEER
+    return APPLICATION if in_flight <= 0 and doing[APPLICATION] else ON_THE_WAY
 
 
 def _held(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:

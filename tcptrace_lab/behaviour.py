@@ -85,11 +85,11 @@ def nagle(row: Mapping[str, Any], side: str) -> str:
     state, confidence, frame = (row[f"{side}_{name}"] for name in ("nagle", "nagle_confidence", "nagle_frame"))
     if state == "unknown":
         return ""
+    held = policy.holds(lambda name: row[f"{side}_{name}"])
     if state == "off":
         times, what = row[f"{side}_small_in_flight"], "sent behind one that was not acknowledged"
     else:
-        times, what = row[f"{side}_nagle_holds"] + row[f"{side}_nagle_holds_over_full"], "left as soon as the ACK came"
-    held = row[f"{side}_nagle_holds"] + row[f"{side}_nagle_holds_over_full"]
+        times, what = held, "left as soon as the ACK came"
     both = f"; {held:,} others left as soon as the ACK came: it may have been switched under way"
     switched = both if state == "off" and held >= policy.PROVING_HOLDS else ""
     return f"Nagle {state} ({confidence}: {times:,} small segment{'' if times == 1 else 's'} {what}, first in frame {frame:,}{switched})"

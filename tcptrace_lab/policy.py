@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
 from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DELAY_CLASS_MS = 2
 """Width of the classes of `ack_delays`."""
@@ -181,18 +184,35 @@ def _timer(side: str) -> dict[str, pl.Expr]:
     }
 
 
+def holds(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+    """How many small segments of a side waited as if Nagle's algorithm held them; `of` gives a column of the side."""
+    return of("nagle_holds") + of("nagle_holds_over_full")
+
+
+def sure_holds(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+    """Those of them that no full send buffer explains as well."""
+    return holds(of) - of("nagle_holds_in_doubt")
+
+
+def all_in_doubt(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+    """Whether there are some, and a full send buffer explains every one of them as well."""
+    return (holds(of) > 0) & (sure_holds(of) == 0)
+
+
 def _nagle(side: str) -> dict[str, pl.Expr]:
     """One small segment behind another that is not acknowledged proves that nothing holds small segments; one hold may be chance.
 
     Holds behind flights that may have filled the send buffer prove nothing: what is not in it yet waits for the ACK of all as well.
     """
-    violations, frame = pl.col(f"{side}_small_in_flight"), pl.col(f"{side}_small_in_flight_frame")
-    holds = pl.col(f"{side}_nagle_holds") + pl.col(f"{side}_nagle_holds_over_full")
+
+    def own(name: str) -> pl.Expr:
+        return pl.col(f"{side}_{name}")
+
+    violations, frame = own("small_in_flight"), own("small_in_flight_frame")
     hold_frame = pl.min_horizontal(f"{side}_nagle_holds_frame", f"{side}_nagle_holds_over_full_frame")
-    likely = holds > _HELD_SHARE * pl.col(f"{side}_nagle_releases")
-    off, on = violations > 0, likely & (holds >= CONSISTENT_HOLDS)
-    proving = holds - pl.col(f"{side}_nagle_holds_in_doubt")
-    sure = pl.when(off).then(violations >= CONSISTENT_HOLDS).otherwise(proving >= PROVING_HOLDS)
+    likely = holds(own) > _HELD_SHARE * own("nagle_releases")
+    off, on = violations > 0, likely & (holds(own) >= CONSISTENT_HOLDS)
+    sure = pl.when(off).then(violations >= CONSISTENT_HOLDS).otherwise(sure_holds(own) >= PROVING_HOLDS)
     return {
         "nagle": pl.when(off).then(pl.lit("off")).when(on).then(pl.lit("on")).otherwise(pl.lit("unknown")),
         "nagle_confidence": pl.when(off | on).then(pl.when(sure).then(pl.lit("proved")).otherwise(pl.lit("consistent"))),

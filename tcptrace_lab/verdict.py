@@ -91,11 +91,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One direction: its connection's row, and its time by cause."""
+    """One direction: its connection's row, its time by cause, and the findings on it."""
 
     row: Mapping[str, Any]
     from_client: bool
     ns: Mapping[str, int]
+    findings: tuple[Finding, ...]
 
     @property
     def life_ns(self) -> int:
@@ -108,6 +109,17 @@ class _Way:
         lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
         best = max(own, key=lambda cause: own[cause])
         return max(lost, key=lambda cause: lost[cause]) if sum(lost.values()) > own[best] else best
+
+    @property
+    def sure(self) -> Confidence:
+        """How sure it is that most went to that cause: as its finding is, or, where it has none, as its waits are."""
+        told = [one.confidence for one in self.findings if one.causes == {self.most}]
+        rule = _rule(self.most)
+        doubted = rule.doubt is not None and rule.doubt.of_all is not None and rule.doubt.of_all(self._own)
+        return max(told, key=_DOUBT.index, default=Confidence.POSSIBLE if doubted else rule.confidence)
+
+    def _own(self, name: str) -> Any:  # noqa: ANN401  (what the column has)
+        return self.row[f"{'client' if self.from_client else 'server'}_{name}"]
 
     def named(self, words: str) -> str:
         """`words` with the addresses of both hosts."""
@@ -203,7 +215,7 @@ def _most(way: _Way, where: str) -> str:
     share, life = numbers.share(way.ns[way.most] / way.life_ns), numbers.duration(way.life_ns)
     if way.most == "unknown":
         return f"The capture does not tell where {share} of {life}{where} went"
-    return f"{share} of {life}{where} {_VERBS[rule.confidence]} {way.named(rule.lost_to or CAUSES[way.most])}"
+    return f"{share} of {life}{where} {_VERBS[way.sure]} {way.named(rule.lost_to or CAUSES[way.most])}"
 
 
 def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
@@ -259,7 +271,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
         way = next(each for each in ways if each is not way)
     if not way.life_ns:
         return Verdict("This capture holds no time in which anything could have waited.")
-    told = [one for one in analysis.findings if one.causes == {way.most} and (one.conn, one.from_client) == (row["conn"], way.from_client)]
+    told = [one for one in way.findings if one.causes == {way.most}]
     advice = _rule(way.most).advice
     helps = f"; {way.named(advice.cure)} would help" if told and advice and advice.cure else ""
     mended = "begin the capture before the connection" if _begun_late(row, way) else f"nothing was found to mend in TCP itself{helps}"
@@ -287,7 +299,8 @@ def _way(analysis: Analysed, row: Mapping[str, Any], *, from_client: bool) -> _W
     account = analysis.accounts.filter(pl.col("conn") == row["conn"]).collect()
     side = next(name for name, of_client in SIDES.items() if of_client == from_client)
     known = account.row(0, named=True) if account.height else {}
-    return _Way(row, from_client, {cause: known.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in CAUSES})
+    ns = {cause: known.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in CAUSES}
+    return _Way(row, from_client, ns, tuple(one for one in analysis.findings if (one.conn, one.from_client) == (row["conn"], from_client)))
 
 
 def _rule(cause: str) -> rules.Rule:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from judged import judged_text
 
-from tcptrace_lab import accounts, advice, ledger
+from tcptrace_lab import accounts, advice, analyze, ledger, verdict
 from tcptrace_lab.segments import read
 
 if TYPE_CHECKING:
@@ -174,3 +174,14 @@ def test_an_answer_before_the_first_piece_leaves_the_second_to_nagles_rule(tmp_p
     told = held_ms(tmp_path, exchanges(3_000, 3_000, 6, late_ms=15))
     assert told["nagle"] == pytest.approx(6 * 15.1, abs=6 * 0.2)
     assert not {"send-buffer", "unknown"} & told.keys()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [([[1_000]] * 8, "went, by all signs, to"), ([[1_176, SEGMENT, SEGMENT]] * 8, "may have gone to")],
+    ids=["below-any-buffer", "as-much-as-a-buffer"],
+)
+def test_the_verdict_is_as_sure_of_nagles_rule_alone_as_its_waits_are(tmp_path: Path, sizes: list[list[int]], said: str) -> None:
+    """No ACK is late, so that there is no finding; a flight of 1,000 bytes fills no buffer, and one of 4,096 may."""
+    told = verdict.sentence(analyze([packets.capture(tmp_path / "exchange.pcap", flights(sizes))]))
+    assert f"{said} small segments that Nagle's algorithm held for a round trip" in told

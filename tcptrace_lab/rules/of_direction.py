@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from tcptrace_lab import policy
+
 NS_PER_MS = 1_000_000
 
 CAUSAL_NS = NS_PER_MS
@@ -114,8 +116,6 @@ _HOLDS_OVER_FULL = known(_col("small_past_full") == 0) & known(_col("small_held_
 _HOLDS_IN_FIRST_FORM = known(_col("old")) & known(_col("small_past_full") == 0) & known(_col("small_held_run") >= HELD_TIMES)
 _NONE_PASSED = _HOLDS_OVER_FULL & _col("rounded_bytes").is_not_null()
 
-_SURE_HOLDS = _col("nagle_holds") + _col("nagle_holds_over_full") - _col("nagle_holds_in_doubt")
-
 OF_DIRECTION = {
     "line_ns_per_byte": pl.when(_col("near_sender")).then(_ns_per_byte("line")),
     "other_line_ns_per_byte": pl.when(_col("near_sender")).then(_others_line()),
@@ -128,7 +128,7 @@ OF_DIRECTION = {
     "holds_small": (known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES)) | _NONE_PASSED)
     & ~(_NEVER_FULL & known(_col("small_past_full") > 0)),
     "holds_behind_full": _HOLDS_OVER_FULL | _HOLDS_IN_FIRST_FORM,
-    "surely_holds_small": known(_SURE_HOLDS >= HELD_TIMES),
+    "surely_holds_small": known(policy.sure_holds(_col) >= HELD_TIMES),
     "answered": known(2 * _col("other_data_segments") >= _col("small_held_run") + _col("small_held_over_full")),
     "ack_clocked": known(_col("clocked_departures") > _col("unclocked_departures")),
     "plateau_bytes": _level("level_flight_bytes", "level_rounds"),

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     import polars as pl
 
@@ -92,12 +92,15 @@ class Doubt:
             finding on such waits alone is consistent; empty: it is possible.
         limits: what the capture cannot tell of them, in a sentence; empty where the rule has no advice.
         remedy: what to change if it was the other's.
+        of_all: of a rule without advice, and so without a finding: whether all waits of a direction are in doubt, where the argument
+            gives a column of its side (`schema.CONNECTIONS`).
     """
 
     where: pl.Expr
     consistent_if: str = ""
     limits: str = ""
     remedy: tuple[str, ...] = ()
+    of_all: Callable[[Callable[[str], Any]], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

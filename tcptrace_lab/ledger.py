@@ -5,7 +5,7 @@ each of which the engine has described on the row of the departure that ended it
 nothing but that row and the facts of its direction. A wait that no rule explains is told by what arrived meanwhile:
 
     departure ─ network: while the line carries the departure before
-              └ handshake ─┬─ network: its way there, and that of the last byte of an answer back, at most a round trip
+              └ handshake ─┬─ network: its way there, and that of the last byte of an answer back, at most a round trip, and queues
                            ├─ peer: until the last data of the other side before the departure
                            └─ application: the rest
 
@@ -47,6 +47,7 @@ COLUMNS = (
     "held_ns",
     "held_since_frame",
     "sent_ticks",
+    "queued_ns",
     "idle_ns",
     "acked_ago_ns",
     "acked_by_frame",
@@ -272,11 +273,15 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     departures = departures.with_columns(caused_ns=caused - filled, filled_ns=filled)
     quiet = pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0))
     transit = facts.transit(held - quiet - col("handshake_ns")) - col("sending_ns")
-    transit = pl.min_horizontal(transit.clip(0) + facts.JITTER_NS, col("left"))
+    transit = pl.when(spoke & facts.SAYS_WHEN).then(pl.min_horizontal(transit, facts.undisturbed())).otherwise(transit)
+    queued = pl.min_horizontal(facts.QUEUED_NS, pl.coalesce("peer_last_ns", "idle_ns").fill_null(0))
+    on_its_way = pl.min_horizontal(pl.max_horizontal(facts.JITTER_NS, queued), col("peer_last_ns"))  # it left behind what the peer said
+    transit = pl.min_horizontal(transit.clip(0) + on_its_way, col("left"))
     blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR | facts.ROOM_UNSEEN)
     departures = departures.with_columns(network_ns=pl.when(unexplained & ~blind).then(transit).otherwise(grown))
     opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
-    awaited = (col("left") - col("filled_ns") - col("caused_ns") - col("network_ns") - col("peer_last_ns")).clip(0)
+    before = pl.when(unexplained & ~blind).then(col("network_ns") - on_its_way).otherwise(col("network_ns"))
+    awaited = (col("left") - col("filled_ns") - col("caused_ns") - before - col("peer_last_ns")).clip(0)
     departures = departures.with_columns(peer_ns=pl.when((unexplained | (~opened & (late > 0))) & spoke).then(awaited).otherwise(0))
     rest = col("left") - col("filled_ns") - col("caused_ns") - col("network_ns") - col("peer_ns")
     rest_cause = pl.when(blind).then(_cause("unknown")).when(opened).then(col("later_cause")).otherwise(_cause("application"))

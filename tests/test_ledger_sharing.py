@@ -113,3 +113,52 @@ def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_me
     """Three pauses of 80 ms less the 9 ms of a flight, and the round trip of 20 ms in each is not its own."""
     told = lasted(tmp_path, at_receiver(queued=False))
     assert told["application"] >= 3 * (80 - 9 - 20) - 3.0
+
+
+QUESTIONS = 6
+
+
+def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
+    """Questions seen at the server, which thinks 100 ms before it answers all but the last. The client's clock is 1,010 ms ahead,
+    and slow by so many of a million.
+
+    A way takes 10 ms; all questions but the first stand in a queue as well, and the client thinks before it asks them.
+    """
+    options = f"mss {MSS}, sackOK"
+    lines = [
+        f"0ms    C > S S  0:0(0) win 64240 <{options}, TS val 1000 ecr 0>",
+        f"0.05ms S > C S. 0:0(0) ack 1 win 65160 <{options}, TS val 5000 ecr 1000>",
+        "20ms   C > S .  ack 1 win 64240 <TS val 1020 ecr 5000>",
+    ]
+    sent_ms, arrived_ms = 10, 20
+    for n in range(QUESTIONS):
+        asked, answered = 1 + 200 * n, 1 + 400 * n
+        clock = 1010 + sent_ms - sent_ms * slow_ppm // 1_000_000
+        lines.append(f"{arrived_ms}ms C > S P. {asked}:{asked + 200} ack {answered} <TS val {clock} ecr {5000 + arrived_ms - 20}>")
+        told = f"win 65160 <TS val {5000 + arrived_ms} ecr {clock}>"
+        lines.append(f"{arrived_ms + 0.05}ms S > C . ack {asked + 200} {told}")
+        if n < QUESTIONS - 1:
+            lines.append(f"{arrived_ms + 100}ms S > C P. {answered}:{answered + 400} ack {asked + 200} {told}")
+        sent_ms = arrived_ms + 110 + thought_ms
+        arrived_ms = sent_ms + 10 + queued_ms
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(("queued_ms", "thought_ms"), [(100, 0), (0, 100), (60, 40)])
+def test_questions_that_stood_in_a_queue_of_others_are_told_from_late_ones_by_their_own_clock(
+    tmp_path: Path, queued_ms: int, thought_ms: int
+) -> None:
+    """Both come 100 ms later than the path takes: their timestamps say when they left. The server's own time is the same in either case.
+
+    Behind a clock that ticks milliseconds each time is right to within two of them; the first question came 20 ms behind the SYN-ACK.
+    """
+    told = lasted(tmp_path, questions(queued_ms=queued_ms, thought_ms=thought_ms))
+    assert told["peer"] == pytest.approx(5 * 100, abs=5 * 2)
+    assert told["network"] == pytest.approx(5 * (20 + queued_ms), abs=5 * 2)
+    assert told["application"] == pytest.approx(20 + 5 * thought_ms, abs=5 * 2)
+
+
+def test_a_clock_that_is_slow_is_no_queue(tmp_path: Path) -> None:
+    """80 in a million are 48 ms in each ten minutes that the client thinks, and 240 ms in all."""
+    told = lasted(tmp_path, questions(queued_ms=0, thought_ms=600_000, slow_ppm=80))
+    assert told["network"] == pytest.approx(5 * 20, abs=5 * 2)

@@ -90,6 +90,10 @@ JITTER_NS = _fact(
 )
 """So much longer than by the sender's own clock the wait was where it was captured: the path delayed the departure (RFC 7323, 3: timestamps
 are taken when a segment is sent)."""
+SAYS_WHEN = ~_col("near_sender") & _col("ticks_milliseconds") & _col("queued_ns").is_not_null()
+"""Away from its sender, and by its timestamp the path's delay is known: it need not be allowed for."""
+QUEUED_NS = _fact("was_queued_ns", pl.when(SAYS_WHEN).then(_col("queued_ns")).otherwise(0))
+"""So much longer than the quickest before it, by its own timestamp, it took to the capture point, whoever filled the queues on its way."""
 _AT_ONCE = ~_col("near_sender") & (_col("sent_ticks") == 0) & (2 * _col("held_ns") > _col("tick_ns"))
 WAS_DELAYED = _fact("was_delayed", ((JITTER_NS > CAUSAL_NS) & (_col("held_ns") < 2 * JITTER_NS)) | _known(_AT_ONCE))
 """Most of the wait is the path's, or the departure had left at once behind the one before and was spaced on the way."""

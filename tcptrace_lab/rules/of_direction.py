@@ -34,6 +34,10 @@ first if the round trip before had one, too (rule book B, 8). A plateau closer t
 REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
 """A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
 
+LEAST_TICK_NS, MOST_TICK_NS = 800_000, 1_250_000
+"""A timestamp clock that seems to tick so often, with the path's queues in between, ticks milliseconds (a heuristic: the next that is
+in use has 4)."""
+
 TUNNEL_SHARE = 0.9
 """Of a sender whose longest segment has this share of a full one, the engine takes it for what a tunnel leaves."""
 
@@ -136,6 +140,7 @@ OF_DIRECTION = {
     "low_top_bytes": _low_top(),
     "top_bytes": _level("top_flight_bytes", "top_rounds"),
     "never_full": _NEVER_FULL,
+    "ticks_milliseconds": known(_col("tick_ns").is_between(LEAST_TICK_NS, MOST_TICK_NS)),
     "only_late": ~_col("near_sender")
     & known(_col("retransmitted_segments") == _col("spurious_retransmissions"))
     & known(_col("out_of_order_segments") == 0),

@@ -36,6 +36,10 @@ const LET_GO_PART: i64 = 8;
 const HELD_IN_A_ROW: u16 = 3;
 /// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
 const LEAST_TICKS: i64 = 50;
+/// A tick of nearly all timestamp clocks of today (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
+const MILLISECOND_NS: i64 = 1_000_000;
+/// Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz).
+const DRIFT_PART: i64 = 10_000;
 /// What leaves within this time of the segment before may be the tail of one write, which a BSD sender lets pass (rule book
 /// A1); on a slow link the two are further apart than on the sender's host (a heuristic).
 const ONE_WRITE_NS: i64 = 2_000_000;
@@ -49,6 +53,7 @@ pub struct Departure {
     pub held_ns: Nullable,
     pub held_since_frame: Nullable,
     pub sent_ticks: Nullable,
+    pub queued_ns: Nullable,
     pub idle_ns: Nullable,
     pub acked_ago_ns: Nullable,
     pub acked_by_frame: Nullable,
@@ -191,6 +196,9 @@ struct Clock {
     /// Ticks since the first departure, and nanoseconds of the capture.
     ticks: i64,
     lasted_ns: i64,
+    /// Of the departure that was captured soonest after its own time, by that clock: how soon, and when.
+    soonest_ns: i64,
+    soonest_at_ns: i64,
 }
 
 impl Clock {
@@ -202,7 +210,22 @@ impl Clock {
         let ticks = i64::from(now.wrapping_sub(before) as i32);
         self.ticks = self.ticks.saturating_add(ticks);
         self.lasted_ns = self.lasted_ns.saturating_add(held_ns.get().unwrap_or(0));
+        if self.behind_ns() <= self.soonest_ns {
+            (self.soonest_ns, self.soonest_at_ns) = (self.behind_ns(), self.lasted_ns);
+        }
         Some(ticks)
+    }
+
+    /// How much later than the first, against its own time, the last departure was captured, if ticks are milliseconds.
+    fn behind_ns(&self) -> i64 {
+        self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
+    }
+
+    /// The same against the soonest until now: what neither a tick nor a wrong clock explains, a queue before the capture
+    /// point does.
+    fn queued_ns(&self) -> i64 {
+        let drift_ns = (self.lasted_ns - self.soonest_at_ns) / DRIFT_PART;
+        (self.behind_ns() - self.soonest_ns - drift_ns - MILLISECOND_NS).max(0)
     }
 
     /// How long a tick is.
@@ -315,6 +338,7 @@ impl SenderView {
         }
         let mut held = self.held(&leaves);
         held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
+        held.queued_ns = held.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
         if let Some(held_ns) = held.held_ns.get().filter(|_| line_may_be_busy(&held)) {
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, shift_ns);
         }
@@ -441,6 +465,7 @@ impl SenderView {
             held_ns: age(since.left_ns),
             held_since_frame: frame(since.left_ns, since.frame),
             sent_ticks: Nullable::default(),
+            queued_ns: Nullable::default(),
             idle_ns: if all_acked { age(since.emptied_ns) } else { Nullable::default() },
             acked_ago_ns: age(since.acked_ns),
             acked_by_frame: frame(since.acked_ns, since.acked_frame),

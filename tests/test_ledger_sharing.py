@@ -121,8 +121,8 @@ QUESTIONS = 6
 def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
     """Questions seen at the server, which thinks 100 ms before it answers all but the last.
 
-    A way takes 10 ms; all questions but the first stand in a queue as well, and the client thinks before it asks them. Its clock is 1,010 ms
-    ahead of the capture's, and slow by so many of a million.
+    A way takes 10 ms; all questions but the first stand in a queue as well, and the client thinks before it asks them. Its clock is
+    1,010 ms ahead of the capture's, and slow by so many of a million.
     """
     options = f"mss {MSS}, sackOK"
     lines = [

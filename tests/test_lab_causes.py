@@ -27,9 +27,10 @@ SHORT = [
     "20 questions 100+100, then NODELAY and 20 more with 30 ms of thought, 10 ms",
     "window 20,000 B, then send buffer 8,192 B, 30 ms",
     "2 of 2,000,000 B begin at once, 8 Mb/s, endless queue, 20 ms, MTU 1500, cubic",
+    "questions, 100 ms of thought, beside a bulk of 1,000,000 B, 5 Mb/s, endless queue, 20 ms",
     "3 connections of a browser, server thinks 50 ms, client 50 ms, 15 ms, questions in two pieces without NODELAY",
 ]
-"""One of most kinds, two that change under way, and two of several connections beside each other."""
+"""One of most kinds, two that change under way, and three of several connections beside each other."""
 
 ATTEMPTS = 3
 """A busy machine holds packets up, which is the network's time then and nobody's fault."""

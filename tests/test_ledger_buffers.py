@@ -200,3 +200,10 @@ def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_
     """
     told = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
     assert told.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
+
+
+def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_highest(tmp_path: Path) -> None:
+    """2,920 and 2,460 bytes take turns, and 3,920 come at the end: slow start grows by whole segments (RFC 5681, 3.1)."""
+    sizes = [[MSS, MSS], [MSS, 1_000]] * 6 + [[MSS, MSS, 1_000]]
+    told = lasted(tmp_path, opened(old=False, window=30_000) + flights(sizes, 30_000))
+    assert told["send-buffer"] == pytest.approx(12 * ROUND_MS, abs=0.1)

@@ -22,7 +22,8 @@ col = pl.col
 _flight, _room = col("unacked_before_bytes"), col("usable_before_bytes")
 
 
-_HIGHEST = PLATEAU_SHARE * col("max_in_flight_bytes")
+_HIGHEST = pl.min_horizontal(PLATEAU_SHARE * col("max_in_flight_bytes"), col("max_in_flight_bytes") - col("full_bytes") + 1)
+"""A plateau from here on is the highest: no flight was a tenth larger, or none a segment larger, by which congestion windows grow."""
 
 
 def _on(plateau: str) -> pl.Expr:

@@ -207,3 +207,18 @@ def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_hig
     sizes = [[MSS, MSS], [MSS, 1_000]] * 6 + [[MSS, MSS, 1_000]]
     told = lasted(tmp_path, opened(old=False, window=30_000) + flights(sizes, 30_000))
     assert told["send-buffer"] == pytest.approx(12 * ROUND_MS, abs=0.1)
+
+
+def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come_while_it_writes(tmp_path: Path) -> None:
+    """Each 5 ms six segments leave, 0.1 ms apart, and ACKs of those 20 ms ago come between them.
+
+    4.45 ms later the program goes on: no later than one that a full buffer wakes. Of the 0.5 ms in which it writes nothing is said.
+    """
+    lines: list[tuple[float, str]] = []
+    for burst in range(40):
+        at_ms, seq = 40 + 5 * burst, 1 + 6 * MSS * burst
+        lines += ((at_ms + 0.1 * place, f"C > S . {seq + place * MSS}:{seq + (place + 1) * MSS} ack 1") for place in range(6))
+        lines += ((at_ms + 19.95 + 0.2 * pair, f"S > C . ack {seq + 2 * pair * MSS} win 65535") for pair in (1, 2, 3))
+    text = "\n".join(f"{at_ms / 1000:.5f} {what}" for at_ms, what in sorted(lines))
+    told = lasted(tmp_path, opened(old=True, window=65_535) + text)
+    assert told.get("send-buffer", 0.0) < 40 * 0.5

@@ -398,9 +398,11 @@ impl SenderView {
             return;
         }
         if let Some(ago_ns) = held.acked_ago_ns.get() {
-            let causal_ns = self.causal_ns(shift_ns);
-            self.clocked = self.clocked.saturating_add(u32::from(ago_ns <= causal_ns));
-            self.unclocked = self.unclocked.saturating_add(u32::from(ago_ns > causal_ns));
+            let in_time = ago_ns <= self.causal_ns(shift_ns);
+            // Behind what left so soon before, an ACK comes just before it by chance: at the sender that is not one that let it go.
+            let let_go = shift_ns > 0 || ended_by(held, ago_ns);
+            self.clocked = self.clocked.saturating_add(u32::from(in_time && let_go));
+            self.unclocked = self.unclocked.saturating_add(u32::from(!in_time));
         }
     }
 
@@ -534,11 +536,15 @@ impl SenderView {
     }
 }
 
+/// Whether what came so long before a departure may have ended its wait.
+fn ended_by(left: &Departure, ago_ns: i64) -> bool {
+    ago_ns.saturating_mul(LET_GO_PART) <= left.held_ns.get().unwrap_or(0)
+}
+
 /// Whether the departure before may have kept the line busy all the time until this one: it is not acknowledged yet, and neither
 /// an answer nor an ACK let this one go.
 fn line_may_be_busy(left: &Departure) -> bool {
-    let held_ns = left.held_ns.get().unwrap_or(0);
-    let let_go = left.acked_ago_ns.get().is_some_and(|ago_ns| ago_ns.saturating_mul(LET_GO_PART) <= held_ns);
+    let let_go = left.acked_ago_ns.get().is_some_and(|ago_ns| ended_by(left, ago_ns));
     !let_go && !left.peer_first_ns.is_some() && left.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
 }
 

@@ -202,6 +202,29 @@ def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_
     assert told.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
 
 
+@pytest.mark.parametrize(("window", "told_ms"), [(8_192, 0.0), (16_384, ROUND_MS)])
+def test_half_of_the_largest_window_never_waits_for_nagle(tmp_path: Path, window: int, told_ms: float) -> None:
+    """4,100 bytes wait for the ACK of 512: of a window of 8,192 they are half, of one of 16,384 less."""
+    told = lasted(tmp_path, opened(old=True, window=window, mss=4_312) + flights([[512], [4_100]], window))
+    assert told.get("nagle", 0.0) == pytest.approx(told_ms, abs=0.1)
+
+
+@pytest.mark.parametrize(("longest", "held"), [(8_192, 6), (8_000, 0)])
+def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind_them_is_held_by_nagle(
+    tmp_path: Path, longest: int, held: int
+) -> None:
+    """8,192 bytes, four clusters, are what 4.4BSD makes of an MSS of 9,148 (`tcp_mss`); 8,000 are a small segment that passes another."""
+    lines, seq = [], 1
+    for place in range(7):
+        at_s = 0.04 + 0.1801 * place
+        for after_s, size in ((0.0, (2_048, 6_144)[place % 2]), (0.0005, longest)):
+            lines.append(f"{at_s + after_s:.4f} C > S P. {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_s + 0.18:.4f} S > C . ack {seq} win 49152")
+    told = lasted(tmp_path, opened(old=True, window=49_152, mss=9_148) + "\n".join(lines))
+    assert told.get("nagle-delayed-ack", 0.0) == pytest.approx(held * 179.6, abs=1)
+
+
 def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_highest(tmp_path: Path) -> None:
     """2,920 and 2,460 bytes take turns, and 3,920 come at the end: slow start grows by whole segments (RFC 5681, 3.1)."""
     sizes = [[MSS, MSS], [MSS, 1_000]] * 6 + [[MSS, MSS, 1_000]]

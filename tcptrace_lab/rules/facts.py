@@ -270,10 +270,26 @@ _NEVER_HELD = _col("flags") & (FIN | URG) > 0
 """A close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`): they wait for their program."""
 _PASSES = _known(_col("small_passes")) & ~_TAKEN_FOR_SMALL & ~_col("none_passed")
 _HELD_NOW = _fact("held_now", ~_PASSES & _col("holds_small"))
-_MAY_BE_HELD = _fact("may_be_held_at_all", IS_SMALL & ~_NEVER_HELD & ~of_direction.at_a_stop(_col("unacked_before_bytes")))
-HELD_BEHIND_SMALL = _fact("held_behind_small", _MAY_BE_HELD & SMALL_UNACKED & _HELD_NOW)
+STANDS = _fact("flight_stands", _known(_col("unacked_before_bytes") <= _col("flight_bytes")) & ~AFTER_LOSS)
+"""The flight is no larger than one of the round trip before. The congestion window had room for that one, and slow start adds to it with
+each ACK (RFC 5681, 3.1): so it is not what holds this one back, but for a sender that began anew after a pause."""
+
+
+def _is_half(payload: str) -> pl.Expr:
+    """BSD lets half of the largest window pass, whatever Nagle's rule says (`tcp_output`; RFC 9293, 3.8.6.2.1)."""
+    return IS_OLD & _known(_col(payload) >= _col("max_window_bytes") // 2)
+
+
+_MAY_BE_HELD = _fact(
+    "may_be_held_at_all", IS_SMALL & ~_NEVER_HELD & ~_is_half("payload_bytes") & ~of_direction.at_a_stop(_col("unacked_before_bytes"))
+)
+_FITS_IN_ANY = _known(_col("unacked_before_bytes") + _col("payload_bytes") <= _col("full_bytes"))
+"""No congestion window is smaller than a segment (RFC 5681, 3.1)."""
+_BEHIND_HALF = _known(_col("small_before")) & _is_half("payload_before_bytes")
+HELD_BEHIND_SMALL = _fact("held_behind_small", _MAY_BE_HELD & SMALL_UNACKED & _HELD_NOW & (~_BEHIND_HALF | _FITS_IN_ANY | STANDS))
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
-switched on and off under way: then what came last tells, and one run of waits in a row."""
+switched on and off under way: then what came last tells, and one run of waits in a row. Behind half of the largest window, which passes a
+small one, there may be more in flight than slow start has room for."""
 
 _A_LITTLE_LATE = 8
 LET_GO_LATE = _fact(
@@ -288,10 +304,6 @@ LET_GO_LATE = _fact(
 )
 """A busy host may be late to react to the ACK. Where three in a row left at once, one that left within an eighth of its wait was held, too
 (a heuristic)."""
-
-STANDS = _fact("flight_stands", _known(_col("unacked_before_bytes") <= _col("flight_bytes")) & ~AFTER_LOSS)
-"""The flight is no larger than one of the round trip before. The congestion window had room for that one, and slow start adds to it with
-each ACK (RFC 5681, 3.1): so it is not what holds this one back, but for a sender that began anew after a pause."""
 
 _OPENED_BEFORE = _col("near_sender") & (_room == _col("payload_bytes")) & (_col("window_opened_ns") > EPSILON_NS)
 """The window had room for just this segment, and opened long before it left: something else held it from then on."""
@@ -324,21 +336,7 @@ HELD_THROUGH_ROOM = _fact(
 """The same behind a window that was full: an ACK made room for a full segment, and yet this small one waited for the ACK of all. Neither
 the window nor, with no more in flight than before, the congestion window can have held it."""
 
-HELD_BEHIND_HALF = _fact(
-    "held_behind_half",
-    _col("near_sender")
-    & IS_OLD
-    & _MAY_BE_HELD
-    & ALL_ACKED
-    & _known(2 * _col("payload_before_bytes") >= _col("max_window_bytes"))
-    & _known(2 * _col("payload_bytes") < _col("max_window_bytes"))
-    & _known((_col("payload_before_bytes") < _col("full_bytes")) & (_room > _col("payload_bytes")))
-    & STANDS,
-)
-"""BSD lets less than a full segment pass if it is half of the largest window (`tcp_output`; RFC 9293, 3.8.6.2.1): that does not tell of
-TCP_NODELAY. What came behind it was smaller, and waited for the ACK of all though there was room."""
-
-HELD_BY_NAGLE = _fact("held_by_nagle", HELD_BEHIND_SMALL | HELD_BEHIND_FULL | HELD_THROUGH_ROOM | HELD_BEHIND_HALF)
+HELD_BY_NAGLE = _fact("held_by_nagle", HELD_BEHIND_SMALL | HELD_BEHIND_FULL | HELD_THROUGH_ROOM)
 
 BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 """The program had given more than could leave; an ACK let this part go, and the window was not what held it."""

@@ -79,7 +79,8 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         payload_bytes: i64::from(segment.payload_bytes),
         full_bytes,
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
-        never_held: flags.any(behaviour::NEVER_HELD),
+        never_held: flags.any(behaviour::NEVER_HELD)
+            || sender.half.is_half_a_window(segment.payload_bytes, receiver.half),
         // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
         resent: kind.is_resent() && kind != Kind::TailProbe,
         is_syn: flags.any(TcpFlags::SYN),

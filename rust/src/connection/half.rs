@@ -192,22 +192,35 @@ impl Half {
         if longest >= mss {
             return mss;
         }
-        // Stacks that offer neither are older than tunnels.
-        let refuses_both =
-            |options: SynOptions| options.permits_sack() == Some(false) && options.offers_timestamps() == Some(false);
-        let old = self.figures.syn_options.is_some_and(refuses_both);
+        // Old stacks are older than tunnels.
+        let old = self.is_old();
         let tunnelled = !old && longest * 10 >= mss * 9;
         if tunnelled || (old && self.rounds_down(mss, longest, receiver)) { longest } else { mss }
     }
 
+    /// Whether its SYN offers neither SACK nor timestamps; false where it was not seen.
+    #[inline]
+    fn is_old(&self) -> bool {
+        let refuses_both =
+            |options: SynOptions| options.permits_sack() == Some(false) && options.offers_timestamps() == Some(false);
+        self.figures.syn_options.is_some_and(refuses_both)
+    }
+
+    /// Whether BSD lets so much leave whatever Nagle's rule says: half of the largest window (rule book A1).
+    #[inline]
+    pub(super) fn is_half_a_window(&self, payload_bytes: u32, receiver: &Self) -> bool {
+        let largest = receiver.figures.max_window_bytes.unwrap_or(0);
+        self.is_old() && largest > 0 && payload_bytes >= largest / 2
+    }
+
     /// Whether `longest` is what 4.4BSD makes of an MSS above a cluster. Its elders do not round; of them half of the largest
-    /// window may leave (rule book A1), or what a locked buffer holds (A3), which never are two at a time.
+    /// window may leave (rule book A1), or what a locked buffer holds (A3), which is alone but for the FIN.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, receiver: &Self) -> bool {
         longest > 0
             && longest == mss / CLUSTER_BYTES * CLUSTER_BYTES
             && i64::from(receiver.figures.max_window_bytes.unwrap_or(0)) > longest * 2 + CLUSTER_BYTES
-            && self.figures.max_in_flight_bytes.get().unwrap_or(0) >= longest * 2
+            && self.figures.max_in_flight_bytes.get().unwrap_or(0) > longest + 1
     }
 
     /// Takes what this side's SYN offers; of several the first of which all options were captured counts.

@@ -245,3 +245,12 @@ def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come
     text = "\n".join(f"{at_ms / 1000:.5f} {what}" for at_ms, what in sorted(lines))
     told = lasted(tmp_path, opened(old=True, window=65_535) + text)
     assert told.get("send-buffer", 0.0) < 40 * 0.5
+
+
+@pytest.mark.parametrize(("old", "segments", "cause"), [(True, 11, "send-buffer"), (True, 10, "slow-start"), (False, 11, "slow-start")])
+def test_an_old_sender_that_begins_with_more_than_any_initial_window_knows_no_slow_start(
+    tmp_path: Path, *, old: bool, segments: int, cause: str
+) -> None:
+    """Ten segments are the largest initial window (RFC 6928); newer senders may know a larger one of an earlier connection."""
+    told = lasted(tmp_path, opened(old=old, window=65_535) + flights([full(segments)] * 2, 65_535))
+    assert told[cause] == pytest.approx(ROUND_MS, abs=0.1)

@@ -110,14 +110,13 @@ each round trip by itself."""
 TAKEN_IN_TURN = fact("taken_in_turn", _ONE_BY_ONE & ~col("taken_one_by_one"))
 """The same with other sizes: the buffer, or what a program writes now and then, which Nagle's rule holds. The capture does not tell."""
 
-NO_LARGER = fact(
-    "no_larger",
-    col("near_sender")
-    & facts.IS_OLD
-    & facts.STANDS
-    & known(TOP_SHARE * col("flight_bytes") <= _flight)
-    & (~facts.LITTLE_IN_FLIGHT | known(col("unclocked_departures") == 0))
-    & ~_WINDOW_IS_NEAR,
+_STANDS_AGAIN = (
+    facts.STANDS & known(TOP_SHARE * col("flight_bytes") <= _flight) & (~facts.LITTLE_IN_FLIGHT | known(col("unclocked_departures") == 0))
 )
+_BEGAN_AT_ONCE = (
+    col("beginning_seen") & col("flight_bytes").is_null() & ~facts.AFTER_LOSS & known(_flight > facts.INITIAL_SEGMENTS * col("full_bytes"))
+)
+"""More than any initial window (RFC 6928) had left before an ACK of data came: this sender knows no slow start."""
+NO_LARGER = fact("no_larger", col("near_sender") & facts.IS_OLD & (_STANDS_AGAIN | _BEGAN_AT_ONCE) & ~_WINDOW_IS_NEAR)
 """The flight is about as large as the one before, or smaller, of a sender that leaves slow start with a loss alone: whatever holds it, the
 congestion window, which has grown with each ACK since, does not. Below two segments nothing but ACKs may have let it go on."""

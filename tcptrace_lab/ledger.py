@@ -65,6 +65,7 @@ COLUMNS = (
     "since_last_ack_ns",
     "usable_before_bytes",
     "flight_bytes",
+    "flown_before",
     "usable_window_bytes",
     "full_bytes",
     "window_closed",

@@ -30,11 +30,11 @@ def opened(*, old: bool, window: int, mss: int = MSS) -> str:
         """
 
 
-def flights(sizes: Sequence[Sequence[int]], window: int) -> str:
+def flights(sizes: Sequence[Sequence[int]], window: int, seq: int = 1, from_s: float = 0.04) -> str:
     """Flights of segments of these sizes, each let go by the ACK of all of the one before."""
-    lines, seq = [], 1
+    lines = []
     for place, flight in enumerate(sizes):
-        at_s = 0.04 + place * ROUND_MS / 1000
+        at_s = from_s + place * ROUND_MS / 1000
         for size in flight:
             lines.append(f"{at_s:.4f} C > S . {seq}:{seq + size} ack 1")
             seq += size
@@ -44,6 +44,19 @@ def flights(sizes: Sequence[Sequence[int]], window: int) -> str:
 
 def full(count: int) -> list[int]:
     return [MSS] * count
+
+
+@pytest.mark.parametrize(("pause_s", "held"), [(0.1, 2), (0.3, 1)])
+def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, pause_s: float, held: int) -> None:
+    """Flights of 1, 2, 4 and, behind a pause, 2, 4, 1 segments: the first 4 may still be in slow start, the second are not.
+
+    The first behind the pause are no more than the last before. Behind one longer than a retransmission timeout, the second 4
+    may be slow start's again (RFC 5681, 4.1).
+    """
+    begun = flights([full(1), full(2), full(4)], 65_535)
+    again = flights([full(2), full(4), full(1)], 65_535, seq=1 + 7 * MSS, from_s=0.1002 + pause_s)
+    told = lasted(tmp_path, f"{opened(old=True, window=65_535)}{begun}\n{again}")
+    assert told["send-buffer"] == pytest.approx(held * ROUND_MS, abs=0.1)
 
 
 LOW = [[MSS, 1300]] * 9

@@ -273,6 +273,8 @@ _HELD_NOW = _fact("held_now", ~_PASSES & _col("holds_small"))
 STANDS = _fact("flight_stands", _known(_col("unacked_before_bytes") <= _col("flight_bytes")) & ~AFTER_LOSS)
 """The flight is no larger than one of the round trip before. The congestion window had room for that one, and slow start adds to it with
 each ACK (RFC 5681, 3.1): so it is not what holds this one back, but for a sender that began anew after a pause."""
+HAS_FLOWN = _fact("has_flown", STANDS | (_known(_col("flown_before")) & ~AFTER_LOSS))
+"""The same of all flights before, however long ago, but for a sender that may have begun anew."""
 
 
 def _is_half(payload: str) -> pl.Expr:

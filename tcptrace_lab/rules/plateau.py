@@ -18,6 +18,9 @@ TOP_SHARE = 0.5
 """A flight of this share of a top that was reached so often, and a round trip ago, no longer grows: slow start would double it (RFC 5681,
 3.1)."""
 
+INITIAL_BYTES = 14_600
+"""No initial window is larger, but one of two larger segments; nor than ten segments (RFC 6928, 2)."""
+
 col = pl.col
 _flight, _room = col("unacked_before_bytes"), col("usable_before_bytes")
 
@@ -110,13 +113,14 @@ each round trip by itself."""
 TAKEN_IN_TURN = fact("taken_in_turn", _ONE_BY_ONE & ~col("taken_one_by_one"))
 """The same with other sizes: the buffer, or what a program writes now and then, which Nagle's rule holds. The capture does not tell."""
 
+_initial = pl.min_horizontal(facts.INITIAL_SEGMENTS * col("full_bytes"), pl.max_horizontal(2 * col("full_bytes"), pl.lit(INITIAL_BYTES)))
 _STANDS_AGAIN = (
-    facts.STANDS & known(TOP_SHARE * col("flight_bytes") <= _flight) & (~facts.LITTLE_IN_FLIGHT | known(col("unclocked_departures") == 0))
+    facts.HAS_FLOWN
+    & known(TOP_SHARE * col("flight_bytes") <= _flight)
+    & (~facts.LITTLE_IN_FLIGHT | known(col("unclocked_departures") == 0))
 )
-_BEGAN_AT_ONCE = (
-    col("beginning_seen") & col("flight_bytes").is_null() & ~facts.AFTER_LOSS & known(_flight > facts.INITIAL_SEGMENTS * col("full_bytes"))
-)
-"""More than any initial window (RFC 6928) had left before an ACK of data came: this sender knows no slow start."""
+_BEGAN_AT_ONCE = col("beginning_seen") & col("flight_bytes").is_null() & ~facts.AFTER_LOSS & known(_flight > _initial)
+"""More than any initial window had left before an ACK of data came: this sender knows no slow start (4.2BSD)."""
 NO_LARGER = fact("no_larger", col("near_sender") & facts.IS_OLD & (_STANDS_AGAIN | _BEGAN_AT_ONCE) & ~_WINDOW_IS_NEAR)
-"""The flight is about as large as the one before, or smaller, of a sender that leaves slow start with a loss alone: whatever holds it, the
-congestion window, which has grown with each ACK since, does not. Below two segments nothing but ACKs may have let it go on."""
+"""The flight is no larger than one before, nor much smaller than the last, of a sender that leaves slow start with a loss alone: whatever
+holds it, the congestion window does not, which has grown with each ACK since. Below two segments nothing but ACKs may have let it go."""

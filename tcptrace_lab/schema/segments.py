@@ -129,6 +129,7 @@ SEGMENTS = table(
         Column("unacked_bytes", "Int64", Unit.BYTES, "Bytes in flight just before this departure, at the sender"),
         Column("usable_before_bytes", "Int64", Unit.BYTES, "Room in the window just after the departure before, at the sender"),
         Column("flight_bytes", "Int64", Unit.BYTES, "Largest flight of the round trip before"),
+        Column("flown_before", "Boolean", Unit.NONE, "A flight as large as that just after the departure before ended earlier, and no pause of 200 ms came since"),
         Column("full_bytes", "Int64", Unit.BYTES, "Largest payload that may leave: MSS less options"),
         Column("window_closed", "Boolean", Unit.NONE, "A window of 0 was offered since the departure before"),
         Column("small", "Boolean", Unit.NONE, "Less data than a full segment holds"),

@@ -31,6 +31,7 @@ pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("unacked_bytes", |rows, _| value(rows, |block| &block.unacked_bytes)),
     ("usable_before_bytes", |rows, _| value(rows, |block| &block.usable_before_bytes)),
     ("flight_bytes", |rows, _| value(rows, |block| &block.flight_bytes)),
+    ("flown_before", |rows, _| flag(rows, |block| &block.flown_before)),
     ("full_bytes", |rows, _| value(rows, |block| &block.full_bytes)),
     ("window_closed", |rows, _| flag(rows, |block| &block.window_closed)),
     ("small", |rows, _| flag(rows, |block| &block.small)),

@@ -84,6 +84,7 @@ pub(super) struct Block {
     pub unacked_bytes: Of<Nullable>,
     pub usable_before_bytes: Of<Nullable>,
     pub flight_bytes: Of<Nullable>,
+    pub flown_before: Of<bool>,
     pub full_bytes: Of<Nullable>,
     pub window_closed: Of<bool>,
     pub small: Of<bool>,
@@ -161,6 +162,7 @@ impl Block {
             unacked_bytes: NULLS,
             usable_before_bytes: NULLS,
             flight_bytes: NULLS,
+            flown_before: NO,
             full_bytes: NULLS,
             window_closed: NO,
             small: NO,
@@ -245,6 +247,7 @@ impl Block {
         set(&mut self.unacked_bytes, at, left.unacked_bytes);
         set(&mut self.usable_before_bytes, at, left.usable_before_bytes);
         set(&mut self.flight_bytes, at, left.flight_bytes);
+        set(&mut self.flown_before, at, left.flown_before);
         set(&mut self.full_bytes, at, left.full_bytes);
         set(&mut self.window_closed, at, left.window_closed);
         set(&mut self.small, at, left.small);

@@ -32,6 +32,9 @@ const CAUSAL_NS: i64 = 1_000_000;
 
 /// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
 const LET_GO_PART: i64 = 8;
+/// Behind a pause of its retransmission timeout a sender may begin with a small congestion window again (RFC 5681, 4.1); Linux
+/// has the least (`TCP_RTO_MIN`).
+const BEGINS_ANEW_NS: i64 = 200_000_000;
 /// So many small segments in a row that waited for the ACK of all show that Nagle's algorithm holds them again (rule book B, 5).
 const HELD_IN_A_ROW: u16 = 3;
 /// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
@@ -69,6 +72,7 @@ pub struct Departure {
     pub unacked_bytes: Nullable,
     pub usable_before_bytes: Nullable,
     pub flight_bytes: Nullable,
+    pub flown_before: bool,
     pub full_bytes: Nullable,
     pub window_closed: bool,
     pub small: bool,
@@ -378,6 +382,9 @@ impl SenderView {
         self.snd_max = self.snd_max.max(leaves.end);
         if let Some(una) = una {
             self.rounds.departs(una, self.snd_max, self.full_bytes, self.after_loss);
+            if self.since.emptied_ns.get().is_some_and(|emptied| leaves.ts_ns - emptied >= BEGINS_ANEW_NS) {
+                self.rounds.begin_anew();
+            }
         }
         self.since = Since {
             left_ns: Some(leaves.ts_ns).into(),
@@ -483,6 +490,7 @@ impl SenderView {
             unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable_before_bytes: since.usable,
             flight_bytes: self.rounds.last_flight(),
+            flown_before: since.unacked.get().is_some_and(|flight| 0 < flight && flight <= self.rounds.highest()),
             full_bytes: Some(leaves.full_bytes).into(),
             window_closed: since.closed,
             small: leaves.small,

@@ -13,6 +13,8 @@ pub(super) struct Rounds {
     ends: i64,
     flight: i64,
     last_flight: Nullable,
+    /// The largest flight of all rounds before, since the sender last began anew.
+    highest: i64,
     /// The level of now: a flight, and how many that are about equal came one after the other; and the one before it, because
     /// flights may take turns: a program that writes large pieces fills its buffer now more, now less.
     now: Level,
@@ -51,6 +53,7 @@ impl Rounds {
 
     fn finish(&mut self, full_bytes: i64, after_loss: bool) {
         self.last_flight = Some(self.flight).into();
+        self.highest = self.highest.max(self.flight);
         if !self.now.has(self.flight) {
             let back = self.before.has(self.flight);
             let other = if back { self.before } else { Level { flight: self.flight, rounds: 0 } };
@@ -82,6 +85,16 @@ impl Rounds {
         if second.rounds > first.rounds {
             std::mem::swap(first, second);
         }
+    }
+
+    /// What flew before tells no longer how much may fly.
+    pub(super) fn begin_anew(&mut self) {
+        self.highest = 0;
+    }
+
+    /// The largest flight of all rounds before, since the sender last began anew.
+    pub(super) fn highest(&self) -> i64 {
+        self.highest
     }
 
     /// The largest flight of the round before.
@@ -126,6 +139,14 @@ mod tests {
         let rounds = after(&[1000, 2000, 4000, 4000, 4096, 4000], false);
         assert_eq!((rounds.levels()[0].0.get(), rounds.levels()[0].1), (Some(4000), 4));
         assert_eq!(rounds.last_flight().get(), Some(4000));
+    }
+
+    #[test]
+    fn the_highest_flight_of_all_is_kept_until_the_sender_begins_anew() {
+        let mut rounds = after(&[4000, 1000, 2000], false);
+        assert_eq!(rounds.highest(), 4000);
+        rounds.begin_anew();
+        assert_eq!((rounds.highest(), rounds.last_flight().get()), (0, Some(2000)));
     }
 
     #[test]

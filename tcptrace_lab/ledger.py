@@ -137,6 +137,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         begun.alias("beginning_seen"),
         pl.col(f"{other}_data_segments").alias("other_data_segments"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
+        (pl.max_horizontal(pl.col(f"{other}_fin_segments"), *(f"{name}_rst_segments" for name in SIDES)) > 0).alias("ended_by_others"),
         _old(side).alias("old"),
         _rounded(side, other).alias("rounded_bytes"),
         *(
@@ -320,14 +321,16 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
     held = col("ending_held_ns")
     spoke = col("ending_peer_last_ns").is_not_null()
     closing = col("finished")
+    only_syn = ~closing & col("first_departure_is_syn") & (col("max_segment_bytes") == 0)
+    again = col("from_client") & of_direction.known(col("other_syn_segments") > 1) & spoke
+    open_ns = pl.when(again).then(col("ending_peer_first_ns")).otherwise(col("ending_idle_ns").fill_null(0))
+    handshake = pl.when(only_syn).then((held - open_ns).clip(0)).otherwise(0)
     quiet = pl.when(spoke).then(col("ending_peer_last_ns")).otherwise(col("ending_idle_ns").fill_null(0))
     undisturbed = facts.undisturbed("ending_payload_bytes", "ending_peer_payload_bytes")
-    transit = pl.when(closing).then(0).otherwise(facts.transit(held - quiet, undisturbed))
-    awaited = pl.when(~closing & spoke).then((held - col("ending_peer_last_ns") - transit).clip(0)).otherwise(0)
-    in_flight = ~closing & ~spoke & col("ending_idle_ns").is_null()
-    unanswered = in_flight & col("first_departure_is_syn") & (col("max_segment_bytes") == 0)
-    handshake = pl.when(unanswered).then(held).otherwise(0)
-    network = pl.when(unanswered).then(0).otherwise(transit)
+    transit = pl.when(closing).then(0).otherwise(facts.transit(held - handshake - quiet, undisturbed))
+    awaited = pl.when(~closing & spoke).then((held - handshake - col("ending_peer_last_ns") - transit).clip(0)).otherwise(0)
+    in_flight = ~spoke & col("ending_idle_ns").is_null()
+    cut = ~col("ended_by_others")
     after = facts_of.filter(held.is_not_null()).select(
         "conn",
         "from_client",
@@ -338,11 +341,11 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         sending_ns=pl.lit(0, pl.Int64),
         filled_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
-        network_ns=network,
+        network_ns=transit,
         peer_ns=awaited,
-        rest_ns=held - handshake - network - awaited,
+        rest_ns=held - handshake - transit - awaited,
         rule_cause=pl.lit(None, CAUSE),
-        rest_cause=pl.when(closing).then(_cause("close")).when(in_flight).then(_cause("unknown")).otherwise(_cause("application")),
+        rest_cause=pl.when(closing).then(_cause("close")).when(in_flight | cut).then(_cause("unknown")).otherwise(_cause("application")),
         confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
     silent = facts_of.filter(held.is_null()).select(

@@ -11,7 +11,7 @@ import polars as pl
 
 from tcptrace_lab.rules import of_direction
 from tcptrace_lab.rules.columns import fact as _fact
-from tcptrace_lab.rules.of_direction import AROUND_BYTES, CAUSAL_NS, HELD_TIMES, LEAST_FRAME_BYTES
+from tcptrace_lab.rules.of_direction import AROUND_BYTES, CAUSAL_NS, HELD_TIMES, LEAST_FRAME_BYTES, on_line
 
 NS_PER_MS, RTT_NS = of_direction.NS_PER_MS, of_direction.RTT_NS
 FIN, SYN, URG = 0x01, 0x02, 0x20
@@ -54,15 +54,14 @@ EPSILON_NS = _col("epsilon_ns")
 """An event so soon after another may be its effect."""
 
 
-def _beyond_least_ns(rate: str, payload: str) -> pl.Expr:
+def _beyond_least_ns(line: str, payload: str) -> pl.Expr:
     """How much longer than a SYN, of which the shortest round trip mostly is, a segment occupies the line."""
-    more = (_col(payload).fill_null(0) + AROUND_BYTES - LEAST_FRAME_BYTES).clip(0)
-    return (more * _col(rate).fill_null(0)).cast(pl.Int64)
+    return on_line((_col(payload).fill_null(0) + AROUND_BYTES - LEAST_FRAME_BYTES).clip(0), line).fill_null(0)
 
 
 def undisturbed(sent: str = "payload_before_bytes", answered: str = "peer_payload_bytes") -> pl.Expr:
     """The round trip of a segment and what comes back for it, with nothing in their way. The arguments name columns with their data."""
-    return RTT_NS + _beyond_least_ns("line_ns_per_byte", sent) + _beyond_least_ns("other_line_ns_per_byte", answered)
+    return RTT_NS + _beyond_least_ns("line", sent) + _beyond_least_ns("other_line", answered)
 
 
 def transit(gap_ns: pl.Expr, undisturbed_ns: pl.Expr | None = None) -> pl.Expr:
@@ -73,9 +72,7 @@ def transit(gap_ns: pl.Expr, undisturbed_ns: pl.Expr | None = None) -> pl.Expr:
 
 LINE_NS = _fact(
     "line_part_ns",
-    (pl.max_horizontal(_col("payload_before_bytes") + AROUND_BYTES, LEAST_FRAME_BYTES) * _col("line_ns_per_byte"))
-    .cast(pl.Int64)
-    .fill_null(0),
+    on_line(pl.max_horizontal(_col("payload_before_bytes") + AROUND_BYTES, LEAST_FRAME_BYTES), "line").fill_null(0),
 )
 """So long the sender's line carries the departure before, and whatever else may hold the next byte, it could not leave. Where the sender's
 own host is slower than its line, it is the host that needs so long for a segment. Known near the sender alone."""
@@ -346,7 +343,7 @@ BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 REFILLED = _fact("refilled", HAD_IN_FLIGHT & ~IS_BARE_FIN & ~PEER_SPOKE & _known(_col("acked_ago_ns") <= _col("refill_ns")))
 """The program may have been woken by an ACK that made room in a full buffer."""
 
-_OWN_LINE_NS = _beyond_least_ns("line_ns_per_byte", "full_bytes")
+_OWN_LINE_NS = _beyond_least_ns("line", "full_bytes")
 _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fill_null(0) + (
     _col("echo_ns") - _col("reaction_min_ns")
 ).fill_null(0)

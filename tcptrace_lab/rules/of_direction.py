@@ -99,15 +99,34 @@ ALIKE_SHARE = 0.05
 """Rates of the lines of both ways that differ by less are the same (a heuristic)."""
 
 
-def _ns_per_byte(of: str) -> pl.Expr:
-    """Time of a byte on a line, seen at either side; null where that is not known."""
-    return _col(f"{of}_ns") / (_col(f"{of}_payload_bytes") + AROUND_BYTES)
+LONGEST_ON_LINE_NS = 16_000 * NS_PER_MS
+"""No line that a capture is made at takes longer for a segment (a heuristic: 1,538 bytes at 1,200 bit/s take 10 s)."""
 
 
-def _others_line() -> pl.Expr:
+def on_line(payload: pl.Expr, line: str) -> pl.Expr:
+    """Nanoseconds for which so many bytes, headers and gap with them, keep a line busy; null where its rate is not known.
+
+    In whole numbers: a quotient of floats may differ in its last bit with the rows that are beside it, and a time with it.
+    """
+    return (payload * _col(f"{line}_busy_ns") // _col(f"{line}_busy_bytes")).clip(0)
+
+
+def _busy(of: str) -> tuple[pl.Expr, pl.Expr]:
+    """Time on a line, seen at either side, and the bytes that take it."""
+    return _col(f"{of}_ns").clip(upper_bound=LONGEST_ON_LINE_NS), _col(f"{of}_payload_bytes") + AROUND_BYTES
+
+
+def _others_line() -> tuple[pl.Expr, pl.Expr]:
     """That of the other side: its small segments tell of it where their spacing is that of this side's line."""
-    spaced, own = _ns_per_byte("other_spaced"), _ns_per_byte("line")
-    return pl.coalesce(pl.when((spaced - own).abs() <= ALIKE_SHARE * own).then(spaced), _ns_per_byte("other_line"))
+    spaced, line = _busy("other_spaced"), _busy("other_line")
+    of_spaced, of_own = (ns / payload for ns, payload in (spaced, _busy("line")))
+    alike = known((of_spaced - of_own).abs() <= ALIKE_SHARE * of_own)
+    ns, payload = (pl.when(alike).then(one).otherwise(other) for one, other in zip(spaced, line, strict=True))
+    return ns, payload
+
+
+def _near_sender(value: pl.Expr) -> pl.Expr:
+    return pl.when(_col("near_sender")).then(value)
 
 
 _NEARLY_FULL = known(_col("max_segment_bytes") < _col("full_segment_bytes")) & known(
@@ -121,8 +140,8 @@ _HOLDS_IN_FIRST_FORM = known(_col("old")) & known(_col("small_past_full") == 0) 
 _NONE_PASSED = _HOLDS_OVER_FULL & _col("rounded_bytes").is_not_null()
 
 OF_DIRECTION = {
-    "line_ns_per_byte": pl.when(_col("near_sender")).then(_ns_per_byte("line")),
-    "other_line_ns_per_byte": pl.when(_col("near_sender")).then(_others_line()),
+    **{name: _near_sender(value) for name, value in zip(("line_busy_ns", "line_busy_bytes"), _busy("line"), strict=True)},
+    **{name: _near_sender(value) for name, value in zip(("other_line_busy_ns", "other_line_busy_bytes"), _others_line(), strict=True)},
     "epsilon_ns": _at_least(CAUSAL_NS, pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)),
     "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),
     "burst_ns": _at_least(BURST_NS, BURST_SHARE),

@@ -5,7 +5,8 @@ each of which the engine has described on the row of the departure that ended it
 nothing but that row and the facts of its direction. A wait that no rule explains is told by what arrived meanwhile:
 
     departure ─ network: while the line carries the departure before
-              └ handshake ─┬─ network: its way there, and that of the last byte of an answer back, at most a round trip, and queues
+              └ handshake ─┬─ network: its way there, and that of the last byte of an answer back, at most a round trip, and queues; unknown
+                           │  where the capture began later than the connection, and only answers tell the round trip
                            ├─ peer: until the last data of the other side before the departure
                            └─ application: the rest
 
@@ -76,6 +77,7 @@ COLUMNS = (
     "small_passes",
     "recovering",
     "after_loss",
+    "fills_unscaled",
 )
 """What the ledger reads of `schema.SEGMENTS`."""
 
@@ -90,6 +92,7 @@ _NAMED = (
     ("filled_ns", _cause("receiver-window")),
     ("caused_ns", pl.col("rule_cause")),
     ("network_ns", _cause("network")),
+    ("unmeasured_ns", _cause("unknown")),
     ("peer_ns", _cause("peer")),
     ("rest_ns", pl.col("rest_cause")),
 )
@@ -129,6 +132,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         pl.col(f"{side}_rtt_max_ns").alias("rtt_max_ns"),
         near.alias("near_sender"),
         unplaced.alias("sender_unplaced"),
+        to_sender.alias("to_sender_ns"),
         (to_receiver + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
         pl.col(f"{other}_max_window_bytes").alias("max_window_bytes"),
         pl.col(f"{other}_last_data_ts_ns").alias("other_last_data_ts_ns"),
@@ -217,7 +221,7 @@ def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str]
 
     Returns:
         The departures with the facts of their directions, and beside them `rule_cause` (null where no rule holds), `confidence`, and the
-        seven parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
+        eight parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
         last (`edges`).
     """
     departures = segments.filter(pl.col("held_ns").is_not_null()).select(*COLUMNS, *also)
@@ -248,7 +252,7 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def split(departures: pl.LazyFrame) -> pl.LazyFrame:
-    """The seven parts of each wait; `rest_cause` names the last."""
+    """The eight parts of each wait; `rest_cause` names the last."""
     col = pl.col
     held = col("held_ns")
     open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
@@ -280,18 +284,24 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     on_its_way = pl.min_horizontal(pl.max_horizontal(facts.JITTER_NS, queued), col("peer_last_ns"))  # it left behind what the peer said
     transit = pl.min_horizontal(transit.clip(0) + on_its_way, col("left"))
     blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR | facts.ROOM_UNSEEN)
-    departures = departures.with_columns(network_ns=pl.when(unexplained & ~blind).then(transit).otherwise(grown))
+    # Without a handshake, the shortest round trip may be an answer that the other program took its time for.
+    unmeasured = unexplained & spoke & (blind | ~col("beginning_seen"))
+    departures = departures.with_columns(
+        network_ns=pl.when(unexplained & ~blind & ~unmeasured).then(transit).otherwise(grown),
+        unmeasured_ns=pl.when(unmeasured).then(transit).otherwise(0),
+    )
     opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
-    before = pl.when(unexplained & ~blind).then(col("network_ns") - on_its_way).otherwise(col("network_ns"))
-    awaited = (col("left") - col("filled_ns") - col("caused_ns") - before - col("peer_last_ns")).clip(0)
+    before = col("filled_ns") + col("caused_ns") + col("network_ns") + col("unmeasured_ns")
+    passing = pl.when(unexplained & ~blind).then(on_its_way).otherwise(0)
+    awaited = (col("left") - (before - passing) - col("peer_last_ns")).clip(0)
     departures = departures.with_columns(peer_ns=pl.when((unexplained | (~opened & (late > 0))) & spoke).then(awaited).otherwise(0))
-    rest = col("left") - col("filled_ns") - col("caused_ns") - col("network_ns") - col("peer_ns")
+    rest = col("left") - before - col("peer_ns")
     rest_cause = pl.when(blind).then(_cause("unknown")).when(opened).then(col("later_cause")).otherwise(_cause("application"))
     return departures.with_columns(rest_ns=rest, rest_cause=rest_cause).drop("left")
 
 
 def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
-    """The time of each direction before its first departure and after its last, as the same seven parts.
+    """The time of each direction before its first departure and after its last, as the same eight parts.
 
     Args:
         connections: rows of `schema.CONNECTIONS`.
@@ -312,6 +322,7 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         filled_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=pl.lit(0, pl.Int64),
+        unmeasured_ns=pl.lit(0, pl.Int64),
         peer_ns=pl.lit(0, pl.Int64),
         rest_ns=pl.when("first_departure_is_syn").then(0).otherwise(col("first_departure_ts_ns") - col("born_ns")),
         rule_cause=pl.lit(None, CAUSE),
@@ -326,11 +337,12 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
     open_ns = pl.when(again).then(col("ending_peer_first_ns")).otherwise(col("ending_idle_ns").fill_null(0))
     handshake = pl.when(only_syn).then((held - open_ns).clip(0)).otherwise(0)
     quiet = pl.when(spoke).then(col("ending_peer_last_ns")).otherwise(col("ending_idle_ns").fill_null(0))
+    cut = ~closing & ~col("ended_by_others")
+    in_flight = ~closing & ~spoke & col("ending_idle_ns").is_null()
+    unmeasured = ~col("beginning_seen") & spoke
     undisturbed = facts.undisturbed("ending_payload_bytes", "ending_peer_payload_bytes")
     transit = pl.when(closing).then(0).otherwise(facts.transit(held - handshake - quiet, undisturbed))
     awaited = pl.when(~closing & spoke).then((held - handshake - col("ending_peer_last_ns") - transit).clip(0)).otherwise(0)
-    in_flight = ~spoke & col("ending_idle_ns").is_null()
-    cut = ~col("ended_by_others")
     after = facts_of.filter(held.is_not_null()).select(
         "conn",
         "from_client",
@@ -341,13 +353,18 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         sending_ns=pl.lit(0, pl.Int64),
         filled_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
-        network_ns=transit,
+        network_ns=pl.when(unmeasured).then(0).otherwise(transit),
+        unmeasured_ns=pl.when(unmeasured).then(transit).otherwise(0),
         peer_ns=awaited,
         rest_ns=held - handshake - transit - awaited,
         rule_cause=pl.lit(None, CAUSE),
         rest_cause=pl.when(closing).then(_cause("close")).when(in_flight | cut).then(_cause("unknown")).otherwise(_cause("application")),
         confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
+    # Of a side that had been silent since before the capture, only what the other side sends is known to be awaited.
+    lived = col("died_ns") - col("born_ns")
+    heard = pl.when("beginning_seen").then(lived).otherwise((col("other_last_data_ts_ns") - col("born_ns")).fill_null(0))
+    expecting = pl.when("other_departed").then(heard).otherwise(0)
     silent = facts_of.filter(held.is_null()).select(
         "conn",
         "from_client",
@@ -359,10 +376,11 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         filled_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=pl.lit(0, pl.Int64),
-        peer_ns=pl.lit(0, pl.Int64),
-        rest_ns=col("died_ns") - col("born_ns"),
+        unmeasured_ns=pl.lit(0, pl.Int64),
+        peer_ns=expecting,
+        rest_ns=lived - expecting,
         rule_cause=pl.lit(None, CAUSE),
-        rest_cause=pl.when("other_departed").then(_cause("peer")).otherwise(_cause("unknown")),
+        rest_cause=_cause("unknown"),
         confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
     return pl.concat([before, after, silent])
@@ -433,7 +451,7 @@ def collected(segments: pl.LazyFrame, connections: pl.LazyFrame, seen: Callable[
 
 
 def _pieces(waits: pl.DataFrame) -> pl.DataFrame:
-    """Rows as of `edges` → rows of `schema.LEDGER`, one behind the other. A list of seven and `explode` would take ten times as long."""
+    """Rows as of `edges` → rows of `schema.LEDGER`, one behind the other. A list of eight and `explode` would take ten times as long."""
     numbered, start = waits.with_row_index("place"), pl.col("start_ns")
     pieces = []
     for part, cause in _NAMED:

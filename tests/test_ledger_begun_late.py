@@ -94,8 +94,8 @@ def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a
         """
         for at, first, answer in ((0.05 * turn, 1 + 200 * turn, 1 + 100 * turn) for turn in range(4))
     )
-    # Of the first wait of a capture it is not known what was in flight.
-    assert lasted(tmp_path, said)["nagle-delayed-ack"] == pytest.approx(3 * 43.7, rel=0.01)
+    # Of the first, too: whatever else was in flight, the piece before it was.
+    assert lasted(tmp_path, said)["nagle-delayed-ack"] == pytest.approx(4 * 43.7, rel=0.01)
 
 
 def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path) -> None:
@@ -115,3 +115,58 @@ def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path)
 def test_two_silent_sides_do_not_wait_for_each_other(tmp_path: Path) -> None:
     told = lasted(tmp_path, "0.000 C > S . 1:1 ack 1\n5.000 S > C . ack 1")
     assert told == {"unknown": pytest.approx(5000)}
+
+
+@pytest.mark.parametrize(("written", "told_ms"), [(600, 245), (700, 0)])
+def test_a_small_segment_forced_into_a_window_of_unknown_scale_waited_for_the_window(tmp_path: Path, written: int, told_ms: float) -> None:
+    """300 in the header are 600 bytes by a scale of 1, and 700 by none: only 600 of more are what a timer forces into such a window."""
+    told = lasted(
+        tmp_path,
+        f"""
+        0.000 C > S .  1:1461           ack 1
+        0.020 S > C .                   ack 1461 win 300
+        0.245 C > S P. 1461:{1461 + written} ack 1
+        0.265 S > C .                   ack {1461 + written} win 0
+        """,
+    )
+    assert told.get("receiver-window", 0) == pytest.approx(told_ms)
+
+
+def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_path: Path) -> None:
+    """What came at once when it opened shows the sender near. 699 ms behind the ACK of that, its program closes."""
+    told = lasted(
+        tmp_path,
+        """
+        0.0000 C > S .  1:1461    ack 1
+        0.0010 S > C .            ack 1461 win 0
+        0.5000 S > C .            ack 1461 win 50
+        0.5001 C > S .  1461:2921 ack 1
+        0.5011 S > C .            ack 2921 win 50
+        1.2001 C > S F. 2921:2921 ack 1
+        1.2011 S > C .            ack 2922 win 50
+        """,
+    )
+    assert "zero-window" not in told
+    assert told["application"] == pytest.approx(699)
+
+
+def test_a_side_that_was_silent_since_before_the_capture_waits_only_for_what_comes(tmp_path: Path) -> None:
+    """Its own FIN may have been sent before: nothing tells that it waits for that of the other side."""
+    assert lasted(tmp_path, "0.000 S > C . 1:1461 ack 1\n0.010 C > S . ack 1461\n0.900 S > C F. 1461:1461 ack 1") == {
+        "unknown": pytest.approx(900)
+    }
+
+
+def test_what_of_a_wait_for_an_answer_was_the_way_is_not_known_without_a_handshake(tmp_path: Path) -> None:
+    """The one answer there is came 300 ms later, and its ACK with it: of the path, or of the other program."""
+    told = lasted(
+        tmp_path,
+        """
+        0.0000 C > S P. 1:101   ack 1
+        0.3000 S > C P. 1:101   ack 101
+        0.3001 C > S P. 101:201 ack 101
+        0.6001 S > C P. 101:201 ack 201
+        0.6002 C > S F. 201:201 ack 201
+        """,
+    )
+    assert "network" not in told

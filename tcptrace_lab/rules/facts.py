@@ -129,7 +129,9 @@ HAS_BEGUN_ANEW = _fact(
     _col("only_late") & _known(_col("flight_bytes") == 0) & _known(_col("unacked_before_bytes") >= INITIAL_SEGMENTS * _col("full_bytes")),
 )
 """The first flight after a pause, with a whole initial window in it (RFC 5681, 4.1), of a sender whose resends were all for nothing."""
-HAD_IN_FLIGHT = _fact("had_in_flight", _known(_col("unacked_before_bytes") > 0))
+_NOTHING_HEARD = ~_col("beginning_seen") & _col("unacked_before_bytes").is_null()
+"""The capture began within a connection, and the first ACK in it came behind the departure before: that one was in flight, at least."""
+HAD_IN_FLIGHT = _fact("had_in_flight", _known(_col("unacked_before_bytes") > 0) | _NOTHING_HEARD)
 SMALL_UNACKED = _fact("had_small_in_flight", _known(_col("small_unacked")) | (_col("never_full") & HAD_IN_FLIGHT))
 LITTLE_IN_FLIGHT = _fact("little_in_flight", _known(_col("unacked_before_bytes") < 2 * _col("full_bytes")))
 """Fewer than two segments do not let an ACK go at once (RFC 5681, 4.2), nor do they make a queue."""
@@ -181,8 +183,20 @@ ACK_WAS_HELD = _fact(
 """A late ACK for less than two full segments, and the sender stood still for most of the time that it was late: in a queue it would have
 come one by one with others, or, in one that others fill, leave out what left long before."""
 
-MAY_BE_FAR = _fact("may_be_far", ALL_ACKED & ~PEER_SPOKE & _col("sender_unplaced") & ~_known(_col("idle_ns") > LONGEST_PATH_NS))
-"""The sender may be as far away as this departure came behind the ACK, or its program so late: nothing else tells how far it is."""
+_HEARD_FIRST = _col("unacked_before_bytes").is_null() & _col("unacked_bytes").is_not_null()
+IS_FIRST = _fact("is_first", _col("beginning_seen") & ~IS_SYN & _HEARD_FIRST)
+"""The first data behind the handshake. In a capture that begins later, the first that is seen is not it."""
+_AS_SOON_AS_EVER = _col("sender_unplaced") & _known(
+    _col("peer_last_ns").is_between(_col("to_sender_ns"), _col("to_sender_ns") + EPSILON_NS)
+)
+_SYN_UNSEEN = IS_FIRST & ~_col("near_sender") & (_col("other_syn_segments") == 0)
+MAY_BE_FAR = _fact(
+    "may_be_far",
+    (ALL_ACKED & ~PEER_SPOKE & _col("sender_unplaced") & ~_known(_col("idle_ns") > LONGEST_PATH_NS)) | _AS_SOON_AS_EVER | _SYN_UNSEEN,
+)
+"""The sender may be as far away as this departure came behind the ACK, or its program so late: nothing else tells how far it is. Behind a
+message, that is so where it answered about as soon as it ever did, and behind a SYN-ACK where the SYN was not captured: in the first waits
+of a capture the way there is not yet taken off."""
 
 RELEASED_BY_ACK = _fact(
     "was_released_by_ack",
@@ -205,9 +219,6 @@ WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _roo
 """A small segment that takes all the room there was: the sender had waited for more room, and gave up (RFC 9293, 3.8.6.2.1: override)."""
 WINDOW_FILLED = _fact("window_filled", IS_SMALL & _known(_col("payload_bytes") == _col("usable_window_bytes")))
 """A small segment that fills the window to the byte: whatever opened it before, it held this one, too."""
-_HEARD_FIRST = _col("unacked_before_bytes").is_null() & _col("unacked_bytes").is_not_null()
-IS_FIRST = _fact("is_first", _col("beginning_seen") & ~IS_SYN & _HEARD_FIRST)
-"""The first data behind the handshake. In a capture that begins later, the first that is seen is not it."""
 FIRST_FORCED_IN = _fact(
     "first_was_forced_in",
     _col("near_sender")
@@ -232,6 +243,12 @@ FORCED_IN = _fact(
 )
 """The same away from the sender, where the room that it knew of is not seen: what was cut before waited for more room than the ACKs made,
 until the sender's timer (RFC 9293, 3.8.6.2.1) or its window probe's (Linux, `tcp_send_probe0`: an RTO) let it go."""
+FORCED_IN_UNSCALED = _fact(
+    "was_forced_in_unscaled",
+    _known(_col("fills_unscaled")) & IS_SMALL & ALL_ACKED & ~PEER_SPOKE & _known(_col("idle_ns") >= LEAST_OVERRIDE_NS),
+)
+"""The same where no SYN tells the scale of the window: that a small segment ends to the byte where the window does by one of the fifteen
+scales, after its sender had waited so long with nothing in flight, is no chance."""
 WINDOW_WAS_NEARLY_FULL = _fact("window_was_nearly_full", _known(_room < 2 * _col("full_bytes")))
 _EMPTIED_LONG_AGO_NS = pl.when(ALL_ACKED & (_col("idle_ns") > EPSILON_NS)).then(_col("idle_ns"))
 """Where a window is smaller than a segment, it is all open when all is acknowledged."""
@@ -370,12 +387,8 @@ PROBED_ON = _fact(
 """A probe that asks with new data whether the flight before was lost, which was not: its ACKs were late in a queue (RFC 8985, 7.3;
 only senders with SACK ask so). Where the timer's ticks are longer than two round trips, its time tells nothing."""
 
-_LONGER_THAN_TRAINS = _known(_col("held_ns") * TRAIN_PART > RTT_NS)
 _UPDATE_LET_GO = ALL_ACKED & ~PEER_SPOKE & ACK_JUST_CAME & _known(_col("idle_ns") > EPSILON_NS)
-ROOM_UNSEEN = _fact(
-    "room_unseen",
-    ~WINDOW_KNOWN & HAD_IN_FLIGHT & ~IS_BARE_FIN & ((RELEASED_BY_ACK & _LONGER_THAN_TRAINS) | _UPDATE_LET_GO),
-)
+ROOM_UNSEEN = _fact("room_unseen", ~WINDOW_KNOWN & HAD_IN_FLIGHT & ~IS_BARE_FIN & (RELEASED_BY_ACK | _UPDATE_LET_GO))
 """An ACK let it go, or one more after all was acknowledged, and how much room the window had is not known, because no SYN tells its scale:
 it may have been full, or closed, as well as the congestion window or the send buffer used up."""
 

@@ -39,7 +39,9 @@ The flight of the round trip before had filled it, though, and it is no larger n
 RULE = Rule(
     cause="receiver-window",
     lost_to="waiting for room in the receiver's window",
-    holds=(_NEW & (_FULL | _NEARLY_FULL | _CUT | facts.FIRST_FORCED_IN | WINDOW_DEFERRED | _SPACED_IN_FULL_ROUNDS))
+    holds=(
+        _NEW & (_FULL | _NEARLY_FULL | _CUT | facts.FIRST_FORCED_IN | facts.FORCED_IN_UNSCALED | WINDOW_DEFERRED | _SPACED_IN_FULL_ROUNDS)
+    )
     | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
     confidence=Confidence.PROVED,
     refuted_by="room for a full segment, and for a third of the window, before the ACK that released it",

@@ -139,5 +139,12 @@ SEGMENTS = table(
         Column("small_passes", "Boolean", Unit.NONE, "Small segments pass a small one in flight: one did, and fewer than three in a row waited for the ACK of all since"),
         Column("recovering", "Boolean", Unit.NONE, "What was sent before the last resend is not all acknowledged"),
         Column("after_loss", "Boolean", Unit.NONE, "Something was resent in this direction before"),
+        Column(
+            "fills_unscaled",
+            "Boolean",
+            Unit.NONE,
+            "It ends to the byte where the window does, by one of the scales that there are",
+            "false where the scale of the window is known",
+        ),
     ],
 )

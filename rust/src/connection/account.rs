@@ -84,6 +84,7 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
         resent: kind.is_resent() && kind != Kind::TailProbe,
         is_syn: flags.any(TcpFlags::SYN),
+        fills_unscaled: receiver.half.is_filled_by(placed.end),
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
     };

@@ -10,6 +10,8 @@ use crate::wire::{Segment, TcpFlags};
 
 /// RFC 7323, 2.3: larger shifts count as 14.
 pub(super) const MAX_WINDOW_SCALE: u8 = 14;
+/// Smaller numbers fit by some scale too often: writes have sizes like 1,024 and 4,096 (a heuristic).
+const LEAST_TELLING_WINDOW: u16 = 256;
 /// A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`).
 const CLUSTER_BYTES: i64 = 2048;
 
@@ -167,6 +169,16 @@ impl Half {
     #[inline]
     pub(super) fn usable_window(&self, other: &Half) -> Option<i64> {
         Some(self.snd_una.get()?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
+    }
+
+    /// Whether what ends at `end` fills the window that this side offers, whose scale is not known, by one of the scales there are.
+    pub(super) fn is_filled_by(&self, end: i64) -> bool {
+        let Some(acked) = self.acked.get().filter(|_| self.window_bytes.is_none() && self.raw_window > 0) else {
+            return false;
+        };
+        let (bytes, window) = (end.saturating_sub(acked), i64::from(self.raw_window));
+        let most = if self.raw_window < LEAST_TELLING_WINDOW { 0 } else { MAX_WINDOW_SCALE };
+        (0..=most).any(|scale| window << scale == bytes)
     }
 
     /// Its figures for the connections table.

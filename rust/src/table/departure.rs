@@ -41,6 +41,7 @@ pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("small_passes", |rows, _| flag(rows, |block| &block.small_passes)),
     ("recovering", |rows, _| flag(rows, |block| &block.recovering)),
     ("after_loss", |rows, _| flag(rows, |block| &block.after_loss)),
+    ("fills_unscaled", |rows, _| flag(rows, |block| &block.fills_unscaled)),
 ];
 
 fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayRef {

@@ -94,6 +94,7 @@ pub(super) struct Block {
     pub small_passes: Of<bool>,
     pub recovering: Of<bool>,
     pub after_loss: Of<bool>,
+    pub fills_unscaled: Of<bool>,
 }
 
 impl Block {
@@ -172,6 +173,7 @@ impl Block {
             small_passes: NO,
             recovering: NO,
             after_loss: NO,
+            fills_unscaled: NO,
         }
     }
 
@@ -257,6 +259,7 @@ impl Block {
         set(&mut self.small_passes, at, left.small_passes);
         set(&mut self.recovering, at, left.recovering);
         set(&mut self.after_loss, at, left.after_loss);
+        set(&mut self.fills_unscaled, at, left.fills_unscaled);
     }
 }
 

@@ -17,7 +17,8 @@ pub struct Reaction {
     awaited_tsval: u32,
     /// Newest timestamp of the other side.
     heard_tsval: u32,
-    /// Highest offset that the other side ever allowed, when it did so, and what it had allowed before.
+    /// Highest offset that the other side ever allowed, when it did so, and what it had allowed before; `None` where the scale of
+    /// its windows is not known, but for closed ones.
     edge: Nullable,
     edge_before: Nullable,
     edge_ts_ns: Nullable,
@@ -57,13 +58,13 @@ impl Reaction {
                 self.awaited_tsval = value;
             }
         }
-        if let (Some(ack), Some(window_bytes)) = (ack, window_bytes) {
-            let edge = ack.saturating_add(i64::from(window_bytes));
-            if edge > self.edge.value() {
-                self.edge_before = self.edge;
-                self.edge = Some(edge).into();
-                self.edge_ts_ns = now;
-            }
+        let Some(ack) = ack else { return };
+        let edge = window_bytes.map(|window_bytes| ack.saturating_add(i64::from(window_bytes)));
+        // A window of unknown scale is open, and how far is not known: that what was closed before has opened is.
+        if edge.map_or(self.edge.is_some(), |edge| edge > self.edge.value()) {
+            self.edge_before = self.edge;
+            self.edge = edge.into();
+            self.edge_ts_ns = now;
         }
     }
 

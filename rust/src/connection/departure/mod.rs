@@ -82,6 +82,7 @@ pub struct Departure {
     pub small_passes: bool,
     pub recovering: bool,
     pub after_loss: bool,
+    pub fills_unscaled: bool,
 }
 
 /// What only a whole direction tells of its departures; `schema.py` says what each means.
@@ -145,6 +146,8 @@ pub(super) struct Leaves {
     pub resent: bool,
     /// It opens the connection.
     pub is_syn: bool,
+    /// It fills a window, whose scale is not known, by one of the scales there are.
+    pub fills_unscaled: bool,
     /// Its timestamp, and the one that it echoes.
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
@@ -310,9 +313,19 @@ impl SenderView {
         }
         self.since.acked_ns = now;
         self.since.acked_frame = arrival.frame;
-        if let Some(edge) = arrival.edge.get() {
-            self.offered(edge, arrival.ack, now);
+        match arrival.edge.get() {
+            Some(edge) => self.offered(edge, arrival.ack, now),
+            None => self.offered_unknown(now),
         }
+    }
+
+    /// The window is open, and how far is not known, because no SYN told its scale (0 is 0 in every scale).
+    #[inline]
+    fn offered_unknown(&mut self, now: Nullable) {
+        if self.edge.get().is_some_and(|edge| edge <= self.snd_max) {
+            self.since.opened_ns = now;
+        }
+        self.edge = Nullable::default();
     }
 
     /// The window reaches to `edge` now.
@@ -500,6 +513,7 @@ impl SenderView {
             small_passes: self.small_behind_small > 0 && self.held.run < HELD_IN_A_ROW,
             recovering: una.is_some_and(|una| una < self.recover.value()),
             after_loss: self.after_loss,
+            fills_unscaled: leaves.fills_unscaled,
         }
     }
 

@@ -337,7 +337,10 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
     open_ns = pl.when(again).then(col("ending_peer_first_ns")).otherwise(col("ending_idle_ns").fill_null(0))
     handshake = pl.when(only_syn).then((held - open_ns).clip(0)).otherwise(0)
     quiet = pl.when(spoke).then(col("ending_peer_last_ns")).otherwise(col("ending_idle_ns").fill_null(0))
-    cut = ~closing & ~col("ended_by_others")
+    # Once all is acknowledged, a sender to which nobody ever speaks has nothing to send; of others, who would have gone on is not known.
+    is_alone = col("beginning_seen") & (col("other_data_segments") == 0)
+    sent_all = of_direction.known(is_alone & (2 * col("ending_idle_ns") >= held))
+    cut = ~closing & ~col("ended_by_others") & ~sent_all
     in_flight = ~closing & ~spoke & col("ending_idle_ns").is_null()
     unmeasured = ~col("beginning_seen") & spoke
     undisturbed = facts.undisturbed("ending_payload_bytes", "ending_peer_payload_bytes")

@@ -232,6 +232,21 @@ def test_at_the_end_of_a_capture_it_is_unknown_which_of_two_silent_sides_is_to_s
     assert dict(causes(found, from_client=False)[-2:]) == pytest.approx({"network": 20, "unknown": 1980}, abs=1)
 
 
+@pytest.mark.parametrize(("last", "cause"), [("0.0800", "application"), ("1.0000", "unknown")])
+def test_a_sender_to_which_nobody_speaks_has_no_more_to_send_once_all_is_acknowledged(tmp_path: Path, last: str, cause: str) -> None:
+    """The capture ends with a keepalive and its answer, 1.5 s behind the data. Before the ACK of all, TCP may have held the next back."""
+    found = tables(
+        tmp_path,
+        f"""
+        0.0400 C > S P. 1:101    ack 1
+        {last} S > C .           ack 101
+        1.5000 C > S .  100:100  ack 1
+        1.5400 S > C .           ack 101
+        """,
+    )
+    assert sum(lasted(found, cause)) > 1_000
+
+
 def test_a_side_that_ends_the_connection_was_to_speak(tmp_path: Path) -> None:
     found = tables(tmp_path, ASKED_AND_ANSWERED + "2.170 S > C F. 101:101 ack 101")
     assert dict(causes(found)[-2:]) == pytest.approx({"network": 20, "peer": 2050})

@@ -107,8 +107,10 @@ def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) ->
 
 
 def held_ms(tmp_path: Path, text: str) -> dict[str, float]:
+    """What the ledger tells of the client's waits that a departure ended: of the last, the capture's end leaves little to tell."""
     found = read(packets.capture(tmp_path / "exchange.pcap", text))
-    mine = ledger.intervals(found.segments, found.connections).filter(pl.col("from_client") & (pl.col("frame_before") > 3))
+    ended = pl.col("from_client") & (pl.col("frame_before") > 3) & pl.col("frame_after").is_not_null()
+    mine = ledger.intervals(found.segments, found.connections).filter(ended)
     sums = mine.group_by(pl.col("cause").cast(pl.String)).agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).collect()
     return {cause: ns / 1e6 for cause, ns in sums.iter_rows()}
 

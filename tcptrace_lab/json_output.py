@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import behaviour, rates, trust, upstream, vantage
+from tcptrace_lab import behaviour, policy, rates, trust, upstream, vantage
 from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
@@ -240,7 +240,7 @@ def _direction(side: str) -> pl.Expr:
                 "confidence": pl.col(f"{side}_nagle_confidence"),
                 "frame": pl.col(f"{side}_nagle_frame"),
                 "violations": pl.col(f"{side}_small_in_flight"),
-                "holds": pl.col(f"{side}_nagle_holds") + pl.col(f"{side}_nagle_holds_over_full"),
+                "holds": policy.holds(lambda name: pl.col(f"{side}_{name}")),
             }
         ),
         **{name: pl.col(f"{side}_{name}") for name in _BEHAVIOUR},

@@ -231,8 +231,9 @@ impl Clock {
     /// The same against the soonest until now: what neither a tick nor a wrong clock explains, a queue before the capture
     /// point does.
     fn queued_ns(&self) -> i64 {
-        let drift_ns = (self.lasted_ns - self.soonest_at_ns) / DRIFT_PART;
-        (self.behind_ns() - self.soonest_ns - drift_ns - MILLISECOND_NS).max(0)
+        let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
+        let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
+        later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).max(0)
     }
 
     /// How long a tick is.
@@ -395,7 +396,8 @@ impl SenderView {
         self.snd_max = self.snd_max.max(leaves.end);
         if let Some(una) = una {
             self.rounds.departs(una, self.snd_max, self.full_bytes, self.after_loss);
-            if self.since.emptied_ns.get().is_some_and(|emptied| leaves.ts_ns - emptied >= BEGINS_ANEW_NS) {
+            if self.since.emptied_ns.get().is_some_and(|emptied| leaves.ts_ns.saturating_sub(emptied) >= BEGINS_ANEW_NS)
+            {
                 self.rounds.begin_anew();
             }
         }

@@ -6,14 +6,18 @@
 //! point to the sender and back, because its departures, too, are seen late (rule book B, vantage).
 
 mod arrivals;
+mod clock;
 mod rounds;
 mod spacing;
 mod stops;
+mod told;
 
 pub(super) use arrivals::Arrival;
+pub use told::{Departure, FirstDeparture, Waits};
 
 use super::row::Nullable;
 use arrivals::Arrivals;
+use clock::Clock;
 use rounds::Rounds;
 use spacing::Spacing;
 use stops::Stops;
@@ -37,92 +41,9 @@ const LET_GO_PART: i64 = 8;
 const BEGINS_ANEW_NS: i64 = 200_000_000;
 /// So many small segments in a row that waited for the ACK of all show that Nagle's algorithm holds them again (rule book B, 5).
 const HELD_IN_A_ROW: u16 = 3;
-/// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
-const LEAST_TICKS: i64 = 50;
-/// A tick of nearly all timestamp clocks of today (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
-const MILLISECOND_NS: i64 = 1_000_000;
-/// Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz).
-const DRIFT_PART: i64 = 10_000;
 /// What leaves within this time of the segment before may be the tail of one write, which a BSD sender lets pass (rule book
 /// A1); on a slow link the two are further apart than on the sender's host (a heuristic).
 const ONE_WRITE_NS: i64 = 2_000_000;
-
-/// What held one departure back; `schema.py` says what each means. `*_ns` but `acked_lag_ns`, `round_trip_ns` and `echo_ns`
-/// are times from then to the departure.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // one fact has one home
-#[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states
-pub struct Departure {
-    pub held_ns: Nullable,
-    pub held_since_frame: Nullable,
-    pub sent_ticks: Nullable,
-    pub queued_ns: Nullable,
-    pub idle_ns: Nullable,
-    pub acked_ago_ns: Nullable,
-    pub acked_by_frame: Nullable,
-    pub acked_lag_ns: Nullable,
-    pub round_trip_ns: Nullable,
-    pub echo_ns: Nullable,
-    pub window_opened_ns: Nullable,
-    pub peer_first_ns: Nullable,
-    pub peer_last_ns: Nullable,
-    pub peer_payload_bytes: Nullable,
-    pub payload_before_bytes: Nullable,
-    pub unacked_before_bytes: Nullable,
-    pub unacked_bytes: Nullable,
-    pub usable_before_bytes: Nullable,
-    pub flight_bytes: Nullable,
-    pub flown_before: bool,
-    pub full_bytes: Nullable,
-    pub window_closed: bool,
-    pub small: bool,
-    pub small_before: bool,
-    pub held_before: bool,
-    pub small_unacked: bool,
-    pub small_passes: bool,
-    pub recovering: bool,
-    pub after_loss: bool,
-    pub fills_unscaled: bool,
-}
-
-/// What only a whole direction tells of its departures; `schema.py` says what each means.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // one fact has one home
-pub struct Waits {
-    pub first: Option<FirstDeparture>,
-    /// What held back what did not come any more.
-    pub ending: Departure,
-    pub level_flight_bytes: Nullable,
-    pub level_rounds: u16,
-    pub other_level_flight_bytes: Nullable,
-    pub other_level_rounds: u16,
-    pub clocked: u32,
-    pub unclocked: u32,
-    pub small_behind_small: u32,
-    pub small_held_run: u16,
-    pub small_past_full: u16,
-    pub small_held_over_full: u16,
-    pub tick_ns: Nullable,
-    pub line_payload_bytes: Nullable,
-    pub line_ns: Nullable,
-    pub spaced_payload_bytes: Nullable,
-    pub spaced_ns: Nullable,
-    pub top_flight_bytes: Nullable,
-    pub top_rounds: u16,
-    pub full_held_flight_bytes: Nullable,
-    pub full_held_times: u16,
-    pub other_full_held_flight_bytes: Nullable,
-    pub other_full_held_times: u16,
-}
-
-/// Where the waits of a direction begin.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct FirstDeparture {
-    pub ts_ns: i64,
-    pub frame: u64,
-    pub is_syn: bool,
-}
 
 /// A segment that leaves.
 #[derive(Clone, Copy, Debug, Default)]
@@ -193,53 +114,6 @@ struct SmallHeld {
     /// Behind full ones alone; and those that passed them, though no tail of the same write.
     over_full: u16,
     passed_full: u16,
-}
-
-/// The sender's timestamp clock, read off its departures.
-#[derive(Clone, Copy, Debug, Default)]
-struct Clock {
-    /// Of the last departure that moved it.
-    tsval: Option<u32>,
-    /// Ticks since the first departure, and nanoseconds of the capture.
-    ticks: i64,
-    lasted_ns: i64,
-    /// Of the departure that was captured soonest after its own time, by that clock: how soon, and when.
-    soonest_ns: i64,
-    soonest_at_ns: i64,
-}
-
-impl Clock {
-    /// Ticks since the departure before, which was captured `held_ns` ago.
-    #[inline]
-    fn departs(&mut self, tsval: Option<u32>, held_ns: Nullable) -> Option<i64> {
-        let now = tsval?;
-        let before = self.tsval.replace(now)?;
-        let ticks = i64::from(now.wrapping_sub(before) as i32);
-        self.ticks = self.ticks.saturating_add(ticks);
-        self.lasted_ns = self.lasted_ns.saturating_add(held_ns.get().unwrap_or(0));
-        if self.behind_ns() <= self.soonest_ns {
-            (self.soonest_ns, self.soonest_at_ns) = (self.behind_ns(), self.lasted_ns);
-        }
-        Some(ticks)
-    }
-
-    /// How much later than the first, against its own time, the last departure was captured, if ticks are milliseconds.
-    fn behind_ns(&self) -> i64 {
-        self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
-    }
-
-    /// The same against the soonest until now: what neither a tick nor a wrong clock explains, a queue before the capture
-    /// point does.
-    fn queued_ns(&self) -> i64 {
-        let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
-        let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
-        later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).max(0)
-    }
-
-    /// How long a tick is.
-    fn tick_ns(&self) -> Nullable {
-        Some(self.lasted_ns).filter(|_| self.ticks >= LEAST_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
-    }
 }
 
 /// What happened since the last departure.

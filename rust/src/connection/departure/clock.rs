@@ -1,0 +1,91 @@
+//! The sender's timestamp clock (RFC 7323), read off its departures: how long a tick is, and how late each departure was captured.
+
+use super::Nullable;
+
+/// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
+const LEAST_TICKS: i64 = 50;
+/// A tick of nearly all timestamp clocks of today (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
+const MILLISECOND_NS: i64 = 1_000_000;
+/// Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz).
+const DRIFT_PART: i64 = 10_000;
+
+/// The clock, as far as departures have shown it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    /// Of the last departure that moved it.
+    tsval: Option<u32>,
+    /// Ticks since the first departure, and nanoseconds of the capture.
+    ticks: i64,
+    lasted_ns: i64,
+    /// Of the departure that was captured soonest after its own time, by that clock: how soon, and when.
+    soonest_ns: i64,
+    soonest_at_ns: i64,
+}
+
+impl Clock {
+    /// Ticks since the departure before, which was captured `held_ns` ago.
+    #[inline]
+    pub(super) fn departs(&mut self, tsval: Option<u32>, held_ns: Nullable) -> Option<i64> {
+        let now = tsval?;
+        let before = self.tsval.replace(now)?;
+        let ticks = i64::from(now.wrapping_sub(before) as i32);
+        self.ticks = self.ticks.saturating_add(ticks);
+        self.lasted_ns = self.lasted_ns.saturating_add(held_ns.get().unwrap_or(0));
+        if self.behind_ns() <= self.soonest_ns {
+            (self.soonest_ns, self.soonest_at_ns) = (self.behind_ns(), self.lasted_ns);
+        }
+        Some(ticks)
+    }
+
+    /// How much later than the first, against its own time, the last departure was captured, if ticks are milliseconds.
+    fn behind_ns(&self) -> i64 {
+        self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
+    }
+
+    /// The same against the soonest until now: what neither a tick nor a wrong clock explains, a queue before the capture
+    /// point does.
+    pub(super) fn queued_ns(&self) -> i64 {
+        let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
+        let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
+        later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).max(0)
+    }
+
+    /// How long a tick is.
+    pub(super) fn tick_ns(&self) -> Nullable {
+        Some(self.lasted_ns).filter(|_| self.ticks >= LEAST_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, MILLISECOND_NS, Nullable};
+
+    /// A clock of milliseconds whose departures were captured so many after the one before, and ticked so often between.
+    fn after(departures: &[(i64, u32)]) -> Clock {
+        let (mut clock, mut tsval) = (Clock::default(), 0);
+        clock.departs(Some(tsval), Nullable::NULL);
+        for (held_ms, ticks) in departures {
+            tsval += ticks;
+            assert_eq!(clock.departs(Some(tsval), Some(held_ms * MILLISECOND_NS).into()), Some(i64::from(*ticks)));
+        }
+        clock
+    }
+
+    #[test]
+    fn what_comes_later_than_its_own_time_stood_in_a_queue_less_a_tick() {
+        assert_eq!(after(&[(10, 10), (30, 10)]).queued_ns(), 19 * MILLISECOND_NS - 3_000);
+        assert_eq!(after(&[(30, 10), (10, 30)]).queued_ns(), 0, "the first stood in one, the second in none");
+        assert_eq!(after(&[(10, 30), (30, 10)]).queued_ns(), 19 * MILLISECOND_NS - 3_000, "the soonest is what counts");
+    }
+
+    #[test]
+    fn a_clock_that_drifts_by_a_ten_thousandth_queues_nothing() {
+        assert_eq!(after(&[(100_010, 100_000)]).queued_ns(), 0);
+    }
+
+    #[test]
+    fn the_length_of_a_tick_is_known_after_fifty() {
+        assert_eq!(after(&[(40, 10), (156, 39)]).tick_ns().get(), None);
+        assert_eq!(after(&[(40, 10), (160, 40)]).tick_ns().get(), Some(4 * MILLISECOND_NS));
+    }
+}

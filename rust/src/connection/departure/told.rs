@@ -1,0 +1,80 @@
+//! What is told of departures: of each on the row of its segment, and of a whole direction.
+
+use super::Nullable;
+
+/// What held one departure back; `schema.py` says what each means. `*_ns` but `acked_lag_ns`, `round_trip_ns` and `echo_ns`
+/// are times from then to the departure.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // one fact has one home
+#[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states
+pub struct Departure {
+    pub held_ns: Nullable,
+    pub held_since_frame: Nullable,
+    pub sent_ticks: Nullable,
+    pub queued_ns: Nullable,
+    pub idle_ns: Nullable,
+    pub acked_ago_ns: Nullable,
+    pub acked_by_frame: Nullable,
+    pub acked_lag_ns: Nullable,
+    pub round_trip_ns: Nullable,
+    pub echo_ns: Nullable,
+    pub window_opened_ns: Nullable,
+    pub peer_first_ns: Nullable,
+    pub peer_last_ns: Nullable,
+    pub peer_payload_bytes: Nullable,
+    pub payload_before_bytes: Nullable,
+    pub unacked_before_bytes: Nullable,
+    pub unacked_bytes: Nullable,
+    pub usable_before_bytes: Nullable,
+    pub flight_bytes: Nullable,
+    pub flown_before: bool,
+    pub full_bytes: Nullable,
+    pub window_closed: bool,
+    pub small: bool,
+    pub small_before: bool,
+    pub held_before: bool,
+    pub small_unacked: bool,
+    pub small_passes: bool,
+    pub recovering: bool,
+    pub after_loss: bool,
+    pub fills_unscaled: bool,
+}
+
+/// What only a whole direction tells of its departures; `schema.py` says what each means.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // one fact has one home
+pub struct Waits {
+    pub first: Option<FirstDeparture>,
+    /// What held back what did not come any more.
+    pub ending: Departure,
+    pub level_flight_bytes: Nullable,
+    pub level_rounds: u16,
+    pub other_level_flight_bytes: Nullable,
+    pub other_level_rounds: u16,
+    pub clocked: u32,
+    pub unclocked: u32,
+    pub small_behind_small: u32,
+    pub small_held_run: u16,
+    pub small_past_full: u16,
+    pub small_held_over_full: u16,
+    pub tick_ns: Nullable,
+    pub line_payload_bytes: Nullable,
+    pub line_ns: Nullable,
+    pub spaced_payload_bytes: Nullable,
+    pub spaced_ns: Nullable,
+    pub top_flight_bytes: Nullable,
+    pub top_rounds: u16,
+    pub full_held_flight_bytes: Nullable,
+    pub full_held_times: u16,
+    pub other_full_held_flight_bytes: Nullable,
+    pub other_full_held_times: u16,
+}
+
+/// Where the waits of a direction begin.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct FirstDeparture {
+    pub ts_ns: i64,
+    pub frame: u64,
+    pub is_syn: bool,
+}

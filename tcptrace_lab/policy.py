@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 
@@ -80,6 +80,8 @@ CONSISTENT_HOLDS = 2
 
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+_Count = TypeVar("_Count", int, pl.Expr)
+"""A number of a connection, or the column of all of them."""
 
 
 def beside(connections: Frame) -> Frame:
@@ -184,19 +186,19 @@ def _timer(side: str) -> dict[str, pl.Expr]:
     }
 
 
-def holds(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+def holds(of: Callable[[str], _Count]) -> _Count:
     """How many small segments of a side waited as if Nagle's algorithm held them; `of` gives a column of the side."""
     return of("nagle_holds") + of("nagle_holds_over_full")
 
 
-def sure_holds(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+def sure_holds(of: Callable[[str], _Count]) -> _Count:
     """Those of them that no full send buffer explains as well."""
     return holds(of) - of("nagle_holds_in_doubt")
 
 
-def all_in_doubt(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+def all_in_doubt(of: Callable[[str], int]) -> bool:
     """Whether there are some, and a full send buffer explains every one of them as well."""
-    return (holds(of) > 0) & (sure_holds(of) == 0)
+    return holds(of) > 0 and sure_holds(of) == 0
 
 
 def _nagle(side: str) -> dict[str, pl.Expr]:

@@ -118,8 +118,8 @@ class _Way:
         doubted = rule.doubt is not None and rule.doubt.of_all is not None and rule.doubt.of_all(self._own)
         return max(told, key=_DOUBT.index, default=Confidence.POSSIBLE if doubted else rule.confidence)
 
-    def _own(self, name: str) -> Any:  # noqa: ANN401  (what the column has)
-        return self.row[f"{'client' if self.from_client else 'server'}_{name}"]
+    def _own(self, name: str) -> int:
+        return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])
 
     def named(self, words: str) -> str:
         """`words` with the addresses of both hosts."""

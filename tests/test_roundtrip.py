@@ -60,7 +60,7 @@ def test_a_sweep_of_sizes_shows_every_predicted_range_and_no_other(seed: int) ->
         (12, True, "a timer that comes at any time lets one in twenty go before its wait is a stall"),
     ],
 )
-def test_ranges_that_once_were_missed_are_found(seed: int, pauses: bool, what: str) -> None:  # noqa: FBT001  (one of two kinds)
+def test_ranges_that_once_were_missed_are_found(seed: int, what: str, *, pauses: bool) -> None:
     found = sweep(seed, pauses=pauses)
     assert found.ranges
     assert len(found.missed) <= found.ranges // 8, what

@@ -19,7 +19,8 @@ TOP_SHARE = 0.5
 3.1)."""
 
 INITIAL_BYTES = 14_600
-"""No initial window is larger, but one of two larger segments; nor than ten segments (RFC 6928, 2)."""
+"""No initial window is larger, but one of two larger segments; nor than ten segments (RFC 6928, 2; Linux takes ten of any size, and is not
+old)."""
 
 col = pl.col
 _flight, _room = col("unacked_before_bytes"), col("usable_before_bytes")

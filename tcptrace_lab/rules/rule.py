@@ -93,14 +93,14 @@ class Doubt:
         limits: what the capture cannot tell of them, in a sentence; empty where the rule has no advice.
         remedy: what to change if it was the other's.
         of_all: of a rule without advice, and so without a finding: whether all waits of a direction are in doubt, where the argument
-            gives a column of its side (`schema.CONNECTIONS`).
+            gives a count of its side (`schema.CONNECTIONS`).
     """
 
     where: pl.Expr
     consistent_if: str = ""
     limits: str = ""
     remedy: tuple[str, ...] = ()
-    of_all: Callable[[Callable[[str], Any]], bool] | None = None
+    of_all: Callable[[Callable[[str], int]], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

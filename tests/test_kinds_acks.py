@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from engine import column, read_text
 from verdicts import HANDSHAKE, figures, judged, verdicts
 
@@ -51,6 +52,40 @@ def test_a_keepalive_names_what_it_repeats_and_its_answer_names_it(tmp_path: Pat
         60.1 S > C . ack 101 win 509
     """
     assert judged(tmp_path, text, 6, 7) == [("keepalive", "sequence", 5, "proved"), ("keepalive_ack", "sequence", 6, "proved")]
+
+
+@pytest.mark.parametrize("payload_bytes", [0, 1])
+def test_keepalives_of_a_side_that_has_sent_no_data(tmp_path: Path, payload_bytes: int) -> None:
+    """RFC 9293, 3.8.4: SEG.SEQ = SND.NXT - 1, which is the number of the SYN."""
+    text = f"""{HANDSHAKE}
+        0.02 S > C P. 1:101 ack 1
+        0.03 C > S . ack 101
+        60.0 C > S . 0:{payload_bytes}({payload_bytes}) ack 101
+        60.1 S > C . 101:101(0) ack 1
+    """
+    assert judged(tmp_path, text, 6, 7) == [("keepalive", "sequence", 4, "proved"), ("keepalive_ack", "sequence", 6, "proved")]
+
+
+@pytest.mark.parametrize("payload_bytes", [0, 1])
+def test_keepalives_of_a_side_that_has_sent_no_data_since_the_capture_began(tmp_path: Path, payload_bytes: int) -> None:
+    """RFC 9293, 3.8.4: its ACKs tell SND.NXT."""
+    text = f"""
+        0.00 S > C P. 5001:5101 ack 801
+        0.01 C > S . 801:801(0) ack 5101
+        10.0 C > S . 800:{800 + payload_bytes}({payload_bytes}) ack 5101
+        10.1 S > C . 5101:5101(0) ack 801
+    """
+    assert judged(tmp_path, text, 3, 4) == [("keepalive", "sequence", 1, "proved"), ("keepalive_ack", "sequence", 3, "proved")]
+
+
+def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_path: Path) -> None:
+    """Interactive traffic: the byte's ACK was lost behind the capture point; keepalives take seconds."""
+    text = """
+        0.00 S > C P. 5001:5002 ack 801
+        0.01 C > S . 801:801(0) ack 5002
+        0.22 C > S P. 800:801(1) ack 5002
+    """
+    assert judged(tmp_path, text, 3)[0][0] == "spurious"
 
 
 def test_one_byte_again_at_once_is_a_resend_and_no_keepalive(tmp_path: Path) -> None:

@@ -74,10 +74,13 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
         let at = placed.start == una && segment.payload_bytes == 1;
         return (below || at).then(|| proved(Kind::ZeroWindowProbe, Evidence::Window).with(receiver.last_ack_frame));
     }
-    if !below || una != sender.snd_max || una <= 1 {
+    if !below || una != sender.snd_max || !sender.started {
         return None;
     }
-    let since_data_ns = Nullable::from(segment.ts_ns).since(sender.last_data_ts_ns).get();
+    // Of the byte before the first one seen, nothing else tells when it was sent: before the sender's last segment.
+    let unseen = una <= 1 && sender.figures.syn_segments == 0;
+    let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
+    let since_data_ns = Nullable::from(segment.ts_ns).since(sent_ts_ns).get();
     let at_once = segment.payload_bytes > 0 && since_data_ns.is_some_and(|since_ns| since_ns < MIN_KEEPALIVE_NS);
     (!at_once).then(|| proved(Kind::Keepalive, Evidence::Sequence).with(receiver.last_ack_frame))
 }

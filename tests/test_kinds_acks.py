@@ -78,6 +78,30 @@ def test_keepalives_of_a_side_that_has_sent_no_data_since_the_capture_began(tmp_
     assert judged(tmp_path, text, 3, 4) == [("keepalive", "sequence", 1, "proved"), ("keepalive_ack", "sequence", 3, "proved")]
 
 
+def test_keepalives_of_an_idle_connection_miss_no_byte(tmp_path: Path) -> None:
+    """RFC 9293, 3.8.4: the capture begins with a keepalive without data, one below the number that is acknowledged."""
+    text = """
+        0.00 C > S . 800:800(0) ack 5001
+        0.02 S > C . 5001:5001(0) ack 801
+        75.0 C > S . 800:800(0) ack 5001
+        75.1 S > C . 5001:5001(0) ack 801
+    """
+    assert judged(tmp_path, text, 3, 4) == [("keepalive", "sequence", 2, "proved"), ("keepalive_ack", "sequence", 3, "proved")]
+    read = read_text(tmp_path, text)
+    assert figures(read, "client", "keepalives", "not_captured_bytes", "not_captured_holes") == (1, 0, 0)
+
+
+def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: Path) -> None:
+    """The first of them is no keepalive: the other side sent data between them, which the second acknowledges by the same number."""
+    text = """
+        0.00 C > S . 800:800(0) ack 5001
+        0.01 S > C P. 5001:5101 ack 800
+        0.02 C > S . 800:800(0) ack 5101
+        0.30 S > C . 5101:5101(0) ack 801
+    """
+    assert figures(read_text(tmp_path, text), "client", "not_captured_bytes", "not_captured_holes") == (1, 1)
+
+
 def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_path: Path) -> None:
     """Interactive traffic: the byte's ACK was lost behind the capture point; keepalives take seconds."""
     text = """

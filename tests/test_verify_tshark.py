@@ -175,6 +175,21 @@ def test_bytes_in_flight_are_known_to_tshark_before_any_ack(tmp_path: Path) -> N
     assert "tshark counts the 200 bytes" in found[2, "bytes_in_flight"]
 
 
+def test_keepalives_of_a_connection_that_was_idle_before_are_repeated_acks_to_tshark(tmp_path: Path) -> None:
+    text = """
+        0.00 C > S . 800:800(0) ack 5001
+        0.02 S > C . 5001:5001(0) ack 801
+        75.0 C > S . 800:800(0) ack 5001
+        75.1 S > C . 5001:5001(0) ack 801
+    """
+    found = told(tmp_path, text, "tshark-takes-first-numbers")
+    assert set(found) == {(3, "keep_alive"), (3, "duplicate_ack"), (4, "keep_alive_ack"), (4, "duplicate_ack")}
+    assert "one byte behind its number was acknowledged" in found[3, "keep_alive"]
+    found = told(tmp_path, text, "tshark-misses-first-keepalives")
+    assert set(found) == {(2, "ack_lost_segment")}
+    assert "it acknowledges 2, one more than the number of the other side's only segment" in found[2, "ack_lost_segment"]
+
+
 def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
     """Linux probes with a segment without data, one below the next number (RFC 9293, 3.8.6.1 leaves the form open)."""
     text = f"""{HANDSHAKE}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _HEADERS = (
     "frame ts_ns conn from_client seq ack payload_bytes captured_payload_bytes flags window_bytes sack_blocks tsval tsecr ip_id ttl ect ce"
 )
-_VERDICTS = "kind evidence evidence_frame confidence resent_by in_flight_bytes usable_window_bytes acked_bytes rtt_ns"
+_VERDICTS = "kind evidence evidence_frame confidence resent_by in_flight_bytes usable_window_bytes acked_bytes acked_unseen_bytes rtt_ns"
 
 COLUMNS = (*_HEADERS.split(), *_VERDICTS.split())
 """Columns of `schema.SEGMENTS` that are compared or needed as evidence."""
@@ -211,7 +211,8 @@ def _say_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction,
     ack = row["ack"]
     if ack is None:
         return
-    if receiver.highest is not None and ack > max(receiver.highest, receiver.acked or receiver.highest):
+    beyond = receiver.highest is not None and ack > max(receiver.highest, receiver.acked or receiver.highest)
+    if beyond and row["acked_unseen_bytes"]:
         said.verdicts.add("ack_lost_segment")
     if receiver.acked is None or ack > receiver.acked:
         receiver.acked = ack

@@ -157,6 +157,14 @@ impl Half {
         self.snd_una.get().map(|una| (self.snd_max - una).max(0))
     }
 
+    /// Whether all that was seen of this side may be a keepalive without data: its number is one below the next one then
+    /// (RFC 9293, 3.8.4), and what is acknowledged behind it is no byte that the capture missed.
+    #[cold]
+    pub(super) fn may_have_probed(&self) -> bool {
+        let DirectionFigures { segments, data_segments, syn_segments, fin_segments, .. } = self.figures;
+        segments == 1 && data_segments == 0 && syn_segments == 0 && fin_segments == 0
+    }
+
     /// Remembers the largest flight.
     #[inline]
     pub(super) fn note_flight(&mut self) {

@@ -112,6 +112,10 @@ fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Half) -> i64 {
     if (in_holes == 0 && beyond <= 0) || !data_sender.started {
         return 0;
     }
+    if beyond == 1 && data_sender.may_have_probed() {
+        data_sender.snd_max = ack;
+        return 0;
+    }
     let beyond = beyond.max(0);
     // What goes on beyond the last byte seen is one hole.
     let opened = u32::from(beyond > 0 && una <= data_sender.snd_max);

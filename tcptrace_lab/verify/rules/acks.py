@@ -232,7 +232,45 @@ def _answers_probe(case: SegmentCase) -> str | None:
     return f"the probe that it answers{proof(row)} is {probe} to tshark"
 
 
+def _answers_first_keepalive(case: SegmentCase) -> str | None:
+    said, row = case.said, case.row
+    if said is None or not case.foreseen or "ack_lost_segment" not in case.theirs or row["acked_unseen_bytes"]:
+        return None
+    if said.other_highest is None or row["ack"] != said.other_highest + 1:
+        return None
+    return (
+        f"it acknowledges {row['ack']:,}, one more than the number of the other side's only segment, which has no data: "
+        "that may be a keepalive, and then nothing is missing"
+    )
+
+
+def _first_was_keepalive(case: SegmentCase) -> str | None:
+    """A keepalive, or its answer, where the first segment of its side in the capture was one without data, too."""
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or "keep_alive" in case.theirs | judged.answers:
+        return None
+    if row["kind"] == "keepalive" and judged.highest == row["their_raw_seq"]:
+        return f"one byte behind its number was acknowledged{proof(row)}; to tshark, its number is that of the next byte"
+    if row["kind"] == "keepalive_ack":
+        return f"the keepalive that it answers{proof(row)} repeats an ACK to tshark"
+    return None
+
+
 RULES = (
+    Rule(
+        "tshark-takes-first-numbers",
+        "tshark takes the number of a side's first segment for that of its next byte, also where that is a keepalive without data",
+        f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4",
+        _DUPLICATE | {"keep_alive", "keep_alive_ack"},
+        _first_was_keepalive,
+    ),
+    Rule(
+        "tshark-misses-first-keepalives",
+        "tshark takes what the answer to a keepalive acknowledges for unseen, where that keepalive is all it saw of a side",
+        f"{_GUIDE}, TCP ACKed unseen segment; RFC 9293, 3.8.4",
+        _UNSEEN,
+        _answers_first_keepalive,
+    ),
     Rule(
         "tshark-answers-what-it-saw",
         "tshark calls the answer to a window probe by what it takes the probe for",

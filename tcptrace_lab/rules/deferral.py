@@ -84,5 +84,5 @@ WINDOW_DEFERRED = fact(
 """The window had opened for a few segments, or been left open for them, and yet nothing left until an ACK came. The congestion window
 cannot have held it: nothing was lost, and the flight was larger before, or filled a window as large as this, or grew otherwise. Stacks
 older than segmentation offload do not do so."""
-WINDOW_OWNS_ALL = fact("window_owns_all", facts.WINDOW_FILLED | facts.FORCED_IN | WINDOW_DEFERRED)
+WINDOW_OWNS_ALL = fact("window_owns_all", facts.WINDOW_FILLED | facts.FORCED_IN | facts.IS_WINDOW_PROBE | WINDOW_DEFERRED)
 """However early the window opened a little, it held this one."""

@@ -214,7 +214,9 @@ WINDOW_WAS_FULL = _fact(
     _known((_room < _col("payload_bytes")) | (_room < 1)) & (_room < _col("full_bytes")).fill_null(value=True),
 )
 """There was room for less than a full segment, and for less than this one, or for none."""
-_room_now = pl.when(_col("near_sender")).then(_col("usable_window_bytes")).otherwise(_room)
+_LAST_ACK_CAME = _col("near_sender") | _known(_col("since_last_ack_ns") > RTT_NS + EPSILON_NS)
+"""What the last ACK said of the window had reached the sender when this left: away from it, a round trip after the ACK was seen."""
+_room_now = pl.when(_LAST_ACK_CAME).then(_col("usable_window_bytes")).otherwise(_room)
 WINDOW_CUT = _fact("window_cut", IS_SMALL & _known(_col("payload_bytes") >= _room_now) & _known(_room < _col("full_bytes")))
 """A small segment that takes all the room there was: the sender had waited for more room, and gave up (RFC 9293, 3.8.6.2.1: override)."""
 WINDOW_FILLED = _fact("window_filled", IS_SMALL & _known(_col("payload_bytes") == _col("usable_window_bytes")))

@@ -255,7 +255,9 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     """The eight parts of each wait; `rest_cause` names the last."""
     col = pl.col
     held = col("held_ns")
-    open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0))
+    # A client's way was not measured yet when the SYN-ACK went there.
+    there_ns = pl.when(col("from_client") & ~col("near_sender")).then(col("to_sender_ns")).otherwise(0)
+    open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0)) - there_ns
     handshake = pl.when(facts.IS_FIRST).then((held - open_ns).clip(0, held)).otherwise(0)
     sending = pl.min_horizontal(facts.LINE_NS, held - col("handshake_ns"))
     departures = departures.with_columns(handshake_ns=handshake).with_columns(sending_ns=sending)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.of_direction import RTT_NS, known
 from tcptrace_lab.rules.plateau import ON_PLATEAU
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
@@ -13,10 +16,26 @@ _DRAINING = (
 
 _SPACED = facts.IN_TRAIN & ~ON_PLATEAU & ~facts.AFTER_LOSS
 
+LEAST_SPREAD_SEGMENTS = 4
+"""Fewer segments in a round trip are as far apart as flights are (a heuristic)."""
+
+_share_of_round_trip = pl.col("payload_before_bytes") * RTT_NS / pl.col("unacked_before_bytes")
+_EVENLY_SPREAD = (
+    ~pl.col("near_sender")
+    & pl.col("tick_ns").is_null()
+    & facts.BULK
+    & known(pl.col("unacked_before_bytes") >= LEAST_SPREAD_SEGMENTS * pl.col("full_bytes"))
+    & known(4 * pl.col("held_ns") >= 3 * _share_of_round_trip)
+    & (facts.IN_TRAIN | known(3 * pl.col("held_ns") <= 4 * _share_of_round_trip))
+)
+"""Away from the sender, and no timestamps tell of queues: what comes in a round trip is spread over it evenly, to a quarter, and there is
+no pause. At the path's full rate just rate times round trip comes in each, so that the flight seems to stand on a plateau whatever the
+sender has in flight. What a full buffer lets go comes in flights, with pauses between them."""
+
 RULE = Rule(
     cause="network",
     lost_to="the network: bytes in transit, or draining at the path's own rate",
-    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | facts.WAS_DELAYED | facts.PROBED_ON,
+    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | _EVENLY_SPREAD | facts.WAS_DELAYED | facts.PROBED_ON,
     confidence=Confidence.CONSISTENT,
     refuted_by="round trips at their minimum while the sender waits",
     source="RFC 6349, 3.3 (round trips under load); Gettys & Nichols 2011 (bufferbloat)",

@@ -133,7 +133,8 @@ _NEARLY_FULL = known(_col("max_segment_bytes") < _col("full_segment_bytes")) & k
     _col("max_segment_bytes") >= TUNNEL_SHARE * _col("full_segment_bytes")
 )
 _BELOW_ANY_MSS = _col("full_segment_bytes").is_null() & known(_col("max_segment_bytes") < DEFAULT_MSS_BYTES)
-_NEVER_FULL = (_NEARLY_FULL | _BELOW_ANY_MSS) & known(_col("max_in_flight_bytes") < 2 * _col("max_segment_bytes"))
+_most_in_flight = pl.max_horizontal("max_in_flight_bytes", "top_flight_bytes")  # as captured, and as the sender knew it
+_NEVER_FULL = (_NEARLY_FULL | _BELOW_ANY_MSS) & known(_most_in_flight < 2 * _col("max_segment_bytes"))
 
 _HOLDS_OVER_FULL = known(_col("small_past_full") == 0) & known(_col("small_held_over_full") >= HELD_TIMES)
 _HOLDS_IN_FIRST_FORM = known(_col("old")) & known(_col("small_past_full") == 0) & known(_col("small_held_run") >= HELD_TIMES)

@@ -71,7 +71,8 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
     if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
         return None;
     }
-    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes(receiver.half));
+    let two_flew = sender.account.view.two_flew(i64::from(sender.half.figures.max_segment_bytes));
+    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes(receiver.half, two_flew));
     let leaves = Leaves {
         ts_ns,
         frame: segment.frame,

@@ -201,9 +201,10 @@ impl Half {
     }
 
     /// The largest payload of its segments: the MSS in force, or what was seen where no SYN was, or where the path takes
-    /// a little less (a tunnel), or where the sender rounds it to whole clusters.
+    /// a little less (a tunnel), or where the sender rounds it to whole clusters. `two_flew`: two as long as the longest were
+    /// in flight together.
     #[inline]
-    pub(super) fn full_bytes(&self, receiver: &Self) -> i64 {
+    pub(super) fn full_bytes(&self, receiver: &Self, two_flew: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
         let mss = i64::from(self.mss_bytes);
         if mss == 0 {
@@ -212,10 +213,17 @@ impl Half {
         if longest >= mss {
             return mss;
         }
-        // Old stacks are older than tunnels.
         let old = self.is_old();
-        let tunnelled = !old && longest * 10 >= mss * 9;
+        let tunnelled = longest * 10 >= mss * 9 && (!old || (two_flew && Self::are_full(longest, receiver)));
         if tunnelled || (old && self.rounds_down(mss, longest, receiver)) { longest } else { mss }
+    }
+
+    /// Whether two of its segments with so much data, in flight together, are full ones though its MSS is larger. Many stacks
+    /// offer neither SACK nor timestamps and are yet no older than tunnels (libslirp counts 20 bytes too much for the headers).
+    /// Nagle's rule lets no second one that is not full leave, unless it is half of the largest window (rule book A1).
+    #[inline]
+    fn are_full(longest: i64, receiver: &Self) -> bool {
+        longest * 2 < i64::from(receiver.figures.max_window_bytes.unwrap_or(0))
     }
 
     /// Whether its SYN offers neither SACK nor timestamps; false where it was not seen.

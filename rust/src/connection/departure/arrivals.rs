@@ -172,6 +172,11 @@ impl Arrivals {
         self.queue.get_or_insert_default().push(arrival)
     }
 
+    /// When the next one was captured.
+    pub(super) fn next_ns(&self) -> Option<i64> {
+        Some(self.queue.as_deref()?.front()?.ts_ns)
+    }
+
     /// Whatever comes next, arrived or not.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival> {

@@ -30,6 +30,9 @@ const NO_DISTANCE_NS: i64 = 50_000;
 const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
 /// The round trip to the sender is taken shorter by this part: the shortest one seen was not the shortest possible.
 const TOLERANCE_PART: i64 = 32;
+/// Where no timestamps tell what had arrived, the round trip to the sender may be shorter by this part than the shortest one
+/// seen: that of a handshake alone has in it what the hosts needed to find each other and to open the connection.
+const SOONER_PART: i64 = 4;
 /// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next (rule
 /// book B, ε).
 const CAUSAL_NS: i64 = 1_000_000;
@@ -81,6 +84,8 @@ pub(super) struct SenderView {
     una: Nullable,
     /// The highest ACK captured, arrived or not.
     captured_ack: Nullable,
+    /// So much sooner than by the shortest round trip seen it arrives, as the last departure that had waited tells.
+    sooner_ns: i64,
     /// Right edge of the window.
     edge: Nullable,
     snd_max: i64,
@@ -216,6 +221,13 @@ impl SenderView {
         self.edge = Some(edge).into();
     }
 
+    /// Whether two segments of so many bytes were in flight together, or such a one was taken for full before.
+    #[inline]
+    pub(super) fn two_flew(&self, payload_bytes: i64) -> bool {
+        let flight = self.una.get().map_or(0, |una| self.snd_max - una);
+        self.full_bytes == payload_bytes || flight.max(self.rounds.highest()) >= 2 * payload_bytes
+    }
+
     /// A segment leaves. Returns what held it back.
     #[inline]
     pub(super) fn departs(&mut self, leaves: &Leaves, shift_ns: i64) -> Departure {
@@ -225,9 +237,7 @@ impl SenderView {
         if self.first.is_none() {
             self.first = Some(FirstDeparture { ts_ns: leaves.ts_ns, frame: leaves.frame, is_syn: leaves.is_syn });
         }
-        while let Some(arrival) = self.arrivals.next_arrived(leaves.tsecr, leaves.ts_ns, shift_ns) {
-            self.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(leaves.ts_ns));
-        }
+        self.take_arrived(&leaves, shift_ns);
         let mut held = self.held(&leaves);
         held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
         held.queued_ns = held.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
@@ -243,6 +253,44 @@ impl SenderView {
         let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
         self.left(&leaves, was_held);
         held
+    }
+
+    /// Takes in what had arrived at the sender when a segment left.
+    ///
+    /// What was captured a little less than the round trip before a departure that had waited, and nothing else came that
+    /// can have let it go, had arrived as well, and so had what let go those close behind it.
+    #[inline]
+    fn take_arrived(&mut self, leaves: &Leaves, shift_ns: i64) {
+        if leaves.tsecr.is_some() || shift_ns == 0 {
+            self.take_older(leaves, shift_ns);
+            return;
+        }
+        let waited_ns = self.since.left_ns.get().map_or(0, |left_ns| leaves.ts_ns.saturating_sub(left_ns));
+        if waited_ns >= shift_ns / 2 {
+            self.sooner_ns = 0;
+            self.take_older(leaves, shift_ns);
+            self.sooner_ns = self.sooner_ns(leaves.ts_ns, shift_ns);
+        }
+        self.take_older(leaves, shift_ns - self.sooner_ns);
+    }
+
+    /// Takes in what was captured so long before, or what an echo tells.
+    #[inline]
+    fn take_older(&mut self, leaves: &Leaves, shift_ns: i64) {
+        while let Some(arrival) = self.arrivals.next_arrived(leaves.tsecr, leaves.ts_ns, shift_ns) {
+            self.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(leaves.ts_ns));
+        }
+    }
+
+    /// How much sooner than taken the next arrival came, if that alone can have let go what leaves now.
+    fn sooner_ns(&self, now_ns: i64, shift_ns: i64) -> i64 {
+        let recent =
+            |then: Nullable| then.get().is_some_and(|then| now_ns.saturating_sub(then) <= self.causal_ns(shift_ns));
+        if recent(self.since.acked_ns) || recent(self.since.peer_last_ns) {
+            return 0;
+        }
+        let early_ns = self.arrivals.next_ns().map_or(0, |ts_ns| ts_ns.saturating_add(shift_ns).saturating_sub(now_ns));
+        if (1..=shift_ns / SOONER_PART).contains(&early_ns) { early_ns + shift_ns / TOLERANCE_PART } else { 0 }
     }
 
     /// Moves the state on behind a departure; `was_held`: a small one, behind a small one, until all was acknowledged.

@@ -1,0 +1,163 @@
+"""The ledger of a sender without timestamps that is captured at its receiver, where ACKs are seen a round trip before they act.
+
+So come captures of stacks that offer no timestamps (Windows, libslirp, lwIP, smoltcp), made where their data arrives. The exchanges are
+written by hand, with a round trip of 20 ms unless they say otherwise; the times expected are differences of the times written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from ledgers import lasted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MSS = 1_460
+
+
+def opened(answered_s: float = 0.0200, options: str = "") -> str:
+    return f"""
+        0.0000 C > S S  0:0(0)        win 64240 <mss {MSS}{options}>
+        0.0000 S > C S. 0:0(0) ack 1  win 65535 <mss {MSS}{options}>
+        {answered_s:.4f} C > S .      ack 1  win 64240
+        """
+
+
+def flights(sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535) -> str:
+    """Flights of so many segments; each segment is acknowledged at once, and the ACKs let the next flight go."""
+    lines, sent = [], 1
+    for number, size in enumerate(sizes):
+        for place in range(size):
+            at_s = first_s + number * every_s + place * 0.000_010
+            lines.append(f"{at_s:.6f} C > S . {sent}:{sent + full} ack 1")
+            lines.append(f"{at_s + 0.000_005:.6f} S > C . ack {sent + full} win {window}")
+            sent += full
+    return "\n".join(lines)
+
+
+def spread(segments: int, every_s: float, first_s: float) -> str:
+    return flights([1] * segments, first_s, every_s)
+
+
+def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then_its_own(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened() + "0.0320 C > S P. 1:101 ack 1\n 0.0321 S > C . ack 101 win 65535")
+    assert told["handshake"] == pytest.approx(20.0, abs=0.05)
+    assert told["application"] == pytest.approx(12.0, abs=0.15)  # and the last 0.1 ms, after its data was acknowledged
+
+
+def cut_window(room: int, sent: int) -> str:
+    """Four segments arrive; their ACKs leave less room than was offered before, and `sent` bytes come 220 ms later."""
+    return (
+        opened()
+        + f"""
+        0.0201 C > S . 1:1461     ack 1
+        0.0201 C > S . 1461:2921  ack 1
+        0.0202 S > C . ack 2921   win 3528
+        0.0401 C > S . 2921:4381  ack 1
+        0.0401 C > S . 4381:5841  ack 1
+        0.0402 S > C . ack 5841   win {room}
+        0.2602 C > S P. 5841:{5841 + sent} ack 1
+        0.2603 S > C . ack {5841 + sent}   win 0
+        0.3000 S > C . ack {5841 + sent}   win 32768
+        0.3200 C > S P. {5841 + sent}:{7301 + sent} ack 1
+        0.3201 S > C . ack {7301 + sent}   win 32768
+        """
+    )
+
+
+def test_what_fills_the_room_that_the_last_ack_left_was_forced_into_it_though_there_was_more_before(tmp_path: Path) -> None:
+    """The window had reached to 6,449, and the last ACK, by now known to the sender, ends it at 6,353: it has room for 512 bytes."""
+    told = lasted(tmp_path, cut_window(512, 512))
+    # And when they had left, it was full until their ACK could have come.
+    assert told["receiver-window"] == pytest.approx(220.1 + 19.5, abs=0.2)
+    assert told.get("application", 0) < 1
+
+
+def test_what_leaves_room_in_the_window_was_not_held_by_it(tmp_path: Path) -> None:
+    told = lasted(tmp_path, cut_window(512, 300))
+    assert told["application"] == pytest.approx(200.0, abs=2.5)
+
+
+def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_path: Path) -> None:
+    """The sender had gone beyond the edge, which the last ACK moves up to what was sent, and no further."""
+    told = lasted(
+        tmp_path,
+        opened()
+        + """
+        0.0201 C > S . 1:1461     ack 1
+        0.0201 C > S . 1461:2921  ack 1
+        0.0202 S > C . ack 1461   win 1000
+        0.0203 S > C . ack 2921   win 0
+        0.2403 C > S . 2920:2920(0) ack 1
+        0.2404 S > C . ack 2921   win 0
+        0.3000 S > C . ack 2921   win 32768
+        0.3200 C > S P. 2921:4381 ack 1
+        0.3201 S > C . ack 4381   win 32768
+        """,
+    )
+    assert told["zero-window"] + told.get("receiver-window", 0) == pytest.approx(299.9, abs=0.2)
+
+
+def test_what_comes_evenly_spread_over_the_round_trip_is_spaced_by_the_path(tmp_path: Path) -> None:
+    """One segment every 3 ms: in a round trip always seven, although a queue may hold any number more."""
+    told = lasted(tmp_path, opened() + flights([2, 4], 0.0201) + "\n" + shifted(spread(60, 0.003, 0.0601), 6))
+    assert told["network"] >= 0.9 * 59 * 3.0
+    assert "send-buffer" not in told
+
+
+def test_what_comes_in_flights_with_pauses_between_fills_a_buffer(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened() + flights([2, 4] + [7] * 12, 0.0201))
+    assert told["send-buffer"] >= 11 * 19.5
+    assert told.get("network", 0) < 25
+
+
+def shifted(text: str, segments: int) -> str:
+    """The same so many segments further on in the stream."""
+    lines = []
+    for line in text.splitlines():
+        words = line.split()
+        words = [
+            ":".join(str(int(part) + segments * MSS) for part in word.split(":"))
+            if ":" in word
+            else str(int(word) + segments * MSS)
+            if words[place - 1] == "ack" and words[1] == "S"
+            else word
+            for place, word in enumerate(words)
+        ]
+        lines.append(" ".join(words))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("answered_s", [0.0200, 0.0225, 0.0260])
+def test_a_handshake_that_took_longer_than_the_way_does_not_make_acks_come_too_late(tmp_path: Path, answered_s: float) -> None:
+    """The hosts had to find each other; from then on flights double every 20 ms, each let go by the ACKs of the one before."""
+    told = lasted(tmp_path, opened(answered_s) + flights([2, 4, 8, 16], answered_s + 0.0001))
+    assert told["slow-start"] == pytest.approx(3 * 20.0, abs=0.5)
+    assert told.get("application", 0) < 1
+
+
+def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp_path: Path) -> None:
+    """Every 13 ms, and the way takes 20: no ACK of the piece before can have arrived."""
+    told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.013, full=500))
+    assert "slow-start" not in told
+    assert "send-buffer" not in told
+
+
+@pytest.mark.parametrize("options", ["", ", sackOK"])
+def test_segments_a_little_below_the_mss_that_fly_together_are_full_ones(tmp_path: Path, options: str) -> None:
+    """As of libslirp, which counts 20 bytes too much for the headers; Nagle's rule would let only one of them leave."""
+    told = lasted(tmp_path, opened(options=options) + flights([2, 4, 8, 16, 32], 0.0201, full=1_440))
+    assert told["slow-start"] == pytest.approx(4 * 20.0, abs=0.5)
+    assert "nagle" not in told
+
+
+def test_segments_a_little_below_the_mss_that_come_one_by_one_are_small_and_held(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened() + flights([1] * 8, 0.0201, full=1_440))
+    assert told.get("nagle", 0) + told.get("send-buffer", 0) == pytest.approx(7 * 20.0, abs=0.5)
+
+
+def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened(0.0225) + flights([2, 4, 8], 0.0226))
+    assert sum(told.values()) == pytest.approx(22.6 + 2 * 20.0 + 0.075, abs=0.001)

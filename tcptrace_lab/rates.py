@@ -115,7 +115,7 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
             "send_buffer_needed_bytes": _bytes_in(own("send_bps"), own("round_trip_ns")),
             "receive_buffer_needed_bytes": _bytes_in(own("bound_bps"), own("round_trip_ns")),
             "window_full_share": window_full_share(own("ratio"), own("window_segments")),
-            "send_buffer_estimate_bytes": _send_buffer(col, window),
+            "send_buffer_estimate_bytes": _send_buffer(col, window, own("near")),
         },
     )
 
@@ -207,9 +207,14 @@ def _line_rate(on_line_bps: pl.Expr) -> pl.Expr:
     )
 
 
-def _send_buffer(col: Mapping[str, pl.Expr], window: pl.Expr) -> pl.Expr:
-    """The plateau of the flights, where it is the sender's: a send buffer, or a congestion window that something clamps."""
+def _send_buffer(col: Mapping[str, pl.Expr], window: pl.Expr, near: pl.Expr) -> pl.Expr:
+    """The plateau of the flights, where it is the sender's: a send buffer, or a congestion window that something clamps.
+
+    Away from the sender, and without timestamps, flights must have pauses between them: where most segments come one by one, each a round
+    trip behind some ACK, as much comes in each round trip as the path takes, whatever is in flight (`rules.network`).
+    """
     level, full = col["level_flight_bytes"], col["full_segment_bytes"]
+    in_flights = near | col["tick_ns"].is_not_null() | (2 * col["clocked_departures"] < col["data_segments"])
     on_plateau = (
         (col["level_rounds"] >= PLATEAU_ROUNDS)
         & (level >= PLATEAU_SHARE * col["max_in_flight_bytes"])
@@ -217,6 +222,7 @@ def _send_buffer(col: Mapping[str, pl.Expr], window: pl.Expr) -> pl.Expr:
         & (level <= BELOW_WINDOW_SHARE * window)
         & (level + 2 * full <= window)
         & (col["clocked_departures"] > CLOCKED_PART * col["unclocked_departures"])
+        & in_flights
     )
     return pl.when(on_plateau).then(level)
 

@@ -175,6 +175,19 @@ def test_flights_that_stay_the_same_below_the_window_are_a_send_buffer(tmp_path:
     assert direction(tmp_path, OPENED_AT_CLIENT + flights(sizes))["send_buffer_estimate_bytes"] == estimate
 
 
+@pytest.mark.parametrize(("apart_ms", "estimate"), [(3.0, None), (0.01, 7 * FULL)])
+def test_what_comes_evenly_spread_to_a_receiver_tells_of_no_send_buffer(tmp_path: Path, apart_ms: float, estimate: int | None) -> None:
+    """Seven segments in each round trip of 21 ms, acknowledged at once: as the path takes them, or in flights with pauses between."""
+    moments, end = [(0.0, "C > S S 0:0(0) win 64240 <mss 1460>"), (0.01, "S > C S. 0:0(0) ack 1 win 65535 <mss 1460>")], 1
+    moments.append((21.0, "C > S . ack 1 win 64240"))
+    for number in range(84):
+        at_ms = 21.1 + number // 7 * 21.0 + number % 7 * apart_ms
+        moments.append((at_ms, f"C > S . {end}:{end + FULL} ack 1"))
+        end += FULL
+        moments.append((at_ms + 0.005, f"S > C . ack {end} win 65535"))
+    assert direction(tmp_path, lines(moments))["send_buffer_estimate_bytes"] == estimate
+
+
 @pytest.mark.parametrize("ratio", [0.2, 0.9, 1.0, 1.5, 40.0, 5000.0])
 @pytest.mark.parametrize("places", [1, 2, 44])
 def test_a_full_buffer_is_as_likely_as_the_states_of_the_queue_say(ratio: float, places: int) -> None:

@@ -272,11 +272,19 @@ def _of_largest(analysis: Analysed) -> Verdict:
     if not way.life_ns:
         return Verdict("This capture holds no time in which anything could have waited.")
     told = [one for one in way.findings if one.causes == {way.most}]
-    advice = _rule(way.most).advice
-    helps = f"; {way.named(advice.cure)} would help" if told and advice and advice.cure else ""
-    mended = "begin the capture before the connection" if _begun_late(row, way) else f"nothing was found to mend in TCP itself{helps}"
-    words = f"{_most(way, _where(analysis, way))}; {mended}."
+    words = f"{_most(way, _where(analysis, way))}; {_mended(row, way, told)}."
     return Verdict(words, row["conn"], way.from_client, None, way.life_ns, tuple(told))
+
+
+def _mended(row: Mapping[str, Any], way: _Way, told: Sequence[Finding]) -> str:
+    """What is to be done where no finding tells of a fault."""
+    if _begun_late(row, way):
+        return "begin the capture before the connection"
+    rule = _rule(way.most)
+    if rule.cure and way.sure != Confidence.POSSIBLE:
+        return f"{way.named(rule.cure)} would help"
+    cure = rule.advice.cure if told and rule.advice else ""
+    return "nothing was found to mend in TCP itself" + (f"; {way.named(cure)} would help" if cure else "")
 
 
 def _begun_late(row: Mapping[str, Any], way: _Way) -> bool:

@@ -144,6 +144,17 @@ def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
     assert verdict.sentence(found).startswith("100% of 1 s may have gone to waiting for the retransmission timer;")
 
 
+def test_what_nagle_holds_without_a_delayed_ack_can_be_mended_too() -> None:
+    found = made(client={"nagle": 700, "network": 300})
+    held = {"nagle_holds": 7, "nagle_holds_over_full": 0, "nagle_holds_in_doubt": 0}
+    counted = found.connections.with_columns(**{f"client_{name}": pl.lit(count) for name, count in held.items()})
+    found = replace(found, connections=counted)
+    assert verdict.sentence(found) == (
+        "70% of 1 s went, by all signs, to small segments that Nagle's algorithm held for a round trip; "
+        "TCP_NODELAY on 10.0.0.1, or whole messages in one write, would help."
+    )
+
+
 def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
     found = made(client={"unknown": 700, "network": 300})
     assert verdict.sentence(found) == "The capture does not tell where 70% of 1 s went; begin the capture before the connection."

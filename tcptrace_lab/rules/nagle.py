@@ -14,5 +14,6 @@ RULE = Rule(
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight",
     doubt=Doubt(MAY_FILL_BUFFER, of_all=policy.all_in_doubt),
+    cure="TCP_NODELAY on {sender}, or whole messages in one write,",
     source="RFC 896; RFC 9293, 3.7.4; Linux net/ipv4/tcp_output.c (tcp_nagle_check, Minshall's form)",
 )

@@ -119,6 +119,7 @@ class Rule:
         proved_by_repetition: three such waits in one direction prove what one is only consistent with.
         doubt: where something else explains the wait as well; None if nothing does.
         advice: what a finding says; None where the cause is not worth one.
+        cure: of a rule without advice what would mend it, as `Advice.cure`: said where nothing took more time.
     """
 
     cause: str
@@ -131,6 +132,7 @@ class Rule:
     proved_by_repetition: bool = False
     doubt: Doubt | None = None
     advice: Advice | None = None
+    cure: str = ""
 
     def told(self, cases: Collection[Case]) -> Rule:
         """The rule with the words for these cases."""

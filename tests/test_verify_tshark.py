@@ -113,6 +113,34 @@ def test_fast_retransmission_after_20_ms_is_a_plain_one_to_tshark(tmp_path: Path
     assert "21 ms before, and tshark waits 20 ms" in found[12, "fast_retransmission"]
 
 
+def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_path: Path) -> None:
+    """1461 and 4381 are lost. The sender does not repair the second with the partial ACK, but once three more ACKs repeat it (RFC 5681)."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S . 1:1461     ack 1
+        0.020 C > S . 2921:4381  ack 1
+        0.020 C > S . 5841:7301  ack 1
+        0.020 C > S . 7301:8761  ack 1
+        0.020 C > S . 8761:10221 ack 1
+        0.0301 S > C . ack 1461 win 509
+        0.0302 S > C . ack 1461 win 509
+        0.0303 S > C . ack 1461 win 509
+        0.0304 S > C . ack 1461 win 509
+        0.0305 S > C . ack 1461 win 509
+        0.0306 C > S . 1461:2921 ack 1
+        0.0306 C > S . 10221:11681 ack 1
+        0.0306 C > S . 11681:13141 ack 1
+        0.0306 C > S . 13141:14601 ack 1
+        0.0406 S > C . ack 4381 win 509
+        0.0407 S > C . ack 4381 win 509
+        0.0408 S > C . ack 4381 win 509
+        0.0409 S > C . ack 4381 win 509
+        0.0410 C > S . 4381:5841 ack 1
+        """
+    found = told(tmp_path, text, "ours-tells-repairs-apart")
+    assert set(found) == {(22, "fast_retransmission")}
+    assert "follows 3 repeated ACKs within 100 µs" in found[22, "fast_retransmission"]
+
+
 def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(tmp_path: Path) -> None:
     """RFC 6675, 2: with SACK, an ACK with a new block is a duplicate ACK, whatever its window."""
     text = f"{HANDSHAKE}{FOUR_AND_A_HOLE}\n0.0301 S > C . ack 1461 win 515 <sack 2921:4381>"

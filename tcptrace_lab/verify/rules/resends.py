@@ -22,6 +22,10 @@ _ONE_BYTE = frozenset(
 
 _COPIES = {"capture_duplicate": "the capture holds the packet twice", "network_duplicate": "the network delivered the packet twice"}
 _NO_COUNT = SEQ_SPACE - 1
+_LATER_REPAIRS = {
+    "recovery_retransmit": "what had been sent when an earlier resend began the recovery was not all acknowledged",
+    "rto_retransmit": "its first byte had been sent so long before that the timer ran out, whatever came meanwhile",
+}
 
 
 def _by_time(case: SegmentCase) -> str | None:
@@ -117,6 +121,14 @@ def _not_fast_enough(case: SegmentCase) -> str | None:
     else:
         told = "tshark asks first whether all of it was acknowledged before"
     return f"{told}; to us it is a {kind(row)}{proof(row)}"
+
+
+def _fast_for_another_reason(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or row["kind"] not in _LATER_REPAIRS or "fast_retransmission" not in case.theirs:
+        return None
+    told = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}, so tshark calls it fast"
+    return f"{told}; to us it is a {kind(row)}: {_LATER_REPAIRS[row['kind']]}{proof(row)}"
 
 
 def _keepalive_or_not(case: SegmentCase) -> str | None:
@@ -255,6 +267,13 @@ RULES = (
         f"{_GUIDE}, TCP Fast Retransmission; RFC 6675, 4",
         _RESEND,
         _not_fast_enough,
+    ),
+    Rule(
+        "ours-tells-repairs-apart",
+        "ours calls fast only the resend with which a recovery begins; tshark each that follows repeated ACKs",
+        f"{_GUIDE}, TCP Fast Retransmission; RFC 6582, 3.2",
+        _RESEND,
+        _fast_for_another_reason,
     ),
     Rule(
         "tshark-passes-over-probes",

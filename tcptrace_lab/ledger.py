@@ -143,6 +143,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
         (pl.max_horizontal(pl.col(f"{other}_fin_segments"), *(f"{name}_rst_segments" for name in SIDES)) > 0).alias("ended_by_others"),
         _old(side).alias("old"),
+        _tells_no_copies().alias("tells_no_copies"),
         _rounded(side, other).alias("rounded_bytes"),
         *(
             pl.col(f"{side}_{name}").alias(name)
@@ -198,6 +199,11 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
 def _old(side: str) -> pl.Expr:
     """A stack that offers neither SACK (1996) nor timestamps (1992); null where its SYN was not seen."""
     return ~pl.col(f"{side}_sack_permitted") & ~pl.col(f"{side}_timestamps")
+
+
+def _tells_no_copies() -> pl.Expr:
+    """Neither SACK (and so no DSACK, RFC 2883) nor timestamps (RFC 3522) are in use: what came twice is told to nobody."""
+    return ~pl.any_horizontal(*(pl.all_horizontal(*(f"{side}_{option}" for side in SIDES)) for option in ("sack_permitted", "timestamps")))
 
 
 def _rounded(side: str, other: str) -> pl.Expr:

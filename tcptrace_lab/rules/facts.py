@@ -110,6 +110,15 @@ IS_RESENT = _fact("is_resent", _SENT_AGAIN & ~_REPEATS_SYN & _known(_col("held_n
 IS_TIMED_OUT = _fact("is_timed_out", IS_RESENT & _known(_col("resent_by") == "timeout"))
 IS_REPAIR = _fact("is_repair", IS_RESENT & ~_SPURIOUS & (IS_TIMED_OUT | _known(_col("unacked_bytes") != 0)))
 """Sent again, and not for nothing: not all of it was acknowledged, or the ACK had not come when the timer ran out."""
+TIMER_CAME_BEFORE_ACK = (
+    IS_TIMED_OUT
+    & ~_SPURIOUS
+    & _known(_col("tells_no_copies"))
+    & _known(_col("unacked_before_bytes") < 2 * _col("full_bytes"))
+    & _known(_col("held_ns") - RTT_NS <= LATEST_ACK_NS)
+)
+"""Perhaps nothing was lost: the ACK of fewer than two segments may be delayed longer than the sender's timer runs (Linux: 200 ms; lwIP: up
+to 250), a copy lets it go at once, and neither DSACK nor a timestamp tells which of the two it is for."""
 IS_LATE_FIN = _fact(
     "is_late_fin",
     IS_BARE_FIN & IS_RESENT & _known(_col("unacked_bytes") <= 1) & ~_known(_col("other_last_data_ts_ns") > _col("ts_ns") - _col("held_ns")),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from tcptrace_lab.rules import facts, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
-from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
+from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Rule
 
 RULE = Rule(
     cause="timeout",
     lost_to="waiting for the retransmission timer",
     holds=facts.IS_TIMED_OUT,
     confidence=Confidence.PROVED,
+    doubt=Doubt(
+        facts.TIMER_CAME_BEFORE_ACK,
+        limits="With neither SACK nor timestamps, an ACK that the receiver delays for longer than the timer runs looks the same.",
+        remedy=("if nothing is lost: whole messages in one write, or TCP_NODELAY, so that no ACK is delayed",),
+    ),
     refuted_by="ACKs or other segments within the timeout before it",
     source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
     advice=Advice(

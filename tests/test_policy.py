@@ -145,6 +145,13 @@ def test_fixed_timers_are_told_by_their_time(tmp_path: Path, timer_ms: int, jitt
     assert (found["server_ack_timer_ms"], found["server_ack_timer_kind"], found["server_delayed_acks"]) == (timer_ms, "fixed", 12)
 
 
+def test_a_heartbeat_of_250_ms_in_step_with_a_dialogue_is_no_timer_of_200(tmp_path: Path) -> None:
+    """As of lwIP: each request comes 39 to 41 ms after the ACK before, so that its own ACK is 209 to 211 ms late."""
+    requests = [(1000 + 250 * number + 41 - number % 3, 209.0 + number % 3) for number in range(12)]
+    found = judged_text(tmp_path, exchange(*requests))
+    assert (found["server_ack_timer_ms"], found["server_ack_timer_kind"], found["server_delayed_acks"]) == (None, None, 12)
+
+
 def test_two_delayed_acks_name_no_timer(tmp_path: Path) -> None:
     found = judged_text(tmp_path, exchange((1000, 40), (2000, 40)))
     assert (found["server_delayed_acks"], found["server_ack_timer_ms"], found["server_ack_delay_from_ms"]) == (2, None, 40)

@@ -47,6 +47,8 @@ DEFAULT_MSS_BYTES = 536
 
 RTT_NS = _col("rtt_whole_ns")
 
+_most_in_flight = pl.max_horizontal("max_in_flight_bytes", "top_flight_bytes")  # as captured, and as the sender knew it
+
 
 def known(test: pl.Expr) -> pl.Expr:
     """Unknown is false."""
@@ -74,9 +76,9 @@ def _low_top() -> pl.Expr:
 
     Known where the round trip is so long that what leaves with an ACK leaves because of it.
     """
-    low = known(_col("max_in_flight_bytes") < 2 * _col("full_segment_bytes"))
+    low = known(_most_in_flight < 2 * _col("full_segment_bytes"))
     low &= (_col("clocked_departures") >= PLATEAU_ROUNDS) & (_col("unclocked_departures") == 0)
-    clear = _col("near_sender") & known(CAUSAL_SHARE_NEAR * RTT_NS >= CAUSAL_NS) & _below_window("max_in_flight_bytes")
+    clear = known(CAUSAL_SHARE_NEAR * RTT_NS >= CAUSAL_NS) & _below_window("max_in_flight_bytes")
     return pl.when(low & clear).then(_col("max_in_flight_bytes"))
 
 
@@ -133,7 +135,6 @@ _NEARLY_FULL = known(_col("max_segment_bytes") < _col("full_segment_bytes")) & k
     _col("max_segment_bytes") >= TUNNEL_SHARE * _col("full_segment_bytes")
 )
 _BELOW_ANY_MSS = _col("full_segment_bytes").is_null() & known(_col("max_segment_bytes") < DEFAULT_MSS_BYTES)
-_most_in_flight = pl.max_horizontal("max_in_flight_bytes", "top_flight_bytes")  # as captured, and as the sender knew it
 _NEVER_FULL = (_NEARLY_FULL | _BELOW_ANY_MSS) & known(_most_in_flight < 2 * _col("max_segment_bytes"))
 
 _HOLDS_OVER_FULL = known(_col("small_past_full") == 0) & known(_col("small_held_over_full") >= HELD_TIMES)

@@ -18,6 +18,11 @@ def fact(name: str, value: pl.Expr) -> pl.Expr:
     return pl.col(name)
 
 
+def looked_at() -> frozenset[str]:
+    """Every column that a fact is made of, facts among them."""
+    return frozenset(root for made in _STEPS for value in made.values() for root in value.meta.root_names())
+
+
 def beside(departures: pl.LazyFrame) -> pl.LazyFrame:
     """Departures with the facts of their directions → the same with all facts beside them that any rule has asked for."""
     for made in _STEPS:

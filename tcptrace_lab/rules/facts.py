@@ -56,7 +56,7 @@ EPSILON_NS = _col("epsilon_ns")
 
 def _beyond_least_ns(line: str, payload: str) -> pl.Expr:
     """How much longer than a SYN, of which the shortest round trip mostly is, a segment occupies the line."""
-    return on_line((_col(payload).fill_null(0) + AROUND_BYTES - LEAST_FRAME_BYTES).clip(0), line).fill_null(0)
+    return on_line(pl.max_horizontal(_col(payload).fill_null(0) + (AROUND_BYTES - LEAST_FRAME_BYTES), 0), line)
 
 
 def undisturbed(sent: str = "payload_before_bytes", answered: str = "peer_payload_bytes") -> pl.Expr:
@@ -64,15 +64,20 @@ def undisturbed(sent: str = "payload_before_bytes", answered: str = "peer_payloa
     return RTT_NS + _beyond_least_ns("line", sent) + _beyond_least_ns("other_line", answered)
 
 
+def at_most(bound: pl.Expr, value: pl.Expr) -> pl.Expr:
+    """The value, or the bound where that is known and less: `min_horizontal`, which takes three times as long where there are nulls."""
+    return pl.when(bound < value).then(bound).otherwise(value)
+
+
 def transit(gap_ns: pl.Expr, undisturbed_ns: pl.Expr | None = None) -> pl.Expr:
     """How much of a time something was on its way: at most an undisturbed round trip, and away from the sender what paths vary by."""
     whole_ns = undisturbed() if undisturbed_ns is None else undisturbed_ns
-    return pl.min_horizontal(gap_ns, whole_ns + _col("unsteady_ns")).fill_null(0).clip(0)
+    return pl.max_horizontal(pl.min_horizontal(gap_ns, whole_ns + _col("unsteady_ns")).fill_null(0), 0)
 
 
 LINE_NS = _fact(
     "line_part_ns",
-    on_line(pl.max_horizontal(_col("payload_before_bytes") + AROUND_BYTES, LEAST_FRAME_BYTES), "line").fill_null(0),
+    on_line(pl.max_horizontal(_col("payload_before_bytes") + AROUND_BYTES, LEAST_FRAME_BYTES), "line"),
 )
 """So long the sender's line carries the departure before, and whatever else may hold the next byte, it could not leave. Where the sender's
 own host is slower than its line, it is the host that needs so long for a segment. Known near the sender alone."""
@@ -83,7 +88,9 @@ ACK_CLOCKED = _col("ack_clocked")
 
 JITTER_NS = _fact(
     "jitter_ns",
-    pl.when(_col("near_sender")).then(0).otherwise(_col("held_ns") - (_col("sent_ticks") + 1) * _col("tick_ns")).fill_null(0).clip(0),
+    pl.max_horizontal(
+        pl.when(_col("near_sender")).then(0).otherwise(_col("held_ns") - (_col("sent_ticks") + 1) * _col("tick_ns")).fill_null(0), 0
+    ),
 )
 """So much longer than by the sender's own clock the wait was where it was captured: the path delayed the departure (RFC 7323, 3: timestamps
 are taken when a segment is sent)."""
@@ -376,7 +383,7 @@ _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fil
     _col("echo_ns") - _col("reaction_min_ns")
 ).fill_null(0)
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < _OVER_LEAST_NS)
-UNHEARD = _fact("unheard", _col("near_sender") & _known(pl.min_horizontal("held_ns", "acked_ago_ns") > RTT_NS))
+UNHEARD = _fact("unheard", _col("near_sender") & _known(_col("held_ns") > RTT_NS) & (_col("acked_ago_ns") > RTT_NS).fill_null(value=True))
 """At the sender, no ACK came for a round trip before it left: of what the path did meanwhile its sender knew nothing."""
 ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))
 """Behind the path nothing was missing or overtaken, and what came twice had been late in a queue: the path's rate spaces these bytes,

@@ -106,11 +106,11 @@ LONGEST_ON_LINE_NS = 16_000 * NS_PER_MS
 
 
 def on_line(payload: pl.Expr, line: str) -> pl.Expr:
-    """Nanoseconds for which so many bytes, headers and gap with them, keep a line busy; null where its rate is not known.
+    """Nanoseconds for which so many bytes, headers and gap with them, keep a line busy; 0 where its rate is not known.
 
     In whole numbers: a quotient of floats may differ in its last bit with the rows that are beside it, and a time with it.
     """
-    return (payload * _col(f"{line}_busy_ns") // _col(f"{line}_busy_bytes")).clip(0)
+    return pl.max_horizontal((payload * _col(f"{line}_busy_ns") // _col(f"{line}_busy_bytes")).fill_null(0), 0)
 
 
 def _busy(of: str) -> tuple[pl.Expr, pl.Expr]:

@@ -8,6 +8,7 @@ import os
 from typing import Final
 
 _SETTINGS: Final = {
+    "OPENBLAS_NUM_THREADS": "1",  # of numpy, which is asked for no matrix: else threads wait for one, busily at first
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:300,muzzy_decay_ms:0,narenas:2",  # jemalloc of Polars: by default free pages stay resident
     "POLARS_IDEAL_MORSEL_SIZE": "32768",  # rows that a streaming query takes at a time, per thread; 100,000 by default
 }
@@ -16,7 +17,7 @@ _SETTINGS: Final = {
 
 
 def bound() -> None:
-    """Have Polars keep little; what the user has set stays. To be called before Polars is imported, which reads this once."""
+    """Have Polars and numpy keep little; what the user has set stays. To be called before they are imported, which read this once."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
 

@@ -10,6 +10,9 @@ import polars as pl
 FIN, SYN, RST = 1, 2, 4
 """Bits of `flags` (RFC 9293, 3.1)."""
 
+MADE = ("t_ns", "mine", "sent", "acked", "edge", "sent_before", "flight", "offered")
+"""The columns that `Tracker.follow` puts beside those of the segments."""
+
 
 def has(flag: int) -> pl.Expr:
     """True for the segments that carry this bit."""

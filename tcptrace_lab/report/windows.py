@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.report import tracked
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from tcptrace_lab.findings import Finding
 
@@ -61,7 +63,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The rows of a place, as `tracked.Tracker` gives them.
+    """The rows of a place, with what `tracked.Tracker` says of them.
 
     Attributes:
         rows: in frame order; one more at either end than the times below hold, so that lines go through.
@@ -111,40 +113,51 @@ class Window:
     """Keeps the rows of a place as they go by, never more than a bounded number."""
 
     place: Place
-    _before: list[pl.DataFrame] = field(default_factory=list)
-    _first: list[pl.DataFrame] = field(default_factory=list)
-    _last: list[pl.DataFrame] = field(default_factory=list)
-    _after: list[pl.DataFrame] = field(default_factory=list)
+    _before: pl.DataFrame = field(default_factory=pl.DataFrame)
+    _first: pl.DataFrame = field(default_factory=pl.DataFrame)
+    _last: pl.DataFrame = field(default_factory=pl.DataFrame)
+    _after: pl.DataFrame = field(default_factory=pl.DataFrame)
     _omitted: int = 0
+    _tracked: pl.DataFrame = field(default_factory=pl.DataFrame)
 
-    def add(self, rows: pl.DataFrame) -> None:
-        """The next rows of the connection, both directions, in frame order."""
-        frame = pl.col("frame")
-        if _height(self._after) >= AROUND_SEGMENTS:
+    def pick(self, rows: pl.DataFrame) -> None:
+        """Keep what belongs here of the next rows of the capture, in frame order, with all columns that are wanted of them."""
+        if self._after.height >= AROUND_SEGMENTS:
             return
-        before = rows.filter(frame < self.place.first_frame).tail(AROUND_SEGMENTS)
-        self._before = [pl.concat([*self._before, before]).tail(AROUND_SEGMENTS)]
-        self._between(rows.filter(frame.is_between(self.place.first_frame, self.place.last_frame)))
-        self._after.append(rows.filter(frame > self.place.last_frame).head(AROUND_SEGMENTS - _height(self._after)))
-
-    def _between(self, rows: pl.DataFrame) -> None:
+        own = (rows["conn"] == self.place.conn).arg_true()
+        frames = rows["frame"].gather(own).to_numpy()
+        begin, end = frames.searchsorted(self.place.first_frame), frames.searchsorted(self.place.last_frame, side="right")
         half = BETWEEN_SEGMENTS // 2
-        room = half - _height(self._first)
-        self._first.append(rows.head(room))
-        last = pl.concat([*self._last, rows.slice(room)])
-        self._omitted += max(last.height - half, 0)
-        self._last = [last.tail(half)]
+        between = own[begin:end]
+        room = half - self._first.height
+        beyond = between[room:]
+        self._omitted += max(self._last.height + beyond.len() - half, 0)
+        self._before = _with(self._before, rows, own[:begin].tail(AROUND_SEGMENTS)).tail(AROUND_SEGMENTS)
+        self._first = _with(self._first, rows, between[:room])
+        self._last = _with(self._last, rows, beyond.tail(half)).tail(half)
+        self._after = _with(self._after, rows, own[end : end + AROUND_SEGMENTS - self._after.height])
+
+    def follow(self, tracked_rows: pl.DataFrame) -> None:
+        """The next rows of the connection, as `tracked.Tracker` gives them, behind those picked: what it says of these is kept."""
+        parts = self._parts()
+        frames = pl.concat([part["frame"] for part in parts]) if parts else pl.Series([], dtype=pl.UInt64)
+        if frames.len() and tracked_rows.item(-1, "frame") >= frames[0] and tracked_rows.item(0, "frame") <= frames[-1]:
+            told = [self._tracked, tracked_rows.select("frame", *tracked.MADE)]
+            self._tracked = pl.concat([part for part in told if part.height]).filter(pl.col("frame").is_in(frames.implode()))
 
     def finish(self) -> Kept | None:
         """What was kept, cut to the times that are shown; None where the place was not met."""
-        middle = pl.concat([*self._first, *self._last]) if self._first else pl.DataFrame()
-        if middle.is_empty():
+        if self._first.is_empty():
             return None
-        rows = pl.concat([*self._before, middle, *self._after])
-        from_ns, to_ns = self._times(rows["t_ns"], int(middle[0, "t_ns"]), int(middle[-1, "t_ns"]))
+        rows = pl.concat(self._parts()).join(self._tracked, on="frame", how="left", maintain_order="left")
+        begin, end = self._before.height, rows.height - self._after.height - 1
+        from_ns, to_ns = self._times(rows["t_ns"], rows.item(begin, "t_ns"), rows.item(end, "t_ns"))
         seen = pl.col("t_ns").is_between(from_ns, to_ns)
         near = seen | seen.shift(1, fill_value=False) | seen.shift(-1, fill_value=False)
         return Kept(rows.filter(near), from_ns, to_ns, self._omitted)
+
+    def _parts(self) -> list[pl.DataFrame]:
+        return [part for part in (self._before, self._first, self._last, self._after) if part.height]
 
     def _times(self, kept: pl.Series, start_ns: int, end_ns: int) -> tuple[int, int]:
         """What is shown: the time between the place's two ends, and margins as far as segments were kept."""
@@ -159,5 +172,8 @@ class Window:
         return from_ns, to_ns
 
 
-def _height(parts: Sequence[pl.DataFrame]) -> int:
-    return sum(part.height for part in parts)
+def _with(kept: pl.DataFrame, rows: pl.DataFrame, places: pl.Series) -> pl.DataFrame:
+    """What was kept, and the rows at these places."""
+    if places.is_empty():
+        return kept
+    return rows[places] if kept.is_empty() else pl.concat([kept, rows[places]])

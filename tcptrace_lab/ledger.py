@@ -238,23 +238,29 @@ def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str]
     return split(judged(departures.join(facts_of, on=["conn", "from_client"], how="left", maintain_order="left")))
 
 
-def _with_facts(departures: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
-    """The departures with those facts of their directions that rules look at, which are collected now: a few hundred bytes a direction.
+class _Facts:
+    """What rules look at of each direction of some connections, to be put beside its departures: a few hundred bytes a direction.
 
     A join gives the same, and is three times as much work, because it makes the columns of the departures anew, too.
     """
-    ways = directions(connections).select(*_WAY, *_facts_looked_at(connections)).collect().sort("from_client", "conn")
-    facts_of, conns = ways.drop(_WAY), ways.filter("from_client")["conn"].to_numpy()
-    first, span = conns.min(initial=conns.max(initial=0)), int(np.ptp(conns)) + 1 if conns.size else 0
-    places = np.full(span + 1, ways.height, np.uint32)  # beyond all, of a connection that is not there
-    places[conns - first] = np.arange(conns.size)
 
-    def beside(rows: pl.DataFrame) -> pl.DataFrame:
-        place = places[np.minimum(rows["conn"].to_numpy() - first, span)] + rows["from_client"].to_numpy() * np.uint32(conns.size)
-        return rows.hstack(facts_of[pl.Series(place)])
+    def __init__(self, connections: pl.LazyFrame) -> None:
+        """Those of rows of `schema.CONNECTIONS`, collected now."""
+        ways = directions(connections).select(*_WAY, *_facts_looked_at(connections)).collect().sort("from_client", "conn")
+        conns = ways.filter("from_client")["conn"].to_numpy()
+        self._known, self._conns = ways.drop(_WAY), conns.size
+        self._first, self._span = conns.min(initial=conns.max(initial=0)), int(np.ptp(conns)) + 1 if conns.size else 0
+        self._places = np.full(self._span + 1, ways.height, np.uint32)  # beyond all, of a connection that is not there
+        self._places[conns - self._first] = np.arange(conns.size)
 
-    types = departures.collect_schema() | facts_of.schema
-    return departures.map_batches(beside, predicate_pushdown=False, projection_pushdown=False, schema=types, streamable=True)
+    def beside(self, departures: pl.LazyFrame) -> pl.LazyFrame:
+        """The departures with the facts of their directions."""
+        types = departures.collect_schema() | self._known.schema
+        return departures.map_batches(self._put, predicate_pushdown=False, projection_pushdown=False, schema=types, streamable=True)
+
+    def _put(self, rows: pl.DataFrame) -> pl.DataFrame:
+        conns = self._places[np.minimum(rows["conn"].to_numpy() - self._first, self._span)]
+        return rows.hstack(self._known[pl.Series(conns + rows["from_client"].to_numpy() * np.uint32(self._conns))])
 
 
 def _facts_looked_at(connections: pl.LazyFrame) -> list[str]:
@@ -444,18 +450,17 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
 
 def between(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """The `waits` of all directions in the columns of `edges`."""
-    return waits(segments, connections).select(
-        "conn",
-        "from_client",
-        (pl.col("ts_ns") - pl.col("held_ns")).alias("start_ns"),
-        pl.col("held_since_frame").alias("frame_before"),
-        pl.col("frame").cast(pl.Int64).alias("frame_after"),
-        *_PARTS,
-        "rule_cause",
-        "rest_cause",
-        "confidence",
-    )
+    return waits(segments, connections).select(_IN_TIME)
 
+
+_IN_TIME = (
+    *(pl.col(name) for name in _WAY),
+    (pl.col("ts_ns") - pl.col("held_ns")).alias("start_ns"),
+    pl.col("held_since_frame").alias("frame_before"),
+    pl.col("frame").cast(pl.Int64).alias("frame_after"),
+    *(pl.col(name) for name in (*_PARTS, "rule_cause", "rest_cause", "confidence")),
+)
+"""Columns of waits → those of `edges`."""
 
 _TOLD = ("frame_before", "frame_after", "confidence")
 
@@ -467,7 +472,7 @@ def totals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     """
     by = ("conn", "from_client", "rule_cause", "rest_cause")
     sums = pl.col(_PARTS).sum()
-    departures = _with_facts(segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS), connections)
+    departures = _Facts(connections).beside(segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS))
     inner = split(judged(departures)).group_by(by).agg(sums).collect(engine="streaming")
     around = edges(connections).group_by(by).agg(sums).collect(engine="streaming")
     sides = pl.concat([inner, around.select(inner.columns)])
@@ -500,10 +505,11 @@ def collected(segments: pl.LazyFrame, connections: pl.LazyFrame, seen: Callable[
         seen: is given the departures, some at a time.
     """
     departures = segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS)
-    found = []
+    known, found = _Facts(connections), []
     for rows in departures.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
         seen(rows)
-        found.append(_pieces(between(rows.lazy(), connections).collect()))
+        told = split(judged(known.beside(rows.lazy()))).select(_IN_TIME)
+        found.append(_pieces(told.collect(engine="streaming")))
     return pl.concat([*found, _pieces(edges(connections).collect())])
 
 

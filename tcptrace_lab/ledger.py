@@ -112,6 +112,9 @@ _WAS_FULL_FIRST = (
 
 _PARTS = tuple(part for part, _ in _NAMED)
 
+_STEPS = ("left", "late", "blind", "unmeasured", "quiet", "moved", "undisturbed", "grown", "transit", "on_its_way", "caused", "before")
+"""What is worked out on the way to them, and asked for more than once."""
+
 
 def directions(connections: pl.LazyFrame) -> pl.LazyFrame:
     """What the rules know of each direction: two rows for each row of `schema.CONNECTIONS`."""
@@ -268,7 +271,7 @@ def _facts_looked_at(connections: pl.LazyFrame) -> list[str]:
     tests = [
         test for rule in rules.in_order() for test in (rule.holds, None if rule.doubt is None else rule.doubt.where) if test is not None
     ]
-    parts = (facts.transit(pl.col("held_ns")), facts.EPSILON_NS, pl.col("near_sender", "beginning_seen"))
+    parts = (facts.transit(pl.col("held_ns"), facts.undisturbed()), facts.EPSILON_NS, pl.col("near_sender", "beginning_seen"))
     asked = columns.looked_at() | {root for expression in (*tests, *parts) for root in expression.meta.root_names()}
     return [name for name in directions(connections).collect_schema().names() if name in asked.difference(_WAY)]
 
@@ -322,16 +325,17 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     # Without a handshake, the shortest round trip may be an answer that the other program took its time for.
     blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR | facts.ROOM_UNSEEN)
     queued = pl.min_horizontal(facts.QUEUED_NS, pl.coalesce("peer_last_ns", "idle_ns").fill_null(0))
-    # What is asked for more than once becomes a column: it is worked out once.
+    # Each is a column because a streaming query works out what is asked for twice twice.
     departures = departures.with_columns(
         late=late,
         blind=blind,
         unmeasured=unexplained & spoke & (blind | ~col("beginning_seen")),
         quiet=pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0)),
         moved=pl.max_horizontal(facts.JITTER_NS, queued),
+        undisturbed=facts.undisturbed(),
     )
     grown = pl.when("owns_until_window_opened").then(pl.min_horizontal(facts.GROWN_NS, col("left") - col("late"))).otherwise(0)
-    transit = facts.transit(held - col("quiet") - col("handshake_ns")) - col("sending_ns")
+    transit = facts.transit(held - col("quiet") - col("handshake_ns"), col("undisturbed")) - col("sending_ns")
     departures = departures.with_columns(
         grown=grown,
         transit=transit,
@@ -339,7 +343,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     )
     departures = departures.with_columns(
         caused=pl.when(unexplained).then(0).otherwise(col("left") - col("late") - col("grown")),
-        transit=pl.when(spoke & facts.SAYS_WHEN).then(pl.min_horizontal("transit", facts.undisturbed())).otherwise("transit"),
+        transit=pl.when(spoke & facts.SAYS_WHEN).then(pl.min_horizontal("transit", "undisturbed")).otherwise("transit"),
     )
     filled = pl.max_horizontal(col("left") - col("idle_ns").fill_null(0), 0)
     transit = pl.min_horizontal(pl.max_horizontal("transit", 0) + col("on_its_way"), col("left"))
@@ -356,7 +360,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     rest = col("left") - col("before") - col("peer_ns")
     rest_cause = pl.when("blind").then(_cause("unknown")).when(opened).then(col("later_cause")).otherwise(_cause("application"))
     departures = departures.with_columns(rest_ns=rest, rest_cause=rest_cause)
-    return departures.drop("left", "late", "blind", "unmeasured", "quiet", "moved", "grown", "transit", "on_its_way", "caused", "before")
+    return departures.drop(_STEPS)
 
 
 def edges(connections: pl.LazyFrame) -> pl.LazyFrame:

@@ -69,10 +69,9 @@ def at_most(bound: pl.Expr, value: pl.Expr) -> pl.Expr:
     return pl.when(bound < value).then(bound).otherwise(value)
 
 
-def transit(gap_ns: pl.Expr, undisturbed_ns: pl.Expr | None = None) -> pl.Expr:
+def transit(gap_ns: pl.Expr, undisturbed_ns: pl.Expr) -> pl.Expr:
     """How much of a time something was on its way: at most an undisturbed round trip, and away from the sender what paths vary by."""
-    whole_ns = undisturbed() if undisturbed_ns is None else undisturbed_ns
-    return pl.max_horizontal(pl.min_horizontal(gap_ns, whole_ns + _col("unsteady_ns")).fill_null(0), 0)
+    return pl.max_horizontal(pl.min_horizontal(gap_ns, undisturbed_ns + _col("unsteady_ns")).fill_null(0), 0)
 
 
 LINE_NS = _fact(

@@ -347,6 +347,31 @@ def test_the_ledger_of_every_direction_covers_its_life_without_gap_or_overlap(pa
             assert told == life[1] - life[0]
 
 
+def test_each_of_some_connections_is_judged_by_its_own_facts_whatever_their_numbers(tmp_path: Path) -> None:
+    """Round trips of 20 and 50 ms, of two connections with numbers far apart; each asks, and has its answer a round trip later."""
+    both = []
+    for number, trip_s in ((1_000_007, 0.05), (3, 0.02)):
+        text = f"""
+            0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7>
+            {trip_s} S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK, wscale 7>
+            {trip_s} C > S . ack 1 win 502
+            {trip_s} C > S P. 1:101 ack 1 win 502
+            {2 * trip_s} S > C P. 1:101 ack 101 win 509
+            {2 * trip_s} C > S P. 101:201 ack 101 win 502
+        """
+        found = read(packets.capture(tmp_path / f"{number}.pcap", text))
+        numbered = pl.lit(number, pl.UInt32).alias("conn")
+        both.append((found.segments.with_columns(numbered), found.connections.with_columns(numbered)))
+    segments, connections = (pl.concat(table) for table in zip(*both, strict=True))
+    sums = ledger.totals(segments, connections).filter("from_client", pl.col("cause").cast(pl.String).is_in(["handshake", "network"]))
+    assert sorted((conn, str(cause), ns / MS) for conn, cause, ns in sums.select("conn", "cause", "ns").iter_rows()) == [
+        (3, "handshake", 20.0),
+        (3, "network", 20.0),
+        (1_000_007, "handshake", 50.0),
+        (1_000_007, "network", 50.0),
+    ]
+
+
 @pytest.mark.parametrize(
     "name",
     [

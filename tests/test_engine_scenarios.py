@@ -165,6 +165,26 @@ def test_window_scale_is_unknown_when_the_capture_cut_the_options_of_a_syn(tmp_p
     assert whole.connections.select("client_sack_permitted", "client_timestamps").row(0) == (False, False)
 
 
+def test_a_later_syn_that_leaves_options_out_takes_back_nothing_of_a_cut_one(tmp_path: Path) -> None:
+    """XNU sends its last SYNs without a scale and timestamps. Of the first the capture holds the scale, and not what is behind it."""
+    read = read_text(
+        tmp_path,
+        """
+        0 C > S S 0:0(0) win 65535 <mss 1460, nop, wscale 5, nop, nop, TS val 7 ecr 0, sackOK> {snap 66}
+        7 C > S S 0:0(0) win 65535 <mss 1460, sackOK>
+        """,
+    )
+    offered = read.connections.select("client_window_scale_offered", "client_timestamps", "client_sack_permitted").row(0)
+    assert offered == (5, None, None)
+
+
+def test_a_syn_captured_whole_tells_what_was_cut_off_its_copy(tmp_path: Path) -> None:
+    syn = "C > S S 0:0(0) win 65535 <mss 1460, nop, wscale 5, nop, nop, TS val 7 ecr 0, sackOK>"
+    read = read_text(tmp_path, f"0 {syn} {{snap 66}}\n1 {syn}")
+    offered = read.connections.select("client_window_scale_offered", "client_timestamps", "client_sack_permitted").row(0)
+    assert offered == (5, True, True)
+
+
 def test_window_of_zero_is_known_without_its_scale(tmp_path: Path) -> None:
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1 win 501\n1 S > C . 1:1(0) ack 101 win 0")
     assert column(read.segments, "window_bytes") == [None, 0]

@@ -102,6 +102,26 @@ def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: 
     assert figures(read_text(tmp_path, text), "client", "not_captured_bytes", "not_captured_holes") == (1, 1)
 
 
+def test_a_keepalive_repeats_a_byte_that_was_not_captured(tmp_path: Path) -> None:
+    """RFC 9293, 3.8.4: the capture lacks the request, not its ACK; 45 s later the side that sent it asks whether the other is there."""
+    text = f"""{HANDSHAKE}
+        0.03 S > C P. 1:1001 ack 382
+        0.04 C > S . 382:382(0) ack 1001
+        45.0 C > S . 381:381(0) ack 1001
+        45.1 S > C . 1001:1001(0) ack 382
+    """
+    assert judged(tmp_path, text, 6, 7) == [("keepalive", "sequence", 4, "consistent"), ("keepalive_ack", "sequence", 6, "proved")]
+
+
+def test_an_ack_from_before_a_byte_that_was_not_captured_is_no_keepalive(tmp_path: Path) -> None:
+    """Overtaken by what it came before, in the middle of an exchange: keepalives come behind silence."""
+    text = f"""{HANDSHAKE}
+        0.03 S > C P. 1:1001 ack 382
+        0.04 C > S . 381:381(0) ack 1001
+    """
+    assert judged(tmp_path, text, 5)[0][0] == "ack"
+
+
 def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_path: Path) -> None:
     """Interactive traffic: the byte's ACK was lost behind the capture point; keepalives take seconds."""
     text = """

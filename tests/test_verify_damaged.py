@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import tshark
 from damage import KINDS, of_one_side, read, write
+from packets import capture
 from test_verify_tshark import HANDSHAKE, told
 
 from tcptrace_lab.verify import verify
@@ -94,6 +95,51 @@ def test_a_scale_cut_off_a_syn_is_unknown_to_us_and_none_to_tshark(tmp_path: Pat
         0.011 C > S  .          ack 1  win 502
     """
     assert told(tmp_path, text, "tshark-scales-by-cut-syns")[3, "window_known"].startswith("the capture cut options of the server's SYN")
+
+
+def test_sack_blocks_that_the_capture_cut_are_shown_by_tshark_as_far_as_they_go(tmp_path: Path) -> None:
+    """66 bytes: headers of 54, two no-operations, kind and length of the option, and the first of two blocks."""
+    text = f"""{HANDSHAKE}
+        0.020 S > C . 1:1(0) ack 1
+        0.030 C > S . 1:1(0) ack 1 <nop, nop, sack 1001:2001 3001:4001> {{snap 66}}
+    """
+    assert (5, "sack_blocks") in told(tmp_path, text, "tshark-reads-cut-options")
+
+
+def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_told(tmp_path: Path) -> None:
+    text = f"""{HANDSHAKE}
+        0.100 C > S R. 1:1(0) ack 1
+        host C 10.0.0.1:40000 isn 70000
+        9.000 C > S S  0:0(0) win 64240 <mss 1460, nop, wscale 7> {{snap 60}}
+    """
+    found = told(tmp_path, text, "tshark-tells-no-reuse-of-cut-headers")
+    assert found.keys() == {(5, "reused_ports"), (5, "completeness")}
+
+
+def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_path: Path) -> None:
+    """Each packet is there twice, the first time cut in its TCP header: 52 bytes hold the flags, and not the urgent pointer."""
+    text = """
+        0.000 C > S S  0:0(0)       win 8192 {snap 52}
+        0.001 C > S S  0:0(0)       win 8192
+        0.010 S > C S. 0:0(0) ack 1 win 8192
+    """
+    assert (2, "completeness") in told(tmp_path, text, "tshark-counts-other-frames")
+
+
+def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path) -> None:
+    """RFC 7323, 2.2: it may offer a scale only in answer to one, which the capture cut off the SYN."""
+    if shutil.which("tcptrace") is None:
+        pytest.skip("tcptrace is missing")
+    text = """
+        0.000 C > S  S   0:0(0)        win 64240 <mss 1460, nop, wscale 7> {snap 58}
+        0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, nop, wscale 7>
+        0.011 C > S  .          ack 1  win 502
+        0.012 S > C  .   1:1(0) ack 1  win 501
+    """
+    found = verify(capture(tmp_path / "exchange.pcap", text), ["tcptrace"]).account.differences
+    assert UNEXPLAINED not in found
+    told = {(one.item, one.from_client): (one.ours, one.theirs) for one in found["tcptrace-needs-whole-syns"]}
+    assert told["min_win_adv", False] == (501 << 7, "501")
 
 
 def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace(tmp_path: Path) -> None:

@@ -219,3 +219,29 @@ def test_scale_that_was_only_asked_for_is_shown_by_tcptrace(tmp_path: Path) -> N
     text = "0.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>\n1.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>"
     ours, theirs, _ = told(tmp_path, text, "tcptrace-scale")["adv_wind_scale", True]
     assert (ours, theirs) == (None, "7")
+
+
+def test_a_segment_between_the_syns_makes_tcptrace_forget_the_scale(tmp_path: Path) -> None:
+    """The SYN-ACK came late: the ACK of it before it has no SYN, and the scale of the SYN is forgotten."""
+    text = """
+        0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
+        0.011 C > S .  1:1(0) ack 1 win 502
+        0.012 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, nop, wscale 7>
+        0.020 C > S .  1:1(0) ack 1 win 503
+        0.030 S > C .  1:1(0) ack 1 win 501
+    """
+    found = told(tmp_path, text, "tcptrace-wants-syns-first")
+    assert found["min_win_adv", True][:2] == (503 << 7, "503")
+
+
+def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Path) -> None:
+    """A window of 0 is one at any scale: what is sent into it is a probe to tcptrace, be it a flight that had left before."""
+    text = """
+        0.000 S > C . 1:1(0)    ack 1    win 0
+        0.001 C > S . 1:1461    ack 1    win 500
+        0.002 C > S . 1461:2921 ack 1    win 500
+        0.100 S > C . 1:1(0)    ack 2921 win 600
+    """
+    found = told(tmp_path, text, "tcptrace-probes")
+    assert found["zwnd_probe_pkts", True][1] == "2"
+    assert found["zwnd_probe_bytes", True][1] == "2920"

@@ -341,3 +341,73 @@ def test_ack_of_a_reset_opens_a_connection_to_tshark(tmp_path: Path) -> None:
     text = "0.0 C > S S 0:0(0) win 64240\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.2 S > C R. 0:0(0) ack 1 win 0"
     found = told(tmp_path, text, "tshark-counts-acks-of-resets")
     assert "the ACK that it counts is a RST's" in found[3, "completeness"]
+
+
+def test_numbers_below_the_first_one_are_large_to_tshark(tmp_path: Path) -> None:
+    """A FIN, and late behind it the data before it: 0 - 341 is near 2^32 to tshark, which shows the byte of the FIN alone."""
+    text = "0.000 S > C F. 1342:1342(0) ack 1\n0.001 S > C P. 1001:1342 ack 1"
+    found = told(tmp_path, text, "tshark-counts-from-the-first")
+    assert "bytes below 0, where tshark begins to count this side" in found[2, "bytes_in_flight"]
+
+
+def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> None:
+    """Segments of a connection, and then the SYN-ACK that came long before them: tshark counts anew, we from where the side began."""
+    text = """
+        0.000 S > C .  3001:4449 ack 137
+        0.001 C > S .  137:137(0) ack 4449
+        0.010 S > C S. 0:0(0) ack 1 win 14480 <mss 1460>
+        0.011 C > S .  137:137(0) ack 4449
+    """
+    found = told(tmp_path, text, "tshark-counts-from-late-syn-acks")
+    assert {(3, "seq"), (4, "ack")} <= found.keys()
+    assert all("frame 3 is a SYN-ACK behind other segments of its side" in words for words in found.values())
+
+
+def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path) -> None:
+    """RFC 7323, 2.2: without a scale in the SYN-ACK no window is scaled."""
+    handshake = """
+        {0}.000 C > S S  0:0(0)       win 65535 <mss 1460, wscale 5>
+        {0}.010 S > C S. 0:0(0) ack 1 win 4380  <mss 1460>
+        {0}.011 C > S .         ack 1 win 65535
+    """
+    found = told(tmp_path, handshake.format(0) + handshake.format(3), "tshark-scales-anew")
+    assert "the SYN came again in frame 4" in found[6, "window_bytes"]
+    assert "multiplies by 32" in found[6, "window_bytes"]
+
+
+def test_the_number_of_a_reset_is_sent_data_to_tshark(tmp_path: Path) -> None:
+    """A RST that overtook the data before it, which the capture shows behind it for the first time."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:606 ack 1\n0.030 S > C R. 22:22(0) ack 606\n0.050 S > C P. 1:22 ack 606"
+    found = told(tmp_path, text, "tshark-counts-numbers-of-resets")
+    assert "frame 5, a RST, had a higher number" in found[6, "retransmission"]
+
+
+def test_a_segment_seen_later_by_the_files_times_lets_the_ack_go(tmp_path: Path) -> None:
+    """Capture order is not that of the times: of the two that the ACK answers the first was seen last."""
+    text = f"""{HANDSHAKE}
+        0.0205 C > S . 1:1461    ack 1
+        0.0200 C > S . 1461:2921 ack 1
+        0.0300 S > C . ack 2921 win 509
+    """
+    found = told(tmp_path, text, "tshark-takes-times-in-order")
+    assert "tshark measures 10 ms from frame 5, but by the file's times frame 4" in found[6, "ack_rtt_ns"]
+    assert "500 µs after it" in found[6, "ack_rtt_ns"]
+
+
+def test_a_window_that_shuts_is_no_update_to_tshark(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.020 C > S . 1:1461 ack 1\n0.030 S > C . ack 1461 win 1\n0.040 S > C . ack 1461 win 0"
+    found = told(tmp_path, text, "tshark-tells-no-update-to-0")
+    assert "it repeats ACK 1,461 with another window, of 0" in found[6, "window_update"]
+
+
+def test_keepalives_of_a_capture_that_begins_with_one_are_repeated_acks_to_tshark(tmp_path: Path) -> None:
+    """RFC 9293, 3.8.4: one below what the other side acknowledges, which is all that tshark has seen of the side."""
+    text = "\n".join(f"{at}.000 C > S . 1:1(0) ack 1 win 500\n{at}.020 S > C . 1:1(0) ack 2 win 500" for at in (0, 45))
+    assert (3, "keep_alive") in told(tmp_path, text, "tshark-sees-no-probe-of-unseen-bytes")
+    assert (4, "keep_alive_ack") in told(tmp_path, text, "tshark-answers-what-it-saw")
+
+
+def test_one_below_the_highest_with_the_other_side_not_captured_may_be_anything(tmp_path: Path) -> None:
+    text = "0.000 C > S P. 1:101 ack 1 win 500\n30.000 C > S . 100:100(0) ack 1 win 500"
+    found = told(tmp_path, text, "tshark-keepalive-is-a-place")
+    assert "the other side was not captured" in found[2, "keep_alive"]

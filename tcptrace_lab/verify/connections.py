@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("conn", "client_addr", "client_port", "server_addr", "server_port", "client_isn", "closed_by", "first_frame", "last_frame"),
-    *(f"{side}_{name}" for side in SIDES for name in ("sack_permitted", "timestamps")),
+    *(f"{side}_{name}" for side in SIDES for name in ("sack_permitted", "timestamps", "window_scale_offered")),
 )
 """What is kept of each connection: some 100 bytes."""
 

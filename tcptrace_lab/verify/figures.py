@@ -180,7 +180,7 @@ class FigureComparison:
         for pair in odd:
             reckoning = reckonings[pair.row["conn"]]
             tallies = {"client": reckoning.sides[True], "server": reckoning.sides[False]}
-            if pair.reads_alike(
+            if not reckoning.strange and pair.reads_alike(
                 {side: tally.packets for side, tally in tallies.items()}, {side: tally.data_bytes for side, tally in tallies.items()}
             ):
                 continue
@@ -193,7 +193,8 @@ class FigureComparison:
                 ours_listed=pair.ours_listed,
                 theirs_listed=pair.theirs_listed,
             )
-            self._add(case, pair.row["conn"], None, sum(tally.packets for tally in tallies.values()), sum(theirs.values()))
+            ours = sum(tally.packets for tally in tallies.values()) + reckoning.strange.total()
+            self._add(case, pair.row["conn"], None, ours, sum(theirs.values()))
         return found
 
     def _differing(self, pair: _Pair) -> Iterator[tuple[_Pair, Direction, Figure, str]]:

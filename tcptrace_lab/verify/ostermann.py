@@ -110,7 +110,6 @@ class Tally:
     acks: int = 0
     pure_acks: int = 0
     syns: int = 0
-    late_syn: bool = False
     fins: int = 0
     data_packets: int = 0
     data_bytes: int = 0
@@ -275,6 +274,7 @@ class Reckoning:
         ts_us = (row["ts_ns"] or 0) // NS_PER_US
         if not follows(row["layers"]):
             self.strange[row["layers"]] += 1
+            return
         self.longest = max(self.longest, row["seq"] + row["payload_bytes"])
         mss = self._mss[row["from_client"]]
         self.larger[row["layers"]] += row["payload_bytes"] > (LARGEST_FRAME if mss is None else mss)
@@ -309,7 +309,7 @@ class Reckoning:
         if not flags & (ACK | SYN):
             return
         if self._scales and window and not flags & SYN and not this.scaled:
-            this.scaled = True
+            this.scaled = this.windows_known = True
             this.window_most = this.window_least = this.window_total = this.window_packets = 0
         this.window_most = max(this.window_most, window)
         if window and (this.window_least == 0 or window < this.window_least):
@@ -333,7 +333,6 @@ def _count(this: Tally, row: Mapping[str, Any], ts_us: int, zero: int) -> None:
         this.idle_us = max(this.idle_us, ts_us - this.last_us)
     this.first_us = ts_us if this.first_us is None else this.first_us
     this.last_us = ts_us
-    this.late_syn |= bool(flags & SYN) and this.packets > 0 and this.syns == 0
     this.packets += 1
     this.resets += bool(flags & RST)
     this.syns += bool(flags & SYN)

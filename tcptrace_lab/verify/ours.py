@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _HEADERS = (
-    "frame ts_ns conn from_client seq ack payload_bytes captured_payload_bytes flags window_bytes sack_blocks tsval tsecr ip_id ttl ect ce"
+    "frame ts_ns conn from_client seq ack payload_bytes captured_payload_bytes flags window_bytes sack_blocks tsval tsecr ip_id ttl ect ce "
+    "layers"
 )
 _VERDICTS = "kind evidence evidence_frame confidence resent_by in_flight_bytes usable_window_bytes acked_bytes acked_unseen_bytes rtt_ns"
 
@@ -115,6 +116,7 @@ class Said:
         newest_ack: the most that its side had acknowledged, a RST apart.
         other_last_ack: what the last segment of the other side acknowledged.
         other_newest_ack: the most that the other side had acknowledged.
+        other_latest: of what it acknowledges for the first time, the frame that was seen last by the file's times, and its time.
     """
 
     verdicts: set[str]
@@ -133,6 +135,7 @@ class Said:
     newest_ack: int | None = None
     other_last_ack: int | None = None
     other_newest_ack: int | None = None
+    other_latest: tuple[int, int] | None = None
 
 
 class Speaker:
@@ -217,7 +220,9 @@ def _say_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction,
     if receiver.acked is None or ack > receiver.acked:
         receiver.acked = ack
     while receiver.sent and receiver.sent[0][2] <= ack:
-        receiver.sent.popleft()
+        frame, _, _, ts_ns = receiver.sent.popleft()
+        if ts_ns is not None and (said.other_latest is None or ts_ns > said.other_latest[1]):
+            said.other_latest = frame, ts_ns
 
 
 def _say_windows(row: Mapping[str, Any], sender: _Direction, said: Said) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def figure(reckoning: Reckoning, name: str, *, from_client: bool) -> float | None:
     """A figure of the listing for one direction; None if it is not reckoned, or by windows of unknown scale."""
     one, other = reckoning.sides[from_client], reckoning.sides[not from_client]
-    if (name in _WINDOWS and not one.windows_known) or (name in _PROBES and not other.windows_known):
+    if name in _WINDOWS and not one.windows_known:
         return None
     if name == "avg_win_adv":
         both_scaled = one.scaled and other.scaled
@@ -48,7 +48,6 @@ def _numbers(attribute: str) -> Callable[[Tally], float]:
 
 
 _WINDOWS = frozenset({"max_win_adv", "min_win_adv", "avg_win_adv", "zero_win_adv"})
-_PROBES = frozenset({"zwnd_probe_pkts", "zwnd_probe_bytes"})
 
 _FIGURES: Mapping[str, Callable[[Tally], float | None]] = {
     "total_packets": _number("packets"),

@@ -14,7 +14,7 @@ from tcptrace_lab.verify.following import Following
 from tcptrace_lab.verify.ours import Said, Speaker
 from tcptrace_lab.verify.pairing import THEIRS
 from tcptrace_lab.verify.tshark import ANALYSIS, SCALE_UNKNOWN
-from tcptrace_lab.verify.wireshark import Header, Judgement, Stream
+from tcptrace_lab.verify.wireshark import SEQ_SPACE, Header, Judgement, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ ONLY = {"frame_only_ours": "ours", "frame_only_theirs": "theirs"}
 """Item for frames that one side alone takes for a segment → who that is."""
 
 MAX_FOREIGN, MAX_FOREIGN_FRAMES = 1_000, 64
-"""Streams, and frames of each, remembered that only tshark takes for segments."""
+"""Streams, and frames of each, remembered that only one side takes for segments."""
 
 ANNOUNCING = frozenset({"ftp", "sip", "rtsp"})
 """Protocols in which hosts tell each other the ports of connections to come: names of tshark's layers."""
@@ -50,6 +50,8 @@ class SegmentCase:
         earlier: our row of the connection before it on the same ports; empty where there is none.
         foreign: the last frames of the stream that tshark alone takes for segments.
         duplicates_told_apart: duplicate ACKs since the ACK last moved that only we, less those that only tshark calls so.
+        other_duplicates_told_apart: the same of the other side's ACKs.
+        own: the last frames of the connection that we alone take for segments.
         problems: what the engine survived in reading the capture, in words.
         announced: its hosts were seen to announce connections to each other by a protocol of `ANNOUNCING`.
     """
@@ -62,6 +64,8 @@ class SegmentCase:
     earlier: Mapping[str, Any]
     foreign: Collection[int]
     duplicates_told_apart: int
+    other_duplicates_told_apart: int
+    own: Collection[int]
     problems: Sequence[str]
     announced: bool = False
 
@@ -104,6 +108,7 @@ class SegmentComparison:
         self._speaker = Speaker()
         self._streams: Following[int, Stream] = Following(Stream)
         self._foreign: dict[int, deque[int]] = {}
+        self._own: dict[int, deque[int]] = {}
         self._announced: set[frozenset[str]] = set()
         self._complete: Following[int, list[int | None]] = Following(list)
         self._told_apart: Following[tuple[int, bool], _ToldApart] = Following(_ToldApart)
@@ -135,8 +140,9 @@ class SegmentComparison:
         if said is None or not row["theirs"]:
             item = "frame_only_theirs" if said is None else "frame_only_ours"
             self._add(item, row, said, judged, said is not None, said is None)
-            if said is None and len(self._foreign) < MAX_FOREIGN:
-                self._foreign.setdefault(row["their_conn"], deque(maxlen=MAX_FOREIGN_FRAMES)).append(row["frame"])
+            held, key = (self._foreign, row["their_conn"]) if said is None else (self._own, row["conn"])
+            if len(held) < MAX_FOREIGN:
+                held.setdefault(key, deque(maxlen=MAX_FOREIGN_FRAMES)).append(row["frame"])
             return
         for name in differing:
             self._add(name, row, said, judged, *_values(name, row))
@@ -188,6 +194,7 @@ class SegmentComparison:
             row["their_scale"] or 0,
             tuple(row["their_sack_blocks"] or ()),
             row["their_initial_rtt_ns"],
+            (row["their_raw_seq"] - row["their_seq"]) % SEQ_SPACE,
             "reused_ports" in row["their_analysis"],
         )
         return self._streams[stream].take(header, sender)
@@ -201,9 +208,11 @@ class SegmentComparison:
         conn = row["conn"]
         connection, earlier = ({}, {}) if conn is None else (self._connections[conn], self._connections.earlier(conn))
         foreign = self._foreign.get(row["their_conn"], ())
-        excess = 0 if conn is None else self._told_apart[conn, row["from_client"]].excess
+        ways = (row["from_client"], not row["from_client"])
+        excess, other_excess = (0 if conn is None else self._told_apart[conn, way].excess for way in ways)
         announced = frozenset((row["their_source"], row["their_target"])) in self._announced
-        case = SegmentCase(item, row, said, judged, connection, earlier, foreign, excess, self._problems, announced)
+        own = self._own.get(conn, ())
+        case = SegmentCase(item, row, said, judged, connection, earlier, foreign, excess, other_excess, own, self._problems, announced)
         rule, words = explained(case, item, self._rules)
         difference = Difference(TOOL, item, row["frame"], row["conn"], row["from_client"], ours, theirs, rule, words)
         self._account.add(difference)

@@ -62,7 +62,10 @@ class Complete(IntFlag):
 
 
 class Header(NamedTuple):
-    """What Wireshark judges a segment by; sequence numbers as in the header. `begins_again`: it says that ports were used before."""
+    """What Wireshark judges a segment by; sequence numbers as in the header.
+
+    `zero` is the number that it shows as 0 for this side; `begins_again`: it says that ports were used before.
+    """
 
     frame: int
     ts_ns: int
@@ -74,6 +77,7 @@ class Header(NamedTuple):
     scale: int
     sack_blocks: tuple[int, ...]
     initial_rtt_ns: int | None
+    zero: int
     begins_again: bool = False
 
 
@@ -109,6 +113,12 @@ class Judgement:
         forgotten_by: the frame without an ACK flag whose ACK field made it forget what this segment acknowledges.
         count_began_anew: repeated ACKs are counted from 1 again, because an ACK of something unseen had set them back.
         answers: its verdicts on the other side's last segment.
+        below_zero: some of what counts as in flight lies below the number that it shows as 0.
+        zero_moved_by: the frame of the SYN-ACK that moved that number of its side last.
+        other_zero_moved_by: the same of the other side.
+        after_reset: the segment of its side before it was a RST.
+        highest_by_reset: the frame of the RST that the highest sequence number is known by.
+        syn_again: the frame in which a SYN came again behind the SYN-ACK.
         is_full: as many segments of the sender, or of the other side, are unacknowledged as it keeps.
     """
 
@@ -140,6 +150,12 @@ class Judgement:
     count_began_anew: bool = False
     is_full: bool = False
     answers: frozenset[str] = frozenset()
+    below_zero: bool = False
+    zero_moved_by: int | None = None
+    other_zero_moved_by: int | None = None
+    after_reset: bool = False
+    highest_by_reset: int | None = None
+    syn_again: int | None = None
 
 
 @dataclass(slots=True)
@@ -158,6 +174,10 @@ class _Side:
     highest: int = 0
     highest_frame: int = 0
     highest_ts_ns: int = 0
+    highest_by_reset: int | None = None
+    zero: int | None = None
+    zero_moved_by: int | None = None
+    after_reset: bool = False
     contiguous: int = 0
     last_ack: int = 0
     last_ts_ns: int = 0
@@ -181,13 +201,15 @@ def _beyond(first: int, second: int) -> bool:
 class Stream:
     """One stream of Wireshark's, judged segment by segment."""
 
-    __slots__ = ("_complete", "_first_sender", "_left_out", "_sides", "first_rtt_ns")
+    __slots__ = ("_accepted", "_complete", "_first_sender", "_left_out", "_sides", "_syn_again", "first_rtt_ns")
 
     def __init__(self) -> None:
         """Nothing is known."""
         self._sides = {True: _Side(), False: _Side()}
         self.first_rtt_ns: int | None = None
         self._first_sender: Hashable = None
+        self._accepted = False
+        self._syn_again: int | None = None
         self._complete = self._left_out = Complete.NOTHING
 
     def take(self, header: Header, source: Hashable) -> Judgement:
@@ -203,7 +225,10 @@ class Stream:
             highest=sender.highest or None,
             acked=receiver.last_ack or None,
             repeated_acks=receiver.repeated_acks,
+            after_reset=sender.after_reset,
+            highest_by_reset=sender.highest_by_reset,
         )
+        self._follow_handshake(header, sender, receiver, judged)
         if self.first_rtt_ns is None and header.initial_rtt_ns:
             self.first_rtt_ns = header.initial_rtt_ns
         if header.flags & ACK:
@@ -223,6 +248,18 @@ class Stream:
         self._complete, self._left_out = self._complete | counted, self._left_out | left_out
         sender.sack_blocks = header.sack_blocks[: 2 * MAX_SACK_BLOCKS]
         return judged
+
+    def _follow_handshake(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
+        """Which SYNs and SYN-ACKs changed what it had taken from those before them."""
+        syn_ack = header.flags & (SYN | ACK) == SYN | ACK
+        if syn_ack and sender.zero is not None and sender.zero != header.zero:
+            sender.zero_moved_by = header.frame
+        sender.zero = header.zero
+        if self._accepted and header.flags & (SYN | ACK) == SYN:
+            self._syn_again = header.frame
+        self._accepted |= syn_ack
+        judged.zero_moved_by, judged.other_zero_moved_by = sender.zero_moved_by, receiver.zero_moved_by
+        judged.syn_again = self._syn_again
 
     def _judge_resend(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
         """Spurious, fast, out of order, or a plain retransmission, in this order."""
@@ -358,10 +395,11 @@ def _remember(header: Header, sender: _Side, judged: Judgement) -> None:
     if "zero_window_probe" not in judged.flags:
         if not sender.highest or _beyond(end, sender.highest):
             sender.highest, sender.highest_frame, sender.highest_ts_ns = end % SEQ_SPACE, header.frame, header.ts_ns
+            sender.highest_by_reset = header.frame if header.flags & RST else None
         if not sender.contiguous or (header.seq - sender.contiguous) % SEQ_SPACE == 0:
             sender.contiguous = sender.highest
     sender.window, sender.last_ack, sender.last_ts_ns, sender.last_flags = header.window, header.ack, header.ts_ns, frozenset(judged.flags)
-    sender.is_first_ack = bool(header.flags & SYN)
+    sender.is_first_ack, sender.after_reset = bool(header.flags & SYN), bool(header.flags & RST)
 
 
 def _acknowledge(header: Header, receiver: _Side, judged: Judgement) -> None:
@@ -386,12 +424,19 @@ def _count_in_flight(header: Header, sender: _Side, receiver: _Side, judged: Jud
     judged.not_counting = not sender.in_flight_known
     if not header.payload_bytes or not sender.unacked or judged.not_counting:
         return
-    base = sender.unacked[0].seq
-    first = min((sent.seq - base + _HALF_SPACE) % SEQ_SPACE for sent in sender.unacked)
-    last = max((sent.end - base + _HALF_SPACE) % SEQ_SPACE for sent in sender.unacked)
+    # It compares numbers as it shows them, so that one below its 0 is a very large one.
+    first = min((sent.seq - header.zero) % SEQ_SPACE for sent in sender.unacked)
+    last = max((sent.end - header.zero) % SEQ_SPACE for sent in sender.unacked)
+    judged.below_zero = any(_beyond(header.zero, sent.seq) for sent in sender.unacked) and last - first != _stretch(sender.unacked)
     blocks = receiver.sack_blocks
     judged.sacked_bytes = sum((right - left) % SEQ_SPACE for left, right in zip(blocks[::2], blocks[1::2], strict=True))
-    judged.lowest_kept, judged.highest_kept = ((base + edge - _HALF_SPACE) % SEQ_SPACE for edge in (first, last))
-    in_flight = last - first - judged.sacked_bytes
+    judged.lowest_kept, judged.highest_kept = ((header.zero + edge) % SEQ_SPACE for edge in (first, last))
+    in_flight = (last - first) % SEQ_SPACE - judged.sacked_bytes
     if 0 < in_flight < MOST_IN_FLIGHT:
         judged.bytes_in_flight = in_flight - bool(header.flags & (SYN | FIN))
+
+
+def _stretch(unacked: list[_Unacked]) -> int:
+    """From the lowest number to the highest, by the sequence space."""
+    base = unacked[0].seq - _HALF_SPACE
+    return max((sent.end - base) % SEQ_SPACE for sent in unacked) - min((sent.seq - base) % SEQ_SPACE for sent in unacked)

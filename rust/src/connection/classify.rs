@@ -74,13 +74,24 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
         let at = placed.start == una && segment.payload_bytes == 1;
         return (below || at).then(|| proved(Kind::ZeroWindowProbe, Evidence::Window).with(receiver.last_ack_frame));
     }
-    if !below || una != sender.snd_max || !sender.started {
+    if !below || una < sender.snd_max || !sender.started {
         return None;
+    }
+    let now = Nullable::from(segment.ts_ns);
+    if una > sender.snd_max {
+        // The byte was not captured, nor when it was sent. An ACK from before it, overtaken, lies as low, but comes behind no
+        // silence of both sides; a keepalive does (Linux `keepalive_time_elapsed`).
+        let silent =
+            |half: &Half| now.since(half.last_ts_ns).get().is_some_and(|since_ns| since_ns >= MIN_KEEPALIVE_NS);
+        let is_last = sender.overtaken.as_deref().is_none_or(|shown| shown.end <= una);
+        let is_idle = segment.payload_bytes == 0 && is_last && silent(sender) && silent(receiver);
+        let verdict = Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent);
+        return is_idle.then(|| verdict.with(receiver.last_ack_frame));
     }
     // Of the byte before the first one seen, nothing else tells when it was sent: before the sender's last segment.
     let unseen = una <= 1 && sender.figures.syn_segments == 0;
     let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
-    let since_data_ns = Nullable::from(segment.ts_ns).since(sent_ts_ns).get();
+    let since_data_ns = now.since(sent_ts_ns).get();
     let at_once = segment.payload_bytes > 0 && since_data_ns.is_some_and(|since_ns| since_ns < MIN_KEEPALIVE_NS);
     (!at_once).then(|| proved(Kind::Keepalive, Evidence::Sequence).with(receiver.last_ack_frame))
 }

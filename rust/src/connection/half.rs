@@ -251,7 +251,8 @@ impl Half {
             && self.figures.max_in_flight_bytes.get().unwrap_or(0) > longest + 1
     }
 
-    /// Takes what this side's SYN offers; of several the first of which all options were captured counts.
+    /// Takes what this side's SYN offers; of several the first of which all options were captured counts. One that lacks what
+    /// a cut one before it offers is none of its copies: after some tries stacks leave options out (XNU, Windows).
     pub(super) fn take_syn_options(&mut self, syn: &Segment) {
         let options = &syn.options;
         let offered = SynOptions {
@@ -261,7 +262,8 @@ impl Half {
             timestamps: options.timestamps.is_some(),
             cut: options.cut,
         };
-        let known = self.figures.syn_options.filter(|before| !before.cut || offered.cut);
+        let known =
+            self.figures.syn_options.filter(|before| !before.cut || offered.cut || !before.is_beginning_of(&offered));
         self.figures.syn_options = known.or(Some(offered));
     }
 

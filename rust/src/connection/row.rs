@@ -322,6 +322,15 @@ impl SynOptions {
         (self.window_scale.is_some() || !self.cut).then_some(self.window_scale)
     }
 
+    /// Whether all that a cut one shows stands in `whole`, too.
+    #[must_use]
+    pub fn is_beginning_of(&self, whole: &Self) -> bool {
+        self.mss.is_none_or(|mss| whole.mss == Some(mss))
+            && self.window_scale.is_none_or(|shift| whole.window_scale == Some(shift))
+            && (whole.sack_permitted || !self.sack_permitted)
+            && (whole.timestamps || !self.timestamps)
+    }
+
     /// Whether it permits SACK; `None` if that is not known.
     #[must_use]
     pub fn permits_sack(&self) -> Option<bool> {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import RESENT
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.words import offset_of, other_offset_of, proof, span
-from tcptrace_lab.verify.wireshark import RST
+from tcptrace_lab.verify.rules.words import kind, offset_of, other_offset_of, proof, span
+from tcptrace_lab.verify.wireshark import RST, SEQ_SPACE
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase
@@ -19,6 +19,9 @@ _UPDATE = frozenset({"window_update"})
 _UNSEEN = frozenset({"ack_lost_segment"})
 _RTT = frozenset({"ack_rtt_ns"})
 _NUMBER = frozenset({"duplicate_ack_num"})
+
+_ANSWERED = {"zero_window_probe_ack": "zero_window_probe", "keepalive_ack": "keep_alive"}
+"""Our kind of an answer → tshark's name of what it answers."""
 
 
 def _nothing_outstanding(case: SegmentCase) -> str | None:
@@ -60,6 +63,16 @@ def _told_again(case: SegmentCase) -> str | None:
     if highest is None or case.row["ack"] <= highest or "ack_lost_segment" in said.verdicts:
         return None
     return f"an earlier segment acknowledged {case.row['ack']:,}, beyond the {highest:,} that were seen, and was told then"
+
+
+def _half_around(case: SegmentCase) -> str | None:
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or "ack_lost_segment" not in said.verdicts or judged.contiguous is None:
+        return None
+    ack, around = case.row["ack"], other_offset_of(case, judged.contiguous)
+    if said.other_highest is None or not said.other_highest < ack <= around:
+        return None
+    return f"it acknowledges {ack:,}; tshark follows the other side up to {around - SEQ_SPACE:,}, and 2^31 bytes further on is back to it"
 
 
 def _told_once(case: SegmentCase) -> str | None:
@@ -111,6 +124,16 @@ def _late(case: SegmentCase) -> str | None:
     return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) came behind it and let the ACK go"
 
 
+def _hidden_by_reset(case: SegmentCase) -> str | None:
+    """A RST acknowledged the bytes before: whoever sent it, what comes behind it is their answer to us."""
+    said, row = case.said, case.row
+    if said is None or not case.foreseen or row["rtt_ns"] is None or row["their_acks_frame"] is not None or said.last_ack is None:
+        return None
+    if said.last_ack == said.newest_ack or said.last_ack < row["ack"]:
+        return None
+    return f"a RST acknowledged {said.last_ack:,} before it, which tshark takes for the answer"
+
+
 def _nothing_new(case: SegmentCase) -> str | None:
     if not case.foreseen or case.row["acked_bytes"] != 0 or case.row["rtt_ns"] is not None:
         return None
@@ -124,6 +147,18 @@ def _zero_span(case: SegmentCase) -> str | None:
     if case.judged is None or not case.foreseen or case.row["rtt_ns"] != 0 or case.row["their_acks_frame"] is None:
         return None
     return f"the ACK has the time of frame {case.row['their_acks_frame']}, to the last digit of this clock"
+
+
+def _seen_later(case: SegmentCase) -> str | None:
+    said, row = case.said, case.row
+    if said is None or not case.foreseen or row["rtt_ns"] is not None or row["their_ack_rtt_ns"] is None or said.other_latest is None:
+        return None
+    frame, ts_ns = said.other_latest
+    later_ns = ts_ns - (row["their_ts_ns"] - row["their_ack_rtt_ns"])
+    if later_ns <= 0 or frame == row["their_acks_frame"]:
+        return None
+    measured = f"tshark measures {span(row['their_ack_rtt_ns'])} from frame {row['their_acks_frame']}"
+    return f"{measured}, but by the file's times frame {frame}, which the ACK answers as well, was seen {span(later_ns)} after it"
 
 
 def _closed_window(case: SegmentCase) -> str | None:
@@ -152,6 +187,19 @@ def _behind_old_ack(case: SegmentCase) -> str | None:
         return None
     what = "a RST's" if said.last_ack is None or said.last_ack > said.newest_ack else "older than one before it"
     return f"the last ACK of its side is {what}: tshark compares with that, we with {said.newest_ack:,} and its window"
+
+
+def _behind_reset(case: SegmentCase) -> str | None:
+    judged = case.judged
+    if judged is None or not case.foreseen or not judged.after_reset:
+        return None
+    return "the last segment of its side is a RST: tshark compares with its window, which means nothing"
+
+
+def _window_to_zero(case: SegmentCase) -> str | None:
+    if not case.foreseen or case.row["kind"] != "window_update" or "window_update" in case.theirs or case.row["their_window_field"]:
+        return None
+    return f"it repeats ACK {case.row['ack']:,} with another window, of 0"
 
 
 def _first_zeros(case: SegmentCase) -> str | None:
@@ -223,10 +271,23 @@ def _negative(case: SegmentCase) -> str | None:
     return f"by the file's times, frame {row['their_acks_frame']} was seen after its ACK: that is no round trip"
 
 
+def _probes_unseen(case: SegmentCase) -> str | None:
+    """A probe without data, one below what is acknowledged: where the capture lacks the bytes before, at the highest number seen."""
+    said, row = case.said, case.row
+    if said is None or not case.foreseen or row["kind"] not in {"zero_window_probe", "keepalive"} or "duplicate_ack" not in case.theirs:
+        return None
+    if row["payload_bytes"] or said.other_newest_ack is None or row["seq"] != said.other_newest_ack - 1:
+        return None
+    return (
+        f"the other side had acknowledged {said.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
+        f"tshark saw this side up to {row['seq']:,}, and takes it for a repeated ACK"
+    )
+
+
 def _answers_probe(case: SegmentCase) -> str | None:
-    """The answer to a window probe is what tshark takes the probe for."""
+    """The answer to a probe is what tshark takes the probe for."""
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or row["kind"] != "zero_window_probe_ack" or "zero_window_probe" in judged.answers:
+    if judged is None or not case.foreseen or row["kind"] not in _ANSWERED or _ANSWERED[row["kind"]] in judged.answers:
         return None
     probe = " and ".join(sorted(judged.answers & {"keep_alive", "retransmission"})).replace("_", " ") or "a plain segment"
     return f"the probe that it answers{proof(row)} is {probe} to tshark"
@@ -273,10 +334,17 @@ RULES = (
     ),
     Rule(
         "tshark-answers-what-it-saw",
-        "tshark calls the answer to a window probe by what it takes the probe for",
+        "tshark calls the answer to a probe by what it takes the probe for",
         _GUIDE,
         _DUPLICATE | {"zero_window_probe_ack", "keep_alive_ack"},
         _answers_probe,
+    ),
+    Rule(
+        "tshark-sees-no-probe-of-unseen-bytes",
+        "tshark takes a probe at the highest number that was captured for a repeated ACK",
+        f"{_GUIDE}; RFC 9293, 3.8.4 and 3.8.6.1",
+        _DUPLICATE | {"zero_window_probe", "keep_alive"},
+        _probes_unseen,
     ),
     Rule("tshark-shows-negative-times", "tshark shows round trips below 0 where the clock went back", "seen here", _RTT, _negative),
     Rule(
@@ -299,6 +367,20 @@ RULES = (
         f"{_GUIDE}; RFC 9293, 3.10.7.4 (SND.WL2)",
         _DUPLICATE | _UPDATE | {"keep_alive_ack"},
         _behind_old_ack,
+    ),
+    Rule(
+        "tshark-compares-with-resets",
+        "tshark compares an ACK with a RST before it",
+        f"{_GUIDE}; RFC 9293, 3.10.7.4 (SND.WL2)",
+        _DUPLICATE | _UPDATE | {"keep_alive_ack"},
+        _behind_reset,
+    ),
+    Rule(
+        "tshark-tells-no-update-to-0",
+        "tshark calls no ACK with a window of 0 a window update",
+        f"{_GUIDE}, TCP Window Update",
+        _UPDATE,
+        _window_to_zero,
     ),
     Rule("tshark-begins-with-zeros", "tshark compares a side's first segment with zeros", "seen here", _UPDATE, _first_zeros),
     Rule(
@@ -368,6 +450,13 @@ RULES = (
     Rule(
         "tshark-tells-unseen-once", "tshark tells ACKs of unseen bytes once until the other side's ACK moves", _GUIDE, _UNSEEN, _told_once
     ),
+    Rule(
+        "tshark-sees-no-more-than-half",
+        "to tshark an ACK more than 2^31 bytes beyond what was seen without a hole is an old one",
+        "RFC 9293, 3.4",
+        _UNSEEN,
+        _half_around,
+    ),
     Rule("tshark-believes-resets", "tshark judges a RST's ACK as any other", f"{_GUIDE}; RFC 5961", _UNSEEN, _by_reset),
     Rule(
         "tshark-ignores-karn",
@@ -382,6 +471,20 @@ RULES = (
         _GUIDE,
         _RTT,
         _late,
+    ),
+    Rule(
+        "tshark-takes-times-in-order",
+        "tshark measures the round trip of the segment that the ACK ends on, also where the file's times tell of a later one",
+        f"{_GUIDE}; RFC 6298, 3",
+        _RTT,
+        _seen_later,
+    ),
+    Rule(
+        "tshark-takes-answers-of-resets",
+        "tshark takes the ACK of a RST for an answer",
+        f"{_GUIDE}; RFC 5961",
+        _RTT,
+        _hidden_by_reset,
     ),
     Rule("tshark-answers-copies", "tshark takes an old ACK for the answer to bytes that came again", _GUIDE, _RTT, _nothing_new),
     Rule(

@@ -107,6 +107,14 @@ def _all_sacked(case: SegmentCase) -> str | None:
     return f"tshark takes the {blocks} of the last SACK blocks off the {stretch:,} that it keeps, and shows nothing where nothing is left"
 
 
+def _below_zero(case: SegmentCase) -> str | None:
+    judged = case.judged
+    if judged is None or not case.foreseen or not judged.below_zero:
+        return None
+    zero = offset_of(case, (case.row["their_raw_seq"] - case.row["their_seq"]) % SEQ_SPACE)
+    return f"bytes below {zero:,}, where tshark begins to count this side, are on their way: their numbers are near 2^32 to it"
+
+
 def _full(case: SegmentCase) -> str | None:
     if case.judged is None or not case.foreseen or not case.judged.is_full:
         return None
@@ -135,6 +143,13 @@ RULES = (
         _SOURCE,
         _ITEM | {"ack_rtt_ns"},
         _full,
+    ),
+    Rule(
+        "tshark-counts-from-the-first",
+        "tshark takes numbers below the first of a side, or below that of a SYN-ACK behind it, for the highest",
+        _SOURCE,
+        _ITEM,
+        _below_zero,
     ),
     Rule(
         "tshark-hides-what-is-all-sacked",

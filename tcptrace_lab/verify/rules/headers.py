@@ -8,6 +8,7 @@ from tcptrace_lab.schema import SIDES
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.rules.words import span
 from tcptrace_lab.verify.tshark import ANALYSIS, SCALE_UNKNOWN
+from tcptrace_lab.verify.wireshark import Complete
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase
@@ -28,6 +29,17 @@ def _one_syn(case: SegmentCase) -> str | None:
     return (
         f"of the two SYNs {said.syns} {'was' if said.syns == 1 else 'were'} captured before it; tshark multiplies by {row['their_scale']}"
     )
+
+
+def _scaled_anew(case: SegmentCase) -> str | None:
+    """Only one side offered a scale, so that windows stand as they are."""
+    row, judged = case.row, case.judged
+    if judged is None or judged.syn_again is None or row["window_bytes"] != row["their_window_field"] or not row["their_scale"]:
+        return None
+    if case.connection["client_window_scale_offered"] is not None and case.connection["server_window_scale_offered"] is not None:
+        return None
+    again = f"the SYN came again in frame {judged.syn_again}, behind a SYN-ACK"
+    return f"{again}; tshark takes its scale for agreed upon, and multiplies by {row['their_scale']}"
 
 
 def _carried(case: SegmentCase) -> str | None:
@@ -70,6 +82,33 @@ def _cut_offer(case: SegmentCase) -> str | None:
     return f"the capture cut options of the {whose}'s SYN, a scale perhaps among them; tshark multiplies by {row['their_scale']}"
 
 
+def _cut_reuse(case: SegmentCase) -> str | None:
+    """Only a SYN on used ports is counted for itself (`tshark-counts-syns-of-reused-ports-at-once`)."""
+    row, said = case.row, case.said
+    if said is None or "reused_ports" not in said.verdicts or row["their_captured_bytes"] >= row["their_wire_bytes"] or case.theirs:
+        return None
+    if row["their_completeness"] != Complete.SYN:
+        return None
+    return (
+        f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, options cut: tshark counts the SYN for itself, "
+        f"as one on used ports, but stops before it tells so"
+    )
+
+
+def _moved_zero(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if judged is None:
+        return None
+    moved_by = judged.zero_moved_by if case.item == "seq" else judged.other_zero_moved_by
+    if moved_by is None:
+        return None
+    raw, shown = row[f"their_raw_{case.item}"], row[f"their_{case.item}"]
+    return (
+        f"frame {moved_by} is a SYN-ACK behind other segments of its side, with a number that they do not follow from: "
+        f"tshark counts from it, so that {raw:,} is {shown:,}; to us the side begins where it did"
+    )
+
+
 def _cut_header(case: SegmentCase) -> str | None:
     row = case.row
     if row["their_captured_bytes"] >= row["their_wire_bytes"] or row["captured_payload_bytes"] or case.theirs:
@@ -101,10 +140,24 @@ RULES = (
         _cut_offer,
     ),
     Rule(
+        "tshark-scales-anew",
+        "tshark takes the scale of a SYN that comes again for one that holds, though the SYN-ACK before it refused",
+        "RFC 7323, 2.2; seen here",
+        frozenset({"window_bytes"}),
+        _scaled_anew,
+    ),
+    Rule(
+        "tshark-counts-from-late-syn-acks",
+        "tshark counts a side from any SYN-ACK of it, be it in the middle of the connection",
+        "seen here",
+        frozenset({"seq", "ack"}),
+        _moved_zero,
+    ),
+    Rule(
         "tshark-reads-cut-options",
         "tshark shows the first part of an option that the capture cut",
         "seen here",
-        frozenset({"tsval"}),
+        frozenset({"tsval", "sack_blocks"}),
         _cut_option,
     ),
     Rule(
@@ -120,6 +173,13 @@ RULES = (
         "RFC 9293, 3.1; seen here",
         frozenset({"seq", "ack", "payload_bytes", "completeness"}) | _TOLD,
         _no_length,
+    ),
+    Rule(
+        "tshark-tells-no-reuse-of-cut-headers",
+        "tshark tells no reused ports of a header whose options the capture cut",
+        "seen here",
+        frozenset({"reused_ports", "completeness"}),
+        _cut_reuse,
     ),
     Rule(
         "tshark-tells-no-cut-headers", "tshark tells no analysis of a header whose options the capture cut", "seen here", _TOLD, _cut_header

@@ -74,10 +74,13 @@ def _unscaled(case: FigureCase) -> str | None:
 
 
 def _late_syn(case: FigureCase) -> str | None:
-    reckoning, number = case.reckoning, as_number(case.theirs)
-    if reckoning is None or number is None or number > _LARGEST_FIELD or not any(tally.late_syn for tally in reckoning.sides.values()):
+    """It forgets the scales at a segment without SYN that comes before both SYNs; a SYN behind that tells one anew."""
+    number, reckoning, tally = as_number(case.theirs), case.reckoning, case.tally
+    if number is None or reckoning is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
         return None
-    return "a SYN came behind other segments of its side: ours are scaled all the same, and tcptrace's are not"
+    if any(not side.numbers.syns or side.numbers.scale_offered is None for side in reckoning.sides.values()):
+        return None
+    return "a segment without SYN came before both SYNs had: ours are scaled all the same, and tcptrace's are not"
 
 
 def _one_syn_scaled(case: FigureCase) -> str | None:
@@ -85,6 +88,17 @@ def _one_syn_scaled(case: FigureCase) -> str | None:
     if direction is None or number is None or number > _LARGEST_FIELD or (direction["syn_segments"] and direction.other["syn_segments"]):
         return None
     return "only the SYN-ACK was captured; it offers a scale only in answer to one, so ours are scaled, and tcptrace's are not"
+
+
+def _cut_answered_syn(case: FigureCase) -> str | None:
+    """A SYN-ACK offers a scale only in answer to one."""
+    direction, number = case.direction, as_number(case.theirs)
+    if direction is None or number is None or number > _LARGEST_FIELD or direction["window_scale_offered"] is None:
+        return None
+    other = direction.other
+    if not other["syn_segments"] or other["window_scale_offered"] is not None or None not in {other["sack_permitted"], other["timestamps"]}:
+        return None
+    return "the capture cut options of the other side's SYN, the scale that this one answers among them: not there to tcptrace"
 
 
 def _window_evidence(case: FigureCase) -> str | None:
@@ -223,7 +237,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-wants-syns-first",
-        "tcptrace does not scale windows where a SYN came behind other segments of its side",
+        "tcptrace does not scale windows of a side whose SYN came before a segment without SYN, and that before the other SYN",
         SOURCE,
         WINDOWS,
         _late_syn,
@@ -234,6 +248,13 @@ RULES: tuple[Rule[FigureCase], ...] = (
         f"{SOURCE}; RFC 7323, 2.2",
         WINDOWS,
         _one_syn_scaled,
+    ),
+    Rule(
+        "tcptrace-needs-whole-syns",
+        "tcptrace takes a window scale that the capture cut off a SYN for one that was not offered",
+        f"{SOURCE}; RFC 7323, 2.2",
+        WINDOWS,
+        _cut_answered_syn,
     ),
     Rule(
         "tcptrace-counts-copies",
@@ -298,8 +319,8 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "tcptrace-reads-part",
         "tcptrace does not read segments that came through tunnels or in fragments",
         SOURCE,
-        RTT | FULL | RESENDS | frozenset({"hardware_dups"}),
-        strange,
+        RTT | FULL | RESENDS | frozenset({"hardware_dups", "idletime_max", "data_xmit_time"}),
+        by_its_rules(strange),
     ),
     Rule(
         "tcptrace-takes-data-of-resets",

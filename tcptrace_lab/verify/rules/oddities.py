@@ -8,10 +8,8 @@ from tcptrace_lab.verify.figures import FigureCase, as_number
 from tcptrace_lab.verify.ostermann_numbers import MODULUS
 from tcptrace_lab.verify.rules.listing import AMBIGUOUS, FULL, RESENDS, RTT, SOURCE, WAITS, WINDOWS, by_its_rules
 from tcptrace_lab.verify.rules.numbers import OUTSTANDING, SCALE, STREAM
+from tcptrace_lab.verify.rules.reading import LARGEST_OPTIONS
 from tcptrace_lab.verify.wireshark import SEQ_SPACE
-
-_LARGEST_OPTIONS = 40
-"""Bytes of options that a TCP header can have (RFC 9293, 3.1)."""
 
 MAX_SHIFT = 14
 """RFC 7323, 2.3."""
@@ -71,7 +69,7 @@ def _cut_headers(case: FigureCase) -> str | None:
     if tally is None or number is None or tally.cut_bytes != tally.data_bytes:
         return None
     more = number - tally.cut_bytes
-    if not 0 < more <= _LARGEST_OPTIONS * tally.cut_packets:
+    if not 0 < more <= LARGEST_OPTIONS * tally.cut_packets:
         return None
     return f"no byte of data was captured; {more:.0f} bytes more are options of the header, cut as well"
 

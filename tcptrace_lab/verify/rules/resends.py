@@ -131,6 +131,18 @@ def _fast_for_another_reason(case: SegmentCase) -> str | None:
     return f"{told}; to us it is a {kind(row)}: {_LATER_REPAIRS[row['kind']]}{proof(row)}"
 
 
+def _repeats_of_its_own(case: SegmentCase) -> str | None:
+    """Of the repeated ACKs some are no duplicates to us: copies, or with nothing more on its way."""
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or "fast_retransmission" not in case.theirs or row["kind"] not in RESENT:
+        return None
+    ours = judged.repeated_acks + case.other_duplicates_told_apart
+    if row["kind"] == "fast_retransmit" or ours >= FAST_DUPLICATE_ACKS:
+        return None
+    told = f"of the {counted(judged.repeated_acks, 'repeated ACK')} that tshark counts {max(ours, 0)} are duplicates to us"
+    return f"{told}; to us it is a {kind(row)}{proof(row)}"
+
+
 def _keepalive_or_not(case: SegmentCase) -> str | None:
     """tshark: at most a byte, one below the highest number, is a keepalive, whatever is outstanding or shut."""
     row = case.row
@@ -152,6 +164,8 @@ def _no_keepalive(case: SegmentCase, size: str) -> str | None:
         return f"{size}; it moves ACK or window of its side"
     if case.said is not None and case.said.newest_ack is not None and (case.row["ack"] or 0) < case.said.newest_ack:
         return f"{size}; its ACK {case.row['ack']:,} is older than {case.said.newest_ack:,}: it was sent before, and came late"
+    if case.said is not None and case.said.una is None:
+        return f"{size}; the other side was not captured: whether it answers a keepalive, a probe, or nothing at all is unknown"
     if case.said is not None and case.said.una is not None and case.said.una <= 1:
         return f"{size}; no byte of its side was acknowledged before that it could repeat"
     return None
@@ -190,6 +204,15 @@ def _late_probe(case: SegmentCase) -> str | None:
     if offset_of(case, case.judged.highest) > row["seq"]:
         return None
     return f"to tshark {row['seq']:,} was never sent: it does not count the bytes of window probes"
+
+
+def _jumped_by_reset(case: SegmentCase) -> str | None:
+    said, row, judged = case.said, case.row, case.judged
+    if said is None or judged is None or not case.foreseen or judged.highest_by_reset is None or row["kind"] in RESENT:
+        return None
+    if not case.theirs & _RESEND or (said.highest is not None and said.end <= said.highest):
+        return None
+    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; to us they are new"
 
 
 def _acked_unseen(case: SegmentCase) -> str | None:
@@ -262,6 +285,13 @@ RULES = (
         _count_of_minus_one,
     ),
     Rule(
+        "tshark-counts-all-repeats",
+        "tshark calls fast what follows repeated ACKs, also copies of one, and such as RFC 5681, 2 calls no duplicates",
+        f"{_GUIDE}, TCP Fast Retransmission; RFC 5681, 2",
+        frozenset({"fast_retransmission"}),
+        _repeats_of_its_own,
+    ),
+    Rule(
         "tshark-fast-needs-haste",
         "tshark calls fast only what begins at the repeated ACK and follows it within 20 ms",
         f"{_GUIDE}, TCP Fast Retransmission; RFC 6675, 4",
@@ -289,6 +319,13 @@ RULES = (
         "see the frames that only tshark has",
         _RESEND,
         _copied_elsewhere,
+    ),
+    Rule(
+        "tshark-counts-numbers-of-resets",
+        "tshark takes the number of a RST for that of bytes sent",
+        "RFC 5961, 3",
+        _RESEND,
+        _jumped_by_reset,
     ),
     Rule("tshark-resends-resets", "tshark takes a RST with data for a resend", "RFC 9293, 3.10.7", _RESEND, _reset),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.tshark import ANALYSIS
 from tcptrace_lab.verify.wireshark import ACK, SYN
@@ -38,6 +39,13 @@ def _cut(case: SegmentCase) -> str | None:
 def _big_tcp(case: SegmentCase) -> str | None:
     size = case.row["payload_bytes"]
     return f"{size:,} bytes of data, more than an IP length can say" if size is not None and size > _LARGEST_IP - 60 else None
+
+
+def _fragments(case: SegmentCase) -> str | None:
+    layers, size, captured = (case.row[name] for name in ("layers", "payload_bytes", "captured_payload_bytes"))
+    if layers is None or "/fragments/" not in layers or captured >= size:
+        return None
+    return f"it came in IP fragments ({layers}), of which the capture cut parts: {captured:,} of {counted(size, 'byte')} of data are left"
 
 
 def _same_isn_again(case: SegmentCase) -> str | None:
@@ -93,6 +101,13 @@ RULES = (
         "RFC 9293, 3.1",
         frozenset({"frame_only_theirs"}),
         _cut,
+    ),
+    Rule(
+        "tshark-joins-no-cut-fragments",
+        "tshark puts IP fragments together only where they were captured whole; we, where the headers were",
+        "RFC 791, 3.2; seen here",
+        frozenset({"frame_only_ours"}),
+        _fragments,
     ),
     Rule(
         "tshark-knows-no-big-tcp",

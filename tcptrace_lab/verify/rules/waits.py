@@ -75,7 +75,10 @@ def _reset(case: SegmentCase) -> str | None:
 def _announced(case: SegmentCase) -> str | None:
     """A stream that it expected has its first segment behind it."""
     judged, theirs = case.judged, case.row["their_completeness"]
-    if judged is None or theirs is None or not case.announced or judged.completeness & ~Complete.SYN != theirs:
+    if judged is None or theirs is None or not case.announced:
+        return None
+    # The first segment is not the first to it, so that what it is counts as that of any other.
+    if theirs not in {judged.completeness & ~Complete.SYN, (judged.completeness | judged.left_out) & ~Complete.SYN}:
         return None
     return "its hosts announced connections to each other in another one, so that tshark knew the stream before its SYN"
 
@@ -85,6 +88,14 @@ def _begins_again(case: SegmentCase) -> str | None:
     if said is None or judged is None or not case.foreseen or "reused_ports" not in case.theirs:
         return None
     return "this SYN begins a stream on used ports, and is counted at once" if judged.completeness == said.complete | Complete.SYN else None
+
+
+def _foreign(case: SegmentCase) -> str | None:
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or not case.foreign or said.complete & ~judged.completeness:
+        return None
+    more = _names(judged.completeness & ~said.complete)
+    return f"the {more} that it counts was in frame {max(case.foreign)} or before, which it alone takes for a segment"
 
 
 def _ack_of_reset(case: SegmentCase) -> Complete:
@@ -121,6 +132,13 @@ RULES = (
         f"{_GUIDE}; RFC 6298, 5",
         _RTO,
         _oldest,
+    ),
+    Rule(
+        "tshark-counts-other-frames",
+        "tshark counts frames as segments that we do not",
+        "see the frames that only tshark has",
+        _COMPLETENESS,
+        _foreign,
     ),
     Rule(
         "tshark-counts-what-it-expects",

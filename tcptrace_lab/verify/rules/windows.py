@@ -20,6 +20,16 @@ def _empty_beyond(case: SegmentCase) -> str | None:
     return f"it has no data; its number {case.row['seq']:,} is beyond the {offset_of(case, judged.highest):,} that its side had come to"
 
 
+def _own(case: SegmentCase) -> str | None:
+    """No hole to us: frames that we alone take for segments filled it."""
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or not case.own or "lost_segment" not in case.theirs:
+        return None
+    if judged.highest is None or said.highest is None or not offset_of(case, judged.highest) < case.row["seq"] <= said.highest:
+        return None
+    return f"tshark saw its side up to {offset_of(case, judged.highest):,}; frame {max(case.own)} and others are segments to us alone"
+
+
 def _by_old_ack(case: SegmentCase) -> str | None:
     said = case.said
     if said is None or not case.foreseen or said.other_last_ack == said.other_newest_ack or said.other_newest_ack is None:
@@ -37,6 +47,13 @@ RULES = (
         "RFC 9293, 3.10.7.4 (SND.WL2)",
         frozenset({"window_full"}),
         _by_old_ack,
+    ),
+    Rule(
+        "tshark-misses-our-frames",
+        "tshark tells a hole where frames are that it does not take for segments",
+        "see the frames that only we have",
+        frozenset({"lost_segment"}),
+        _own,
     ),
     Rule(
         "tshark-tells-holes-of-empty-segments",

@@ -411,3 +411,51 @@ def test_one_below_the_highest_with_the_other_side_not_captured_may_be_anything(
     text = "0.000 C > S P. 1:101 ack 1 win 500\n30.000 C > S . 100:100(0) ack 1 win 500"
     found = told(tmp_path, text, "tshark-keepalive-is-a-place")
     assert "the other side was not captured" in found[2, "keep_alive"]
+
+
+def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Path) -> None:
+    """RFC 9293, 3.10.7.4: a RST updates no window."""
+    text = f"""{HANDSHAKE}
+        0.015 S > C .  1:1(0) ack 1 win 509
+        0.020 S > C R. 1:1(0) ack 1 win 0
+        0.030 S > C .  1:1(0) ack 1 win 509
+    """
+    found = told(tmp_path, text, "tshark-compares-with-resets")
+    assert "the last segment of its side is a RST" in found[6, "window_update"]
+
+
+def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
+    """A RST acknowledges more than was seen; the ACK behind it, which we measure, answers nothing more to tshark."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S P. 1:101    ack 1
+        0.030 S > C R. 1:1(0)   ack 201 win 0
+        0.031 C > S P. 101:201  ack 1
+        0.032 S > C .  1:1(0)   ack 101 win 509
+    """
+    found = told(tmp_path, text, "tshark-takes-answers-of-resets")
+    assert "a RST acknowledged 201 before it" in found[7, "ack_rtt_ns"]
+
+
+def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -> None:
+    """RFC 9293, 3.4: behind 1,461 the capture holds one segment, 2^31 further on, and an ACK of what lies 2^29 beyond it."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S . 1:1461 ack 1
+        0.040 C > S . {(1 << 31) - 100}:{1 << 31} ack 1
+        0.060 S > C . ack {(1 << 31) + (1 << 29)} win 509
+    """
+    found = told(tmp_path, text, "tshark-sees-no-more-than-half")
+    assert "tshark follows the other side up to 1,461" in found[6, "ack_lost_segment"]
+
+
+def test_copies_of_an_ack_make_a_resend_fast_to_tshark(tmp_path: Path) -> None:
+    """The capture holds each ACK three times (equal IP identification): tshark counts two repeated ACKs, we none."""
+    text = f"""{HANDSHAKE}
+        0.0200 C > S . 1:1461    ack 1
+        0.0300 S > C . 1:1(0)    ack 1461 win 509 {{id 7}}
+        0.0300 S > C . 1:1(0)    ack 1461 win 509 {{id 7}}
+        0.0300 S > C . 1:1(0)    ack 1461 win 509 {{id 7}}
+        0.0301 C > S . 1461:2921 ack 1
+        0.0401 C > S . 1461:2921 ack 1
+    """
+    found = told(tmp_path, text, "tshark-counts-all-repeats")
+    assert "of the 2 repeated ACKs that tshark counts 0 are duplicates to us" in found[9, "fast_retransmission"]

@@ -125,7 +125,7 @@ def _late(case: SegmentCase) -> str | None:
 
 
 def _hidden_by_reset(case: SegmentCase) -> str | None:
-    """A RST acknowledged the bytes before: whoever sent it, what comes behind it is their answer to us."""
+    """A RST acknowledged the bytes before, and more than was seen, which anyone may have made up (RFC 5961)."""
     said, row = case.said, case.row
     if said is None or not case.foreseen or row["rtt_ns"] is None or row["their_acks_frame"] is not None or said.last_ack is None:
         return None

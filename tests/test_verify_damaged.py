@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import tshark
 from damage import KINDS, of_one_side, read, write
-from packets import capture
+from packets import Frame, capture, write_pcap
+from test_fragments import DATA_FRAME, exchange, in_parts
 from test_verify_tshark import HANDSHAKE, told
 
 from tcptrace_lab.verify import verify
@@ -114,6 +116,22 @@ def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_told(
     """
     found = told(tmp_path, text, "tshark-tells-no-reuse-of-cut-headers")
     assert found.keys() == {(5, "reused_ports"), (5, "completeness")}
+
+
+def test_fragments_of_which_the_capture_cut_one_are_no_segment_to_tshark(tmp_path: Path) -> None:
+    """The header is in the first fragment, which is whole; of the last 24 bytes are left: the IP header and 4 of data."""
+    tshark.needed()
+    frames = exchange()
+    whole = frames[DATA_FRAME]
+    parts = [Frame(whole.ts_ns, part, len(part)) for part in in_parts(whole.data)]
+    parts[-1] = replace(parts[-1], data=parts[-1].data[:24])
+    path = tmp_path / "fragments.pcap"
+    write_pcap(path, [*frames[:DATA_FRAME], *parts, *frames[DATA_FRAME + 1 :]], link="raw")
+    found = verify(path, ["tshark"]).account.differences
+    assert UNEXPLAINED not in found
+    (only,) = found["tshark-joins-no-cut-fragments"]
+    assert (only.frame, only.item) == (DATA_FRAME + len(parts), "frame_only_ours")
+    assert "ip/fragments/tcp" in only.words
 
 
 def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_path: Path) -> None:

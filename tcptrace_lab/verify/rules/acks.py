@@ -264,6 +264,14 @@ def _foreign_round_trip(case: SegmentCase) -> str | None:
     return None
 
 
+def _own_round_trip(case: SegmentCase) -> str | None:
+    said = case.said
+    if said is None or not case.foreseen or said.other_latest is None or case.row["their_acks_frame"] is not None:
+        return None
+    frame = said.other_latest[0]
+    return f"it answers frame {frame}, which is a segment to us alone" if frame in case.own else None
+
+
 def _negative(case: SegmentCase) -> str | None:
     row = case.row
     if row["rtt_ns"] is not None or row["their_ack_rtt_ns"] is None or row["their_ack_rtt_ns"] >= 0:
@@ -411,6 +419,13 @@ RULES = (
         "seen here; RFC 9293, 3.1",
         _RTT,
         _forgot,
+    ),
+    Rule(
+        "tshark-answers-no-frames-of-ours",
+        "tshark measures nothing from what we alone take for segments",
+        "see the frames that only we have",
+        _RTT,
+        _own_round_trip,
     ),
     Rule(
         "tshark-answers-other-frames",

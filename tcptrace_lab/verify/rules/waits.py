@@ -98,6 +98,14 @@ def _foreign(case: SegmentCase) -> str | None:
     return f"the {more} that it counts was in frame {max(case.foreign)} or before, which it alone takes for a segment"
 
 
+def _own(case: SegmentCase) -> str | None:
+    said, judged = case.said, case.judged
+    if said is None or judged is None or not case.foreseen or not case.own or judged.completeness & ~said.complete:
+        return None
+    less = _names(said.complete & ~judged.completeness)
+    return f"the {less} that it does not count was in frame {max(case.own)} or before, which is a segment to us alone"
+
+
 def _ack_of_reset(case: SegmentCase) -> Complete:
     """What a RST adds to what tshark counts, and not to ours."""
     has_reset = case.judged is not None and Complete.RST in case.judged.completeness
@@ -139,6 +147,13 @@ RULES = (
         "see the frames that only tshark has",
         _COMPLETENESS,
         _foreign,
+    ),
+    Rule(
+        "tshark-counts-no-frames-of-ours",
+        "tshark does not count what we alone take for segments",
+        "see the frames that only we have",
+        _COMPLETENESS,
+        _own,
     ),
     Rule(
         "tshark-counts-what-it-expects",

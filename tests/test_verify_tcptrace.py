@@ -245,3 +245,15 @@ def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Pat
     found = told(tmp_path, text, "tcptrace-probes")
     assert found["zwnd_probe_pkts", True][1] == "2"
     assert found["zwnd_probe_bytes", True][1] == "2920"
+
+
+def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_path: Path) -> None:
+    """The ACK was captured before the data that it acknowledges: 1561 - 3000 is near 2^64, and held 1.96 s."""
+    text = f"""{HANDSHAKE}
+        0.020 S > C P. 1:1461    ack 1
+        5.030 C > S .  1:1(0)    ack 3001
+        5.040 S > C P. 1461:1561 ack 1
+        7.000 S > C P. 1561:3001 ack 1
+        9.000 C > S F. 1:1(0)    ack 3001
+    """
+    assert "more than its 64 bits hold" in told(tmp_path, text, "tcptrace-counts-below-0")["wavg_owin", False][2]

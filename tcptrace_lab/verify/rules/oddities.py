@@ -59,7 +59,11 @@ def _contradiction(case: FigureCase) -> str | None:
 def _below_0(case: FigureCase) -> str | None:
     """A mean over time of numbers near 2^64 holds one to a few of its digits."""
     number, numbers = as_number(case.theirs), None if case.tally is None else case.tally.numbers
-    if number is None or numbers is None or number < WRAPPED or numbers.outstanding_most < WRAPPED:
+    if number is None or numbers is None or numbers.outstanding_most < WRAPPED:
+        return None
+    if case.item == "wavg_owin" and numbers.outstanding_seconds >= MODULUS:
+        return f"{numbers.outstanding_most:,} outstanding, times the seconds it held, is more than its 64 bits hold: the rest is printed"
+    if number < WRAPPED:
         return None
     return f"numbers that came round, or an ACK beyond what was sent, leave less than 0 outstanding: {numbers.outstanding_most:,} to it"
 

@@ -8,10 +8,10 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
+import packets
 import pytest
 import tshark
 from damage import KINDS, of_one_side, read, write
-from packets import Frame, capture, write_pcap
 from test_fragments import DATA_FRAME, exchange, in_parts
 from test_verify_tshark import HANDSHAKE, told
 
@@ -123,15 +123,28 @@ def test_fragments_of_which_the_capture_cut_one_are_no_segment_to_tshark(tmp_pat
     tshark.needed()
     frames = exchange()
     whole = frames[DATA_FRAME]
-    parts = [Frame(whole.ts_ns, part, len(part)) for part in in_parts(whole.data)]
+    parts = [packets.Frame(whole.ts_ns, part, len(part)) for part in in_parts(whole.data)]
     parts[-1] = replace(parts[-1], data=parts[-1].data[:24])
     path = tmp_path / "fragments.pcap"
-    write_pcap(path, [*frames[:DATA_FRAME], *parts, *frames[DATA_FRAME + 1 :]], link="raw")
+    packets.write_pcap(path, [*frames[:DATA_FRAME], *parts, *frames[DATA_FRAME + 1 :]], link="raw")
     found = verify(path, ["tshark"]).account.differences
     assert UNEXPLAINED not in found
     (only,) = found["tshark-joins-no-cut-fragments"]
     assert (only.frame, only.item) == (DATA_FRAME + len(parts), "frame_only_ours")
     assert "ip/fragments/tcp" in only.words
+
+
+def test_the_first_fragment_alone_is_a_segment_to_tcptrace(tmp_path: Path) -> None:
+    tshark.needed("tcptrace")
+    whole = packets.frames("0 C > S P. 1:1401 ack 1", link="raw")[0]
+    path = tmp_path / "fragment.pcap"
+    first = in_parts(whole.data)[0]
+    packets.write_pcap(path, [packets.Frame(whole.ts_ns, first, len(first))], link="raw")
+    found = verify(path, ["tcptrace"]).account.differences
+    assert UNEXPLAINED not in found
+    (only,) = found["tcptrace-reads-first-fragments"]
+    assert (only.ours, only.theirs) == (0, 1)
+    assert "1 first fragment with a TCP header" in only.words
 
 
 def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_path: Path) -> None:
@@ -154,7 +167,7 @@ def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path)
         0.011 C > S  .          ack 1  win 502
         0.012 S > C  .   1:1(0) ack 1  win 501
     """
-    found = verify(capture(tmp_path / "exchange.pcap", text), ["tcptrace"]).account.differences
+    found = verify(packets.capture(tmp_path / "exchange.pcap", text), ["tcptrace"]).account.differences
     assert UNEXPLAINED not in found
     told = {(one.item, one.from_client): (one.ours, one.theirs) for one in found["tcptrace-needs-whole-syns"]}
     assert told["min_win_adv", False] == (501 << 7, "501")

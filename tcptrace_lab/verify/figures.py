@@ -147,6 +147,7 @@ class FigureComparison:
                 layers=by,
                 largest_bytes=largest,
                 readable=sum(layers[row["conn"]][2] for row in mine),
+                problems=[problem["what"] for problem in self._tables.problems],
                 refused=refused,
             )
             self._add(case, conn, None, len(mine), len(others))

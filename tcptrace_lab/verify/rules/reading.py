@@ -22,6 +22,9 @@ _LARGEST_IP_DATA = _LARGEST_FIELD - 40
 LARGEST_OPTIONS = 40
 """Bytes of options that a TCP header can have (RFC 9293, 3.1); where the capture cut them, they are missing data to tcptrace."""
 
+_INCOMPLETE = "fragments of an IP packet are missing"
+"""Words of the engine's problem with a packet that it does not put together."""
+
 _FRAGMENT_HEADER = 8
 """Bytes of an IPv6 fragment header (RFC 8200, 4.5)."""
 
@@ -62,6 +65,14 @@ def _extension_as_ports(case: FigureCase) -> str | None:
         return None
     ports = " and ".join(str(end[1]) for end in case.theirs_listed[0].ends)
     return f"no TCP header has the ports {ports} between these IPv6 addresses: it reads an extension header as TCP"
+
+
+def _first_fragments(case: FigureCase) -> str | None:
+    """Each of its packets may be the first fragment of one that is not whole in the capture."""
+    if case.ours_listed or not case.theirs_listed or not any(_INCOMPLETE in problem for problem in case.problems):
+        return None
+    packets = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
+    return f"fragments are missing: {counted(packets, 'first fragment')} with a TCP header, of which tcptrace makes segments"
 
 
 def strange(case: FigureCase) -> str | None:
@@ -145,6 +156,13 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "RFC 8200, 4",
         frozenset({"connections"}),
         _extension_as_ports,
+    ),
+    Rule(
+        "tcptrace-reads-first-fragments",
+        "tcptrace takes the first fragment of an IP packet for all of it",
+        "RFC 791, 3.2",
+        frozenset({"connections"}),
+        _first_fragments,
     ),
     Rule(
         "tcptrace-parts-otherwise",

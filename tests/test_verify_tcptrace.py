@@ -257,3 +257,18 @@ def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_pat
         9.000 C > S F. 1:1(0)    ack 3001
     """
     assert "more than its 64 bits hold" in told(tmp_path, text, "tcptrace-counts-below-0")["wavg_owin", False][2]
+
+
+def test_a_syn_again_tells_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Path) -> None:
+    """Of three windows behind the SYN-ACK the first counts as 500, the others as 501 and 502 times 128."""
+    text = """
+        0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
+        0.011 C > S .  1:1(0) ack 1 win 502
+        0.012 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, nop, wscale 7>
+        0.020 C > S .  1:1(0) ack 1 win 500
+        0.021 C > S S  0:0(0)       win 0     <mss 1460, nop, wscale 7>
+        0.022 S > C .  1:1(0) ack 1 win 501
+        0.030 C > S .  1:1(0) ack 1 win 501
+        0.040 C > S .  1:1(0) ack 1 win 502
+    """
+    assert told(tmp_path, text, "tcptrace-windows")["min_win_adv", True][:2] == (500 << 7, "500")

@@ -44,6 +44,9 @@ NS_PER_US = 1_000
 REMEMBERED_PACKETS = 8
 """Packets of a direction among which it looks for one with the same number and IP identification."""
 
+MAX_SHIFT = 14
+"""Of our windows, RFC 7323, 2.3."""
+
 QUARTER = SEQ_SPACE // 4
 """It keeps a stream in quarters of the sequence space: a segment across two is two."""
 
@@ -308,6 +311,8 @@ class Reckoning:
             return
         if not flags & (ACK | SYN):
             return
+        if self._scales and not flags & SYN and not this.numbers.scale:
+            window >>= min(this.numbers.scale_offered or 0, MAX_SHIFT)  # forgotten, so that it takes the field as it stands
         if self._scales and window and not flags & SYN and not this.scaled:
             this.scaled = this.windows_known = True
             this.window_most = this.window_least = this.window_total = this.window_packets = 0

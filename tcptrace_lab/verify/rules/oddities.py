@@ -5,14 +5,12 @@ from __future__ import annotations
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.figures import FigureCase, as_number
+from tcptrace_lab.verify.ostermann import MAX_SHIFT
 from tcptrace_lab.verify.ostermann_numbers import MODULUS
 from tcptrace_lab.verify.rules.listing import AMBIGUOUS, FULL, RESENDS, RTT, SOURCE, WAITS, WINDOWS, by_its_rules
 from tcptrace_lab.verify.rules.numbers import OUTSTANDING, SCALE, STREAM
 from tcptrace_lab.verify.rules.reading import LARGEST_OPTIONS
 from tcptrace_lab.verify.wireshark import SEQ_SPACE
-
-MAX_SHIFT = 14
-"""RFC 7323, 2.3."""
 
 _LARGEST_SHORT = (1 << 15) - 1
 

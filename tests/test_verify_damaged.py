@@ -190,3 +190,13 @@ def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> No
     assert told(tmp_path, text, "tshark-fills-cut-headers") == {
         (4, "frame_only_theirs"): "50 of 154 bytes were captured, and the TCP header ends behind them: no segment to us, but a problem"
     }
+
+
+def test_a_sack_block_cut_behind_its_left_edge_is_none(tmp_path: Path) -> None:
+    """62 bytes: headers of 54, two no-operations, kind and length of the option, and a left edge. The data behind it is told alike."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S . 1:1461    ack 1
+        0.030 S > C . 1:1(0)    ack 1461 win 509 <nop, nop, sack 2921:4381> {{snap 62}}
+        0.040 C > S . 1461:2921 ack 1
+    """
+    assert not {item for _, item in told(tmp_path, text, "tshark-takes-off-sacked-bytes")}

@@ -428,8 +428,8 @@ def _count_in_flight(header: Header, sender: _Side, receiver: _Side, judged: Jud
     first = min((sent.seq - header.zero) % SEQ_SPACE for sent in sender.unacked)
     last = max((sent.end - header.zero) % SEQ_SPACE for sent in sender.unacked)
     judged.below_zero = any(_beyond(header.zero, sent.seq) for sent in sender.unacked) and last - first != _stretch(sender.unacked)
-    blocks = receiver.sack_blocks
-    judged.sacked_bytes = sum((right - left) % SEQ_SPACE for left, right in zip(blocks[::2], blocks[1::2], strict=True))
+    blocks = receiver.sack_blocks  # of a block that the capture cut, the left edge alone
+    judged.sacked_bytes = sum((right - left) % SEQ_SPACE for left, right in zip(blocks[::2], blocks[1::2], strict=False))
     judged.lowest_kept, judged.highest_kept = ((header.zero + edge) % SEQ_SPACE for edge in (first, last))
     in_flight = (last - first) % SEQ_SPACE - judged.sacked_bytes
     if 0 < in_flight < MOST_IN_FLIGHT:

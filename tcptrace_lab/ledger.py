@@ -57,6 +57,7 @@ COLUMNS = (
     "acked_by_frame",
     "acked_lag_ns",
     "round_trip_ns",
+    "neighbour_ns",
     "echo_ns",
     "window_opened_ns",
     "peer_first_ns",
@@ -79,6 +80,7 @@ COLUMNS = (
     "small_unacked",
     "small_passes",
     "recovering",
+    "repaired_by",
     "after_loss",
     "fills_unscaled",
 )

@@ -93,7 +93,7 @@ def _timer() -> pl.Expr:
     )
     kind = pl.col("kind").cast(pl.String)
     return pl.coalesce(
-        pl.when(cause == "timeout").then(pl.lit("retransmission")),
+        pl.when((cause == "timeout") & kind.is_in(schema.RESENT)).then(pl.lit("retransmission")),
         pl.when(kind == "tail_probe").then(pl.lit("tail-probe")),
         pl.when((kind == "zero_window_probe") & (cause != "receiver-window")).then(pl.lit("persist")),
         pl.when(beats).then(pl.lit("ack-heartbeat")),

@@ -117,6 +117,29 @@ def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, ol
     assert told["send-buffer"] == pytest.approx(rounds * ROUND_MS, abs=0.1)
 
 
+@pytest.mark.parametrize(("in_time_ms", "by_buffer_ms"), [(20, 15.0), (30, 0.0)])
+def test_one_ack_that_comes_late_alone_shows_no_queue(tmp_path: Path, in_time_ms: int, by_buffer_ms: float) -> None:
+    """Flights of five segments; the ACK of the last one's end comes 15 ms behind that of its first four, in time or late themselves."""
+    at_s, seq = 0.04 + 7 * ROUND_MS / 1000, 1 + 35 * MSS
+    first_s, rest_s = at_s + in_time_ms / 1000, at_s + (in_time_ms + 15) / 1000
+    sent = [f"{first_s + 0.0001:.4f} C > S . {start}:{start + MSS} ack 1" for start in range(seq + 5 * MSS, seq + 9 * MSS, MSS)]
+    text = [flights([full(5)] * 7, 60_000), *(f"{at_s:.4f} C > S . {seq + n * MSS}:{seq + (n + 1) * MSS} ack 1" for n in range(5))]
+    text += [f"{first_s:.4f} S > C . ack {seq + 4 * MSS} win 60000", *sent, f"{rest_s:.4f} S > C . ack {seq + 5 * MSS} win 60000"]
+    begun = opened(old=True, window=60_000) + "\n".join(text)
+    after = f"{rest_s + 0.0001:.4f} C > S . {seq + 9 * MSS}:{seq + 10 * MSS} ack 1"
+    before, told = (lasted(tmp_path, each) for each in (begun, f"{begun}\n{after}"))
+    assert told["send-buffer"] - before["send-buffer"] == pytest.approx(by_buffer_ms, abs=0.2)
+
+
+@pytest.mark.parametrize(("late_ms", "rounds"), [(3.0, 9), (4.5, 8)])
+def test_a_program_that_goes_on_four_milliseconds_behind_the_ack_was_not_woken_by_it(tmp_path: Path, late_ms: float, rounds: int) -> None:
+    """At the sender a wakeup takes no longer over a long path."""
+    at_s, seq = 0.04 + 8 * ROUND_MS / 1000 + (ROUND_MS + late_ms) / 1000, 1 + 45 * MSS
+    text = flights([full(5)] * 9, 60_000) + f"\n{at_s:.4f} C > S . {seq}:{seq + MSS} ack 1"
+    told = lasted(tmp_path, opened(old=False, window=60_000) + text)
+    assert told["send-buffer"] == pytest.approx(rounds * ROUND_MS + (late_ms if rounds == 9 else 0), abs=0.2)
+
+
 @pytest.mark.parametrize("old", [True, False])
 def test_flights_that_grow_through_a_later_plateau_do_not_stand_on_it(tmp_path: Path, *, old: bool) -> None:
     """Flights of one, two, three, five segments: slow start. The six of three behind them stand on a plateau."""

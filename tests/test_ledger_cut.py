@@ -68,9 +68,6 @@ _TIMER = Deviation(0.25, "one resend after 218 ms is the timer's in the whole an
 DEVIATIONS: Mapping[tuple[str, str], Deviation] = {
     ("atm9180-slow-reader.pcapng", TIME): _PROBES,
     ("ethernet-duplicates.pcapng", FRAMES): Deviation(0.24, "one round trip of 86 ms before it is known how far the sender is"),
-    ("ethernet-random-loss.pcapng", HALF): Deviation(
-        0.25, "the first hole that is left is filled late in a recovery whose beginning is cut away"
-    ),
     ("ethernet-reordering-at-server.pcapng", FRAMES): _QUEUED,
     ("ethernet-reordering-at-server.pcapng", HALF): _QUEUED,
     ("ethernet-short-connections.pcapng", FRAMES): _FEW,

@@ -91,6 +91,28 @@ def test_a_late_message_behind_one_that_the_window_did_not_cut_is_the_programs(t
     assert told.get("receiver-window", 0.0) < 30
 
 
+def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went_on_at_once(tmp_path: Path) -> None:
+    """As below, but the window had opened before, and 4,096 bytes had left 0.1 ms later. RFC 9293, 3.8.6.2.1 (3): half of it is enough."""
+    told = lasted(
+        tmp_path,
+        """
+        0.0000 C > S S  0:0(0)        win 64240 <mss 4312>
+        0.0200 S > C S. 0:0(0) ack 1  win 4096 <mss 4312>
+        0.0200 C > S .         ack 1  win 64240
+        0.0400 C > S . 1:4097         ack 1
+        0.0600 S > C .  ack 4097      win 4096
+        0.0601 C > S . 4097:8193      ack 1
+        0.0801 S > C .  ack 8193      win 4096
+        0.0802 C > S P. 8193:9097     ack 1
+        0.1002 S > C .  ack 9097      win 3192
+        0.6402 C > S P. 9097:12289    ack 1
+        0.6602 S > C .  ack 12289     win 0
+        """,
+    )
+    assert told["receiver-window"] == pytest.approx(2 * 20.1, abs=0.1)
+    assert told["application"] > 500
+
+
 @pytest.mark.parametrize(("left_ms", "cause", "ms"), [(66, "application", 6.0), (640, "receiver-window", 600.0)])
 def test_what_takes_all_of_a_small_window_was_held_by_it_only_if_that_was_as_long_as_senders_wait_for_more(
     tmp_path: Path, left_ms: int, cause: str, ms: float

@@ -120,6 +120,22 @@ def test_data_beyond_the_old_window_proves_that_the_new_one_had_arrived(tmp_path
     assert found["client_reaction_min_ns"] == 20 * MS
 
 
+def test_data_of_which_the_fin_alone_is_beyond_the_old_window_prove_nothing(tmp_path: Path) -> None:
+    """As above; the data leave 1 ms behind the ACK, end with the window before it, and a FIN needs no room."""
+    found = judged_text(
+        tmp_path,
+        """
+        0.000 C > S S  0:0(0)        win 64240 <mss 1460>
+        0.000 S > C S. 0:0(0) ack 1  win 2920  <mss 1460>
+        0.025 C > S .         ack 1
+        0.026 C > S . 1:1461     ack 1
+        0.030 S > C . ack 1461 win 2920
+        0.031 C > S FP. 1461:2921 ack 1
+        """,
+    )
+    assert found["client_reaction_min_ns"] is None
+
+
 def test_middle_by_acks_alone_is_only_possible(tmp_path: Path) -> None:
     """Without a handshake all ACKs may have been delayed."""
     found = judged_text(

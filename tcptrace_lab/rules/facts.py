@@ -304,8 +304,9 @@ _HELD_NOW = _fact("held_now", ~_PASSES & _col("holds_small"))
 STANDS = _fact("flight_stands", _known(_col("unacked_before_bytes") <= _col("flight_bytes")) & ~AFTER_LOSS)
 """The flight is no larger than one of the round trip before. The congestion window had room for that one, and slow start adds to it with
 each ACK (RFC 5681, 3.1): so it is not what holds this one back, but for a sender that began anew after a pause."""
-HAS_FLOWN = _fact("has_flown", STANDS | (_known(_col("flown_before")) & ~AFTER_LOSS))
-"""The same of all flights before, however long ago, but for a sender that may have begun anew."""
+HAS_FLOWN = _fact("has_flown", STANDS | _known(_col("flown_before")))
+"""The same of all flights before, however long ago, but for a sender that may have begun anew. Behind a loss, of those since, if they have
+stood for so long that congestion avoidance would have made them larger: it adds about a segment in each round trip (RFC 5681, 3.1)."""
 
 
 def _is_half(payload: str) -> pl.Expr:
@@ -313,9 +314,10 @@ def _is_half(payload: str) -> pl.Expr:
     return IS_OLD & _known(_col(payload) >= _col("max_window_bytes") // 2)
 
 
-_MAY_BE_HELD = _fact(
-    "may_be_held_at_all", IS_SMALL & ~_NEVER_HELD & ~_is_half("payload_bytes") & ~of_direction.at_a_stop(_col("unacked_before_bytes"))
-)
+IS_HALF = _fact("is_half_a_window", _is_half("payload_bytes"))
+LEFT_AS_HALF = _fact("left_as_half_a_window", IS_HALF & _known(_col("reaction_min_ns") < LEAST_OVERRIDE_NS))
+"""Such a segment leaves as soon as it is given; its sender was seen to go on sooner than a timer that waits for more room."""
+_MAY_BE_HELD = _fact("may_be_held_at_all", IS_SMALL & ~_NEVER_HELD & ~IS_HALF & ~of_direction.at_a_stop(_col("unacked_before_bytes")))
 _FITS_IN_ANY = _known(_col("unacked_before_bytes") + _col("payload_bytes") <= _col("full_bytes"))
 """No congestion window is smaller than a segment (RFC 5681, 3.1)."""
 _BEHIND_HALF = _known(_col("small_before")) & _is_half("payload_before_bytes")
@@ -382,12 +384,26 @@ _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fil
     _col("echo_ns") - _col("reaction_min_ns")
 ).fill_null(0)
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < _OVER_LEAST_NS)
+LATE_ALONE = _fact(
+    "was_late_alone",
+    _known(_col("neighbour_ns") - _col("rtt_min_ns") - _OWN_LINE_NS <= _col("queue_ns"))
+    & _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes")),
+)
+"""The ACK came late, for less than two full segments, which a receiver may keep back (RFC 5681, 4.2), and that of the segment just before,
+in the same flight, had come in time: both had the same queue before them."""
 UNHEARD = _fact("unheard", _col("near_sender") & _known(_col("held_ns") > RTT_NS) & (_col("acked_ago_ns") > RTT_NS).fill_null(value=True))
 """At the sender, no ACK came for a round trip before it left: of what the path did meanwhile its sender knew nothing."""
 ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))
 """Behind the path nothing was missing or overtaken, and what came twice had been late in a queue: the path's rate spaces these bytes,
 whatever their sender took for lost (as a tail-loss probe does, RFC 8985, 7)."""
 
+
+_REPAIRED = RELEASED_BY_ACK & ~ONLY_LATE
+REPAIRED_BY_TIMEOUT = _fact("was_repaired_by_timeout", _REPAIRED & _known(_col("repaired_by") == "timeout"))
+"""Its flight had ended with a timeout, of which the ACK of what was sent again let it go: the congestion window had room for that one
+segment alone (RFC 5681, 3.1: the loss window)."""
+REPAIRED = _fact("was_repaired", _REPAIRED & _col("repaired_by").is_not_null() & WINDOW_KNOWN)
+"""What was sent again filled the last hole, and the ACK of that let it go. Where no SYN tells the window's scale, it may have been full."""
 
 PROBED_ON = _fact(
     "probed_on",

@@ -9,7 +9,7 @@ from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 RULE = Rule(
     cause="loss-recovery",
     lost_to="repairing losses",
-    holds=facts.IS_REPAIR | (facts.IS_RECOVERING & facts.HAD_IN_FLIGHT & ~facts.ONLY_LATE),
+    holds=facts.IS_REPAIR | facts.REPAIRED | (facts.IS_RECOVERING & facts.HAD_IN_FLIGHT & ~facts.ONLY_LATE),
     confidence=Confidence.PROVED,
     refuted_by="nothing was sent again",
     source="RFC 5681, 3.2; RFC 6675; RFC 8985",

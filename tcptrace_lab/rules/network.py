@@ -10,9 +10,13 @@ from tcptrace_lab.rules.plateau import ON_PLATEAU
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 _DRAINING = (
-    (facts.RELEASED_BY_ACK & ~facts.ACKED_AT_ONCE)
-    | (facts.HAD_IN_FLIGHT & ~facts.LITTLE_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.ACK_WAS_HELD & ~facts.IS_BARE_FIN & ~facts.UNHEARD)
-) & facts.IN_QUEUE
+    (
+        (facts.RELEASED_BY_ACK & ~facts.ACKED_AT_ONCE)
+        | (facts.HAD_IN_FLIGHT & ~facts.LITTLE_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.ACK_WAS_HELD & ~facts.IS_BARE_FIN & ~facts.UNHEARD)
+    )
+    & facts.IN_QUEUE
+    & ~(ON_PLATEAU & facts.LATE_ALONE)
+)
 
 _SPACED = facts.IN_TRAIN & ~ON_PLATEAU & ~facts.AFTER_LOSS
 

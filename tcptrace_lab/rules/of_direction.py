@@ -32,7 +32,8 @@ BELOW_WINDOW_SHARE = 0.9
 first if the round trip before had one, too (rule book B, 8). A plateau closer to the largest window than the last share is the window's."""
 
 REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
-"""A program that was blocked by a full buffer needs some time to be woken and to write: so much, or this share of the round trip."""
+"""A program that was blocked by a full buffer needs some time to be woken and to write: so much, whatever the path; away from the sender,
+where the path is unsteady, or this share of the round trip."""
 
 LEAST_TICK_NS, MOST_TICK_NS = 800_000, 1_250_000
 """A timestamp clock that seems to tick so often, with the path's queues in between, ticks milliseconds (a heuristic: the next that is
@@ -147,7 +148,7 @@ OF_DIRECTION = {
     "epsilon_ns": _at_least(CAUSAL_NS, pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)),
     "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),
     "burst_ns": _at_least(BURST_NS, BURST_SHARE),
-    "refill_ns": _at_least(REFILL_NS, REFILL_SHARE),
+    "refill_ns": _at_least(REFILL_NS, pl.when(_col("near_sender")).then(0.0).otherwise(REFILL_SHARE)),
     "queue_ns": (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS,
     "none_passed": _NONE_PASSED,
     "holds_small": (known((_col("small_behind_small") == 0) | (_col("small_held_run") >= HELD_TIMES)) | _NONE_PASSED)

@@ -21,7 +21,7 @@ _NEARLY_FULL = (
     & ~facts.IS_BARE_FIN
     & ~facts.ACK_JUST_CAME
 )
-_CUT = facts.WINDOW_CUT & ~facts.WINDOW_OPENED & facts.WINDOW_LET_GO & (pl.col("held_ns") >= facts.LEAST_OVERRIDE_NS)
+_CUT = facts.WINDOW_CUT & ~facts.LEFT_AS_HALF & ~facts.WINDOW_OPENED & facts.WINDOW_LET_GO & (pl.col("held_ns") >= facts.LEAST_OVERRIDE_NS)
 _SPACED_IN_FULL_ROUNDS = (
     ~pl.col("near_sender")
     & facts.HAD_IN_FLIGHT

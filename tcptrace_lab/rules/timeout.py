@@ -9,7 +9,7 @@ from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Ru
 RULE = Rule(
     cause="timeout",
     lost_to="waiting for the retransmission timer",
-    holds=facts.IS_TIMED_OUT,
+    holds=facts.IS_TIMED_OUT | facts.REPAIRED_BY_TIMEOUT,
     confidence=Confidence.PROVED,
     doubt=Doubt(
         facts.TIMER_CAME_BEFORE_ACK,
@@ -20,10 +20,10 @@ RULE = Rule(
     source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
     advice=Advice(
         finding="timeout",
-        title="{cost} spent waiting for the retransmission timer, {times}",
+        title="{cost} spent waiting for the retransmission timer and the ACK of what it sent again, in {waits}",
         mechanism=(
-            "A segment was lost and too little came back to show it sooner, so the sender stood still until its timer ran out. "
-            "Each wait doubles the next."
+            "A segment was lost and too little came back to show it sooner: the sender stood still until its timer ran out, and then until "
+            "what it sent again was acknowledged. Each wait for the timer doubles the next."
         ),
         limits="Where on the path the segment was lost cannot be seen from one point.",
         cure="a path without the losses",
@@ -43,7 +43,7 @@ RULE = Rule(
             ),
             Case.NEEDLESS: Instead(
                 finding=FINDING,
-                title="{cost} spent waiting for the retransmission timer, {times}, for segments that had arrived",
+                title="{cost} spent waiting for the retransmission timer, in {waits}, for segments that had arrived",
                 mechanism=(
                     "The ACKs came later than the sender's timer expected, so it sent again what had arrived. "
                     "Each such wait doubles the next."

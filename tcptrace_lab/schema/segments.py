@@ -119,6 +119,9 @@ SEGMENTS = table(
         Column("acked_by_frame", "Int64", Unit.FRAME, "That ACK"),
         Column("acked_lag_ns", "Int64", Unit.NS, "Lag of the last ACK that acknowledged something since the departure before"),
         Column("round_trip_ns", "Int64", Unit.NS, "The last round-trip sample that had reached the sender"),
+        Column(
+            "neighbour_ns", "Int64", Unit.NS, "The sample before that", "null unless its segment left within an eighth of a round trip of the last one's"
+        ),
         Column("echo_ns", "Int64", Unit.NS, "Time since the segment whose timestamp it echoes was captured"),
         Column("window_opened_ns", "Int64", Unit.NS, "Time since the window opened for a full segment, at the sender", "null if it did not, since the departure before"),
         Column("peer_first_ns", "Int64", Unit.NS, "Time since the first data of the other side after the departure before reached the sender", "a SYN or FIN counts as data; of several before any bytes, the last"),
@@ -129,7 +132,7 @@ SEGMENTS = table(
         Column("unacked_bytes", "Int64", Unit.BYTES, "Bytes in flight just before this departure, at the sender"),
         Column("usable_before_bytes", "Int64", Unit.BYTES, "Room in the window just after the departure before, at the sender"),
         Column("flight_bytes", "Int64", Unit.BYTES, "Largest flight of the round trip before"),
-        Column("flown_before", "Boolean", Unit.NONE, "A flight as large as that just after the departure before ended earlier, and no pause of 200 ms came since"),
+        Column("flown_before", "Boolean", Unit.NONE, "A flight as large as that just after the departure before ended earlier, and no pause of 200 ms, resend or CWR came since; after a resend, one five flights ago or more, none of them a segment larger"),
         Column("full_bytes", "Int64", Unit.BYTES, "Largest payload that may leave: MSS less options"),
         Column("window_closed", "Boolean", Unit.NONE, "A window of 0 was offered since the departure before"),
         Column("small", "Boolean", Unit.NONE, "Less data than a full segment holds"),
@@ -138,6 +141,7 @@ SEGMENTS = table(
         Column("small_unacked", "Boolean", Unit.NONE, "A small segment was in flight after the departure before (Minshall)"),
         Column("small_passes", "Boolean", Unit.NONE, "Small segments pass a small one in flight: one did, and fewer than three in a row waited for the ACK of all since"),
         Column("recovering", "Boolean", Unit.NONE, "What was sent before the last resend is not all acknowledged"),
+        Column("repaired_by", "Enum", Unit.NONE, "What had made the sender send again last, where the ACK that let this one go ended the repair", "null where none did", RESENT_BY),
         Column("after_loss", "Boolean", Unit.NONE, "Something was resent in this direction before"),
         Column(
             "fills_unscaled",

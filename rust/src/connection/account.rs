@@ -65,7 +65,7 @@ pub(super) fn take(mut judged: Judged<'_>, mut sender: Side<'_>, mut receiver: S
 /// The segment leaves its sender, if that is news to the sender's view: late and repeated copies left before.
 #[inline]
 fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<'_>) -> Option<Departure> {
-    let behaviour::Event { segment, placed, kind, .. } = *event;
+    let behaviour::Event { segment, placed, kind, resent_by, .. } = *event;
     let ts_ns = segment.ts_ns?;
     let stale = matches!(kind, Kind::Keepalive | Kind::OutOfOrder | Kind::CaptureDuplicate | Kind::Reset);
     if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
@@ -83,7 +83,8 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         never_held: flags.any(behaviour::NEVER_HELD)
             || sender.half.is_half_a_window(segment.payload_bytes, receiver.half),
         // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
-        resent: kind.is_resent() && kind != Kind::TailProbe,
+        resent_by: resent_by.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
+        cut: flags.any(TcpFlags::CWR),
         is_syn: flags.any(TcpFlags::SYN),
         fills_unscaled: receiver.half.is_filled_by(placed.end),
         tsval: segment.options.timestamps.map(|(value, _)| value),

@@ -74,6 +74,7 @@ pub(super) fn exchange<const ACCOUNTS: bool>(
                 segment,
                 placed,
                 kind,
+                resent_by: verdict.resent_by,
                 ack: arrived_ack,
                 in_flight: before.in_flight,
                 window_bytes: before.window_bytes,

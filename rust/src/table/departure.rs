@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Int64Type, UInt8Type};
 use arrow_array::{ArrayRef, BooleanArray};
 
-use super::rows::{Block, Of, SegmentRows};
-use super::segments::{SegmentColumn, amounts, boolean, nulls, set, some};
+use super::rows::{Block, NO_CODE, Of, SegmentRows};
+use super::segments::{SegmentColumn, amounts, boolean, but, nulls, set, some};
 use super::{Column, bits, maybe, nullable, numbers, validity};
 use crate::connection::{ConnectionRow, Nullable, Waits};
 
@@ -21,6 +21,7 @@ pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("acked_by_frame", |rows, _| value(rows, |block| &block.acked_by_frame)),
     ("acked_lag_ns", |rows, _| value(rows, |block| &block.acked_lag_ns)),
     ("round_trip_ns", |rows, _| value(rows, |block| &block.round_trip_ns)),
+    ("neighbour_ns", |rows, _| value(rows, |block| &block.neighbour_ns)),
     ("echo_ns", |rows, _| value(rows, |block| &block.echo_ns)),
     ("window_opened_ns", |rows, _| value(rows, |block| &block.window_opened_ns)),
     ("peer_first_ns", |rows, _| value(rows, |block| &block.peer_first_ns)),
@@ -40,6 +41,7 @@ pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("small_unacked", |rows, _| flag(rows, |block| &block.small_unacked)),
     ("small_passes", |rows, _| flag(rows, |block| &block.small_passes)),
     ("recovering", |rows, _| flag(rows, |block| &block.recovering)),
+    ("repaired_by", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.repaired_by)),
     ("after_loss", |rows, _| flag(rows, |block| &block.after_loss)),
     ("fills_unscaled", |rows, _| flag(rows, |block| &block.fills_unscaled)),
 ];

@@ -17,7 +17,7 @@ pub(super) const NO_CODE: u8 = u8::MAX;
 /// A column of one block.
 pub(super) type Of<T> = [T; BLOCK_ROWS];
 
-/// The columns of a block, named as in [`SegmentRow`]; those of [`Departure`] hold rests of earlier rows where `departs` is not set.
+/// The columns of a block, named as in [`SegmentRow`]; those of [`Departure`] but the codes hold rests of earlier rows where `departs` is not set.
 #[derive(Debug)]
 pub(super) struct Block {
     pub len: usize,
@@ -74,6 +74,7 @@ pub(super) struct Block {
     pub acked_by_frame: Of<Nullable>,
     pub acked_lag_ns: Of<Nullable>,
     pub round_trip_ns: Of<Nullable>,
+    pub neighbour_ns: Of<Nullable>,
     pub echo_ns: Of<Nullable>,
     pub window_opened_ns: Of<Nullable>,
     pub peer_first_ns: Of<Nullable>,
@@ -93,6 +94,7 @@ pub(super) struct Block {
     pub small_unacked: Of<bool>,
     pub small_passes: Of<bool>,
     pub recovering: Of<bool>,
+    pub repaired_by: Of<u8>,
     pub after_loss: Of<bool>,
     pub fills_unscaled: Of<bool>,
 }
@@ -153,6 +155,7 @@ impl Block {
             acked_by_frame: NULLS,
             acked_lag_ns: NULLS,
             round_trip_ns: NULLS,
+            neighbour_ns: NULLS,
             echo_ns: NULLS,
             window_opened_ns: NULLS,
             peer_first_ns: NULLS,
@@ -172,6 +175,7 @@ impl Block {
             small_unacked: NO,
             small_passes: NO,
             recovering: NO,
+            repaired_by: CODES,
             after_loss: NO,
             fills_unscaled: NO,
         }
@@ -223,6 +227,8 @@ impl Block {
         set(&mut self.rtt_ns, at, row.rtt_ns);
         set(&mut self.path, at, row.path);
         set(&mut self.departs, at, row.departure.is_some());
+        let repaired_by = row.departure.as_ref().and_then(|left| left.repaired_by);
+        set(&mut self.repaired_by, at, repaired_by.map_or(NO_CODE, |by| by as u8));
         if let Some(departure) = &row.departure {
             self.put_departure(at, departure);
         }
@@ -239,6 +245,7 @@ impl Block {
         set(&mut self.acked_by_frame, at, left.acked_by_frame);
         set(&mut self.acked_lag_ns, at, left.acked_lag_ns);
         set(&mut self.round_trip_ns, at, left.round_trip_ns);
+        set(&mut self.neighbour_ns, at, left.neighbour_ns);
         set(&mut self.echo_ns, at, left.echo_ns);
         set(&mut self.window_opened_ns, at, left.window_opened_ns);
         set(&mut self.peer_first_ns, at, left.peer_first_ns);

@@ -199,7 +199,7 @@ fn maybe<T: ArrowPrimitiveType>(
 }
 
 /// Numbers, but `none`. Under a null stands 0: some readers of Arrow files look a null's code up in its dictionary.
-fn but<T: ArrowPrimitiveType>(
+pub(super) fn but<T: ArrowPrimitiveType>(
     rows: &SegmentRows,
     none: T::Native,
     column: impl Fn(&Block) -> &Of<T::Native>,

@@ -19,6 +19,7 @@ pub use syn::SynShape;
 pub(super) use syn::{full_segment_bytes, segment_bytes};
 
 use super::account::Side;
+use super::evidence::ResentBy;
 use super::half::{MAX_WINDOW_SCALE, Placed};
 use super::row::{Kind, Nullable};
 use crate::wire::{Segment, TcpFlags};
@@ -50,6 +51,8 @@ pub(super) struct Event<'a> {
     pub segment: &'a Segment,
     pub placed: Placed,
     pub kind: Kind,
+    /// What made its sender send it again.
+    pub resent_by: Option<ResentBy>,
     /// What it acknowledges, unless it never arrived.
     pub ack: Option<i64>,
     /// Bytes of its sender in flight before it.

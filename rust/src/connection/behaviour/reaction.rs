@@ -2,7 +2,7 @@
 
 use super::super::half::Placed;
 use super::super::row::{Kind, Nullable};
-use crate::wire::Segment;
+use crate::wire::{Segment, TcpFlags};
 
 /// Times from a segment on its way to this side to the first one from it that proves its arrival, by what round-trip
 /// samples do not see: an echoed timestamp (RFC 7323, 3), and data beyond the window that was offered before.
@@ -35,8 +35,10 @@ impl Reaction {
             self.sample(now.since(self.awaited_ts_ns));
             self.awaited_ts_ns = Nullable::default();
         }
+        // A FIN needs no room in the window (4.4BSD, `tcp_output`).
+        let end = placed.end - i64::from(segment.flags.any(TcpFlags::FIN));
         let needed_window = self.edge_before.is_some()
-            && placed.end > self.edge_before.value()
+            && end > self.edge_before.value()
             && kind == Kind::New
             && segment.payload_bytes > 1;
         if needed_window {

@@ -15,6 +15,7 @@ mod told;
 pub(super) use arrivals::Arrival;
 pub use told::{Departure, FirstDeparture, Waits};
 
+use super::evidence::ResentBy;
 use super::row::Nullable;
 use arrivals::Arrivals;
 use clock::Clock;
@@ -39,6 +40,8 @@ const CAUSAL_NS: i64 = 1_000_000;
 
 /// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
 const LET_GO_PART: i64 = 8;
+/// Segments that left within this part of a round trip are neighbours in one flight (a heuristic).
+const NEIGHBOUR_PART: i64 = 8;
 /// Behind a pause of its retransmission timeout a sender may begin with a small congestion window again (RFC 5681, 4.1); Linux
 /// has the least (`TCP_RTO_MIN`).
 const BEGINS_ANEW_NS: i64 = 200_000_000;
@@ -66,8 +69,10 @@ pub(super) struct Leaves {
     pub small: bool,
     /// Nagle's algorithm lets it pass in any case.
     pub never_held: bool,
-    /// It repairs a loss, or what was taken for one.
-    pub resent: bool,
+    /// It repairs a loss, or what was taken for one, and this made the sender do so.
+    pub resent_by: Option<ResentBy>,
+    /// It says that its sender has cut its congestion window for a mark of the path (RFC 3168, 6.1.2).
+    pub cut: bool,
     /// It opens the connection.
     pub is_syn: bool,
     /// It fills a window, whose scale is not known, by one of the scales there are.
@@ -93,10 +98,14 @@ pub(super) struct SenderView {
     since: Since,
     /// Behind the last small segment.
     small_end: Nullable,
-    /// What was sent when the last repair began.
+    /// What was sent when the last repair began, and what made the sender send again last.
     recover: Nullable,
+    repairs_by: Option<ResentBy>,
     after_loss: bool,
     round_trip_ns: Nullable,
+    /// When the segment of that sample was captured, and the sample of the one just before it.
+    sampled_ns: Nullable,
+    neighbour_ns: Nullable,
     /// Departures that an ACK let go at once, with bytes in flight, and those that it did not.
     clocked: u32,
     unclocked: u32,
@@ -140,6 +149,8 @@ struct Since {
     acked_ns: Nullable,
     acked_frame: u64,
     acked_lag_ns: Nullable,
+    /// When the last ACK of anything new came, if it ended a repair.
+    repaired_ns: Nullable,
     peer_first_ns: Nullable,
     peer_last_ns: Nullable,
     peer_payload_bytes: Nullable,
@@ -184,8 +195,16 @@ impl SenderView {
         if arrival.ack > una {
             self.una = Some(arrival.ack).into();
             self.since.acked_lag_ns = arrival.lag_ns;
-            if arrival.rtt_ns.is_some() {
-                self.round_trip_ns = arrival.rtt_ns;
+            self.since.repaired_ns =
+                if self.recovers(una) && !self.recovers(arrival.ack) { now } else { Nullable::NULL };
+            if let Some(rtt_ns) = arrival.rtt_ns.get() {
+                let left_ns = arrival.ts_ns.saturating_sub(rtt_ns);
+                let near = self
+                    .sampled_ns
+                    .get()
+                    .is_some_and(|before| left_ns.saturating_sub(before) <= rtt_ns / NEIGHBOUR_PART);
+                self.neighbour_ns = if near { self.round_trip_ns } else { Nullable::NULL };
+                (self.sampled_ns, self.round_trip_ns) = (Some(left_ns).into(), arrival.rtt_ns);
             }
             if arrival.ack >= self.snd_max && !self.since.emptied_ns.is_some() {
                 self.since.emptied_ns = now;
@@ -238,16 +257,17 @@ impl SenderView {
             self.first = Some(FirstDeparture { ts_ns: leaves.ts_ns, frame: leaves.frame, is_syn: leaves.is_syn });
         }
         self.take_arrived(&leaves, shift_ns);
-        let mut held = self.held(&leaves);
+        let mut held = self.held(&leaves, shift_ns);
         held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
         held.queued_ns = held.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
         if let Some(held_ns) = held.held_ns.get().filter(|_| line_may_be_busy(&held)) {
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, shift_ns);
         }
         self.count_clocked(&held, shift_ns);
-        if leaves.small && !leaves.resent && !leaves.never_held {
+        let resent = leaves.resent_by.is_some();
+        if leaves.small && !resent && !leaves.never_held {
             self.count_small(&held, leaves.payload_bytes, shift_ns);
-        } else if !leaves.small && !leaves.resent && leaves.payload_bytes > 0 {
+        } else if !leaves.small && !resent && leaves.payload_bytes > 0 {
             self.count_full(&held, leaves.payload_bytes, shift_ns);
         }
         let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
@@ -298,17 +318,19 @@ impl SenderView {
     fn left(&mut self, leaves: &Leaves, was_held: bool) {
         self.full_bytes = leaves.full_bytes;
         let una = self.una.get();
-        if leaves.resent {
+        if leaves.resent_by.is_some() {
             self.after_loss = true;
-            if una.is_none_or(|una| una >= self.recover.value()) {
+            if una.is_none_or(|una| !self.recovers(una)) {
                 self.recover = Some(self.snd_max).into();
             }
+            self.repairs_by = leaves.resent_by;
         }
         if leaves.small {
             // Without timestamps only what was not even captured is sure not to have arrived.
             let acked = if leaves.tsecr.is_some() { una } else { una.map(|una| una.max(self.captured_ack.value())) };
-            let behind =
-                !leaves.resent && !leaves.never_held && acked.is_some_and(|acked| self.small_end.value() > acked);
+            let behind = leaves.resent_by.is_none()
+                && !leaves.never_held
+                && acked.is_some_and(|acked| self.small_end.value() > acked);
             if behind {
                 self.small_behind_small = self.small_behind_small.saturating_add(1);
                 self.held.run = 0;
@@ -321,6 +343,9 @@ impl SenderView {
             if self.since.emptied_ns.get().is_some_and(|emptied| leaves.ts_ns.saturating_sub(emptied) >= BEGINS_ANEW_NS)
             {
                 self.rounds.begin_anew();
+            }
+            if leaves.cut || self.recovers(una) {
+                self.rounds.cut();
             }
         }
         self.since = Since {
@@ -335,6 +360,11 @@ impl SenderView {
             closed: self.edge.is_some() && self.edge == self.una,
             ..Since::default()
         };
+    }
+
+    /// Whether what was sent when the last repair began is not all acknowledged by `una`.
+    fn recovers(&self, una: i64) -> bool {
+        una < self.recover.value()
     }
 
     fn count_clocked(&mut self, held: &Departure, shift_ns: i64) {
@@ -400,7 +430,7 @@ impl SenderView {
     }
 
     #[inline]
-    fn held(&self, leaves: &Leaves) -> Departure {
+    fn held(&self, leaves: &Leaves, shift_ns: i64) -> Departure {
         let since = &self.since;
         // What was taken to arrive later than it did has arrived by now.
         let age = |then: Nullable| Nullable::from(then.get().map(|then| leaves.ts_ns.saturating_sub(then).max(0)));
@@ -417,6 +447,7 @@ impl SenderView {
             acked_by_frame: frame(since.acked_ns, since.acked_frame),
             acked_lag_ns: since.acked_lag_ns,
             round_trip_ns: self.round_trip_ns,
+            neighbour_ns: self.neighbour_ns,
             echo_ns: self.arrivals.echo_ns(leaves.tsecr, leaves.ts_ns),
             window_opened_ns: age(since.opened_ns),
             peer_first_ns: age(since.peer_first_ns),
@@ -427,7 +458,7 @@ impl SenderView {
             unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable_before_bytes: since.usable,
             flight_bytes: self.rounds.last_flight(),
-            flown_before: since.unacked.get().is_some_and(|flight| 0 < flight && flight <= self.rounds.highest()),
+            flown_before: since.unacked.get().is_some_and(|flight| self.rounds.has_flown(flight, self.after_loss)),
             full_bytes: Some(leaves.full_bytes).into(),
             window_closed: since.closed,
             small: leaves.small,
@@ -435,7 +466,10 @@ impl SenderView {
             held_before: since.was_held && !since.peer_last_ns.is_some(),
             small_unacked: since.small_unacked,
             small_passes: self.small_behind_small > 0 && self.held.run < HELD_IN_A_ROW,
-            recovering: una.is_some_and(|una| una < self.recover.value()),
+            recovering: una.is_some_and(|una| self.recovers(una)),
+            repaired_by: self
+                .repairs_by
+                .filter(|_| age(since.repaired_ns).get().is_some_and(|ago_ns| ago_ns <= self.causal_ns(shift_ns))),
             after_loss: self.after_loss,
             fills_unscaled: leaves.fills_unscaled,
         }
@@ -447,7 +481,7 @@ impl SenderView {
         while let Some(arrival) = view.arrivals.pop() {
             view.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(last_ts_ns.get().unwrap_or(i64::MAX)));
         }
-        let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() });
+        let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() }, shift_ns);
         let (line_payload_bytes, line_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
         let (top_flight_bytes, top_rounds) = self.rounds.top();

@@ -7,14 +7,23 @@ const LEVEL_PART: i64 = 20;
 /// Smaller flights stand at no level: a program that asks and waits makes equal ones, too (rule book B, 8).
 const LEVEL_SEGMENTS: i64 = 2;
 
+/// A congestion window that is used up grows by half a segment in each round at least, whatever the receiver delays (RFC 5681,
+/// 3.1; RFC 9438, 4.3): flights that have not grown by a segment in so many rounds are not held by one (rule book B, 8).
+const STEADY_ROUNDS: u16 = 5;
+
 /// The flights of one direction. A round ends when the last byte of its flight is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
     ends: i64,
     flight: i64,
     last_flight: Nullable,
-    /// The largest flight of all rounds before, since the sender last began anew.
+    /// The largest flight of all rounds before, since the sender last began anew or cut its congestion window.
     highest: i64,
+    /// The one that was a segment larger than any before, and rounds since then.
+    grown: i64,
+    steady: u16,
+    /// The round of now is one in which it cut it: its flight counts what was lost.
+    cut: bool,
     /// The level of now: a flight, and how many that are about equal came one after the other; and the one before it, because
     /// flights may take turns: a program that writes large pieces fills its buffer now more, now less.
     now: Level,
@@ -47,13 +56,16 @@ impl Rounds {
             }
             self.ends = snd_max;
             self.flight = 0;
+            self.cut = false;
         }
         self.flight = self.flight.max(snd_max - una);
     }
 
     fn finish(&mut self, full_bytes: i64, after_loss: bool) {
         self.last_flight = Some(self.flight).into();
-        self.highest = self.highest.max(self.flight);
+        if !self.cut {
+            self.stand(full_bytes);
+        }
         if !self.now.has(self.flight) {
             let back = self.before.has(self.flight);
             let other = if back { self.before } else { Level { flight: self.flight, rounds: 0 } };
@@ -67,6 +79,16 @@ impl Rounds {
             } else if self.flight > self.top.flight {
                 self.top = Level { flight: self.flight, rounds: 1 };
             }
+        }
+    }
+
+    /// Remembers how high a flight was, and for how long none was higher.
+    fn stand(&mut self, full_bytes: i64) {
+        self.highest = self.highest.max(self.flight);
+        if self.flight >= self.grown + full_bytes {
+            (self.grown, self.steady) = (self.flight, 0);
+        } else {
+            self.steady = self.steady.saturating_add(1);
         }
     }
 
@@ -89,12 +111,19 @@ impl Rounds {
 
     /// What flew before tells no longer how much may fly.
     pub(super) fn begin_anew(&mut self) {
-        self.highest = 0;
+        (self.highest, self.grown, self.steady) = (0, 0, 0);
     }
 
-    /// The largest flight of all rounds before, since the sender last began anew.
-    pub(super) fn highest(&self) -> i64 {
-        self.highest
+    /// The sender cuts its congestion window in this round.
+    pub(super) fn cut(&mut self) {
+        self.begin_anew();
+        self.cut = true;
+    }
+
+    /// Whether so much flew in a round before, since the sender last began anew or cut its congestion window; after a loss, whether
+    /// the flights have been steady since then.
+    pub(super) fn has_flown(&self, flight: i64, after_loss: bool) -> bool {
+        0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
     }
 
     /// The largest flight of the round before.
@@ -142,11 +171,31 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_flight_of_all_is_kept_until_the_sender_begins_anew() {
+    fn as_much_as_ever_flew_has_flown_until_the_sender_begins_anew() {
         let mut rounds = after(&[4000, 1000, 2000], false);
-        assert_eq!(rounds.highest(), 4000);
+        assert_eq!([3999, 4000, 4001].map(|flight| rounds.has_flown(flight, false)), [true, true, false]);
         rounds.begin_anew();
-        assert_eq!((rounds.highest(), rounds.last_flight().get()), (0, Some(2000)));
+        assert_eq!((rounds.has_flown(1, false), rounds.last_flight().get()), (false, Some(2000)));
+    }
+
+    #[test]
+    fn after_a_loss_flights_have_flown_that_have_not_grown_by_a_segment_in_five_rounds() {
+        assert!(!after(&[4000, 4000, 4100, 4000, 4200], true).has_flown(4000, true), "four rounds behind the first");
+        assert!(after(&[4000, 4000, 4100, 4000, 4200, 4000], true).has_flown(4200, true));
+        let growing = [4000, 4250, 4500, 4750, 5000, 5250, 5500, 5750, 6000];
+        assert!((1..=growing.len()).all(|rounds| !after(&growing[..rounds], true).has_flown(4000, true)));
+    }
+
+    #[test]
+    fn the_flight_of_a_round_in_which_the_sender_cuts_its_window_counts_what_was_lost() {
+        let mut rounds = after(&[4000], true);
+        rounds.cut();
+        let mut una = 4001;
+        for flight in [2000; 8] {
+            rounds.departs(una, una + flight, 500, true);
+            una += flight;
+        }
+        assert!(rounds.has_flown(2000, true) && !rounds.has_flown(2001, true));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What is told of departures: of each on the row of its segment, and of a whole direction.
 
+use super::super::evidence::ResentBy;
 use super::Nullable;
 
 /// What held one departure back; `schema.py` says what each means. `*_ns` but `acked_lag_ns`, `round_trip_ns` and `echo_ns`
@@ -17,6 +18,7 @@ pub struct Departure {
     pub acked_by_frame: Nullable,
     pub acked_lag_ns: Nullable,
     pub round_trip_ns: Nullable,
+    pub neighbour_ns: Nullable,
     pub echo_ns: Nullable,
     pub window_opened_ns: Nullable,
     pub peer_first_ns: Nullable,
@@ -36,6 +38,7 @@ pub struct Departure {
     pub small_unacked: bool,
     pub small_passes: bool,
     pub recovering: bool,
+    pub repaired_by: Option<ResentBy>,
     pub after_loss: bool,
     pub fills_unscaled: bool,
 }

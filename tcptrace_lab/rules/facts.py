@@ -306,7 +306,7 @@ STANDS = _fact("flight_stands", _known(_col("unacked_before_bytes") <= _col("fli
 each ACK (RFC 5681, 3.1): so it is not what holds this one back, but for a sender that began anew after a pause."""
 HAS_FLOWN = _fact("has_flown", STANDS | _known(_col("flown_before")))
 """The same of all flights before, however long ago, but for a sender that may have begun anew. Behind a loss, of those since, if they have
-stood for so long that congestion avoidance would have made them larger: it adds about a segment in each round trip (RFC 5681, 3.1)."""
+stood for so long that the congestion avoidance of old stacks would have made them larger: a segment in each round trip (RFC 5681, 3.1)."""
 
 
 def _is_half(payload: str) -> pl.Expr:

@@ -122,10 +122,8 @@ _STANDS_AGAIN = (
 )
 _BEGAN_AT_ONCE = col("beginning_seen") & col("flight_bytes").is_null() & ~facts.AFTER_LOSS & known(_flight > _initial)
 """More than any initial window had left before an ACK of data came: this sender knows no slow start (4.2BSD)."""
-NO_LARGER = fact(
-    "no_larger",
-    col("near_sender") & (((facts.IS_OLD | facts.AFTER_LOSS) & _STANDS_AGAIN) | (facts.IS_OLD & _BEGAN_AT_ONCE)) & ~_WINDOW_IS_NEAR,
-)
+NO_LARGER = fact("no_larger", col("near_sender") & facts.IS_OLD & (_STANDS_AGAIN | _BEGAN_AT_ONCE) & ~_WINDOW_IS_NEAR)
 """The flight is no larger than one before, nor much smaller than the last, of a sender that leaves slow start with a loss alone, or has
 left it by one: whatever holds it, the congestion window does not, which has grown with each ACK since. Below two segments nothing but ACKs
-may have let it go."""
+may have let it go. Senders of today are left out: the window of CUBIC stands still for rounds below its last maximum (RFC 9438, 4.4), and
+that of BBR at the path's rate."""

@@ -7,8 +7,8 @@ const LEVEL_PART: i64 = 20;
 /// Smaller flights stand at no level: a program that asks and waits makes equal ones, too (rule book B, 8).
 const LEVEL_SEGMENTS: i64 = 2;
 
-/// A congestion window that is used up grows by half a segment in each round at least, whatever the receiver delays (RFC 5681,
-/// 3.1; RFC 9438, 4.3): flights that have not grown by a segment in so many rounds are not held by one (rule book B, 8).
+/// The congestion window of old stacks, if it is used up, grows by half a segment in each round at least, whatever the receiver
+/// delays (RFC 5681, 3.1): flights that have not grown by a segment in so many rounds are not held by one (rule book B, 8).
 const STEADY_ROUNDS: u16 = 5;
 
 /// The flights of one direction. A round ends when the last byte of its flight is acknowledged.
@@ -118,6 +118,11 @@ impl Rounds {
     pub(super) fn cut(&mut self) {
         self.begin_anew();
         self.cut = true;
+    }
+
+    /// The largest flight of all rounds before, since the sender last began anew or cut its congestion window.
+    pub(super) fn highest(&self) -> i64 {
+        self.highest
     }
 
     /// Whether so much flew in a round before, since the sender last began anew or cut its congestion window; after a loss, whether

@@ -4,7 +4,7 @@ A direction lives from its connection's first frame to the last. Its departures 
 each of which the engine has described on the row of the departure that ended it. The rules say what the next byte waited for; they look at
 nothing but that row and the facts of its direction. A wait that no rule explains is told by what arrived meanwhile:
 
-    departure ─ network: while the line carries the departure before
+    departure ─ network: while the line carries the departure before, or the path's narrowest place the flight that slow start lets go
               └ handshake ─┬─ network: its way there, and that of the last byte of an answer back, at most a round trip, and queues; unknown
                            │  where the capture began later than the connection, and only answers tell the round trip
                            ├─ peer: until the last data of the other side before the departure
@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from tcptrace_lab import rules, schema, vantage
-from tcptrace_lab.rules import columns, deferral, facts, of_direction
+from tcptrace_lab.rules import columns, deferral, facts, loss_recovery, of_direction
 from tcptrace_lab.rules.rule import Confidence
 from tcptrace_lab.schema import SIDES
 
@@ -58,6 +58,8 @@ COLUMNS = (
     "acked_lag_ns",
     "round_trip_ns",
     "neighbour_ns",
+    "smoothed_ns",
+    "loss_told_ns",
     "echo_ns",
     "window_opened_ns",
     "peer_first_ns",
@@ -66,6 +68,7 @@ COLUMNS = (
     "payload_before_bytes",
     "unacked_before_bytes",
     "unacked_bytes",
+    "missed_bytes",
     "in_flight_bytes",
     "since_last_ack_ns",
     "usable_before_bytes",
@@ -95,6 +98,7 @@ _NAMED = (
     ("handshake_ns", _cause("handshake")),
     ("sending_ns", _cause("network")),
     ("filled_ns", _cause("receiver-window")),
+    ("untold_ns", pl.col("untold_cause")),
     ("caused_ns", pl.col("rule_cause")),
     ("network_ns", _cause("network")),
     ("unmeasured_ns", _cause("unknown")),
@@ -111,6 +115,13 @@ _WAS_FULL_FIRST = (
 ).fill_null(value=False)
 """What ended with a closed window began with one full to its edge: it is closed when all is acknowledged. A sender that had gone beyond it
 (a probe) found it closed."""
+
+_UNTOLD_NS = (
+    pl.when((pl.col("rule_cause") == "loss-recovery") & ~facts.IS_RECOVERING)
+    .then((pl.col("left") - pl.col("loss_told_ns")).clip(0))
+    .fill_null(0)
+)
+"""A repair begins when the sender is told that something is missing. Until then it waited as it would have done for any other ACK."""
 
 _PARTS = tuple(part for part, _ in _NAMED)
 
@@ -149,6 +160,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         begun.alias("beginning_seen"),
         pl.col(f"{other}_data_segments").alias("other_data_segments"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
+        (pl.col(f"{other}_fin_segments") > 0).alias("other_finished"),
         (pl.max_horizontal(pl.col(f"{other}_fin_segments"), *(f"{name}_rst_segments" for name in SIDES)) > 0).alias("ended_by_others"),
         _old(side).alias("old"),
         _tells_no_copies().alias("tells_no_copies"),
@@ -195,6 +207,9 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "full_held_times",
                 "other_full_held_flight_bytes",
                 "other_full_held_times",
+                "drained_bytes",
+                "drained_ns",
+                "drained_acks",
             )
         ),
         *(
@@ -235,7 +250,7 @@ def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str]
 
     Returns:
         The departures with the facts of their directions, and beside them `rule_cause` (null where no rule holds), `confidence`, and the
-        eight parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
+        nine parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
         last (`edges`).
     """
     departures = segments.filter(pl.col("held_ns").is_not_null()).select(*COLUMNS, *also)
@@ -273,8 +288,10 @@ def _facts_looked_at(connections: pl.LazyFrame) -> list[str]:
     tests = [
         test for rule in rules.in_order() for test in (rule.holds, None if rule.doubt is None else rule.doubt.where) if test is not None
     ]
-    parts = (facts.transit(pl.col("held_ns"), facts.undisturbed()), facts.EPSILON_NS, pl.col("near_sender", "beginning_seen"))
-    asked = columns.looked_at() | {root for expression in (*tests, *parts) for root in expression.meta.root_names()}
+    parts = (facts.transit(pl.col("held_ns"), facts.undisturbed()), facts.EPSILON_NS, facts.DRAINING_NS, facts.QUEUED_NS)
+    named = pl.col("near_sender", "beginning_seen", "to_sender_ns")
+    untold = (where for where, _ in loss_recovery.UNTOLD)
+    asked = columns.looked_at() | {root for expression in (*tests, *parts, *untold, named) for root in expression.meta.root_names()}
     return [name for name in directions(connections).collect_schema().names() if name in asked.difference(_WAY)]
 
 
@@ -297,21 +314,30 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
         limited = holds.then(pl.lit(rule.owns_until_window_opened)).otherwise(limited)
         if not rule.owns_until_window_opened:
             later = holds.then(own).otherwise(later)
-    return departures.with_columns(rule_cause=cause, confidence=confidence, owns_until_window_opened=limited, later_cause=later)
+    cause = pl.when(facts.WAS_MISSED).then(_cause("unknown")).otherwise(cause)
+    confidence = pl.when(facts.WAS_MISSED).then(pl.lit(str(Confidence.POSSIBLE), CONFIDENCE)).otherwise(confidence)
+    untold = _cause(loss_recovery.UNTOLD_OTHERWISE)
+    for where, name in reversed(loss_recovery.UNTOLD):
+        untold = pl.when(where).then(_cause(name)).otherwise(untold)
+    return departures.with_columns(
+        rule_cause=cause, confidence=confidence, owns_until_window_opened=limited, later_cause=later, untold_cause=untold
+    )
 
 
 def split(departures: pl.LazyFrame) -> pl.LazyFrame:
-    """The eight parts of each wait; `rest_cause` names the last."""
+    """The nine parts of each wait; `rest_cause` names the last."""
     col = pl.col
     held = col("held_ns")
     # A client's way was not measured yet when the SYN-ACK went there.
     there_ns = pl.when(col("from_client") & ~col("near_sender")).then(col("to_sender_ns")).otherwise(0)
     open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0)) - there_ns
     handshake = pl.when(facts.IS_FIRST).then((held - open_ns).clip(0, held)).otherwise(0)
-    sending = pl.min_horizontal(facts.LINE_NS, held - col("handshake_ns"))
+    carried = pl.max_horizontal(facts.LINE_NS, pl.when(col("rule_cause") == "slow-start").then(facts.DRAINING_NS))
+    sending = pl.min_horizontal(carried, held - col("handshake_ns"))
     departures = departures.with_columns(handshake_ns=handshake).with_columns(sending_ns=sending)
     departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))
-    after, spoke = col("window_opened_ns"), facts.PEER_SPOKE
+    # What was captured later than it left by its own timestamp did not stay with its sender so long.
+    after, spoke = (col("window_opened_ns") - facts.QUEUED_NS).clip(0), facts.PEER_SPOKE
     late = (
         pl.when(
             col("owns_until_window_opened")
@@ -325,7 +351,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     )
     unexplained = col("rule_cause").is_null()
     # Without a handshake, the shortest round trip may be an answer that the other program took its time for.
-    blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR | facts.ROOM_UNSEEN)
+    blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR | facts.ROOM_UNSEEN | facts.ACK_UNSEEN)
     queued = pl.min_horizontal(facts.QUEUED_NS, pl.coalesce("peer_last_ns", "idle_ns").fill_null(0))
     # Each is a column because a streaming query works out what is asked for twice twice.
     departures = departures.with_columns(
@@ -353,8 +379,9 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
         filled_ns=pl.when(_WAS_FULL_FIRST).then(pl.min_horizontal(filled, "caused")).otherwise(0),
         network_ns=pl.when(unexplained & ~col("blind") & ~col("unmeasured")).then(transit).otherwise("grown"),
         unmeasured_ns=pl.when("unmeasured").then(transit).otherwise(0),
-    ).with_columns(caused_ns=col("caused") - col("filled_ns"))
-    departures = departures.with_columns(before=col("filled_ns") + col("caused_ns") + col("network_ns") + col("unmeasured_ns"))
+    ).with_columns(untold_ns=pl.min_horizontal(_UNTOLD_NS, col("caused") - col("filled_ns")))
+    departures = departures.with_columns(caused_ns=col("caused") - col("filled_ns") - col("untold_ns"))
+    departures = departures.with_columns(before=pl.sum_horizontal("filled_ns", "untold_ns", "caused_ns", "network_ns", "unmeasured_ns"))
     opened = col("owns_until_window_opened") & col("later_cause").is_not_null()
     passing = pl.when(unexplained & ~col("blind")).then("on_its_way").otherwise(0)
     awaited = pl.max_horizontal(col("left") - (col("before") - passing) - col("peer_last_ns").fill_null(0), 0)
@@ -366,7 +393,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
-    """The time of each direction before its first departure and after its last, as the same eight parts.
+    """The time of each direction before its first departure and after its last, as the same nine parts.
 
     Args:
         connections: rows of `schema.CONNECTIONS`.
@@ -385,12 +412,14 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         handshake_ns=pl.when("first_departure_is_syn").then(col("first_departure_ts_ns") - col("born_ns")).otherwise(0),
         sending_ns=pl.lit(0, pl.Int64),
         filled_ns=pl.lit(0, pl.Int64),
+        untold_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=pl.lit(0, pl.Int64),
         unmeasured_ns=pl.lit(0, pl.Int64),
         peer_ns=pl.lit(0, pl.Int64),
         rest_ns=pl.when("first_departure_is_syn").then(0).otherwise(col("first_departure_ts_ns") - col("born_ns")),
         rule_cause=pl.lit(None, CAUSE),
+        untold_cause=pl.lit(None, CAUSE),
         rest_cause=_cause("unknown"),
         confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
@@ -420,19 +449,23 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         handshake_ns=handshake,
         sending_ns=pl.lit(0, pl.Int64),
         filled_ns=pl.lit(0, pl.Int64),
+        untold_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=pl.when(unmeasured).then(0).otherwise(transit),
         unmeasured_ns=pl.when(unmeasured).then(transit).otherwise(0),
         peer_ns=awaited,
         rest_ns=held - handshake - transit - awaited,
         rule_cause=pl.lit(None, CAUSE),
+        untold_cause=pl.lit(None, CAUSE),
         rest_cause=pl.when(closing).then(_cause("close")).when(in_flight | cut).then(_cause("unknown")).otherwise(_cause("application")),
         confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
-    # Of a side that had been silent since before the capture, only what the other side sends is known to be awaited.
+    # Of a side that had been silent since before the capture, only what the other side sends is known to be awaited; and not that, where
+    # the other side closes, and this one does not: it may have closed before the capture.
     lived = col("died_ns") - col("born_ns")
     heard = pl.when("beginning_seen").then(lived).otherwise((col("other_last_data_ts_ns") - col("born_ns")).fill_null(0))
-    expecting = pl.when("other_departed").then(heard).otherwise(0)
+    may_be_closed = ~col("beginning_seen") & col("other_finished")
+    expecting = pl.when(col("other_departed") & ~may_be_closed).then(heard).otherwise(0)
     silent = facts_of.filter(held.is_null()).select(
         "conn",
         "from_client",
@@ -442,12 +475,14 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         handshake_ns=pl.lit(0, pl.Int64),
         sending_ns=pl.lit(0, pl.Int64),
         filled_ns=pl.lit(0, pl.Int64),
+        untold_ns=pl.lit(0, pl.Int64),
         caused_ns=pl.lit(0, pl.Int64),
         network_ns=pl.lit(0, pl.Int64),
         unmeasured_ns=pl.lit(0, pl.Int64),
         peer_ns=expecting,
         rest_ns=lived - expecting,
         rule_cause=pl.lit(None, CAUSE),
+        untold_cause=pl.lit(None, CAUSE),
         rest_cause=_cause("unknown"),
         confidence=pl.lit(str(Confidence.CONSISTENT), CONFIDENCE),
     )
@@ -464,7 +499,7 @@ _IN_TIME = (
     (pl.col("ts_ns") - pl.col("held_ns")).alias("start_ns"),
     pl.col("held_since_frame").alias("frame_before"),
     pl.col("frame").cast(pl.Int64).alias("frame_after"),
-    *(pl.col(name) for name in (*_PARTS, "rule_cause", "rest_cause", "confidence")),
+    *(pl.col(name) for name in (*_PARTS, "rule_cause", "untold_cause", "rest_cause", "confidence")),
 )
 """Columns of waits → those of `edges`."""
 
@@ -476,7 +511,7 @@ def totals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
 
     One pass over `segments`; memory is bounded by the number of directions.
     """
-    by = ("conn", "from_client", "rule_cause", "rest_cause")
+    by = ("conn", "from_client", "rule_cause", "untold_cause", "rest_cause")
     sums = pl.col(_PARTS).sum()
     departures = _Facts(connections).beside(segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS))
     inner = split(judged(departures)).group_by(by).agg(sums).collect(engine="streaming")

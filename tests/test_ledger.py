@@ -74,6 +74,21 @@ def test_an_ack_of_bytes_that_were_not_captured_was_delayed_too(tmp_path: Path) 
     assert lasted(found, "nagle-delayed-ack") == [pytest.approx(60.1)]
 
 
+def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path) -> None:
+    """Between frames 4 and 6 twenty segments left, of which only the ACKs tell: how long the last of them waited cannot be known."""
+    found = tables(
+        tmp_path,
+        f"""
+        0.040 C > S . 1:1461 ack 1
+        0.060 S > C . ack 1461
+        3.060 S > C . ack {1 + 21 * 1460}
+        3.061 C > S . {1 + 21 * 1460}:{1 + 22 * 1460} ack 1
+        3.081 S > C . ack {1 + 22 * 1460}
+        """,
+    )
+    assert lasted(found, "unknown") == [pytest.approx(3021.0)]
+
+
 def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_path: Path) -> None:
     """Frame 5 left while 4 was in flight, so what leaves later with an ACK is the program's own timing."""
     found = tables(

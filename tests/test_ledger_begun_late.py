@@ -170,3 +170,24 @@ def test_what_of_a_wait_for_an_answer_was_the_way_is_not_known_without_a_handsha
         """,
     )
     assert "network" not in told
+
+
+def _begun_late(server_ends: str) -> str:
+    return f"""
+        0.000 S > C P. 1:101   ack 1
+        0.001 C > S .  ack 101
+        5.000 S > C {server_ends} ack 1
+        5.001 C > S .  ack 202
+    """
+
+
+def test_a_side_that_is_silent_while_the_other_closes_may_have_closed_before_the_capture(tmp_path: Path) -> None:
+    """It acknowledges the server's FIN, and sends none: it has sent it before the capture, or would have done so behind its end."""
+    assert lasted(tmp_path, _begun_late("FP. 101:201")) == {"unknown": pytest.approx(5001)}
+    assert lasted(tmp_path, _begun_late("P. 101:201"))["peer"] == pytest.approx(5000)
+
+
+def test_a_fin_that_a_timer_sends_again_has_nothing_before_it_that_is_missing_though_no_ack_was_captured(tmp_path: Path) -> None:
+    """RFC 6298, 5.4: a timer sends the oldest again that is not acknowledged. Each comes twice as long after the one before."""
+    fins = "\n".join(f"{at} C > S F. 1:1(0) ack 1 <TS val {1000 + int(1000 * at)} ecr 7>" for at in (0, 0.6, 1.8, 4.2, 9.0))
+    assert lasted(tmp_path, fins) == {"close": pytest.approx(9000)}

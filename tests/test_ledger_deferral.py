@@ -82,6 +82,7 @@ def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> l
         ([10, 15, 15], 17, 0),  # as slow start grows where every second segment is acknowledged
         ([3, 4, 4], 5, 0),  # the same
         ([10, 12, 12], 20, 0),  # room for a third of the window and more
+        ([4, 8, 9, 9], 9, 10),  # the flight of 8 leaves room for a segment, and is not yet the window's
         ([10, 20, 24, 24], 27, 10),
         ([10, 20, 21, 21], 24, 0),  # as congestion avoidance grows, which begins at 16 segments
     ],
@@ -114,6 +115,25 @@ def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen
     told = lasted(tmp_path, lines)
     assert told["receiver-window"] == pytest.approx(40, abs=0.1)
     assert told["slow-start"] == pytest.approx(20, abs=0.1)  # of the first flight nothing tells what it could have been
+
+
+@pytest.mark.parametrize(("top", "window_ms"), [(23, 40), (19, 20)])
+def test_a_flight_that_did_not_grow_and_left_room_for_a_segment_waited_for_the_window_that_another_filled(
+    tmp_path: Path, top: int, window_ms: float
+) -> None:
+    """Twice a segment less than fills the window, then all of it. Avoidance adds less than one to fewer than twenty (5 % in CUBIC)."""
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
+        f"20ms S > C S. 0:0(0) ack 1 win {top * MSS} <mss {MSS}, sackOK>",
+        "20ms C > S . ack 1 win 64240",
+    ]
+    sent = 0
+    for n, flight in enumerate((10, top - 3, top - 1, top - 1, top, 1)):
+        lines += data(40 + 20 * n, sent, flight) + ack(59.99 + 20 * n, sent + flight, top)
+        sent += flight
+    told = lasted(tmp_path, lines)
+    assert told["receiver-window"] == pytest.approx(window_ms, abs=0.1)
+    assert told["slow-start"] == pytest.approx(100 - window_ms, abs=0.2)
 
 
 @pytest.mark.parametrize(("round_trip_ms", "window_ms"), [(10, 2 * 10), (100, 100)])

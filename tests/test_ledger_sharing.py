@@ -80,6 +80,56 @@ def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path:
     assert told["application"] >= 20.0 + held_ms - 20.1
 
 
+def probed_behind_a_growing_queue(held_ms: float) -> str:
+    """The handshake took 20 ms, the first ACK of ten segments 100, so that 30 is the smoothed round trip (RFC 6298, 2.3), and lets two go.
+
+    After that only a D-SACK comes, which acknowledges nothing new, and after `held_ms` one more segment leaves.
+    """
+    probe = 140.02 + held_ms
+    dsack = f"170ms S > C . ack {1 + MSS} win 4000 <sack 1:{1 + MSS}>"
+    return "\n".join([OPENED, data(40, 0, 10), acks(140, 0, 1), data(140.02, 10, 2), dsack, data(probe, 12, 1), acks(probe + 5, 1, 12)])
+
+
+@pytest.mark.parametrize(("held_ms", "is_probe"), [(68, True), (130, False)])
+def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_puts_it_off(
+    tmp_path: Path, held_ms: float, *, is_probe: bool
+) -> None:
+    """Twice 30 ms and two jiffies of 4 ms. Not at 130 ms, though that is less than twice the last round trip."""
+    told = lasted(tmp_path, probed_behind_a_growing_queue(held_ms))
+    assert (told.get("application", 0) >= held_ms - 30) == (not is_probe)
+
+
+def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_its_flight(tmp_path: Path) -> None:
+    """Segments take 1.2 ms each on a path of 20 ms: of the first round trip ten of them take 12. A flight of twenty keeps the path busy."""
+    lines = [OPENED, data(40, 0, 10)]
+    for n in range(10):
+        lines += [acks(60 + 1.2 * n, n, 1), data(60.01 + 1.2 * n, 10 + 2 * n, 2)]
+    told = lasted(tmp_path, "\n".join([*lines, acks(80.01, 10, 1), data(80.02, 30, 2), acks(81.21, 11, 21)]))
+    assert told["slow-start"] == pytest.approx(20 - 12, abs=0.1)
+
+
+def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_it_stood_in_a_queue(tmp_path: Path) -> None:
+    """At the receiver 2,800 segments come a millisecond apart that left 0.4 ms apart, so that 1,700 ACKs are on their way at the end."""
+    size = MSS - 12
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>",
+        "20ms C > S . ack 1 win 502 <TS val 10 ecr 1000>",
+    ]
+    for n in range(2_800):
+        left_ms, came_ms = 30 + 2 * n // 5, 40 + n
+        heard = max(left_ms - 10, 0) if left_ms > 50 else 0
+        lines += [
+            f"{came_ms}ms C > S . {1 + size * n}:{1 + size * (n + 1)} ack 1 <TS val {left_ms} ecr {1000 + heard}>",
+            f"{came_ms}.01ms S > C . ack {1 + size * (n + 1)} win 65535 <TS val {1000 + came_ms} ecr {left_ms}>",
+        ]
+    end = 1 + size * 2_800
+    lines.append(f"6000ms C > S F. {end}:{end}(0) ack 1 <TS val 5990 ecr 3839>")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert "pacing" not in told
+    assert told["network"] >= 2_799
+
+
 def at_receiver(*, queued: bool) -> str:
     """Flights of four segments, 3 ms apart, that fill the window; from the second on they come 60 ms later than the path takes.
 
@@ -115,6 +165,25 @@ def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_me
     assert told["application"] >= 3 * (80 - 9 - 20) - 3.0
 
 
+def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_for_the_window(tmp_path: Path) -> None:
+    """Two flights of four segments fill the window; 300 ms behind the first comes its last again, and 100 ms behind that the second."""
+    size = MSS - 12
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win {4 * size} <mss {MSS}, sackOK, TS val 1000 ecr 0>",
+        "20ms C > S . ack 1 win 64240 <TS val 20 ecr 1000>",
+    ]
+    for came_ms, left_ms, echoed, numbers in ((40, 40, 1000, range(4)), (342, 58, 1000, (3,)), (442, 62, 1040, range(4, 8))):
+        for n in numbers:
+            lines += [
+                f"{came_ms}.{n}ms C > S . {1 + size * n}:{1 + size * (n + 1)} ack 1 <TS val {left_ms} ecr {echoed}>",
+                f"{came_ms}.{n}5ms S > C . ack {1 + size * max(n + 1, 4)} win {4 * size} <TS val {1000 + came_ms} ecr {left_ms}>",
+            ]
+    told = lasted(tmp_path, "\n".join(lines))
+    assert "timeout" not in told
+    assert told["receiver-window"] + told["network"] >= 442 - 40.3
+
+
 QUESTIONS = 6
 
 
@@ -144,11 +213,11 @@ def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize(("queued_ms", "thought_ms"), [(100, 0), (0, 100), (60, 40)])
+@pytest.mark.parametrize(("queued_ms", "thought_ms"), [(100, 0), (0, 100), (60, 40), (240, 0)])
 def test_questions_that_stood_in_a_queue_of_others_are_told_from_late_ones_by_their_own_clock(
     tmp_path: Path, queued_ms: int, thought_ms: int
 ) -> None:
-    """Both come 100 ms later than the path takes: their timestamps say when they left. The server's own time is the same in either case.
+    """They come so much later than the path takes: their timestamps say when they left. The server's own time is the same in all cases.
 
     Behind a clock that ticks milliseconds each time is right to within two of them; the first question came 20 ms behind the SYN-ACK, which
     is the way there and back.

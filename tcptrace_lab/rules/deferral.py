@@ -70,7 +70,11 @@ _HAD_MORE = ~known(_col("small_before"))
 """The segment before was full. A smaller one takes all that the program has given by then, and what comes behind it was not there yet."""
 
 _WAITS_FOR_A_PIECE = _part(_room) & _LESS_THAN_A_PIECE & _STOOD_STILL & _HAD_MORE & (_WAS_LARGER | _GREW_OTHERWISE)
-_LEFT_TOO_LITTLE = (too_little(_room) & _WAS_LARGER) | _WAITS_FOR_A_PIECE
+_EDGE_REACHED = known(_col("max_in_flight_bytes") + _full > _col("max_window_bytes"))
+_DID_NOT_GROW = facts.STANDS & _EDGE_REACHED & (known(_now < AVOIDANCE_SEGMENTS * _full) | known(_now >= AVOIDANCE_PART * _full))
+"""Where slow start cannot have ended, or congestion avoidance adds a segment in each round trip, a congestion window that had held a flight
+as large would have let a larger one go; and no buffer is smaller than the window, which some flight fills."""
+_LEFT_TOO_LITTLE = (too_little(_room) & (_WAS_LARGER | _DID_NOT_GROW)) | _WAITS_FOR_A_PIECE
 WINDOW_DEFERRED = fact(
     "window_deferred",
     facts.RELEASED_BY_ACK

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from tcptrace_lab import rates
 from tcptrace_lab.rules import of_direction
 from tcptrace_lab.rules.columns import fact as _fact
 from tcptrace_lab.rules.of_direction import AROUND_BYTES, CAUSAL_NS, HELD_TIMES, LEAST_FRAME_BYTES, on_line
@@ -80,6 +81,16 @@ LINE_NS = _fact(
 )
 """So long the sender's line carries the departure before, and whatever else may hold the next byte, it could not leave. Where the sender's
 own host is slower than its line, it is the host that needs so long for a segment. Known near the sender alone."""
+_STOOD_BEFORE_NS = _col("acked_lag_ns") - _col("held_ns")
+"""So long before the wait the oldest byte left that its ACK was for: the flight's first."""
+DRAINING_NS = _fact(
+    "draining_ns",
+    pl.when(_col("near_sender") & (_col("drained_acks") >= rates.LEAST_SAMPLES))
+    .then((_col("unacked_before_bytes") * _col("drained_ns") // _col("drained_bytes") - _STOOD_BEFORE_NS).clip(0))
+    .fill_null(0),
+)
+"""So long the path's narrowest place still carries the flight that is out, at the rate at which queues drained: it had begun with the
+flight's first byte. A larger flight would have waited for it as well."""
 IS_OLD = _known(_col("old"))
 """The sender's SYN offers neither SACK nor timestamps: such stacks are older than both, and than pacing (Linux 3.12, 2013)."""
 ACK_CLOCKED = _col("ack_clocked")
@@ -127,10 +138,14 @@ TIMER_CAME_BEFORE_ACK = (
 to 250), a copy lets it go at once, and neither DSACK nor a timestamp tells which of the two it is for."""
 IS_LATE_FIN = _fact(
     "is_late_fin",
-    IS_BARE_FIN & IS_RESENT & _known(_col("unacked_bytes") <= 1) & ~_known(_col("other_last_data_ts_ns") > _col("ts_ns") - _col("held_ns")),
+    IS_BARE_FIN
+    & IS_RESENT
+    & (_known(_col("unacked_bytes") <= 1) | (IS_TIMED_OUT & _col("unacked_bytes").is_null()))
+    & ~_known(_col("other_last_data_ts_ns") > _col("ts_ns") - _col("held_ns")),
 )
 """A FIN sent again, when neither side has data left: the FIN is all that is not acknowledged, and the other side sent none since. Where it
-goes on to send, it may have waited for that FIN as for the end of a request."""
+goes on to send, it may have waited for that FIN as for the end of a request. A timer sends the oldest again that is not acknowledged
+(RFC 6298, 5.4): where the capture holds no ACK, that tells as much."""
 IS_STRANGE = _fact("is_strange", _SENT_AGAIN & ~IS_RESENT)
 """Sent again in a way that no stack does: two captures in one file, or segments that others made."""
 IS_NEEDLESS = _fact("is_needless", _known((_col("resent_by") == "tail_probe") | _SPURIOUS))
@@ -158,6 +173,10 @@ ANSWERED_AGAIN = _fact(
 )
 """Of the first departure behind the SYN: the server has sent its SYN-ACK again, for which the connection was not open before (RFC 9293,
 3.5); the last of them came `peer_first_ns` ago, and what the server said then behind it."""
+_CUT_AT_MOST = (_col("full_bytes") - _col("payload_before_bytes")).clip(0)
+WAS_MISSED = _fact("was_missed", _col("near_sender") & _known(_col("missed_bytes") > _CUT_AT_MOST))
+"""At the sender, more left since the departure before than the capture holds, and than a tool can have cut off that one. When it did is not
+known, nor, so, how long this one waited, and no verdict goes across such a hole (rule book C)."""
 ACK_JUST_CAME = _fact("ack_just_came", _known(_col("acked_ago_ns") <= EPSILON_NS))
 NEWEST_WAITED = ALL_ACKED & _known(_col("held_ns") - _col("acked_ago_ns") - _col("rtt_min_ns") >= DELAYED_ACK_NS)
 """The newest byte that it acknowledges is that which left last, long before. It may have given no sample, so that the last is older."""
@@ -217,7 +236,7 @@ RELEASED_BY_ACK = _fact(
     "was_released_by_ack",
     HAD_IN_FLIGHT
     & ~IS_BARE_FIN
-    & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") <= EPSILON_NS) & ~MAY_BE_FAR).otherwise(ACK_JUST_CAME),
+    & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") - QUEUED_NS <= EPSILON_NS) & ~MAY_BE_FAR).otherwise(ACK_JUST_CAME),
 )
 """An ACK without data let it leave: the program cannot have known of it."""
 
@@ -383,7 +402,9 @@ _OWN_LINE_NS = _beyond_least_ns("line", "full_bytes")
 _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fill_null(0) + (
     _col("echo_ns") - _col("reaction_min_ns")
 ).fill_null(0)
-IN_QUEUE = _fact("in_queue", _col("queue_ns") < _OVER_LEAST_NS)
+_UNECHOED_QUEUE_NS = pl.when(SAYS_WHEN & _col("echo_ns").is_null()).then(_col("queued_ns"))
+"""Where it is not known which ACK let it go, its own timestamp tells."""
+IN_QUEUE = _fact("in_queue", _col("queue_ns") < pl.coalesce(_UNECHOED_QUEUE_NS, _OVER_LEAST_NS))
 LATE_ALONE = _fact(
     "was_late_alone",
     _known(_col("neighbour_ns") - _col("rtt_min_ns") - _OWN_LINE_NS <= _col("queue_ns"))
@@ -412,18 +433,21 @@ PROBED_ON = _fact(
     & ~IS_OLD
     & NOTHING_LOST
     & _known((_col("unacked_bytes") >= 2 * _col("full_bytes")) & (_col("payload_bytes") >= _col("full_bytes")))
-    & _col("acked_ago_ns").is_null()
+    & _known(_col("unacked_bytes") == _col("unacked_before_bytes"))
     & ~PEER_SPOKE
-    & _known(PROBE_ROUND_TRIPS * _col("round_trip_ns") > PROBE_TICKS_NS)
-    & _known(_col("held_ns").is_between(PROBE_ROUND_TRIPS * _col("round_trip_ns"), LATEST_PROBE * _col("round_trip_ns") + PROBE_TICKS_NS)),
+    & _known(PROBE_ROUND_TRIPS * _col("smoothed_ns") > PROBE_TICKS_NS)
+    & _known(_col("held_ns").is_between(PROBE_ROUND_TRIPS * _col("smoothed_ns"), LATEST_PROBE * _col("smoothed_ns") + PROBE_TICKS_NS)),
 )
 """A probe that asks with new data whether the flight before was lost, which was not: its ACKs were late in a queue (RFC 8985, 7.3;
 only senders with SACK ask so). Where the timer's ticks are longer than two round trips, its time tells nothing."""
 
 _UPDATE_LET_GO = ALL_ACKED & ~PEER_SPOKE & ACK_JUST_CAME & _known(_col("idle_ns") > EPSILON_NS)
-ROOM_UNSEEN = _fact("room_unseen", ~WINDOW_KNOWN & HAD_IN_FLIGHT & ~IS_BARE_FIN & (RELEASED_BY_ACK | _UPDATE_LET_GO))
-"""An ACK let it go, or one more after all was acknowledged, and how much room the window had is not known, because no SYN tells its scale:
-it may have been full, or closed, as well as the congestion window or the send buffer used up."""
+ROOM_UNSEEN = _fact("room_unseen", ~WINDOW_KNOWN & HAD_IN_FLIGHT & ~IS_BARE_FIN & (RELEASED_BY_ACK | _UPDATE_LET_GO | IS_NEEDLESS))
+"""An ACK let it go, or one more after all was acknowledged, or a timer sent it again for nothing, and how much room the window had is not
+known, because no SYN tells its scale: it may have been full, or closed, as well as the congestion window or the send buffer used up."""
+
+ACK_UNSEEN = _fact("ack_unseen", ~_col("near_sender") & ~_col("beginning_seen") & HAD_IN_FLIGHT & _col("round_trip_ns").is_null())
+"""Away from its sender, no ACK in the capture had reached it yet: those of before the capture may have let it go."""
 
 IN_TRAIN = _fact("in_train", BULK & _known(_col("held_ns") * TRAIN_PART <= RTT_NS))
 """ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate."""

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from tcptrace_lab.rules import facts, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
+from tcptrace_lab.rules.of_direction import known
+from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
+
+UNTOLD = (
+    (~facts.WINDOW_KNOWN, "unknown"),
+    # A small segment took all that the program had given by then: with nothing to send, nothing holds a sender.
+    (known(pl.col("small_before")), "network"),
+    (known(pl.col("usable_before_bytes") < pl.col("full_bytes")), "receiver-window"),
+    (facts.IN_QUEUE, "network"),
+    (facts.AFTER_LOSS & ~facts.HAS_BEGUN_ANEW & ~ON_PLATEAU, "congestion-window"),
+    (ON_PLATEAU | NO_LARGER, "send-buffer"),
+)
+UNTOLD_OTHERWISE = "slow-start"
+"""What held a sender until it was told of a loss: where it holds, and the cause, the first that does. It is what the rules behind this one
+say of a sender that waits for an ACK; but for the ACK itself, which did not come."""
 
 RULE = Rule(
     cause="loss-recovery",

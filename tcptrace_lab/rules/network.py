@@ -18,6 +18,9 @@ _DRAINING = (
     & ~(ON_PLATEAU & facts.LATE_ALONE)
 )
 
+_DELAYED = facts.WAS_DELAYED & ~(facts.PEER_SPOKE & facts.SAYS_WHEN)
+"""Behind a message of the other side that is a part of the wait alone, and how long it was is known."""
+
 _SPACED = facts.IN_TRAIN & ~ON_PLATEAU & ~facts.AFTER_LOSS
 
 LEAST_SPREAD_SEGMENTS = 4
@@ -39,7 +42,7 @@ sender has in flight. What a full buffer lets go comes in flights, with pauses b
 RULE = Rule(
     cause="network",
     lost_to="the network: bytes in transit, or draining at the path's own rate",
-    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | _EVENLY_SPREAD | facts.WAS_DELAYED | facts.PROBED_ON,
+    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | _EVENLY_SPREAD | _DELAYED | facts.PROBED_ON,
     confidence=Confidence.CONSISTENT,
     refuted_by="round trips at their minimum while the sender waits",
     source="RFC 6349, 3.3 (round trips under load); Gettys & Nichols 2011 (bufferbloat)",

@@ -16,6 +16,7 @@ RULE = Rule(
     & ~pl.col("small_before").fill_null(value=False)
     & ~facts.IS_OLD
     & ~facts.ROOM_UNSEEN
+    & ~facts.ACK_UNSEEN
     & (facts.PACED_PART * pl.col("held_ns") <= facts.RTT_NS),
     confidence=Confidence.POSSIBLE,
     refuted_by="ACKs that release the segments; uneven spacing; a stack that is older than pacing",

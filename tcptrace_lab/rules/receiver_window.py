@@ -11,9 +11,14 @@ from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 _NEW = ~facts.IS_RESENT & ~facts.IS_RECOVERING
 _FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME) & facts.WINDOW_LET_GO
+_GROWS_WITH_ROOM = known(pl.col("usable_before_bytes") >= pl.col("full_bytes")) & known(
+    pl.col("unacked_before_bytes") > pl.col("flight_bytes")
+)
+"""The flight is larger than the one before, and there is room for a full segment: it has not come to the window's edge yet."""
 _NEARLY_FULL = (
     ~pl.col("near_sender")  # at the sender, it is seen whether the window had room
     & facts.WINDOW_WAS_NEARLY_FULL
+    & ~_GROWS_WITH_ROOM
     & (pl.col("usable_before_bytes") >= 0).fill_null(value=False)  # a sender that goes beyond its window is not held by it
     & facts.HAD_IN_FLIGHT
     & ~facts.ALL_ACKED

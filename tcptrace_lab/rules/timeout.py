@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from tcptrace_lab.rules import facts, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Rule
 
+_BEHIND_A_FULL_WINDOW = ~pl.col("near_sender") & facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL
+"""At the receiver: which timer sent again what had arrived, that of a probe or of a timeout, cannot be told where a queue delayed it. The
+window had no room, so that without the timer nothing more had left."""
+
 RULE = Rule(
     cause="timeout",
     lost_to="waiting for the retransmission timer",
-    holds=facts.IS_TIMED_OUT | facts.REPAIRED_BY_TIMEOUT,
+    holds=(facts.IS_TIMED_OUT & ~_BEHIND_A_FULL_WINDOW) | facts.REPAIRED_BY_TIMEOUT,
     confidence=Confidence.PROVED,
     doubt=Doubt(
         facts.TIMER_CAME_BEFORE_ACK,

@@ -122,6 +122,14 @@ SEGMENTS = table(
         Column(
             "neighbour_ns", "Int64", Unit.NS, "The sample before that", "null unless its segment left within an eighth of a round trip of the last one's"
         ),
+        Column("smoothed_ns", "Int64", Unit.NS, "The round trips, smoothed as the sender does it (RFC 6298, 2.3)"),
+        Column(
+            "loss_told_ns",
+            "Int64",
+            Unit.NS,
+            "Time since a duplicate ACK or SACK block told the sender that something was missing",
+            "from the departure before, if it had been told by then; null while all is acknowledged without a word of that",
+        ),
         Column("echo_ns", "Int64", Unit.NS, "Time since the segment whose timestamp it echoes was captured"),
         Column("window_opened_ns", "Int64", Unit.NS, "Time since the window opened for a full segment, at the sender", "null if it did not, since the departure before"),
         Column("peer_first_ns", "Int64", Unit.NS, "Time since the first data of the other side after the departure before reached the sender", "a SYN or FIN counts as data; of several before any bytes, the last"),
@@ -130,6 +138,7 @@ SEGMENTS = table(
         Column("payload_before_bytes", "Int64", Unit.BYTES, "Data in the departure before"),
         Column("unacked_before_bytes", "Int64", Unit.BYTES, "Bytes in flight just after the departure before, at the sender"),
         Column("unacked_bytes", "Int64", Unit.BYTES, "Bytes in flight just before this departure, at the sender"),
+        Column("missed_bytes", "Int64", Unit.BYTES, "Bytes from behind all that was sent before to this departure: not captured, lost before, or late"),
         Column("usable_before_bytes", "Int64", Unit.BYTES, "Room in the window just after the departure before, at the sender"),
         Column("flight_bytes", "Int64", Unit.BYTES, "Largest flight of the round trip before"),
         Column("flown_before", "Boolean", Unit.NONE, "A flight as large as that just after the departure before ended earlier, and no pause of 200 ms, resend or CWR came since; after a resend, one five flights ago or more, none of them a segment larger"),

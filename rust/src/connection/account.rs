@@ -76,6 +76,7 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
     let leaves = Leaves {
         ts_ns,
         frame: segment.frame,
+        start: placed.start,
         end: placed.end,
         payload_bytes: i64::from(segment.payload_bytes),
         full_bytes,
@@ -126,6 +127,7 @@ fn arrives(judged: &Judged<'_>, sender: &Side<'_>, receiver: &mut Side<'_>) {
         has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
             || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
         payload_bytes: segment.payload_bytes,
+        tells_loss: ack.is_some() && ((kind == Kind::DuplicateAck && !answer.dsack) || receiver.half.sacked_bytes > 0),
     };
     if receiver.account.rates.is_some() {
         drains(&arrival, window_bytes, kind, answer, sender, receiver);

@@ -75,6 +75,8 @@ pub(super) struct Block {
     pub acked_lag_ns: Of<Nullable>,
     pub round_trip_ns: Of<Nullable>,
     pub neighbour_ns: Of<Nullable>,
+    pub smoothed_ns: Of<Nullable>,
+    pub loss_told_ns: Of<Nullable>,
     pub echo_ns: Of<Nullable>,
     pub window_opened_ns: Of<Nullable>,
     pub peer_first_ns: Of<Nullable>,
@@ -83,6 +85,7 @@ pub(super) struct Block {
     pub payload_before_bytes: Of<Nullable>,
     pub unacked_before_bytes: Of<Nullable>,
     pub unacked_bytes: Of<Nullable>,
+    pub missed_bytes: Of<Nullable>,
     pub usable_before_bytes: Of<Nullable>,
     pub flight_bytes: Of<Nullable>,
     pub flown_before: Of<bool>,
@@ -156,6 +159,8 @@ impl Block {
             acked_lag_ns: NULLS,
             round_trip_ns: NULLS,
             neighbour_ns: NULLS,
+            smoothed_ns: NULLS,
+            loss_told_ns: NULLS,
             echo_ns: NULLS,
             window_opened_ns: NULLS,
             peer_first_ns: NULLS,
@@ -164,6 +169,7 @@ impl Block {
             payload_before_bytes: NULLS,
             unacked_before_bytes: NULLS,
             unacked_bytes: NULLS,
+            missed_bytes: NULLS,
             usable_before_bytes: NULLS,
             flight_bytes: NULLS,
             flown_before: NO,
@@ -246,6 +252,8 @@ impl Block {
         set(&mut self.acked_lag_ns, at, left.acked_lag_ns);
         set(&mut self.round_trip_ns, at, left.round_trip_ns);
         set(&mut self.neighbour_ns, at, left.neighbour_ns);
+        set(&mut self.smoothed_ns, at, left.smoothed_ns);
+        set(&mut self.loss_told_ns, at, left.loss_told_ns);
         set(&mut self.echo_ns, at, left.echo_ns);
         set(&mut self.window_opened_ns, at, left.window_opened_ns);
         set(&mut self.peer_first_ns, at, left.peer_first_ns);
@@ -254,6 +262,7 @@ impl Block {
         set(&mut self.payload_before_bytes, at, left.payload_before_bytes);
         set(&mut self.unacked_before_bytes, at, left.unacked_before_bytes);
         set(&mut self.unacked_bytes, at, left.unacked_bytes);
+        set(&mut self.missed_bytes, at, left.missed_bytes);
         set(&mut self.usable_before_bytes, at, left.usable_before_bytes);
         set(&mut self.flight_bytes, at, left.flight_bytes);
         set(&mut self.flown_before, at, left.flown_before);

@@ -31,6 +31,8 @@ pub(in super::super) struct Arrival {
     pub has_data: bool,
     /// The data.
     pub payload_bytes: u32,
+    /// It says that something is missing: it is a duplicate ACK, or brings SACK blocks.
+    pub tells_loss: bool,
 }
 
 /// What each of a row of arrivals has for itself.
@@ -54,24 +56,26 @@ struct Common {
     frame: u32,
     has_tsval: bool,
     has_data: bool,
+    tells_loss: bool,
     payload_bytes: u32,
 }
 
 impl Arrival {
     #[inline]
     fn apart(&self) -> (Own, Common) {
-        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data, payload_bytes } = *self;
+        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data, payload_bytes, tells_loss } = *self;
         let own = Own { ts_ns, frame: frame as u32, tsval: tsval.unwrap_or(0) };
         let frame = (frame >> 32) as u32;
-        (own, Common { ack, edge, lag_ns, rtt_ns, frame, has_tsval: tsval.is_some(), has_data, payload_bytes })
+        let has_tsval = tsval.is_some();
+        (own, Common { ack, edge, lag_ns, rtt_ns, frame, has_tsval, has_data, tells_loss, payload_bytes })
     }
 
     #[inline]
     fn of(own: Own, common: Common) -> Self {
-        let Common { ack, edge, lag_ns, rtt_ns, has_tsval, has_data, payload_bytes, .. } = common;
+        let Common { ack, edge, lag_ns, rtt_ns, has_tsval, has_data, tells_loss, payload_bytes, .. } = common;
         let frame = u64::from(common.frame) << 32 | u64::from(own.frame);
         let tsval = has_tsval.then_some(own.tsval);
-        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data, payload_bytes }
+        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data, payload_bytes, tells_loss }
     }
 }
 
@@ -229,6 +233,7 @@ mod tests {
             frame: 0,
             has_data: false,
             payload_bytes: 0,
+            tells_loss: false,
         }
     }
 
@@ -252,6 +257,7 @@ mod tests {
         let came = (0..2 * super::MAX_ON_THE_WAY as i64 + 44).map(|number| Arrival {
             frame: u64::from(u32::MAX) - 500 + number as u64,
             has_data: number % 5 > 0,
+            tells_loss: number % 7 == 0,
             rtt_ns: Some(number).filter(|number| number % 97 == 0).into(),
             ..ack(number, number / 30, Some(number as u32 / 2).filter(|_| number % 64 > 0))
         });

@@ -38,6 +38,13 @@ const SOONER_PART: i64 = 4;
 /// book B, ε).
 const CAUSAL_NS: i64 = 1_000_000;
 
+/// Behind a lost SYN a sender begins with one segment (RFC 5681, 3.1), and its threshold of slow start may be two (4.4BSD, whose timer
+/// sets it). One whose first flight is larger took its SYN for no sign of a full path: Linux, which begins as ever behind one lost SYN,
+/// and restores the threshold (`tcp_init_metrics`).
+const LEAST_THRESHOLD_SEGMENTS: i64 = 2;
+/// By this part each sample changes the smoothed round trip (RFC 6298, 2.3: alpha).
+const SMOOTHED_PARTS: i64 = 8;
+
 /// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
 const LET_GO_PART: i64 = 8;
 /// Segments that left within this part of a round trip are neighbours in one flight (a heuristic).
@@ -59,7 +66,9 @@ pub(super) struct Leaves {
     pub ts_ns: i64,
     /// Its frame.
     pub frame: u64,
-    /// The offset behind its last byte.
+    /// The offset of its first byte, and behind its last.
+    pub start: i64,
+    /// See `start`.
     pub end: i64,
     /// Its data.
     pub payload_bytes: i64,
@@ -102,10 +111,16 @@ pub(super) struct SenderView {
     recover: Nullable,
     repairs_by: Option<ResentBy>,
     after_loss: bool,
+    /// What was lost was the SYN.
+    only_syn_lost: bool,
     round_trip_ns: Nullable,
     /// When the segment of that sample was captured, and the sample of the one just before it.
     sampled_ns: Nullable,
     neighbour_ns: Nullable,
+    /// The same, smoothed (RFC 6298, 2.3).
+    smoothed_ns: Nullable,
+    /// When it first heard that something is missing, which still is.
+    loss_told_ns: Nullable,
     /// Departures that an ACK let go at once, with bytes in flight, and those that it did not.
     clocked: u32,
     unclocked: u32,
@@ -140,6 +155,8 @@ struct Since {
     was_small: bool,
     was_held: bool,
     small_unacked: bool,
+    /// The sender had been told that something was missing just after it.
+    loss_told: bool,
     /// Bytes not acknowledged, and room in the window, just after it.
     unacked: Nullable,
     usable: Nullable,
@@ -205,10 +222,19 @@ impl SenderView {
                     .is_some_and(|before| left_ns.saturating_sub(before) <= rtt_ns / NEIGHBOUR_PART);
                 self.neighbour_ns = if near { self.round_trip_ns } else { Nullable::NULL };
                 (self.sampled_ns, self.round_trip_ns) = (Some(left_ns).into(), arrival.rtt_ns);
+                let smoothed_ns = self.smoothed_ns.get().unwrap_or(rtt_ns);
+                self.smoothed_ns =
+                    Some(smoothed_ns.saturating_add((rtt_ns.saturating_sub(smoothed_ns)) / SMOOTHED_PARTS)).into();
+            }
+            if !arrival.tells_loss {
+                self.loss_told_ns = Nullable::NULL;
             }
             if arrival.ack >= self.snd_max && !self.since.emptied_ns.is_some() {
                 self.since.emptied_ns = now;
             }
+        }
+        if arrival.tells_loss && !self.loss_told_ns.is_some() {
+            self.loss_told_ns = now;
         }
         self.since.acked_ns = now;
         self.since.acked_frame = arrival.frame;
@@ -320,6 +346,7 @@ impl SenderView {
         let una = self.una.get();
         if leaves.resent_by.is_some() {
             self.after_loss = true;
+            self.only_syn_lost = leaves.is_syn;
             if una.is_none_or(|una| !self.recovers(una)) {
                 self.recover = Some(self.snd_max).into();
             }
@@ -339,6 +366,12 @@ impl SenderView {
         }
         self.snd_max = self.snd_max.max(leaves.end);
         if let Some(una) = una {
+            if self.only_syn_lost
+                && !self.rounds.last_flight().is_some()
+                && self.snd_max - una > LEAST_THRESHOLD_SEGMENTS * self.full_bytes
+            {
+                (self.only_syn_lost, self.after_loss) = (false, false);
+            }
             self.rounds.departs(una, self.snd_max, self.full_bytes, self.after_loss);
             if self.since.emptied_ns.get().is_some_and(|emptied| leaves.ts_ns.saturating_sub(emptied) >= BEGINS_ANEW_NS)
             {
@@ -355,6 +388,7 @@ impl SenderView {
             was_small: leaves.small,
             was_held,
             small_unacked: una.is_some_and(|una| self.small_end.value() > una),
+            loss_told: self.loss_told_ns.is_some(),
             unacked: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
             closed: self.edge.is_some() && self.edge == self.una,
@@ -448,6 +482,8 @@ impl SenderView {
             acked_lag_ns: since.acked_lag_ns,
             round_trip_ns: self.round_trip_ns,
             neighbour_ns: self.neighbour_ns,
+            smoothed_ns: self.smoothed_ns,
+            loss_told_ns: age(if since.loss_told { since.left_ns } else { self.loss_told_ns }),
             echo_ns: self.arrivals.echo_ns(leaves.tsecr, leaves.ts_ns),
             window_opened_ns: age(since.opened_ns),
             peer_first_ns: age(since.peer_first_ns),
@@ -456,6 +492,7 @@ impl SenderView {
             payload_before_bytes: since.left_ns.get().map(|_| since.payload_bytes).into(),
             unacked_before_bytes: since.unacked,
             unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
+            missed_bytes: since.left_ns.get().map(|_| (leaves.start - self.snd_max).max(0)).into(),
             usable_before_bytes: since.usable,
             flight_bytes: self.rounds.last_flight(),
             flown_before: since.unacked.get().is_some_and(|flight| self.rounds.has_flown(flight, self.after_loss)),

@@ -3,7 +3,7 @@
 use super::super::evidence::ResentBy;
 use super::Nullable;
 
-/// What held one departure back; `schema.py` says what each means. `*_ns` but `acked_lag_ns`, `round_trip_ns` and `echo_ns`
+/// What held one departure back; `schema.py` says what each means. `*_ns` but `acked_lag_ns`, `round_trip_ns`, `smoothed_ns` and `echo_ns`
 /// are times from then to the departure.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // one fact has one home
@@ -19,6 +19,8 @@ pub struct Departure {
     pub acked_lag_ns: Nullable,
     pub round_trip_ns: Nullable,
     pub neighbour_ns: Nullable,
+    pub smoothed_ns: Nullable,
+    pub loss_told_ns: Nullable,
     pub echo_ns: Nullable,
     pub window_opened_ns: Nullable,
     pub peer_first_ns: Nullable,
@@ -27,6 +29,7 @@ pub struct Departure {
     pub payload_before_bytes: Nullable,
     pub unacked_before_bytes: Nullable,
     pub unacked_bytes: Nullable,
+    pub missed_bytes: Nullable,
     pub usable_before_bytes: Nullable,
     pub flight_bytes: Nullable,
     pub flown_before: bool,

@@ -71,9 +71,9 @@ def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) ->
 
 
 def test_of_connections_that_lose_the_same_time_the_first_are_told(tied: Path) -> None:
-    """Each lost the second until its SYN was sent again, and the 20 ms until the answer."""
+    """Each lost the second until its SYN was sent again, and 40 ms until the answer had come: the capture is 20 ms from either side."""
     slow = [(one.conn, one.cost_ns) for one in analyze(tied).findings if one.id == "handshake-slow"]
-    assert slow == [(number, 1_020_000_000) for number in range(advice.MOST)]
+    assert slow == [(number, 1_040_000_000) for number in range(advice.MOST)]
 
 
 def test_stalls_come_by_connection_and_in_order_of_time(tied: Path) -> None:

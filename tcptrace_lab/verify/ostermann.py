@@ -325,11 +325,13 @@ class Reckoning:
 
 
 def follows(layers: str) -> bool:
-    """Whether tcptrace reads TCP that came by these headers: IP on a link, or behind one VLAN tag."""
+    """Whether tcptrace reads TCP that came by these headers: IP on a link, behind one VLAN tag, or in PDUs of AAL5 with LLC (RFC 1483)."""
     *links, network, transport = ["", "", *layers.split("/")]
     while links and links[0] == "":
         links.pop(0)
-    return transport == "tcp" and network in {"ip", "ipv6"} and (len(links) < len("ab") or links[1:] == ["vlan"])
+    return (
+        transport == "tcp" and network in {"ip", "ipv6"} and (len(links) < len("ab") or links[1:] == ["vlan"] or links == ["aal5", "llc"])
+    )
 
 
 def _count(this: Tally, row: Mapping[str, Any], ts_us: int, zero: int) -> None:

@@ -313,26 +313,7 @@ def _answers_first_keepalive(case: SegmentCase) -> str | None:
     )
 
 
-def _first_was_keepalive(case: SegmentCase) -> str | None:
-    """A keepalive, or its answer, where the first segment of its side in the capture was one without data, too."""
-    judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or "keep_alive" in case.theirs | judged.answers:
-        return None
-    if row["kind"] == "keepalive" and judged.highest == row["their_raw_seq"]:
-        return f"one byte behind its number was acknowledged{proof(row)}; to tshark, its number is that of the next byte"
-    if row["kind"] == "keepalive_ack":
-        return f"the keepalive that it answers{proof(row)} repeats an ACK to tshark"
-    return None
-
-
 RULES = (
-    Rule(
-        "tshark-takes-first-numbers",
-        "tshark takes the number of a side's first segment for that of its next byte, also where that is a keepalive without data",
-        f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4",
-        _DUPLICATE | {"keep_alive", "keep_alive_ack"},
-        _first_was_keepalive,
-    ),
     Rule(
         "tshark-misses-first-keepalives",
         "tshark takes what the answer to a keepalive acknowledges for unseen, where that keepalive is all it saw of a side",

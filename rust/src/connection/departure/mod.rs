@@ -117,7 +117,7 @@ pub(super) struct SenderView {
     /// When the segment of that sample was captured, and the sample of the one just before it.
     sampled_ns: Nullable,
     neighbour_ns: Nullable,
-    /// The same, smoothed (RFC 6298, 2.3).
+    /// The samples, smoothed (RFC 6298, 2.3).
     smoothed_ns: Nullable,
     /// When it first heard that something is missing, which still is.
     loss_told_ns: Nullable,

@@ -392,6 +392,11 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     return departures.drop(_STEPS)
 
 
+def _parts(**known: pl.Expr) -> dict[str, pl.Expr]:
+    """All parts of a wait that no rule looks at; those that are not `known` are nothing."""
+    return {part: known.get(part, pl.lit(0, pl.Int64)) for part in _PARTS}
+
+
 def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
     """The time of each direction before its first departure and after its last, as the same nine parts.
 
@@ -409,15 +414,10 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         start_ns=col("born_ns"),
         frame_before=pl.lit(None, pl.Int64),
         frame_after=col("first_departure_frame").cast(pl.Int64),
-        handshake_ns=pl.when("first_departure_is_syn").then(col("first_departure_ts_ns") - col("born_ns")).otherwise(0),
-        sending_ns=pl.lit(0, pl.Int64),
-        filled_ns=pl.lit(0, pl.Int64),
-        untold_ns=pl.lit(0, pl.Int64),
-        caused_ns=pl.lit(0, pl.Int64),
-        network_ns=pl.lit(0, pl.Int64),
-        unmeasured_ns=pl.lit(0, pl.Int64),
-        peer_ns=pl.lit(0, pl.Int64),
-        rest_ns=pl.when("first_departure_is_syn").then(0).otherwise(col("first_departure_ts_ns") - col("born_ns")),
+        **_parts(
+            handshake_ns=pl.when("first_departure_is_syn").then(col("first_departure_ts_ns") - col("born_ns")).otherwise(0),
+            rest_ns=pl.when("first_departure_is_syn").then(0).otherwise(col("first_departure_ts_ns") - col("born_ns")),
+        ),
         rule_cause=pl.lit(None, CAUSE),
         untold_cause=pl.lit(None, CAUSE),
         rest_cause=_cause("unknown"),
@@ -446,15 +446,13 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         start_ns=col("died_ns") - held,
         frame_before=col("ending_held_since_frame"),
         frame_after=pl.lit(None, pl.Int64),
-        handshake_ns=handshake,
-        sending_ns=pl.lit(0, pl.Int64),
-        filled_ns=pl.lit(0, pl.Int64),
-        untold_ns=pl.lit(0, pl.Int64),
-        caused_ns=pl.lit(0, pl.Int64),
-        network_ns=pl.when(unmeasured).then(0).otherwise(transit),
-        unmeasured_ns=pl.when(unmeasured).then(transit).otherwise(0),
-        peer_ns=awaited,
-        rest_ns=held - handshake - transit - awaited,
+        **_parts(
+            handshake_ns=handshake,
+            network_ns=pl.when(unmeasured).then(0).otherwise(transit),
+            unmeasured_ns=pl.when(unmeasured).then(transit).otherwise(0),
+            peer_ns=awaited,
+            rest_ns=held - handshake - transit - awaited,
+        ),
         rule_cause=pl.lit(None, CAUSE),
         untold_cause=pl.lit(None, CAUSE),
         rest_cause=pl.when(closing).then(_cause("close")).when(in_flight | cut).then(_cause("unknown")).otherwise(_cause("application")),
@@ -472,15 +470,7 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
         start_ns=col("born_ns"),
         frame_before=pl.lit(None, pl.Int64),
         frame_after=pl.lit(None, pl.Int64),
-        handshake_ns=pl.lit(0, pl.Int64),
-        sending_ns=pl.lit(0, pl.Int64),
-        filled_ns=pl.lit(0, pl.Int64),
-        untold_ns=pl.lit(0, pl.Int64),
-        caused_ns=pl.lit(0, pl.Int64),
-        network_ns=pl.lit(0, pl.Int64),
-        unmeasured_ns=pl.lit(0, pl.Int64),
-        peer_ns=expecting,
-        rest_ns=lived - expecting,
+        **_parts(peer_ns=expecting, rest_ns=lived - expecting),
         rule_cause=pl.lit(None, CAUSE),
         untold_cause=pl.lit(None, CAUSE),
         rest_cause=_cause("unknown"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -159,8 +158,7 @@ def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_pa
 
 def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path) -> None:
     """RFC 7323, 2.2: it may offer a scale only in answer to one, which the capture cut off the SYN."""
-    if shutil.which("tcptrace") is None:
-        pytest.skip("tcptrace is missing")
+    tshark.needed("tcptrace")
     text = """
         0.000 C > S  S   0:0(0)        win 64240 <mss 1460, nop, wscale 7> {snap 58}
         0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, nop, wscale 7>
@@ -176,8 +174,9 @@ def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path)
 def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace(tmp_path: Path) -> None:
     """One side of a stream that begins at 4,294,964,796: nothing acknowledges, and its mean over time is no count of bytes."""
     source = SHARED / "seladb-PcapPlusPlus__one_tcp_stream_max_seq.pcap"
-    if not source.exists() or shutil.which("tcptrace") is None:
-        pytest.skip(f"{source.name} or tcptrace is missing")
+    tshark.needed("tcptrace")
+    if not source.exists():
+        pytest.skip(f"{source.name} is missing")
     link_type, packets = read(source)
     one_side = of_one_side(packets, random.Random())  # noqa: S311  (nothing is drawn)
     found = verify(write(tmp_path / "side.pcap", link_type, one_side), ["tcptrace"]).account.differences

@@ -142,6 +142,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
     begun = pl.max_horizontal(*(f"{name}_syn_segments" for name in SIDES)) > 0
     unplaced = ((vantage.unasked(side) & bound.is_null()) | ((vantage.unasked(side) | ~begun) & ~close)) & (pl.col(f"{other}_segments") > 0)
     near = close & ~unplaced
+    at_receiver = (to_receiver < NO_DISTANCE_NS) | (to_receiver < vantage.NEAR_SHARE * (to_receiver + to_sender))
     return connections.select(
         "conn",
         pl.lit(SIDES[side]).alias("from_client"),
@@ -150,6 +151,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         pl.col(f"{side}_rtt_min_ns").alias("rtt_min_ns"),
         pl.col(f"{side}_rtt_max_ns").alias("rtt_max_ns"),
         near.alias("near_sender"),
+        (~near & ~unplaced & at_receiver & vantage.turnaround(other).is_not_null()).alias("near_receiver"),
         unplaced.alias("sender_unplaced"),
         to_sender.alias("to_sender_ns"),
         (to_receiver + pl.when(near).then(0).otherwise(to_sender)).alias("rtt_whole_ns"),
@@ -201,6 +203,9 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "ending_peer_payload_bytes",
                 "line_payload_bytes",
                 "line_ns",
+                "steady_payload_bytes",
+                "steady_ns",
+                "steady_segments",
                 "top_flight_bytes",
                 "top_rounds",
                 "full_held_flight_bytes",
@@ -289,9 +294,9 @@ def _facts_looked_at(connections: pl.LazyFrame) -> list[str]:
         test for rule in rules.in_order() for test in (rule.holds, None if rule.doubt is None else rule.doubt.where) if test is not None
     ]
     parts = (facts.transit(pl.col("held_ns"), facts.undisturbed()), facts.EPSILON_NS, facts.DRAINING_NS, facts.QUEUED_NS)
-    named = pl.col("near_sender", "beginning_seen", "to_sender_ns")
+    named = {"near_sender", "near_receiver", "beginning_seen", "to_sender_ns"}
     untold = (where for where, _ in loss_recovery.UNTOLD)
-    asked = columns.looked_at() | {root for expression in (*tests, *parts, *untold, named) for root in expression.meta.root_names()}
+    asked = columns.looked_at() | named | {root for expression in (*tests, *parts, *untold) for root in expression.meta.root_names()}
     return [name for name in directions(connections).collect_schema().names() if name in asked.difference(_WAY)]
 
 
@@ -371,7 +376,9 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     )
     departures = departures.with_columns(
         caused=pl.when(unexplained).then(0).otherwise(col("left") - col("late") - col("grown")),
-        transit=pl.when(spoke & facts.SAYS_WHEN).then(pl.min_horizontal("transit", "undisturbed")).otherwise("transit"),
+        transit=pl.when(spoke & (facts.SAYS_WHEN | col("near_receiver")))
+        .then(pl.min_horizontal("transit", "undisturbed"))
+        .otherwise("transit"),
     )
     filled = pl.max_horizontal(col("left") - col("idle_ns").fill_null(0), 0)
     transit = pl.min_horizontal(pl.max_horizontal("transit", 0) + col("on_its_way"), col("left"))

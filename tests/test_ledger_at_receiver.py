@@ -25,13 +25,15 @@ def opened(answered_s: float = 0.0200, options: str = "") -> str:
         """
 
 
-def flights(sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535) -> str:
+def flights(
+    sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535, flags: str = "."
+) -> str:
     """Flights of so many segments; each segment is acknowledged at once, and the ACKs let the next flight go."""
     lines, sent = [], 1
     for number, size in enumerate(sizes):
         for place in range(size):
             at_s = first_s + number * every_s + place * 0.000_010
-            lines.append(f"{at_s:.6f} C > S . {sent}:{sent + full} ack 1")
+            lines.append(f"{at_s:.6f} C > S {flags} {sent}:{sent + full} ack 1")
             lines.append(f"{at_s + 0.000_005:.6f} S > C . ack {sent + full} win {window}")
             sent += full
     return "\n".join(lines)
@@ -168,3 +170,58 @@ def test_segments_a_little_below_the_mss_that_come_one_by_one_are_small_and_held
 def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
     told = lasted(tmp_path, opened(0.0225) + flights([2, 4, 8], 0.0226))
     assert sum(told.values()) == pytest.approx(22.6 + 2 * 20.0 + 0.075, abs=0.001)
+
+
+def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_spaced_by_the_path(tmp_path: Path) -> None:
+    """400 kbit/s: 1,538 bytes take 31 ms, more than the round trip, and a short one less. None but the last ends its write."""
+    told = lasted(
+        tmp_path,
+        opened()
+        + flights([1] * 20, 0.0201, 0.031)
+        + """
+        0.6195 C > S .  29201:29601 ack 1
+        0.6196 S > C .  ack 29601 win 65535
+        0.6505 C > S P. 29601:31061 ack 1
+        0.6506 S > C .  ack 31061 win 65535
+        """,
+    )
+    assert told["network"] == pytest.approx(19 * 31.0 + 10.3 + 31.0, abs=0.5)
+    assert told.get("application", 0) < 1.5
+
+
+def test_writes_as_large_as_a_segment_that_come_as_regularly_are_their_programs(tmp_path: Path) -> None:
+    """Each ends its write (PSH): nothing says that its program had given the next one."""
+    told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.031, flags="P."))
+    assert told["application"] >= 19 * (31.0 - 20.0 - 2.1)
+
+
+def test_segments_that_each_wait_for_an_ack_are_not_spaced_by_the_path(tmp_path: Path) -> None:
+    """One segment in each round trip: a path as slow would take longer than one that nothing is sent on."""
+    told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.0202))
+    assert told.get("network", 0) < 20
+
+
+def test_small_segments_that_come_at_once_behind_each_other_are_not_held_by_nagle(tmp_path: Path) -> None:
+    """Each is acknowledged before the next comes, and that ACK has a whole way to go: its sender did not know of it."""
+    told = lasted(tmp_path, opened() + flights([8] * 6, 0.0201, full=787, flags="P."))
+    assert "nagle" not in told
+    assert "nagle-delayed-ack" not in told
+
+
+def test_small_segments_that_each_come_a_round_trip_behind_the_ack_before_are_held_by_nagle(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened() + flights([1] * 12, 0.0201, full=787, flags="P."))
+    assert told["nagle"] >= 10 * 19.9
+
+
+def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path) -> None:
+    """It answers 8 ms behind each question, and the next question comes just a round trip of 2.2 ms behind the answer."""
+    questions = [0.0022 + number * 0.0102 for number in range(10)]
+    lines = [
+        f"""
+        {at_s:.4f} C > S P. {48 * number + 1}:{48 * number + 49} ack {number * 100 + 1}
+        {at_s + 0.0080:.4f} S > C P. {number * 100 + 1}:{number * 100 + 101} ack {48 * number + 49} win 65535"""
+        for number, at_s in enumerate(questions[:-1])
+    ]
+    told = lasted(tmp_path, opened(0.0022) + "".join(lines) + f"\n{questions[-1]:.4f} C > S P. 433:481 ack 901")
+    assert told["peer"] == pytest.approx(9 * 8.0, abs=0.7)
+    assert told["network"] == pytest.approx(9 * 2.2, abs=0.7)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.of_direction import RTT_NS, known
+from tcptrace_lab.rules.of_direction import AROUND_BYTES, RTT_NS, known
 from tcptrace_lab.rules.plateau import ON_PLATEAU
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 _DRAINING = (
     (
@@ -27,23 +27,36 @@ LEAST_SPREAD_SEGMENTS = 4
 """Fewer segments in a round trip are as far apart as flights are (a heuristic)."""
 
 _share_of_round_trip = pl.col("payload_before_bytes") * RTT_NS / pl.col("unacked_before_bytes")
+_NO_BURST = known(pl.col("unacked_before_bytes") >= LEAST_SPREAD_SEGMENTS * pl.col("full_bytes")) & known(
+    4 * pl.col("held_ns") >= 3 * _share_of_round_trip
+)
+_NO_PAUSE = known(3 * pl.col("held_ns") <= 4 * _share_of_round_trip)
 _EVENLY_SPREAD = (
     ~pl.col("near_sender")
     & pl.col("tick_ns").is_null()
     & facts.BULK
-    & known(pl.col("unacked_before_bytes") >= LEAST_SPREAD_SEGMENTS * pl.col("full_bytes"))
-    & known(4 * pl.col("held_ns") >= 3 * _share_of_round_trip)
-    & (facts.IN_TRAIN | known(3 * pl.col("held_ns") <= 4 * _share_of_round_trip))
+    & _NO_BURST
+    & (facts.IN_TRAIN | _NO_PAUSE)
 )
 """Away from the sender, and no timestamps tell of queues: what comes in a round trip is spread over it evenly, to a quarter, and there is
 no pause. At the path's full rate just rate times round trip comes in each, so that the flight seems to stand on a plateau whatever the
 sender has in flight. What a full buffer lets go comes in flights, with pauses between them."""
 
+_at_pace_ns = (pl.col("payload_bytes") + AROUND_BYTES) * pl.col("steady_ns") / (pl.col("steady_payload_bytes") + AROUND_BYTES)
+_STEADY = pl.col("comes_steadily") & (~ON_PLATEAU | (_NO_BURST & _NO_PAUSE)) & known(4 * pl.col("held_ns") <= 5 * _at_pace_ns)
+"""Away from a sender without timestamps: it came no later, by a quarter, than the path's narrowest place lets a segment of its size through,
+as those tell that did not end their write. Their program had given more, so that it is not what they waited for."""
+
 RULE = Rule(
     cause="network",
     lost_to="the network: bytes in transit, or draining at the path's own rate",
-    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | _EVENLY_SPREAD | _DELAYED | facts.PROBED_ON,
+    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | _EVENLY_SPREAD | _STEADY | _DELAYED | facts.PROBED_ON,
     confidence=Confidence.CONSISTENT,
+    doubt=Doubt(
+        _STEADY,
+        limits="Where data arrives and there are no timestamps, a sender that spaces its segments evenly looks as a narrow path does.",
+        remedy=("if the sender paces (BBR, a rate limit of its own): raise its rate",),
+    ),
     refuted_by="round trips at their minimum while the sender waits",
     source="RFC 6349, 3.3 (round trips under load); Gettys & Nichols 2011 (bufferbloat)",
     advice=Advice(

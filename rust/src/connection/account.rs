@@ -87,6 +87,7 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         resent_by: resent_by.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
         cut: flags.any(TcpFlags::CWR),
         is_syn: flags.any(TcpFlags::SYN),
+        pushed: flags.any(TcpFlags::PSH),
         fills_unscaled: receiver.half.is_filled_by(placed.end),
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),

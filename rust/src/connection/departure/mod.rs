@@ -9,6 +9,7 @@ mod arrivals;
 mod clock;
 mod rounds;
 mod spacing;
+mod steady;
 mod stops;
 mod told;
 
@@ -21,6 +22,7 @@ use arrivals::Arrivals;
 use clock::Clock;
 use rounds::Rounds;
 use spacing::Spacing;
+use steady::Steady;
 use stops::Stops;
 
 /// The capture is taken to be at the sender where the round trip to it is less than this part of the whole (rule book B).
@@ -34,6 +36,9 @@ const TOLERANCE_PART: i64 = 32;
 /// Where no timestamps tell what had arrived, the round trip to the sender may be shorter by this part than the shortest one
 /// seen: that of a handshake alone has in it what the hosts needed to find each other and to open the connection.
 const SOONER_PART: i64 = 4;
+/// Nor is it shorter by so much that what was captured within this part of it before a departure had reached the sender: whatever the hosts
+/// needed to open the connection, a path is not so much quicker than it (a heuristic).
+const TOO_QUICK_PART: i64 = 8;
 /// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next (rule
 /// book B, ε).
 const CAUSAL_NS: i64 = 1_000_000;
@@ -84,6 +89,8 @@ pub(super) struct Leaves {
     pub cut: bool,
     /// It opens the connection.
     pub is_syn: bool,
+    /// It ends what was written (PSH).
+    pub pushed: bool,
     /// It fills a window, whose scale is not known, by one of the scales there are.
     pub fills_unscaled: bool,
     /// Its timestamp, and the one that it echoes.
@@ -96,8 +103,9 @@ pub(super) struct Leaves {
 pub(super) struct SenderView {
     arrivals: Arrivals,
     una: Nullable,
-    /// The highest ACK captured, arrived or not.
+    /// The highest ACK captured, arrived or not, and when one was that covers the last small segment.
     captured_ack: Nullable,
+    small_acked_ns: Nullable,
     /// So much sooner than by the shortest round trip seen it arrives, as the last departure that had waited tells.
     sooner_ns: i64,
     /// Right edge of the window.
@@ -130,6 +138,7 @@ pub(super) struct SenderView {
     stops: Stops,
     clock: Clock,
     spacing: Spacing,
+    steady: Steady,
     first: Option<FirstDeparture>,
     rounds: Rounds,
 }
@@ -153,6 +162,7 @@ struct Since {
     frame: u64,
     payload_bytes: i64,
     was_small: bool,
+    was_pushed: bool,
     was_held: bool,
     small_unacked: bool,
     /// The sender had been told that something was missing just after it.
@@ -184,6 +194,9 @@ impl SenderView {
     #[inline]
     pub(super) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
         self.captured_ack = self.captured_ack.later(Some(arrival.ack).into());
+        if self.captured_ack.value() >= self.small_end.value() && !self.small_acked_ns.is_some() {
+            self.small_acked_ns = Some(arrival.ts_ns).into();
+        }
         // With nothing in flight no departure waits for it, and a queue of its own would only cost memory.
         let idle = self.una.is_some() && self.una.value() >= self.snd_max;
         if (shift_ns == 0 || idle) && self.arrivals.is_empty() {
@@ -289,6 +302,9 @@ impl SenderView {
         if let Some(held_ns) = held.held_ns.get().filter(|_| line_may_be_busy(&held)) {
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, shift_ns);
         }
+        if let Some(held_ns) = held.held_ns.get().filter(|_| shift_ns > 0 && self.goes_on(&leaves)) {
+            self.steady.came(held_ns, leaves.payload_bytes);
+        }
         self.count_clocked(&held, shift_ns);
         let resent = leaves.resent_by.is_some();
         if leaves.small && !resent && !leaves.never_held {
@@ -297,8 +313,14 @@ impl SenderView {
             self.count_full(&held, leaves.payload_bytes, shift_ns);
         }
         let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
-        self.left(&leaves, was_held);
+        self.left(&leaves, was_held, shift_ns);
         held
+    }
+
+    /// Whether its data had been given to the sender when the full segment before left: that one did not end its write.
+    fn goes_on(&self, leaves: &Leaves) -> bool {
+        let before = self.since.payload_bytes;
+        before > 0 && before >= self.full_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
     }
 
     /// Takes in what had arrived at the sender when a segment left.
@@ -341,7 +363,7 @@ impl SenderView {
 
     /// Moves the state on behind a departure; `was_held`: a small one, behind a small one, until all was acknowledged.
     #[inline]
-    fn left(&mut self, leaves: &Leaves, was_held: bool) {
+    fn left(&mut self, leaves: &Leaves, was_held: bool, shift_ns: i64) {
         self.full_bytes = leaves.full_bytes;
         let una = self.una.get();
         if leaves.resent_by.is_some() {
@@ -353,16 +375,24 @@ impl SenderView {
             self.repairs_by = leaves.resent_by;
         }
         if leaves.small {
-            // Without timestamps only what was not even captured is sure not to have arrived.
-            let acked = if leaves.tsecr.is_some() { una } else { una.map(|una| una.max(self.captured_ack.value())) };
+            // Without timestamps only what was not even captured is sure not to have arrived, or so shortly before that no path is so quick.
+            let sure = leaves.tsecr.is_some()
+                || self
+                    .small_acked_ns
+                    .get()
+                    .is_none_or(|acked_ns| leaves.ts_ns.saturating_sub(acked_ns) < shift_ns / TOO_QUICK_PART);
             let behind = leaves.resent_by.is_none()
                 && !leaves.never_held
-                && acked.is_some_and(|acked| self.small_end.value() > acked);
+                && sure
+                && una.is_some_and(|una| self.small_end.value() > una);
             if behind {
                 self.small_behind_small = self.small_behind_small.saturating_add(1);
                 self.held.run = 0;
             }
-            self.small_end = self.small_end.later(Some(leaves.end).into());
+            let small_end = self.small_end.later(Some(leaves.end).into());
+            if small_end != self.small_end {
+                (self.small_end, self.small_acked_ns) = (small_end, Nullable::NULL);
+            }
         }
         self.snd_max = self.snd_max.max(leaves.end);
         if let Some(una) = una {
@@ -386,6 +416,7 @@ impl SenderView {
             frame: leaves.frame,
             payload_bytes: leaves.payload_bytes,
             was_small: leaves.small,
+            was_pushed: leaves.pushed,
             was_held,
             small_unacked: una.is_some_and(|una| self.small_end.value() > una),
             loss_told: self.loss_told_ns.is_some(),
@@ -521,6 +552,7 @@ impl SenderView {
         let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() }, shift_ns);
         let (line_payload_bytes, line_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
+        let (steady_payload_bytes, steady_ns, steady_segments) = self.steady.pace();
         let (top_flight_bytes, top_rounds) = self.rounds.top();
         let [(full_held_flight_bytes, full_held_times), (other_full_held_flight_bytes, other_full_held_times)] =
             self.stops.most();
@@ -543,6 +575,9 @@ impl SenderView {
             line_ns,
             spaced_payload_bytes,
             spaced_ns,
+            steady_payload_bytes,
+            steady_ns,
+            steady_segments,
             top_flight_bytes,
             top_rounds,
             full_held_flight_bytes,

@@ -4,7 +4,7 @@ use super::super::row::Nullable;
 
 /// What a segment takes on an Ethernet beside its data: headers of IPv4 and TCP, frame, preamble and gap (IEEE 802.3). On
 /// other lines it is about as much, and next to full segments little.
-const AROUND_BYTES: i64 = 78;
+pub(super) const AROUND_BYTES: i64 = 78;
 /// What a SYN takes, which is padded.
 const SYN_LINE_BYTES: i64 = 84;
 /// A shorter round trip of a SYN is its receiver's own time: the capture was taken there, behind the line.

@@ -206,6 +206,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "steady_payload_bytes",
                 "steady_ns",
                 "steady_segments",
+                "steady_together",
                 "top_flight_bytes",
                 "top_rounds",
                 "full_held_flight_bytes",

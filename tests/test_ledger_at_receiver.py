@@ -25,9 +25,7 @@ def opened(answered_s: float = 0.0200, options: str = "") -> str:
         """
 
 
-def flights(
-    sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535, flags: str = "."
-) -> str:
+def flights(sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535, flags: str = ".") -> str:
     """Flights of so many segments; each segment is acknowledged at once, and the ACKs let the next flight go."""
     lines, sent = [], 1
     for number, size in enumerate(sizes):
@@ -187,6 +185,19 @@ def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_space
     )
     assert told["network"] == pytest.approx(19 * 31.0 + 10.3 + 31.0, abs=0.5)
     assert told.get("application", 0) < 1.5
+
+
+def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_shorter_one_came_sooner(tmp_path: Path) -> None:
+    """530 kbit/s: 1,538 bytes take 23.2 ms, as one for each round trip of 20 ms might; 478 take 7.2, and no ACK can have let them go."""
+    lines = [opened(), flights([1] * 2, 0.0201, 0.0232)]
+    for number in range(6):
+        sent, at_s = 2_921 + number * 3_320, 0.0665 + number * 0.0536
+        for size, flags, came_s in ((400, "P.", 0.0), (MSS, ".", 0.0232), (MSS, ".", 0.0464)):
+            lines.append(f"{at_s + came_s:.4f} C > S {flags} {sent}:{sent + size} ack 1")
+            sent += size
+            lines.append(f"{at_s + came_s + 0.0001:.4f} S > C . ack {sent} win 65535")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["network"] >= 0.95 * (0.0464 + 5 * 0.0536) * 1000
 
 
 def test_writes_as_large_as_a_segment_that_come_as_regularly_are_their_programs(tmp_path: Path) -> None:

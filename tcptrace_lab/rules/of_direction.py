@@ -36,8 +36,8 @@ REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
 where the path is unsteady, or this share of the round trip."""
 
 STEADY_SEGMENTS, STEADY_PART = 5, 4
-"""By so many more than at another pace segments of one write come at a steady one, which is no round trip of a sender with a small buffer: it
-is longer than that, or at most this part of it (a heuristic)."""
+"""By so many more than at another pace segments of one write come at a steady one. It is no round trip of a sender with a small buffer if
+it is longer than that, or at most this part of it, or if some came so with another one in flight (a heuristic)."""
 
 LEAST_TICK_NS, MOST_TICK_NS = 800_000, 1_250_000
 """A timestamp clock that seems to tick so often, with the path's queues in between, ticks milliseconds (a heuristic: the next that is
@@ -146,7 +146,11 @@ _HOLDS_OVER_FULL = known(_col("small_past_full") == 0) & known(_col("small_held_
 _HOLDS_IN_FIRST_FORM = known(_col("old")) & known(_col("small_past_full") == 0) & known(_col("small_held_run") >= HELD_TIMES)
 _NONE_PASSED = _HOLDS_OVER_FULL & _col("rounded_bytes").is_not_null()
 
-_UNLIKE_ROUND_TRIP = known(_col("steady_ns") > 1.25 * RTT_NS + NS_PER_MS) | known(STEADY_PART * _col("steady_ns") <= RTT_NS)
+_UNLIKE_ROUND_TRIP = (
+    known(_col("steady_ns") > 1.25 * RTT_NS + NS_PER_MS)
+    | known(STEADY_PART * _col("steady_ns") <= RTT_NS)
+    | known(_col("steady_together") > 0)
+)
 
 OF_DIRECTION = {
     **{name: _near_sender(value) for name, value in zip(("line_busy_ns", "line_busy_bytes"), _busy("line"), strict=True)},

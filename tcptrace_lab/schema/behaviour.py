@@ -77,6 +77,7 @@ WAITS = (
     Column("steady_payload_bytes", "Int64", Unit.BYTES, "Data of a segment that came at the pace of most, away from the sender, behind full ones that did not end their write (no PSH)", "alike for their size to within an eighth; null near the sender, and without such"),
     Column("steady_ns", "Int64", Unit.NS, "How long it came behind the one before", "null likewise"),
     Column("steady_segments", "Int64", Unit.SEGMENTS, "By how many more of them came at that pace than at another"),
+    Column("steady_together", "Int64", Unit.SEGMENTS, "How many of those at that pace were in flight together with the one before", "they came sooner than a segment that its ACK let go can"),
     Column("top_flight_bytes", "Int64", Unit.BYTES, "Largest flight of a round trip, before any loss", "two full segments or more; null below one whole round trip"),
     Column("top_rounds", "Int64", Unit.NONE, "How many flights were as large, to within a twentieth, in a row or not"),
     Column("full_held_flight_bytes", "Int64", Unit.BYTES, "Flight behind which a full segment waited most often until all was acknowledged, and left at once then, before any loss", "the window had room for it: the send buffer had none; null without one"),

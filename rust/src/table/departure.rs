@@ -93,6 +93,7 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         ("steady_payload_bytes", amount(|row| row.steady_payload_bytes)),
         ("steady_ns", amount(|row| row.steady_ns)),
         ("steady_segments", count(|row| row.steady_segments)),
+        ("steady_together", count(|row| row.steady_together)),
         ("top_flight_bytes", amount(|row| row.top_flight_bytes)),
         ("top_rounds", count(|row| row.top_rounds.into())),
         ("full_held_flight_bytes", amount(|row| row.full_held_flight_bytes)),

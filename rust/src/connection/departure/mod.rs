@@ -303,7 +303,7 @@ impl SenderView {
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, shift_ns);
         }
         if let Some(held_ns) = held.held_ns.get().filter(|_| shift_ns > 0 && self.goes_on(&leaves)) {
-            self.steady.came(held_ns, leaves.payload_bytes);
+            self.steady.came(held_ns, leaves.payload_bytes, held_ns < shift_ns - shift_ns / SOONER_PART);
         }
         self.count_clocked(&held, shift_ns);
         let resent = leaves.resent_by.is_some();
@@ -552,7 +552,8 @@ impl SenderView {
         let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() }, shift_ns);
         let (line_payload_bytes, line_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
-        let (steady_payload_bytes, steady_ns, steady_segments) = self.steady.pace();
+        let (steady_payload_bytes, steady_ns) = self.steady.pace();
+        let (steady_segments, steady_together) = self.steady.segments();
         let (top_flight_bytes, top_rounds) = self.rounds.top();
         let [(full_held_flight_bytes, full_held_times), (other_full_held_flight_bytes, other_full_held_times)] =
             self.stops.most();
@@ -578,6 +579,7 @@ impl SenderView {
             steady_payload_bytes,
             steady_ns,
             steady_segments,
+            steady_together,
             top_flight_bytes,
             top_rounds,
             full_held_flight_bytes,

@@ -15,17 +15,20 @@ pub(super) struct Steady {
     bytes: i64,
     ns: i64,
     votes: u32,
+    /// Segments at the pace that were in flight together with the one before.
+    together: u32,
 }
 
 impl Steady {
-    /// A segment with so much data came so long behind one that went on.
+    /// A segment with so much data came so long behind one that went on; `together`: sooner than if the ACK of that had let it go.
     #[inline]
-    pub(super) fn came(&mut self, held_ns: i64, payload_bytes: i64) {
+    pub(super) fn came(&mut self, held_ns: i64, payload_bytes: i64, together: bool) {
         let bytes = payload_bytes + AROUND_BYTES;
         if self.votes == 0 {
-            *self = Self { bytes, ns: held_ns, votes: 1 };
+            *self = Self { bytes, ns: held_ns, votes: 1, together: together.into() };
         } else if self.is_like(held_ns, bytes) {
             self.votes = self.votes.saturating_add(1);
+            self.together = self.together.saturating_add(together.into());
         } else {
             self.votes -= 1;
         }
@@ -36,12 +39,17 @@ impl Steady {
         own.abs_diff(steady) <= steady.unsigned_abs() / ALIKE_PART
     }
 
-    /// Data of a segment, how long behind the one before it came, and by how many more segments came so than otherwise.
-    pub(super) fn pace(self) -> (Nullable, Nullable, u32) {
+    /// Data of a segment, and how long behind the one before it came.
+    pub(super) fn pace(self) -> (Nullable, Nullable) {
         if self.votes == 0 {
             return Default::default();
         }
-        (Some(self.bytes - AROUND_BYTES).into(), Some(self.ns).into(), self.votes)
+        (Some(self.bytes - AROUND_BYTES).into(), Some(self.ns).into())
+    }
+
+    /// By how many more segments came so than otherwise, and how many of them in flight together with the one before.
+    pub(super) fn segments(self) -> (u32, u32) {
+        (self.votes, self.together)
     }
 }
 
@@ -49,30 +57,30 @@ impl Steady {
 mod tests {
     use super::Steady;
 
-    fn after(came: &[(i64, i64)]) -> (Option<i64>, Option<i64>, u32) {
+    fn after(came: &[(i64, i64)]) -> (Option<i64>, Option<i64>, u32, u32) {
         let mut steady = Steady::default();
         for (held_ns, bytes) in came {
-            steady.came(*held_ns, *bytes);
+            steady.came(*held_ns, *bytes, *held_ns < 9_000_000);
         }
-        let (bytes, ns, votes) = steady.pace();
-        (bytes.get(), ns.get(), votes)
+        let ((bytes, ns), (votes, together)) = (steady.pace(), steady.segments());
+        (bytes.get(), ns.get(), votes, together)
     }
 
     #[test]
     fn the_time_that_segments_take_for_their_size_is_the_pace_and_outliers_move_it_not() {
         // 1 Mb/s: 1460 bytes and what is around them take 12.304 ms, 422 take 4 ms.
         let came = [(12_304_000, 1460), (12_400_000, 1460), (4_000_000, 422), (5_000, 1460), (12_200_000, 1460)];
-        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 3));
+        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 3, 1));
     }
 
     #[test]
     fn the_pace_of_most_takes_the_place_of_that_of_the_first() {
         let came = [(1_000, 1460), (12_304_000, 1460), (12_304_000, 1460), (12_304_000, 1460)];
-        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 2));
+        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 2, 0));
     }
 
     #[test]
     fn segments_each_at_its_own_pace_have_none_in_common() {
-        assert_eq!(after(&[(1_000_000, 1460), (9_000_000, 1460)]), (None, None, 0));
+        assert_eq!(after(&[(1_000_000, 1460), (9_000_000, 1460)]), (None, None, 0, 0));
     }
 }

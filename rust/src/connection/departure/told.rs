@@ -71,6 +71,7 @@ pub struct Waits {
     pub steady_payload_bytes: Nullable,
     pub steady_ns: Nullable,
     pub steady_segments: u32,
+    pub steady_together: u32,
     pub top_flight_bytes: Nullable,
     pub top_rounds: u16,
     pub full_held_flight_bytes: Nullable,

@@ -27,25 +27,22 @@ LEAST_SPREAD_SEGMENTS = 4
 """Fewer segments in a round trip are as far apart as flights are (a heuristic)."""
 
 _share_of_round_trip = pl.col("payload_before_bytes") * RTT_NS / pl.col("unacked_before_bytes")
-_NO_BURST = known(pl.col("unacked_before_bytes") >= LEAST_SPREAD_SEGMENTS * pl.col("full_bytes")) & known(
-    4 * pl.col("held_ns") >= 3 * _share_of_round_trip
-)
+_MANY = known(pl.col("unacked_before_bytes") >= LEAST_SPREAD_SEGMENTS * pl.col("full_bytes"))
+_NO_BURST = known(4 * pl.col("held_ns") >= 3 * _share_of_round_trip)
 _NO_PAUSE = known(3 * pl.col("held_ns") <= 4 * _share_of_round_trip)
-_EVENLY_SPREAD = ~pl.col("near_sender") & pl.col("tick_ns").is_null() & facts.BULK & _NO_BURST & (facts.IN_TRAIN | _NO_PAUSE)
+_EVENLY_SPREAD = ~pl.col("near_sender") & pl.col("tick_ns").is_null() & facts.BULK & _MANY & _NO_BURST & (facts.IN_TRAIN | _NO_PAUSE)
 """Away from the sender, and no timestamps tell of queues: what comes in a round trip is spread over it evenly, to a quarter, and there is
 no pause. At the path's full rate just rate times round trip comes in each, so that the flight seems to stand on a plateau whatever the
 sender has in flight. What a full buffer lets go comes in flights, with pauses between them."""
 
 _at_pace_ns = (pl.col("payload_bytes") + AROUND_BYTES) * pl.col("steady_ns") / (pl.col("steady_payload_bytes") + AROUND_BYTES)
-_ONE_IN_A_ROUND_TRIP = known(2 * pl.col("steady_ns") >= RTT_NS)
 _STEADY = (
     pl.col("comes_steadily")
-    & (~ON_PLATEAU | (_NO_BURST & _NO_PAUSE) | _ONE_IN_A_ROUND_TRIP)
+    & (~ON_PLATEAU | pl.col("comes_by_size") | (_MANY & _NO_BURST & _NO_PAUSE))
     & known(4 * pl.col("held_ns") <= 5 * _at_pace_ns)
 )
 """Away from a sender without timestamps: it came no later, by a quarter, than the path's narrowest place lets a segment of its size pass.
-That is told by segments that others of their write came behind: their program had given these, so that they did not wait for it. Where
-there is no room for two of them in a round trip, whatever is in flight looks like a plateau of one."""
+That is told by segments that others of their write came behind: their program had given these, so that they did not wait for it."""
 
 RULE = Rule(
     cause="network",

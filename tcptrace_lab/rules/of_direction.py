@@ -35,9 +35,10 @@ REFILL_NS, REFILL_SHARE = 4 * NS_PER_MS, 0.25
 """A program that was blocked by a full buffer needs some time to be woken and to write: so much, whatever the path; away from the sender,
 where the path is unsteady, or this share of the round trip."""
 
-STEADY_SEGMENTS, STEADY_PART = 5, 4
+STEADY_SEGMENTS, STEADY_PART, STEADY_SHARE = 5, 4, 0.75
 """By so many more than at another pace segments of one write come at a steady one. It is no round trip of a sender with a small buffer if
-it is longer than that, or at most this part of it, or if some came so with another one in flight (a heuristic)."""
+it is longer than that, or at most this part of it, or if it is longer and shorter with the segments' size. There are
+no pauses between flights where that is by so large a share more than at another pace (heuristics)."""
 
 LEAST_TICK_NS, MOST_TICK_NS = 800_000, 1_250_000
 """A timestamp clock that seems to tick so often, with the path's queues in between, ticks milliseconds (a heuristic: the next that is
@@ -146,11 +147,8 @@ _HOLDS_OVER_FULL = known(_col("small_past_full") == 0) & known(_col("small_held_
 _HOLDS_IN_FIRST_FORM = known(_col("old")) & known(_col("small_past_full") == 0) & known(_col("small_held_run") >= HELD_TIMES)
 _NONE_PASSED = _HOLDS_OVER_FULL & _col("rounded_bytes").is_not_null()
 
-_UNLIKE_ROUND_TRIP = (
-    known(_col("steady_ns") > 1.25 * RTT_NS + NS_PER_MS)
-    | known(STEADY_PART * _col("steady_ns") <= RTT_NS)
-    | known(_col("steady_together") > 0)
-)
+_BY_SIZE = known(_col("steady_other_sizes") > 0)
+_UNLIKE_ROUND_TRIP = _BY_SIZE | known(_col("steady_ns") > 1.25 * RTT_NS + NS_PER_MS) | known(STEADY_PART * _col("steady_ns") <= RTT_NS)
 
 OF_DIRECTION = {
     **{name: _near_sender(value) for name, value in zip(("line_busy_ns", "line_busy_bytes"), _busy("line"), strict=True)},
@@ -158,6 +156,7 @@ OF_DIRECTION = {
     "epsilon_ns": _at_least(CAUSAL_NS, pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)),
     "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),
     "comes_steadily": known(_col("steady_segments") >= STEADY_SEGMENTS) & _col("tick_ns").is_null() & _UNLIKE_ROUND_TRIP,
+    "comes_by_size": _BY_SIZE & known(_col("steady_segments") >= STEADY_SHARE * _col("followed_segments")),
     "burst_ns": _at_least(BURST_NS, BURST_SHARE),
     "refill_ns": _at_least(REFILL_NS, pl.when(_col("near_sender")).then(0.0).otherwise(REFILL_SHARE)),
     "queue_ns": (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS,
@@ -183,5 +182,6 @@ never were two of them in flight: these were writes of that size, not segments t
 that rounds its MSS, and held three small segments behind full ones and let none pass, what passed a small one in flight was full, and
 not yet known to be. `holds_behind_full`: seen three times, or of a stack older than Minshall's form of Nagle's rule that was seen to
 follow the rule. `surely_holds_small`: small segments waited for an ACK behind flights that fill no send buffer.
-`comes_steadily`: away from a sender without timestamps.
+`comes_steadily`: away from a sender without timestamps; `comes_by_size`: a line's rate, and
+no pauses.
 `answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and answers."""

@@ -303,7 +303,7 @@ impl SenderView {
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, shift_ns);
         }
         if let Some(held_ns) = held.held_ns.get().filter(|_| shift_ns > 0 && self.goes_on(&leaves)) {
-            self.steady.came(held_ns, leaves.payload_bytes, held_ns < shift_ns - shift_ns / SOONER_PART);
+            self.steady.came(held_ns, leaves.payload_bytes);
         }
         self.count_clocked(&held, shift_ns);
         let resent = leaves.resent_by.is_some();
@@ -553,7 +553,7 @@ impl SenderView {
         let (line_payload_bytes, line_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
         let (steady_payload_bytes, steady_ns) = self.steady.pace();
-        let (steady_segments, steady_together) = self.steady.segments();
+        let (followed_segments, steady_segments, steady_other_sizes) = self.steady.segments();
         let (top_flight_bytes, top_rounds) = self.rounds.top();
         let [(full_held_flight_bytes, full_held_times), (other_full_held_flight_bytes, other_full_held_times)] =
             self.stops.most();
@@ -578,8 +578,9 @@ impl SenderView {
             spaced_ns,
             steady_payload_bytes,
             steady_ns,
+            followed_segments,
             steady_segments,
-            steady_together,
+            steady_other_sizes,
             top_flight_bytes,
             top_rounds,
             full_held_flight_bytes,

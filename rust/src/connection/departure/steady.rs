@@ -3,7 +3,7 @@
 use super::Nullable;
 use super::spacing::AROUND_BYTES;
 
-/// Two segments come at one pace if it differs by less than this part (a heuristic).
+/// Paces and sizes are alike that differ by less than this part (a heuristic).
 const ALIKE_PART: u64 = 8;
 
 /// The pace of most segments that followed one which did not end its write (RFC 9293, 3.9.1: PSH): their program had given them before.
@@ -15,28 +15,26 @@ pub(super) struct Steady {
     bytes: i64,
     ns: i64,
     votes: u32,
-    /// Segments at the pace that were in flight together with the one before.
-    together: u32,
+    /// All segments, at the pace or not.
+    all: u32,
+    /// Segments at the pace whose size is not alike.
+    other_sizes: u32,
 }
 
 impl Steady {
-    /// A segment with so much data came so long behind one that went on; `together`: sooner than if the ACK of that had let it go.
+    /// A segment with so much data came so long behind one that went on.
     #[inline]
-    pub(super) fn came(&mut self, held_ns: i64, payload_bytes: i64, together: bool) {
+    pub(super) fn came(&mut self, held_ns: i64, payload_bytes: i64) {
         let bytes = payload_bytes + AROUND_BYTES;
+        self.all = self.all.saturating_add(1);
         if self.votes == 0 {
-            *self = Self { bytes, ns: held_ns, votes: 1, together: together.into() };
-        } else if self.is_like(held_ns, bytes) {
+            *self = Self { bytes, ns: held_ns, votes: 1, other_sizes: 0, ..*self };
+        } else if are_alike(held_ns.saturating_mul(self.bytes), self.ns.saturating_mul(bytes)) {
             self.votes = self.votes.saturating_add(1);
-            self.together = self.together.saturating_add(together.into());
+            self.other_sizes = self.other_sizes.saturating_add(u32::from(!are_alike(bytes, self.bytes)));
         } else {
             self.votes -= 1;
         }
-    }
-
-    fn is_like(self, held_ns: i64, bytes: i64) -> bool {
-        let (own, steady) = (held_ns.saturating_mul(self.bytes), self.ns.saturating_mul(bytes));
-        own.abs_diff(steady) <= steady.unsigned_abs() / ALIKE_PART
     }
 
     /// Data of a segment, and how long behind the one before it came.
@@ -47,40 +45,44 @@ impl Steady {
         (Some(self.bytes - AROUND_BYTES).into(), Some(self.ns).into())
     }
 
-    /// By how many more segments came so than otherwise, and how many of them in flight together with the one before.
-    pub(super) fn segments(self) -> (u32, u32) {
-        (self.votes, self.together)
+    /// How many came behind one that went on, by how many more so than otherwise, and how many of these were of another size.
+    pub(super) fn segments(self) -> (u32, u32, u32) {
+        (self.all, self.votes, self.other_sizes)
     }
+}
+
+fn are_alike(one: i64, other: i64) -> bool {
+    one.abs_diff(other) <= other.unsigned_abs() / ALIKE_PART
 }
 
 #[cfg(test)]
 mod tests {
     use super::Steady;
 
-    fn after(came: &[(i64, i64)]) -> (Option<i64>, Option<i64>, u32, u32) {
+    fn after(came: &[(i64, i64)]) -> (Option<i64>, Option<i64>, u32, u32, u32) {
         let mut steady = Steady::default();
         for (held_ns, bytes) in came {
-            steady.came(*held_ns, *bytes, *held_ns < 9_000_000);
+            steady.came(*held_ns, *bytes);
         }
-        let ((bytes, ns), (votes, together)) = (steady.pace(), steady.segments());
-        (bytes.get(), ns.get(), votes, together)
+        let ((bytes, ns), (all, votes, other_sizes)) = (steady.pace(), steady.segments());
+        (bytes.get(), ns.get(), all, votes, other_sizes)
     }
 
     #[test]
     fn the_time_that_segments_take_for_their_size_is_the_pace_and_outliers_move_it_not() {
         // 1 Mb/s: 1460 bytes and what is around them take 12.304 ms, 422 take 4 ms.
         let came = [(12_304_000, 1460), (12_400_000, 1460), (4_000_000, 422), (5_000, 1460), (12_200_000, 1460)];
-        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 3, 1));
+        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 5, 3, 1));
     }
 
     #[test]
     fn the_pace_of_most_takes_the_place_of_that_of_the_first() {
         let came = [(1_000, 1460), (12_304_000, 1460), (12_304_000, 1460), (12_304_000, 1460)];
-        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 2, 0));
+        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 4, 2, 0));
     }
 
     #[test]
     fn segments_each_at_its_own_pace_have_none_in_common() {
-        assert_eq!(after(&[(1_000_000, 1460), (9_000_000, 1460)]), (None, None, 0, 0));
+        assert_eq!(after(&[(1_000_000, 1460), (9_000_000, 1460)]), (None, None, 2, 0, 0));
     }
 }

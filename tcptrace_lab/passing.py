@@ -18,6 +18,8 @@ from tcptrace_lab.spill import Spill
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from tcptrace_lab.revisions import Revisions
+
 
 class Passing(Spill):
     """As `Spill`, for rows that are not kept for long: its files are read in the order of adding, one at a time."""
@@ -32,11 +34,11 @@ class Passing(Spill):
         narrow = pl.DataFrame([column.shrink_dtype() if column.dtype.is_integer() else column for column in codes])
         narrow.rechunk().write_ipc(file, compression="uncompressed")
 
-    def _scan(self, files: list[IO[bytes]]) -> pl.LazyFrame:
-        return _lazy([pl.scan_ipc(file) for file in files], self._schema)
+    def _scan(self, files: list[IO[bytes]], revisions: Revisions) -> pl.LazyFrame:
+        return _lazy([pl.scan_ipc(file) for file in files], self._schema, revisions)
 
 
-def _lazy(parts: list[pl.LazyFrame], schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+def _lazy(parts: list[pl.LazyFrame], schema: Mapping[str, pl.DataType], revisions: Revisions) -> pl.LazyFrame:
     """A lazy frame over all parts that reads them anew each time it is collected, one at a time."""
 
     def rows(
@@ -47,12 +49,14 @@ def _lazy(parts: list[pl.LazyFrame], schema: Mapping[str, pl.DataType]) -> pl.La
     ) -> Iterator[pl.DataFrame]:
         names = list(schema) if columns is None else columns
         tested = [] if predicate is None else predicate.meta.root_names()
+        asked = {*names, *tested}
+        first = {*tested, *revisions.touched(asked)}
 
         def found(part: pl.LazyFrame) -> pl.DataFrame:
-            query = part.select({*names, *tested}).with_columns(_wide(schema, tested))
+            held = revisions.of(part.select(asked | first).with_columns(_wide(schema, first)).collect())
             if predicate is not None:
-                query = query.filter(predicate)  # before the other columns are made wide again
-            return query.with_columns(_wide(schema, set(names) - set(tested))).select(names).collect()
+                held = held.filter(predicate)  # before the other columns are made wide again
+            return held.lazy().with_columns(_wide(schema, asked - first)).select(names).collect()
 
         return limited(map(found, parts), limit)
 

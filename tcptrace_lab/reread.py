@@ -26,11 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tcptrace_lab._core import ArrowStream
+    from tcptrace_lab.revisions import Revisions
 
     KnownConnection = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
 
 PULL_ROWS = 65_536
-"""Rows taken from the engine at a time: about 10 MB of segments with all columns. The next are made meanwhile."""
+"""Rows taken from the engine at a time, if they have few columns. The next are made meanwhile."""
+
+PULL_VALUES = 1_048_576
+"""Values (rows times columns) taken from the engine at a time for a query, but for at least one batch: about 8 MB. Of what a query is given
+slowly (`collect_batches`), Polars holds six times as much on its way, and twelve times where the query wants columns in another order."""
 
 BATCH_ROWS = 16_384
 """Rows of one batch of the engine: Polars takes a third more time for batches that are four times smaller."""
@@ -59,10 +64,11 @@ def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
     )
 
 
-def pulled(engine: Engine) -> Iterator[pl.DataFrame]:
-    """The segment rows that remain in `engine`, some at a time."""
+def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
+    """The segment rows, of so many columns, that remain in `engine`, some at a time."""
+    most = min(PULL_ROWS, max(PULL_VALUES // columns // BATCH_ROWS, 1) * BATCH_ROWS)
     while True:
-        rows = frame(engine.segments(PULL_ROWS), schema.SEGMENTS)
+        rows = frame(engine.segments(most), schema.SEGMENTS)
         if rows.is_empty():
             return
         yield rows
@@ -140,12 +146,16 @@ class Files:
         """True if one of them is: reading it again would mean decompressing it again. Raises OSError where one cannot be opened."""
         return any(is_compressed(name) for name in self._names)
 
-    def segments(self, last_frame: int, connections: pl.LazyFrame) -> pl.LazyFrame:
+    def segments(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> pl.LazyFrame:
         """The rows of `schema.SEGMENTS` up to `last_frame`, read anew for each query; `connections` are all that the files hold.
 
         A query raises CaptureUnreadable if the files have changed since. A single file may have grown: what is new in it is left out.
         """
-        return self._again(schema.SEGMENTS, last_frame, lambda query: pulled(query.segment_engine(self._names, connections)))
+
+        def pull(query: _Query) -> Iterator[pl.DataFrame]:
+            return map(revisions.of, query.segments(self._names, connections))
+
+        return self._again(schema.SEGMENTS, last_frame, pull)
 
     def datagrams(self, last_frame: int) -> pl.LazyFrame:
         """The rows of `schema.DATAGRAMS`, as `segments` gives those of `schema.SEGMENTS`."""
@@ -212,13 +222,14 @@ class _Query:
             if grown:
                 return
 
-    def segment_engine(self, names: list[str], connections: pl.LazyFrame) -> Engine:
-        """An engine that gives the segments which the query needs. Raises EngineError where nothing can be read."""
-        return Engine(names, BATCH_ROWS, columns=self._engine_columns(), only=self._only(connections), summaries=False)
+    def segments(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+        """The segments which the query needs. Raises EngineError where nothing can be read."""
+        columns = self._engine_columns()
+        return pulled(Engine(names, BATCH_ROWS, columns=columns, only=self._only(connections), summaries=False), len(columns))
 
-    def _engine_columns(self) -> list[str] | None:
+    def _engine_columns(self) -> list[str]:
         if self.columns is None:
-            return None
+            return list(schema.SEGMENTS.names)
         tested = () if self.predicate is None else self.predicate.meta.root_names()
         return sorted({*self.columns, *tested, "frame"})
 

@@ -2,12 +2,13 @@
 
 The engine judges a segment by what came before it. A D-SACK, a timestamp echo, an ACK that comes too soon, or the original behind its
 resend may prove a verdict wrong when its row has left already. The engine remembers such revisions (up to a bound that it tells of), and
-the lazy frame of segments applies them: to the columns of `REVISED`, morsel by morsel, and only where a query asks for one of these.
+whoever gives out the rows of segments applies them: to the columns of `REVISED`, and only where a query asks for one of these.
 Watchers of the first pass see the rows unrevised; the counters of `connections` are right either way.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,40 +16,53 @@ import polars as pl
 from tcptrace_lab import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
 REVISED = ("kind", "evidence", "evidence_frame", "confidence")
 """Columns of `schema.SEGMENTS` that a revision replaces."""
 
 
-def revised(segments: pl.LazyFrame, revisions: pl.DataFrame) -> pl.LazyFrame:
-    """`segments` with the last word on every frame.
+class Revisions:
+    """The last word on each frame that there is one on."""
 
-    Args:
-        segments: rows of `schema.SEGMENTS`, at least `frame`.
-        revisions: `frame` and the columns of `REVISED`; of several for one frame the last counts.
-    """
-    if revisions.is_empty():
-        return segments
-    last = revisions.unique("frame", keep="last").sort("frame")
-    return segments.with_columns(
-        pl.struct("frame", name)
-        .map_batches(_replacing(last["frame"], last[name]), return_dtype=schema.SEGMENTS[name].polars_type(), is_elementwise=True)
-        .alias(name)
-        for name in segments.collect_schema().names()
-        if name in REVISED
-    )
+    def __init__(self, revisions: pl.DataFrame) -> None:
+        """Of `frame` and the columns of `REVISED`; of several for one frame the last counts."""
+        self._last = revisions.unique("frame", keep="last").sort("frame")
 
+    def touched(self, columns: Iterable[str]) -> set[str]:
+        """Those of these columns of segments that `of` changes, and what it needs for that."""
+        changed = set(REVISED).intersection(columns)
+        return {"frame", *changed} if changed and not self._last.is_empty() else set()
 
-def _replacing(frames: pl.Series, values: pl.Series) -> Callable[[pl.Series], pl.Series]:
-    """A function of a struct of `frame` and one column: that column, with `values` where `frames` says. `frames` are sorted."""
-    first, last = frames[0], frames[-1]
+    def of(self, segments: pl.DataFrame) -> pl.DataFrame:
+        """Some rows of segments, revised.
 
-    def replace(rows: pl.Series) -> pl.Series:
-        own, column = (rows.struct.field(name) for name in rows.struct.fields)
-        if not own.is_between(first, last).any():
+        Whoever makes the rows of a query applies it to them: as a step of the query, it would have Polars hold some thirty batches on
+        their way to one who takes them one by one.
+        """
+        changed = self.touched(segments.columns) - {"frame"}
+        return segments.with_columns(self._replaced(name, segments["frame"], segments[name]) for name in changed)
+
+    def lazily(self, segments: pl.LazyFrame) -> pl.LazyFrame:
+        """All rows of segments, revised as they are asked for."""
+        changed = self.touched(segments.collect_schema().names()) - {"frame"}
+        return segments.with_columns(
+            pl.struct("frame", name)
+            .map_batches(partial(self._replaced_in, name), return_dtype=schema.SEGMENTS[name].polars_type(), is_elementwise=True)
+            .alias(name)
+            for name in changed
+        )
+
+    def _replaced_in(self, name: str, rows: pl.Series) -> pl.Series:
+        return self._replaced(name, *(rows.struct.field(field) for field in rows.struct.fields))
+
+    def _replaced(self, name: str, frames: pl.Series, column: pl.Series) -> pl.Series:
+        """The column of this name of the rows of these frames, with the last word on each."""
+        revised, values = self._last["frame"], self._last[name]
+        if not frames.is_between(revised[0], revised[-1]).any():
             return column
-        places = frames.search_sorted(own).clip(0, len(frames) - 1)
-        return values.gather(places).zip_with(frames.gather(places) == own, column)
+        places = revised.search_sorted(frames).clip(0, len(revised) - 1)
+        return values.gather(places).zip_with(revised.gather(places) == frames, column)
 
-    return replace
+
+NONE = Revisions(pl.DataFrame(schema={"frame": pl.UInt64, **{name: schema.SEGMENTS[name].polars_type() for name in REVISED}}))

@@ -21,7 +21,7 @@ from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
 from tcptrace_lab.passing import Passing
 from tcptrace_lab.reread import BATCH_ROWS, Files, frame, pulled_all
-from tcptrace_lab.revisions import revised
+from tcptrace_lab.revisions import Revisions
 from tcptrace_lab.rtt import QUANTILES, Samples
 from tcptrace_lab.spill import Spill
 
@@ -143,7 +143,7 @@ def read(
     def tables(source: Source) -> Tables:
         files = rereadable(source.names, reread_bytes)
         sorting = _Sorting(spill_rows, watchers, udp, progress)
-        wanted = tuple(dict.fromkeys(("frame", *departures))) if departures else ()
+        wanted = tuple(dict.fromkeys((*departures, "frame"))) if departures else ()
         if files is None:
             return _keep(source, spill_rows, sorting, wanted)
         return _pass_by(source, files, sorting, _Departures(wanted, spill_rows) if wanted else None)
@@ -190,9 +190,9 @@ class _Departures:
         departed = rows.filter(_DEPARTED) if rows["held_ns"].null_count() else rows  # mostly the engine gives no others
         self._rows.add(departed.select(self._kept))
 
-    def finish(self) -> pl.LazyFrame:
+    def finish(self, revisions: Revisions) -> pl.LazyFrame:
         """All of them. Raises OutputUnwritable as `add` does."""
-        return self._rows.finish()
+        return self._rows.finish(revisions)
 
 
 class _Sorting:
@@ -260,7 +260,7 @@ def _keep(source: Source, spill_rows: int, sorting: _Sorting, departures: Sequen
     engine = Engine(source.names, BATCH_ROWS, datagrams=sorting.datagrams, samples=True)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     connections, flows = sorting.run(engine, spill.add)
-    segments = _last_word(spill.finish(), engine)
+    segments = spill.finish(_revisions(engine))
     departed = segments.filter(_DEPARTED).select(departures) if departures else None
     return Tables(segments, connections, source.info(engine), source.problems(engine), flows, departed)
 
@@ -272,11 +272,12 @@ def _pass_by(source: Source, files: Files, sorting: _Sorting, departures: _Depar
         source.names, BATCH_ROWS, columns=sorted(columns), datagrams=sorting.datagrams, departures=not sorting.watched, samples=True
     )
     connections, flows = sorting.run(engine, None if departures is None else departures.add)
-    segments = files.segments(engine.info()["packets"], connections)
-    departed = None if departures is None else _last_word(departures.finish(), engine)
-    return Tables(_last_word(segments, engine), connections, source.info(engine), source.problems(engine), flows, departed)
+    revisions = _revisions(engine)
+    segments = files.segments(engine.info()["packets"], connections, revisions)
+    departed = None if departures is None else departures.finish(revisions)
+    return Tables(segments, connections, source.info(engine), source.problems(engine), flows, departed)
 
 
-def _last_word(segments: pl.LazyFrame, engine: Engine) -> pl.LazyFrame:
-    """The segments with what later ones show of earlier ones; `engine` has read all."""
-    return revised(segments, frame(engine.revisions(), schema.SEGMENTS))
+def _revisions(engine: Engine) -> Revisions:
+    """What later segments showed of earlier ones; `engine` has read all."""
+    return Revisions(frame(engine.revisions(), schema.SEGMENTS))

@@ -15,9 +15,12 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tcptrace_lab.errors import OutputUnwritable, as_os_error
+from tcptrace_lab.revisions import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from tcptrace_lab.revisions import Revisions
 
 ROW_GROUP_ROWS = 131_072
 """Rows that are decoded together when a file is read: about 20 MB of segment rows."""
@@ -112,12 +115,12 @@ class Spill:
             self._put(self._held)
             self._held, self._held_rows = [], 0
 
-    def finish(self) -> pl.LazyFrame:
-        """All rows. Raises OutputUnwritable as `add` does."""
+    def finish(self, revisions: Revisions = NONE) -> pl.LazyFrame:
+        """All rows; those of segments, revised. Raises OutputUnwritable as `add` does."""
         files = self._files.finish()
         if not files:
-            return pl.concat([pl.DataFrame(schema=self._schema), *self._held], rechunk=False).lazy()
-        scan = self._scan(files)
+            return pl.concat([pl.DataFrame(schema=self._schema), *map(revisions.of, self._held)], rechunk=False).lazy()
+        scan = self._scan(files, revisions)
         close(files)  # the scan holds them open
         return scan
 
@@ -128,9 +131,9 @@ class Spill:
     def _write(frame: pl.DataFrame, file: IO[bytes]) -> None:
         parquet(ROW_GROUP_ROWS)(frame, file)
 
-    def _scan(self, files: list[IO[bytes]]) -> pl.LazyFrame:
+    def _scan(self, files: list[IO[bytes]], revisions: Revisions) -> pl.LazyFrame:
         sources: list[Any] = list(files)
-        return pl.scan_parquet(sources, schema=self._schema)
+        return revisions.lazily(pl.scan_parquet(sources, schema=self._schema))
 
 
 def close(files: list[IO[bytes]]) -> None:

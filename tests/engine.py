@@ -9,7 +9,7 @@ import packets
 import polars as pl
 
 from tcptrace_lab import _core, schema
-from tcptrace_lab.revisions import REVISED, revised
+from tcptrace_lab.revisions import REVISED, Revisions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def read(*paths: Path) -> Read:
     engine = _core.Engine([str(path) for path in paths])
     segments = _frame(engine.segments(), schema.SEGMENTS)
     connections = _frame(engine.connections(), schema.ENGINE_CONNECTIONS).sort("conn")
-    segments = revised(segments.lazy(), _revisions(engine)).collect()
+    segments = Revisions(_revisions(engine)).of(segments)
     return Read(segments, connections, engine.info(), engine.problems())
 
 

@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from tcptrace_lab import schema
 from tcptrace_lab.passing import Passing
+from tcptrace_lab.revisions import REVISED, Revisions
 
 KIND = pl.Enum(["new", "retransmit", "spurious"])
 SCHEMA = {"frame": pl.UInt64(), "conn": pl.UInt32(), "held_ns": pl.Int64(), "kind": KIND, "small": pl.Boolean(), "share": pl.Float64()}
@@ -71,3 +73,23 @@ def test_nothing_added_is_no_rows() -> None:
 def test_two_queries_at_a_time_do_not_disturb_each_other(rows: pl.LazyFrame) -> None:
     largest, count = pl.collect_all([rows.select(pl.col("held_ns").max()), rows.select(pl.len())])
     assert (largest.item(), count.item()) == (2**63 - 1, WHOLE.height)
+
+
+@pytest.mark.parametrize("spill_rows", [0, 4, 100], ids=["all in files", "one frame kept first", "all in memory"])
+def test_the_last_word_on_a_segment_counts_in_what_is_tested_and_in_what_is_given(spill_rows: int) -> None:
+    """Frame 2 turns out to be spurious; frame 3 was resent after a timeout, and later turns out to have come out of order."""
+    types = {name: schema.SEGMENTS[name].polars_type() for name in ("payload_bytes", "frame", *REVISED)}
+    passing = Passing(types, spill_rows)
+    for first in (1, 4):
+        frames = [first, first + 1, first + 2]
+        at_first = {"payload_bytes": [10 * frame for frame in frames], "frame": frames, "kind": ["new", "retransmit", "rto_retransmit"]}
+        passing.add(pl.DataFrame(at_first | dict.fromkeys(REVISED[1:], [None] * 3), schema=types))
+    words = {"frame": [3, 2, 3], "kind": ["retransmit", "spurious", "out_of_order"], "evidence_frame": [7, 8, 9]}
+    told = {name: types[name] for name in ("frame", *REVISED)}
+    rows = passing.finish(Revisions(pl.DataFrame(words | dict.fromkeys(("evidence", "confidence"), [None] * 3), schema=told)))
+    kinds = ["new", "spurious", "out_of_order", "new", "retransmit", "rto_retransmit"]
+    assert rows.select("kind").collect()["kind"].to_list() == kinds
+    assert rows.filter(pl.col("kind") == "out_of_order").select("payload_bytes").collect().rows() == [(30,)]
+    assert rows.filter(pl.col("kind") == "rto_retransmit").select("payload_bytes", "kind").collect().rows() == [(60, "rto_retransmit")]
+    assert rows.filter(pl.col("payload_bytes") < 40).select("evidence_frame").collect()["evidence_frame"].to_list() == [None, 8, 9]
+    assert rows.select("payload_bytes").collect()["payload_bytes"].sum() == 210

@@ -110,17 +110,22 @@ def read(segments: pl.LazyFrame, requests: Sequence[Request], windows: Sequence[
     begins = {(request.conn, side): request.first_ts_ns for request in requests for side in request.data_segments}
     begins |= {(window.place.conn, window.place.from_client): window.place.first_ts_ns for window in windows}
     trackers = {key: Tracker(first_ts_ns, from_client=key[1]) for key, first_ts_ns in begins.items()}
-    columns = tuple(dict.fromkeys((*COLUMNS, *ledger.COLUMNS))) if windows else COLUMNS
+    wanted = {*COLUMNS, *ledger.COLUMNS} if windows else {*COLUMNS}
+    columns = [name for name in schema.SEGMENTS.names if name in wanted]  # in the order of the source, see `reread.PULL_VALUES`
     slices = _slices(segments, sorted({conn for conn, _ in trackers}), columns)
-    for rows in _together(slices, windows):
-        for (conn,), part in rows.partition_by("conn", as_dict=True, maintain_order=True).items():
-            for key in ((conn, side) for side in schema.SIDES.values() if (conn, side) in trackers):
-                tracked = trackers[key].follow(part)
-                if key in collectors:
-                    collectors[key].add(tracked)
-                for window in windows:
-                    if (window.place.conn, window.place.from_client) == key:
-                        window.follow(tracked)
+
+    def take(key: tuple[int, bool], part: pl.DataFrame) -> None:
+        tracked = trackers[key].follow(part)
+        if key in collectors:
+            collectors[key].add(tracked)
+        for window in windows:
+            if (window.place.conn, window.place.from_client) == key:
+                window.follow(tracked)
+
+    for part in _by_connection(_together(slices, windows)):
+        for key in ((part.item(0, "conn"), side) for side in schema.SIDES.values()):
+            if key in trackers:
+                take(key, part)
     found: dict[int, dict[bool, Direction]] = {request.conn: {} for request in requests}
     for (conn, side), collector in collectors.items():
         found[conn][side] = collector.finish()
@@ -159,11 +164,19 @@ def _slices(segments: pl.LazyFrame, conns: Sequence[int], columns: Sequence[str]
     for batch in segments.filter(wanted).select(columns).collect_batches(maintain_order=True):
         for piece in batch.iter_slices(SLICE_ROWS):
             held.append(piece)
+            del piece  # what is still named stays in memory until the next one comes
             if sum(part.height for part in held) >= SLICE_ROWS:
-                yield pl.concat(held)
-                held = []
+                yield _taken(held)
+        del batch
     if held:
-        yield pl.concat(held)
+        yield _taken(held)
+
+
+def _taken(held: list[pl.DataFrame]) -> pl.DataFrame:
+    """All that is held, as one; it is held no more."""
+    rows = pl.concat(held)
+    held.clear()
+    return rows
 
 
 def _together(slices: Iterator[pl.DataFrame], windows: Sequence[Window]) -> Iterator[pl.DataFrame]:
@@ -172,12 +185,21 @@ def _together(slices: Iterator[pl.DataFrame], windows: Sequence[Window]) -> Iter
     for rows in slices:
         for window in windows:
             window.pick(rows)
-        held.append(rows.select(COLUMNS))
+        held.append(rows.select(COLUMNS).rechunk())  # a copy: columns as the engine gives them keep all others of their batch
+        del rows
         if len(held) == SLICES_TOGETHER:
-            yield pl.concat(held)
-            held = []
+            yield _taken(held)
     if held:
-        yield pl.concat(held)
+        yield _taken(held)
+
+
+def _by_connection(slices: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The rows of each connection, slice by slice."""
+    for rows in slices:
+        parts = [rows] if rows["conn"].n_unique() == 1 else rows.partition_by("conn", maintain_order=True)
+        del rows
+        while parts:
+            yield parts.pop(0)
 
 
 @dataclass(slots=True)
@@ -239,22 +261,23 @@ class _Collector:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take the next rows of the connection, both directions, as `Tracker` gives them for this one."""
-        self._add_bursts(rows.filter(_ORDINARY, pl.col("payload_bytes") > 0))
+        self._add_bursts(rows.select(*_SENT_SCHEMA, "mine", "kind").filter(_ORDINARY, pl.col("payload_bytes") > 0))
         self._add_marks(rows)
         for name, source in (("acked", "acked"), ("window_edge", "edge")):
             self.lines[name].add(_changes(rows, source))
         if self.only_sequence:
             return
-        mine, theirs = rows.filter("mine"), rows.filter(~pl.col("mine"))
-        self._add_bins(mine)
-        self.lines["payload"].add(mine.filter(pl.col("payload_bytes") > 0).select("t_ns", pl.col("payload_bytes").alias("y"), "frame"))
+        data = rows.select(*_DATA).filter("mine", pl.col("payload_bytes") > 0)
+        self._add_bins(data)
+        self.lines["payload"].add(data.select("t_ns", pl.col("payload_bytes").alias("y"), "frame"))
         for name in ("flight", "offered"):
             self.lines[name].add(_changes(rows, name))
         for name, source in (("rtt", "rtt_ns"), ("ack_lag", "ack_lag_ns")):
-            self.lines[name].add(theirs.select("t_ns", pl.col(source).alias("y"), "frame").drop_nulls("y"))
+            known = rows.select("t_ns", pl.col(source).alias("y"), "frame", "mine").filter(~pl.col("mine"), pl.col("y").is_not_null())
+            self.lines[name].add(known.drop("mine"))
 
-    def _add_bins(self, mine: pl.DataFrame) -> None:
-        data = mine.filter(pl.col("payload_bytes") > 0, ~has(RST))
+    def _add_bins(self, sent: pl.DataFrame) -> None:
+        data = sent.filter(~has(RST))
         bins = data.with_columns(self._unique(data).alias("unique_bytes")).group_by(
             pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns
         )
@@ -329,6 +352,9 @@ _MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, pl.col("seq")) | {
     "duplicate_ack": pl.col("ack"),
 }
 """And where on the sequence axis it stands."""
+
+_DATA = ("t_ns", "seq", "payload_bytes", "frame", "flags", "kind", "mine", "sent_before")
+"""Columns that bins of throughput, and the sizes of data segments, are made of."""
 
 _SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
 

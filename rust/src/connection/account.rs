@@ -1,6 +1,8 @@
 //! What is kept of one direction beside what its segments are judged by: for its row of the connections table, and for what
 //! held its departures back. A pass that wants neither goes without.
 
+use serde::{Deserialize, Serialize};
+
 use super::behaviour::{self, Behaviour};
 use super::departure::{self, Arrival, Departure, Leaves, SenderView, Waits};
 use super::half::Half;
@@ -11,7 +13,7 @@ use super::statistics::{self, Statistics};
 use crate::wire::TcpFlags;
 
 /// The account of one direction, named after its sender.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Account {
     /// What its sender saw.
     pub view: SenderView,
@@ -19,6 +21,68 @@ pub(super) struct Account {
     pub behaviour: Behaviour,
     /// How fast it and its receiver are; `None` while it has sent little.
     pub rates: Option<Box<Rates>>,
+}
+
+/// Accounts that take more than this are not put away: not those of short connections, of which there may be many.
+const MOST_PUT_AWAY_BYTES: usize = 2048;
+
+/// The accounts of a connection, the client's and the server's. Those of one that is over are put away in a few hundred bytes,
+/// where they take 2.7 KB at hand: it is kept for strays, of which most connections get none.
+#[derive(Clone, Debug)]
+pub(super) enum Accounts {
+    AtHand(Box<[Account; 2]>),
+    PutAway(Box<[u8]>),
+    /// Taken out again, for a stray: more of them may come, so it stays at hand.
+    TakenOut(Box<[Account; 2]>),
+}
+
+impl Default for Accounts {
+    fn default() -> Self {
+        Self::AtHand(Box::default())
+    }
+}
+
+impl Accounts {
+    /// The accounts, to be written on.
+    #[inline]
+    pub(super) fn at_hand(&mut self) -> Option<&mut [Account; 2]> {
+        if let Self::AtHand(accounts) = self { Some(accounts) } else { self.take_out() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_out(&mut self) -> Option<&mut [Account; 2]> {
+        if let Self::PutAway(bytes) = self {
+            *self = Self::TakenOut(read(bytes)?);
+        }
+        match self {
+            Self::AtHand(accounts) | Self::TakenOut(accounts) => Some(accounts),
+            Self::PutAway(_) => None,
+        }
+    }
+
+    /// The accounts, for the connection's row.
+    pub(super) fn take(self) -> Option<Box<[Account; 2]>> {
+        match self {
+            Self::AtHand(accounts) | Self::TakenOut(accounts) => Some(accounts),
+            Self::PutAway(bytes) => read(&bytes),
+        }
+    }
+
+    /// Nothing more is expected to be written.
+    pub(super) fn put_away(&mut self) {
+        let mut room = [0; MOST_PUT_AWAY_BYTES];
+        if let Self::AtHand(accounts) = self
+            && let Ok(bytes) = postcard::to_slice(accounts, &mut room)
+        {
+            *self = Self::PutAway(Box::from(&*bytes));
+        }
+    }
+}
+
+/// What was put away: always there, because nothing else makes such bytes.
+fn read(bytes: &[u8]) -> Option<Box<[Account; 2]>> {
+    postcard::from_bytes(bytes).ok()
 }
 
 /// A direction: what its segments are judged by, and its account.
@@ -163,5 +227,68 @@ fn drains(
     if let Some((window, most)) = window_bytes.zip(most).filter(|_| ack != i64::MIN && kind != Kind::Reset) {
         let (window_bytes, most_bytes) = (i64::from(window), i64::from(most));
         rates.advertised(&Advertised { ts_ns, ack, window_bytes, most_bytes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Account, Accounts};
+    use crate::connection::revisions::Revisions;
+    use crate::connection::usual::tests::{conversation, plain, step};
+    use crate::connection::{Connection, SegmentRow};
+    use crate::wire::{Segment, TcpFlags};
+
+    fn begun(segments: &[Segment]) -> Connection {
+        Connection::new(&segments[0], 0, Some(Accounts::default()))
+    }
+
+    fn take(connection: &mut Connection, segment: &Segment) -> Vec<SegmentRow> {
+        let mut rows = Vec::new();
+        connection.take::<true>(segment, &mut Revisions::default(), &mut rows);
+        rows
+    }
+
+    /// All rows of a connection in words; its accounts are put away behind so many segments.
+    fn told(segments: &[Segment], put_away_behind: Option<usize>) -> String {
+        let mut connection = begun(segments);
+        let mut rows = Vec::new();
+        for (behind, segment) in (1..).zip(segments) {
+            rows.extend(take(&mut connection, segment));
+            if put_away_behind == Some(behind) {
+                connection.accounts.iter_mut().for_each(Accounts::put_away);
+            }
+        }
+        format!("{rows:?} {:?}", connection.row())
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_put_away_goes_on_as_if_it_had_not(opened: bool, steps in prop::collection::vec(step(), 1..80), behind in 1_usize..80) {
+            let segments = conversation(opened, &steps);
+            prop_assert_eq!(told(&segments, Some(behind.min(segments.len()))), told(&segments, None));
+        }
+    }
+
+    #[test]
+    fn accounts_of_a_connection_that_has_ended_take_a_third_until_a_stray_comes() {
+        let [fin, ack] = [TcpFlags::ACK | TcpFlags::FIN, TcpFlags::ACK];
+        let steps = [plain(true, fin, 1000), plain(false, fin, 1000), plain(true, ack, 1000), plain(false, ack, 1000)];
+        let segments = conversation(true, &steps);
+        let mut connection = begun(&segments);
+        let mut seen = Vec::new();
+        for segment in &segments {
+            take(&mut connection, segment);
+            if connection.has_ended() {
+                connection.end();
+            }
+            seen.push(match connection.accounts.as_ref() {
+                Some(Accounts::PutAway(bytes)) => bytes.len() * 3 < size_of::<[Account; 2]>(),
+                _ => false,
+            });
+        }
+        // The handshake, a FIN of each side, its ACK, and one more.
+        assert_eq!(seen, [false, false, false, false, false, true, false]);
     }
 }

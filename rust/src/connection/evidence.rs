@@ -1,5 +1,7 @@
 //! What a verdict rests on: the words beside a segment's kind. `schema.py` says what each means to people.
 
+use serde::{Deserialize, Serialize};
+
 use super::row::Kind;
 
 /// What a segment's kind is known by. The order is that of `EVIDENCE` in `schema.py`.
@@ -61,7 +63,7 @@ pub enum Confidence {
 }
 
 /// What made a sender send bytes again. The order is that of `RESENT_BY` in `schema.py`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum ResentBy {
     /// Duplicate ACKs or SACK blocks: the first of a recovery (RFC 5681, 3.2; RFC 6675, 5; RFC 8985).

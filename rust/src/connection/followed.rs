@@ -12,6 +12,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::Connection;
+use super::account;
 use super::only::Only;
 use super::revisions::Revisions;
 use super::row::{ClosedBy, ConnectionRow, Nullable, SegmentSink};
@@ -116,7 +117,12 @@ impl Connections {
         self.latest = at;
         if let Some(connection) = self.live.get_mut(at) {
             match self.accounts {
-                Accounts::Kept => connection.take::<true>(segment, &mut self.revisions, rows),
+                Accounts::Kept => {
+                    connection.take::<true>(segment, &mut self.revisions, rows);
+                    if connection.has_ended() {
+                        connection.end();
+                    }
+                }
                 Accounts::Omitted => connection.take::<false>(segment, &mut self.revisions, rows),
             }
         }
@@ -167,7 +173,7 @@ impl Connections {
     /// Begins a new connection; `before` is the place of the one that had the same endpoints.
     #[cold]
     fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>, number: Option<u32>) -> usize {
-        let accounts = (self.accounts == Accounts::Kept).then(Box::default);
+        let accounts = (self.accounts == Accounts::Kept).then(account::Accounts::default);
         let connection = Connection::new(segment, number.unwrap_or(self.count as u32), accounts);
         self.count += 1;
         if let Some(before) = before {

@@ -47,7 +47,7 @@ pub use row::{
 };
 pub use statistics::StatisticsFigures;
 
-use account::{Account, Side};
+use account::Side;
 use exchange::{Place, copied, exchange};
 use half::Half;
 use line::{Channels, line_of};
@@ -79,8 +79,8 @@ struct Connection {
     channels: Channels,
     client: Half,
     server: Half,
-    /// The client's and the server's, where they are kept.
-    accounts: Option<Box<[Account; 2]>>,
+    /// Where they are kept.
+    accounts: Option<account::Accounts>,
 }
 
 /// The three times of a handshake.
@@ -94,7 +94,7 @@ struct Handshake {
 }
 
 impl Connection {
-    fn new(segment: &Segment, number: u32, accounts: Option<Box<[Account; 2]>>) -> Self {
+    fn new(segment: &Segment, number: u32, accounts: Option<account::Accounts>) -> Self {
         let (client_known_by, sender_is_client) = guess_client(segment);
         Self {
             key: segment.key,
@@ -176,9 +176,18 @@ impl Connection {
         }
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
-        let accounts = if ACCOUNTS { self.accounts.as_deref_mut() } else { None };
+        let accounts = if ACCOUNTS { self.accounts.as_mut().and_then(account::Accounts::at_hand) } else { None };
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
         exchange::<ACCOUNTS>(segment, sender, receiver, accounts, place, revisions, rows);
+    }
+
+    /// Puts its accounts away, if all that was sent is acknowledged or given up.
+    #[cold]
+    #[inline(never)]
+    fn end(&mut self) {
+        if self.reset || (self.client.in_flight() == Some(0) && self.server.in_flight() == Some(0)) {
+            self.accounts.iter_mut().for_each(account::Accounts::put_away);
+        }
     }
 
     fn take_syn(&mut self, segment: &Segment, from_client: bool) {
@@ -197,7 +206,7 @@ impl Connection {
 
     /// Its row, at its end: its accounts go along, and without them there is none.
     fn row(&mut self) -> Option<ConnectionRow> {
-        let [mut client_account, mut server_account] = *self.accounts.take()?;
+        let [mut client_account, mut server_account] = *self.accounts.take()?.take()?;
         let client_side = Side { half: &self.client, account: &mut client_account };
         let server_side = Side { half: &self.server, account: &mut server_account };
         let waits =

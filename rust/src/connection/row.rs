@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use super::behaviour::Behaviour;
 use super::departure::{Departure, Waits};
 use super::evidence::{Confidence, EcnSignal, Evidence, ResentBy, ResetKind, Tfo};
@@ -95,7 +97,8 @@ pub enum ReleasedBy {
 
 /// An `Option<i64>` in eight bytes, so that rows stay in a core's cache: the smallest i64, which no time, size or
 /// offset of a capture reaches, stands for null.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<i64>", into = "Option<i64>")] // one byte if null
 pub struct Nullable(i64);
 
 impl Nullable {
@@ -148,6 +151,13 @@ impl Nullable {
 impl Default for Nullable {
     fn default() -> Self {
         Self::NULL
+    }
+}
+
+impl From<Nullable> for Option<i64> {
+    #[inline]
+    fn from(nullable: Nullable) -> Self {
+        nullable.get()
     }
 }
 
@@ -345,7 +355,7 @@ impl SynOptions {
 }
 
 /// Samples of a time in sum: round trips, waits.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct RttFigures {
     /// Number of samples.
     pub samples: u64,

@@ -4,6 +4,8 @@
 //! [`Event`] is what is known of one segment once it was judged; it counts for its sender and, by its ACK, for the
 //! other side. What only loss, resending or urgent data bring is kept apart, so that most connections do not pay for it.
 
+use serde::{Deserialize, Serialize};
+
 use super::account::Side;
 use super::half::Placed;
 use super::outstanding::{Acknowledged, Repeat};
@@ -22,7 +24,7 @@ pub struct StatisticsFigures {
 }
 
 /// Figures that nearly every direction has.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home
 pub struct Usual {
     pub frame_bytes: u64,
@@ -60,7 +62,7 @@ pub struct Usual {
 }
 
 /// Figures of loss, resending, urgent data and the like.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home
 pub struct Rare {
     pub urgent_segments: u64,
@@ -76,7 +78,7 @@ pub struct Rare {
 }
 
 /// The same, while the connection is followed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Statistics {
     usual: Usual,
     rare: Option<Box<Rare>>,

@@ -75,7 +75,7 @@ fn placed(segment: &Segment, sender: &Half, receiver: &Half) -> Option<(Placed, 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -85,7 +85,7 @@ mod tests {
 
     /// One step of a conversation: how a segment differs from the next one that its sender could send.
     #[derive(Clone, Copy, Debug)]
-    struct Step {
+    pub(in crate::connection) struct Step {
         from_low: bool,
         flags: u16,
         back_bytes: u32,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     /// Mostly what is usual, and everything else often enough to stand before and behind it.
-    fn step() -> impl Strategy<Value = Step> {
+    pub(in crate::connection) fn step() -> impl Strategy<Value = Step> {
         let seldom = |value: BoxedStrategy<u32>| prop_oneof![9 => Just(0), 2 => value];
         let flags = prop_oneof![
             20 => Just(TcpFlags::ACK),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     /// The next ACK that a side could send.
-    fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
+    pub(in crate::connection) fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
         Step {
             from_low,
             flags,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     /// The segments of a conversation: a handshake if `opened`, then the steps. Numbers begin near their wrap.
-    fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
+    pub(in crate::connection) fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
         let mut next = [u32::MAX - 3000, 5_000_u32];
         let mut ts_ns = 0;
         let handshake = [

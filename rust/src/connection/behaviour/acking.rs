@@ -1,5 +1,7 @@
 //! How a side acknowledges: how much at a time, and how long after.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::account::Side;
 use super::super::row::{Nullable, RttFigures};
 use super::Event;
@@ -20,7 +22,7 @@ const HEARTBEAT_NS: i64 = 200_000_000;
 const SEGMENT_CLASSES: [u32; 5] = [1, 2, 3, 4, 8];
 
 /// The accumulators; `schema.py` says what each means. Only ACKs without data count: the others answer when the program does.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home
 pub struct Acking {
     /// ACKs by the segments that each covers: 1, 2, 3, 4, 5 to 8, more.
@@ -35,7 +37,7 @@ pub struct Acking {
     pub lag: RttFigures,
     /// Of delayed ACKs: cosines and sines of their times in the period of a heartbeat.
     pub heartbeat: (f64, f64),
-    delays: Option<Box<[u16; BUCKETS]>>,
+    delays: Option<Box<[u16]>>,
 }
 
 impl Acking {
@@ -59,7 +61,7 @@ impl Acking {
         self.delayed_several += u32::from(segments > 1);
         self.delayed_max_bytes = self.delayed_max_bytes.max(bytes);
         let bucket = ((delay_ns / BUCKET_NS).max(0) as usize).min(BUCKETS - 1);
-        let delays = self.delays.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        let delays = self.delays.get_or_insert_with(|| Box::from([0; BUCKETS]));
         if let Some(count) = delays.get_mut(bucket) {
             *count = count.saturating_add(1);
         }

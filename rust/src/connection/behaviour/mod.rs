@@ -18,6 +18,8 @@ pub use sending::{Count, Nagle, Sending};
 pub use syn::SynShape;
 pub(super) use syn::{full_segment_bytes, segment_bytes};
 
+use serde::{Deserialize, Serialize};
+
 use super::account::Side;
 use super::evidence::ResentBy;
 use super::half::{MAX_WINDOW_SCALE, Placed};
@@ -31,7 +33,7 @@ const CAUSAL_NS: i64 = 1_000_000;
 const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 
 /// The accumulators of one direction, named by its sender.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home: `schema.py`
 pub struct Behaviour {
     pub reaction: Reaction,

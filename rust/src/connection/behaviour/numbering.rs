@@ -5,6 +5,8 @@
 //! this direction's packets one by one; it is told by nearly all numbers being there, in whatever order. One that is left
 //! out is then a packet that was lost before the capture point, or missed by the capture.
 
+use serde::{Deserialize, Serialize};
+
 use crate::wire::{Segment, TcpFlags};
 
 /// Steps from packet to packet that it takes to judge by shares (a heuristic, as for datagrams in `ip_ids.py`).
@@ -16,7 +18,7 @@ const THERE_OF_TEN: i64 = 9;
 const SMALL_STEP: u16 = 1_000;
 
 /// The identifications of one direction.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Numbering {
     /// Identification that follows the last packet's; `None` before the first.
     next: Option<u16>,

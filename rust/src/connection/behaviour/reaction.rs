@@ -1,5 +1,7 @@
 //! How soon a side answers, seen from the capture point: the proof of where the capture was taken.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::half::Placed;
 use super::super::row::{Kind, Nullable};
 use crate::wire::{Segment, TcpFlags};
@@ -8,7 +10,7 @@ use crate::wire::{Segment, TcpFlags};
 /// samples do not see: an echoed timestamp (RFC 7323, 3), and data beyond the window that was offered before.
 ///
 /// Each is an upper bound of the way there and back, so that their minimum tends to it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
     /// Shortest of them.
     pub min_ns: Nullable,

@@ -1,5 +1,7 @@
 //! How a side sends: whether Nagle's algorithm holds its small segments, its initial window, segmentation offload.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::account::Side;
 use super::super::half::Half;
 use super::super::row::{Kind, Nullable};
@@ -23,7 +25,7 @@ pub(in super::super) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | Tcp
 const MIN_HOLD_NS: i64 = 2_000_000;
 
 /// The accumulators; `schema.py` says what each means.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home
 pub struct Sending {
     pub super_segments: u32,
@@ -49,7 +51,7 @@ pub struct Sending {
 }
 
 /// Evidence for and against Nagle's algorithm.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home
 pub struct Nagle {
     pub small_in_flight: Count,
@@ -61,7 +63,7 @@ pub struct Nagle {
 }
 
 /// How often, and where first.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Count {
     pub count: u32,

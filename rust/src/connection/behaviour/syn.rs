@@ -1,5 +1,7 @@
 //! What a SYN tells beyond what the connection needs: the marks by which stacks are told apart.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::row::{DirectionFigures, SynOptions};
 use crate::wire::Segment;
 
@@ -11,7 +13,7 @@ const DEFAULT_MSS: u32 = 536;
 const DEFAULT_MSS_V6: u32 = 1220;
 
 /// The marks of one SYN.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SynShape {
     /// Kinds of its options, in order: four bits each, the first lowest, 15 for any above 14, 0 behind the last.
     kinds: u64,

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::super::row::Nullable;
 
 /// Arrivals remembered that are on their way. More of them within one round trip count as arrived earlier than they did.
@@ -36,7 +38,7 @@ pub(in super::super) struct Arrival {
 }
 
 /// What each of a row of arrivals has for itself.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Own {
     ts_ns: i64,
     /// Lower half of its frame.
@@ -46,7 +48,7 @@ struct Own {
 }
 
 /// What mostly many arrivals in a row have in common: the data that comes to a side which itself sends none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Common {
     ack: i64,
     edge: Nullable,
@@ -81,7 +83,7 @@ impl Arrival {
 
 /// A queue of arrivals. That of a side which lets nothing leave stays full: so it is kept small, 16 bytes for each, and each
 /// newcomer takes the place of the oldest.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Queue {
     /// A ring; its length is 0 or a power of two, at most [`MAX_ON_THE_WAY`].
     places: Vec<Own>,
@@ -155,7 +157,7 @@ impl Queue {
 }
 
 /// The arrivals that are on their way, in the order of the capture.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Arrivals {
     /// Once there were any.
     queue: Option<Box<Queue>>,

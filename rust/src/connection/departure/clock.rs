@@ -1,5 +1,7 @@
 //! The sender's timestamp clock (RFC 7323), read off its departures: how long a tick is, and how late each departure was captured.
 
+use serde::{Deserialize, Serialize};
+
 use super::Nullable;
 
 /// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
@@ -10,7 +12,7 @@ const MILLISECOND_NS: i64 = 1_000_000;
 const DRIFT_PART: i64 = 10_000;
 
 /// The clock, as far as departures have shown it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clock {
     /// Of the last departure that moved it.
     tsval: Option<u32>,

@@ -16,6 +16,8 @@ mod told;
 pub(super) use arrivals::Arrival;
 pub use told::{Departure, FirstDeparture, Waits};
 
+use serde::{Deserialize, Serialize};
+
 use super::evidence::ResentBy;
 use super::row::Nullable;
 use arrivals::Arrivals;
@@ -99,7 +101,7 @@ pub(super) struct Leaves {
 }
 
 /// A sender's state, as far as its departures and what arrived at it tell.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SenderView {
     arrivals: Arrivals,
     una: Nullable,
@@ -144,7 +146,7 @@ pub(super) struct SenderView {
 }
 
 /// Small segments that waited until everything was acknowledged, as if Nagle's algorithm held them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct SmallHeld {
     /// Behind a small one: how many since the last that passed one, and most in a row.
     run: u16,
@@ -155,7 +157,7 @@ struct SmallHeld {
 }
 
 /// What happened since the last departure.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 struct Since {
     left_ns: Nullable,

@@ -1,5 +1,7 @@
 //! Flights, one per round trip: whether they grow, and the level at which they stand.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::row::Nullable;
 
 /// Flights that differ by less than this part are equal (rule book B, 8: the plateau).
@@ -12,7 +14,7 @@ const LEVEL_SEGMENTS: i64 = 2;
 const STEADY_ROUNDS: u16 = 5;
 
 /// The flights of one direction. A round ends when the last byte of its flight is acknowledged.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Rounds {
     ends: i64,
     flight: i64,
@@ -35,7 +37,7 @@ pub(super) struct Rounds {
 }
 
 /// Flights about as large as this one, and how many in a row.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Level {
     flight: i64,
     rounds: u16,

@@ -1,5 +1,7 @@
 //! How long a segment occupies the sender's line, by what followed it soonest and by its round trips.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::row::Nullable;
 
 /// What a segment takes on an Ethernet beside its data: headers of IPv4 and TCP, frame, preamble and gap (IEEE 802.3). On
@@ -17,7 +19,7 @@ const NOISE_NS: i64 = 20_000;
 const AGREE_PART: u64 = 20;
 
 /// So many bytes in so much time.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Pace {
     bytes: i64,
     ns: i64,
@@ -42,7 +44,7 @@ impl Pace {
 /// Nothing can leave while the line is busy with what left before. So the time from a segment to the next is an upper bound
 /// of the time that it takes on the line; another is by how much its round trip exceeds that of a SYN. A program that writes
 /// small segments at its own pace spaces them, too: they tell of the line only where both bounds are about the same.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Spacing {
     /// Behind full segments, and behind any.
     full: Pace,

@@ -1,5 +1,7 @@
 //! Flights behind which even a full segment waited until all of them was acknowledged: there the program could give no more.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::row::Nullable;
 
 /// Flights that are told apart. A sender that is held by its buffer stops at a few (rule book B, 8).
@@ -9,10 +11,10 @@ const KEPT: usize = 4;
 ///
 /// Neither Nagle's rule nor silly-window avoidance holds a full segment. Where the window had room, and nothing was lost, what
 /// is held behind a flight of just so many bytes, again and again, found no place in the send buffer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stops(Option<Box<[Stop; KEPT]>>);
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Stop {
     flight: i64,
     times: u16,

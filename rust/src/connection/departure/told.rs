@@ -1,5 +1,7 @@
 //! What is told of departures: of each on the row of its segment, and of a whole direction.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::evidence::ResentBy;
 use super::Nullable;
 
@@ -82,7 +84,7 @@ pub struct Waits {
 }
 
 /// Where the waits of a direction begin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct FirstDeparture {
     pub ts_ns: i64,

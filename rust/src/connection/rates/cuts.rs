@@ -4,6 +4,8 @@
 //! Socket layers that are made of buffers of 1,024 bytes hand a message on in pieces of so many of them: 4.2BSD one by one where
 //! the send buffer holds two (Mosher 1985: 1,025 bytes leave as 1,024 and 1), that of Sun four at a time (`sosend`: 4 x MCLBYTES).
 
+use serde::{Deserialize, Serialize};
+
 use super::Left;
 use crate::connection::row::Nullable;
 
@@ -20,7 +22,7 @@ const RELEASED_NS: i64 = 1_000_000;
 const WAIT_NS: i64 = 10_000_000;
 
 /// Messages of one direction that were cut, and what that cost.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home: `schema.py`
 pub struct Cuts {
     /// Messages that left in such pieces.

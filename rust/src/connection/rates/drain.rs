@@ -1,5 +1,7 @@
 //! How fast bytes leave the other end of a direction: by ACKs while more is queued, and by the window while its buffer is full.
 
+use serde::{Deserialize, Serialize};
+
 use super::Passed;
 use crate::connection::row::Nullable;
 
@@ -24,7 +26,7 @@ pub(in crate::connection) struct Advanced {
 
 /// Sums over stretches in which each ACK's newest segment had waited at least since the ACK before it, so that it cannot have
 /// arrived later and the server of the queue was busy in between.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,
     stretch: Passed,
@@ -75,7 +77,7 @@ pub(in crate::connection) struct Advertised {
 
 /// Sums over the times after a window of less than half of the largest: unread bytes fill the buffer, so the right edge of the
 /// window moves as the program reads.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {
     pub sum: Passed,
     ts_ns: Nullable,

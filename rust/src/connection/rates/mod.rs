@@ -10,6 +10,8 @@ mod drain;
 
 pub use cuts::Cuts;
 pub(super) use drain::{Advanced, Advertised};
+use serde::{Deserialize, Serialize};
+
 use drain::{Drain, Reading};
 
 use super::departure::Departure;
@@ -31,7 +33,7 @@ const WOKEN_PART: i64 = 4;
 const ROOM_PARTS: (i64, i64) = (9, 10);
 
 /// Bytes that passed in some stretches of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home: `schema.py`
 pub struct Passed {
     pub bytes: i64,
@@ -55,7 +57,7 @@ impl Passed {
 }
 
 /// The sums of one direction, named by the sender of its data.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home: `schema.py`
 pub struct Rates {
     /// What left without having been held, and the time since the departure before.

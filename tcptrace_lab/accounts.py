@@ -20,6 +20,9 @@ RANGE_CONNECTIONS = 131_072
 """Connections whose sums are held at a time: at most 17 causes for each direction, in practice three or four; about 30 MB, and as much
 again while they are joined."""
 
+TOGETHER = 8_192
+"""Connections whose sums become rows at a time."""
+
 PART_ROWS = 65_536
 """Rows kept in memory before they go to temporary files: about 18 MB."""
 
@@ -41,14 +44,21 @@ def accounts(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int, prog
     """
     rows = Ordered(schema.ACCOUNTS.polars_schema(), "conn", PART_ROWS)
     for first in range(0, count, RANGE_CONNECTIONS):
-        here = pl.col("conn").is_between(first, first + RANGE_CONNECTIONS, closed="left")
         whole = count <= RANGE_CONNECTIONS
-        sums = ledger.totals(segments if whole else segments.filter(here), connections if whole else connections.filter(here))
-        lives = (connections if whole else connections.filter(here)).select("conn", known=_TIMES_KNOWN).collect(engine="streaming")
-        rows.add(_by_connection(sums, lives))
+        here = _numbered(first, RANGE_CONNECTIONS)
+        own = connections if whole else connections.filter(here)
+        sums = ledger.sums(segments if whole else segments.filter(here), own)
+        lives = own.select("conn", known=_TIMES_KNOWN).collect(engine="streaming")
+        for few in (_numbered(start, TOGETHER) for start in range(first, min(count, first + RANGE_CONNECTIONS), TOGETHER)):
+            rows.add(_by_connection(ledger.by_cause(sums.filter(few)), lives.filter(few)))
         if progress is not None:
             progress(min(count, first + RANGE_CONNECTIONS))
     return rows.finish()
+
+
+def _numbered(first: int, count: int) -> pl.Expr:
+    """Whether a connection is one of so many from this number on."""
+    return pl.col("conn").is_between(first, first + count, closed="left")
 
 
 def in_ranges(
@@ -64,7 +74,7 @@ def in_ranges(
     """
     if count <= RANGE_CONNECTIONS:
         return table(segments, connections)
-    ranges = [pl.col("conn").is_between(first, first + RANGE_CONNECTIONS, closed="left") for first in range(0, count, RANGE_CONNECTIONS)]
+    ranges = [_numbered(first, RANGE_CONNECTIONS) for first in range(0, count, RANGE_CONNECTIONS)]
     return pl.concat([table(segments.filter(here), connections.filter(here)) for here in ranges])
 
 

@@ -63,7 +63,7 @@ def read_datagrams(
     Args:
         paths: a file, or several that are merged by time; `-` is standard input.
         spill_rows: datagram rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where). So are
-            flows beyond a sixteenth of it.
+            flows beyond a thirty-second of it.
         reread_bytes: size from which uncompressed captures are read again by every query instead.
         progress: told now and then how many datagrams were read, and what share of the files (None where their size is not known).
         say: as for `segments.read`.

@@ -505,17 +505,25 @@ _IN_TIME = (
 _TOLD = ("frame_before", "frame_after", "confidence")
 
 
-def totals(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
-    """Nanoseconds of each cause: `conn from_client cause ns`, causes without time left out.
+def sums(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
+    """What `by_cause` needs: the waits of each direction, added up where they have the same causes.
 
     One pass over `segments`; memory is bounded by the number of directions.
     """
     by = ("conn", "from_client", "rule_cause", "untold_cause", "rest_cause")
-    sums = pl.col(_PARTS).sum()
+    added = pl.col(_PARTS).sum()
     departures = _Facts(connections).beside(segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS))
-    inner = split(judged(departures)).group_by(by).agg(sums).collect(engine="streaming")
-    around = edges(connections).group_by(by).agg(sums).collect(engine="streaming")
-    sides = pl.concat([inner, around.select(inner.columns)])
+    inner = split(judged(departures)).group_by(by).agg(added).collect(engine="streaming")
+    around = edges(connections).group_by(by).agg(added).collect(engine="streaming")
+    return pl.concat([inner, around.select(inner.columns)])
+
+
+def by_cause(sides: pl.DataFrame) -> pl.DataFrame:
+    """Nanoseconds of each cause: `conn from_client cause ns`, causes without time left out.
+
+    Args:
+        sides: `sums`, or those of some connections: it takes several times their memory.
+    """
     pieces = [
         sides.filter(pl.col(part) != 0).select("conn", "from_client", cause.alias("cause"), pl.col(part).alias("ns"))
         for part, cause in _NAMED

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from tcptrace_lab import memory
 from tcptrace_lab.predicates import conjuncts, limited
 from tcptrace_lab.spill import Files, close, parquet
 
@@ -95,6 +96,7 @@ class Ordered:
         self._held, self._held_rows = [], 0
         self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
         self._files.add(rows)
+        memory.give_back()  # what the engine kept of these until they were over, for one
 
 
 def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) -> pl.LazyFrame:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 SPILL_ROWS = 262_144
 """Segment rows kept in memory, about 40 MB. The promise behind both bounds: 300 MB in all for a capture of 100 MB, 1.5 GB for any."""
 
-ROWS_PER_CONNECTION = 16
+ROWS_PER_CONNECTION = 32
 """A row of `schema.CONNECTIONS` or `schema.FLOWS` is kept in place of so many of segments. One of a connection takes some 2 KB, about as
-much as 14 of a segment."""
+much as 14 of a segment, and twice that while some are sorted and written."""
 
 REREAD_BYTES = 32_000_000
 """Size from which plain captures are read again rather than kept: about as many segments as `SPILL_ROWS`."""
@@ -125,7 +125,7 @@ def read(
     Args:
         paths: a file, or several that are merged by time; `-` is standard input.
         spill_rows: segment rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where). So are
-            connections and flows beyond a sixteenth of it.
+            connections and flows beyond a thirty-second of it.
         reread_bytes: size from which uncompressed captures are read again by every query instead.
         watchers: see all segments go by, rows of `schema.SEGMENTS`.
         udp: sees all UDP datagrams go by, rows of `schema.DATAGRAMS`.

@@ -258,10 +258,10 @@ def _of_largest(analysis: Analysed) -> Verdict:
         return Verdict("There is no TCP connection in this capture.")
     if capture["first_ts_ns"] is None:
         return Verdict("This capture stores no times, so it cannot tell where the time went.")
-    payload = {side: pl.col(f"{side}_payload_bytes") for side in SIDES}
-    rows = analysis.connections.top_k(1, by=[pl.sum_horizontal(*payload.values()), "conn"], reverse=[False, True]).collect(
-        engine="streaming"
-    )
+    payload = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
+    most = analysis.connections.select("conn", payload=payload).top_k(1, by=["payload", "conn"], reverse=[False, True])
+    chosen = most.collect(engine="streaming")["conn"].to_list()  # first, because all columns of all of them are 2 KB each
+    rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
     if rows.is_empty() or not sum(rows[f"{side}_payload_bytes"][0] or 0 for side in SIDES):
         return _without_data(analysis)
     row = rows.row(0, named=True)

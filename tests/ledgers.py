@@ -18,5 +18,5 @@ NS_PER_MS = 1_000_000
 def lasted(tmp_path: Path, text: str) -> dict[str, float]:
     """Milliseconds that the ledger of the client's direction gives to each cause."""
     found = read(packets.capture(tmp_path / "exchange.pcap", text))
-    own = ledger.totals(found.segments, found.connections).filter("from_client")
+    own = ledger.by_cause(ledger.sums(found.segments, found.connections)).filter("from_client")
     return {cause: ns / NS_PER_MS for cause, ns in own.select("cause", "ns").iter_rows()}

@@ -334,7 +334,7 @@ def test_a_window_owns_only_what_the_line_stands_idle(tmp_path: Path) -> None:
     )
     found = tables(tmp_path, "0.03 S > C . ack 1 win 23\n" + text)
     assert sum(lasted(found, "receiver-window")) == pytest.approx(5 * 20, abs=0.1)
-    client = ledger.totals(found.segments, found.connections).filter(pl.col("from_client") & (pl.col("cause") == "network"))
+    client = ledger.by_cause(ledger.sums(found.segments, found.connections)).filter(pl.col("from_client") & (pl.col("cause") == "network"))
     assert client["ns"].sum() / MS == pytest.approx(11 * 1.23 + 20, abs=2.5)  # and behind the last, until its ACK
 
 
@@ -378,7 +378,9 @@ def test_each_of_some_connections_is_judged_by_its_own_facts_whatever_their_numb
         numbered = pl.lit(number, pl.UInt32).alias("conn")
         both.append((found.segments.with_columns(numbered), found.connections.with_columns(numbered)))
     segments, connections = (pl.concat(table) for table in zip(*both, strict=True))
-    sums = ledger.totals(segments, connections).filter("from_client", pl.col("cause").cast(pl.String).is_in(["handshake", "network"]))
+    sums = ledger.by_cause(ledger.sums(segments, connections)).filter(
+        "from_client", pl.col("cause").cast(pl.String).is_in(["handshake", "network"])
+    )
     assert sorted((conn, str(cause), ns / MS) for conn, cause, ns in sums.select("conn", "cause", "ns").iter_rows()) == [
         (3, "handshake", 20.0),
         (3, "network", 20.0),

@@ -94,10 +94,14 @@ def _memory(results: Results) -> Verdict:
 
 def _small_memory(results: Results) -> Verdict:
     promise = "memory <= 300 MB for 100 MB"
-    found = results.get((peers.HUNDRED_MB, peers.ANALYZE))
-    if found is None:
+    ours = [results.get((called, peers.ANALYZE)) for called in peers.HUNDRED_MB.values()]
+    known = [found for found in ours if found is not None]
+    if not known:
         return Verdict(promise, "", None)
-    return Verdict(promise, f"{found.peak_max_bytes / MB:,.0f} MB (analyze)", found.peak_max_bytes <= 300 * MB)
+    worst = max(known, key=lambda found: found.peak_max_bytes)
+    broken = worst.peak_max_bytes > 300 * MB
+    holds = False if broken else (True if len(known) == len(ours) else None)  # as above
+    return Verdict(promise, f"{worst.peak_max_bytes / MB:,.0f} MB ({worst.command.capture})", holds)
 
 
 def _many_connections(results: Results) -> Verdict:

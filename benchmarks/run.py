@@ -56,7 +56,8 @@ def _captures(divisor: int, kinds: list[str], folder: Path) -> list[peers.Captur
 
 def _commands(captures: list[peers.Capture], words: list[str] | None, reports: Path) -> list[Command]:
     commands = [command for capture in captures for command in peers.commands(capture, reports)]
-    commands += [command for capture in captures if capture.kind == "mixed" for command in peers.prefixes(capture, reports)]
+    commands += [command for capture in captures if capture.kind == "mixed" for command in peers.starts(capture, reports)]
+    commands += [command for capture in captures for command in peers.hundred_mb(capture, reports)]
     return [command for command in commands if not words or any(word in command.tool for word in words)]
 
 

@@ -61,7 +61,7 @@ def text(about: dict[str, str], captures: Sequence[peers.Capture], measured: Seq
     for capture in captures:
         lines += ["", *_heading(capture), _HEADINGS, *_rows(capture.kind, measured)]
     lines += ["", "Start, and small captures", _HEADINGS]
-    for kind in (peers.START, peers.HUNDRED_MB):
+    for kind in (peers.START, *peers.HUNDRED_MB.values()):
         lines += _rows(kind, measured)
     lines += [
         "",
@@ -88,7 +88,7 @@ def _rows(kind: str, measured: Sequence[Measured]) -> Iterator[str]:
     of_kind = [found for found in measured if found.command.capture == kind]
     engine = next((found for found in of_kind if found.command.tool == peers.ENGINE_FRAMES and found.works), None)
     for found in of_kind:
-        name = f"{found.command.tool.split(',')[0]}, 100 MB" if kind == peers.HUNDRED_MB else found.command.tool
+        name = f"{found.command.tool.split(',')[0]}, {kind}" if kind in peers.HUNDRED_MB.values() else found.command.tool
         if not found.works:
             yield f"{name:<23} {found.failure}"[:_WIDTH]
             continue

@@ -121,6 +121,19 @@ def test_memory_holds_only_when_every_capture_was_measured(
     assert verdict.holds is holds
 
 
+@pytest.mark.parametrize(
+    ("peaks_mb", "holds"),
+    [({"mixed": 250}, None), ({"mixed": 250, "single": 250, "short": 250}, True), ({"mixed": 250, "short": 301}, False)],
+)
+def test_memory_for_100_mb_holds_only_when_it_does_for_one_connection_and_for_many(
+    measure: ModuleType, promises: ModuleType, peaks_mb: dict[str, int], *, holds: bool | None
+) -> None:
+    peers = importlib.import_module("peers")
+    results = {(peers.HUNDRED_MB[kind], peers.ANALYZE): measured(measure, 1.0, peak_bytes=mb * 1_000_000) for kind, mb in peaks_mb.items()}
+    verdict = next(verdict for verdict in promises.judge(results, None) if "100 MB" in verdict.promise)
+    assert verdict.holds is holds
+
+
 def test_the_rate_of_many_connections_is_taken_without_the_start_of_the_process(measure: ModuleType, promises: ModuleType) -> None:
     peers = importlib.import_module("peers")
     results = {

@@ -164,8 +164,8 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
     life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     longest = spans.join(life, on="conn").filter(pl.col("ns") * LONG_PART >= pl.col("life_ns")).drop("life_ns")
     stalled = stalls.stalls(pl.concat(long).lazy() if long else segments, connections)
-    found = pl.collect_all([kinds, longest, stalled])
-    return found[0], _longest(found[1], schema.LEDGER), _longest(found[2], schema.STALLS)
+    told = kinds.collect()  # one after the other: each takes as much memory as all intervals
+    return told, _longest(longest.collect(), schema.LEDGER), _longest(stalled.collect(), schema.STALLS)
 
 
 def _longest(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:

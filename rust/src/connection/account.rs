@@ -71,10 +71,9 @@ impl Accounts {
 
     /// Nothing more is expected to be written.
     pub(super) fn put_away(&mut self) {
+        let Self::AtHand(accounts) = self else { return };
         let mut room = [0; MOST_PUT_AWAY_BYTES];
-        if let Self::AtHand(accounts) = self
-            && let Ok(bytes) = postcard::to_slice(accounts, &mut room)
-        {
+        if let Ok(bytes) = postcard::to_slice(accounts, &mut room) {
             *self = Self::PutAway(Box::from(&*bytes));
         }
     }

@@ -1,5 +1,7 @@
 //! The pace at which the segments of one write come one by one, away from their sender.
 
+use serde::{Deserialize, Serialize};
+
 use super::Nullable;
 use super::spacing::AROUND_BYTES;
 
@@ -10,7 +12,7 @@ const ALIKE_PART: u64 = 8;
 ///
 /// A majority vote (Boyer & Moore 1981): a segment at the pace is a vote for it, any other one against, and where none is left the next
 /// one's pace takes its place. So outliers, as a busy host makes them, move nothing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Steady {
     bytes: i64,
     ns: i64,

@@ -31,6 +31,8 @@ const TIME_WAIT_NS: i64 = 240_000_000_000;
 const IDLE_NS: i64 = 7_440_000_000_000;
 /// Connections that are looked at for that whenever one is opened: so all are, before twice as many have come.
 const SWEPT: usize = 2;
+/// Flows whose place is kept at hand, in 64 KB: the table of all of them does not fit a core's caches.
+const LATELY: usize = 1 << 13;
 /// Rows of closed connections handed out at a time.
 const CLOSED_ROWS: usize = 4096;
 /// Of so many neighbours the one to close is chosen: one that has ended before one that has not, then the one silent
@@ -56,6 +58,9 @@ pub struct Connections {
     hasher: RandomState,
     /// Flow → place of its newest connection.
     flows: HashTable<u32>,
+    /// The same of those that came lately, by the low bits of the hash, with its high ones: a later one takes the place of an
+    /// earlier one. A wrong one is told by these, because to look at its connection would take memory in that is far away.
+    lately: Vec<(u32, u32)>,
     live: Slabs,
     latest: usize,
     count: usize,
@@ -101,7 +106,7 @@ impl Connections {
     /// All connections, or only those.
     #[must_use]
     pub fn of(only: Option<Arc<Only>>, accounts: Accounts) -> Self {
-        Self { accounts, only, ..Self::default() }
+        Self { accounts, only, lately: vec![(0, 0); LATELY], ..Self::default() }
     }
 
     /// Takes one segment in, concludes, and adds its row to `rows`.
@@ -153,22 +158,33 @@ impl Connections {
     /// The place of the segment's connection, which is opened if need be; it has `number`, if that is known.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
-        let goes_on = |connection: &Connection| {
-            number.map_or_else(|| !connection.is_reused_by(segment), |number| connection.number == number)
+        let live = &self.live;
+        let has_key = |at: usize| live.get(at).is_some_and(|connection| connection.key == segment.key);
+        let takes_it = |connection: &Connection| {
+            !connection.handed_out
+                && number.map_or_else(|| !connection.is_reused_by(segment), |number| connection.number == number)
         };
-        if let Some(connection) = self.live.get(self.latest)
-            && connection.key == segment.key
-            && goes_on(connection)
-        {
+        let goes_on = |at: usize| live.get(at).is_some_and(takes_it);
+        if has_key(self.latest) && goes_on(self.latest) {
             return self.latest;
         }
         let hash = self.hasher.hash_one(segment.key);
-        let live = &self.live;
-        let same = |at: &u32| live.get(*at as usize).is_some_and(|connection| connection.key == segment.key);
-        match self.flows.find(hash, same).map(|at| *at as usize) {
-            Some(found) if live.get(found).is_some_and(goes_on) => found,
-            found => self.open(segment, hash, found, number),
+        let (slot, tag) = (hash as usize % LATELY, (hash >> 32) as u32);
+        if let Some((of, at)) = self.lately.get(slot).map(|(of, at)| (*of, *at as usize))
+            && of == tag
+            && has_key(at)
+            && goes_on(at)
+        {
+            return at;
         }
+        let place = match self.flows.find(hash, |at| has_key(*at as usize)).map(|at| *at as usize) {
+            Some(found) if goes_on(found) => found,
+            found => self.open(segment, hash, found, number),
+        };
+        if let Some(entry) = self.lately.get_mut(slot) {
+            *entry = (tag, place as u32);
+        }
+        place
     }
 
     /// Begins a new connection; `before` is the place of the one that had the same endpoints.

@@ -22,6 +22,7 @@ mod holes;
 mod line;
 mod only;
 mod outstanding;
+mod queue;
 mod ranges;
 mod rates;
 mod resent;

@@ -1,8 +1,8 @@
 //! What one direction has sent and not yet seen acknowledged: the source of round-trip samples and ACK lags.
 
-use std::collections::VecDeque;
 use std::num::{NonZeroU16, NonZeroU32};
 
+use super::queue::Queue;
 use super::row::Nullable;
 use crate::wire::Segment;
 
@@ -97,7 +97,7 @@ pub(super) struct Newest {
 /// The queue, ordered by offset.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
-    queue: VecDeque<Sent>,
+    queue: Queue<Sent>,
 }
 
 impl Outstanding {
@@ -122,7 +122,7 @@ impl Outstanding {
     ) -> Option<Repeat> {
         let first = self.queue.partition_point(|sent| sent.end <= start);
         let mut repeat: Option<Repeat> = None;
-        for sent in self.queue.range_mut(first..).take_while(|sent| sent.start < end) {
+        for sent in self.queue.iter_mut().skip(first).take_while(|sent| sent.start < end) {
             sent.resends = sent.resends.saturating_add(u16::from(resent));
             let repeat = repeat.get_or_insert(Repeat { before_ts_ns: sent.stamp.ts_ns, resends: 0 });
             repeat.resends = repeat.resends.max(sent.resends);
@@ -137,7 +137,7 @@ impl Outstanding {
     /// Gives the memory of an empty queue back: nothing more is expected.
     pub(super) fn release(&mut self) {
         if self.queue.is_empty() {
-            self.queue = VecDeque::new();
+            self.queue = Queue::default();
         }
     }
 
@@ -207,7 +207,7 @@ impl Outstanding {
             self.queue.pop_front();
         }
         if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
-            self.queue = VecDeque::new();
+            self.queue = Queue::default();
         }
         if let Some(sent) = newest.filter(|sent| sent.end == ack) {
             let overtaken = latest_ts_ns.value() > sent.stamp.ts_ns.value();

@@ -14,15 +14,33 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, StringBuilder};
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Float64Array, PrimitiveArray, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::connection::{ConnectionRow, DatagramRow, DirectionFigures, FlowRow, Line, Nullable, Revision};
+use crate::connection::{
+    ConnectionRow, Counts, DatagramRow, DirectionFigures, FlowRow, Nullable, Revision, StatisticsFigures,
+};
 use crate::wire::PathNames;
 
 /// A named column.
 type Column = (String, ArrayRef);
+
+/// One direction of one connection.
+struct Direction<'a> {
+    connection: &'a ConnectionRow,
+    figures: &'a DirectionFigures,
+    counts: &'a Counts,
+    statistics: &'a StatisticsFigures,
+}
+
+impl<'a> Direction<'a> {
+    /// That of the client (0) or of the server (1).
+    fn of(connection: &'a ConnectionRow, at: usize) -> Option<Self> {
+        let (figures, counts) = (connection.directions.get(at)?, connection.counts.get(at)?);
+        Some(Self { connection, figures, counts, statistics: connection.statistics.get(at)? })
+    }
+}
 
 fn numbers<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> T::Native) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::from_iter_values(rows.iter().map(value)))
@@ -124,12 +142,10 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         ("vpi".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(vpi, _)| vpi))),
         ("vci".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(_, vci)| vci))),
     ];
-    let client: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[0]).collect();
-    let server: Vec<DirectionFigures> = rows.iter().map(|row| row.directions[1]).collect();
-    let lines: Vec<Option<Line>> = rows.iter().map(|row| row.line).collect();
-    for (at, (side, figures)) in [("client", &client), ("server", &server)].into_iter().enumerate() {
-        directions(side, figures, &lines, &mut columns);
-        statistics::statistics(side, at, rows, &mut columns);
+    for (at, side) in ["client", "server"].into_iter().enumerate() {
+        let of_side: Vec<Direction<'_>> = rows.iter().filter_map(|row| Direction::of(row, at)).collect();
+        directions(side, &of_side, &mut columns);
+        statistics::statistics(side, &of_side, &mut columns);
         behaviour::columns(side, at, rows, &mut columns);
         departure::columns(side, at, rows, &mut columns);
         rates::columns(side, at, rows, &mut columns);
@@ -158,65 +174,69 @@ fn addresses<R>(rows: &[R], value: impl Fn(&R) -> std::net::IpAddr) -> ArrayRef 
     Arc::new(strings.finish())
 }
 
-fn directions(side: &str, rows: &[DirectionFigures], lines: &[Option<Line>], columns: &mut Vec<Column>) {
-    let count = |value: fn(&DirectionFigures) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
-    let amount = |value: fn(&DirectionFigures) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
-    let agreed = |value: fn(&DirectionFigures) -> Option<bool>| -> ArrayRef {
+fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
+    let count = |value: fn(&Direction<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
+    let amount = |value: fn(&Direction<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
+    let agreed = |value: fn(&Direction<'_>) -> Option<bool>| -> ArrayRef {
         let mut flags = BooleanBuilder::new();
         for row in rows {
             flags.append_option(value(row));
         }
         Arc::new(flags.finish())
     };
-    let best_payload_shares: Float64Array =
-        rows.iter().zip(lines).map(|(row, line)| row.best_payload_share(*line)).collect();
     let named: Vec<(&str, ArrayRef)> = vec![
-        ("segments", count(|row| row.segments)),
-        ("data_segments", count(|row| row.data_segments)),
-        ("payload_bytes", count(|row| row.payload_bytes)),
-        ("unique_bytes", count(|row| row.unique_bytes)),
-        ("retransmitted_segments", count(|row| row.retransmitted_segments.into())),
-        ("retransmitted_bytes", count(|row| row.retransmitted_bytes)),
-        ("spurious_retransmissions", count(|row| row.spurious_retransmissions.into())),
-        ("out_of_order_segments", count(|row| row.out_of_order_segments.into())),
-        ("capture_duplicates", count(|row| row.capture_duplicates.into())),
-        ("network_duplicates", count(|row| row.network_duplicates.into())),
-        ("not_captured_bytes", count(|row| row.not_captured_bytes)),
-        ("not_captured_holes", count(|row| row.not_captured_holes.into())),
-        ("duplicate_acks", count(|row| row.duplicate_acks.into())),
-        ("pure_acks", count(|row| row.pure_acks)),
-        ("keepalives", count(|row| row.keepalives.into())),
-        ("zero_window_probes", count(|row| row.zero_window_probes.into())),
-        ("window_updates", count(|row| row.window_updates.into())),
-        ("zero_window_advertisements", count(|row| row.zero_window_advertisements.into())),
-        ("pushed_segments", count(|row| row.pushed_segments.into())),
-        ("cut_segments", count(|row| row.cut_segments)),
-        ("syn_segments", count(|row| row.syn_segments.into())),
-        ("fin_segments", count(|row| row.fin_segments.into())),
-        ("rst_segments", count(|row| row.rst_segments.into())),
-        ("isn", maybe::<UInt32Type, _>(rows, |row| row.isn)),
-        ("mss_bytes", amount(|row| row.syn_options?.mss.map(i64::from))),
-        ("window_scale", maybe::<UInt8Type, _>(rows, |row| row.window_scale)),
-        ("sack_permitted", agreed(|row| row.syn_options?.permits_sack())),
-        ("timestamps", agreed(|row| row.syn_options?.offers_timestamps())),
+        ("segments", count(|row| row.figures.segments)),
+        ("data_segments", count(|row| row.figures.data_segments)),
+        ("payload_bytes", count(|row| row.counts.payload_bytes)),
+        ("unique_bytes", count(|row| row.counts.unique_bytes)),
+        ("retransmitted_segments", count(|row| row.counts.retransmitted_segments.into())),
+        ("retransmitted_bytes", count(|row| row.counts.retransmitted_bytes)),
+        ("spurious_retransmissions", count(|row| row.figures.spurious_retransmissions.into())),
+        ("out_of_order_segments", count(|row| row.counts.out_of_order_segments.into())),
+        ("capture_duplicates", count(|row| row.figures.capture_duplicates.into())),
+        ("network_duplicates", count(|row| row.figures.network_duplicates.into())),
+        ("not_captured_bytes", count(|row| row.figures.not_captured_bytes)),
+        ("not_captured_holes", count(|row| row.figures.not_captured_holes.into())),
+        ("duplicate_acks", count(|row| row.counts.duplicate_acks.into())),
+        ("pure_acks", count(|row| row.counts.pure_acks)),
+        ("keepalives", count(|row| row.counts.keepalives.into())),
+        ("zero_window_probes", count(|row| row.counts.zero_window_probes.into())),
+        ("window_updates", count(|row| row.counts.window_updates.into())),
+        ("zero_window_advertisements", count(|row| row.counts.zero_window_advertisements.into())),
+        ("pushed_segments", count(|row| row.counts.pushed_segments.into())),
+        ("cut_segments", count(|row| row.counts.cut_segments)),
+        ("syn_segments", count(|row| row.figures.syn_segments.into())),
+        ("fin_segments", count(|row| row.figures.fin_segments.into())),
+        ("rst_segments", count(|row| row.figures.rst_segments.into())),
+        ("isn", maybe::<UInt32Type, _>(rows, |row| row.figures.isn)),
+        ("mss_bytes", amount(|row| row.figures.syn_options?.mss.map(i64::from))),
+        ("window_scale", maybe::<UInt8Type, _>(rows, |row| row.figures.window_scale)),
+        ("sack_permitted", agreed(|row| row.figures.syn_options?.permits_sack())),
+        ("timestamps", agreed(|row| row.figures.syn_options?.offers_timestamps())),
         // Without the scale only windows of 0 and those of SYNs are known.
-        ("max_window_bytes", amount(|row| row.window_scale.and(row.max_window_bytes).map(i64::from))),
-        ("min_window_bytes", amount(|row| row.min_window_bytes.map(i64::from))),
-        ("max_in_flight_bytes", nullable(rows, |row| row.max_in_flight_bytes)),
-        ("max_segment_bytes", count(|row| row.max_segment_bytes.into())),
-        ("full_segment_bytes", amount(|row| row.full_segment_bytes.map(i64::from))),
-        ("header_bytes", amount(|row| (row.header_bytes > 0).then(|| row.header_bytes.into()))),
-        ("cells", amount(|row| (row.cells > 0).then_some(row.cells as i64))),
-        ("cell_payload_share", maybe::<Float64Type, _>(rows, DirectionFigures::cell_payload_share)),
-        ("best_payload_share", Arc::new(best_payload_shares)),
-        ("rtt_samples", count(|row| row.rtt.samples)),
-        ("rtt_min_ns", amount(|row| row.rtt.min_ns())),
-        ("rtt_mean_ns", amount(|row| row.rtt.mean_ns())),
-        ("rtt_max_ns", amount(|row| row.rtt.max_ns())),
-        ("first_data_ts_ns", nullable(rows, |row| row.first_data_ts_ns)),
-        ("last_data_ts_ns", nullable(rows, |row| row.last_data_ts_ns)),
+        ("max_window_bytes", amount(|row| row.figures.window_scale.and(row.counts.max_window_bytes).map(i64::from))),
+        ("min_window_bytes", amount(|row| row.counts.min_window_bytes.map(i64::from))),
+        ("max_in_flight_bytes", nullable(rows, |row| row.figures.max_in_flight_bytes)),
+        ("max_segment_bytes", count(|row| row.figures.max_segment_bytes.into())),
+        ("full_segment_bytes", amount(|row| row.connection.full_segment_bytes.map(i64::from))),
+        ("header_bytes", amount(|row| (row.figures.header_bytes > 0).then(|| row.figures.header_bytes.into()))),
+        ("cells", amount(|row| (row.counts.cells > 0).then_some(row.counts.cells as i64))),
+        ("cell_payload_share", maybe::<Float64Type, _>(rows, |row| row.counts.cell_payload_share())),
+        ("best_payload_share", maybe::<Float64Type, _>(rows, best_payload_share)),
+        ("rtt_samples", count(|row| row.counts.rtt.samples)),
+        ("rtt_min_ns", amount(|row| row.counts.rtt.min_ns())),
+        ("rtt_mean_ns", amount(|row| row.counts.rtt.mean_ns())),
+        ("rtt_max_ns", amount(|row| row.counts.rtt.max_ns())),
+        ("first_data_ts_ns", nullable(rows, |row| row.counts.first_data_ts_ns)),
+        ("last_data_ts_ns", nullable(rows, |row| row.counts.last_data_ts_ns)),
     ];
     columns.extend(named.into_iter().map(|(name, array)| (format!("{side}_{name}"), array)));
+}
+
+/// Which share of the line is data at best; unknown without a line whose cost is known, or a size of segments.
+fn best_payload_share(row: &Direction<'_>) -> Option<f64> {
+    let header_bytes = Some(row.figures.header_bytes).filter(|bytes| *bytes > 0)?;
+    Some(row.connection.line?.best_payload_share(row.connection.full_segment_bytes?, header_bytes))
 }
 
 /// All revisions of a capture as one batch.

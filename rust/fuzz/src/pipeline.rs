@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::connection::{
-    ConnectionRow, Connections, DatagramRow, DirectionFigures, FlowRow, Flows, Kind, MAX_REVISIONS, Nullable,
+    ConnectionRow, Connections, Counts, DatagramRow, DirectionFigures, FlowRow, Flows, Kind, MAX_REVISIONS, Nullable,
     SegmentRow, SegmentSink,
 };
 use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
@@ -172,7 +172,7 @@ impl Out {
             assert!(!std::mem::replace(&mut self.numbers[number], true), "connection {number} is handed out twice");
             check_connection(row);
             self.segments += row.directions.iter().map(all_segments).sum::<u64>();
-            self.payload_bytes += row.directions.iter().map(|figures| figures.payload_bytes).sum::<u64>();
+            self.payload_bytes += row.counts.iter().map(|counts| counts.payload_bytes).sum::<u64>();
         }
         let table = table::connections(rows).expect("columns of one length");
         assert_eq!(table.num_rows(), rows.len());
@@ -214,43 +214,40 @@ fn check_segment(row: &SegmentRow, connections: usize) {
 
 fn check_connection(row: &ConnectionRow) {
     assert!(row.first_frame <= row.last_frame, "frames: {row:?}");
-    for figures in &row.directions {
-        check_direction(figures);
+    for (figures, counts) in row.directions.iter().zip(&row.counts) {
+        check_direction(figures, counts);
     }
 }
 
-fn check_direction(figures: &DirectionFigures) {
+fn check_direction(figures: &DirectionFigures, counts: &Counts) {
     let segments = figures.segments;
     let of_all = [
         figures.data_segments,
-        figures.pure_acks,
-        figures.cut_segments,
-        figures.retransmitted_segments.into(),
-        figures.out_of_order_segments.into(),
-        figures.duplicate_acks.into(),
-        figures.keepalives.into(),
-        figures.zero_window_probes.into(),
-        figures.window_updates.into(),
-        figures.zero_window_advertisements.into(),
-        figures.pushed_segments.into(),
+        counts.pure_acks,
+        counts.cut_segments,
+        counts.retransmitted_segments.into(),
+        counts.out_of_order_segments.into(),
+        counts.duplicate_acks.into(),
+        counts.keepalives.into(),
+        counts.zero_window_probes.into(),
+        counts.window_updates.into(),
+        counts.zero_window_advertisements.into(),
+        counts.pushed_segments.into(),
         figures.syn_segments.into(),
         figures.fin_segments.into(),
         figures.rst_segments.into(),
     ];
-    assert!(figures.spurious_retransmissions <= figures.retransmitted_segments, "needless: {figures:?}");
-    assert!(of_all.iter().all(|some| *some <= segments), "a part is more than the whole: {figures:?}");
-    let payload = figures.payload_bytes;
-    assert!(
-        figures.unique_bytes <= payload && figures.retransmitted_bytes <= payload,
-        "bytes counted twice: {figures:?}"
-    );
+    assert!(figures.spurious_retransmissions <= counts.retransmitted_segments, "needless: {figures:?} {counts:?}");
+    assert!(of_all.iter().all(|some| *some <= segments), "a part is more than the whole: {figures:?} {counts:?}");
+    let payload = counts.payload_bytes;
+    assert!(counts.unique_bytes <= payload && counts.retransmitted_bytes <= payload, "bytes counted twice: {counts:?}");
     assert!(u64::from(figures.max_segment_bytes) <= payload, "largest segment: {figures:?}");
     assert!(natural(figures.max_in_flight_bytes), "in flight: {figures:?}");
     assert!(figures.window_scale.is_none_or(|scale| scale <= 14), "window scale: {figures:?}");
-    if let (Some(min), Some(max)) = (figures.min_window_bytes, figures.max_window_bytes) {
-        assert!(min <= max, "windows: {figures:?}");
+    if let (Some(min), Some(max)) = (counts.min_window_bytes, counts.max_window_bytes) {
+        assert!(min <= max, "windows: {counts:?}");
     }
-    if let (Some(min), Some(mean), Some(max)) = (figures.rtt.min_ns(), figures.rtt.mean_ns(), figures.rtt.max_ns()) {
-        assert!(0 <= min && min <= mean && mean <= max, "round trips: {figures:?}");
+    if let (Some(min), Some(mean), Some(max)) = (counts.rtt.min_ns(), counts.rtt.mean_ns(), counts.rtt.max_ns()) {
+        assert!(0 <= min && min <= mean && mean <= max, "round trips: {counts:?}");
     }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::behaviour::{self, Behaviour};
+use super::counts::Counts;
 use super::departure::{self, Arrival, Departure, Leaves, SenderView, Waits};
 use super::half::Half;
 use super::hearing::Answer;
@@ -17,6 +18,7 @@ use crate::wire::TcpFlags;
 pub(super) struct Account {
     /// What its sender saw.
     pub view: SenderView,
+    pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
     /// How fast it and its receiver are; `None` while it has sent little.
@@ -135,7 +137,8 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         return None;
     }
     let two_flew = sender.account.view.two_flew(i64::from(sender.half.figures.max_segment_bytes));
-    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes(receiver.half, two_flew));
+    let most_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
+    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes(most_window, two_flew));
     let leaves = Leaves {
         ts_ns,
         frame: segment.frame,
@@ -145,7 +148,7 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         full_bytes,
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
         never_held: flags.any(behaviour::NEVER_HELD)
-            || sender.half.is_half_a_window(segment.payload_bytes, receiver.half),
+            || sender.half.is_half_a_window(segment.payload_bytes, most_window),
         // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
         resent_by: resent_by.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
         cut: flags.any(TcpFlags::CWR),
@@ -217,12 +220,12 @@ fn drains(
     let Arrival { ts_ns, ack, .. } = *arrival;
     if let Some(bytes) = answer.acked_bytes.get().filter(|bytes| *bytes > 0) {
         let more = receiver.half.in_flight().is_some_and(|bytes| bytes > 0);
-        let rtt_min_ns = receiver.half.figures.rtt.min_ns().unwrap_or(i64::MAX);
+        let rtt_min_ns = receiver.half.figures.rtt_min_ns.get().unwrap_or(i64::MAX);
         rates.advanced(&Advanced { ts_ns, bytes, rtt_ns: answer.rtt_ns, rtt_min_ns, more });
     } else if kind == Kind::DuplicateAck {
         rates.interrupted();
     }
-    let most = sender.half.figures.max_window_bytes;
+    let most = sender.account.counts.max_window_bytes;
     if let Some((window, most)) = window_bytes.zip(most).filter(|_| ack != i64::MIN && kind != Kind::Reset) {
         let (window_bytes, most_bytes) = (i64::from(window), i64::from(most));
         rates.advertised(&Advertised { ts_ns, ack, window_bytes, most_bytes });

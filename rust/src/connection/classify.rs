@@ -145,7 +145,7 @@ pub(super) fn released_by(
         (_, Some(ResentBy::Fast)) => return (ReleasedBy::Ack, Some(receiver.last_ack_frame)),
         _ => {}
     }
-    let causal_ns = sender.figures.rtt.min_ns().map_or(CAUSAL_NS, |rtt_ns| CAUSAL_NS.max(rtt_ns / 10));
+    let causal_ns = sender.figures.rtt_min_ns.get().map_or(CAUSAL_NS, |rtt_ns| CAUSAL_NS.max(rtt_ns / 10));
     let idle = sender.in_flight() == Some(0);
     let now = Nullable::from(segment.ts_ns);
     let soon = |from: Nullable| now.since(from).get().is_some_and(|gap_ns| gap_ns <= causal_ns);

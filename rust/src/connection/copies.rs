@@ -128,7 +128,7 @@ impl Half {
     pub(super) fn may_repeat(&self, segment: &Segment, receiver: &Half) -> bool {
         if segment.payload_bytes > 0 {
             let end = segment.seq.wrapping_add(segment.payload_bytes);
-            let sent_to = self.isn.unwrap_or(0).wrapping_add(self.snd_max as u32);
+            let sent_to = self.figures.isn.unwrap_or(0).wrapping_add(self.snd_max as u32);
             if end.wrapping_sub(sent_to) as i32 > 0 {
                 return false;
             }
@@ -136,7 +136,7 @@ impl Half {
         if !segment.flags.any(TcpFlags::ACK) || !self.acked.is_some() {
             return self.started || segment.flags.any(TcpFlags::RST);
         }
-        let acked_to = receiver.isn.unwrap_or(0).wrapping_add(self.acked.value() as u32);
+        let acked_to = receiver.figures.isn.unwrap_or(0).wrapping_add(self.acked.value() as u32);
         segment.ack.wrapping_sub(acked_to) as i32 <= 0
     }
 }
@@ -157,7 +157,7 @@ fn judge(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Verdict> {
     let counts = sender.ip_id_moves && segment.ip.id.is_some_and(|id| id != 0);
     let found = sender.recent.find(segment).or_else(|| in_flight(segment, sender, counts))?;
     let round_trip_ns =
-        sender.figures.rtt.min_ns().map(|rtt| rtt.saturating_add(receiver.figures.rtt.min_ns().unwrap_or(0)));
+        sender.figures.rtt_min_ns.get().map(|rtt| rtt.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)));
     let quarter_ns = round_trip_ns.map(|rtt_ns| rtt_ns / 4);
     let within = |bound_ns: i64| found.gap_ns.is_none_or(|gap_ns| gap_ns.abs() <= bound_ns);
     let same_packet_ns = SAME_ID_COPY_NS.max(quarter_ns.unwrap_or(0));
@@ -188,7 +188,7 @@ fn judge(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Verdict> {
 
 /// The packet whose bytes are still on their way, if it is the same packet.
 fn in_flight(segment: &Segment, sender: &Half, counts: bool) -> Option<Found> {
-    let isn = sender.isn?;
+    let isn = sender.figures.isn?;
     let start = crate::seq::unwrap(segment.seq, isn, sender.snd_max);
     let sent = sender.outstanding.at(start)?;
     let stamp = Stamp::of(segment);

@@ -46,9 +46,6 @@ pub(super) fn exchange<const ACCOUNTS: bool>(
     let kind = verdict.kind;
     let released = (segment.payload_bytes > 0).then(|| classify::released_by(segment, verdict, sender, receiver));
     sending::count(segment, &mut sender.figures);
-    if ACCOUNTS {
-        sending::sum_up(segment, placed, kind, novelty, before.window_bytes, &mut sender.figures);
-    }
     let sent = if reset { sending::Sent::default() } else { sending::send(segment, placed, verdict, sender, receiver) };
     let answer = arrived_ack.map_or_else(Answer::default, |ack| {
         hearing::acknowledge(segment, ack, sack_blocks.as_deref(), kind, receiver, revisions)
@@ -57,6 +54,8 @@ pub(super) fn exchange<const ACCOUNTS: bool>(
         half::settle_mss(sender, receiver, segment.key.is_v6());
     }
     let departure = accounts.filter(|_| ACCOUNTS).and_then(|(own, other)| {
+        own.counts.sent(segment, placed, kind, novelty, before.window_bytes);
+        other.counts.heard(answer.rtt_ns);
         let in_burst = matches!(released, Some((ReleasedBy::Burst, _)));
         let judged = account::Judged {
             counted: statistics::Event {

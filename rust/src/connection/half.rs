@@ -37,8 +37,6 @@ pub(super) struct Overtaken {
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(super) struct Half {
-    /// Sequence number of offset 0; `None` before anything is known.
-    pub isn: Option<u32>,
     /// Whether this side was seen to send anything.
     pub started: bool,
     /// Highest offset sent.
@@ -96,7 +94,8 @@ pub(super) struct Half {
     /// First frame of the burst being sent.
     pub burst_frame: u64,
     pub outstanding: Outstanding,
-    pub holes: Holes,
+    /// `None` while none was jumped over.
+    pub holes: Option<Box<Holes>>,
     /// Bytes that were sent before a segment without data, and not seen by then.
     pub overtaken: Option<Box<Overtaken>>,
     pub figures: DirectionFigures,
@@ -111,10 +110,10 @@ impl Half {
     pub(super) fn place(&mut self, segment: &Segment) -> Placed {
         let syn = segment.flags.any(TcpFlags::SYN);
         let first = if syn { segment.seq } else { segment.seq.wrapping_sub(1) };
-        let isn = self.isn.unwrap_or(first);
+        let isn = self.figures.isn.unwrap_or(first);
         let start = crate::seq::unwrap(segment.seq, isn, self.snd_max);
         if !segment.flags.any(TcpFlags::RST) {
-            self.isn = Some(isn);
+            self.figures.isn = Some(isn);
             if !self.started {
                 self.started = true;
                 self.snd_max = start;
@@ -127,24 +126,26 @@ impl Half {
     /// A SYN that comes after other segments (late, or behind forged ones) moves offset 0 to itself, as long as no data
     /// was placed by the guess before. `receiver` has acknowledged by the same guess.
     pub(super) fn anchor(&mut self, syn: &Segment, receiver: &mut Half) {
-        let guessed =
-            self.isn.filter(|isn| *isn != syn.seq && self.figures.syn_segments == 0 && self.figures.data_segments == 0);
+        let guessed = self
+            .figures
+            .isn
+            .filter(|isn| *isn != syn.seq && self.figures.syn_segments == 0 && self.figures.data_segments == 0);
         let Some(guessed) = guessed else { return };
         let shift = crate::seq::unwrap(syn.seq, guessed, self.snd_max);
         let moved = |offset: Nullable| Nullable::from(offset.get().map(|offset| offset - shift));
-        self.isn = Some(syn.seq);
+        self.figures.isn = Some(syn.seq);
         self.snd_max -= shift;
         self.snd_una = moved(self.snd_una);
         receiver.acked = moved(receiver.acked);
         self.outstanding = Outstanding::default();
-        self.holes = Holes::default();
+        self.holes = None;
         self.overtaken = None;
     }
 
     /// Places an acknowledgment of this side's bytes; it fixes offset 0 if nothing else has.
     #[inline]
     pub(super) fn place_ack(&mut self, ack: u32) -> i64 {
-        let isn = *self.isn.get_or_insert_with(|| {
+        let isn = *self.figures.isn.get_or_insert_with(|| {
             self.snd_max = 1;
             ack.wrapping_sub(1)
         });
@@ -189,11 +190,6 @@ impl Half {
         (0..=most).any(|scale| window << scale == bytes)
     }
 
-    /// Its figures for the connections table.
-    pub(super) fn row(&self, full_segment_bytes: Option<u16>) -> DirectionFigures {
-        DirectionFigures { isn: self.isn, full_segment_bytes, ..self.figures }
-    }
-
     /// Segments of at most the MSS in `bytes`.
     #[inline]
     pub(super) fn virtual_segments(&self, bytes: u32) -> u32 {
@@ -202,9 +198,9 @@ impl Half {
 
     /// The largest payload of its segments: the MSS in force, or what was seen where no SYN was, or where the path takes
     /// a little less (a tunnel), or where the sender rounds it to whole clusters. `two_flew`: two as long as the longest were
-    /// in flight together.
+    /// in flight together. `most_window`: the largest window that it was offered.
     #[inline]
-    pub(super) fn full_bytes(&self, receiver: &Self, two_flew: bool) -> i64 {
+    pub(super) fn full_bytes(&self, most_window: u32, two_flew: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
         let mss = i64::from(self.mss_bytes);
         if mss == 0 {
@@ -214,16 +210,16 @@ impl Half {
             return mss;
         }
         let old = self.is_old();
-        let tunnelled = longest * 10 >= mss * 9 && (!old || (two_flew && Self::are_full(longest, receiver)));
-        if tunnelled || (old && self.rounds_down(mss, longest, receiver)) { longest } else { mss }
+        let tunnelled = longest * 10 >= mss * 9 && (!old || (two_flew && Self::are_full(longest, most_window)));
+        if tunnelled || (old && self.rounds_down(mss, longest, most_window)) { longest } else { mss }
     }
 
     /// Whether two of its segments with so much data, in flight together, are full ones though its MSS is larger. Many stacks
     /// offer neither SACK nor timestamps and are yet no older than tunnels (libslirp counts 20 bytes too much for the headers).
     /// Nagle's rule lets no second one that is not full leave, unless it is half of the largest window (rule book A1).
     #[inline]
-    fn are_full(longest: i64, receiver: &Self) -> bool {
-        longest * 2 < i64::from(receiver.figures.max_window_bytes.unwrap_or(0))
+    fn are_full(longest: i64, most_window: u32) -> bool {
+        longest * 2 < i64::from(most_window)
     }
 
     /// Whether its SYN offers neither SACK nor timestamps; false where it was not seen.
@@ -236,18 +232,17 @@ impl Half {
 
     /// Whether BSD lets so much leave whatever Nagle's rule says: half of the largest window (rule book A1).
     #[inline]
-    pub(super) fn is_half_a_window(&self, payload_bytes: u32, receiver: &Self) -> bool {
-        let largest = receiver.figures.max_window_bytes.unwrap_or(0);
-        self.is_old() && largest > 0 && payload_bytes >= largest / 2
+    pub(super) fn is_half_a_window(&self, payload_bytes: u32, most_window: u32) -> bool {
+        self.is_old() && most_window > 0 && payload_bytes >= most_window / 2
     }
 
     /// Whether `longest` is what 4.4BSD makes of an MSS above a cluster. Its elders do not round; of them half of the largest
     /// window may leave (rule book A1), or what a locked buffer holds (A3), which is alone but for the FIN.
     #[inline]
-    fn rounds_down(&self, mss: i64, longest: i64, receiver: &Self) -> bool {
+    fn rounds_down(&self, mss: i64, longest: i64, most_window: u32) -> bool {
         longest > 0
             && longest == mss / CLUSTER_BYTES * CLUSTER_BYTES
-            && i64::from(receiver.figures.max_window_bytes.unwrap_or(0)) > longest * 2 + CLUSTER_BYTES
+            && i64::from(most_window) > longest * 2 + CLUSTER_BYTES
             && self.figures.max_in_flight_bytes.get().unwrap_or(0) > longest + 1
     }
 
@@ -286,7 +281,7 @@ impl Half {
     /// Takes a round-trip sample in (RFC 6298, 2.2 and 2.3).
     #[inline]
     pub(super) fn add_rtt(&mut self, rtt_ns: i64) {
-        self.figures.rtt.add(rtt_ns);
+        self.figures.rtt_min_ns = self.figures.rtt_min_ns.earlier(Some(rtt_ns).into());
         let Some(smoothed_ns) = self.smoothed_rtt_ns.get() else {
             self.smoothed_rtt_ns = Some(rtt_ns).into();
             self.rtt_variation_ns = rtt_ns >> 1;

@@ -15,7 +15,7 @@ pub(super) fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[
     if blocks.is_empty() {
         return None;
     }
-    let offset = |edge| seq::unwrap(edge, data_sender.isn.unwrap_or(0), data_sender.snd_max);
+    let offset = |edge| seq::unwrap(edge, data_sender.figures.isn.unwrap_or(0), data_sender.snd_max);
     Some(blocks.as_slice().iter().flat_map(|(left, right)| [offset(*left), offset(*right)]).collect())
 }
 
@@ -107,7 +107,7 @@ pub(super) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut H
 /// Bytes between `una` and `ack` that the capture does not hold.
 #[inline(always)]
 fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Half) -> i64 {
-    let (in_holes, holes) = data_sender.holes.acknowledge(ack);
+    let (in_holes, holes) = data_sender.holes.as_deref_mut().map_or((0, 0), |holes| holes.acknowledge(ack));
     let beyond = ack - una.max(data_sender.snd_max);
     if (in_holes == 0 && beyond <= 0) || !data_sender.started {
         return 0;
@@ -141,7 +141,7 @@ fn look_back(
         una,
         ack,
         tsecr: segment.options.echo(),
-        rtt_min_ns: data_sender.figures.rtt.min_ns(),
+        rtt_min_ns: data_sender.figures.rtt_min_ns.get(),
         dsack: duplicate,
     };
     let snd_max = data_sender.snd_max;

@@ -30,7 +30,7 @@ pub(super) struct Filled {
     pub jumper: Option<Stamp>,
 }
 
-/// The holes of one direction, ordered by offset. Empty for nearly every direction.
+/// The holes of one direction, ordered by offset.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holes {
     missing: Vec<Hole>,

@@ -1,5 +1,6 @@
 //! What the line below a connection carried, and what share of it full segments could have at best.
 
+use super::counts::Counts;
 use super::row::DirectionFigures;
 use crate::wire::{AtmFacts, aal5_cells};
 
@@ -49,15 +50,15 @@ impl Channels {
     }
 }
 
-/// The line that a direction's figures tell of.
-pub(super) fn line_of(figures: &DirectionFigures) -> Option<Line> {
-    if figures.cells > 0 {
+/// The line that a direction tells of.
+pub(super) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Line> {
+    if counts.cells > 0 {
         return Some(Line::Atm);
     }
     (figures.header_bytes > 0).then_some(Line::Ethernet)
 }
 
-impl DirectionFigures {
+impl Counts {
     /// Which share of its cells' bytes on the line was data; `None` if the cells seen cannot have carried all of it.
     #[must_use]
     pub fn cell_payload_share(&self) -> Option<f64> {
@@ -65,17 +66,18 @@ impl DirectionFigures {
         let line_bytes = self.cells.saturating_mul(CELL_LINE_BYTES);
         (self.cells > 0 && holds).then(|| self.payload_bytes as f64 / line_bytes as f64)
     }
+}
 
-    /// Which share of the line is data if every segment carries `full_segment_bytes`.
+impl Line {
+    /// Which share of the line is data if every segment carries so many bytes, and `header_bytes` beside them.
     #[must_use]
-    pub fn best_payload_share(&self, line: Option<Line>) -> Option<f64> {
-        let full = u64::from(self.full_segment_bytes?);
-        let header = Some(u64::from(self.header_bytes)).filter(|bytes| *bytes > 0)?;
-        let line_bytes = match line? {
-            Line::Atm => aal5_cells((full + header) as usize) as u64 * CELL_LINE_BYTES,
-            Line::Ethernet => (full + header).max(MIN_ETHERNET_BYTES) + ETHERNET_AROUND_BYTES,
+    pub fn best_payload_share(self, full_segment_bytes: u16, header_bytes: u16) -> f64 {
+        let (full, header) = (u64::from(full_segment_bytes), u64::from(header_bytes));
+        let line_bytes = match self {
+            Self::Atm => aal5_cells((full + header) as usize) as u64 * CELL_LINE_BYTES,
+            Self::Ethernet => (full + header).max(MIN_ETHERNET_BYTES) + ETHERNET_AROUND_BYTES,
         };
-        Some(full as f64 / line_bytes as f64)
+        full as f64 / line_bytes as f64
     }
 }
 
@@ -85,12 +87,7 @@ mod tests {
 
     /// In hundredths of a percent.
     fn best(line: Line, full_segment_bytes: u16, header_bytes: u16) -> u64 {
-        let figures = DirectionFigures {
-            full_segment_bytes: Some(full_segment_bytes),
-            header_bytes,
-            ..DirectionFigures::default()
-        };
-        (figures.best_payload_share(Some(line)).unwrap() * 10_000.0).round() as u64
+        (line.best_payload_share(full_segment_bytes, header_bytes) * 10_000.0).round() as u64
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod account;
 mod behaviour;
 mod classify;
 mod copies;
+mod counts;
 mod departure;
 mod evidence;
 mod exchange;
@@ -34,6 +35,7 @@ mod statistics;
 mod usual;
 
 pub use behaviour::{Acking, Behaviour, Count, Nagle, Reaction, Sending, SynShape};
+pub use counts::Counts;
 pub use departure::{Departure, Waits};
 pub use evidence::{Confidence, EcnSignal, Evidence, ResentBy, ResetKind, Tfo};
 pub use flows::{DatagramRow, FlowRow, Flows};
@@ -125,7 +127,7 @@ impl Connection {
         let from_client = segment.from_low == self.client_is_low;
         let sender = if from_client { &self.client } else { &self.server };
         let closing = self.reset || self.client.figures.fin_segments > 0 || self.server.figures.fin_segments > 0;
-        sender.isn.is_some_and(|isn| isn != segment.seq || closing)
+        sender.figures.isn.is_some_and(|isn| isn != segment.seq || closing)
     }
 
     /// Time since its last segment; 0 where times are not known.
@@ -221,7 +223,8 @@ impl Connection {
         } else {
             ClosedBy::End
         };
-        let full_segment_bytes = behaviour::full_segment_bytes(&self.client.figures, &self.server.figures);
+        let directions = [self.client.figures, self.server.figures];
+        let counts = [client_account.counts, server_account.counts];
         Some(ConnectionRow {
             conn: self.number,
             client,
@@ -234,9 +237,11 @@ impl Connection {
             last_ts_ns: self.last_ts_ns,
             syn_to_synack_ns: self.handshake.synack_ts_ns.since(self.handshake.syn_ts_ns),
             synack_to_ack_ns: self.handshake.ack_ts_ns.since(self.handshake.synack_ts_ns),
-            line: line_of(&self.client.figures).or_else(|| line_of(&self.server.figures)),
+            line: directions.iter().zip(&counts).find_map(|(figures, counts)| line_of(figures, counts)),
             channel: self.channels.only(),
-            directions: [self.client.row(full_segment_bytes), self.server.row(full_segment_bytes)],
+            full_segment_bytes: behaviour::full_segment_bytes(&self.client.figures, &self.server.figures),
+            directions,
+            counts,
             rates: [client_account.rates, server_account.rates],
             waits,
             statistics: [client_account.statistics.row(), server_account.statistics.row()],

@@ -113,12 +113,12 @@ fn against_jumper(segment: &Segment, jumper: &Stamp, sender: &Half, receiver: &H
     }
     let gap_ns = own.ts_ns.since(jumper.ts_ns).get();
     // From the capture point to the sender and back: nothing that the hole caused can come sooner.
-    if let (Some(gap_ns), Some(loop_ns)) = (gap_ns, receiver.figures.rtt.min_ns())
+    if let (Some(gap_ns), Some(loop_ns)) = (gap_ns, receiver.figures.rtt_min_ns.get())
         && gap_ns < loop_ns / 10 * NEARLY_TENTHS
     {
         return late(Evidence::Rtt, Confidence::Consistent);
     }
-    let bound_ns = sender.figures.rtt.min_ns().map_or(REORDERING_NS, |rtt_ns| REORDERING_NS.max(rtt_ns / 2));
+    let bound_ns = sender.figures.rtt_min_ns.get().map_or(REORDERING_NS, |rtt_ns| REORDERING_NS.max(rtt_ns / 2));
     if gap_ns.is_some_and(|gap_ns| gap_ns < bound_ns) {
         return late(Evidence::Time, Confidence::Possible);
     }
@@ -264,7 +264,7 @@ fn fast(head: bool, sacked_above: bool, sender: &Half) -> Option<(Evidence, Conf
 /// Smoothed round trip of the whole path: the capture point lies somewhere on it.
 fn path_rtt_ns(sender: &Half, receiver: &Half) -> Option<i64> {
     let ahead_ns = sender.smoothed_rtt_ns.get()?;
-    Some(ahead_ns.saturating_add(receiver.figures.rtt.min_ns().unwrap_or(0)))
+    Some(ahead_ns.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)))
 }
 
 /// RFC 8985, 7.2: whether the wait was that of the probe timer, which ACKs and data start anew.

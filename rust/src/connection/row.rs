@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::behaviour::Behaviour;
+use super::counts::Counts;
 use super::departure::{Departure, Waits};
 use super::evidence::{Confidence, EcnSignal, Evidence, ResentBy, ResetKind, Tfo};
 use super::line::Line;
@@ -264,49 +265,30 @@ pub enum ClosedBy {
     Idle,
 }
 
-/// The figures of one direction; `schema.py` says what each means.
+/// The figures of one direction that its segments are judged by, or that only what went wrong moves; the others are
+/// [`Counts`]. `schema.py` says what each means.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // one fact has one home
 pub struct DirectionFigures {
     pub segments: u64,
     pub data_segments: u64,
-    pub payload_bytes: u64,
-    pub unique_bytes: u64,
-    pub retransmitted_segments: u32,
-    pub retransmitted_bytes: u64,
     pub spurious_retransmissions: u32,
-    pub out_of_order_segments: u32,
     pub capture_duplicates: u32,
     pub network_duplicates: u32,
     pub not_captured_bytes: u64,
     pub not_captured_holes: u32,
-    pub duplicate_acks: u32,
-    pub pure_acks: u64,
-    pub keepalives: u32,
-    pub zero_window_probes: u32,
-    pub window_updates: u32,
-    pub zero_window_advertisements: u32,
-    pub pushed_segments: u32,
-    pub cut_segments: u64,
     pub syn_segments: u32,
     pub fin_segments: u32,
     pub rst_segments: u32,
+    /// Sequence number of offset 0; `None` before anything is known.
     pub isn: Option<u32>,
     pub syn_options: Option<SynOptions>,
     pub window_scale: Option<u8>,
-    pub max_window_bytes: Option<u32>,
-    pub min_window_bytes: Option<u32>,
     pub max_in_flight_bytes: Nullable,
     pub max_segment_bytes: u32,
     /// Beside the data of the first segment of that size; 0 if unknown.
     pub header_bytes: u16,
-    /// Known from both directions: filled in for the row.
-    pub full_segment_bytes: Option<u16>,
-    /// 0 off ATM.
-    pub cells: u64,
-    pub rtt: RttFigures,
-    pub first_data_ts_ns: Nullable,
-    pub last_data_ts_ns: Nullable,
+    pub rtt_min_ns: Nullable,
 }
 
 /// What a SYN offers, as far as it was captured.
@@ -424,8 +406,12 @@ pub struct ConnectionRow {
     pub line: Option<Line>,
     /// VPI and VCI.
     pub channel: Option<(u16, u16)>,
+    /// Of either direction.
+    pub full_segment_bytes: Option<u16>,
     /// Client's, server's.
     pub directions: [DirectionFigures; 2],
+    /// The same.
+    pub counts: [Counts; 2],
     /// The same.
     pub waits: [Waits; 2],
     /// The same; `None` where few data were sent.

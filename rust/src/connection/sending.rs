@@ -12,7 +12,7 @@ use crate::wire::{Segment, TcpFlags};
 #[inline(always)]
 pub(super) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
     let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
-    let filled = sender.holes.fill(placed.start, placed.end);
+    let filled = sender.holes.as_deref_mut().map_or_else(Filled::default, |holes| holes.fill(placed.start, placed.end));
     let behind_ack = sender.snd_una.value() > sender.snd_max && placed.end > sender.snd_max;
     if filled.counted > 0 || behind_ack {
         take_back(placed, filled, sender);
@@ -64,10 +64,10 @@ fn jump(segment: &Segment, start: i64, sender: &mut Half) {
     let stamp = Stamp::of(segment);
     let acknowledged = sender.snd_una.get().unwrap_or(sender.snd_max).clamp(sender.snd_max, start);
     if acknowledged > sender.snd_max {
-        sender.holes.open(sender.snd_max, acknowledged, stamp, true);
+        sender.holes.get_or_insert_default().open(sender.snd_max, acknowledged, stamp, true);
     }
     if start > acknowledged {
-        sender.holes.open(acknowledged, start, stamp, false);
+        sender.holes.get_or_insert_default().open(acknowledged, start, stamp, false);
     }
 }
 
@@ -164,58 +164,5 @@ pub(super) fn count(segment: &Segment, figures: &mut DirectionFigures) {
         figures.syn_segments += u32::from(flags.any(TcpFlags::SYN));
         figures.fin_segments += u32::from(flags.any(TcpFlags::FIN));
         figures.rst_segments += u32::from(flags.any(TcpFlags::RST));
-    }
-}
-
-/// Counts all else of it that a direction's row says.
-#[inline]
-pub(super) fn sum_up(
-    segment: &Segment,
-    placed: Placed,
-    kind: Kind,
-    novelty: Novelty,
-    window_bytes: Option<u32>,
-    figures: &mut DirectionFigures,
-) {
-    let flags = segment.flags;
-    let payload = u64::from(segment.payload_bytes);
-    figures.cells += segment.atm.map_or(0, |atm| u64::from(atm.cells));
-    figures.pushed_segments += u32::from(flags.any(TcpFlags::PSH));
-    figures.cut_segments += u64::from(segment.captured_payload_bytes < segment.payload_bytes);
-    if payload > 0 {
-        figures.payload_bytes += payload;
-        if let Some(ts_ns) = segment.ts_ns {
-            figures.first_data_ts_ns = figures.first_data_ts_ns.get().or(Some(ts_ns)).into();
-            figures.last_data_ts_ns = Some(ts_ns).into();
-        }
-        let controls = (placed.end - placed.start) as u64 - payload;
-        let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
-        figures.unique_bytes += new_payload;
-        if kind.is_resent() {
-            // Bytes that fill a hole were resent too: their first copy was lost before it could be captured.
-            let resent = if novelty.jumper.is_some() { payload } else { payload - new_payload };
-            figures.retransmitted_bytes += resent;
-        }
-    } else if !flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
-        figures.pure_acks += 1;
-    }
-    figures.retransmitted_segments += u32::from(kind.is_resent());
-    match kind {
-        Kind::OutOfOrder => figures.out_of_order_segments += 1,
-        Kind::DuplicateAck => figures.duplicate_acks += 1,
-        Kind::Keepalive => figures.keepalives += 1,
-        Kind::ZeroWindowProbe => figures.zero_window_probes += 1,
-        Kind::WindowUpdate => figures.window_updates += 1,
-        _ => {}
-    }
-    if flags.any(TcpFlags::RST) {
-        return;
-    }
-    figures.zero_window_advertisements += u32::from(segment.window == 0);
-    if let Some(window) = window_bytes {
-        figures.max_window_bytes = Some(figures.max_window_bytes.map_or(window, |most| most.max(window)));
-        if !flags.any(TcpFlags::SYN) {
-            figures.min_window_bytes = Some(figures.min_window_bytes.map_or(window, |least| least.min(window)));
-        }
     }
 }

@@ -47,7 +47,9 @@ fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Half, receiver: &Half) 
     if !sender.started && answers_syn && ack.is_some_and(|ack| ack == receiver.snd_max) {
         return ResetKind::Refused;
     }
-    let Some(expected) = receiver.acked.get().filter(|_| sender.isn.is_some()) else { return ResetKind::Unknown };
+    let Some(expected) = receiver.acked.get().filter(|_| sender.figures.isn.is_some()) else {
+        return ResetKind::Unknown;
+    };
     if closed(sender) && closed(receiver) && expected >= sender.snd_max {
         return ResetKind::AfterClose;
     }

@@ -1,4 +1,4 @@
-//! Figures of one direction that no judgement needs: with those of [`super::DirectionFigures`] all of tcptrace's long
+//! Figures of one direction that no judgement needs: with [`super::DirectionFigures`] and [`super::Counts`] all of tcptrace's long
 //! listing, tshark's conversations, and round trips by TCP timestamps (RFC 7323).
 //!
 //! [`Event`] is what is known of one segment once it was judged; it counts for its sender and, by its ACK, for the

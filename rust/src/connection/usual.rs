@@ -62,11 +62,11 @@ fn placed(segment: &Segment, sender: &Half, receiver: &Half) -> Option<(Placed, 
     }
     // Nothing open lies behind the highest byte sent.
     let start = sender.snd_max;
-    let is_next = segment.seq == sender.isn?.wrapping_add(start as u32)
+    let is_next = segment.seq == sender.figures.isn?.wrapping_add(start as u32)
         && sender.snd_una.value() <= start
         && sender.overtaken.as_deref().is_none_or(|shown| shown.end <= start);
     let una = receiver.snd_una.value();
-    let ack = seq::unwrap(segment.ack, receiver.isn?, receiver.snd_max);
+    let ack = seq::unwrap(segment.ack, receiver.figures.isn?, receiver.snd_max);
     let acked = sender.acked.value();
     let goes_on = if segment.payload_bytes > 0 { ack >= acked } else { ack > acked };
     let is_quiet = receiver.history.as_deref().is_none_or(|history| history.is_quiet(una));

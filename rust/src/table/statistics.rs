@@ -2,15 +2,8 @@
 
 use arrow_array::types::{Float64Type, Int64Type, UInt8Type};
 
-use super::{Column, maybe, nullable, numbers};
-use crate::connection::{ConnectionRow, DirectionFigures, RttFigures, StatisticsFigures};
-
-/// One direction of one connection.
-struct Direction<'a> {
-    connection: &'a ConnectionRow,
-    figures: &'a DirectionFigures,
-    statistics: &'a StatisticsFigures,
-}
+use super::{Column, Direction, maybe, nullable, numbers};
+use crate::connection::RttFigures;
 
 /// `sum / count`, rounded; `None` of nothing.
 fn mean(sum: u64, count: u64) -> Option<i64> {
@@ -22,22 +15,10 @@ fn ratio(sum: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / count as f64)
 }
 
-/// Adds the columns of one side: 0 the client, 1 the server.
-pub(super) fn statistics(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
-    let directions: Vec<Direction<'_>> = rows.iter().filter_map(|row| direction(row, at)).collect();
-    columns.extend(
-        counts(&directions)
-            .into_iter()
-            .chain(sizes(&directions))
-            .chain(acks(&directions))
-            .chain(times(&directions))
-            .map(|(name, array)| (format!("{side}_{name}"), array)),
-    );
-}
-
-fn direction(connection: &ConnectionRow, at: usize) -> Option<Direction<'_>> {
-    let (figures, statistics) = (connection.directions.get(at)?, connection.statistics.get(at)?);
-    Some(Direction { connection, figures, statistics })
+/// Adds the columns of one side.
+pub(super) fn statistics(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
+    let named = counts(rows).into_iter().chain(sizes(rows)).chain(acks(rows)).chain(times(rows));
+    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
 }
 
 type Named = Vec<(&'static str, arrow_array::ArrayRef)>;
@@ -68,7 +49,7 @@ fn counts(rows: &[Direction<'_>]) -> Named {
         ("pushed_data_segments", {
             let without_data = |row: &Direction<'_>| u64::from(row.statistics.usual.pushed_without_data);
             numbers::<Int64Type, _>(rows, |row| {
-                u64::from(row.figures.pushed_segments).saturating_sub(without_data(row)) as i64
+                u64::from(row.counts.pushed_segments).saturating_sub(without_data(row)) as i64
             })
         }),
         ("urgent_segments", count(rows, |row| row.statistics.rare.urgent_segments)),
@@ -82,7 +63,7 @@ fn sizes(rows: &[Direction<'_>]) -> Named {
     vec![
         ("window_scale_offered", maybe::<UInt8Type, _>(rows, |row| row.figures.syn_options?.window_scale)),
         ("min_segment_bytes", amount(rows, |row| row.statistics.usual.min_segment_bytes.map(i64::from))),
-        ("mean_segment_bytes", amount(rows, |row| mean(row.figures.payload_bytes, row.figures.data_segments))),
+        ("mean_segment_bytes", amount(rows, |row| mean(row.counts.payload_bytes, row.figures.data_segments))),
         ("cut_bytes", count(rows, |row| row.statistics.usual.cut_bytes)),
         ("mean_window_bytes", {
             // Only windows of 0 are known without the scale: no mean.
@@ -97,7 +78,7 @@ fn sizes(rows: &[Direction<'_>]) -> Named {
         ("initial_window_bytes", amount(rows, |row| with_syn(row, row.statistics.usual.initial_window_bytes))),
         ("initial_window_segments", amount(rows, |row| with_syn(row, row.statistics.usual.initial_window_segments))),
         ("stream_bytes", amount(rows, stream_bytes)),
-        ("missing_bytes", amount(rows, |row| Some(stream_bytes(row)? - row.figures.unique_bytes as i64))),
+        ("missing_bytes", amount(rows, |row| Some(stream_bytes(row)? - row.counts.unique_bytes as i64))),
     ]
 }
 
@@ -124,7 +105,7 @@ fn acks(rows: &[Direction<'_>]) -> Named {
 fn times(rows: &[Direction<'_>]) -> Named {
     let mut named: Named = vec![
         ("max_idle_ns", nullable(rows, |row| row.statistics.usual.max_idle_ns)),
-        ("rtt_stdev_ns", amount(rows, |row| row.figures.rtt.stdev_ns())),
+        ("rtt_stdev_ns", amount(rows, |row| row.counts.rtt.stdev_ns())),
         ("rtt_handshake_samples", count(rows, |row| row.statistics.usual.rtt_handshake_ns.is_some().into())),
         ("rtt_handshake_ns", nullable(rows, |row| row.statistics.usual.rtt_handshake_ns)),
         (

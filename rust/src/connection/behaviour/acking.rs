@@ -84,7 +84,7 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acker: &mut Side<'_>, data_
     if segment.payload_bytes > 0 || segment.flags.any(controls) || !of_data {
         return;
     }
-    let least_ns = data_sender.figures.rtt.min_ns();
+    let least_ns = data_sender.figures.rtt_min_ns.get();
     let mss = data_sender.mss_bytes;
     let bytes = acked.bytes.get().unwrap_or(0).clamp(0, i64::from(u32::MAX)) as u32;
     let covers_all = event.ack == Some(data_sender.snd_max);

@@ -120,7 +120,7 @@ pub(super) fn take(event: &mut Event<'_>, sender: &mut Side<'_>, receiver: &mut 
 #[inline]
 pub(super) fn turnaround_ns(side: &Side<'_>, other: &Side<'_>) -> Option<i64> {
     let by_echo = side.account.behaviour.reaction.min_ns.get();
-    let by_ack = other.half.figures.rtt.min_ns();
+    let by_ack = other.half.figures.rtt_min_ns.get();
     let (ttl, other_ttl) = (side.account.behaviour.ttl, other.account.behaviour.ttl);
     match (by_echo, by_ack) {
         (Some(by_echo), Some(by_ack)) => Some(by_ack.min(by_echo)),

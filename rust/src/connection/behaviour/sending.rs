@@ -91,7 +91,7 @@ impl Sending {
 /// as good a mark. A transfer of nothing but small writes shows no such mark: there, below half of the MSS is small.
 /// Half of the largest window ever offered counts as full in any case (RFC 9293, 3.8.6.2.1).
 #[inline]
-fn is_small(bytes: u32, sender: &Half, receiver: &Half) -> bool {
+fn is_small(bytes: u32, sender: &Half, most_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
     if mss == 0 {
         return false;
@@ -99,7 +99,7 @@ fn is_small(bytes: u32, sender: &Half, receiver: &Half) -> bool {
     if bytes >= mss {
         return bytes > mss && !bytes.is_multiple_of(mss);
     }
-    (bytes < longest || longest <= mss / 2) && receiver.figures.max_window_bytes.is_none_or(|window| bytes < window / 2)
+    (bytes < longest || longest <= mss / 2) && most_window.is_none_or(|window| bytes < window / 2)
 }
 
 /// A segment of `sender` with data.
@@ -107,7 +107,7 @@ fn is_small(bytes: u32, sender: &Half, receiver: &Half) -> bool {
 pub(super) fn take(event: &Event<'_>, now: Nullable, sender: &mut Side<'_>, receiver: &Side<'_>) {
     let Event { segment, placed, kind, .. } = *event;
     let bytes = segment.payload_bytes;
-    let small = kind == Kind::New && is_small(bytes, sender.half, receiver.half);
+    let small = kind == Kind::New && is_small(bytes, sender.half, receiver.account.counts.max_window_bytes);
     let initial = !sender.account.behaviour.sending.initial_over && !segment.flags.any(TcpFlags::SYN);
     let own_turnaround = if small || initial { turnaround_ns(sender, receiver) } else { None };
     let sending = &mut sender.account.behaviour.sending;

@@ -292,3 +292,34 @@ impl Slabs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::{Accounts, Connections, FEW, IDLE_NS};
+    use crate::connection::SegmentRow;
+    use crate::wire::{FlowKey, Segment, TcpFlags};
+
+    fn ack(flow: usize, ts_ns: i64) -> Segment {
+        let host = |bits: usize| IpAddr::V4(Ipv4Addr::from_bits(bits as u32));
+        let key = FlowKey::between([(host(flow), 1024), (host(1 << 31), 80)]);
+        Segment { ts_ns: Some(ts_ns), key, from_low: true, flags: TcpFlags(TcpFlags::ACK), ..Segment::default() }
+    }
+
+    /// Its place is still vacant then, and among those that came lately.
+    #[test]
+    fn what_comes_for_a_connection_closed_after_hours_of_silence_opens_another() {
+        let mut connections = Connections::of(None, Accounts::Omitted);
+        let mut rows = Vec::<SegmentRow>::new();
+        for flow in (0..FEW).chain([1]) {
+            connections.take(&ack(flow, 0), &mut rows);
+        }
+        connections.take(&ack(FEW, IDLE_NS), &mut rows);
+        assert_eq!((connections.len(), connections.closed_idle()), (FEW + 1, 2));
+        connections.take(&ack(1, IDLE_NS), &mut rows);
+        assert_eq!((connections.len(), connections.closed_idle()), (FEW + 2, 2));
+        let numbers: Vec<_> = rows.iter().skip(FEW).map(|row| row.conn as usize).collect();
+        assert_eq!(numbers, [1, FEW, FEW + 1]);
+    }
+}

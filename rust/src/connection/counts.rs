@@ -1,13 +1,15 @@
 //! What is counted of one direction by the verdicts on its segments, for its row of the connections table. No verdict needs any
 //! of it, so a pass without accounts goes without.
 
+use serde::{Deserialize, Serialize};
+
 use super::classify::Novelty;
 use super::half::Placed;
 use super::row::{Kind, Nullable, RttFigures};
 use crate::wire::{Segment, TcpFlags};
 
 /// The counts of one direction; `schema.py` says what each means.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // one fact has one home
 pub struct Counts {
     pub payload_bytes: u64,

@@ -47,6 +47,18 @@ def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then
     assert told["application"] == pytest.approx(12.0, abs=0.15)  # and the last 0.1 ms, after its data was acknowledged
 
 
+def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
+    """Two flights of six segments, then two of seven, which fill the window: none of them is seen whole here, where each ACK leaves at once.
+
+    Linux lets room for less than a third of the window wait (`tcp_tso_should_defer`). The first flight is slow start's: nothing tells what
+    it could have been.
+    """
+    text = opened().replace("win 65535", f"win {7 * MSS}") + flights([6, 6, 7, 7], 0.0400, window=7 * MSS)
+    told = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))
+    assert told["receiver-window"] == pytest.approx(2 * 20, abs=0.3)
+    assert told["slow-start"] == pytest.approx(20, abs=0.3)
+
+
 def cut_window(room: int, sent: int) -> str:
     """Four segments arrive; their ACKs leave less room than was offered before, and `sent` bytes come 220 ms later."""
     return (

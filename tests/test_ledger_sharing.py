@@ -99,6 +99,95 @@ def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_
     assert (told.get("application", 0) >= held_ms - 30) == (not is_probe)
 
 
+@pytest.mark.parametrize(("held_ms", "is_probe"), [(68, True), (50, False)])
+def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path: Path, held_ms: float, *, is_probe: bool) -> None:
+    """The handshake took 20 ms; the first ACK is for a segment of 100 ms before and one of 40 ms before: 30 is the smoothed round trip.
+
+    So the probe leaves after 68 ms; by the newest byte, and 22.5 ms, it would after 53. The program had been silent before, for 20 ms behind
+    the handshake and 60 behind its first segment, 20 of which that was on its way.
+    """
+    probe = 140.02 + held_ms
+    lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
+    told = lasted(tmp_path, "\n".join([OPENED, *lines]))
+    assert told["application"] == pytest.approx(20 + 60 - 20 + (0 if is_probe else held_ms - 20), abs=1)
+
+
+STAMPED = f"""
+    0 C > S S  0:0(0)       win 64240 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>
+    20ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 5000 ecr 1000>
+    20ms C > S . ack 1 win 502 <TS val 1020 ecr 5000>
+"""
+STAMPED_BYTES = MSS - 12
+
+
+def stamped(at_ms: int, *numbers: int) -> str:
+    """Full segments of the client, a microsecond apart, with the milliseconds of its clock."""
+    places = ((at_ms + n / 1000, 1 + STAMPED_BYTES * number) for n, number in enumerate(numbers))
+    return "\n".join(f"{ms:.3f}ms C > S . {at}:{at + STAMPED_BYTES} ack 1 win 502 <TS val {1000 + at_ms} ecr 5000>" for ms, at in places)
+
+
+def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int = 4_000) -> str:
+    """An ACK of all before a segment, which echoes the client's clock of so many milliseconds."""
+    clock = 5000 + int(at_ms)
+    return f"{at_ms:.3f}ms S > C . ack {1 + STAMPED_BYTES * behind} win {window} <TS val {clock} ecr {1000 + echo_ms}{more}>"
+
+
+@pytest.mark.parametrize(("held_ms", "is_probe"), [(90, True), (70, False)])
+def test_of_what_was_sent_twice_a_timestamp_tells_the_round_trip_that_a_probe_goes_by(
+    tmp_path: Path, held_ms: int, *, is_probe: bool
+) -> None:
+    """The handshake took 20 ms. Of two segments the last was sent again for nothing; their ACKs come after 100 and 110 ms.
+
+    By the echo that second sample counts, too: the smoothed round trip is 20, 30, 40 ms, and a probe leaves after 88. Without it, it would
+    after 68. All but the 20 ms in which the last segment before it was on its way would be the program's, as are 20 ms behind the handshake,
+    and 30 of 50 before it sends again.
+    """
+    dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
+    lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]
+    lines += [echoed(160, 2, 40, dsack), stamped(150 + held_ms, 6), echoed(175 + held_ms, 7, 150)]
+    told = lasted(tmp_path, "\n".join([STAMPED, *lines]))
+    assert told.get("application", 0) == pytest.approx(20 + 30 + (0 if is_probe else held_ms - 20), abs=1)
+
+
+def timed_out(*, lost: bool, window: int = 4_000) -> str:
+    """Ten segments at 40 ms; at 340 the timer sends the first again, and 60 ms later ACKs come, 10 ms apart, that let two go each.
+
+    They are for the first copies, which were late; or the first of them is for the second copy, because the first was lost.
+    """
+    lines = [STAMPED.replace("65160", str(window)) if window < 4_000 else STAMPED, stamped(40, *range(10)), stamped(340, 0)]
+    for n in range(10):
+        lines += [echoed(400 + 10 * n, n + 1, 340 if lost else 40), stamped(400 + 10 * n, 10 + 2 * n, 11 + 2 * n)]
+    return "\n".join([*lines, echoed(500, 30, 490)])
+
+
+def test_behind_a_timeout_that_the_first_ack_shows_to_be_needless_the_path_spaces_the_bytes_as_before(tmp_path: Path) -> None:
+    """Nine waits of 10 ms for ACKs that stood in a queue: the sender goes on as if there had been no timeout (RFC 4015)."""
+    told = lasted(tmp_path, timed_out(lost=False))
+    assert "loss-recovery" not in told
+    assert told["network"] >= 9 * 10 - 0.1
+
+
+def test_behind_a_timeout_for_a_loss_the_sender_recovers(tmp_path: Path) -> None:
+    """From the first ACK, at 400 ms, to that of the last segment of the flight, at 490."""
+    assert lasted(tmp_path, timed_out(lost=True))["loss-recovery"] >= 80
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_a_timer_sends_again_for_nothing_behind_a_full_window_waited_for_the_window(tmp_path: Path, *, lost: bool) -> None:
+    """Four segments fill the window at 40 ms, and at 340 the first is sent again; its ACK comes at 400, for the first copy or the second."""
+    size = 4 * STAMPED_BYTES
+    opening = f"mss {MSS}, sackOK, TS val"
+    text = f"""
+        0 C > S S  0:0(0)       win 64240 <{opening} 1000 ecr 0>
+        20ms S > C S. 0:0(0) ack 1 win {size} <{opening} 5000 ecr 1000>
+        20ms C > S . ack 1 win 502 <TS val 1020 ecr 5000>
+    """
+    lines = [stamped(40, 0, 1, 2, 3), stamped(340, 0), echoed(400, 4, 340 if lost else 40, window=size), stamped(400, 4)]
+    told = lasted(tmp_path, "\n".join([text, *lines, echoed(420, 5, 400, window=size)]))
+    assert ("timeout" in told) == lost
+    assert told.get("receiver-window", 0) == pytest.approx(0 if lost else 360, abs=0.1)
+
+
 def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_its_flight(tmp_path: Path) -> None:
     """Segments take 1.2 ms each on a path of 20 ms: of the first round trip ten of them take 12. A flight of twenty keeps the path busy."""
     lines = [OPENED, data(40, 0, 10)]
@@ -182,6 +271,30 @@ def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_
     told = lasted(tmp_path, "\n".join(lines))
     assert "timeout" not in told
     assert told["receiver-window"] + told["network"] >= 442 - 40.3
+
+
+def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_its_sender(tmp_path: Path) -> None:
+    """At the receiver of flights that fill the window, a path of 100 ms: each stands in a queue that is 10 ms longer than the one before.
+
+    The sender waits for ACKs that come 100, 110, 120 and 130 ms behind its flights, and four times 10 ms more pass at the receiver. By the
+    sender's clock, which ticks milliseconds, each is known to within one.
+    """
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 1000 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win {4 * STAMPED_BYTES} <mss {MSS}, sackOK, TS val 5000 ecr 1000>",
+        "100ms C > S . ack 1 win 64240 <TS val 1050 ecr 5000>",
+    ]
+    came_ms, heard = 200, 0
+    for flight in range(5):
+        left_ms = (heard if flight else 100) + 50
+        for n in range(4 * flight, 4 * flight + 4):
+            at, us = 1 + STAMPED_BYTES * n, n - 4 * flight
+            ends = f"{at}:{at + STAMPED_BYTES} ack 1 <TS val {1000 + left_ms} ecr {5000 + heard}>"
+            lines.append(f"{came_ms}.{us:03}ms C > S . {ends}")
+            lines.append(f"{came_ms}.{us:03}5ms S > C . ack {at + STAMPED_BYTES} win {4 * STAMPED_BYTES} <TS val {5000 + came_ms} ecr {1000 + left_ms}>")
+        heard, came_ms = came_ms, came_ms + 100 + 10 * (flight + 1)
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["receiver-window"] == pytest.approx(100 + 110 + 120 + 130, abs=4 * 1.1)
 
 
 QUESTIONS = 6

@@ -96,11 +96,18 @@ IS_OLD = _known(_col("old"))
 ACK_CLOCKED = _col("ack_clocked")
 """Most segments of the direction leave at once when an ACK comes."""
 
+DRIFT_PART = 10_000
+"""Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz)."""
+
+_BY_TICKS_NS = (
+    pl.when(_col("ticks_milliseconds"))
+    .then((_col("sent_ticks") + 1) * NS_PER_MS + _col("held_ns") // DRIFT_PART)
+    .otherwise((_col("sent_ticks") + 1) * _col("tick_ns"))
+)
+"""The longest that the wait can have been by the sender's clock. Ticks that are counted on a capture behind a queue that grows seem longer
+than they are: where they are milliseconds, that counts."""
 JITTER_NS = _fact(
-    "jitter_ns",
-    pl.max_horizontal(
-        pl.when(_col("near_sender")).then(0).otherwise(_col("held_ns") - (_col("sent_ticks") + 1) * _col("tick_ns")).fill_null(0), 0
-    ),
+    "jitter_ns", pl.max_horizontal(pl.when(_col("near_sender")).then(0).otherwise(_col("held_ns") - _BY_TICKS_NS).fill_null(0), 0)
 )
 """So much longer than by the sender's own clock the wait was where it was captured: the path delayed the departure (RFC 7323, 3: timestamps
 are taken when a segment is sent)."""
@@ -308,9 +315,14 @@ ON_THE_WAY = _fact("was_on_the_way", ~_col("near_sender") & _known(_col("flight_
 """Away from its sender: it had left long before, and stood in a queue that was there before, whoever filled it. Of the first
 flight that is not said: as much as the window its ACK opens the congestion window."""
 GROWN_NS = _fact(
-    "grown_ns", pl.when(~_col("near_sender") & (_col("was_on_the_way") | _col("flight_bytes").is_null())).then(JITTER_NS).otherwise(0)
+    "grown_ns",
+    pl.when((JITTER_NS > 0) & (ON_THE_WAY | _col("flight_bytes").is_null() | ~WAS_DELAYED))
+    .then(JITTER_NS + pl.when(_col("ticks_milliseconds")).then(NS_PER_MS).otherwise(0))
+    .otherwise(0),
 )
-"""By so much the queue was longer for it than for the departure before: that is the path's, whatever held its sender."""
+"""By so much the queue was longer for it than for the departure before: that is the path's, whatever held its sender. Where it surely was,
+between no tick and two more, one is in the middle. What left at once behind the departure before has its own flight before it in that queue,
+which takes as much from the wait that the flight began with."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 

@@ -8,9 +8,8 @@ from tcptrace_lab.rules import facts, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Rule
 
-_BEHIND_A_FULL_WINDOW = ~pl.col("near_sender") & facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL
-"""At the receiver: which timer sent again what had arrived, that of a probe or of a timeout, cannot be told where a queue delayed it. The
-window had no room, so that without the timer nothing more had left."""
+_BEHIND_A_FULL_WINDOW = facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL
+"""What had arrived was sent again, and the window had no room: without the timer nothing more had left until the ACK came that was late."""
 
 RULE = Rule(
     cause="timeout",

@@ -122,7 +122,7 @@ SEGMENTS = table(
         Column(
             "neighbour_ns", "Int64", Unit.NS, "The sample before that", "null unless its segment left within an eighth of a round trip of the last one's"
         ),
-        Column("smoothed_ns", "Int64", Unit.NS, "The round trips, smoothed as the sender does it (RFC 6298, 2.3)"),
+        Column("smoothed_ns", "Int64", Unit.NS, "The round trips of the oldest byte of each ACK, smoothed as the sender does it (RFC 6298, 2.3)"),
         Column(
             "loss_told_ns",
             "Int64",

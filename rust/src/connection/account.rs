@@ -189,6 +189,7 @@ fn arrives(judged: &Judged<'_>, sender: &Side<'_>, receiver: &mut Side<'_>) {
         lag_ns: answer.lag_ns,
         rtt_ns: answer.rtt_ns,
         tsval: segment.options.timestamps.map(|(value, _)| value),
+        tsecr: segment.options.echo().filter(|_| ack.is_some()),
         frame: segment.frame,
         // A keepalive asks the stack, not the program.
         has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)

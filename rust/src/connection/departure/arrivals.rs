@@ -25,8 +25,9 @@ pub(in super::super) struct Arrival {
     pub lag_ns: Nullable,
     /// Its round-trip sample.
     pub rtt_ns: Nullable,
-    /// Its TCP timestamp.
+    /// Its TCP timestamp, and the one that it echoes.
     pub tsval: Option<u32>,
+    pub tsecr: Option<u32>,
     /// Its frame.
     pub frame: u64,
     /// It carries data, SYN or FIN: the program hears of it.
@@ -54,6 +55,7 @@ struct Common {
     edge: Nullable,
     lag_ns: Nullable,
     rtt_ns: Nullable,
+    tsecr: Option<u32>,
     /// Upper half of the frame.
     frame: u32,
     has_tsval: bool,
@@ -65,19 +67,19 @@ struct Common {
 impl Arrival {
     #[inline]
     fn apart(&self) -> (Own, Common) {
-        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data, payload_bytes, tells_loss } = *self;
+        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, tells_loss } = *self;
         let own = Own { ts_ns, frame: frame as u32, tsval: tsval.unwrap_or(0) };
         let frame = (frame >> 32) as u32;
         let has_tsval = tsval.is_some();
-        (own, Common { ack, edge, lag_ns, rtt_ns, frame, has_tsval, has_data, tells_loss, payload_bytes })
+        (own, Common { ack, edge, lag_ns, rtt_ns, tsecr, frame, has_tsval, has_data, tells_loss, payload_bytes })
     }
 
     #[inline]
     fn of(own: Own, common: Common) -> Self {
-        let Common { ack, edge, lag_ns, rtt_ns, has_tsval, has_data, tells_loss, payload_bytes, .. } = common;
+        let Common { ack, edge, lag_ns, rtt_ns, tsecr, has_tsval, has_data, tells_loss, payload_bytes, .. } = common;
         let frame = u64::from(common.frame) << 32 | u64::from(own.frame);
         let tsval = has_tsval.then_some(own.tsval);
-        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval, frame, has_data, payload_bytes, tells_loss }
+        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, tells_loss }
     }
 }
 
@@ -232,6 +234,7 @@ mod tests {
             lag_ns: unknown,
             rtt_ns: unknown,
             tsval,
+            tsecr: None,
             frame: 0,
             has_data: false,
             payload_bytes: 0,

@@ -52,6 +52,12 @@ impl Clock {
         later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).max(0)
     }
 
+    /// How long before the last departure the clock showed `tsval`, if it is known how long a tick is.
+    pub(super) fn since_ns(&self, tsval: u32) -> Option<i64> {
+        let ticks = i64::from(self.tsval?.wrapping_sub(tsval) as i32);
+        self.tick_ns().get().map(|tick_ns| ticks.saturating_mul(tick_ns))
+    }
+
     /// How long a tick is.
     pub(super) fn tick_ns(&self) -> Nullable {
         Some(self.lasted_ns).filter(|_| self.ticks >= LEAST_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
@@ -83,6 +89,14 @@ mod tests {
     #[test]
     fn a_clock_that_drifts_by_a_ten_thousandth_queues_nothing() {
         assert_eq!(after(&[(100_010, 100_000)]).queued_ns(), 0);
+    }
+
+    #[test]
+    fn when_a_timestamp_was_the_clocks_is_known_in_whole_ticks() {
+        let clock = after(&[(40, 10), (160, 40), (20, 5)]);
+        assert_eq!(clock.since_ns(50), Some(20 * MILLISECOND_NS));
+        assert_eq!(clock.since_ns(10), Some(180 * MILLISECOND_NS));
+        assert_eq!(after(&[(40, 10)]).since_ns(0), None, "how long a tick is, is not known yet");
     }
 
     #[test]

@@ -121,13 +121,15 @@ pub(super) struct SenderView {
     recover: Nullable,
     repairs_by: Option<ResentBy>,
     after_loss: bool,
+    /// The timeout that nothing was acknowledged since.
+    timeout: Option<Timeout>,
     /// What was lost was the SYN.
     only_syn_lost: bool,
     round_trip_ns: Nullable,
     /// When the segment of that sample was captured, and the sample of the one just before it.
     sampled_ns: Nullable,
     neighbour_ns: Nullable,
-    /// The samples, smoothed (RFC 6298, 2.3).
+    /// The sender's own samples, smoothed (RFC 6298, 2.3).
     smoothed_ns: Nullable,
     /// When it first heard that something is missing, which still is.
     loss_told_ns: Nullable,
@@ -143,6 +145,13 @@ pub(super) struct SenderView {
     steady: Steady,
     first: Option<FirstDeparture>,
     rounds: Rounds,
+}
+
+/// A timeout: the timestamp of what it sent again, and whether a loss had reduced the congestion window before it.
+#[derive(Clone, Copy, Debug)]
+struct Timeout {
+    tsval: Option<u32>,
+    after_loss: bool,
 }
 
 /// Small segments that waited until everything was acknowledged, as if Nagle's algorithm held them.
@@ -227,6 +236,7 @@ impl SenderView {
         if arrival.ack > una {
             self.una = Some(arrival.ack).into();
             self.since.acked_lag_ns = arrival.lag_ns;
+            self.undo(arrival.tsecr);
             self.since.repaired_ns =
                 if self.recovers(una) && !self.recovers(arrival.ack) { now } else { Nullable::NULL };
             if let Some(rtt_ns) = arrival.rtt_ns.get() {
@@ -237,9 +247,11 @@ impl SenderView {
                     .is_some_and(|before| left_ns.saturating_sub(before) <= rtt_ns / NEIGHBOUR_PART);
                 self.neighbour_ns = if near { self.round_trip_ns } else { Nullable::NULL };
                 (self.sampled_ns, self.round_trip_ns) = (Some(left_ns).into(), arrival.rtt_ns);
-                let smoothed_ns = self.smoothed_ns.get().unwrap_or(rtt_ns);
-                self.smoothed_ns =
-                    Some(smoothed_ns.saturating_add((rtt_ns.saturating_sub(smoothed_ns)) / SMOOTHED_PARTS)).into();
+            }
+            if let Some(sample_ns) = self.senders_sample_ns(arrival, now_ns) {
+                let smoothed_ns = self.smoothed_ns.get().unwrap_or(sample_ns);
+                let step_ns = sample_ns.saturating_sub(smoothed_ns) / SMOOTHED_PARTS;
+                self.smoothed_ns = Some(smoothed_ns.saturating_add(step_ns)).into();
             }
             if !arrival.tells_loss {
                 self.loss_told_ns = Nullable::NULL;
@@ -256,6 +268,16 @@ impl SenderView {
         match arrival.edge.get() {
             Some(edge) => self.offered(edge, arrival.ack, now),
             None => self.offered_unknown(now),
+        }
+    }
+
+    /// If the first ACK since a timeout echoes a timestamp older than that of what was sent again, the first copy had arrived, and the
+    /// sender goes on as if there had been no timeout (Eifel, RFC 3522 and RFC 4015; Linux `tcp_try_undo_loss`). One that does not
+    /// sends more again, and recovers from then on.
+    fn undo(&mut self, tsecr: Option<u32>) {
+        let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
+        if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {
+            (self.after_loss, self.recover) = (after_loss, Nullable::NULL);
         }
     }
 
@@ -279,6 +301,17 @@ impl SenderView {
             self.since.opened_ns = now;
         }
         self.edge = Some(edge).into();
+    }
+
+    /// The round trip that the sender takes from an ACK: that of the oldest byte acknowledged, whose timestamp comes back (RFC 7323,
+    /// 4.3), and which counts without timestamps, too (Linux `tcp_clean_rtx_queue`). Of what was sent twice a timestamp alone tells
+    /// it (RFC 6298, 3; RFC 7323, 4.1).
+    fn senders_sample_ns(&self, arrival: &Arrival, now_ns: i64) -> Option<i64> {
+        if let Some(rtt_ns) = arrival.rtt_ns.get() {
+            return Some(arrival.lag_ns.get().map_or(rtt_ns, |lag_ns| lag_ns.max(rtt_ns)));
+        }
+        let left_ns = self.since.left_ns.get()?.saturating_sub(self.clock.since_ns(arrival.tsecr?)?);
+        Some(now_ns.saturating_sub(left_ns)).filter(|sample_ns| *sample_ns > 0)
     }
 
     /// Whether two segments of so many bytes were in flight together, or such a one was taken for full before.
@@ -369,11 +402,13 @@ impl SenderView {
         self.full_bytes = leaves.full_bytes;
         let una = self.una.get();
         if leaves.resent_by.is_some() {
-            self.after_loss = true;
-            self.only_syn_lost = leaves.is_syn;
             if una.is_none_or(|una| !self.recovers(una)) {
                 self.recover = Some(self.snd_max).into();
+                let timed_out = leaves.resent_by == Some(ResentBy::Timeout) && !leaves.is_syn;
+                self.timeout = timed_out.then_some(Timeout { tsval: leaves.tsval, after_loss: self.after_loss });
             }
+            self.after_loss = true;
+            self.only_syn_lost = leaves.is_syn;
             self.repairs_by = leaves.resent_by;
         }
         if leaves.small {

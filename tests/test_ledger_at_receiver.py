@@ -48,7 +48,7 @@ def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then
 
 
 def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
-    """Two flights of six segments, then two of seven, which fill the window: none of them is seen whole here, where each ACK leaves at once.
+    """Two flights of six segments, then two of seven, which fill the window: none is seen whole here, where each ACK leaves at once.
 
     Linux lets room for less than a third of the window wait (`tcp_tso_should_defer`). The first flight is slow start's: nothing tells what
     it could have been.

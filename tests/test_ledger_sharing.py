@@ -103,8 +103,8 @@ def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_
 def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path: Path, held_ms: float, *, is_probe: bool) -> None:
     """The handshake took 20 ms; the first ACK is for a segment of 100 ms before and one of 40 ms before: 30 is the smoothed round trip.
 
-    So the probe leaves after 68 ms; by the newest byte, and 22.5 ms, it would after 53. The program had been silent before, for 20 ms behind
-    the handshake and 60 behind its first segment, 20 of which that was on its way.
+    So the probe leaves after 68 ms; by the newest byte, and 22.5 ms, it would after 53. The program had been silent before, for 20 ms
+    behind the handshake and 60 behind its first segment, 20 of which that was on its way.
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
@@ -139,8 +139,8 @@ def test_of_what_was_sent_twice_a_timestamp_tells_the_round_trip_that_a_probe_go
     """The handshake took 20 ms. Of two segments the last was sent again for nothing; their ACKs come after 100 and 110 ms.
 
     By the echo that second sample counts, too: the smoothed round trip is 20, 30, 40 ms, and a probe leaves after 88. Without it, it would
-    after 68. All but the 20 ms in which the last segment before it was on its way would be the program's, as are 20 ms behind the handshake,
-    and 30 of 50 before it sends again.
+    after 68. All but the 20 ms in which the last segment before it was on its way would be the program's, as are 20 ms behind the
+    handshake, and 30 of 50 before it sends again.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]
@@ -174,7 +174,7 @@ def test_behind_a_timeout_for_a_loss_the_sender_recovers(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_what_a_timer_sends_again_for_nothing_behind_a_full_window_waited_for_the_window(tmp_path: Path, *, lost: bool) -> None:
-    """Four segments fill the window at 40 ms, and at 340 the first is sent again; its ACK comes at 400, for the first copy or the second."""
+    """Four segments fill the window at 40 ms, and at 340 the first is sent again; the ACK at 400 is for its first copy or the second."""
     size = 4 * STAMPED_BYTES
     opening = f"mss {MSS}, sackOK, TS val"
     text = f"""
@@ -289,9 +289,9 @@ def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_it
         left_ms = (heard if flight else 100) + 50
         for n in range(4 * flight, 4 * flight + 4):
             at, us = 1 + STAMPED_BYTES * n, n - 4 * flight
-            ends = f"{at}:{at + STAMPED_BYTES} ack 1 <TS val {1000 + left_ms} ecr {5000 + heard}>"
-            lines.append(f"{came_ms}.{us:03}ms C > S . {ends}")
-            lines.append(f"{came_ms}.{us:03}5ms S > C . ack {at + STAMPED_BYTES} win {4 * STAMPED_BYTES} <TS val {5000 + came_ms} ecr {1000 + left_ms}>")
+            end, answered = at + STAMPED_BYTES, f"TS val {5000 + came_ms} ecr {1000 + left_ms}"
+            lines.append(f"{came_ms}.{us:03}ms C > S . {at}:{end} ack 1 <TS val {1000 + left_ms} ecr {5000 + heard}>")
+            lines.append(f"{came_ms}.{us:03}5ms S > C . ack {end} win {4 * STAMPED_BYTES} <{answered}>")
         heard, came_ms = came_ms, came_ms + 100 + 10 * (flight + 1)
     told = lasted(tmp_path, "\n".join(lines))
     assert told["receiver-window"] == pytest.approx(100 + 110 + 120 + 130, abs=4 * 1.1)

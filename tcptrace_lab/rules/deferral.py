@@ -6,7 +6,7 @@ import polars as pl
 
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.columns import fact
-from tcptrace_lab.rules.of_direction import MOST_IN_FLIGHT, NS_PER_MS, RTT_NS, known
+from tcptrace_lab.rules.of_direction import NS_PER_MS, RTT_NS, known, most_in_flight
 
 DEFER_PART = 3
 """Linux keeps a segment back while an ACK is due soon and there is room for less than this part of the window (`tcp_tso_should_defer`,
@@ -70,7 +70,7 @@ _HAD_MORE = ~known(_col("small_before"))
 """The segment before was full. A smaller one takes all that the program has given by then, and what comes behind it was not there yet."""
 
 _WAITS_FOR_A_PIECE = _part(_room) & _LESS_THAN_A_PIECE & _STOOD_STILL & _HAD_MORE & (_WAS_LARGER | _GREW_OTHERWISE)
-_EDGE_REACHED = known(MOST_IN_FLIGHT + _full > _col("max_window_bytes"))
+_EDGE_REACHED = known(most_in_flight + _full > _col("max_window_bytes"))
 _DID_NOT_GROW = facts.STANDS & _EDGE_REACHED & (known(_now < AVOIDANCE_SEGMENTS * _full) | known(_now >= AVOIDANCE_PART * _full))
 """Where slow start cannot have ended, or congestion avoidance adds a segment in each round trip, a congestion window that had held a flight
 as large would have let a larger one go; and no buffer is smaller than the window, which some flight fills."""

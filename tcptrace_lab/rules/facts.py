@@ -201,7 +201,7 @@ ACKED_AT_ONCE = _fact("acked_at_once", ALL_ACKED & (LITTLE_IN_FLIGHT | _known(4 
 NOTHING_LOST = _fact("nothing_was_lost", _known(_col("retransmitted_segments") == _col("spurious_retransmissions")))
 LEFT_BEHIND = _fact(
     "had_left_behind",
-    _known(_col("held_ns") - _col("acked_ago_ns") > RTT_NS + EPSILON_NS)
+    _known(_col("held_ns") - (_col("acked_ago_ns") - QUEUED_NS) > RTT_NS + EPSILON_NS)
     & _known((_col("unacked_bytes") >= 2 * _col("full_bytes")) | (NOTHING_LOST & (_col("unacked_bytes") > 0))),
 )
 """The ACK leaves something out that had left more than a round trip before: that had not arrived when the ACK left, and stood in a queue,
@@ -316,13 +316,15 @@ ON_THE_WAY = _fact("was_on_the_way", ~_col("near_sender") & _known(_col("flight_
 flight that is not said: as much as the window its ACK opens the congestion window."""
 GROWN_NS = _fact(
     "grown_ns",
-    pl.when((JITTER_NS > 0) & (ON_THE_WAY | _col("flight_bytes").is_null() | ~WAS_DELAYED))
+    pl.when((JITTER_NS > 0) & ~WAS_DELAYED)
     .then(JITTER_NS + pl.when(_col("ticks_milliseconds")).then(NS_PER_MS).otherwise(0))
+    .when(ON_THE_WAY | _col("flight_bytes").is_null())
+    .then(JITTER_NS)
     .otherwise(0),
 )
 """By so much the queue was longer for it than for the departure before: that is the path's, whatever held its sender. Where it surely was,
-between no tick and two more, one is in the middle. What left at once behind the departure before has its own flight before it in that queue,
-which takes as much from the wait that the flight began with."""
+by up to two ticks more, one is in the middle. What left at once behind the departure before has its own flight before it in that queue,
+which takes as much from the wait that the flight began with, unless that was another queue's."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 

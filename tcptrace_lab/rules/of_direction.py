@@ -53,7 +53,7 @@ DEFAULT_MSS_BYTES = 536
 
 RTT_NS = _col("rtt_whole_ns")
 
-MOST_IN_FLIGHT = pl.max_horizontal("max_in_flight_bytes", "top_flight_bytes")
+most_in_flight = pl.max_horizontal("max_in_flight_bytes", "top_flight_bytes")
 """As captured, and as the sender knew it: away from the sender, ACKs are seen long before it hears of them."""
 
 
@@ -83,7 +83,7 @@ def _low_top() -> pl.Expr:
 
     Known where the round trip is so long that what leaves with an ACK leaves because of it.
     """
-    low = known(MOST_IN_FLIGHT < 2 * _col("full_segment_bytes"))
+    low = known(most_in_flight < 2 * _col("full_segment_bytes"))
     low &= (_col("clocked_departures") >= PLATEAU_ROUNDS) & (_col("unclocked_departures") == 0)
     clear = known(CAUSAL_SHARE_NEAR * RTT_NS >= CAUSAL_NS) & _below_window("max_in_flight_bytes")
     return pl.when(low & clear).then(_col("max_in_flight_bytes"))
@@ -142,7 +142,7 @@ _NEARLY_FULL = known(_col("max_segment_bytes") < _col("full_segment_bytes")) & k
     _col("max_segment_bytes") >= TUNNEL_SHARE * _col("full_segment_bytes")
 )
 _BELOW_ANY_MSS = _col("full_segment_bytes").is_null() & known(_col("max_segment_bytes") < DEFAULT_MSS_BYTES)
-_NEVER_FULL = (_NEARLY_FULL | _BELOW_ANY_MSS) & known(MOST_IN_FLIGHT < 2 * _col("max_segment_bytes"))
+_NEVER_FULL = (_NEARLY_FULL | _BELOW_ANY_MSS) & known(most_in_flight < 2 * _col("max_segment_bytes"))
 
 _HOLDS_OVER_FULL = known(_col("small_past_full") == 0) & known(_col("small_held_over_full") >= HELD_TIMES)
 _HOLDS_IN_FIRST_FORM = known(_col("old")) & known(_col("small_past_full") == 0) & known(_col("small_held_run") >= HELD_TIMES)

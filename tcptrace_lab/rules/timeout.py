@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from tcptrace_lab.rules import facts, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Rule

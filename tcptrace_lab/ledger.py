@@ -52,6 +52,7 @@ COLUMNS = (
     "held_since_frame",
     "sent_ticks",
     "queued_ns",
+    "queue_grew_ns",
     "idle_ns",
     "acked_ago_ns",
     "acked_by_frame",
@@ -367,7 +368,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
         unmeasured=unexplained & spoke & (blind | ~col("beginning_seen")),
         quiet=pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0)),
         moved=pl.max_horizontal(facts.JITTER_NS, queued),
-        undisturbed=facts.undisturbed(),
+        undisturbed=pl.max_horizontal(facts.undisturbed(), facts.STILL_QUEUED_NS),
     )
     grown = pl.when("owns_until_window_opened").then(pl.min_horizontal(facts.GROWN_NS, col("left") - col("late"))).otherwise(0)
     transit = facts.transit(held - col("quiet") - col("handshake_ns"), col("undisturbed")) - col("sending_ns")

@@ -316,15 +316,14 @@ ON_THE_WAY = _fact("was_on_the_way", ~_col("near_sender") & _known(_col("flight_
 flight that is not said: as much as the window its ACK opens the congestion window."""
 GROWN_NS = _fact(
     "grown_ns",
-    pl.when((JITTER_NS > 0) & ~WAS_DELAYED)
-    .then(JITTER_NS + pl.when(_col("ticks_milliseconds")).then(NS_PER_MS).otherwise(0))
-    .when(ON_THE_WAY | _col("flight_bytes").is_null())
+    pl.when(SAYS_WHEN)
+    .then(_col("queue_grew_ns"))
+    .when(~_col("near_sender") & (ON_THE_WAY | _col("flight_bytes").is_null()))
     .then(JITTER_NS)
     .otherwise(0),
 )
-"""By so much the queue was longer for it than for the departure before: that is the path's, whatever held its sender. Where it surely was,
-by up to two ticks more, one is in the middle. What left at once behind the departure before has its own flight before it in that queue,
-which takes as much from the wait that the flight began with, unless that was another queue's."""
+"""By so much the queue was longer for it than for the departures before: that is the path's, whatever held its sender. What a queue grew
+and shrank by meanwhile made one wait longer and another shorter. Where no clock tells of the queue, the departure before does."""
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 
@@ -419,6 +418,12 @@ _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fil
 _UNECHOED_QUEUE_NS = pl.when(SAYS_WHEN & _col("echo_ns").is_null()).then(_col("queued_ns"))
 """Where it is not known which ACK let it go, its own timestamp tells."""
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < pl.coalesce(_UNECHOED_QUEUE_NS, _OVER_LEAST_NS))
+STILL_QUEUED_NS = _fact(
+    "still_queued_ns",
+    pl.when(_col("near_sender") & IN_QUEUE & HAD_IN_FLIGHT & ~LITTLE_IN_FLIGHT).then(_col("round_trip_ns")).otherwise(0).fill_null(0),
+)
+"""So long, as the last ACK told, what is in flight takes through a queue, whether its program has more or not. Of two full segments no
+timer delays the ACK (RFC 5681, 4.2)."""
 LATE_ALONE = _fact(
     "was_late_alone",
     _known(_col("neighbour_ns") - _col("rtt_min_ns") - _OWN_LINE_NS <= _col("queue_ns"))

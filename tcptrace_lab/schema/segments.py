@@ -114,6 +114,7 @@ SEGMENTS = table(
         Column("held_since_frame", "Int64", Unit.FRAME, "The departure before it"),
         Column("sent_ticks", "Int64", Unit.NONE, "Ticks of the sender's timestamp clock from the departure before to this one"),
         Column("queued_ns", "Int64", Unit.NS, "So much later after its own timestamp it was captured than the soonest before it", "if the clock ticks milliseconds"),
+        Column("queue_grew_ns", "Int64", Unit.NS, "So much later than the latest before it, less a tick in all", "if the clock ticks milliseconds"),
         Column("idle_ns", "Int64", Unit.NS, "Time since everything sent was acknowledged, at the sender", "null with bytes in flight"),
         Column("acked_ago_ns", "Int64", Unit.NS, "Time since the last ACK reached the sender", "null if none came since the departure before"),
         Column("acked_by_frame", "Int64", Unit.FRAME, "That ACK"),

@@ -16,6 +16,7 @@ pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("held_since_frame", |rows, _| value(rows, |block| &block.held_since_frame)),
     ("sent_ticks", |rows, _| value(rows, |block| &block.sent_ticks)),
     ("queued_ns", |rows, _| value(rows, |block| &block.queued_ns)),
+    ("queue_grew_ns", |rows, _| value(rows, |block| &block.queue_grew_ns)),
     ("idle_ns", |rows, _| value(rows, |block| &block.idle_ns)),
     ("acked_ago_ns", |rows, _| value(rows, |block| &block.acked_ago_ns)),
     ("acked_by_frame", |rows, _| value(rows, |block| &block.acked_by_frame)),

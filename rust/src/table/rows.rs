@@ -69,6 +69,7 @@ pub(super) struct Block {
     pub held_since_frame: Of<Nullable>,
     pub sent_ticks: Of<Nullable>,
     pub queued_ns: Of<Nullable>,
+    pub queue_grew_ns: Of<Nullable>,
     pub idle_ns: Of<Nullable>,
     pub acked_ago_ns: Of<Nullable>,
     pub acked_by_frame: Of<Nullable>,
@@ -153,6 +154,7 @@ impl Block {
             held_since_frame: NULLS,
             sent_ticks: NULLS,
             queued_ns: NULLS,
+            queue_grew_ns: NULLS,
             idle_ns: NULLS,
             acked_ago_ns: NULLS,
             acked_by_frame: NULLS,
@@ -246,6 +248,7 @@ impl Block {
         set(&mut self.held_since_frame, at, left.held_since_frame);
         set(&mut self.sent_ticks, at, left.sent_ticks);
         set(&mut self.queued_ns, at, left.queued_ns);
+        set(&mut self.queue_grew_ns, at, left.queue_grew_ns);
         set(&mut self.idle_ns, at, left.idle_ns);
         set(&mut self.acked_ago_ns, at, left.acked_ago_ns);
         set(&mut self.acked_by_frame, at, left.acked_by_frame);

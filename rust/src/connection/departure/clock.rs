@@ -22,6 +22,9 @@ pub(super) struct Clock {
     /// Of the departure that was captured soonest after its own time, by that clock: how soon, and when.
     soonest_ns: i64,
     soonest_at_ns: i64,
+    /// Of the one that was captured latest after its own time, the same, less the tick by which that may be wrong.
+    latest_ns: i64,
+    latest_at_ns: i64,
 }
 
 impl Clock {
@@ -50,6 +53,18 @@ impl Clock {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
         later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).max(0)
+    }
+
+    /// By how much the queue was longer for the last departure than for any before it, as far as neither a tick nor a wrong clock explains
+    /// it. What grows and drains again in between is none of it, and the tick counts once: these sum to how much longer a queue became.
+    pub(super) fn queue_grew_ns(&mut self) -> i64 {
+        let drift_ns = self.lasted_ns.saturating_sub(self.latest_at_ns) / DRIFT_PART;
+        let now_ns = self.behind_ns().saturating_sub(drift_ns.saturating_add(MILLISECOND_NS));
+        let grew_ns = now_ns.saturating_sub(self.latest_ns).max(0);
+        if grew_ns > 0 {
+            (self.latest_ns, self.latest_at_ns) = (now_ns, self.lasted_ns);
+        }
+        grew_ns
     }
 
     /// How long before the last departure the clock showed `tsval`, if it is known how long a tick is.
@@ -84,6 +99,20 @@ mod tests {
         assert_eq!(after(&[(10, 10), (30, 10)]).queued_ns(), 19 * MILLISECOND_NS - 3_000);
         assert_eq!(after(&[(30, 10), (10, 30)]).queued_ns(), 0, "the first stood in one, the second in none");
         assert_eq!(after(&[(10, 30), (30, 10)]).queued_ns(), 19 * MILLISECOND_NS - 3_000, "the soonest is what counts");
+    }
+
+    #[test]
+    fn a_queue_grew_where_it_is_longer_than_ever() {
+        let (mut clock, mut tsval) = (Clock::default(), 0);
+        clock.departs(Some(tsval), Nullable::NULL);
+        let mut grew = Vec::new();
+        for (held_ms, ticks) in [(30, 10), (10, 15), (20, 10), (40, 30)] {
+            tsval += ticks;
+            clock.departs(Some(tsval), Some(held_ms * MILLISECOND_NS).into());
+            grew.push(clock.queue_grew_ns());
+        }
+        // Behind by 20, 15, 25 and 35 ms, less a tick; in 30, 30 and 40 ms the clocks may drift by 3, 3 and 4 µs.
+        assert_eq!(grew, [19 * MILLISECOND_NS - 3_000, 0, 5 * MILLISECOND_NS, 10 * MILLISECOND_NS - 1_000]);
     }
 
     #[test]

@@ -334,6 +334,7 @@ impl SenderView {
         let mut held = self.held(&leaves, shift_ns);
         held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
         held.queued_ns = held.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
+        held.queue_grew_ns = held.sent_ticks.get().map(|_| self.clock.queue_grew_ns()).into();
         if let Some(held_ns) = held.held_ns.get().filter(|_| line_may_be_busy(&held)) {
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, shift_ns);
         }
@@ -544,6 +545,7 @@ impl SenderView {
             held_since_frame: frame(since.left_ns, since.frame),
             sent_ticks: Nullable::default(),
             queued_ns: Nullable::default(),
+            queue_grew_ns: Nullable::default(),
             idle_ns: if all_acked { age(since.emptied_ns) } else { Nullable::default() },
             acked_ago_ns: age(since.acked_ns),
             acked_by_frame: frame(since.acked_ns, since.acked_frame),

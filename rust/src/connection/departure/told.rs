@@ -15,6 +15,7 @@ pub struct Departure {
     pub held_since_frame: Nullable,
     pub sent_ticks: Nullable,
     pub queued_ns: Nullable,
+    pub queue_grew_ns: Nullable,
     pub idle_ns: Nullable,
     pub acked_ago_ns: Nullable,
     pub acked_by_frame: Nullable,

@@ -418,16 +418,21 @@ _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fil
 _UNECHOED_QUEUE_NS = pl.when(SAYS_WHEN & _col("echo_ns").is_null()).then(_col("queued_ns"))
 """Where it is not known which ACK let it go, its own timestamp tells."""
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < pl.coalesce(_UNECHOED_QUEUE_NS, _OVER_LEAST_NS))
+_neighbour_over_ns = _col("neighbour_ns") - _col("rtt_min_ns") - _OWN_LINE_NS
 STILL_QUEUED_NS = _fact(
     "still_queued_ns",
-    pl.when(_col("near_sender") & IN_QUEUE & HAD_IN_FLIGHT & ~LITTLE_IN_FLIGHT).then(_col("round_trip_ns")).otherwise(0).fill_null(0),
+    pl.when(
+        _col("near_sender") & IN_QUEUE & _known(_neighbour_over_ns > _col("queue_ns")) & HAD_IN_FLIGHT & ~LITTLE_IN_FLIGHT & ~PEER_SPOKE
+    )
+    .then(_col("round_trip_ns"))
+    .otherwise(0)
+    .fill_null(0),
 )
-"""So long, as the last ACK told, what is in flight takes through a queue, whether its program has more or not. Of two full segments no
-timer delays the ACK (RFC 5681, 4.2)."""
+"""So long, as the last ACK told, what is in flight takes through a queue, whether its program has more or not. The ACK of the segment just
+before was late as well: a timer's comes for both at once, and an answer may have had it wait for the other side's program."""
 LATE_ALONE = _fact(
     "was_late_alone",
-    _known(_col("neighbour_ns") - _col("rtt_min_ns") - _OWN_LINE_NS <= _col("queue_ns"))
-    & _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes")),
+    _known(_neighbour_over_ns <= _col("queue_ns")) & _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes")),
 )
 """The ACK came late, for less than two full segments, which a receiver may keep back (RFC 5681, 4.2), and that of the segment just before,
 in the same flight, had come in time: both had the same queue before them."""

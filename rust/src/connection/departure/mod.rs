@@ -148,7 +148,7 @@ pub(super) struct SenderView {
 }
 
 /// A timeout: the timestamp of what it sent again, and whether a loss had reduced the congestion window before it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Timeout {
     tsval: Option<u32>,
     after_loss: bool,

@@ -10,7 +10,8 @@ with is one taken there. Between two departures the ledger says what that host k
   buffer owns it. A full buffer behind a used-up window waits for the window;
 - the line carries the departure before: `network`. Nothing else could leave, whatever else would hold it; so a window that lets the line
   stand idle owns that time and no more, which is what a larger one would gain, and one behind a line that is never idle owns nothing;
-- the gap ends with bytes that left before: `timeout` or `loss-recovery` owns the rest of it;
+- the gap ends with bytes that left before: `timeout` owns the rest of it; `loss-recovery` what comes after the first duplicate ACK, which
+  tells of the loss. Until then the sender waited for an ACK like any other;
 - nothing is queued and the program waits for data: `network` while its own last byte is on its way, and the peer's last before it goes on;
   else `peer`, whose own ledger says what it did with the time;
 - nothing is queued and the program does something else: `network` until the last byte's ACK could be back, then `application`;
@@ -75,13 +76,19 @@ class _Note:
 
 
 class _Watch:
-    """Notes of one end."""
+    """Notes of one end.
 
-    __slots__ = ("_program", "_tcp", "notes")
+    Attributes:
+        notes: what held the next byte, from when on.
+        missing: what was acknowledged, for the first time again, by a duplicate ACK → when that came: something is missing there.
+    """
+
+    __slots__ = ("_program", "_tcp", "missing", "notes")
 
     def __init__(self, tcp: Endpoint, program: Process) -> None:
         self._tcp, self._program = tcp, program
         self.notes: list[_Note] = []
+        self.missing: dict[int, int] = {}
         tcp.on_change = self.look
 
     @property
@@ -91,6 +98,8 @@ class _Watch:
 
     def look(self) -> None:
         why, tcp, notes = self._why(), self._tcp, self.notes
+        if tcp.duplicate_acks:
+            self.missing.setdefault(tcp.snd_una, tcp.clock.now_ns)
         if not notes or notes[-1].why != why or (notes[-1].una != tcp.snd_una and (why in LATE or why == BLOCKED)):
             notes.append(_Note(tcp.clock.now_ns, why, tcp.released_late, tcp.snd_una))
 
@@ -125,7 +134,7 @@ class Ledger:
             seen = [p.sent_ns if p.from_client == from_client else p.arrived_ns for p in packets]
             times = [at_ns for at_ns in seen if at_ns is not None]
             if times:
-                direction = _Direction(self._setting, watch.notes, packets, watch.full_bytes, from_client=from_client)
+                direction = _Direction(self._setting, watch, packets, from_client=from_client)
                 found += direction.holds(min(times), max(times))
         return tuple(found)
 
@@ -151,8 +160,8 @@ def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]
 class _Direction:
     """One direction's life, gap by gap."""
 
-    def __init__(self, setting: Setting, notes: list[_Note], packets: list[Packet], full_bytes: int, *, from_client: bool) -> None:
-        self._notes, self._from_client = notes, from_client
+    def __init__(self, setting: Setting, watch: _Watch, packets: list[Packet], *, from_client: bool) -> None:
+        self._notes, self._missing, self._from_client = watch.notes, watch.missing, from_client
         ours = [p for p in packets if p.from_client == from_client and (p.payload_bytes or p.flags & (SYN | FIN))]
         self._departures = sorted(ours, key=lambda p: p.sent_ns)
         theirs = (p for p in packets if p.from_client != from_client and p.payload_bytes and p.arrived_ns is not None)
@@ -160,7 +169,7 @@ class _Direction:
         forth, back = (setting.forward, setting.backward) if from_client else (setting.backward, setting.forward)
         host, own = (setting.server, setting.client) if from_client else (setting.client, setting.server)
         self._link, self._option_bytes = forth, own.stack.option_bytes
-        self._full_bytes = full_bytes
+        self._full_bytes = watch.full_bytes
         self._ack_ns = host.costs.data_in_ns + host.costs.ack_out_ns + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
         self._note = self._arrival = 0
         self._found: list[Hold] = []
@@ -173,7 +182,9 @@ class _Direction:
             self._add(at_ns, line_ns, "network")
             decided_ns = min(max(packet.decided_ns, line_ns), packet.sent_ns)
             if packet.resent_for:
-                self._add(line_ns, decided_ns, packet.resent_for)
+                told_ns = self._told_ns(line_ns, decided_ns) if packet.resent_for == "loss-recovery" else line_ns
+                self._gap(line_ns, told_ns, last)
+                self._add(told_ns, decided_ns, packet.resent_for)
             else:
                 why = self._gap(line_ns, decided_ns, last, full=packet.payload_bytes >= self._full_bytes)
                 if packet.decided_ns != burst_ns:
@@ -183,6 +194,10 @@ class _Direction:
             free_ns = packet.sent_ns + self._link.wire_ns(IP_TCP_HEADER_BYTES + self._option_bytes + packet.payload_bytes)
         self._gap(at_ns, end_ns, last)
         return self._found
+
+    def _told_ns(self, start_ns: int, end_ns: int) -> int:
+        """When, between two times, the sender is told that something is missing: at the start where it knew before."""
+        return max([start_ns, *(at_ns for at_ns in self._missing.values() if at_ns <= end_ns)])
 
     def _add(self, start_ns: int, end_ns: int, cause: str) -> None:
         if end_ns <= start_ns:

@@ -102,6 +102,12 @@ impl Side<'_> {
         departure::shift_ns(own_ns, other_ns, begun)
     }
 
+    /// Whether there is no distance between the two.
+    #[inline]
+    fn at_either(&self, other: &Self) -> bool {
+        departure::at_either(behaviour::turnaround_ns(self, other), behaviour::turnaround_ns(other, self))
+    }
+
     /// How its departures waited, for the connections table.
     pub(super) fn waits(&self, other: &Self, last_ts_ns: Nullable) -> Waits {
         self.account.view.waits(last_ts_ns, self.shift_ns(other))
@@ -155,6 +161,7 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         is_syn: flags.any(TcpFlags::SYN),
         pushed: flags.any(TcpFlags::PSH),
         fills_unscaled: receiver.half.is_filled_by(placed.end),
+        at_either: sender.at_either(receiver),
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
     };

@@ -23,7 +23,7 @@ use super::row::Nullable;
 use arrivals::Arrivals;
 use clock::Clock;
 use rounds::Rounds;
-use spacing::Spacing;
+use spacing::{Seen, Spacing};
 use steady::Steady;
 use stops::Stops;
 
@@ -95,6 +95,8 @@ pub(super) struct Leaves {
     pub pushed: bool,
     /// It fills a window, whose scale is not known, by one of the scales there are.
     pub fills_unscaled: bool,
+    /// There is no distance between the hosts, so that the capture may have been made at either.
+    pub at_either: bool,
     /// Its timestamp, and the one that it echoes.
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
@@ -333,10 +335,16 @@ impl SenderView {
         self.take_arrived(&leaves, shift_ns);
         let mut held = self.held(&leaves, shift_ns);
         held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
+        self.spacing.stamped(leaves.tsval.is_some());
         held.queued_ns = held.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
         held.queue_grew_ns = held.sent_ticks.get().map(|_| self.clock.queue_grew_ns()).into();
         if let Some(held_ns) = held.held_ns.get().filter(|_| line_may_be_busy(&held)) {
-            self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, shift_ns);
+            let seen = match (leaves.at_either, shift_ns) {
+                (true, _) => Seen::AtEither,
+                (false, 0) => Seen::AtSender,
+                _ => Seen::Away,
+            };
+            self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, seen);
         }
         if let Some(held_ns) = held.held_ns.get().filter(|_| shift_ns > 0 && self.goes_on(&leaves)) {
             self.steady.came(held_ns, leaves.payload_bytes);
@@ -640,6 +648,12 @@ fn ended_by(left: &Departure, ago_ns: i64) -> bool {
 fn line_may_be_busy(left: &Departure) -> bool {
     let let_go = left.acked_ago_ns.get().is_some_and(|ago_ns| ended_by(left, ago_ns));
     !let_go && !left.peer_first_ns.is_some() && left.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
+}
+
+/// Whether both hosts are so near that the capture may have been made at either.
+#[inline]
+pub(super) fn at_either(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) -> bool {
+    to_sender_ns.zip(to_receiver_ns).is_some_and(|(one, other)| one.saturating_add(other) < NO_DISTANCE_NS)
 }
 
 /// How much later what is captured reaches the sender than its departures of then were captured, from the shortest round trips

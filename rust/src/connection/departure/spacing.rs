@@ -9,6 +9,13 @@ use super::super::row::Nullable;
 pub(super) const AROUND_BYTES: i64 = 78;
 /// What a SYN takes, which is padded.
 const SYN_LINE_BYTES: i64 = 84;
+/// Over ATM a segment takes whole cells, of which each carries so many bytes (ITU-T I.361), with a trailer and LLC/SNAP behind its
+/// headers (ITU-T I.363.5, RFC 2684); a SYN with any options takes two.
+const CELL_BYTES: i64 = 48;
+const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
+const SYN_CELLS: i64 = 2;
+/// What timestamps take of each segment behind the SYN (RFC 7323, appendix A).
+const TIMESTAMP_BYTES: i64 = 12;
 /// A shorter round trip of a SYN is its receiver's own time: the capture was taken there, behind the line.
 const LEAST_PATH_NS: i64 = 20_000;
 /// What fewer bytes than this take longer than a SYN is not seen where round trips differ by no more than so much: that is a
@@ -17,6 +24,8 @@ const FEW_BYTES: i64 = 64;
 const NOISE_NS: i64 = 20_000;
 /// Two ways to tell the rate of a line agree if they differ by less than this part (a heuristic).
 const AGREE_PART: u64 = 20;
+/// In cells they do so to within this part: nothing but the clock of the capture is rounded.
+const AGREE_IN_CELLS_PART: u64 = 50;
 
 /// So many bytes in so much time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -39,6 +48,18 @@ impl Pace {
     }
 }
 
+/// Where a departure is captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// At its sender: before the line carries it.
+    #[default]
+    AtSender,
+    /// Away from it: when all of it is there.
+    Away,
+    /// At one of two hosts with no distance between them: which of the two is not known.
+    AtEither,
+}
+
 /// The closest two departures for their size, and the shortest round trip for its size.
 ///
 /// Nothing can leave while the line is busy with what left before. So the time from a segment to the next is an upper bound
@@ -53,16 +74,33 @@ pub(super) struct Spacing {
     first_rtt_ns: Nullable,
     /// It was of data: no SYN was captured, and what is a full segment is not known either.
     begun_late: bool,
-    /// What a round trip of data took longer than that, by the bytes that it had more.
+    /// What a round trip of data took longer than that, by the bytes that it had more; and by the cells, if the line is ATM's.
     longer: Pace,
+    longer_by_cells: Pace,
+    /// What options take of each segment.
+    option_bytes: i64,
+    /// Where the last departure was captured.
+    seen: Seen,
 }
 
 impl Spacing {
-    /// A segment leaves `held_ns` after one of `before_bytes`; at a distance from the sender its own size counts, because it
-    /// is captured when all of it is there.
+    /// Segments have timestamps, or not.
     #[inline]
-    pub(super) fn departs(&mut self, held_ns: i64, before_bytes: i64, own_bytes: i64, full_bytes: i64, shift_ns: i64) {
-        let bytes = if shift_ns == 0 { before_bytes } else { own_bytes };
+    pub(super) fn stamped(&mut self, stamped: bool) {
+        self.option_bytes = if stamped { TIMESTAMP_BYTES } else { 0 };
+    }
+
+    /// A segment leaves `held_ns` after one of `before_bytes`; at a distance from the sender its own size counts, because it
+    /// is captured when all of it is there. Of two sizes of which one counts, the smaller leaves this an upper bound.
+    #[inline]
+    pub(super) fn departs(&mut self, held_ns: i64, before_bytes: i64, own_bytes: i64, full_bytes: i64, seen: Seen) {
+        self.seen = seen;
+        let bytes = match seen {
+            Seen::Away => own_bytes,
+            Seen::AtEither if own_bytes > 0 => before_bytes.min(own_bytes),
+            // At either, too: what follows without data is a FIN, and nothing but a round trip tells that it followed at once.
+            Seen::AtEither | Seen::AtSender => before_bytes,
+        };
         if before_bytes == 0 || bytes == 0 || full_bytes == 0 {
             return;
         }
@@ -84,8 +122,18 @@ impl Spacing {
         let more_bytes = more(payload_bytes) + more(back_bytes);
         if first_ns >= LEAST_PATH_NS && more_bytes > 0 {
             let least_ns = if more_bytes < FEW_BYTES { NOISE_NS } else { 0 };
-            self.longer.least(more_bytes, rtt_ns.saturating_sub(first_ns).max(least_ns));
+            let longer_ns = rtt_ns.saturating_sub(first_ns).max(least_ns);
+            self.longer.least(more_bytes, longer_ns);
+            let more_cells = self.cells(payload_bytes) + self.cells(back_bytes) - 2 * SYN_CELLS;
+            if more_cells > 0 {
+                self.longer_by_cells.least(more_cells, longer_ns);
+            }
         }
+    }
+
+    /// Cells that a segment takes of an ATM line.
+    fn cells(&self, payload_bytes: i64) -> i64 {
+        (payload_bytes + self.option_bytes + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1) / CELL_BYTES
     }
 
     /// Data of a segment, and how soon another one followed.
@@ -99,17 +147,32 @@ impl Spacing {
         if self.begun_late {
             return Default::default();
         }
-        if any.bytes > 0 && longer.bytes > 0 {
-            let apart_ns = any.ns.abs_diff(longer.of(any.bytes));
-            if apart_ns <= any.ns.unsigned_abs() / AGREE_PART {
-                return told(any, any.ns);
-            }
+        if any.bytes > 0 && self.round_trips_agree() {
+            return told(any, any.ns);
         }
         if full.bytes == 0 || !self.first_rtt_ns.is_some() {
             return Default::default();
         }
         let bound_ns = if longer.bytes > 0 { longer.of(full.bytes) } else { i64::MAX };
-        told(full, full.ns.min(bound_ns))
+        let line = Pace { ns: full.ns.min(bound_ns), ..full };
+        if self.is_too_slow_for_the_handshake(line) { Default::default() } else { told(line, line.ns) }
+    }
+
+    /// Whether the closest two and the round trips tell the same, in bytes or in cells.
+    fn round_trips_agree(&self) -> bool {
+        let Self { any, longer, longer_by_cells, .. } = *self;
+        let agrees = |pace: Pace, size: i64, part: u64| {
+            pace.bytes > 0 && any.ns.abs_diff(pace.of(size)) <= any.ns.unsigned_abs() / part
+        };
+        agrees(longer, any.bytes, AGREE_PART)
+            || agrees(longer_by_cells, self.cells(any.bytes - AROUND_BYTES), AGREE_IN_CELLS_PART)
+    }
+
+    /// Whether a line so slow would have carried the SYN and its answer, both ways being alike, for longer than they took. Then it was the
+    /// program that wrote so late, and nothing tells of the line.
+    fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {
+        self.seen == Seen::AtSender
+            && self.first_rtt_ns.get().is_some_and(|first_ns| 2 * line.of(SYN_LINE_BYTES) > first_ns)
     }
 }
 
@@ -119,41 +182,41 @@ fn told(pace: Pace, ns: i64) -> (Nullable, Nullable) {
 
 #[cfg(test)]
 mod tests {
-    use super::{NOISE_NS, Spacing};
+    use super::{NOISE_NS, Seen, Spacing};
 
     /// 10 Mb/s: 1460 bytes take 1538 on an Ethernet, 1.2304 ms; 500 take 578.
     const FULL_NS: i64 = 1_230_400;
     const SMALL_NS: i64 = 462_400;
 
-    fn after(spaced: &[(i64, i64, i64)], shift_ns: i64) -> Spacing {
+    fn after(spaced: &[(i64, i64, i64)], seen: Seen) -> Spacing {
         let mut spacing = Spacing::default();
         spacing.answered(90_000_000, 0, 0);
         for (held_ns, before, own) in spaced {
-            spacing.departs(*held_ns, *before, *own, 1460, shift_ns);
+            spacing.departs(*held_ns, *before, *own, 1460, seen);
         }
         spacing
     }
 
     #[test]
     fn the_closest_two_tell_how_long_a_full_segment_takes() {
-        let spacing = after(&[(90_000_000, 1460, 1460), (FULL_NS, 1460, 300), (1_500_000, 1460, 1460)], 0);
+        let spacing = after(&[(90_000_000, 1460, 1460), (FULL_NS, 1460, 300), (1_500_000, 1460, 1460)], Seen::AtSender);
         assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(1460), Some(FULL_NS)));
     }
 
     #[test]
     fn away_from_the_sender_the_second_of_two_counts() {
-        let spacing = after(&[(SMALL_NS, 1460, 500), (FULL_NS, 1460, 1460)], 5_000_000);
+        let spacing = after(&[(SMALL_NS, 1460, 500), (FULL_NS, 1460, 1460)], Seen::Away);
         assert_eq!(spacing.line().1.get(), Some(SMALL_NS));
     }
 
     #[test]
     fn what_follows_a_small_segment_tells_nothing_by_itself() {
-        assert_eq!(after(&[(5_000_000, 500, 1460), (5_000_000, 500, 500)], 0).line().1.get(), None);
+        assert_eq!(after(&[(5_000_000, 500, 1460), (5_000_000, 500, 500)], Seen::AtSender).line().1.get(), None);
     }
 
     #[test]
     fn small_segments_tell_of_the_line_if_their_round_trips_agree() {
-        let mut spacing = after(&[(SMALL_NS, 500, 500)], 0);
+        let mut spacing = after(&[(SMALL_NS, 500, 500)], Seen::AtSender);
         let more_ns = SMALL_NS * (500 + 78 - 84) / (500 + 78);
         spacing.answered(90_000_000 + more_ns, 500, 0);
         assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(500), Some(SMALL_NS)));
@@ -163,7 +226,7 @@ mod tests {
     fn without_a_syn_writes_of_one_size_tell_of_no_line() {
         let mut spacing = Spacing::default();
         spacing.answered(12_000, 100, 0);
-        spacing.departs(43_000_000, 100, 100, 100, 0);
+        spacing.departs(43_000_000, 100, 100, 100, Seen::AtSender);
         spacing.answered(43_000_000, 100, 0);
         spacing.answered(10_000, 0, 0); // of the FIN
         assert_eq!(spacing.line().1.get(), None);
@@ -171,24 +234,53 @@ mod tests {
 
     #[test]
     fn segments_a_century_apart_tell_of_no_line() {
-        let mut spacing = after(&[(i64::MAX, 500, 500)], 0);
+        let mut spacing = after(&[(i64::MAX, 500, 500)], Seen::AtSender);
         spacing.answered(90_000_001, 500, 0);
         assert_eq!(spacing.line().1.get(), None);
     }
 
     #[test]
     fn a_full_segment_whose_answer_came_sooner_did_not_take_so_long() {
-        let mut spacing = after(&[(60_000_000, 1460, 1460)], 0);
+        let mut spacing = after(&[(60_000_000, 1460, 1460)], Seen::AtSender);
         spacing.answered(95_000_000, 1460, 0);
         assert_eq!(spacing.line().1.get(), Some(5_000_000 * 1538 / 1454));
     }
 
     #[test]
     fn a_tiny_segment_that_was_answered_as_soon_as_the_syn_does_not_make_the_line_endlessly_fast() {
-        let mut spacing = after(&[(FULL_NS, 1460, 1460)], 0);
+        let mut spacing = after(&[(FULL_NS, 1460, 1460)], Seen::AtSender);
         spacing.answered(90_000_000, 8, 0);
         assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(1460), Some(FULL_NS)));
         spacing.answered(90_000_000, 52, 0);
         assert_eq!(spacing.line().1.get(), Some(NOISE_NS * 1538 / 46));
+    }
+
+    #[test]
+    fn at_either_of_two_hosts_the_smaller_of_two_segments_counts() {
+        let spacing = after(&[(SMALL_NS, 1460, 500), (FULL_NS, 500, 1460)], Seen::AtEither);
+        assert_eq!((spacing.closest().0.get(), spacing.closest().1.get()), (Some(500), Some(SMALL_NS)));
+    }
+
+    #[test]
+    fn over_atm_round_trips_and_what_follows_at_once_agree_in_cells() {
+        // 45 Mb/s: a cell takes 9,422 ns; 100 bytes take four of them, a SYN two. Bytes tell 5 % less: 188 for four cells, 178 for four.
+        const CELL_NS: i64 = 9_422;
+        let mut spacing = after(&[(4 * CELL_NS, 100, 100)], Seen::AtSender);
+        spacing.answered(90_000_000 + 4 * CELL_NS, 100, 100);
+        assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(100), Some(4 * CELL_NS)));
+        let mut other = after(&[(5 * CELL_NS, 100, 100)], Seen::AtSender);
+        other.answered(90_000_000 + 4 * CELL_NS, 100, 100);
+        assert_eq!(other.line().1.get(), None, "five cells are not four");
+    }
+
+    #[test]
+    fn full_segments_that_a_program_writes_one_by_one_tell_of_no_line_that_the_syn_outran() {
+        // The SYN's round trip took 2 ms. At 20 ms for 1,538 bytes, its 84 and those of its answer had taken 2.2 ms.
+        let mut spacing = Spacing::default();
+        spacing.answered(2_000_000, 0, 0);
+        spacing.departs(20_000_000, 1460, 1460, 1460, Seen::AtSender);
+        assert_eq!(spacing.line().1.get(), None);
+        spacing.departs(18_000_000, 1460, 1460, 1460, Seen::AtSender);
+        assert_eq!(spacing.line().1.get(), Some(18_000_000));
     }
 }

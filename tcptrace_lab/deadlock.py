@@ -19,7 +19,6 @@ import polars as pl
 from tcptrace_lab import ledger, numbers
 from tcptrace_lab.findings import Finding, severity_of
 from tcptrace_lab.rules import Confidence, facts
-from tcptrace_lab.rules.plateau import MAY_FILL_BUFFER
 from tcptrace_lab.stacks.ranges import BSD44_PERCENT, SOSEND_SLACK_BYTES, SUNOS_PERCENT, ack_bytes, hold_bytes
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ def locks(segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[tuple[int, 
             col("caused_ns"),
             col("held_ns"),
             (col("rule_cause") == "nagle-delayed-ack").alias("nagle"),
-            MAY_FILL_BUFFER,
+            facts.MAY_FILL_BUFFER,
             (facts.IS_SMALL & (col("small_behind_small") == 0).fill_null(value=False)).alias("may_be_held"),
             col("unacked_before_bytes").alias("unacked"),
         )

@@ -208,6 +208,17 @@ def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_p
     assert "nagle" not in told
 
 
+@pytest.mark.parametrize(("count", "held"), [(2, 1), (4, 0)])
+def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tmp_path: Path, count: int, held: int) -> None:
+    """428 bytes wait twice for the ACK of full segments, the second time behind a flight that had flown before.
+
+    Two of 536 bytes leave room in the smallest buffer there is, 2,048 bytes; four of them may be all that fits.
+    """
+    turn = [[536] * count, [428]]
+    told = lasted(tmp_path, opened(old=True, window=65_535, mss=536) + flights([[536], *turn, *turn], 65_535))
+    assert told.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
+
+
 def halves(window: int) -> str:
     """Each 30.1 ms 600 bytes leave; 10 ms later 8,300 pass them, and the ACK of both lets the next 600 go 20.1 ms later. Six times."""
     lines, seq, at_s = [], 1, 0.04

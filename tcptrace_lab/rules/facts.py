@@ -49,6 +49,11 @@ its timer may run an eighth longer (`tcp_schedule_loss_probe`; kernel/time/timer
 CLUSTER_BYTES = 2048
 """A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`)."""
 
+LEAST_BUFFER_BYTES = 2048
+"""No stack has a smaller send buffer by itself: 4.2BSD 2,048 bytes (`tcp_sendspace`). The smallest that a program can have in Linux
+is 4,608 bytes (`SOCK_MIN_SNDBUF`), the kernel's own part of 832 for each segment included: one of 3,776 fills it, or several small ones,
+and behind one of 2,241 it counts as full for a program that polls (`sk_stream_min_wspace`)."""
+
 _col, _known = pl.col, of_direction.known
 
 EPSILON_NS = _col("epsilon_ns")
@@ -403,7 +408,32 @@ HELD_THROUGH_ROOM = _fact(
 """The same behind a window that was full: an ACK made room for a full segment, and yet this small one waited for the ACK of all. Neither
 the window nor, with no more in flight than before, the congestion window can have held it."""
 
-HELD_BY_NAGLE = _fact("held_by_nagle", HELD_BEHIND_SMALL | HELD_BEHIND_FULL | HELD_THROUGH_ROOM)
+_QUANTUM_BYTES = pl.max_horizontal(_col("full_bytes"), pl.lit(CLUSTER_BYTES))
+MAY_FILL_BUFFER = _fact(
+    "may_fill_buffer",
+    _known(_col("unacked_before_bytes") >= LEAST_BUFFER_BYTES)
+    & _known(_col("unacked_before_bytes") + _QUANTUM_BYTES > _col("max_in_flight_bytes")),
+)
+"""Never was so much more in flight that the send buffer is known to have had room: what waits behind such a flight was held back in the
+buffer, or found no place there. A full buffer takes nothing until a segment or a cluster of it is free (BSD `sosend`), or takes one piece
+more than it has room for (Linux, Solaris)."""
+
+HELD_SHORT_OF_BUFFER = _fact(
+    "held_short_of_buffer",
+    _col("near_sender")
+    & IS_OLD
+    & _MAY_BE_HELD
+    & ~SMALL_UNACKED
+    & ALL_ACKED
+    & HAS_FLOWN
+    & ~MAY_FILL_BUFFER
+    & _known(_room > _col("payload_bytes"))
+    & _known(_col("small_past_full") == 0),
+)
+"""The same behind a flight that leaves room in every send buffer, and in the window; nor, as a flight as large had flown before, is it the
+congestion window that held it."""
+
+HELD_BY_NAGLE = _fact("held_by_nagle", HELD_BEHIND_SMALL | HELD_BEHIND_FULL | HELD_THROUGH_ROOM | HELD_SHORT_OF_BUFFER)
 
 BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 """The program had given more than could leave; an ACK let this part go, and the window was not what held it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcptrace_lab import policy
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.plateau import MAY_FILL_BUFFER, TAKEN_IN_TURN, TAKEN_ONE_BY_ONE
+from tcptrace_lab.rules.plateau import TAKEN_IN_TURN, TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Confidence, Doubt, Rule
 
 RULE = Rule(
@@ -13,7 +13,7 @@ RULE = Rule(
     holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE) & ~TAKEN_ONE_BY_ONE & ~TAKEN_IN_TURN,
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight",
-    doubt=Doubt(MAY_FILL_BUFFER, of_all=policy.all_in_doubt),
+    doubt=Doubt(facts.MAY_FILL_BUFFER, of_all=policy.all_in_doubt),
     cure="TCP_NODELAY on {sender}, or whole messages in one write,",
     source="RFC 896; RFC 9293, 3.7.4; Linux net/ipv4/tcp_output.c (tcp_nagle_check, Minshall's form)",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.plateau import MAY_FILL_BUFFER
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 RULE = Rule(
@@ -14,7 +13,7 @@ RULE = Rule(
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
     proved_by_repetition=True,
     doubt=Doubt(
-        MAY_FILL_BUFFER,
+        facts.MAY_FILL_BUFFER,
         consistent_if="answered",
         limits="Hardly more was ever in flight: a send buffer that was full would look the same, and TCP_NODELAY would not help.",
         remedy=("if TCP_NODELAY is set already: raise the send buffer (SO_SNDBUF)",),

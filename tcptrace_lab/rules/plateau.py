@@ -9,11 +9,6 @@ from tcptrace_lab.rules.columns import fact
 from tcptrace_lab.rules.deferral import too_little
 from tcptrace_lab.rules.of_direction import LEVEL_SHARE, PLATEAU_SHARE, known
 
-LEAST_BUFFER_BYTES = 2048
-"""No stack has a smaller send buffer by itself: 4.2BSD 2,048 bytes (`tcp_sendspace`). The smallest that a program can have in Linux
-is 4,608 bytes (`SOCK_MIN_SNDBUF`), the kernel's own part of 832 for each segment included: one of 3,776 fills it, or several small ones,
-and behind one of 2,241 it counts as full for a program that polls (`sk_stream_min_wspace`)."""
-
 TOP_SHARE = 0.5
 """A flight of this share of a top that was reached so often, and a round trip ago, no longer grows: slow start would double it (RFC 5681,
 3.1)."""
@@ -88,17 +83,8 @@ ON_PLATEAU = fact(
 below one that they reach again and again, as those of a program that fills its buffer now more, now less; or they are all less than two
 segments, and as large as the one before."""
 
-_QUANTUM_BYTES = pl.max_horizontal(col("full_bytes"), pl.lit(facts.CLUSTER_BYTES))
-MAY_FILL_BUFFER = fact(
-    "may_fill_buffer",
-    known(_flight >= LEAST_BUFFER_BYTES) & known(_flight + _QUANTUM_BYTES > col("max_in_flight_bytes")),
-)
-"""Never was so much more in flight that the send buffer is known to have had room: what waits behind such a flight was held back in the
-buffer, or found no place there. A full buffer takes nothing until a segment or a cluster of it is free (BSD `sosend`), or takes one piece
-more than it has room for (Linux, Solaris)."""
-
 _ONE_BY_ONE = (
-    MAY_FILL_BUFFER
+    facts.MAY_FILL_BUFFER
     & facts.RELEASED_BY_ACK
     & facts.HELD_BEHIND_SMALL
     & known(col("held_before"))

@@ -301,3 +301,18 @@ def test_an_old_sender_that_begins_with_more_than_any_initial_window_knows_no_sl
     """Ten segments are the largest initial window (RFC 6928); newer senders may know a larger one of an earlier connection."""
     told = lasted(tmp_path, opened(old=old, window=65_535) + flights([full(segments)] * 2, 65_535))
     assert told[cause] == pytest.approx(ROUND_MS, abs=0.1)
+
+
+def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ack_that_comes_just_before_one(tmp_path: Path) -> None:
+    """Each 20 ms 500 bytes leave, with a round trip of 80 ms; an ACK comes 2 ms before each fifth of them, and none before the others."""
+    sent = [(100 + 20 * n, f"C > S P. {1 + 500 * n}:{501 + 500 * n} ack 1") for n in range(50)]
+    acks = [(178 + 100 * n, f"S > C . ack {501 + 2500 * n} win 65535") for n in range(10)]
+    handshake = [
+        (0, f"C > S S 0:0(0) win 65535 <mss {MSS}>"),
+        (80, f"S > C S. 0:0(0) ack 1 win 65535 <mss {MSS}>"),
+        (80, "C > S . ack 1 win 65535"),
+    ]
+    told = lasted(
+        tmp_path, "\n".join(f"{at_ms / 1000:.4f} {line}" for at_ms, line in sorted([*handshake, *sent, *acks], key=lambda each: each[0]))
+    )
+    assert told.keys() <= {"handshake", "network", "application", "close"}

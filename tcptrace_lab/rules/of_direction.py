@@ -151,10 +151,20 @@ _NONE_PASSED = _HOLDS_OVER_FULL & _col("rounded_bytes").is_not_null()
 _BY_SIZE = known(_col("steady_other_sizes") > 0)
 _UNLIKE_ROUND_TRIP = _BY_SIZE | known(_col("steady_ns") > 1.25 * RTT_NS + NS_PER_MS) | known(STEADY_PART * _col("steady_ns") <= RTT_NS)
 
+
+_CAUSAL_SHARE = (
+    pl.when(_col("near_sender") & known(_col("unclocked_departures") > _col("clocked_departures")))
+    .then(0.0)
+    .when(_col("near_sender"))
+    .then(CAUSAL_SHARE_NEAR)
+    .otherwise(CAUSAL_SHARE_FAR)
+)
+"""Where most segments leave by themselves, a tenth of them come within a tenth of a round trip of an ACK by chance: no share tells then."""
+
 OF_DIRECTION = {
     **{name: _near_sender(value) for name, value in zip(("line_busy_ns", "line_busy_bytes"), _busy("line"), strict=True)},
     **{name: _near_sender(value) for name, value in zip(("other_line_busy_ns", "other_line_busy_bytes"), _others_line(), strict=True)},
-    "epsilon_ns": _at_least(CAUSAL_NS, pl.when(_col("near_sender")).then(CAUSAL_SHARE_NEAR).otherwise(CAUSAL_SHARE_FAR)),
+    "epsilon_ns": _at_least(CAUSAL_NS, _CAUSAL_SHARE),
     "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),
     "comes_steadily": known(_col("steady_segments") >= STEADY_SEGMENTS) & _col("tick_ns").is_null() & _UNLIKE_ROUND_TRIP,
     "comes_by_size": _BY_SIZE & known(_col("steady_segments") >= STEADY_SHARE * _col("followed_segments")),

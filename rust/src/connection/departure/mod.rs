@@ -95,7 +95,7 @@ pub(super) struct Leaves {
     pub pushed: bool,
     /// It fills a window, whose scale is not known, by one of the scales there are.
     pub fills_unscaled: bool,
-    /// There is no distance between the hosts, so that the capture may have been made at either.
+    /// There is no distance between the hosts, and the capture may have been made at the receiver, which answers sooner.
     pub at_either: bool,
     /// Its timestamp, and the one that it echoes.
     pub tsval: Option<u32>,
@@ -482,6 +482,9 @@ impl SenderView {
         if held.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
             return;
         }
+        if self.went_on_by_itself(held, shift_ns) {
+            self.unclocked = self.unclocked.saturating_add(1);
+        }
         if let Some(ago_ns) = held.acked_ago_ns.get() {
             let in_time = ago_ns <= self.causal_ns(shift_ns);
             // Behind what left so soon before, an ACK comes just before it by chance: at the sender that is not one that let it go.
@@ -489,6 +492,17 @@ impl SenderView {
             self.clocked = self.clocked.saturating_add(u32::from(in_time && let_go));
             self.unclocked = self.unclocked.saturating_add(u32::from(!in_time));
         }
+    }
+
+    /// Whether nothing came since a small segment left, which had taken all that its program had given, and the line was free again: it was
+    /// the program that gave more.
+    fn went_on_by_itself(&self, held: &Departure, shift_ns: i64) -> bool {
+        let nothing_came = !held.acked_ago_ns.is_some() && !held.peer_first_ns.is_some();
+        nothing_came
+            && held.small_before
+            && held.held_ns.get().is_some_and(|held_ns| {
+                held_ns > self.causal_ns(shift_ns) && !self.spacing.may_carry(self.since.payload_bytes, held_ns)
+            })
     }
 
     /// Within this time of an ACK a departure may be its effect.
@@ -650,10 +664,13 @@ fn line_may_be_busy(left: &Departure) -> bool {
     !let_go && !left.peer_first_ns.is_some() && left.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
 }
 
-/// Whether both hosts are so near that the capture may have been made at either.
+/// Whether both hosts are so near that the capture may have been made at either, though the sender answers later than the receiver.
 #[inline]
 pub(super) fn at_either(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) -> bool {
-    to_sender_ns.zip(to_receiver_ns).is_some_and(|(one, other)| one.saturating_add(other) < NO_DISTANCE_NS)
+    let near = |(sender_ns, receiver_ns): (i64, i64)| {
+        sender_ns > receiver_ns && sender_ns.saturating_add(receiver_ns) < NO_DISTANCE_NS
+    };
+    to_sender_ns.zip(to_receiver_ns).is_some_and(near)
 }
 
 /// How much later what is captured reaches the sender than its departures of then were captured, from the shortest round trips

@@ -158,6 +158,15 @@ impl Spacing {
         if self.is_too_slow_for_the_handshake(line) { Default::default() } else { told(line, line.ns) }
     }
 
+    /// Whether the line, as far as it is known, may need so long for a segment.
+    pub(super) fn may_carry(&self, payload_bytes: i64, held_ns: i64) -> bool {
+        let (line_bytes, line_ns) = self.line();
+        line_bytes.get().zip(line_ns.get()).is_some_and(|(bytes, ns)| {
+            let line = Pace { bytes: bytes + AROUND_BYTES, ns };
+            held_ns <= 2 * line.of(payload_bytes + AROUND_BYTES)
+        })
+    }
+
     /// Whether the closest two and the round trips tell the same, in bytes or in cells.
     fn round_trips_agree(&self) -> bool {
         let Self { any, longer, longer_by_cells, .. } = *self;
@@ -171,7 +180,7 @@ impl Spacing {
     /// Whether a line so slow would have carried the SYN and its answer, both ways being alike, for longer than they took. Then it was the
     /// program that wrote so late, and nothing tells of the line.
     fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {
-        self.seen == Seen::AtSender
+        self.seen != Seen::Away
             && self.first_rtt_ns.get().is_some_and(|first_ns| 2 * line.of(SYN_LINE_BYTES) > first_ns)
     }
 }

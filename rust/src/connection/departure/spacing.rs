@@ -49,7 +49,7 @@ impl Pace {
 }
 
 /// Where a departure is captured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Seen {
     /// At its sender: before the line carries it.
     #[default]

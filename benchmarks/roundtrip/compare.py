@@ -58,7 +58,7 @@ def compare(drawn: Drawn) -> list[Compared]:
             with path.open("wb") as stream:
                 write_capture(run, drawn.setting, stream, at=at)
             tables = read([str(path)])
-            sums = ledger.totals(tables.segments, tables.connections).filter(pl.col("from_client") == from_client)
+            sums = ledger.by_cause(ledger.sums(tables.segments, tables.connections)).filter(pl.col("from_client") == from_client)
         told = Counter(dict(sums.select(pl.col("cause").cast(pl.String), "ns").iter_rows()))
         whole, shown = (_sums(spans) for spans in (own(run, from_client=from_client), seen(run, drawn.setting, from_client=from_client)))
         off_share, _ = _apart(whole, told)

@@ -297,7 +297,7 @@ def _facts_looked_at(connections: pl.LazyFrame) -> list[str]:
         test for rule in rules.in_order() for test in (rule.holds, None if rule.doubt is None else rule.doubt.where) if test is not None
     ]
     parts = (facts.transit(pl.col("held_ns"), facts.undisturbed()), facts.EPSILON_NS, facts.DRAINING_NS, facts.QUEUED_NS)
-    named = {"near_sender", "near_receiver", "beginning_seen", "to_sender_ns"}
+    named = {"near_sender", "near_receiver", "sender_unplaced", "beginning_seen", "to_sender_ns"}
     untold = (where for where, _ in loss_recovery.UNTOLD)
     asked = columns.looked_at() | named | {root for expression in (*tests, *parts, *untold) for root in expression.meta.root_names()}
     return [name for name in directions(connections).collect_schema().names() if name in asked.difference(_WAY)]
@@ -360,13 +360,15 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     unexplained = col("rule_cause").is_null()
     # Without a handshake, the shortest round trip may be an answer that the other program took its time for.
     blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR | facts.ROOM_UNSEEN | facts.ACK_UNSEEN)
+    # In the first wait of a capture that begins later, how far the sender is was not known yet when something came for it.
+    ahead_ns = pl.when(facts.HEARD_OF_FIRST & ~col("beginning_seen") & col("sender_unplaced")).then(col("to_sender_ns")).otherwise(0)
     queued = pl.min_horizontal(facts.QUEUED_NS, pl.coalesce("peer_last_ns", "idle_ns").fill_null(0))
     # Each is a column because a streaming query works out what is asked for twice twice.
     departures = departures.with_columns(
         late=late,
         blind=blind,
         unmeasured=unexplained & spoke & (blind | ~col("beginning_seen")),
-        quiet=pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0)),
+        quiet=(pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0)) - ahead_ns).clip(0),
         moved=pl.max_horizontal(facts.JITTER_NS, queued),
         undisturbed=pl.max_horizontal(facts.undisturbed(), facts.STILL_QUEUED_NS),
     )

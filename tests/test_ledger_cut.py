@@ -73,7 +73,7 @@ DEVIATIONS: Mapping[tuple[str, str], Deviation] = {
         0.07, "one wait of 6 ms for the window, whose scale is not known, is told as the program's"
     ),
     ("seladb-PcapPlusPlus__http-packets.pcap", HALF): Deviation(
-        0.32, "45 ms are left of a connection of which the whole leaves most unknown"
+        0.12, "45 ms are left of a connection of which the whole leaves most unknown"
     ),
     ("raw-bulk.pcapng", END): Deviation(
         0.19, "the last segment is on its way for one of five round trips, and nothing shows that more waited"

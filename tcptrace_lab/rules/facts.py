@@ -229,8 +229,9 @@ ACK_WAS_HELD = _fact(
 """A late ACK for less than two full segments, and the sender stood still for most of the time that it was late: in a queue it would have
 come one by one with others, or, in one that others fill, leave out what left long before."""
 
-_HEARD_FIRST = _col("unacked_before_bytes").is_null() & _col("unacked_bytes").is_not_null()
-IS_FIRST = _fact("is_first", _col("beginning_seen") & ~IS_SYN & _HEARD_FIRST)
+HEARD_OF_FIRST = _col("unacked_before_bytes").is_null() & _col("unacked_bytes").is_not_null()
+"""No ACK had come before the departure before, and one has come since."""
+IS_FIRST = _fact("is_first", _col("beginning_seen") & ~IS_SYN & HEARD_OF_FIRST)
 """The first data behind the handshake. In a capture that begins later, the first that is seen is not it."""
 _AS_SOON_AS_EVER = _col("sender_unplaced") & _known(
     _col("peer_last_ns").is_between(_col("to_sender_ns"), _col("to_sender_ns") + EPSILON_NS)

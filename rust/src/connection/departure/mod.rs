@@ -213,9 +213,9 @@ impl SenderView {
         // With nothing in flight no departure waits for it, and a queue of its own would only cost memory.
         let idle = self.una.is_some() && self.una.value() >= self.snd_max;
         if (shift_ns == 0 || idle) && self.arrivals.is_empty() {
-            self.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns));
+            self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)));
         } else if let Some(oldest) = self.arrivals.push(&arrival) {
-            self.arrived(&oldest, oldest.ts_ns.saturating_add(shift_ns));
+            self.arrived(&oldest, oldest.ts_ns.saturating_add(whole_ns(shift_ns)));
         }
     }
 
@@ -390,7 +390,7 @@ impl SenderView {
     #[inline]
     fn take_older(&mut self, leaves: &Leaves, shift_ns: i64) {
         while let Some(arrival) = self.arrivals.next_arrived(leaves.tsecr, leaves.ts_ns, shift_ns) {
-            self.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(leaves.ts_ns));
+            self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)).min(leaves.ts_ns));
         }
     }
 
@@ -608,7 +608,8 @@ impl SenderView {
     pub(super) fn waits(&self, last_ts_ns: Nullable, shift_ns: i64) -> Waits {
         let mut view = self.clone();
         while let Some(arrival) = view.arrivals.pop() {
-            view.arrived(&arrival, arrival.ts_ns.saturating_add(shift_ns).min(last_ts_ns.get().unwrap_or(i64::MAX)));
+            let arrived_ns = arrival.ts_ns.saturating_add(whole_ns(shift_ns));
+            view.arrived(&arrival, arrived_ns.min(last_ts_ns.get().unwrap_or(i64::MAX)));
         }
         let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() }, shift_ns);
         let (line_payload_bytes, line_ns) = self.spacing.line();
@@ -686,4 +687,10 @@ pub(super) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, b
     } else {
         to_sender_ns - to_sender_ns / TOLERANCE_PART
     }
+}
+
+/// The shortest round trip between the capture point and the sender, of which [`shift_ns`] is a little less: what may have arrived by that is
+/// taken to have, and at the time that this tells.
+fn whole_ns(shift_ns: i64) -> i64 {
+    shift_ns.saturating_add(shift_ns / (TOLERANCE_PART - 1))
 }

@@ -6,7 +6,9 @@
 //! point to the sender and back, because its departures, too, are seen late (rule book B, vantage).
 
 mod arrivals;
+mod arriving;
 mod clock;
+mod counted;
 mod rounds;
 mod spacing;
 mod steady;
@@ -21,7 +23,9 @@ use serde::{Deserialize, Serialize};
 use super::evidence::ResentBy;
 use super::row::Nullable;
 use arrivals::Arrivals;
+use arriving::whole_ns;
 use clock::Clock;
+use counted::ended_by;
 use rounds::Rounds;
 use spacing::{Seen, Spacing};
 use steady::Steady;
@@ -35,11 +39,8 @@ const NO_DISTANCE_NS: i64 = 50_000;
 const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
 /// The round trip to the sender is taken shorter by this part: the shortest one seen was not the shortest possible.
 const TOLERANCE_PART: i64 = 32;
-/// Where no timestamps tell what had arrived, the round trip to the sender may be shorter by this part than the shortest one
-/// seen: that of a handshake alone has in it what the hosts needed to find each other and to open the connection.
-const SOONER_PART: i64 = 4;
-/// Nor is it shorter by so much that what was captured within this part of it before a departure had reached the sender: whatever the hosts
-/// needed to open the connection, a path is not so much quicker than it (a heuristic).
+/// What was captured within this part of the round trip to the sender before a departure had not reached it: whatever the hosts needed to open
+/// the connection, from which it is known, a path is not so much quicker (a heuristic).
 const TOO_QUICK_PART: i64 = 8;
 /// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next (rule
 /// book B, ε).
@@ -49,21 +50,12 @@ const CAUSAL_NS: i64 = 1_000_000;
 /// sets it). One whose first flight is larger took its SYN for no sign of a full path: Linux, which begins as ever behind one lost SYN,
 /// and restores the threshold (`tcp_init_metrics`).
 const LEAST_THRESHOLD_SEGMENTS: i64 = 2;
-/// By this part each sample changes the smoothed round trip (RFC 6298, 2.3: alpha).
-const SMOOTHED_PARTS: i64 = 8;
 
-/// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
-const LET_GO_PART: i64 = 8;
-/// Segments that left within this part of a round trip are neighbours in one flight (a heuristic).
-const NEIGHBOUR_PART: i64 = 8;
 /// Behind a pause of its retransmission timeout a sender may begin with a small congestion window again (RFC 5681, 4.1); Linux
 /// has the least (`TCP_RTO_MIN`).
 const BEGINS_ANEW_NS: i64 = 200_000_000;
 /// So many small segments in a row that waited for the ACK of all show that Nagle's algorithm holds them again (rule book B, 5).
 const HELD_IN_A_ROW: u16 = 3;
-/// What leaves within this time of the segment before may be the tail of one write, which a BSD sender lets pass (rule book
-/// A1); on a slow link the two are further apart than on the sender's host (a heuristic).
-const ONE_WRITE_NS: i64 = 2_000_000;
 
 /// A segment that leaves.
 #[derive(Clone, Copy, Debug, Default)]
@@ -203,119 +195,6 @@ impl SenderView {
         self.spacing.answered(rtt_ns, payload_bytes, back_bytes);
     }
 
-    /// Something of the other side was captured, and will arrive at the sender.
-    #[inline]
-    pub(super) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
-        self.captured_ack = self.captured_ack.later(Some(arrival.ack).into());
-        if self.captured_ack.value() >= self.small_end.value() && !self.small_acked_ns.is_some() {
-            self.small_acked_ns = Some(arrival.ts_ns).into();
-        }
-        // With nothing in flight no departure waits for it, and a queue of its own would only cost memory.
-        let idle = self.una.is_some() && self.una.value() >= self.snd_max;
-        if (shift_ns == 0 || idle) && self.arrivals.is_empty() {
-            self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)));
-        } else if let Some(oldest) = self.arrivals.push(&arrival) {
-            self.arrived(&oldest, oldest.ts_ns.saturating_add(whole_ns(shift_ns)));
-        }
-    }
-
-    #[inline]
-    fn arrived(&mut self, arrival: &Arrival, now_ns: i64) {
-        let now = Nullable::from(Some(now_ns));
-        if arrival.has_data {
-            // Of SYN-ACKs the last counts: for a server that sends one again the connection was not open before (RFC 9293, 3.5).
-            let again = arrival.payload_bytes == 0 && self.since.peer_payload_bytes.get() == Some(0);
-            if again || !self.since.peer_first_ns.is_some() {
-                self.since.peer_first_ns = now;
-            }
-            self.since.peer_last_ns = now;
-            self.since.peer_payload_bytes = Some(i64::from(arrival.payload_bytes)).into();
-        }
-        let una = self.una.get().unwrap_or(i64::MIN);
-        if arrival.ack < una || arrival.ack == i64::MIN {
-            return; // an old ACK that came late says nothing about now
-        }
-        if arrival.ack > una {
-            self.una = Some(arrival.ack).into();
-            self.since.acked_lag_ns = arrival.lag_ns;
-            self.undo(arrival.tsecr);
-            self.since.repaired_ns =
-                if self.recovers(una) && !self.recovers(arrival.ack) { now } else { Nullable::NULL };
-            if let Some(rtt_ns) = arrival.rtt_ns.get() {
-                let left_ns = arrival.ts_ns.saturating_sub(rtt_ns);
-                let near = self
-                    .sampled_ns
-                    .get()
-                    .is_some_and(|before| left_ns.saturating_sub(before) <= rtt_ns / NEIGHBOUR_PART);
-                self.neighbour_ns = if near { self.round_trip_ns } else { Nullable::NULL };
-                (self.sampled_ns, self.round_trip_ns) = (Some(left_ns).into(), arrival.rtt_ns);
-            }
-            if let Some(sample_ns) = self.senders_sample_ns(arrival, now_ns) {
-                let smoothed_ns = self.smoothed_ns.get().unwrap_or(sample_ns);
-                let step_ns = sample_ns.saturating_sub(smoothed_ns) / SMOOTHED_PARTS;
-                self.smoothed_ns = Some(smoothed_ns.saturating_add(step_ns)).into();
-            }
-            if !arrival.tells_loss {
-                self.loss_told_ns = Nullable::NULL;
-            }
-            if arrival.ack >= self.snd_max && !self.since.emptied_ns.is_some() {
-                self.since.emptied_ns = now;
-            }
-        }
-        if arrival.tells_loss && !self.loss_told_ns.is_some() {
-            self.loss_told_ns = now;
-        }
-        self.since.acked_ns = now;
-        self.since.acked_frame = arrival.frame;
-        match arrival.edge.get() {
-            Some(edge) => self.offered(edge, arrival.ack, now),
-            None => self.offered_unknown(now),
-        }
-    }
-
-    /// If the first ACK since a timeout echoes a timestamp older than that of what was sent again, the first copy had arrived, and the
-    /// sender goes on as if there had been no timeout (Eifel, RFC 3522 and RFC 4015; Linux `tcp_try_undo_loss`). One that does not
-    /// sends more again, and recovers from then on.
-    fn undo(&mut self, tsecr: Option<u32>) {
-        let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
-        if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {
-            (self.after_loss, self.recover) = (after_loss, Nullable::NULL);
-        }
-    }
-
-    /// The window is open, and how far is not known, because no SYN told its scale (0 is 0 in every scale).
-    #[inline]
-    fn offered_unknown(&mut self, now: Nullable) {
-        if self.edge.get().is_some_and(|edge| edge <= self.snd_max) {
-            self.since.opened_ns = now;
-        }
-        self.edge = Nullable::default();
-    }
-
-    /// The window reaches to `edge` now.
-    #[inline]
-    fn offered(&mut self, edge: i64, ack: i64, now: Nullable) {
-        let usable = edge.saturating_sub(self.snd_max);
-        let before = self.edge.get().map_or(i64::MAX, |edge| edge.saturating_sub(self.snd_max));
-        self.since.closed |= edge == ack;
-        let opened_for_a_full_one = before < self.full_bytes && usable >= self.full_bytes;
-        if opened_for_a_full_one || (before <= 0 && usable > before) {
-            self.since.opened_ns = now;
-        }
-        self.edge = Some(edge).into();
-    }
-
-    /// The round trip that the sender takes from an ACK: that of the oldest byte acknowledged, whose timestamp comes back (RFC 7323,
-    /// 4.3), and which counts without timestamps, too (Linux `tcp_clean_rtx_queue`). Of what was sent twice a timestamp alone tells
-    /// it (RFC 6298, 3; RFC 7323, 4.1).
-    fn senders_sample_ns(&self, arrival: &Arrival, now_ns: i64) -> Option<i64> {
-        if let Some(rtt_ns) = arrival.rtt_ns.get() {
-            return Some(arrival.lag_ns.get().map_or(rtt_ns, |lag_ns| lag_ns.max(rtt_ns)));
-        }
-        let left_ns = self.since.left_ns.get()?.saturating_sub(self.clock.since_ns(arrival.tsecr?)?);
-        Some(now_ns.saturating_sub(left_ns)).filter(|sample_ns| *sample_ns > 0)
-    }
-
     /// Whether two segments of so many bytes were in flight together, or such a one was taken for full before.
     #[inline]
     pub(super) fn two_flew(&self, payload_bytes: i64) -> bool {
@@ -365,44 +244,6 @@ impl SenderView {
     fn goes_on(&self, leaves: &Leaves) -> bool {
         let before = self.since.payload_bytes;
         before > 0 && before >= self.full_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
-    }
-
-    /// Takes in what had arrived at the sender when a segment left.
-    ///
-    /// What was captured a little less than the round trip before a departure that had waited, and nothing else came that
-    /// can have let it go, had arrived as well, and so had what let go those close behind it.
-    #[inline]
-    fn take_arrived(&mut self, leaves: &Leaves, shift_ns: i64) {
-        if leaves.tsecr.is_some() || shift_ns == 0 {
-            self.take_older(leaves, shift_ns);
-            return;
-        }
-        let waited_ns = self.since.left_ns.get().map_or(0, |left_ns| leaves.ts_ns.saturating_sub(left_ns));
-        if waited_ns >= shift_ns / 2 {
-            self.sooner_ns = 0;
-            self.take_older(leaves, shift_ns);
-            self.sooner_ns = self.sooner_ns(leaves.ts_ns, shift_ns);
-        }
-        self.take_older(leaves, shift_ns - self.sooner_ns);
-    }
-
-    /// Takes in what was captured so long before, or what an echo tells.
-    #[inline]
-    fn take_older(&mut self, leaves: &Leaves, shift_ns: i64) {
-        while let Some(arrival) = self.arrivals.next_arrived(leaves.tsecr, leaves.ts_ns, shift_ns) {
-            self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)).min(leaves.ts_ns));
-        }
-    }
-
-    /// How much sooner than taken the next arrival came, if that alone can have let go what leaves now.
-    fn sooner_ns(&self, now_ns: i64, shift_ns: i64) -> i64 {
-        let recent =
-            |then: Nullable| then.get().is_some_and(|then| now_ns.saturating_sub(then) <= self.causal_ns(shift_ns));
-        if recent(self.since.acked_ns) || recent(self.since.peer_last_ns) {
-            return 0;
-        }
-        let early_ns = self.arrivals.next_ns().map_or(0, |ts_ns| ts_ns.saturating_add(shift_ns).saturating_sub(now_ns));
-        if (1..=shift_ns / SOONER_PART).contains(&early_ns) { early_ns + shift_ns / TOLERANCE_PART } else { 0 }
     }
 
     /// Moves the state on behind a departure; `was_held`: a small one, behind a small one, until all was acknowledged.
@@ -478,80 +319,9 @@ impl SenderView {
         una < self.recover.value()
     }
 
-    fn count_clocked(&mut self, held: &Departure, shift_ns: i64) {
-        if held.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
-            return;
-        }
-        if self.went_on_by_itself(held, shift_ns) {
-            self.unclocked = self.unclocked.saturating_add(1);
-        }
-        if let Some(ago_ns) = held.acked_ago_ns.get() {
-            let in_time = ago_ns <= self.causal_ns(shift_ns);
-            // Behind what left so soon before, an ACK comes just before it by chance: at the sender that is not one that let it go.
-            let let_go = shift_ns > 0 || ended_by(held, ago_ns);
-            self.clocked = self.clocked.saturating_add(u32::from(in_time && let_go));
-            self.unclocked = self.unclocked.saturating_add(u32::from(!in_time));
-        }
-    }
-
-    /// Whether nothing came since a small segment left, which had taken all that its program had given, and the line was free again: it was
-    /// the program that gave more.
-    fn went_on_by_itself(&self, held: &Departure, shift_ns: i64) -> bool {
-        let nothing_came = !held.acked_ago_ns.is_some() && !held.peer_first_ns.is_some();
-        nothing_came
-            && held.small_before
-            && held.held_ns.get().is_some_and(|held_ns| {
-                held_ns > self.causal_ns(shift_ns) && !self.spacing.may_carry(self.since.payload_bytes, held_ns)
-            })
-    }
-
     /// Within this time of an ACK a departure may be its effect.
     fn causal_ns(&self, shift_ns: i64) -> i64 {
         CAUSAL_NS.max(shift_ns.saturating_add(self.round_trip_ns.get().unwrap_or(0)) / 10)
-    }
-
-    /// What a small segment tells of the rule that holds small ones.
-    fn count_small(&mut self, left: &Departure, payload_bytes: i64, shift_ns: i64) {
-        if left.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
-            return;
-        }
-        let waited_ns = left.held_ns.get().unwrap_or(0);
-        if left.unacked_bytes.get().is_none_or(|unacked| unacked > 0) {
-            let passed_full = !left.small_unacked && waited_ns > ONE_WRITE_NS;
-            self.held.passed_full = self.held.passed_full.saturating_add(u16::from(passed_full));
-            return;
-        }
-        if !self.left_with_the_ack_of_all(left, payload_bytes, shift_ns) {
-            return;
-        }
-        if left.small_unacked {
-            self.held.run = self.held.run.saturating_add(1);
-            self.held.longest_run = self.held.longest_run.max(self.held.run);
-        } else {
-            self.held.over_full = self.held.over_full.saturating_add(1);
-        }
-    }
-
-    /// What a full segment tells of the send buffer.
-    fn count_full(&mut self, left: &Departure, payload_bytes: i64, shift_ns: i64) {
-        if let Some(flight) = left.unacked_before_bytes.get().filter(|unacked| *unacked > 0)
-            && !self.after_loss
-            && self.left_with_the_ack_of_all(left, payload_bytes, shift_ns)
-        {
-            self.stops.held_behind(flight);
-        }
-    }
-
-    /// Whether it waited, with room in the window, for the ACK of all before, and left at once when that came, and no data.
-    fn left_with_the_ack_of_all(&self, left: &Departure, payload_bytes: i64, shift_ns: i64) -> bool {
-        self.let_go_by_the_ack_of_all(left, shift_ns)
-            && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
-            && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
-    }
-
-    /// Whether it left at once when all before was acknowledged, by an ACK without data.
-    fn let_go_by_the_ack_of_all(&self, left: &Departure, shift_ns: i64) -> bool {
-        left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns)) && !left.peer_last_ns.is_some()
     }
 
     #[inline]
@@ -653,11 +423,6 @@ impl SenderView {
     }
 }
 
-/// Whether what came so long before a departure may have ended its wait.
-fn ended_by(left: &Departure, ago_ns: i64) -> bool {
-    ago_ns.saturating_mul(LET_GO_PART) <= left.held_ns.get().unwrap_or(0)
-}
-
 /// Whether the departure before may have kept the line busy all the time until this one: it is not acknowledged yet, and neither
 /// an answer nor an ACK let this one go.
 fn line_may_be_busy(left: &Departure) -> bool {
@@ -687,10 +452,4 @@ pub(super) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, b
     } else {
         to_sender_ns - to_sender_ns / TOLERANCE_PART
     }
-}
-
-/// The shortest round trip between the capture point and the sender, of which [`shift_ns`] is a little less: what may have arrived by that is
-/// taken to have, and at the time that this tells.
-fn whole_ns(shift_ns: i64) -> i64 {
-    shift_ns.saturating_add(shift_ns / (TOLERANCE_PART - 1))
 }

@@ -1,0 +1,87 @@
+//! What single departures tell of the rules that hold a sender, added up: Nagle's, its buffer's, and that of ACKs.
+
+use super::{Departure, SenderView};
+
+/// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
+const LET_GO_PART: i64 = 8;
+/// What leaves within this time of the segment before may be the tail of one write, which a BSD sender lets pass (rule book
+/// A1); on a slow link the two are further apart than on the sender's host (a heuristic).
+const ONE_WRITE_NS: i64 = 2_000_000;
+
+impl SenderView {
+    pub(super) fn count_clocked(&mut self, held: &Departure, shift_ns: i64) {
+        if held.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
+            return;
+        }
+        if self.went_on_by_itself(held, shift_ns) {
+            self.unclocked = self.unclocked.saturating_add(1);
+        }
+        if let Some(ago_ns) = held.acked_ago_ns.get() {
+            let in_time = ago_ns <= self.causal_ns(shift_ns);
+            // Behind what left so soon before, an ACK comes just before it by chance: at the sender that is not one that let it go.
+            let let_go = shift_ns > 0 || ended_by(held, ago_ns);
+            self.clocked = self.clocked.saturating_add(u32::from(in_time && let_go));
+            self.unclocked = self.unclocked.saturating_add(u32::from(!in_time));
+        }
+    }
+
+    /// Whether nothing came since a small segment left, which had taken all that its program had given, and the line was free again: it was
+    /// the program that gave more.
+    fn went_on_by_itself(&self, held: &Departure, shift_ns: i64) -> bool {
+        let nothing_came = !held.acked_ago_ns.is_some() && !held.peer_first_ns.is_some();
+        nothing_came
+            && held.small_before
+            && held.held_ns.get().is_some_and(|held_ns| {
+                held_ns > self.causal_ns(shift_ns) && !self.spacing.may_carry(self.since.payload_bytes, held_ns)
+            })
+    }
+
+    /// What a small segment tells of the rule that holds small ones.
+    pub(super) fn count_small(&mut self, left: &Departure, payload_bytes: i64, shift_ns: i64) {
+        if left.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
+            return;
+        }
+        let waited_ns = left.held_ns.get().unwrap_or(0);
+        if left.unacked_bytes.get().is_none_or(|unacked| unacked > 0) {
+            let passed_full = !left.small_unacked && waited_ns > ONE_WRITE_NS;
+            self.held.passed_full = self.held.passed_full.saturating_add(u16::from(passed_full));
+            return;
+        }
+        if !self.left_with_the_ack_of_all(left, payload_bytes, shift_ns) {
+            return;
+        }
+        if left.small_unacked {
+            self.held.run = self.held.run.saturating_add(1);
+            self.held.longest_run = self.held.longest_run.max(self.held.run);
+        } else {
+            self.held.over_full = self.held.over_full.saturating_add(1);
+        }
+    }
+
+    /// What a full segment tells of the send buffer.
+    pub(super) fn count_full(&mut self, left: &Departure, payload_bytes: i64, shift_ns: i64) {
+        if let Some(flight) = left.unacked_before_bytes.get().filter(|unacked| *unacked > 0)
+            && !self.after_loss
+            && self.left_with_the_ack_of_all(left, payload_bytes, shift_ns)
+        {
+            self.stops.held_behind(flight);
+        }
+    }
+
+    /// Whether it waited, with room in the window, for the ACK of all before, and left at once when that came, and no data.
+    fn left_with_the_ack_of_all(&self, left: &Departure, payload_bytes: i64, shift_ns: i64) -> bool {
+        self.let_go_by_the_ack_of_all(left, shift_ns)
+            && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
+            && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
+    }
+
+    /// Whether it left at once when all before was acknowledged, by an ACK without data.
+    pub(super) fn let_go_by_the_ack_of_all(&self, left: &Departure, shift_ns: i64) -> bool {
+        left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns)) && !left.peer_last_ns.is_some()
+    }
+}
+
+/// Whether what came so long before a departure may have ended its wait.
+pub(super) fn ended_by(left: &Departure, ago_ns: i64) -> bool {
+    ago_ns.saturating_mul(LET_GO_PART) <= left.held_ns.get().unwrap_or(0)
+}

@@ -131,8 +131,8 @@ def main() -> None:
     out = sys.stdout.buffer
     out.write(framer.file_header())
     if options.kind == "udp":
-        for records in udp_records(options.count):
-            out.write(records.view(np.uint8).data)
+        for datagrams in udp_records(options.count):
+            out.write(datagrams.view(np.uint8).data)
         return
     if options.kind == "gigabytes":
         for records in gigabytes(options.count, framer):

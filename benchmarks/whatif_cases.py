@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from tcptrace_lab.lab.programs import BoundedBulk, Bulk, Exchanges, Mixture
 from tcptrace_lab.lab.transfers import TRANSFERS, drawn, nagle, send_buffer, window
@@ -103,10 +103,11 @@ def _any_window(draw: random.Random) -> Case:
     buffer = int(_spread(draw, 4 * mtu, 400_000 if mtu > 10_000 else 40 * mtu))  # noqa: PLR2004  (from there on, 40 are more than that)
     factor = draw.choice(FACTORS)
     name, known = window(buffer, _round_trip_s(draw, factor * buffer), mtu, _rounds(draw, buffer, 6, 30))
-    program = replace(known.experiment.program, write_bytes=int(_spread(draw, 512, 100_000)))  # type: ignore[call-arg]
+    bulk = cast("Bulk", known.experiment.program)
+    program = replace(bulk, write_bytes=int(_spread(draw, 512, 100_000)))
     options = replace(known.experiment.options, nodelay=draw.random() < 0.5)  # noqa: PLR2004  (a coin)
     experiment = replace(known.experiment, program=program, options=options, vantages=("client",))
-    return _with_window(f"{name}, calls of {program.write_bytes:,} B", experiment, int(factor * buffer))  # type: ignore[attr-defined]
+    return _with_window(f"{name}, calls of {program.write_bytes:,} B", experiment, int(factor * buffer))
 
 
 def _any_send_buffer(draw: random.Random) -> Case:

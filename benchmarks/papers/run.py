@@ -43,15 +43,15 @@ def comer_lin_tables() -> str:
         runs = [{cell: comer_lin.mbps(*cell, no_delay=no_delay, phase_ns=phase) for cell in measured} for phase in comer_lin.PHASES_NS]
         right = [sum(comer_lin.agrees(measured[cell], run[cell]) for cell in measured) for run in runs]
         sizes = sorted({send for send, _ in measured})
-        rows = [[f"{send}K", *(f"{runs[0][send, receive]:.2f} ({measured[send, receive]:.2f})" for receive in sizes)] for send in sizes]
+        grid = [[f"{send}K", *(f"{runs[0][send, receive]:.2f} ({measured[send, receive]:.2f})" for receive in sizes)] for send in sizes]
         name = "Table 3 (TCP_NODELAY)" if no_delay else "Table 2"
         found = f"Slow or fast as measured: {', '.join(map(str, right))} of {len(measured)} cells at the four phases."
         parts += [
             f"### {name}\n\n{found} Mb/s of the model at the first phase, and as measured:",
-            table(["send \\ receive", *(f"{size}K" for size in sizes)], rows),
+            table(["send \\ receive", *(f"{size}K" for size in sizes)], grid),
         ]
         slow = {cell: value for cell, value in measured.items() if value < comer_lin.SLOW_MBPS}
-        rows = []
+        rows: list[list[object]] = []
         for cell, value in slow.items():
             modelled = comer_lin.mbps(*cell, no_delay=no_delay, transfer_bytes=comer_lin.LONG_TRANSFER_BYTES)
             rows.append([f"{cell[0]}K / {cell[1]}K", value, f"{modelled:.3f}", percent(modelled, value)])
@@ -145,7 +145,7 @@ def mosher_calls() -> str:
 def abrams_chen_tables() -> str:
     """The PCs, and figure 8."""
     pcs = abrams_chen.between_pcs()
-    rows = [
+    rows: list[list[object]] = [
         ["40 KB, ms", 345.452, f"{pcs.ms:.1f}", percent(pcs.ms, 345.452)],
         ["idle", "45.3 %", f"{100 * pcs.idle_share:.1f} %", percent(pcs.idle_share, 0.453)],
     ]

@@ -20,6 +20,7 @@ KINDS: Final = ("mixed", "full", "single", "short")
 """The captures that everything is measured on."""
 ENGINE_DRAIN: Final = "engine, drained"
 ENGINE_FRAMES: Final = "engine, Polars frames"
+ENGINE_SMALL: Final = "engine, small frames"
 ENGINE_EVERYTHING: Final = "engine, everything"
 ANALYZE: Final = "analyze, with report"
 TCPTRACE: Final = "tcptrace -lr -n"
@@ -27,7 +28,7 @@ TSHARK: Final = "tshark -T fields"
 CAPINFOS: Final = "capinfos -c"
 WALK: Final = "bare walk (mmap)"
 HELP: Final = "--help"
-OURS: Final = (ENGINE_DRAIN, ENGINE_FRAMES, ENGINE_EVERYTHING, ANALYZE)
+OURS: Final = (ENGINE_DRAIN, ENGINE_FRAMES, ENGINE_SMALL, ENGINE_EVERYTHING, ANALYZE)
 TOOLS: Final = (*OURS, TCPTRACE, TSHARK, CAPINFOS, WALK)
 """In the order of the table."""
 
@@ -132,6 +133,7 @@ def commands(capture: Capture, reports: Path) -> list[Command]:
     return [
         command(ENGINE_DRAIN, (*engine, "drain", path), counted),
         command(ENGINE_FRAMES, (*engine, "frames", path), counted),
+        command(ENGINE_SMALL, (*engine, "small", path), counted),
         command(ENGINE_EVERYTHING, (*engine, "everything", path), counted),
         command(ANALYZE, (*_PROGRAM, "analyze", path, "-o", str(report), "--quiet"), lambda _: _report_is_there(report)),
         command(TCPTRACE, ("tcptrace", "-lr", "-n", path), _tcptrace_read_all(capture)),

@@ -48,19 +48,17 @@ def judge(results: Results, report_bytes: int | None) -> list[Verdict]:
 def _compared(
     results: Results, promise: str, peer: str, figure: Callable[[float, float], float], holds: Callable[[float], bool]
 ) -> Verdict:
-    """Judges the table as Python gets it, by wall time; beside it the engine alone, and the same by processor time.
+    """Judges the table as Python gets it, by wall time; beside it by small frames, and the engine alone.
 
     `figure` makes of our seconds and the peer's what was promised.
     """
-    frames, drained, other = (results.get(("mixed", tool)) for tool in (peers.ENGINE_FRAMES, peers.ENGINE_DRAIN, peer))
+    frames, other = results.get(("mixed", peers.ENGINE_FRAMES)), results.get(("mixed", peer))
     if frames is None or other is None:
         return Verdict(promise, "", None)
     judged = figure(frames.wall_median_s, other.wall_median_s)
-    beside = [f"cpu {figure(frames.cpu_median_s, other.cpu_median_s):.2f}"]
-    if drained:
-        beside.append(f"drained {figure(drained.wall_median_s, other.wall_median_s):.2f}")
-        beside.append(f"cpu {figure(drained.cpu_median_s, other.cpu_median_s):.2f}")
-    return Verdict(promise, f"{judged:.2f} ({', '.join(beside)})", holds(judged))
+    others = {"small": results.get(("mixed", peers.ENGINE_SMALL)), "drained": results.get(("mixed", peers.ENGINE_DRAIN))}
+    beside = (f", {called} {figure(found.wall_median_s, other.wall_median_s):.1f}" for called, found in others.items() if found)
+    return Verdict(promise, f"{judged:.2f}{''.join(beside)}", holds(judged))
 
 
 def _faster(results: Results, promise: str, peer: str, at_least: float) -> Verdict:

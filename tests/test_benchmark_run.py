@@ -153,6 +153,7 @@ def test_the_engine_reads_all_of_a_made_capture_and_the_table_fits_a_terminal(tm
     assert {row["tool"]: (row["failure"], len(row["wall_s"])) for row in kept["measured"]} == {
         "engine, drained": (None, 1),
         "engine, Polars frames": (None, 1),
+        "engine, small frames": (None, 1),
         "engine, everything": (None, 1),
     }
     assert max(len(line) for line in done.stdout.splitlines()) <= 80

@@ -11,10 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import attempts, deadlock, ledger, numbers, path_findings, path_mtu, rates, rules, schema, small_packets, stalls
+from tcptrace_lab import (
+    attempts,
+    deadlock,
+    fingerprint,
+    ledger,
+    numbers,
+    path_findings,
+    path_mtu,
+    rates,
+    rules,
+    schema,
+    small_packets,
+    stalls,
+)
 from tcptrace_lab.findings import Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
-from tcptrace_lab.rules import cases
+from tcptrace_lab.rules import at_once, cases
 from tcptrace_lab.rules.rule import Case, Confidence
 from tcptrace_lab.schema import SIDES
 
@@ -106,7 +119,9 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         "conn", "from_client", "reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps"
     )
     facts = ledger.directions(some).join(of_rates, on=["conn", "from_client"], how="left")
-    of_connection = {row["conn"]: row for row in some.select("conn", *cases.COLUMNS, *_SENT).collect().iter_rows(named=True)}
+    of_connection = {
+        row["conn"]: row for row in some.select("conn", *cases.COLUMNS, *_SENT, **fingerprint.columns()).collect().iter_rows(named=True)
+    }
     known = {
         (row["conn"], row["from_client"]): row | _own(of_connection[row["conn"]], row) for row in facts.collect().iter_rows(named=True)
     }
@@ -114,7 +129,9 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     again = {way for way in again if known[way]["max_resends"] >= path_mtu.LEAST_SENT - 1}
     for way, large in path_mtu.found(segments, again).items():
         known[way] |= {"too_large": large, "cases": known[way]["cases"] | {Case.TOO_LARGE}}
-    locked = deadlock.findings(_late(costs), segments.filter(wanted), some)
+    locked = deadlock.findings(
+        _late(costs), segments.filter(wanted), some, {way: direction["receiver_stack"] for way, direction in known.items()}
+    )
     made = [
         _finding(cost, advising[cost.cause], kinds, longest, known[cost.conn, cost.from_client])
         for cost in costs
@@ -130,8 +147,10 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
 def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
     """What a connection says of one of its directions: the special cases that hold, and the time that its data need."""
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
+    (other,) = SIDES.keys() - {side}
     told = {name: connection[name] for name in ("syn_to_synack_ns", "client_syn_segments", "server_syn_segments")}
     told["max_resends"] = connection[f"{side}_max_resends"] or 0
+    told["receiver_stack"] = connection[f"{other}_stack_guess"]
     return told | {"cases": cases.of(connection, side), "on_path_ns": rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])}
 
 
@@ -252,7 +271,7 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
         mechanism=advice.mechanism.format_map(words),
         evidence_frames=_frames(waits),
         limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Refuted by: {rule.refuted_by}.",
-        remedy=advice.remedy + (doubt.remedy if doubt else ()),
+        remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
         source=rule.source,
         causes=frozenset({cost.cause}),
@@ -282,6 +301,7 @@ def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) ->
         "round_trip": numbers.duration(direction["rtt_max_ns"]),
         "read": numbers.rate(direction["read_bps"]),
         "plateau": numbers.size(direction["level_flight_bytes"] or direction["max_in_flight_bytes"]),
+        "at_once": at_once.words(direction["receiver_stack"]),
         "reached": f", at {words}" if (words := rates.reached(direction)) else "",
     }
 

@@ -18,7 +18,7 @@ import polars as pl
 
 from tcptrace_lab import ledger, numbers
 from tcptrace_lab.findings import Finding, severity_of
-from tcptrace_lab.rules import Confidence, facts
+from tcptrace_lab.rules import Confidence, at_once, facts
 from tcptrace_lab.stacks.ranges import BSD44_PERCENT, SOSEND_SLACK_BYTES, SUNOS_PERCENT, ack_bytes, hold_bytes
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
 """What the ledger calls the waits of a lock."""
 
 LOST_TO = "a throughput deadlock: the sender waits for an ACK, and the receiver for more data"
-CURE = "a larger send buffer on {sender}, or TCP_QUICKACK on {receiver},"
+CURE = "a larger send buffer on {sender}, or " + at_once.CURE
 """What it is and what mends it, in the verdict's words (`rules.Rule.lost_to`, `rules.Advice.cure`)."""
 
 LEAST_ROUNDS = 3
@@ -107,7 +107,10 @@ class Lock:
 
 
 def findings(
-    late: Mapping[tuple[int, bool], tuple[int, int]], segments: pl.LazyFrame, connections: pl.LazyFrame
+    late: Mapping[tuple[int, bool], tuple[int, int]],
+    segments: pl.LazyFrame,
+    connections: pl.LazyFrame,
+    receivers: Mapping[tuple[int, bool], str | None],
 ) -> dict[tuple[int, bool], Finding]:
     """The locks among some directions.
 
@@ -115,6 +118,7 @@ def findings(
         late: `conn, from_client` → nanoseconds that the ledger has under `CAUSES`, and the direction's life.
         segments: rows of `schema.SEGMENTS` of these connections; read once if `late` is not empty.
         connections: rows of `schema.CONNECTIONS` of these.
+        receivers: `conn, from_client` → the family of the receiver's stack (`fingerprint`).
 
     Returns:
         `conn, from_client` → the finding that takes the place of those on `CAUSES`.
@@ -124,7 +128,7 @@ def findings(
     here = pl.col("conn").is_in(sorted({conn for conn, _ in late}))
     locked = locks(segments.filter(here), connections.filter(here))
     return {
-        way: _finding(way, locked[way], ns, life_ns)
+        way: _finding(way, locked[way], ns, life_ns, receivers[way])
         for way, (ns, life_ns) in late.items()
         if way in locked and locked[way].ns >= LEAST_SHARE * ns
     }
@@ -225,7 +229,7 @@ def _lock(row: Mapping[str, Any]) -> Lock:
     )
 
 
-def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int) -> Finding:
+def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int, receiver: str | None) -> Finding:
     share = lock.ns / life_ns
     rest = late_ns - lock.ns
     return Finding(
@@ -243,7 +247,7 @@ def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int) -> F
         mechanism=_mechanism(lock),
         evidence_frames=lock.frames,
         limits=_limits(lock, rest),
-        remedy=_remedy(lock),
+        remedy=_remedy(lock, receiver),
         predicted_gain=f"at most {numbers.duration(lock.ns)} of {numbers.duration(life_ns)}: the time that goes if this cause does",
         source=SOURCE,
         causes=CAUSES,
@@ -284,7 +288,7 @@ def _limits(lock: Lock, rest_ns: int) -> str:
     return " ".join(said)
 
 
-def _remedy(lock: Lock) -> tuple[str, ...]:
+def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     needed = lock.hold_bytes + lock.ack_bytes
     more = f"by at most {needed - lock.least_buffer_bytes:,}"
     if lock.queued_bytes and lock.may_fill_buffer:
@@ -293,12 +297,12 @@ def _remedy(lock: Lock) -> tuple[str, ...]:
         f"raise the send buffer (SO_SNDBUF) to {needed:,} bytes or more, {more} "
         f"(BSD sockets may leave {SOSEND_SLACK_BYTES:,} more unused); three full segments, {3 * lock.full_bytes:,} bytes, are always enough"
     )
-    quick = "let the receiver acknowledge at once (TCP_QUICKACK, or a smaller receive buffer)"
+    quick, smaller = at_once.words(receiver), "make the receive buffer smaller, so that it acknowledges sooner"
     if not lock.queued_bytes:
-        return buffer, quick
+        return buffer, quick, smaller
     nodelay = "set TCP_NODELAY at the sender"
     if lock.may_fill_buffer:
         nodelay += ", which helps if bytes are queued behind those in flight, and not if its buffer has no room for them"
     if lock.least_buffer_bytes < lock.ack_bytes:
         nodelay += f"; alone it is not sure to do, as {lock.least_buffer_bytes:,} bytes are below the {lock.ack_bytes:,} that let an ACK go"
-    return buffer, nodelay, quick
+    return buffer, nodelay, quick, smaller

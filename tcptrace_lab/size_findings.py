@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab import numbers
 from tcptrace_lab.findings import Finding, severity_of
-from tcptrace_lab.rules import Confidence
+from tcptrace_lab.rules import Confidence, at_once
 from tcptrace_lab.sizes import NORMAL_SHARE
 
 if TYPE_CHECKING:
@@ -99,12 +99,12 @@ def _remedy(group: GroupSizes) -> tuple[str, ...]:
     if not HELD_CAUSES & set(group.causes):
         return (
             "raise the buffers so that a whole message and what the receiver waits for fit (SO_SNDBUF, SO_RCVBUF)",
-            "let the receiver acknowledge at once (TCP_QUICKACK)",
+            at_once.words(group.receiver),
         )
     return (
         "write each message with one call (one buffer, writev, MSG_MORE or TCP_CORK), so that only its end is a small segment",
         "set TCP_NODELAY at the sender",
-        "let the receiver acknowledge at once (TCP_QUICKACK)",
+        at_once.words(group.receiver),
         "raise the send buffer to three full segments or more, if it is smaller",
         "send other sizes",
     )

@@ -116,6 +116,7 @@ class GroupSizes:
         parameters: what they were asked with.
         drawn: `payload_bytes transfer_ns stalled first_frame` of messages for a figure.
         frames: ends of the first stalls of each range.
+        receiver: the family of the receiver's stack, by its SYNs; None where they tell of none, or of several.
     """
 
     name: str
@@ -129,6 +130,7 @@ class GroupSizes:
     parameters: Parameters
     drawn: pl.DataFrame = field(repr=False)
     frames: tuple[int, ...] = ()
+    receiver: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """An object of `message_sizes` in the JSON."""
@@ -226,6 +228,7 @@ def _group(told: pl.DataFrame, connections: pl.DataFrame, members: list[int]) ->
             continue
         measured, stalled = slow_sizes(rows)
         parameters = inferred(own, rows, side)
+        receivers = _families(own, next(other for other in SIDES if other != side))
         yield GroupSizes(
             name=_name(own),
             conn=members[0] if len(members) == 1 else None,
@@ -238,6 +241,7 @@ def _group(told: pl.DataFrame, connections: pl.DataFrame, members: list[int]) ->
             parameters=parameters,
             drawn=_drawn(rows, stalled),
             frames=tuple(sorted({frame for one in measured for frame in rows.select(_FRAME).to_series()[list(one.rows[:LEAST_IN_RANGE])]})),
+            receiver=receivers[0] if len(receivers) == 1 else None,
         )
 
 
@@ -343,9 +347,14 @@ def _clear(values: pl.Series) -> int | None:
     return int(counts.item(0, 0)) if counts.item(0, 1) >= CLEAR_SHARE * values.len() else None
 
 
+def _families(connections: pl.DataFrame, side: str) -> list[str]:
+    """Those of the stacks of `side`, by its SYNs."""
+    return connections[f"{side}_stack_guess"].drop_nulls().unique().sort().to_list()
+
+
 def _stack(connections: pl.DataFrame, side: str, other: str, copy_bytes: int | None) -> tuple[str | None, str]:
     """The stack whose rules hold, by the sender's SYN or by what lets the receiver's ACKs go; and what shows it, or does not."""
-    guesses = connections[f"{side}_stack_guess"].drop_nulls().unique().sort().to_list()
+    guesses = _families(connections, side)
     if guesses == ["Linux"]:
         return "linux", "the sender is Linux, by the options of its SYN"
     if guesses:

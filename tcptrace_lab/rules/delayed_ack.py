@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import at_once, facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
@@ -20,7 +20,7 @@ RULE = Rule(
             "The receiver holds the ACK back, because too little has arrived to send it at once."
         ),
         limits="Whether the congestion window or the send buffer is what the sender had used up cannot be seen.",
-        cure="a larger send buffer on {sender}, or TCP_QUICKACK on {receiver},",
-        remedy=("raise the send buffer to three segments or more", "set TCP_QUICKACK at the receiver"),
+        cure="a larger send buffer on {sender}, or " + at_once.CURE,
+        remedy=("raise the send buffer to three segments or more", at_once.PLACE),
     ),
 )

@@ -10,7 +10,7 @@ from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 _REUSE = "keep connections open and use them again"
-_QUEUE = "look at the server's queues (nstat: TcpExtListenOverflows, TcpExtListenDrops); raise its backlog if they are full"
+_QUEUE = "look at the server's queues (Linux, nstat: TcpExtListenOverflows, TcpExtListenDrops); raise its backlog if they are full"
 
 RULE = Rule(
     cause="handshake",

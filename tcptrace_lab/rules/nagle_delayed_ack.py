@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import at_once, facts
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 RULE = Rule(
@@ -31,7 +31,7 @@ RULE = Rule(
         remedy=(
             "write each message with one call (writev, a buffer, TCP_CORK)",
             "set TCP_NODELAY at the sender",
-            "set TCP_QUICKACK at the receiver",
+            at_once.PLACE,
         ),
     ),
 )

@@ -12,6 +12,6 @@ LIMITS: Final = "Whether the segments or their ACKs were late, and where, cannot
 
 REMEDY: Final = (
     "find what overtakes or delays: several links used packet by packet, parallel queues, wireless, a host that stood still",
-    "let the sender wait longer before it resends: RACK (RFC 8985), or a higher net.ipv4.tcp_reordering",
+    "let the sender wait longer before it resends: RACK (RFC 8985), or in Linux a higher net.ipv4.tcp_reordering",
     "keep timestamps and SACK on at both ends, so that it sees its mistake and takes it back (RFC 3522, RFC 2883)",
 )

@@ -62,7 +62,7 @@ RULE = Rule(
         limits="Whether a larger window would meet the next limit soon cannot be told from this capture alone.",
         cure="a larger receive buffer on {receiver}",
         remedy=(
-            "raise the receive buffer at the receiver (SO_RCVBUF, net.ipv4.tcp_rmem) to at least bandwidth × round trip",
+            "raise the receive buffer at the receiver (SO_RCVBUF; Linux: net.ipv4.tcp_rmem) to at least bandwidth × round trip",
             "allow window scaling where it is off",
         ),
         instead={

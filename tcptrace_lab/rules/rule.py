@@ -57,7 +57,7 @@ class Advice:
         title: one line.
         mechanism: how the time is lost, in two sentences.
         limits: what a capture cannot tell about it.
-        remedy: what to change, best first.
+        remedy: what to change, best first; `at_once.PLACE` in it becomes what the receiver's stack is told.
         cure: the best of it as the subject of "… would save up to 25 s" (of a fault) or "… would help"; `{sender}` and `{receiver}` become
             their addresses. Empty where the capture does not tell whose.
         worth_share, worth_ns: from this share of a direction's life on, and from this time, it is worth a finding. By default a

@@ -30,7 +30,7 @@ RULE = Rule(
         limits="A capture alone cannot tell a send buffer from a clamped congestion window.",
         cure="a larger send buffer on {sender}",
         remedy=(
-            "raise the send buffer (SO_SNDBUF, net.ipv4.tcp_wmem) to at least bandwidth × round trip, or leave it to the kernel",
+            "raise the send buffer (SO_SNDBUF; Linux: net.ipv4.tcp_wmem) to at least bandwidth × round trip, or leave it to the kernel",
             "write larger pieces, so that the buffer is refilled while it drains",
         ),
     ),

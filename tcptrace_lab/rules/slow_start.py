@@ -24,7 +24,7 @@ RULE = Rule(
         remedy=(
             "keep connections open and use them again",
             "move the server nearer to the client",
-            "a larger initial window (ip route … initcwnd)",
+            "a larger initial window (Linux: ip route … initcwnd)",
         ),
         is_a_fault=False,
     ),

@@ -91,6 +91,48 @@ def test_keepalives_of_an_idle_connection_miss_no_byte(tmp_path: Path) -> None:
     assert figures(read, "client", "keepalives", "not_captured_bytes", "not_captured_holes") == (1, 0, 0)
 
 
+def test_the_keepalives_of_both_sides_carry_a_byte_where_a_capture_begins_with_them(tmp_path: Path) -> None:
+    """Windows: each repeats its last byte, and does not push it (RFC 9293, 3.9.1.2, MUST-61). The server asks 10 ms behind its answer."""
+    text = """
+        0.000 C > S . 800:801(1) ack 5001
+        0.001 S > C . 5001:5001(0) ack 801
+        30.00 C > S . 800:801(1) ack 5001
+        30.01 S > C . 5001:5001(0) ack 801
+        30.02 S > C . 5000:5001(1) ack 801
+        30.03 C > S . 801:801(0) ack 5001
+        40.00 C > S P. 801:901 ack 5001
+    """
+    assert judged(tmp_path, text, 1, 3, 5, 7) == [
+        ("keepalive", "sequence", None, "consistent"),
+        ("keepalive", "sequence", 2, "proved"),
+        ("keepalive", "sequence", 3, "proved"),
+        ("new", "sequence", None, "proved"),
+    ]
+    read = read_text(tmp_path, text)
+    assert figures(read, "client", "keepalives", "unique_bytes", "not_captured_bytes", "retransmitted_segments") == (2, 100, 0, 0)
+    assert figures(read, "server", "keepalives", "unique_bytes", "not_captured_bytes", "retransmitted_segments") == (1, 0, 0, 0)
+
+
+def test_a_single_byte_that_is_pushed_is_data_where_a_capture_begins_with_it(tmp_path: Path) -> None:
+    """Interactive traffic: the key that somebody hit."""
+    text = """
+        0.000 C > S P. 800:801(1) ack 5001
+        0.001 S > C .  5001:5001(0) ack 801
+        30.00 C > S . 800:801(1) ack 5001
+    """
+    assert judged(tmp_path, text, 1, 3) == [("new", "sequence", None, "proved"), ("keepalive", "sequence", 2, "proved")]
+
+
+def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) -> None:
+    """The other side's ACK, which comes first, asks for it: it probes a window, or its program gave more behind it."""
+    text = """
+        0.000 S > C . 5001:5001(0) ack 800
+        0.001 C > S . 800:801(1) ack 5001
+        0.002 C > S P. 801:901 ack 5001
+    """
+    assert judged(tmp_path, text, 2, 3) == [("new", "sequence", None, "proved"), ("new", "sequence", None, "proved")]
+
+
 def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: Path) -> None:
     """The first of them is no keepalive: the other side sent data between them, which the second acknowledges by the same number."""
     text = """

@@ -191,3 +191,17 @@ def test_a_fin_that_a_timer_sends_again_has_nothing_before_it_that_is_missing_th
     """RFC 6298, 5.4: a timer sends the oldest again that is not acknowledged. Each comes twice as long after the one before."""
     fins = "\n".join(f"{at} C > S F. 1:1(0) ack 1 <TS val {1000 + int(1000 * at)} ecr 7>" for at in (0, 0.6, 1.8, 4.2, 9.0))
     assert lasted(tmp_path, fins) == {"close": pytest.approx(9000)}
+
+
+def test_a_keepalive_at_the_captures_beginning_is_no_data_that_its_program_sent(tmp_path: Path) -> None:
+    """Each side repeats a byte, unpushed, to ask whether the other is there (RFC 9293, 3.8.4); what their programs wait for is not told."""
+    idle = """
+        0.000 C > S . 800:801(1) ack 5001
+        0.001 S > C . 5001:5001(0) ack 801
+        30.00 C > S . 800:801(1) ack 5001
+        30.01 S > C . 5001:5001(0) ack 801
+        30.02 S > C . 5000:5001(1) ack 801
+        30.03 C > S . 801:801(0) ack 5001
+        40.00 S > C R. 5001:5001(0) ack 801
+    """
+    assert lasted(tmp_path, idle) == {"unknown": pytest.approx(40_000)}

@@ -217,6 +217,16 @@ def test_keepalives_of_a_connection_that_was_idle_before_are_repeated_acks_to_ts
     assert "it acknowledges 2, one more than the number of the other side's only segment" in found[2, "ack_lost_segment"]
 
 
+def test_a_keepalive_with_a_byte_that_comes_first_is_data_to_tshark(tmp_path: Path) -> None:
+    text = """
+        0.00 C > S . 800:801(1) ack 5001
+        0.02 S > C . 5001:5001(0) ack 801
+        75.0 C > S . 800:801(1) ack 5001
+        75.1 S > C . 5001:5001(0) ack 801
+    """
+    assert set(told(tmp_path, text, "tshark-sees-no-keepalive-that-is-first")) == {(1, "keep_alive")}
+
+
 def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
     """Linux probes with a segment without data, one below the next number (RFC 9293, 3.8.6.1 leaves the form open)."""
     text = f"""{HANDSHAKE}

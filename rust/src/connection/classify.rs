@@ -1,7 +1,7 @@
 //! What a segment is, judged from the state of its connection just before it.
 
 use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
-use super::half::{Half, Placed};
+use super::half::{self, Half, Placed};
 use super::history::History;
 use super::outstanding::Stamp;
 use super::resent::{self, CAUSAL_NS};
@@ -68,7 +68,11 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {
         return None;
     }
-    let una = sender.snd_una.get()?;
+    let Some(una) = sender.snd_una.get() else {
+        // The first that is seen of a side that has been silent (`Half::place`).
+        let is_first = sender.figures.segments == 0 && placed.start < sender.snd_max;
+        return is_first.then(|| Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent));
+    };
     let below = placed.start == una - 1;
     if receiver.started && receiver.raw_window == 0 && receiver.acked.is_some() {
         let at = placed.start == una && segment.payload_bytes == 1;
@@ -93,7 +97,8 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
     let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
     let since_data_ns = now.since(sent_ts_ns).get();
     let at_once = segment.payload_bytes > 0 && since_data_ns.is_some_and(|since_ns| since_ns < MIN_KEEPALIVE_NS);
-    (!at_once).then(|| proved(Kind::Keepalive, Evidence::Sequence).with(receiver.last_ack_frame))
+    let may_be_data = at_once && !half::is_single_without_push(segment);
+    (!may_be_data).then(|| proved(Kind::Keepalive, Evidence::Sequence).with(receiver.last_ack_frame))
 }
 
 /// RFC 5681, 2 for duplicate ACKs; with SACK blocks the window may move at the same time (RFC 6675, 2).

@@ -105,7 +105,8 @@ pub(super) struct Half {
 
 impl Half {
     /// Places a segment that this side sent; the first one fixes offset 0 as Wireshark does: the SYN is 0, or else the
-    /// first byte seen is 1. A RST fixes nothing: anyone may have made its numbers up (RFC 5961).
+    /// first byte seen is 1, and one that a keepalive repeats was sent before. A RST fixes nothing: anyone may have made its
+    /// numbers up (RFC 5961).
     #[inline]
     pub(super) fn place(&mut self, segment: &Segment) -> Placed {
         let syn = segment.flags.any(TcpFlags::SYN);
@@ -116,7 +117,8 @@ impl Half {
             self.figures.isn = Some(isn);
             if !self.started {
                 self.started = true;
-                self.snd_max = start;
+                let repeats = self.snd_una.get().is_none() && is_single_without_push(segment);
+                self.snd_max = start + i64::from(repeats);
             }
         }
         let controls = i64::from(syn) + i64::from(segment.flags.any(TcpFlags::FIN));
@@ -292,6 +294,15 @@ impl Half {
             self.rtt_variation_ns.wrapping_add(error_ns.wrapping_abs().wrapping_sub(self.rtt_variation_ns) >> 2);
         self.smoothed_rtt_ns = Some(smoothed_ns.wrapping_add(error_ns >> 3)).into();
     }
+}
+
+/// Whether it carries one byte and does not push it. The last byte of what a program has given is pushed (RFC 9293, 3.9.1.2,
+/// MUST-61), and what has more behind it is not so small: so stacks repeat the byte before the next one to ask whether the other
+/// side is there (3.8.4), or send the next one to ask whether a closed window has opened (3.8.6.1).
+#[inline]
+pub(super) fn is_single_without_push(segment: &Segment) -> bool {
+    const OTHERS: u16 = TcpFlags::PSH | TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::URG;
+    segment.payload_bytes == 1 && segment.flags.any(TcpFlags::ACK) && !segment.flags.any(OTHERS)
 }
 
 /// The scale of each side's windows, as far as the SYNs seen tell (RFC 7323, 2.2): both must have offered one. A

@@ -8,7 +8,7 @@ from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import RESENT
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.rules.words import kind, offset_of, other_offset_of, proof, span
-from tcptrace_lab.verify.wireshark import RST, SEQ_SPACE
+from tcptrace_lab.verify.wireshark import PSH, RST, SEQ_SPACE
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase
@@ -292,6 +292,16 @@ def _probes_unseen(case: SegmentCase) -> str | None:
     )
 
 
+def _is_first_keepalive(case: SegmentCase) -> str | None:
+    """A byte that nobody pushed, and that nobody had acknowledged in this capture, is the first to tshark."""
+    said, row = case.said, case.row
+    if said is None or not case.foreseen or row["kind"] != "keepalive" or said.highest is not None or "keep_alive" in case.theirs:
+        return None
+    if row["payload_bytes"] != 1 or row["flags"] & PSH:
+        return None
+    return "it is the first segment of its side, with one byte that is not pushed, and so is not the last of what a program gave"
+
+
 def _answers_probe(case: SegmentCase) -> str | None:
     """The answer to a probe is what tshark takes the probe for."""
     judged, row = case.judged, case.row
@@ -314,6 +324,13 @@ def _answers_first_keepalive(case: SegmentCase) -> str | None:
 
 
 RULES = (
+    Rule(
+        "tshark-sees-no-keepalive-that-is-first",
+        "tshark takes the byte of a keepalive for data where no segment before it tells that it was sent",
+        f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4 and 3.9.1.2",
+        frozenset({"keep_alive"}),
+        _is_first_keepalive,
+    ),
     Rule(
         "tshark-misses-first-keepalives",
         "tshark takes what the answer to a keepalive acknowledges for unseen, where that keepalive is all it saw of a side",

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::behaviour::{self, Behaviour};
 use super::counts::Counts;
-use super::departure::{self, Arrival, Departure, Leaves, SenderView, Waits};
+use super::departure::{self, Arrival, Departure, Leaves, Missing, SenderView, Waits};
 use super::half::Half;
 use super::hearing::Answer;
 use super::rates::{self, Advanced, Advertised, Left, Rates};
+use super::resent;
 use super::row::{Kind, Nullable};
 use super::statistics::{self, Statistics};
 use crate::wire::TcpFlags;
@@ -202,7 +203,7 @@ fn arrives(judged: &Judged<'_>, sender: &Side<'_>, receiver: &mut Side<'_>) {
         has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
             || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
         payload_bytes: segment.payload_bytes,
-        tells_loss: ack.is_some() && ((kind == Kind::DuplicateAck && !answer.dsack) || receiver.half.sacked_bytes > 0),
+        missing: if ack.is_some() { missing(kind, answer, receiver.half) } else { Missing::Nothing },
     };
     if receiver.account.rates.is_some() {
         drains(&arrival, window_bytes, kind, answer, sender, receiver);
@@ -212,6 +213,16 @@ fn arrives(judged: &Judged<'_>, sender: &Side<'_>, receiver: &mut Side<'_>) {
     }
     let shift_ns = receiver.shift_ns(sender);
     receiver.account.view.arrives(arrival, shift_ns);
+}
+
+/// What an ACK says of a loss to `half`, which sent what it is for.
+#[inline]
+fn missing(kind: Kind, answer: &Answer, half: &Half) -> Missing {
+    match (kind == Kind::DuplicateAck && !answer.dsack) || half.sacked_bytes > 0 {
+        false => Missing::Nothing,
+        true if resent::is_told_enough(half) => Missing::Lost,
+        true => Missing::Perhaps,
+    }
 }
 
 /// The segment shows how far its sender has taken in what `receiver` sent.

@@ -250,15 +250,29 @@ fn why(segment: &Segment, placed: Placed, novelty: Novelty, sender: &Half, recei
 /// Whether loss was told to the sender: by three duplicate ACKs, or as much in SACK blocks (RFC 6675, 4: `IsLost`); by less for
 /// an early retransmit (RFC 5827) or by RACK (RFC 8985, 6).
 fn fast(head: bool, sacked_above: bool, sender: &Half) -> Option<(Evidence, Confidence)> {
-    let full_segment = i64::from(sender.figures.max_segment_bytes);
-    let sacked_enough = sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1);
     if head && sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS {
         return Some((Evidence::DuplicateAcks, Confidence::Proved));
     }
     if sacked_above {
-        return Some((Evidence::Sack, if sacked_enough { Confidence::Proved } else { Confidence::Consistent }));
+        return Some((
+            Evidence::Sack,
+            if is_sacked_enough(sender) { Confidence::Proved } else { Confidence::Consistent },
+        ));
     }
     (head && sender.duplicate_acks_received > 0).then_some((Evidence::DuplicateAcks, Confidence::Possible))
+}
+
+/// Whether the duplicate ACKs or SACK blocks that came for what `sender` sent are enough for it to take a segment for lost.
+#[inline]
+pub(super) fn is_told_enough(sender: &Half) -> bool {
+    sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || is_sacked_enough(sender)
+}
+
+/// RFC 6675, 4: more than two segments' bytes behind a hole make it one.
+#[inline]
+fn is_sacked_enough(sender: &Half) -> bool {
+    let full_segment = i64::from(sender.figures.max_segment_bytes);
+    sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1)
 }
 
 /// Smoothed round trip of the whole path: the capture point lies somewhere on it.

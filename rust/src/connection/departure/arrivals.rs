@@ -34,8 +34,20 @@ pub(in super::super) struct Arrival {
     pub has_data: bool,
     /// The data.
     pub payload_bytes: u32,
-    /// It says that something is missing: it is a duplicate ACK, or brings SACK blocks.
-    pub tells_loss: bool,
+    /// What it says of a loss.
+    pub missing: Missing,
+}
+
+/// What an arrival says of what the other side lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Missing {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Something is: it is a duplicate ACK, or brings SACK blocks.
+    Perhaps,
+    /// Enough of that came for its sender to take it for lost (RFC 5681, 3.2; RFC 6675, 4: `IsLost`).
+    Lost,
 }
 
 /// What each of a row of arrivals has for itself.
@@ -60,26 +72,26 @@ struct Common {
     frame: u32,
     has_tsval: bool,
     has_data: bool,
-    tells_loss: bool,
+    missing: Missing,
     payload_bytes: u32,
 }
 
 impl Arrival {
     #[inline]
     fn apart(&self) -> (Own, Common) {
-        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, tells_loss } = *self;
+        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, missing } = *self;
         let own = Own { ts_ns, frame: frame as u32, tsval: tsval.unwrap_or(0) };
         let frame = (frame >> 32) as u32;
         let has_tsval = tsval.is_some();
-        (own, Common { ack, edge, lag_ns, rtt_ns, tsecr, frame, has_tsval, has_data, tells_loss, payload_bytes })
+        (own, Common { ack, edge, lag_ns, rtt_ns, tsecr, frame, has_tsval, has_data, missing, payload_bytes })
     }
 
     #[inline]
     fn of(own: Own, common: Common) -> Self {
-        let Common { ack, edge, lag_ns, rtt_ns, tsecr, has_tsval, has_data, tells_loss, payload_bytes, .. } = common;
+        let Common { ack, edge, lag_ns, rtt_ns, tsecr, has_tsval, has_data, missing, payload_bytes, .. } = common;
         let frame = u64::from(common.frame) << 32 | u64::from(own.frame);
         let tsval = has_tsval.then_some(own.tsval);
-        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, tells_loss }
+        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, missing }
     }
 }
 
@@ -223,7 +235,7 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arrival, Arrivals, Nullable};
+    use super::{Arrival, Arrivals, Missing, Nullable};
 
     fn ack(ts_ns: i64, ack: i64, tsval: Option<u32>) -> Arrival {
         let unknown = Nullable::default();
@@ -238,7 +250,7 @@ mod tests {
             frame: 0,
             has_data: false,
             payload_bytes: 0,
-            tells_loss: false,
+            missing: Missing::Nothing,
         }
     }
 
@@ -262,7 +274,7 @@ mod tests {
         let came = (0..2 * super::MAX_ON_THE_WAY as i64 + 44).map(|number| Arrival {
             frame: u64::from(u32::MAX) - 500 + number as u64,
             has_data: number % 5 > 0,
-            tells_loss: number % 7 == 0,
+            missing: if number % 7 == 0 { Missing::Lost } else { Missing::Nothing },
             rtt_ns: Some(number).filter(|number| number % 97 == 0).into(),
             ..ack(number, number / 30, Some(number as u32 / 2).filter(|_| number % 64 > 0))
         });

@@ -1,7 +1,7 @@
 //! What arrives at a sender: when, and what it changes there.
 
 use super::super::row::Nullable;
-use super::{Arrival, Leaves, SenderView, TOLERANCE_PART, Timeout};
+use super::{Arrival, Leaves, Missing, SenderView, TOLERANCE_PART, Timeout};
 
 /// Where no timestamps tell what had arrived, the round trip to the sender may be shorter by this part than the shortest one
 /// seen: that of a handshake alone has in it what the hosts needed to find each other and to open the connection.
@@ -64,15 +64,20 @@ impl SenderView {
                 let step_ns = sample_ns.saturating_sub(smoothed_ns) / SMOOTHED_PARTS;
                 self.smoothed_ns = Some(smoothed_ns.saturating_add(step_ns)).into();
             }
-            if !arrival.tells_loss {
+            if arrival.missing == Missing::Nothing {
                 self.loss_told_ns = Nullable::NULL;
+                self.taken_for_lost = false;
+                // A small segment took all that the program had given by then: who has nothing to send waits for no repair.
+                self.since.loss_told &= !self.since.was_small;
             }
             if arrival.ack >= self.snd_max && !self.since.emptied_ns.is_some() {
                 self.since.emptied_ns = now;
             }
         }
-        if arrival.tells_loss && !self.loss_told_ns.is_some() {
+        let is_news = !self.loss_told_ns.is_some() || (arrival.missing == Missing::Lost && !self.taken_for_lost);
+        if arrival.missing > Missing::Nothing && is_news {
             self.loss_told_ns = now;
+            self.taken_for_lost = arrival.missing == Missing::Lost;
         }
         self.since.acked_ns = now;
         self.since.acked_frame = arrival.frame;

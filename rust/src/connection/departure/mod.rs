@@ -15,7 +15,7 @@ mod steady;
 mod stops;
 mod told;
 
-pub(super) use arrivals::Arrival;
+pub(super) use arrivals::{Arrival, Missing};
 pub use told::{Departure, FirstDeparture, Waits};
 
 use serde::{Deserialize, Serialize};
@@ -125,8 +125,10 @@ pub(super) struct SenderView {
     neighbour_ns: Nullable,
     /// The sender's own samples, smoothed (RFC 6298, 2.3).
     smoothed_ns: Nullable,
-    /// When it first heard that something is missing, which still is.
+    /// When it first heard that something is missing, which still is; or enough of that to take it for lost, if it has.
     loss_told_ns: Nullable,
+    /// See `loss_told_ns`.
+    taken_for_lost: bool,
     /// Departures that an ACK let go at once, with bytes in flight, and those that it did not.
     clocked: u32,
     unclocked: u32,
@@ -170,7 +172,7 @@ struct Since {
     was_pushed: bool,
     was_held: bool,
     small_unacked: bool,
-    /// The sender had been told that something was missing just after it.
+    /// The sender had been told that something was lost, or was repairing it, just after it.
     loss_told: bool,
     /// Bytes not acknowledged, and room in the window, just after it.
     unacked: Nullable,
@@ -306,7 +308,7 @@ impl SenderView {
             was_pushed: leaves.pushed,
             was_held,
             small_unacked: una.is_some_and(|una| self.small_end.value() > una),
-            loss_told: self.loss_told_ns.is_some(),
+            loss_told: self.taken_for_lost || una.is_some_and(|una| self.recovers(una)),
             unacked: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
             closed: self.edge.is_some() && self.edge == self.una,

@@ -167,6 +167,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         (pl.max_horizontal(pl.col(f"{other}_fin_segments"), *(f"{name}_rst_segments" for name in SIDES)) > 0).alias("ended_by_others"),
         _old(side).alias("old"),
         _tells_no_copies().alias("tells_no_copies"),
+        _used_by_both("sack_permitted").alias("uses_sack"),
         _rounded(side, other).alias("rounded_bytes"),
         *(
             pl.col(f"{side}_{name}").alias(name)
@@ -234,7 +235,12 @@ def _old(side: str) -> pl.Expr:
 
 def _tells_no_copies() -> pl.Expr:
     """Neither SACK (and so no DSACK, RFC 2883) nor timestamps (RFC 3522) are in use: what came twice is told to nobody."""
-    return ~pl.any_horizontal(*(pl.all_horizontal(*(f"{side}_{option}" for side in SIDES)) for option in ("sack_permitted", "timestamps")))
+    return ~(_used_by_both("sack_permitted") | _used_by_both("timestamps"))
+
+
+def _used_by_both(option: str) -> pl.Expr:
+    """Both SYNs offer it; null where that was not seen."""
+    return pl.all_horizontal(*(f"{side}_{option}" for side in SIDES))
 
 
 def _rounded(side: str, other: str) -> pl.Expr:

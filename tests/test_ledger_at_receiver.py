@@ -248,3 +248,42 @@ def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path
     told = lasted(tmp_path, opened(0.0022) + "".join(lines) + f"\n{questions[-1]:.4f} C > S P. 433:481 ack 901")
     assert told["peer"] == pytest.approx(9 * 8.0, abs=0.7)
     assert told["network"] == pytest.approx(9 * 2.2, abs=0.7)
+
+
+def repaired(*, overtaken: bool = False) -> str:
+    """Ten segments, of which the third is lost; its repair leaves its sender behind four new ones and is lost, too.
+
+    Two segments more follow the repair, and a second repair the next two. Two of the first flight may come in each other's place, as the
+    host's counted packets tell.
+    """
+    first = [0, 1, 4, 3, 5, 6, 7, 8, 9] if overtaken else [0, 1, *range(3, 10)]
+    lines, have = [opened(options=", sackOK")], set[int]()
+    for at_ms, numbers in ((40, first), (60, [10, 11, 12, 13]), (60.1, [14, 15]), (80.1, [16, 17, 2])):
+        for place, number in enumerate(numbers):
+            have.add(number)
+            asked = next(n for n in range(20) if n not in have)
+            sack = f" <sack {1 + MSS * (asked + 1)}:{1 + MSS * (max(have) + 1)}>" if asked < max(have) else ""
+            counted = 130 if number == 2 else 100 + number
+            lines += [
+                f"{at_ms + place / 100:.3f}ms C > S . {1 + MSS * number}:{1 + MSS * (number + 1)} ack 1 {{id {counted}}}",
+                f"{at_ms + place / 100 + 0.005:.3f}ms S > C . ack {1 + MSS * asked} win 65535{sack}",
+            ]
+    return "\n".join(lines)
+
+
+def test_a_sender_that_was_told_of_a_loss_repairs_it_though_the_repair_does_not_come(tmp_path: Path) -> None:
+    """Duplicate ACKs of 40.025 ms and later are at their sender for what comes from 60.025 on: from 60.03 to 80.12 that recovers."""
+    assert lasted(tmp_path, repaired())["loss-recovery"] == pytest.approx(80.12 - 60.03, abs=0.05)
+
+
+def test_where_segments_are_overtaken_a_few_duplicate_acks_are_no_sign_of_a_repair(tmp_path: Path) -> None:
+    """RFC 8985, 6.2: who has seen that waits longer than for three of them. The repair comes at 80.12 ms."""
+    assert lasted(tmp_path, repaired(overtaken=True)).get("loss-recovery", 0.0) < 0.1
+
+
+def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Path) -> None:
+    """All was acknowledged at 80.125 ms, and 5 s later more comes: a round trip of it was on the way."""
+    more = f"5080ms C > S . {1 + MSS * 18}:{1 + MSS * 19} ack 1\n5080.005ms S > C . ack {1 + MSS * 19} win 65535"
+    told = lasted(tmp_path, f"{repaired()}\n{more}")
+    assert told["loss-recovery"] == pytest.approx(80.12 - 60.03, abs=0.05)
+    assert told["application"] >= 4_900

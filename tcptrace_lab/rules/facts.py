@@ -163,7 +163,17 @@ IS_STRANGE = _fact("is_strange", _SENT_AGAIN & ~IS_RESENT)
 IS_NEEDLESS = _fact("is_needless", _known((_col("resent_by") == "tail_probe") | _SPURIOUS))
 """Sent again although nothing was lost, or only to ask whether something was: it does not tell what holds the next new byte."""
 IS_WINDOW_PROBE = _fact("is_window_probe", KIND == "zero_window_probe")
-IS_RECOVERING = _fact("is_recovering", _known(_col("recovering")))
+_REPAIR_UNSEEN = (
+    ~_col("near_sender")
+    & _known(_col("uses_sack"))
+    & _known(_col("out_of_order_segments") == 0)
+    & _known(_col("loss_told_ns") == _col("held_ns"))
+    & _col("repaired_by").is_null()
+    & _known(_col("unacked_bytes") > 0)
+)
+"""Away from its sender, where nothing was overtaken: by the departure before, as many SACK blocks had reached the sender as make it repair
+(RFC 6675, 5), and what is missing has not come since. The repair was lost on its way here as well."""
+IS_RECOVERING = _fact("is_recovering", _known(_col("recovering")) | _REPAIR_UNSEEN)
 
 AFTER_LOSS = _fact("is_after_loss", _known(_col("after_loss")))
 HAS_BEGUN_ANEW = _fact(

@@ -272,3 +272,16 @@ def test_a_syn_again_tells_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Pa
         0.040 C > S .  1:1(0) ack 1 win 502
     """
     assert told(tmp_path, text, "tcptrace-windows")["min_win_adv", True][:2] == (500 << 7, "500")
+
+
+def test_the_byte_of_a_keepalive_that_comes_first_is_new_to_it(tmp_path: Path) -> None:
+    """It was sent before the capture began (RFC 9293, 3.8.4)."""
+    text = """
+        0.00 C > S . 800:801(1) ack 5001
+        0.02 S > C . 5001:5001(0) ack 801
+        1.00 C > S P. 801:901 ack 5001
+        1.02 S > C . 5001:5001(0) ack 901
+    """
+    found = told(tmp_path, text, "tcptrace-takes-the-byte-of-a-first-keepalive")
+    ours, theirs, _ = found["unique_bytes_sent", True]
+    assert (str(ours), str(theirs)) == ("100", "101")

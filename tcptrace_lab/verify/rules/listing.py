@@ -206,6 +206,16 @@ def _constant_ids(case: FigureCase) -> str | None:
     return f"{told}; by TTL, TCP timestamp, and times {counted(direction['capture_duplicates'], 'copy').replace('copys', 'copies')}"
 
 
+def _first_keepalive(case: FigureCase) -> str | None:
+    """Its byte was sent before the capture began."""
+    direction, number = case.direction, as_number(case.theirs)
+    if direction is None or direction["syn_segments"] or not direction["keepalives"]:
+        return None
+    if case.item == "unique_bytes_sent" and number != direction["unique_bytes"] + 1:
+        return None
+    return "the first that was captured of this side is a keepalive with a byte that it had sent before, which is new to tcptrace"
+
+
 def _reset_data(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or not direction["rst_segments"] or not direction["data_segments"]:
@@ -321,6 +331,13 @@ RULES: tuple[Rule[FigureCase], ...] = (
         SOURCE,
         RTT | FULL | RESENDS | frozenset({"hardware_dups", "idletime_max", "data_xmit_time"}),
         by_its_rules(strange),
+    ),
+    Rule(
+        "tcptrace-takes-the-byte-of-a-first-keepalive",
+        "tcptrace takes the byte of a keepalive for new where no segment before it tells that it was sent",
+        "RFC 9293, 3.8.4",
+        frozenset({"unique_bytes_sent", "throughput"}),
+        by_its_rules(_first_keepalive),
     ),
     Rule(
         "tcptrace-takes-data-of-resets",

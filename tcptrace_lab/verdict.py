@@ -16,7 +16,7 @@ from tcptrace_lab import deadlock, numbers, rules
 from tcptrace_lab.behaviour import refused
 from tcptrace_lab.findings import Severity, gain_ns
 from tcptrace_lab.rules import Confidence, cases
-from tcptrace_lab.rules.rule import Case
+from tcptrace_lab.rules.rule import WORTH_NS, WORTH_SHARE, Case
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
@@ -114,9 +114,19 @@ class _Way:
     def sure(self) -> Confidence:
         """How sure it is that most went to that cause: as its finding is, or, where it has none, as its waits are."""
         told = [one.confidence for one in self.findings if one.causes == {self.most}]
-        rule = _rule(self.most)
+        return max(told, key=_DOUBT.index, default=self.sure_of(self.most))
+
+    def sure_of(self, cause: str) -> Confidence:
+        """How sure the waits for a cause are."""
+        rule = _rule(cause)
         doubted = rule.doubt is not None and rule.doubt.of_all is not None and rule.doubt.of_all(self._own)
-        return max(told, key=_DOUBT.index, default=Confidence.POSSIBLE if doubted else rule.confidence)
+        return Confidence.POSSIBLE if doubted else rule.confidence
+
+    @property
+    def curable(self) -> str | None:
+        """The cause with most time of those that have a cure and no finding, if it is worth telling and in no doubt."""
+        worth = [cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.life_ns) and _rule(cause).cure]
+        return max((cause for cause in worth if self.sure_of(cause) != Confidence.POSSIBLE), key=lambda cause: self.ns[cause], default=None)
 
     def _own(self, name: str) -> int:
         return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])
@@ -272,17 +282,21 @@ def _of_largest(analysis: Analysed) -> Verdict:
     if not way.life_ns:
         return Verdict("This capture holds no time in which anything could have waited.")
     told = [one for one in way.findings if one.causes == {way.most}]
-    words = f"{_most(way, _where(analysis, way))}; {_mended(row, way, told)}."
+    words = f"{_most(way, _where(analysis, way))}; {_mended(row, way, ways, told)}."
     return Verdict(words, row["conn"], way.from_client, None, way.life_ns, tuple(told))
 
 
-def _mended(row: Mapping[str, Any], way: _Way, told: Sequence[Finding]) -> str:
-    """What is to be done where no finding tells of a fault."""
+def _mended(row: Mapping[str, Any], way: _Way, ways: Sequence[_Way], told: Sequence[Finding]) -> str:
+    """What is to be done where no finding tells of a fault: in the direction that is told of, or else in the other one."""
     if _begun_late(row, way):
         return "begin the capture before the connection"
     rule = _rule(way.most)
     if rule.cure and way.sure != Confidence.POSSIBLE:
         return f"{way.named(rule.cure)} would help"
+    for each in sorted(ways, key=lambda each: each is not way):
+        if each.curable:
+            curable, share = _rule(each.curable), numbers.share(each.ns[each.curable] / each.life_ns)
+            return f"what can be mended is {share}, {each.named(curable.lost_to)}, where {each.named(curable.cure)} would help"
     cure = rule.advice.cure if told and rule.advice else ""
     return "nothing was found to mend in TCP itself" + (f"; {way.named(cure)} would help" if cure else "")
 

@@ -144,12 +144,26 @@ def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
     assert verdict.sentence(found).startswith("100% of 1 s may have gone to waiting for the retransmission timer;")
 
 
+def held_by_nagle(nagle_ms: int, in_doubt: int = 0, **others: int) -> HandMade:
+    """Seven small segments of the client, held so long."""
+    found = made(client={"nagle": nagle_ms, **others})
+    held = {"nagle_holds": 7, "nagle_holds_over_full": 0, "nagle_holds_in_doubt": in_doubt}
+    return replace(found, connections=found.connections.with_columns(**{f"client_{name}": pl.lit(count) for name, count in held.items()}))
+
+
+@pytest.mark.parametrize(("nagle_ms", "in_doubt", "told"), [(140, 0, True), (40, 0, False), (140, 7, False)])
+def test_what_nagle_holds_can_be_mended_though_more_went_to_a_program(nagle_ms: int, in_doubt: int, *, told: bool) -> None:
+    """From a twentieth of the time on, and where it is in no doubt."""
+    said = verdict.sentence(held_by_nagle(nagle_ms, in_doubt, application=1000 - nagle_ms))
+    mended = (
+        "; what can be mended is 14%, small segments that Nagle's algorithm held for a round trip, "
+        "where TCP_NODELAY on 10.0.0.1, or whole messages in one write, would help."
+    )
+    assert said.endswith(mended if told else "; nothing was found to mend in TCP itself.")
+
+
 def test_what_nagle_holds_without_a_delayed_ack_can_be_mended_too() -> None:
-    found = made(client={"nagle": 700, "network": 300})
-    held = {"nagle_holds": 7, "nagle_holds_over_full": 0, "nagle_holds_in_doubt": 0}
-    counted = found.connections.with_columns(**{f"client_{name}": pl.lit(count) for name, count in held.items()})
-    found = replace(found, connections=counted)
-    assert verdict.sentence(found) == (
+    assert verdict.sentence(held_by_nagle(700, network=300)) == (
         "70% of 1 s went, by all signs, to small segments that Nagle's algorithm held for a round trip; "
         "TCP_NODELAY on 10.0.0.1, or whole messages in one write, would help."
     )

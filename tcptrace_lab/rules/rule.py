@@ -48,6 +48,11 @@ class Instead:
     is_a_fault: bool | None = None
 
 
+WORTH_SHARE, WORTH_NS = 0.05, 10_000_000
+"""From this share of a direction's life on, and from this time, what holds it up is worth telling: a twentieth, and 10 ms (the rule book's
+stall on a LAN)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """What a finding says where a cause costs time. `{…}` in `title` and `mechanism` become this capture's numbers.
@@ -60,8 +65,7 @@ class Advice:
         remedy: what to change, best first; `at_once.PLACE` in it becomes what the receiver's stack is told.
         cure: the best of it as the subject of "… would save up to 25 s" (of a fault) or "… would help"; `{sender}` and `{receiver}` become
             their addresses. Empty where the capture does not tell whose.
-        worth_share, worth_ns: from this share of a direction's life on, and from this time, it is worth a finding. By default a
-            twentieth and 10 ms (the rule book's stall on a LAN).
+        worth_share, worth_ns: from this share of a direction's life on, and from this time, it is worth a finding.
         of_client_alone: it is told of the client's direction only, because both directions spend the same time on it.
         is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
         instead: what is said otherwise in special cases; the first that holds counts.
@@ -74,8 +78,8 @@ class Advice:
     limits: str
     remedy: tuple[str, ...]
     cure: str = ""
-    worth_share: float = 0.05
-    worth_ns: int = 10_000_000
+    worth_share: float = WORTH_SHARE
+    worth_ns: int = WORTH_NS
     of_client_alone: bool = False
     is_a_fault: bool = True
     of_data_alone: bool = False
@@ -119,7 +123,7 @@ class Rule:
         proved_by_repetition: three such waits in one direction prove what one is only consistent with.
         doubt: where something else explains the wait as well; None if nothing does.
         advice: what a finding says; None where the cause is not worth one.
-        cure: of a rule without advice what would mend it, as `Advice.cure`: said where nothing took more time.
+        cure: of a rule without advice what would mend it, as `Advice.cure`: said where nothing is at fault.
     """
 
     cause: str

@@ -287,3 +287,37 @@ def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Pa
     told = lasted(tmp_path, f"{repaired()}\n{more}")
     assert told["loss-recovery"] == pytest.approx(80.12 - 60.03, abs=0.05)
     assert told["application"] >= 4_900
+
+
+def pairs(count: int, round_trip_ms: int) -> str:
+    """Two segments every 4 ms, each pair acknowledged at once; their timestamps tell of the last ACK, which is heard a round trip later."""
+    size, every_ms = MSS - 12, 4
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win 65535 <mss {MSS}, sackOK, TS val 1000 ecr 0>",
+        f"{round_trip_ms}ms C > S . ack 1 win 64240 <TS val {round_trip_ms} ecr 1000>",
+    ]
+    for number in range(count):
+        came_ms, first = 40 + every_ms * number, 1 + 2 * size * number
+        heard = number - -(-round_trip_ms // every_ms)
+        echoed = 1040 + every_ms * heard if heard >= 0 else 1000
+        lines += [
+            f"{came_ms}ms C > S . {first}:{first + size} ack 1 <TS val {came_ms} ecr {echoed}>",
+            f"{came_ms}.005ms C > S . {first + size}:{first + 2 * size} ack 1 <TS val {came_ms} ecr {echoed}>",
+            f"{came_ms}.010ms S > C . ack {first + 2 * size} win 65535 <TS val {1000 + came_ms} ecr {came_ms}>",
+        ]
+    return "\n".join(lines)
+
+
+def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_is_spaced_by_its_sender(tmp_path: Path) -> None:
+    """Each pair echoes an ACK that had reached its sender 3 ms before, behind the first six, which none can have reached."""
+    told = lasted(tmp_path, pairs(60, round_trip_ms=21))
+    assert told["pacing"] >= (60 - 6 - 1) * 4 * 0.9
+    assert "send-buffer" not in told
+
+
+def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) -> None:
+    """The same where the ACK of the pair five before comes just then."""
+    told = lasted(tmp_path, pairs(60, round_trip_ms=20))
+    assert told["send-buffer"] >= (60 - 5 - 5) * 4 * 0.9
+    assert told.get("pacing", 0) <= 5 * 4 + 1

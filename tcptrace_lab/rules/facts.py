@@ -255,10 +255,24 @@ MAY_BE_FAR = _fact(
 message, that is so where it answered about as soon as it ever did, and behind a SYN-ACK where the SYN was not captured: in the first waits
 of a capture the way there is not yet taken off."""
 
+LET_GO_PART = 8
+"""An ACK that let a departure go came within this part of its wait before its end (a heuristic; the engine counts so, too)."""
+ACK_HAD_LAIN = _fact(
+    "ack_had_lain",
+    SAYS_WHEN
+    & _known(4 * _col("held_ns") < 3 * RTT_NS)
+    & _known(_col("echo_ns") - _col("reaction_min_ns") - QUEUED_NS > CAUSAL_NS)
+    & _known(LET_GO_PART * _col("acked_ago_ns") > _col("held_ns")),
+)
+"""Away from the sender, where a share of the round trip is allowed for the path's unsteadiness, some ACK seems to let go whatever leaves
+more often than that. By the timestamp that it echoes, though, and its own, its sender had known of that ACK for some time: they tell more
+exactly. What waits for a flight to be acknowledged waits longer."""
+
 RELEASED_BY_ACK = _fact(
     "was_released_by_ack",
     HAD_IN_FLIGHT
     & ~IS_BARE_FIN
+    & ~ACK_HAD_LAIN
     & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") - QUEUED_NS <= EPSILON_NS) & ~MAY_BE_FAR).otherwise(ACK_JUST_CAME),
 )
 """An ACK without data let it leave: the program cannot have known of it."""

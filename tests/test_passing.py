@@ -66,6 +66,18 @@ def test_no_more_rows_come_than_are_wanted(rows: pl.LazyFrame) -> None:
     assert rows.filter(pl.col("frame") > 1).head(1).select("frame").collect()["frame"].to_list() == [2]
 
 
+@pytest.mark.parametrize("bits", [7, 8, 15, 16, 31, 32, 62])
+def test_the_smallest_and_the_largest_number_of_each_width_come_back_and_so_do_their_neighbours(bits: int) -> None:
+    """Each in a file of its own: beside a larger one it would be kept as wide as that."""
+    edge = 1 << bits
+    types = {name: SCHEMA[name] for name in ("frame", "held_ns")}
+    passing = Passing(types, 0)
+    rows = [(edge - 1, edge - 1), (edge, edge), (0, -edge), (0, -edge - 1)]
+    for row in rows:
+        passing.add(pl.DataFrame([row], schema=types, orient="row"))
+    assert passing.finish().collect().rows() == rows
+
+
 def test_nothing_added_is_no_rows() -> None:
     assert_frame_equal(Passing(SCHEMA, 0).finish().collect(), WHOLE.clear())
 

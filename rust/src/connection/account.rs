@@ -3,16 +3,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::behaviour::{self, Behaviour};
+use super::behaviour::{self, Acked, Behaviour};
+use super::classify::Novelty;
 use super::counts::Counts;
 use super::departure::{self, Arrival, Departure, Leaves, Missing, SenderView, Waits};
-use super::half::Half;
+use super::evidence::Verdict;
+use super::exchange::Before;
+use super::half::{Half, Placed};
 use super::hearing::Answer;
+use super::outstanding::Repeat;
 use super::rates::{self, Advanced, Advertised, Left, Rates};
 use super::resent;
-use super::row::{Kind, Nullable};
+use super::row::{Kind, Nullable, ReleasedBy};
 use super::statistics::{self, Statistics};
-use crate::wire::TcpFlags;
+use crate::wire::{Segment, TcpFlags};
 
 /// The account of one direction, named after its sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -95,48 +99,121 @@ pub(super) struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// How much later what `other` sends reaches this side than the capture's times say.
+    /// How its departures waited, for the connections table.
+    pub(super) fn waits(&self, other: &Self, last_ts_ns: Nullable) -> Waits {
+        self.account.view.waits(last_ts_ns, Distance::between(self, other).shift_ns())
+    }
+}
+
+/// How far a side and the other one are from the capture point, in time.
+#[derive(Clone, Copy, Debug)]
+struct Distance {
+    own_ns: Option<i64>,
+    other_ns: Option<i64>,
+    /// The connection was captured from its beginning on.
+    begun: bool,
+}
+
+impl Distance {
     #[inline]
-    fn shift_ns(&self, other: &Self) -> i64 {
-        let begun = self.half.figures.syn_segments > 0 || other.half.figures.syn_segments > 0;
-        let (own_ns, other_ns) = (behaviour::turnaround_ns(self, other), behaviour::turnaround_ns(other, self));
-        departure::shift_ns(own_ns, other_ns, begun)
+    fn between(side: &Side<'_>, other: &Side<'_>) -> Self {
+        Self {
+            own_ns: behaviour::turnaround_ns(side, other),
+            other_ns: behaviour::turnaround_ns(other, side),
+            begun: side.half.figures.syn_segments > 0 || other.half.figures.syn_segments > 0,
+        }
+    }
+
+    /// The same, from the other side.
+    #[inline]
+    fn reversed(self) -> Self {
+        Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
+    }
+
+    /// How much later what the other one sends reaches the side than the capture's times say.
+    #[inline]
+    fn shift_ns(self) -> i64 {
+        departure::shift_ns(self.own_ns, self.other_ns, self.begun)
     }
 
     /// Whether there is no distance between the two.
     #[inline]
-    fn at_either(&self, other: &Self) -> bool {
-        departure::at_either(behaviour::turnaround_ns(self, other), behaviour::turnaround_ns(other, self))
-    }
-
-    /// How its departures waited, for the connections table.
-    pub(super) fn waits(&self, other: &Self, last_ts_ns: Nullable) -> Waits {
-        self.account.view.waits(last_ts_ns, self.shift_ns(other))
+    fn at_either(self) -> bool {
+        departure::at_either(self.own_ns, self.other_ns)
     }
 }
 
 /// A segment that was judged and took effect on both halves, but is not yet remembered as its sender's last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judged<'a> {
-    pub counted: statistics::Event<'a>,
-    pub behaved: behaviour::Event<'a>,
+    pub segment: &'a Segment,
+    pub placed: Placed,
+    /// What it acknowledges, whether it arrived or not.
+    pub ack: Option<i64>,
+    pub sack_blocks: Option<&'a [i64]>,
+    pub before: Before,
+    pub novelty: Novelty,
+    pub repeat: Option<Repeat>,
+    pub verdict: Verdict,
+    pub released_by: Option<ReleasedBy>,
     /// What its acknowledgment tells; nothing if it never arrived.
     pub answer: &'a Answer,
 }
 
 /// Takes a segment of `sender` in. Gives what held it back, if it left its sender now.
-#[inline]
-pub(super) fn take(mut judged: Judged<'_>, mut sender: Side<'_>, mut receiver: Side<'_>) -> Option<Departure> {
-    judged.counted.count(&mut sender, &mut receiver);
-    behaviour::take(&mut judged.behaved, &mut sender, &mut receiver);
-    let departure = departs(&judged.behaved, &mut sender, &receiver);
-    arrives(&judged, &sender, &mut receiver);
+#[inline(always)]
+pub(super) fn take(judged: Judged<'_>, mut sender: Side<'_>, mut receiver: Side<'_>) -> Option<Departure> {
+    let Judged { segment, placed, ack, sack_blocks, before, novelty, repeat, verdict, released_by, answer } = judged;
+    let Before { in_flight, since_previous, window_bytes, .. } = before;
+    let Verdict { kind, resent_by, .. } = verdict;
+    sender.account.counts.sent(segment, placed, kind, novelty, window_bytes);
+    receiver.account.counts.heard(answer.rtt_ns);
+    let acknowledged = answer.acknowledged;
+    let counted = statistics::Event {
+        segment,
+        kind,
+        placed,
+        ack,
+        window_bytes,
+        since_previous,
+        repeat,
+        acknowledged,
+        sack_blocks,
+    };
+    counted.count(&mut sender, &mut receiver);
+    let mut behaved = behaviour::Event {
+        segment,
+        placed,
+        kind,
+        resent_by,
+        ack: ack.filter(|_| !segment.damaged),
+        in_flight,
+        window_bytes,
+        since_previous,
+        needed_window: false,
+        in_burst: released_by == Some(ReleasedBy::Burst),
+        acked: Acked {
+            bytes: answer.acked_bytes,
+            segments: acknowledged.wire_segments,
+            lag_ns: answer.lag_ns,
+            rtt_ns: answer.rtt_ns,
+        },
+    };
+    behaviour::take(&mut behaved, &mut sender, &mut receiver);
+    let distance = Distance::between(&sender, &receiver);
+    let departure = departs(&behaved, distance, &mut sender, &receiver);
+    arrives(&behaved, answer, distance.reversed(), &sender, &mut receiver);
     departure
 }
 
 /// The segment leaves its sender, if that is news to the sender's view: late and repeated copies left before.
-#[inline]
-fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<'_>) -> Option<Departure> {
+#[inline(always)]
+fn departs(
+    event: &behaviour::Event<'_>,
+    distance: Distance,
+    sender: &mut Side<'_>,
+    receiver: &Side<'_>,
+) -> Option<Departure> {
     let behaviour::Event { segment, placed, kind, resent_by, .. } = *event;
     let ts_ns = segment.ts_ns?;
     let stale = matches!(kind, Kind::Keepalive | Kind::OutOfOrder | Kind::CaptureDuplicate | Kind::Reset);
@@ -162,12 +239,11 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
         is_syn: flags.any(TcpFlags::SYN),
         pushed: flags.any(TcpFlags::PSH),
         fills_unscaled: receiver.half.is_filled_by(placed.end),
-        at_either: sender.at_either(receiver),
+        at_either: distance.at_either(),
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
     };
-    let shift_ns = sender.shift_ns(receiver);
-    let departure = sender.account.view.departs(&leaves, shift_ns);
+    let departure = sender.account.view.departs(&leaves, distance.shift_ns());
     let figures = &sender.half.figures;
     if segment.payload_bytes > 0 && figures.data_segments >= rates::LEAST_DATA_SEGMENTS {
         let left = Left {
@@ -185,9 +261,15 @@ fn departs(event: &behaviour::Event<'_>, sender: &mut Side<'_>, receiver: &Side<
 }
 
 /// The segment arrives at the other side, whose departures it may let go.
-#[inline]
-fn arrives(judged: &Judged<'_>, sender: &Side<'_>, receiver: &mut Side<'_>) {
-    let Judged { behaved: behaviour::Event { segment, kind, ack, window_bytes, .. }, answer, .. } = *judged;
+#[inline(always)]
+fn arrives(
+    event: &behaviour::Event<'_>,
+    answer: &Answer,
+    distance: Distance,
+    sender: &Side<'_>,
+    receiver: &mut Side<'_>,
+) {
+    let behaviour::Event { segment, kind, ack, window_bytes, .. } = *event;
     let Some(ts_ns) = segment.ts_ns.filter(|_| !segment.damaged && kind != Kind::CaptureDuplicate) else { return };
     let edge = ack.zip(window_bytes).filter(|_| kind != Kind::Reset).map(|(ack, window)| ack + i64::from(window));
     let arrival = Arrival {
@@ -211,8 +293,7 @@ fn arrives(judged: &Judged<'_>, sender: &Side<'_>, receiver: &mut Side<'_>) {
     if let Some((rtt_ns, newest)) = answer.rtt_ns.get().zip(answer.acknowledged.newest) {
         receiver.account.view.answered(rtt_ns, newest.payload_bytes, i64::from(segment.payload_bytes));
     }
-    let shift_ns = receiver.shift_ns(sender);
-    receiver.account.view.arrives(arrival, shift_ns);
+    receiver.account.view.arrives(arrival, distance.shift_ns());
 }
 
 /// What an ACK says of a loss to `half`, which sent what it is for.

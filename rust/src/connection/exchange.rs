@@ -1,7 +1,6 @@
 //! One segment against the two halves of its connection: what it is, its row, and what later ones are judged by.
 
 use super::account::{self, Account, Side};
-use super::behaviour::{self, Acked};
 use super::classify;
 use super::copies;
 use super::departure::Departure;
@@ -12,7 +11,6 @@ use super::revisions::Revisions;
 use super::row::{Kind, Nullable, ReleasedBy, SegmentRow, SegmentSink};
 use super::sending;
 use super::special::{self, Signals};
-use super::statistics;
 use crate::wire::{Segment, TcpFlags};
 
 /// Where the row of a segment belongs.
@@ -54,39 +52,16 @@ pub(super) fn exchange<const ACCOUNTS: bool>(
         half::settle_mss(sender, receiver, segment.key.is_v6());
     }
     let departure = accounts.filter(|_| ACCOUNTS).and_then(|(own, other)| {
-        own.counts.sent(segment, placed, kind, novelty, before.window_bytes);
-        other.counts.heard(answer.rtt_ns);
-        let in_burst = matches!(released, Some((ReleasedBy::Burst, _)));
         let judged = account::Judged {
-            counted: statistics::Event {
-                segment,
-                kind,
-                placed,
-                ack,
-                window_bytes: before.window_bytes,
-                since_previous: before.since_previous,
-                repeat: sent.repeat,
-                acknowledged: answer.acknowledged,
-                sack_blocks: sack_blocks.as_deref(),
-            },
-            behaved: behaviour::Event {
-                segment,
-                placed,
-                kind,
-                resent_by: verdict.resent_by,
-                ack: arrived_ack,
-                in_flight: before.in_flight,
-                window_bytes: before.window_bytes,
-                since_previous: before.since_previous,
-                needed_window: false,
-                in_burst,
-                acked: Acked {
-                    bytes: answer.acked_bytes,
-                    segments: answer.acknowledged.wire_segments,
-                    lag_ns: answer.lag_ns,
-                    rtt_ns: answer.rtt_ns,
-                },
-            },
+            segment,
+            placed,
+            ack,
+            sack_blocks: sack_blocks.as_deref(),
+            before,
+            novelty,
+            repeat: sent.repeat,
+            verdict,
+            released_by: released.map(|(by, _)| by),
             answer: &answer,
         };
         account::take(judged, Side { half: sender, account: own }, Side { half: receiver, account: other })
@@ -122,9 +97,9 @@ pub(super) fn copied(
 /// What was true just before a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
-    in_flight: Option<i64>,
+    pub in_flight: Option<i64>,
     usable_window: Option<i64>,
-    since_previous: Nullable,
+    pub since_previous: Nullable,
     since_last_ack: Nullable,
     since_last_data: Nullable,
     pub window_bytes: Option<u32>,

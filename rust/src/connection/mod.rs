@@ -54,6 +54,7 @@ use account::Side;
 use exchange::{Place, copied, exchange};
 use half::Half;
 use line::{Channels, line_of};
+use usual::Usual;
 
 use crate::wire::{FlowKey, Segment, TcpFlags};
 
@@ -148,6 +149,17 @@ impl Connection {
         revisions: &mut Revisions,
         rows: &mut impl SegmentSink,
     ) {
+        self.take_by::<ACCOUNTS, true>(segment, revisions, rows);
+    }
+
+    /// The same; a usual segment goes the short way if there is one.
+    #[inline(always)]
+    fn take_by<const ACCOUNTS: bool, const SHORT_WAY: bool>(
+        &mut self,
+        segment: &Segment,
+        revisions: &mut Revisions,
+        rows: &mut impl SegmentSink,
+    ) {
         let from_client = segment.from_low == self.client_is_low;
         if ACCOUNTS {
             // Not in order where the link lost the end of a PDU.
@@ -159,29 +171,33 @@ impl Connection {
         let place = Place { conn: self.number, from_client };
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
-        if !ACCOUNTS && usual::exchange(segment, sender, receiver, place, rows) {
-            return;
+        let usual = if SHORT_WAY { Usual::of(segment, sender, receiver) } else { None };
+        if usual.is_none() {
+            if sender.may_repeat(segment, receiver)
+                && let Some(copy) = copies::copy_of(segment, sender, receiver)
+            {
+                return copied(segment, copy, sender, receiver, place, rows);
+            }
+            self.reset |= segment.flags.any(TcpFlags::RST);
+            if segment.flags.any(TcpFlags::SYN) {
+                self.take_syn(segment, from_client);
+            }
         }
-        if sender.may_repeat(segment, receiver)
-            && let Some(copy) = copies::copy_of(segment, sender, receiver)
-        {
-            return copied(segment, copy, sender, receiver, place, rows);
-        }
-        sender.recent.push(segment);
-        if let Some(atm) = segment.atm.filter(|_| ACCOUNTS) {
-            self.channels.add(atm);
-        }
-        self.reset |= segment.flags.any(TcpFlags::RST);
-        if segment.flags.any(TcpFlags::SYN) {
-            self.take_syn(segment, from_client);
-        } else if ACCOUNTS && !self.handshake.ack_seen {
-            self.handshake.take_ack(segment, from_client);
+        if ACCOUNTS {
+            segment.atm.iter().for_each(|atm| self.channels.add(*atm));
+            if !self.handshake.ack_seen && !segment.flags.any(TcpFlags::SYN) {
+                self.handshake.take_ack(segment, from_client);
+            }
         }
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
+        sender.recent.push(segment);
         let accounts = if ACCOUNTS { self.accounts.as_mut().and_then(account::Accounts::at_hand) } else { None };
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
-        exchange::<ACCOUNTS>(segment, sender, receiver, accounts, place, revisions, rows);
+        match usual {
+            Some(usual) => usual.exchange::<ACCOUNTS>(segment, sender, receiver, accounts, place, rows),
+            None => exchange::<ACCOUNTS>(segment, sender, receiver, accounts, place, revisions, rows),
+        }
     }
 
     /// Puts its accounts away, if all that was sent is acknowledged or given up.

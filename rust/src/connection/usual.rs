@@ -3,7 +3,8 @@
 //!
 //! Kernels do the same for speed (Van Jacobson's header prediction; Linux `tcp_rcv_established`).
 
-use super::classify;
+use super::account::{self, Account, Side};
+use super::classify::{self, Novelty};
 use super::exchange::{Before, Judged, Place, remember, row};
 use super::half::{Half, Placed};
 use super::hearing;
@@ -13,65 +14,108 @@ use super::special::Signals;
 use crate::seq;
 use crate::wire::{Segment, TcpFlags};
 
-/// Judges a segment and moves the halves of its connection on; false, and nothing done, if it is not a usual one.
-#[inline(always)]
-pub(super) fn exchange(
-    segment: &Segment,
-    sender: &mut Half,
-    receiver: &mut Half,
-    place: Place,
-    rows: &mut impl SegmentSink,
-) -> bool {
-    let Some((placed, ack, una)) = placed(segment, sender, receiver) else { return false };
-    sender.recent.push(segment);
-    let before = Before::of(segment, sender, receiver);
-    let has_data = placed.end > placed.start;
-    let verdict = if has_data { classify::NEW } else { classify::ACK };
-    let released = has_data.then(|| classify::released_by(segment, verdict, sender, receiver));
-    sending::count(segment, &mut sender.figures);
-    if has_data {
-        sending::send_new(segment, placed, 0, 0, sender, receiver);
-        sender.note_flight();
-    }
-    receiver.sacked_bytes = 0;
-    let answer = hearing::move_on(segment, una, ack, receiver);
-    remember(segment, Some(ack), verdict.kind, before.window_bytes, released, sender);
-    let judged = Judged {
-        verdict,
-        signals: Signals::default(),
-        released,
-        answer: &answer,
-        transmission: u8::from(has_data),
-        departure: None,
-    };
-    rows.push(row(segment, (placed, Some(ack)), before, None, judged, place));
-    true
+/// Where a usual segment lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usual {
+    placed: Placed,
+    /// What it acknowledges, and what was acknowledged before.
+    ack: i64,
+    una: i64,
 }
 
-/// Where a usual segment lies, what it acknowledges, and what was acknowledged before.
-#[inline(always)]
-fn placed(segment: &Segment, sender: &Half, receiver: &Half) -> Option<(Placed, i64, i64)> {
-    let is_plain = segment.flags.0 & !TcpFlags::PSH == TcpFlags::ACK
-        && !segment.damaged
-        && segment.options.sack.is_empty()
-        // One byte may be a probe.
-        && segment.payload_bytes != 1;
-    let is_known = sender.acked.is_some() && receiver.snd_una.is_some();
-    if !is_plain || !is_known || receiver.last_was_probe {
-        return None;
+impl Usual {
+    /// `None` if the segment is not a usual one.
+    #[inline(always)]
+    pub(super) fn of(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Self> {
+        let is_plain = segment.flags.0 & !TcpFlags::PSH == TcpFlags::ACK
+            && !segment.damaged
+            && segment.options.sack.is_empty()
+            // One byte may be a probe.
+            && segment.payload_bytes != 1;
+        let is_known = sender.acked.is_some() && receiver.snd_una.is_some();
+        if !is_plain || !is_known || receiver.last_was_probe {
+            return None;
+        }
+        // Nothing open lies behind the highest byte sent.
+        let start = sender.snd_max;
+        let is_next = segment.seq == sender.figures.isn?.wrapping_add(start as u32)
+            && sender.snd_una.value() <= start
+            && sender.overtaken.as_deref().is_none_or(|shown| shown.end <= start);
+        let una = receiver.snd_una.value();
+        let ack = seq::unwrap(segment.ack, receiver.figures.isn?, receiver.snd_max);
+        let acked = sender.acked.value();
+        let goes_on = if segment.payload_bytes > 0 { ack >= acked } else { ack > acked };
+        let is_quiet = receiver.history.as_deref().is_none_or(|history| history.is_quiet(una));
+        let placed = Placed { start, end: start + i64::from(segment.payload_bytes) };
+        (is_next && goes_on && una <= ack && ack <= receiver.snd_max && is_quiet).then_some(Self { placed, ack, una })
     }
-    // Nothing open lies behind the highest byte sent.
-    let start = sender.snd_max;
-    let is_next = segment.seq == sender.figures.isn?.wrapping_add(start as u32)
-        && sender.snd_una.value() <= start
-        && sender.overtaken.as_deref().is_none_or(|shown| shown.end <= start);
-    let una = receiver.snd_una.value();
-    let ack = seq::unwrap(segment.ack, receiver.figures.isn?, receiver.snd_max);
-    let acked = sender.acked.value();
-    let goes_on = if segment.payload_bytes > 0 { ack >= acked } else { ack > acked };
-    let is_quiet = receiver.history.as_deref().is_none_or(|history| history.is_quiet(una));
-    (is_next && goes_on && una <= ack && ack <= receiver.snd_max && is_quiet)
-        .then(|| (Placed { start, end: start + i64::from(segment.payload_bytes) }, ack, una))
+
+    /// Judges the segment and moves the halves of its connection on.
+    #[inline(always)]
+    pub(super) fn exchange<const ACCOUNTS: bool>(
+        self,
+        segment: &Segment,
+        sender: &mut Half,
+        receiver: &mut Half,
+        accounts: Option<(&mut Account, &mut Account)>,
+        place: Place,
+        rows: &mut impl SegmentSink,
+    ) {
+        // Compiled twice: most of what is done for data has no meaning for an ACK.
+        if segment.payload_bytes > 0 {
+            self.take::<ACCOUNTS, true>(segment, sender, receiver, accounts, place, rows);
+        } else {
+            self.take::<ACCOUNTS, false>(segment, sender, receiver, accounts, place, rows);
+        }
+    }
+
+    #[inline(always)]
+    fn take<const ACCOUNTS: bool, const DATA: bool>(
+        self,
+        segment: &Segment,
+        sender: &mut Half,
+        receiver: &mut Half,
+        accounts: Option<(&mut Account, &mut Account)>,
+        place: Place,
+        rows: &mut impl SegmentSink,
+    ) {
+        let Self { placed, ack, una } = self;
+        let before = Before::of(segment, sender, receiver);
+        let verdict = if DATA { classify::NEW } else { classify::ACK };
+        let released = DATA.then(|| classify::released_by(segment, verdict, sender, receiver));
+        sending::count(segment, &mut sender.figures);
+        if DATA {
+            sending::send_new(segment, placed, 0, 0, sender, receiver);
+            sender.note_flight();
+        }
+        receiver.sacked_bytes = 0;
+        let answer = hearing::move_on(segment, una, ack, receiver);
+        let departure = accounts.filter(|_| ACCOUNTS).and_then(|(own, other)| {
+            let judged = account::Judged {
+                segment,
+                placed,
+                ack: Some(ack),
+                sack_blocks: None,
+                before,
+                novelty: Novelty { new: placed.end - placed.start, jumper: None },
+                repeat: None,
+                verdict,
+                released_by: released.map(|(by, _)| by),
+                answer: &answer,
+            };
+            account::take(judged, Side { half: sender, account: own }, Side { half: receiver, account: other })
+        });
+        remember(segment, Some(ack), verdict.kind, before.window_bytes, released, sender);
+        let judged = Judged {
+            verdict,
+            signals: Signals::default(),
+            released,
+            answer: &answer,
+            transmission: u8::from(DATA),
+            departure: departure.as_ref(),
+        };
+        rows.push(row(segment, (placed, Some(ack)), before, None, judged, place));
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +124,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::connection::revisions::Revisions;
-    use crate::connection::{Accounts, Connection, Connections, SegmentRow};
+    use crate::connection::{Connection, SegmentRow};
     use crate::wire::{IpFacts, SackBlocks, TcpOptions};
 
     /// One step of a conversation: how a segment differs from the next one that its sender could send.
@@ -185,24 +229,24 @@ pub(super) mod tests {
         segments
     }
 
-    /// Rows without what only a pass with accounts tells, in words, and what later segments showed of earlier ones.
-    fn judged(segments: &[Segment], accounts: Accounts) -> (Vec<String>, String) {
-        let mut connections = Connections::of(None, accounts);
+    /// All that a connection tells, in words: its rows, what later segments showed of earlier ones, and its own row.
+    fn told<const ACCOUNTS: bool, const SHORT_WAY: bool>(segments: &[Segment]) -> String {
+        let accounts = ACCOUNTS.then(account::Accounts::default);
+        let mut connection = Connection::new(&segments[0], 0, accounts);
+        let mut revisions = Revisions::default();
         let mut rows = Vec::<SegmentRow>::new();
         for segment in segments {
-            connections.take(segment, &mut rows);
+            connection.take_by::<ACCOUNTS, SHORT_WAY>(segment, &mut revisions, &mut rows);
         }
-        let words = rows.into_iter().map(|row| format!("{:?}", SegmentRow { departure: None, ..row }));
-        (words.collect(), format!("{:?}", connections.take_revisions()))
+        format!("{rows:?} {revisions:?} {:?}", connection.row())
     }
 
     proptest! {
-        /// A pass with accounts never comes here.
         #[test]
         fn the_long_way_comes_to_the_same(opened: bool, steps in prop::collection::vec(step(), 1..80)) {
             let segments = conversation(opened, &steps);
-            let (usual, long) = (judged(&segments, Accounts::Omitted), judged(&segments, Accounts::Kept));
-            prop_assert_eq!(usual, long);
+            prop_assert_eq!(told::<true, true>(&segments), told::<true, false>(&segments));
+            prop_assert_eq!(told::<false, true>(&segments), told::<false, false>(&segments));
         }
     }
 
@@ -218,7 +262,7 @@ pub(super) mod tests {
         for segment in &segments {
             let Connection { client, server, .. } = &connection;
             let (sender, receiver) = if segment.from_low { (client, server) } else { (server, client) };
-            usual.push(placed(segment, sender, receiver).is_some());
+            usual.push(Usual::of(segment, sender, receiver).is_some());
             connection.take::<false>(segment, &mut Revisions::default(), &mut rows);
         }
         assert_eq!(usual, [false, false, false, true, true, true, true, false, false]);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from engine import column, read_text
 from verdicts import AT_SERVER, HANDSHAKE, WITHOUT_SACK, figures, judged, verdicts
 
@@ -156,6 +157,27 @@ def test_ip_identifications_tell_where_timestamps_do_not(tmp_path: Path) -> None
     assert judged(tmp_path, text % 103, 6) == [("retransmit", "ip_id", 5, "consistent")]
 
 
+@pytest.mark.parametrize(
+    ("first", "third", "second", "kind", "evidence"),
+    [
+        ("<TS val 4294967294 ecr 1> {id 0}", "<TS val 1 ecr 1> {id 0}", "<TS val 4294967295 ecr 1> {id 0}", "out_of_order", "timestamp"),
+        ("<TS val 4294967294 ecr 1> {id 0}", "<TS val 4294967295 ecr 1> {id 0}", "<TS val 30 ecr 1> {id 0}", "retransmit", "timestamp"),
+        ("{id 65534}", "{id 1}", "{id 65535}", "out_of_order", "ip_id"),
+        ("{id 65534}", "{id 65535}", "{id 1}", "retransmit", "ip_id"),
+    ],
+)
+def test_timestamps_and_identifications_that_wrap_tell_late_from_resent(
+    first: str, third: str, second: str, kind: str, evidence: str, tmp_path: Path
+) -> None:
+    """RFC 7323, 5.2: timestamps are compared modulo 2^32; identifications are counted modulo 2^16 (RFC 791, 3.1)."""
+    text = f"""{AT_SERVER}
+        0.100 C > S . 1:1461    ack 1 {first}
+        0.101 C > S . 2921:4381 ack 1 {third}
+        0.131 C > S . 1461:2921 ack 1 {second}
+    """
+    assert judged(tmp_path, text, 6)[0][:3] == (kind, evidence, 5)
+
+
 def test_sooner_than_the_sender_can_have_heard_of_the_hole_it_is_late(tmp_path: Path) -> None:
     """IPv6 without timestamps: 20 ms to the sender and back; 12 ms after the hole showed nothing that it caused can have come."""
     hosts = "host A [2001:db8::1]:40000 isn 1\nhost B [2001:db8::2]:80 isn 9\n"
@@ -188,7 +210,7 @@ def test_an_original_behind_its_resend_proves_that_needless(tmp_path: Path) -> N
 
 
 def test_numbers_wrap_in_the_middle_of_a_recovery(tmp_path: Path) -> None:
-    """RFC 9293, 3.4: the ISN is 2,000 below 2^32, the timestamps pass 2^32 as well."""
+    """RFC 9293, 3.4: the ISN is 2,000 below 2^32."""
     text = """
         host A 10.0.0.1:40000 isn 4294965296
         host B 10.0.0.2:80 isn 4294967295

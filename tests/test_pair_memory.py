@@ -1,0 +1,82 @@
+"""What `analyze --pair` takes of memory, beside `analyze` of the same two captures as one.
+
+How much is resident differs by some megabytes from run to run: a bound in bytes would either fail by chance or say nothing. The same
+process on the same packets without the pair is the measure: what laying them side by side adds is held against what is promised of a whole
+pair (`pair.packets`).
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.pair.packets import MOST_PACKETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SEGMENTS = 60_000
+"""In each capture: so many that a kilobyte for each of them would be seen, and in memory, not in temporary files."""
+
+PROMISED_BYTES = 1_050_000_000 / MOST_PACKETS
+"""Of a whole pair, per segment of each capture (`MOST_PACKETS`): the analyses are in it, so that it is generous for what a pair adds."""
+
+DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000
+
+PEAK = """
+import sys
+from tcptrace_lab.cli import run
+
+code = run(sys.argv[1:])
+with open("/proc/self/status", encoding="ascii") as status:
+    print(code, next(line.split()[1] for line in status if line.startswith("VmHWM:")))
+"""
+"""The most that was resident since the process began its program: what `getrusage` tells of a child may be its parent's (fork)."""
+
+
+def exchange(segments: int) -> Iterator[tuple[int, bool, int, int, int, int]]:
+    """Time at the client in microseconds, whether it sends, number, ACK, flags and bytes of data: each second segment is acknowledged."""
+    yield 0, True, 0, 0, 0x02, 0
+    yield 2 * WAY_US, False, 0, 1, 0x12, 0
+    yield 2 * WAY_US, True, 1, 1, 0x10, 0
+    for at in range((segments - 3) * 2 // 3):
+        sent_us = 4 * WAY_US + 100 * at
+        yield sent_us, True, 1 + at * DATA_BYTES, 1, 0x10, DATA_BYTES
+        if at % 2:
+            yield sent_us + 2 * WAY_US, False, 1, 1 + (at + 1) * DATA_BYTES, 0x10, 0
+
+
+def captured(path: Path, *, at_server: bool) -> Path:
+    """The exchange at one of its ends; at the server a thousandth of the data is missing."""
+    packets = []
+    for number, (ts_us, from_client, seq, ack, flags, data) in enumerate(exchange(SEGMENTS)):
+        if at_server and data and number % 1_000 == 0:
+            continue
+        hosts = b"\x0a\0\0\1\x0a\0\0\2" if from_client else b"\x0a\0\0\2\x0a\0\0\1"
+        ports = (40_000, 80) if from_client else (80, 40_000)
+        here_us = ts_us + (0 if not at_server else WAY_US if from_client else -WAY_US)
+        record = struct.pack("<IIII", 1_700_000_000 + here_us // 1_000_000, here_us % 1_000_000, HEADERS_BYTES, HEADERS_BYTES + data)
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, 40 + data, number & 0xFFFF, 0, 64, 6, 0) + hosts
+        tcp = struct.pack(">HHIIBBHHH", *ports, seq, ack, 0x50, flags, 0xFFFF, 0, 0)
+        packets.append((here_us, record + bytes(12) + b"\x08\0" + ip + tcp))
+    packets.sort(key=lambda packet: packet[0])
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, HEADERS_BYTES, 1) + b"".join(packet for _, packet in packets))
+    return path
+
+
+def peak_bytes(folder: Path, *arguments: str | Path) -> int:
+    """Of `analyze` with these arguments, in a process of its own."""
+    command = [sys.executable, "-c", PEAK, "analyze", "--quiet", "-o", str(folder / "report.html"), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    code, kilobytes = done.stdout.split()
+    assert (code, done.stderr) == ("0", "")
+    return int(kilobytes) * 1024
+
+
+def test_a_pair_adds_no_more_for_each_segment_than_is_promised(tmp_path: Path) -> None:
+    ends = [captured(tmp_path / f"{name}.pcap", at_server=name == "server") for name in ("client", "server")]
+    alone, pair = peak_bytes(tmp_path, *ends), peak_bytes(tmp_path, "--pair", *ends)
+    assert pair - alone <= SEGMENTS * PROMISED_BYTES

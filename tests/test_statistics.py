@@ -227,6 +227,19 @@ def test_windows_sizes_and_what_the_capture_cut(tmp_path: Path) -> None:
     assert found["client_max_idle_ns"] == 20 * MS
 
 
+def test_a_clock_that_goes_back_at_each_segment_measures_no_silence(tmp_path: Path) -> None:
+    """The server's second segment comes 1 s after its first, the third 2 s before that: its longest silence is 1 s."""
+    text = """
+        9.0 C > S . 1:101   ack 1
+        8.0 C > S . 101:201 ack 1
+        1.0 S > C . 1:101   ack 201
+        2.0 S > C . 101:201 ack 201
+        0.0 S > C . 201:301 ack 201
+    """
+    found = read_text(tmp_path, text).connections.row(0, named=True)
+    assert (found["client_max_idle_ns"], found["server_max_idle_ns"]) == (None, 1000 * MS)
+
+
 def test_windows_are_unknown_without_their_scale(tmp_path: Path) -> None:
     """Of a connection in mid-stream only a window of 0 is known: neither a largest nor a mean."""
     found = client(tmp_path, "0.1 C > S . 1:101 ack 1 win 500\n0.2 C > S . 101:201 ack 1 win 0")

@@ -146,6 +146,65 @@ def test_the_first_fragment_alone_is_a_segment_to_tcptrace(tmp_path: Path) -> No
     assert "1 first fragment with a TCP header" in only.words
 
 
+def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: Path) -> None:
+    """Of the data in one packet the second fragment is missing: no segment to us, one of the connection to tcptrace."""
+    tshark.needed("tcptrace")
+    frames = exchange()
+    whole = frames[DATA_FRAME]
+    first = in_parts(whole.data)[0]
+    path = tmp_path / "fragments.pcap"
+    packets.write_pcap(path, [*frames[:DATA_FRAME], packets.Frame(whole.ts_ns, first, len(first)), *frames[DATA_FRAME + 1 :]], link="raw")
+    found = verify(path, ["tcptrace"]).account.differences
+    assert UNEXPLAINED not in found
+    (only,) = found["tcptrace-reads-first-fragments"]
+    assert (only.item, only.theirs - only.ours) == ("segments_read", 1)
+
+
+def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path: Path) -> None:
+    """32 bytes of header that say they are 40; the window has the scale of 7 to us, and none to tshark."""
+    handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 5 ecr 0")
+    text = f"{handshake}\n0.020 C > S . 1:1(0) ack 1 win 502 <nop, nop, TS val 77 ecr 5> {{doff 10}}"
+    assert set(told(tmp_path, text, "ours-reads-no-options-of-false-headers")) == {(4, "tsval"), (4, "tsecr")}
+    assert "before length, scale and analysis" in told(tmp_path, text, "tshark-has-no-length")[4, "window_bytes"]
+
+
+def test_an_option_of_half_a_sack_block_ends_tsharks_analysis(tmp_path: Path) -> None:
+    """Kind 5 with a length of 6: one edge. The round trip of the segment that the ACK covers is ours alone."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S P. 1:101 ack 1
+        0.030 S > C .  ack 101 win 509 <nop, nop, opt 5 00000bb9, nop, nop>
+    """
+    assert {(5, "sack_blocks"), (5, "ack_rtt_ns")} <= set(told(tmp_path, text, "tshark-stops-in-odd-options"))
+
+
+def test_data_behind_a_header_shorter_than_any_is_some_to_tcptrace(tmp_path: Path) -> None:
+    tshark.needed("tcptrace")
+    path = packets.capture(tmp_path / "exchange.pcap", f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1 {{doff 4}}")
+    found = verify(path, ["tcptrace"]).account.differences
+    assert UNEXPLAINED not in found
+    assert [one.item for one in found["tcptrace-believes-header-lengths"]] == ["segments_read"]
+
+
+def test_a_header_shorter_than_any_is_a_segment_to_us_alone(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.020 C > S . 1:1(0) ack 1 {{doff 4}}"
+    assert set(told(tmp_path, text, "tshark-reads-no-flags-of-short-headers")) == {(4, "frame_only_ours")}
+
+
+def test_a_scale_cut_behind_timestamps_leaves_the_answers_windows_unscaled_to_tcptrace(tmp_path: Path) -> None:
+    """70 bytes: SACK-permitted and timestamps were captured, the scale behind them was not."""
+    tshark.needed("tcptrace")
+    text = """
+        0.000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, TS val 5 ecr 0, nop, wscale 7> {snap 70}
+        0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, TS val 9 ecr 5, nop, wscale 7>
+        0.011 C > S  .          ack 1  win 502
+        0.012 S > C  .   1:1(0) ack 1  win 501
+    """
+    found = verify(packets.capture(tmp_path / "exchange.pcap", text), ["tcptrace"]).account.differences
+    assert UNEXPLAINED not in found
+    told = {(one.item, one.from_client): (one.ours, one.theirs) for one in found["tcptrace-needs-whole-syns"]}
+    assert told["min_win_adv", False] == (501 << 7, "501")
+
+
 def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_path: Path) -> None:
     """Each packet is there twice, the first time cut in its TCP header: 52 bytes hold the flags, and not the urgent pointer."""
     text = """

@@ -73,6 +73,72 @@ def test_constant_identifications_are_hardware_duplicates_to_tcptrace(tmp_path: 
     assert "1 packet with number and IP identification of one of the eight before" in words
 
 
+def test_a_packet_that_comes_again_and_again_is_remembered_once_by_tcptrace(tmp_path: Path) -> None:
+    """One that comes five times is one of the eight that it remembers: seven others between leave the first in it."""
+    others = "\n".join(f"0.03{at} C > S . ack 1 win {500 - at} {{id {20 + at}}}" for at in range(7))
+    text = f"""{HANDSHAKE}
+        0.020 C > S P. 1:101 ack 1 {{id 7}}
+        0.021 C > S P. 1:101 ack 1 {{id 7}}
+        0.022 C > S P. 1:101 ack 1 {{id 7}}
+        0.023 C > S P. 1:101 ack 1 {{id 7}}
+        {others}
+        0.040 C > S P. 1:101 ack 1 {{id 7}}
+    """
+    found = told(tmp_path, text, "tcptrace-constant-ids")
+    assert found["hardware_dups", True][1] == "4"
+
+
+def test_a_clock_that_goes_back_by_more_than_it_went_on_leaves_tcptrace_no_time(tmp_path: Path) -> None:
+    """From 2 s to 1.5 s: no time to divide by. Our first and last are those of the clock, 1 s apart: 100 bytes in 1 s."""
+    text = """
+        2.000 C > S  S   0:0(0)        win 64240
+        2.010 S > C  S.  0:0(0) ack 1  win 65160
+        2.020 C > S  .          ack 1  win 502
+        2.300 C > S  P.  1:101  ack 1  win 502
+        1.300 S > C  .   ack 101       win 500
+        1.500 C > S  F.  101:101(0) ack 1 win 502
+    """
+    found = told(tmp_path, text, "tcptrace-tells-no-rate")
+    assert found["throughput", True][:2] == (100.0, "NA")
+    assert found["wavg_owin", True][1] == "NA"
+    assert "last packet came 500,000 µs before the first" in found["wavg_owin", True][2]
+
+
+def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_path: Path) -> None:
+    """101 bytes from 1 s to 0.5 s count for nothing, the 101 from there to 2 s for 1.5 s: 1 · 1 + 151 over 4 s, cut."""
+    text = """
+        0.000 C > S  S   0:0(0)        win 64240
+        0.000 S > C  S.  0:0(0) ack 1  win 65160
+        0.000 C > S  .          ack 1  win 502
+        1.000 C > S  P.  1:101  ack 1  win 502
+        1.001 S > C  .   ack 101       win 500
+        0.500 C > S  P.  101:201 ack 1 win 502
+        2.000 C > S  P.  201:301 ack 1 win 502
+        4.000 S > C  .   ack 301       win 500
+        """
+    assert told(tmp_path, text, "tcptrace-outstanding")["wavg_owin", True][1] == str(int((1 * 1 + 101 * 1.5) / 4))
+
+
+def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_path: Path) -> None:
+    """Frame 5 is 2^30 ahead, as one damaged bit makes it: what goes on where frame 4 ended lies below the highest number to us."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S P. 1:101   ack 1
+        0.021 C > S P. {1 + (1 << 30)}:{101 + (1 << 30)} ack 1
+        0.022 C > S P. 101:201 ack 1
+        0.023 C > S P. 201:301 ack 1
+        0.030 S > C .  ack 301 win 500
+    """
+    words = told(tmp_path, text, "tcptrace-quarters")
+    assert words
+    assert all("its numbers lie in 2 quarters" in words for _, _, words in words.values())
+
+
+def test_data_of_a_header_longer_than_its_packet_is_less_than_nothing_to_tcptrace(tmp_path: Path) -> None:
+    """20 bytes of header that say they are 40: no pure ACK to tcptrace, for which its data has -20 bytes."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500 {{doff 10}}\n0.031 S > C . ack 101 win 501"
+    assert told(tmp_path, text, "tcptrace-believes-headers")["pure_acks_sent", False][:2] == (2, "1")
+
+
 def test_mean_size_is_a_byte_less_to_tcptrace(tmp_path: Path) -> None:
     """100 bytes in 1 segment: 100 / 1.001, cut."""
     found = told(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-mean-size")

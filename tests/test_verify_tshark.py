@@ -415,6 +415,58 @@ def test_one_below_the_highest_with_the_other_side_not_captured_may_be_anything(
     assert "the other side was not captured" in found[2, "keep_alive"]
 
 
+def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
+    """No SYN was captured: the window is 0 all the same, and what comes again ends just there."""
+    text = "0.000 S > C P. 1:1001 ack 1 win 500\n0.010 C > S . 1:1(0) ack 1001 win 0\n1.000 S > C P. 1:1001 ack 1 win 500"
+    found = told(tmp_path, text, "tshark-knows-no-edge-without-scale")
+    assert "a window of 0 at 1,001 ends there whatever its scale" in found[3, "window_full"]
+
+
+def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
+    """The receiver took its window back (RFC 9293, 3.8.6): the probe asks below the ACK, 1,460 bytes below the highest number."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S .  1:1461    ack 1
+        0.021 C > S P. 1461:2921 ack 1
+        0.030 S > C .  ack 1461 win 0
+        0.500 C > S .  1460:1460(0) ack 1
+        0.510 S > C .  ack 1461 win 0
+    """
+    found = told(tmp_path, text, "tshark-probes-at-the-highest-number")
+    assert "tshark asks for one below 2,921" in found[7, "zero_window_probe"]
+
+
+def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
+    """Frame 6 has a number one too high, as a damaged bit makes it, and is acknowledged by another such."""
+    text = f"""{HANDSHAKE}
+        0.020 S > C P. 1:1001    ack 1
+        0.021 S > C P. 1001:2001 ack 1
+        0.030 C > S .  2:2(0)    ack 1
+        0.031 S > C P. 2001:3001 ack 2
+        0.040 C > S .  1:1(0)    ack 1 <nop, nop, sack 2001:3001>
+    """
+    assert "because of what the other side sent" in told(tmp_path, text, "tshark-keepalive-is-a-place")[8, "keep_alive"]
+
+
+def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
+    """RFC 9293, 3.10.7: bytes of a RST are words about it. What goes on behind them jumps over 100 bytes to us."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.021 C > S R. 101:201 ack 1\n0.022 C > S P. 201:301 ack 1"
+    assert "frame 5, a RST, had a higher number" in told(tmp_path, text, "tshark-sees-no-hole-behind-resets")[6, "lost_segment"]
+
+
+def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark(tmp_path: Path) -> None:
+    """The handshake took -10 ms, which is very long to tshark; so is -20 ms since the highest number, but less long."""
+    text = """
+        0.100 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
+        0.095 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
+        0.090 C > S .         ack 1  win 502
+        0.080 C > S P. 1:101    ack 1
+        0.079 C > S P. 101:201  ack 1
+        0.059 C > S P. 1:101    ack 1
+        0.050 S > C .  ack 201  win 500
+    """
+    assert (6, "out_of_order") in told(tmp_path, text, "tshark-reorders-by-time")
+
+
 def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Path) -> None:
     """RFC 9293, 3.10.7.4: a RST updates no window."""
     text = f"""{HANDSHAKE}

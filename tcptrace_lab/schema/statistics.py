@@ -45,7 +45,7 @@ MORE_STATISTICS = (
     Column("triple_duplicate_acks", "Int64", Unit.SEGMENTS, "Times that a third duplicate ACK in a row arrived"),
     Column("post_loss_acks", "Int64", Unit.SEGMENTS, "ACKs received that end on a segment behind which an earlier one was seen, as after a loss", "no round-trip samples: the earlier one let them go"),
     Column("max_resends", "Int64", Unit.NONE, "Most times that one segment was resent before it was acknowledged"),
-    Column("max_idle_ns", "Int64", Unit.NS, "Longest time between two segments of this side", "null below two segments"),
+    Column("max_idle_ns", "Int64", Unit.NS, "Longest time between two segments of this side", "null below two segments, and where the clock went back at each"),
     Column("rtt_stdev_ns", "Int64", Unit.NS, "Standard deviation of the round-trip samples (n - 1)", "null below two samples"),
     Column("rtt_handshake_samples", "Int64", Unit.NONE, "1 if the handshake gives a round trip of this side's SYN, 0 if not", "not if the SYN was resent (Karn), was not answered, or its ACK acknowledges more than the SYN's segment"),
     Column("rtt_handshake_ns", "Int64", Unit.NS, "Time from this side's SYN to the other side's ACK of it", "null without sample"),

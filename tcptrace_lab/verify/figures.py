@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -61,7 +61,7 @@ class FigureCase:
         largest_bytes: the most data in one of its segments.
         readable: segments between these ends, copies too, that came by ways which tcptrace follows.
         capture_end_us: time of the capture's last packet.
-        problems: what the engine survived in reading the capture.
+        problems: what the engine survived in reading the capture, and how often.
         refused: tcptrace's words if it did not read the file to its end.
     """
 
@@ -77,8 +77,17 @@ class FigureCase:
     largest_bytes: int = 0
     readable: int = 0
     capture_end_us: int | None = None
-    problems: Sequence[str] = ()
+    problems: Mapping[str, int] = field(default_factory=dict)
     refused: str | None = None
+
+    def survived(self, words: str) -> int:
+        """How often the engine survived what `words` say."""
+        return sum(count for problem, count in self.problems.items() if words in problem)
+
+    @property
+    def false_headers(self) -> int:
+        """TCP headers in the capture that cannot be as long as they say."""
+        return self.survived("TCP header's length contradicts itself")
 
 
 @dataclass(slots=True)
@@ -111,6 +120,7 @@ class FigureComparison:
     def __init__(self, account: Account, rules: Sequence[Rule[FigureCase]], tables: Tables) -> None:
         """Begin without any."""
         self._account, self._rules, self._tables = account, by_item(rules), tables
+        self._problems = {problem["what"]: problem["count"] for problem in tables.problems}
 
     def compare(self, listed: Iterable[Listed], refused: str | None) -> None:
         """All that are `listed`; `refused` if tcptrace did not read the file to its end."""
@@ -147,7 +157,7 @@ class FigureComparison:
                 layers=by,
                 largest_bytes=largest,
                 readable=sum(layers[row["conn"]][2] for row in mine),
-                problems=[problem["what"] for problem in self._tables.problems],
+                problems=self._problems,
                 refused=refused,
             )
             self._add(case, conn, None, len(mine), len(others))
@@ -193,6 +203,7 @@ class FigureComparison:
                 reckoning=reckoning,
                 ours_listed=pair.ours_listed,
                 theirs_listed=pair.theirs_listed,
+                problems=self._problems,
             )
             ours = sum(tally.packets for tally in tallies.values()) + reckoning.strange.total()
             self._add(case, pair.row["conn"], None, ours, sum(theirs.values()))
@@ -221,7 +232,7 @@ class FigureComparison:
                 reckoning.sides[from_client],
                 reckoning,
                 capture_end_us=None if end_ns is None else end_ns // 1_000,
-                problems=[problem["what"] for problem in self._tables.problems],
+                problems=self._problems,
             )
             self._add(case, pair.row["conn"], from_client, figure.value(direction), theirs)
 

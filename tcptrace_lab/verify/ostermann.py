@@ -42,13 +42,13 @@ COLUMNS = (
 NS_PER_US = 1_000
 
 REMEMBERED_PACKETS = 8
-"""Packets of a direction among which it looks for one with the same number and IP identification."""
+"""Packets of a direction, each once, among which it looks for one with the same number and IP identification."""
 
 MAX_SHIFT = 14
 """Of our windows, RFC 7323, 2.3."""
 
 QUARTER = SEQ_SPACE // 4
-"""It keeps a stream in quarters of the sequence space: a segment across two is two."""
+"""It keeps a stream in quarters of the sequence space, each by itself: a segment across two is two."""
 
 MEAN_SHARE = 0.0001
 """It divides sums by the number of samples and this."""
@@ -128,7 +128,7 @@ class Tally:
     probes: int = 0
     probe_bytes: int = 0
     doubles: int = 0
-    crosses: bool = False
+    quarters: set[int] = field(default_factory=set)
     windows_known: bool = True
     window_packets: int = 0
     window_total: int = 0
@@ -264,13 +264,17 @@ class Reckoning:
         self._zero = {True: connection["client_isn"] or 0, False: connection["server_isn"] or 0}
         self.first_us: int | None = None
         self.last_us: int = 0
-        self.back_us = 0
         self.longest = 0
         self.strange: Counter[str] = Counter()
         self.larger: Counter[str] = Counter()
         self._mss = {True: connection["server_mss_bytes"], False: connection["client_mss_bytes"]}
         for side, from_client in SIDES.items():
             self.sides[from_client].numbers.scale_offered = connection[f"{side}_window_scale_offered"]
+
+    @property
+    def duration_us(self) -> int:
+        """From the first packet to the last; below 0 where the clock went back by more."""
+        return 0 if self.first_us is None else self.last_us - self.first_us
 
     def take(self, row: Mapping[str, Any]) -> None:
         """The next segment; `row` has the columns of `COLUMNS`."""
@@ -281,7 +285,6 @@ class Reckoning:
         self.longest = max(self.longest, row["seq"] + row["payload_bytes"])
         mss = self._mss[row["from_client"]]
         self.larger[row["layers"]] += row["payload_bytes"] > (LARGEST_FRAME if mss is None else mss)
-        self.back_us = max(self.back_us, self.last_us - ts_us)
         self.first_us = ts_us if self.first_us is None else self.first_us
         self.last_us = ts_us
         this, other = self.sides[row["from_client"]], self.sides[not row["from_client"]]
@@ -345,10 +348,12 @@ def _count(this: Tally, row: Mapping[str, Any], ts_us: int, zero: int) -> None:
     this.syns += bool(flags & SYN)
     this.fins += bool(flags & FIN)
     number = (row["seq"] + zero) % SEQ_SPACE
-    this.crosses |= number // QUARTER != (number + max(data - 1, 0)) // QUARTER
+    this.quarters |= {number // QUARTER, (number + max(data - 1, 0)) % SEQ_SPACE // QUARTER}
     packet = (number, row["ip_id"] or 0)
-    this.doubles += bool(row["ip_id"]) and number != 0 and packet in this.remembered
-    this.remembered.append(packet)
+    if packet not in this.remembered:
+        this.remembered.append(packet)
+    elif row["ip_id"] and number:
+        this.doubles += 1
     if not data:
         return
     this.data_packets += 1

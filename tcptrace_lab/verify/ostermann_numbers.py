@@ -92,7 +92,7 @@ class Numbers:
         if outstanding and (self.outstanding_least == 0 or outstanding < self.outstanding_least):
             self.outstanding_least = outstanding
         if self._sample_us is not None:
-            self.outstanding_seconds += int(self._sample * ((ts_us - self._sample_us) / US_PER_S))
+            self.outstanding_seconds += int(self._sample * (max(ts_us - self._sample_us, 0) / US_PER_S))
         self._sample, self._sample_us = outstanding, ts_us
 
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.verify.ostermann import Reckoning, Tally
 
+PER_TIME = frozenset({"throughput", "wavg_owin"})
+"""What it divides by the time between a connection's first packet and its last; `NA` where it saw none pass."""
+
 
 def figure(reckoning: Reckoning, name: str, *, from_client: bool) -> float | None:
     """A figure of the listing for one direction; None if it is not reckoned, or by windows of unknown scale."""
@@ -21,12 +24,12 @@ def figure(reckoning: Reckoning, name: str, *, from_client: bool) -> float | Non
     if name == "avg_win_adv":
         both_scaled = one.scaled and other.scaled
         return float(one.window_total // ((one.window_packets if both_scaled else one.packets) or 1))
+    if name in PER_TIME and reckoning.duration_us <= 0:
+        return None
     if name == "throughput":
-        duration_us = reckoning.last_us - (reckoning.first_us or 0)
-        return one.unique_bytes * 1e6 / duration_us if duration_us else None
+        return one.unique_bytes * US_PER_S / reckoning.duration_us
     if name == "wavg_owin":
-        duration_s = (reckoning.last_us - (reckoning.first_us or 0)) / US_PER_S
-        return int(one.numbers.outstanding_seconds / duration_s) if duration_s else None
+        return int(one.numbers.outstanding_seconds / (reckoning.duration_us / US_PER_S))
     make = _FIGURES.get(name)
     return None if make is None else make(one)
 

@@ -45,6 +45,9 @@ MAX_SACK_BLOCKS = 3
 MOST_IN_FLIGHT = 2_000_000_000
 """More bytes than that in flight are a mistake to it."""
 
+_TIMES = 1 << 64
+"""Its times between packets have no sign: where the clock went back they are very long."""
+
 _NEUTRALIZED = SEQ_SPACE - 1
 """Its count of repeated ACKs after an ACK of something unseen: -1 in an unsigned number, and so more than enough for a fast resend."""
 
@@ -118,6 +121,7 @@ class Judgement:
         other_zero_moved_by: the same of the other side.
         after_reset: the segment of its side before it was a RST.
         highest_by_reset: the frame of the RST that the highest sequence number is known by.
+        edge_unknown: it knows no scale of the receiver's window, and asks for no edge of it.
         syn_again: the frame in which a SYN came again behind the SYN-ACK.
         is_full: as many segments of the sender, or of the other side, are unacknowledged as it keeps.
     """
@@ -156,6 +160,7 @@ class Judgement:
     after_reset: bool = False
     highest_by_reset: int | None = None
     syn_again: int | None = None
+    edge_unknown: bool = False
 
 
 @dataclass(slots=True)
@@ -282,7 +287,7 @@ class Stream:
         elif (
             below
             and judged.since_highest_ns is not None
-            and 0 <= judged.since_highest_ns < judged.patience_ns
+            and judged.since_highest_ns % _TIMES < judged.patience_ns % _TIMES
             and not judged.ends_at_highest
         ):
             judged.flags.add("out_of_order")
@@ -341,7 +346,8 @@ def _judge_windows_and_acks(header: Header, sender: _Side, receiver: _Side, judg
     if header.payload_bytes <= 1 and (header.seq + 1 - sender.highest) % SEQ_SPACE == 0:
         flags.add("keep_alive")
     if header.payload_bytes:
-        if receiver.scale != -1:
+        judged.edge_unknown = receiver.scale == -1
+        if not judged.edge_unknown:
             factor = 1 if receiver.is_first_ack else max(receiver.scale, 1)
             edge = receiver.last_ack + receiver.window * factor
             if (header.seq + header.payload_bytes - edge) % SEQ_SPACE == 0:

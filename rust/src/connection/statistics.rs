@@ -114,7 +114,11 @@ impl Event<'_> {
 impl Statistics {
     /// The figures so far.
     pub(super) fn row(&self) -> StatisticsFigures {
-        StatisticsFigures { usual: self.usual, rare: self.rare.as_deref().copied().unwrap_or_default() }
+        let mut usual = self.usual;
+        if usual.max_idle_ns.value() < 0 {
+            usual.max_idle_ns = Nullable::NULL; // the clock went back at each segment: no silence was measured
+        }
+        StatisticsFigures { usual, rare: self.rare.as_deref().copied().unwrap_or_default() }
     }
 
     #[cold]

@@ -23,6 +23,8 @@ _NUMBER = frozenset({"duplicate_ack_num"})
 _ANSWERED = {"zero_window_probe_ack": "zero_window_probe", "keepalive_ack": "keep_alive"}
 """Our kind of an answer → tshark's name of what it answers."""
 
+_PROBES = frozenset({"zero_window_probe", "keepalive"})
+
 
 def _nothing_outstanding(case: SegmentCase) -> str | None:
     said = case.said
@@ -282,7 +284,7 @@ def _negative(case: SegmentCase) -> str | None:
 def _probes_unseen(case: SegmentCase) -> str | None:
     """A probe without data, one below what is acknowledged: where the capture lacks the bytes before, at the highest number seen."""
     said, row = case.said, case.row
-    if said is None or not case.foreseen or row["kind"] not in {"zero_window_probe", "keepalive"} or "duplicate_ack" not in case.theirs:
+    if said is None or not case.foreseen or row["kind"] not in _PROBES or "duplicate_ack" not in case.theirs:
         return None
     if row["payload_bytes"] or said.other_newest_ack is None or row["seq"] != said.other_newest_ack - 1:
         return None
@@ -300,6 +302,19 @@ def _is_first_keepalive(case: SegmentCase) -> str | None:
     if row["payload_bytes"] != 1 or row["flags"] & PSH:
         return None
     return "it is the first segment of its side, with one byte that is not pushed, and so is not the last of what a program gave"
+
+
+def _probes_elsewhere(case: SegmentCase) -> str | None:
+    """A probe repeats what was acknowledged (RFC 9293, 3.8.4); more may have been sent, or was seen by mistake."""
+    said, judged, row = case.said, case.judged, case.row
+    if said is None or judged is None or not case.foreseen or row["kind"] not in _PROBES or judged.highest is None:
+        return None
+    if said.other_newest_ack is None or row["seq"] != said.other_newest_ack - 1 or offset_of(case, judged.highest) <= row["seq"] + 1:
+        return None
+    return (
+        f"the other side had acknowledged {said.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
+        f"tshark asks for one below {offset_of(case, judged.highest):,}, where this side had come to"
+    )
 
 
 def _answers_probe(case: SegmentCase) -> str | None:
@@ -351,6 +366,13 @@ RULES = (
         f"{_GUIDE}; RFC 9293, 3.8.4 and 3.8.6.1",
         _DUPLICATE | {"zero_window_probe", "keep_alive"},
         _probes_unseen,
+    ),
+    Rule(
+        "tshark-probes-at-the-highest-number",
+        "tshark looks for probes one below the highest number; we, one below what was acknowledged",
+        f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4",
+        frozenset({"zero_window_probe", "keep_alive"}),
+        _probes_elsewhere,
     ),
     Rule("tshark-shows-negative-times", "tshark shows round trips below 0 where the clock went back", "seen here", _RTT, _negative),
     Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.rules.words import span
@@ -58,9 +59,12 @@ def _no_length(case: SegmentCase) -> str | None:
     row = case.row
     if row["their_payload_bytes"] is not None:
         return None
-    return (
-        f"tshark finds the TCP header longer than the room it sees for it ({row['their_protocols']}), and stops before length and analysis"
-    )
+    room = f"the room it sees for it ({row['their_protocols']})"
+    return f"tshark finds the TCP header longer than {room}, and stops before length, scale and analysis"
+
+
+def _options_beyond(case: SegmentCase) -> str | None:
+    return _no_length(case) if case.row[case.item] is None else None
 
 
 def _cut_option(case: SegmentCase) -> str | None:
@@ -68,6 +72,14 @@ def _cut_option(case: SegmentCase) -> str | None:
     if row["their_captured_bytes"] >= row["their_wire_bytes"] or row["captured_payload_bytes"] or row[case.item] is not None:
         return None
     return f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, and the option ends behind them"
+
+
+def _parts_of_blocks(case: SegmentCase) -> str | None:
+    """RFC 2018, 3: the length of the option is 2 and 8 for each block."""
+    edges = len(case.row["their_sack_blocks"] or ())
+    if edges % 2 == 0 or case.row["their_captured_bytes"] < case.row["their_wire_bytes"]:
+        return None
+    return f"its SACK option holds {counted(edges, 'edge')}, and is no longer than that: tshark stops there, without analysis"
 
 
 def _cut_offer(case: SegmentCase) -> str | None:
@@ -161,6 +173,13 @@ RULES = (
         _cut_option,
     ),
     Rule(
+        "tshark-stops-in-odd-options",
+        "tshark stops in a SACK option whose length is not that of blocks; to us it holds those that are whole",
+        "RFC 2018, 3; seen here",
+        frozenset({"sack_blocks"}) | _TOLD,
+        _parts_of_blocks,
+    ),
+    Rule(
         "times-out-of-range",
         "a time below a second of 2^31 and more is a signed number to tshark",
         "pcap-savefile(5)",
@@ -171,8 +190,15 @@ RULES = (
         "tshark-has-no-length",
         "tshark stops at a TCP header that is longer than the packet it sees",
         "RFC 9293, 3.1; seen here",
-        frozenset({"seq", "ack", "payload_bytes", "completeness"}) | _TOLD,
+        frozenset({"seq", "ack", "payload_bytes", "window_bytes", "completeness"}) | _TOLD,
         _no_length,
+    ),
+    Rule(
+        "ours-reads-no-options-of-false-headers",
+        "we read no options of a TCP header that is longer than its packet; tshark does, as far as there are bytes",
+        "RFC 9293, 3.1",
+        frozenset({"tsval", "tsecr", "sack_blocks"}),
+        _options_beyond,
     ),
     Rule(
         "tshark-tells-no-reuse-of-cut-headers",

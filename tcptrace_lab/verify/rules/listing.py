@@ -14,6 +14,8 @@ from tcptrace_lab.verify.rules.reading import strange
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcptrace_lab.tcptrace_figures import Direction
+
 SOURCE = "tcptrace's manual, and what version 6.6.7 prints"
 
 _LARGEST_FIELD = (1 << 16) - 1
@@ -90,13 +92,19 @@ def _one_syn_scaled(case: FigureCase) -> str | None:
     return "only the SYN-ACK was captured; it offers a scale only in answer to one, so ours are scaled, and tcptrace's are not"
 
 
+def _is_cut(case: FigureCase, side: Direction) -> bool:
+    """Whether the capture cut options of its SYN: whether it offers a scale, at least, is unknown then."""
+    known = case.reckoning is None or case.reckoning.sides[side.side == "client"].windows_known
+    return not known or None in {side["sack_permitted"], side["timestamps"]}
+
+
 def _cut_answered_syn(case: FigureCase) -> str | None:
     """A SYN-ACK offers a scale only in answer to one."""
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or number is None or number > _LARGEST_FIELD or direction["window_scale_offered"] is None:
         return None
     other = direction.other
-    if not other["syn_segments"] or other["window_scale_offered"] is not None or None not in {other["sack_permitted"], other["timestamps"]}:
+    if not other["syn_segments"] or other["window_scale_offered"] is not None or not _is_cut(case, other):
         return None
     return "the capture cut options of the other side's SYN, the scale that this one answers among them: not there to tcptrace"
 
@@ -188,7 +196,7 @@ def _throughput(case: FigureCase) -> str | None:
     reckoning, tally = case.reckoning, case.tally
     if reckoning is None or tally is None or reckoning.first_us is None or not foreseen(case):
         return None
-    return f"{counted(tally.unique_bytes, 'byte')} in {reckoning.last_us - reckoning.first_us:,} µs"
+    return f"{counted(tally.unique_bytes, 'byte')} in {reckoning.duration_us:,} µs"
 
 
 def _control_copies(case: FigureCase) -> str | None:

@@ -7,6 +7,7 @@ from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.figures import FigureCase, as_number
 from tcptrace_lab.verify.ostermann import MAX_SHIFT
 from tcptrace_lab.verify.ostermann_numbers import MODULUS
+from tcptrace_lab.verify.reckoned import PER_TIME
 from tcptrace_lab.verify.rules.listing import AMBIGUOUS, FULL, RESENDS, RTT, SOURCE, WAITS, WINDOWS, by_its_rules
 from tcptrace_lab.verify.rules.numbers import OUTSTANDING, SCALE, STREAM
 from tcptrace_lab.verify.rules.reading import LARGEST_OPTIONS
@@ -34,10 +35,11 @@ def _options_without_syn(case: FigureCase) -> str | None:
 
 
 def _no_rate(case: FigureCase) -> str | None:
-    """Nothing over some time is a rate of 0."""
-    if case.theirs != "NA" or case.direction is None or case.direction["unique_bytes"]:
+    if case.theirs != "NA" or case.reckoning is None or case.reckoning.duration_us > 0:
         return None
-    return f"no byte in {counted(case.direction['segments'], 'segment')}: tcptrace saw no time pass"
+    before_us = -case.reckoning.duration_us
+    last = f"{before_us:,} µs before the first" if before_us else "in the same microsecond as the first"
+    return f"the connection's last packet came {last}: tcptrace saw no time pass"
 
 
 def _unflagged(case: FigureCase) -> str | None:
@@ -48,8 +50,13 @@ def _unflagged(case: FigureCase) -> str | None:
 
 def _contradiction(case: FigureCase) -> str | None:
     number = as_number(case.theirs)
-    below_0 = number is not None and number >= MODULUS // 4  # a mean of such numbers with others is less than they
-    if not (number == 0 or below_0) or not any("contradicts itself" in problem for problem in case.problems):
+    if number is None or not case.false_headers:
+        return None
+    below_0 = number >= MODULUS // 4
+    if case.item in {"avg_owin", "wavg_owin"} and case.reckoning is not None:
+        below_0 = number > case.reckoning.longest  # a mean of such numbers with others is less than they, and more than was ever sent
+    fewer = case.item == "pure_acks_sent" and case.reckoned is not None and 0 < case.reckoned - number <= case.false_headers
+    if not (number == 0 or below_0 or fewer):
         return None
     return "the header's length contradicts the packet's, so that its data is neither nothing nor something"
 
@@ -112,15 +119,10 @@ def _wraps(case: FigureCase) -> str | None:
 
 def _quarters(case: FigureCase) -> str | None:
     reckoning = case.reckoning
-    if reckoning is None or not any(tally.crosses for tally in reckoning.sides.values()):
+    most = 0 if reckoning is None else max(len(tally.quarters) for tally in reckoning.sides.values())
+    if most <= 1:
         return None
-    return "a segment lies across two quarters of the sequence space, in each of which tcptrace keeps its part as a segment of its own"
-
-
-def _clock_back(case: FigureCase) -> str | None:
-    if case.reckoning is None or not case.reckoning.back_us:
-        return None
-    return f"times go back by up to {case.reckoning.back_us:,} µs in this connection, which tcptrace does not expect"
+    return f"its numbers lie in {most} quarters of the sequence space: to tcptrace, what comes in one is neither late nor known in another"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (
@@ -147,9 +149,9 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-tells-no-rate",
-        "tcptrace tells no throughput where its first and last packet have one time",
+        "tcptrace tells nothing per time where a connection's last packet has no later time than its first",
         SOURCE,
-        frozenset({"throughput"}),
+        PER_TIME,
         _no_rate,
     ),
     Rule(
@@ -189,17 +191,10 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-quarters",
-        "tcptrace keeps streams in quarters of the sequence space",
+        "tcptrace keeps streams in quarters of the sequence space, each by itself",
         SOURCE,
-        RESENDS | RTT | FULL | AMBIGUOUS | WAITS,
+        RESENDS | RTT | FULL | AMBIGUOUS | WAITS | OUTSTANDING,
         _quarters,
-    ),
-    Rule(
-        "tcptrace-clock",
-        "tcptrace does not expect a clock that goes back",
-        SOURCE,
-        RESENDS | RTT | FULL | AMBIGUOUS | WAITS | frozenset({"idletime_max", "data_xmit_time"}),
-        _clock_back,
     ),
     Rule(
         "tcptrace-large-shift",

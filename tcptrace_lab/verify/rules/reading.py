@@ -68,11 +68,14 @@ def _extension_as_ports(case: FigureCase) -> str | None:
 
 
 def _first_fragments(case: FigureCase) -> str | None:
-    """Each of its packets may be the first fragment of one that is not whole in the capture."""
-    if case.ours_listed or not case.theirs_listed or not any(_INCOMPLETE in problem for problem in case.problems):
+    """What it reads and we do not are no more than the packets that are not whole in the capture."""
+    incomplete = case.survived(_INCOMPLETE)
+    ours = case.readable if case.reckoning is None else sum(tally.packets for tally in case.reckoning.sides.values())
+    listed = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
+    packets = listed if case.reckoning is None else int(case.theirs)
+    if not 0 < packets - ours <= incomplete:
         return None
-    packets = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
-    return f"fragments are missing: {counted(packets, 'first fragment')} with a TCP header, of which tcptrace makes segments"
+    return f"fragments are missing: {counted(packets - ours, 'first fragment')} with a TCP header, of which tcptrace makes segments"
 
 
 def strange(case: FigureCase) -> str | None:
@@ -135,6 +138,14 @@ def _extension_header(case: FigureCase) -> str | None:
     return None
 
 
+def _false_headers(case: FigureCase) -> str | None:
+    """The same packets, and of some it makes other lengths of data: less than nothing, or what would be options."""
+    false, reckoning = case.false_headers, case.reckoning
+    if not false or reckoning is None or int(case.theirs) != sum(tally.packets for tally in reckoning.sides.values()):
+        return None
+    return f"{counted(false, 'TCP header')} cannot be as long as said: no data to us, some to tcptrace"
+
+
 RULES: tuple[Rule[FigureCase], ...] = (
     Rule(
         "tcptrace-follows-no-tunnels",
@@ -161,7 +172,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "tcptrace-reads-first-fragments",
         "tcptrace takes the first fragment of an IP packet for all of it",
         "RFC 791, 3.2",
-        frozenset({"connections"}),
+        frozenset({"connections", "segments_read"}),
         _first_fragments,
     ),
     Rule(
@@ -212,6 +223,13 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "RFC 8200, 4",
         frozenset({"segments_read"}),
         _extension_header,
+    ),
+    Rule(
+        "tcptrace-believes-header-lengths",
+        "tcptrace believes TCP headers that say they are longer than their packet, or shorter than a header",
+        "RFC 9293, 3.1",
+        frozenset({"segments_read"}),
+        _false_headers,
     ),
     Rule("tcptrace-stops", "tcptrace ends where it meets something that it does not know", _SOURCE, frozenset({"connections"}), _stopped),
 )

@@ -160,6 +160,8 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
 
 def _no_keepalive(case: SegmentCase, size: str) -> str | None:
     """Nothing of its side is on the way, and it is none all the same."""
+    if case.row["kind"] == "duplicate_ack":
+        return f"{size}; it repeats ACK {case.row['ack']:,} because of what the other side sent{proof(case.row)}"
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":
         return f"{size}; it moves ACK or window of its side"
     if case.said is not None and case.said.newest_ack is not None and (case.row["ack"] or 0) < case.said.newest_ack:

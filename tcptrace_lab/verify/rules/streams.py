@@ -18,6 +18,9 @@ _LARGEST_IP = 65_535
 _PART = "holds only part of the"
 """Words of the engine's problem with a header that the capture cut."""
 
+_CONTRADICTS = "TCP header's length contradicts itself"
+"""Words of the engine's problem with a header that cannot be as long as it says."""
+
 
 def _sampled(case: SegmentCase) -> str | None:
     layers = str(case.row["their_protocols"]).split(":")
@@ -39,6 +42,13 @@ def _cut(case: SegmentCase) -> str | None:
 def _big_tcp(case: SegmentCase) -> str | None:
     size = case.row["payload_bytes"]
     return f"{size:,} bytes of data, more than an IP length can say" if size is not None and size > _LARGEST_IP - 60 else None
+
+
+def _false_header(case: SegmentCase) -> str | None:
+    row = case.row
+    if row["payload_bytes"] or row["tsval"] is not None or not any(_CONTRADICTS in problem for problem in case.problems):
+        return None
+    return "its TCP header is said to be shorter than 20 bytes, behind which tshark reads no flags: it is told without data, with a problem"
 
 
 def _fragments(case: SegmentCase) -> str | None:
@@ -108,6 +118,13 @@ RULES = (
         "RFC 791, 3.2; seen here",
         frozenset({"frame_only_ours"}),
         _fragments,
+    ),
+    Rule(
+        "tshark-reads-no-flags-of-short-headers",
+        "tshark stops in a TCP header that says it is shorter than 20 bytes; we tell the segment without its data",
+        "RFC 9293, 3.1; seen here",
+        frozenset({"frame_only_ours"}),
+        _false_header,
     ),
     Rule(
         "tshark-knows-no-big-tcp",

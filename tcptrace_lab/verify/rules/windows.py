@@ -30,6 +30,16 @@ def _own(case: SegmentCase) -> str | None:
     return f"tshark saw its side up to {offset_of(case, judged.highest):,}; frame {max(case.own)} and others are segments to us alone"
 
 
+def _after_reset(case: SegmentCase) -> str | None:
+    """The bytes of a RST are words about the reset, which leave a hole to us (RFC 9293, 3.10.7)."""
+    judged, said = case.judged, case.said
+    if judged is None or said is None or not case.foreseen or judged.highest_by_reset is None or "lost_segment" in case.theirs:
+        return None
+    if judged.highest is None or said.highest is None or not said.highest < case.row["seq"] <= offset_of(case, judged.highest):
+        return None
+    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; to us a hole is there"
+
+
 def _by_old_ack(case: SegmentCase) -> str | None:
     said = case.said
     if said is None or not case.foreseen or said.other_last_ack == said.other_newest_ack or said.other_newest_ack is None:
@@ -40,13 +50,38 @@ def _by_old_ack(case: SegmentCase) -> str | None:
     return f"the other side's last ACK {old}: tshark reckons the edge of its window from there, we from {said.other_newest_ack:,}"
 
 
+def _no_edge(case: SegmentCase) -> str | None:
+    said, judged, row = case.said, case.judged, case.row
+    if said is None or judged is None or not case.foreseen or "window_full" in case.theirs or not judged.edge_unknown:
+        return None
+    if said.una is None or said.end != said.una or "window_full" not in said.verdicts:
+        return None
+    return (
+        f"a window of 0 at {said.una:,} ends there whatever its scale, and so does frame {row['frame']}; tshark knows no scale, and no edge"
+    )
+
+
 RULES = (
+    Rule(
+        "tshark-knows-no-edge-without-scale",
+        "tshark reckons no edge of a window whose scale it does not know, be the window 0",
+        "RFC 7323, 2.2",
+        frozenset({"window_full"}),
+        _no_edge,
+    ),
     Rule(
         "tshark-reckons-edges-from-old-acks",
         "tshark takes the window's edge from the other side's last segment, be its ACK old; we, from its newest ACK",
         "RFC 9293, 3.10.7.4 (SND.WL2)",
         frozenset({"window_full"}),
         _by_old_ack,
+    ),
+    Rule(
+        "tshark-sees-no-hole-behind-resets",
+        "tshark takes the number of a RST for that of bytes sent, and sees no hole where it stood",
+        "RFC 9293, 3.10.7",
+        frozenset({"lost_segment"}),
+        _after_reset,
     ),
     Rule(
         "tshark-misses-our-frames",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any
 
 import dpkt
@@ -26,6 +27,10 @@ TRANSFER = """
     0.051 S > C F. 1:1       ack 2922
     0.051 C > S .         ack 2
 """
+
+
+INTERFACE_STATISTICS, ISB_IFDROP = 5, 5
+"""Block and option of pcapng (draft-ietf-opsawg-pcapng, 4.6)."""
 
 
 def trusted(path: Path) -> trust.Trust:
@@ -53,6 +58,19 @@ def test_a_segment_that_was_acknowledged_and_is_not_there_is_suspected_dropped(t
     found = trusted_text(tmp_path, without)
     assert (found.counts["drops_suspected"], names(found), found.verdict) == (1, ["drops_suspected"], "fair")
     assert judged_text(tmp_path, without)["trust_reasons"] == ["much_not_captured"]
+
+
+@pytest.mark.parametrize(("dropped", "factor"), [(0, None), (1, 0.9), (2, 0.7), (50, 0.4)])
+def test_packets_that_the_kernel_dropped_weigh_by_their_share(dropped: int, factor: float | None, tmp_path: Path) -> None:
+    """Of 1,000 captured: at most a thousandth of all, at most a hundredth, and more; 0 dropped is a number, and speaks for the capture."""
+    exchange = "\n".join(f"+0.1ms C > S . {1 + at}:{2 + at} ack 1\n+0.01ms S > C . ack {2 + at}" for at in range(500))
+    path = packets.capture(tmp_path / "exchange.pcapng", exchange)
+    option = struct.pack("<HHQHH", ISB_IFDROP, 8, dropped, 0, 0)
+    length = 24 + len(option)
+    path.write_bytes(path.read_bytes() + struct.pack("<5I", INTERFACE_STATISTICS, length, 0, 0, 0) + option + struct.pack("<I", length))
+    told = tcptrace_lab.analyze(path).capture["trust"]
+    assert told["kernel_drops"] == dropped
+    assert {reason["name"]: reason["factor"] for reason in told["reasons"]}.get("kernel_drops") == factor
 
 
 def test_one_direction_alone_is_half_a_capture(tmp_path: Path) -> None:
@@ -93,6 +111,14 @@ def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_told(tmp_path: P
     coarse = trusted(path)
     assert (names(coarse), coarse.factor) == (["coarse_clock"], 0.7)
     assert "10 ms" in coarse.words
+
+
+def test_a_clock_that_ticks_coarsely_is_told_whatever_its_file_says(tmp_path: Path) -> None:
+    """Windows' timer in a file that says nanoseconds, as converters write it; one time between ticks is of a finer clock."""
+    exchange = "\n".join(f"+15.625ms C > S P. {1 + at}:{2 + at} ack 1" for at in range(110))
+    coarse, fine = (trusted_text(tmp_path, text) for text in (exchange, f"{exchange}\n+0.1ms S > C . ack 111"))
+    assert "its clock ticks every 15.625 ms" in coarse.words
+    assert "coarse_clock" not in names(fine)
 
 
 def test_data_cut_short_is_told_and_does_no_harm(tmp_path: Path) -> None:

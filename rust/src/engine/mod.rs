@@ -4,6 +4,7 @@
 mod pipe;
 mod reader;
 mod selection;
+mod ticks;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -69,7 +70,7 @@ impl Default for Options {
 /// What was read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// What the files said about themselves.
+    /// What the files said about themselves; the resolution is what the times show, where that is coarser (`ticks`).
     pub capture: CaptureInfo,
     /// Link type → packets that had it.
     pub link_types: BTreeMap<LinkType, u64>,

@@ -191,6 +191,17 @@ def test_packet_that_the_receivers_capture_missed_is_not_lost(tmp_path: Path) ->
     assert there["not_captured_frames"] == [5]
 
 
+def test_an_ack_is_not_surely_lost_where_the_receivers_capture_missed_others(tmp_path: Path) -> None:
+    """Nobody acknowledges an ACK: it may have been lost, or be missing in the capture like the data that was acknowledged."""
+    ack = "    0.1015 missed C > S . 2921:2921 ack 1 win 503 {id 13}\n"
+    whole, missing = (
+        told(pair(*two(tmp_path, HANDSHAKE + ack + BULK.replace("0.101 11ms", fate))))["client_to_server"]
+        for fate in ("0.101 11ms", "0.101 missed")
+    )
+    assert kinds(whole) == {"matched": 5, "lost": 1}
+    assert kinds(missing) == {"matched": 4, "lost": 1, "not_captured": 1, "uncertain": 1}
+
+
 def test_packet_that_the_senders_capture_missed_is_unseen_there(tmp_path: Path) -> None:
     there = told(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 unsent11ms"))))["client_to_server"]
     assert kinds(there) == {"matched": 4, "unseen_by_sender": 1}

@@ -82,7 +82,7 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
         .then(pl.lit("not_captured"))
         .otherwise(pl.lit("lost"))
     )
-    judged = _with_arrived_anyway(rows, both).with_columns(fate=fate.cast(pl.Enum(FATES)))
+    judged = _in_doubt(_with_arrived_anyway(rows, both).with_columns(fate=fate.cast(pl.Enum(FATES))))
     judged = judged.with_columns(
         delay_ns=pl.when((pl.col("fate") == "matched") & pl.lit(clock is not None)).then(pl.col("arrived_ns") - pl.col("sent_ns"))
     )
@@ -168,6 +168,13 @@ def _acknowledged(sent: Packets) -> pl.DataFrame:
     """What a direction acknowledges is the other's."""
     known = sent.rows.filter(pl.col("acked").is_not_null()).select(pl.col("half") ^ 1, "acked")
     return known.group_by("half").agg(acked_to=pl.col("acked").max()).collect()
+
+
+def _in_doubt(judged: pl.DataFrame) -> pl.DataFrame:
+    """Lost packets without data are not certain where the receiver's capture missed others: nobody acknowledges an ACK."""
+    missed_others = judged.filter(pl.col("fate") == "not_captured")["there"].unique()
+    empty = (pl.col("fate") == "lost") & (pl.col("length") == 0)
+    return judged.with_columns(certain=pl.col("certain") & ~(empty & pl.col("there").is_in(missed_others.implode())))
 
 
 def _with_arrived_anyway(rows: pl.DataFrame, both: Seen) -> pl.DataFrame:

@@ -113,14 +113,6 @@ def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_told(tmp_path: P
     assert "10 ms" in coarse.words
 
 
-def test_a_clock_that_ticks_coarsely_is_told_whatever_its_file_says(tmp_path: Path) -> None:
-    """Windows' timer in a file that says nanoseconds, as converters write it; one time between ticks is of a finer clock."""
-    exchange = "\n".join(f"+15.625ms C > S P. {1 + at}:{2 + at} ack 1" for at in range(110))
-    coarse, fine = (trusted_text(tmp_path, text) for text in (exchange, f"{exchange}\n+0.1ms S > C . ack 111"))
-    assert "its clock ticks every 15.625 ms" in coarse.words
-    assert "coarse_clock" not in names(fine)
-
-
 def test_data_cut_short_is_told_and_does_no_harm(tmp_path: Path) -> None:
     found = trusted_text(tmp_path, TRANSFER, snaplen_bytes=96)
     assert (names(found), found.factor) == (["snaplen"], 1)

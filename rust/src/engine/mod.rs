@@ -4,7 +4,6 @@
 mod pipe;
 mod reader;
 mod selection;
-mod ticks;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -70,7 +69,7 @@ impl Default for Options {
 /// What was read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// What the files said about themselves; the resolution is what the times show, where that is coarser (`ticks`).
+    /// What the files said about themselves.
     pub capture: CaptureInfo,
     /// Link type → packets that had it.
     pub link_types: BTreeMap<LinkType, u64>,

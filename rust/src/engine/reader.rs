@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::Summary;
 use super::pipe::Inlet;
-use super::ticks::Ticks;
 use crate::capture::{Capture, LinkType};
 use crate::connection::Only;
 use crate::error::{CaptureError, Problem};
@@ -26,7 +25,6 @@ pub(super) struct FrameReader {
     /// Errors that ended a file early.
     ends: Vec<Problem>,
     previous_ts_ns: Option<i64>,
-    ticks: Ticks,
     /// Link type of the last frames, and how many in a row.
     linked: (Option<LinkType>, u64),
 }
@@ -41,7 +39,6 @@ impl FrameReader {
             stops: Vec::new(),
             ends: Vec::new(),
             previous_ts_ns: None,
-            ticks: Ticks::default(),
             linked: (None, 0),
         }
     }
@@ -75,10 +72,7 @@ impl FrameReader {
             summary.first_ts_ns = Some(summary.first_ts_ns.map_or(ts_ns, |first| first.min(ts_ns)));
             summary.last_ts_ns = Some(summary.last_ts_ns.map_or(ts_ns, |last| last.max(ts_ns)));
             summary.clock_steps += u64::from(self.previous_ts_ns.is_some_and(|previous| ts_ns < previous));
-            if self.previous_ts_ns != frame.ts_ns {
-                self.ticks.take(ts_ns);
-                self.previous_ts_ns = frame.ts_ns;
-            }
+            self.previous_ts_ns = frame.ts_ns;
         }
         summary.snaplen_cut += u64::from((frame.data.len() as u64) < u64::from(frame.original_bytes));
         match frame.link_type {
@@ -130,9 +124,7 @@ impl FrameReader {
             loses_data: true,
         }));
         problems.extend(self.stops.into_iter().map(|(_, problem)| problem));
-        let mut capture = self.capture.info();
-        capture.resolution_ns = capture.resolution_ns.max(self.ticks.coarse_ns().unwrap_or_default());
-        Summary { capture, problems, ..self.summary }
+        Summary { capture: self.capture.info(), problems, ..self.summary }
     }
 }
 

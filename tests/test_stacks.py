@@ -164,6 +164,38 @@ def test_until_a_duplicate_ack_came_the_ledger_blames_what_held_the_sender_and_n
     assert (repaired.cause, repaired.start_ns, repaired.end_ns) == ("loss-recovery", duplicate_ns, resent.sent_ns)
 
 
+@pytest.mark.parametrize(("stack", "send_bytes"), [("sunos4", 65_536), ("freebsd", 16 * 1460)], ids=["one segment again", "a full buffer"])
+def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str, send_bytes: int) -> None:
+    """The line has carried the resend; its ACK comes a round trip later. Tahoe's window, or the buffer, has room for no more."""
+    link = Link(100_000_000, 5 * MS, lost=frozenset({40}))
+    client, server = (Host(STACKS[stack], send_bytes, 65_536, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
+    run = simulate(Setting(client, server, link, Link(100_000_000, 5 * MS)), truth=True)
+    (resent,) = (p for p in run.packets if p.resent_for == "loss-recovery")
+    acked_ns = min(p.arrived_ns or 0 for p in run.packets if not p.from_client and p.ack > resent.seq)
+    waited = [h for h in run.truth if h.from_client and resent.sent_ns + MS < h.end_ns and h.start_ns < acked_ns - MS]
+    assert {h.cause for h in waited if h.end_ns - h.start_ns > MS} == {"loss-recovery"}
+
+
+def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> None:
+    """4.2BSD sends each 100 bytes at once. 8 KB of them fill its buffer, and half of the window of 16 KB, which is less than a segment."""
+    link = Link(45_000_000, 40 * MS, "atm")
+    client, server = (Host(STACKS["bsd4.2"], 8 * KIB, 16 * KIB, program=program) for program in ((Write(100_000, 100),), (Read(),)))
+    run = simulate(Setting(client, server, link, link, mss_bytes=9148), truth=True)
+    assert held(run, "send-buffer") > 0.5
+    assert held(run, "receiver-window") == 0
+
+
+def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_and_the_next_is() -> None:
+    """700 bytes every 10 ms, and a heartbeat's ACK now and then: a full segment leaves with the write that fills it."""
+    link = Link(10_000_000, MS)
+    client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Write(700), Think(10 * MS)), 60),))
+    run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), link, link, open_window=True), truth=True)
+    arrived = {p.arrived_ns for p in run.packets if not p.from_client}
+    late = [h for h in run.truth if h.from_client and h.cause == "nagle-delayed-ack"]
+    assert held(run, "nagle") > 0.2
+    assert all(h.end_ns in arrived for h in late)
+
+
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
 def test_the_ledger_tells_a_held_segment_from_a_full_buffer(no_delay: bool, cause: str) -> None:  # noqa: FBT001
     """16K/36K locks with 4 KB held; 16K/48K also with NODELAY, with nothing held (Comer & Lin, Liu et al.)."""

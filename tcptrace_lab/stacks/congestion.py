@@ -22,16 +22,17 @@ class Congestion:
         window: bytes.
         threshold: where slow start ends, in bytes.
         recovering_until: sequence number whose ACK ends fast recovery; None outside it.
+        resent: duplicate ACKs made Tahoe begin anew with a segment that is not acknowledged yet.
         after_loss: a loss has reduced it.
     """
 
-    __slots__ = ("_avoided", "_ends", "_tcp", "after_loss", "recovering_until", "threshold", "timeout", "window")
+    __slots__ = ("_avoided", "_ends", "_tcp", "after_loss", "recovering_until", "resent", "threshold", "timeout", "window")
 
     def __init__(self, tcp: Endpoint) -> None:
         self._tcp = tcp
         self.threshold = OPEN
         self.recovering_until: int | None = None
-        self.after_loss = self.timeout = False
+        self.after_loss = self.timeout = self.resent = False
         self._avoided = 0
         self._ends: deque[int] = deque()  # of the segments in flight, where those are what counts
         self.window = OPEN
@@ -78,11 +79,16 @@ class Congestion:
             ends.popleft()
         return (before - len(ends)) * tcp.mss
 
+    @property
+    def repairs(self) -> bool:
+        """Duplicate ACKs made it send again what is not acknowledged yet."""
+        return self.resent or self.recovering_until is not None
+
     def cause(self) -> str:
         """Name of a wait for it."""
         if self.timeout:
             return "timeout"
-        if self.recovering_until is not None:
+        if self.repairs:
             return "loss-recovery"
         return "slow-start" if self.window < self.threshold and not self.after_loss else "congestion-window"
 
@@ -90,7 +96,7 @@ class Congestion:
         """New data was acknowledged."""
         tcp = self._tcp
         acked = self._passed(acked)
-        self.timeout = False
+        self.timeout = self.resent = False
         if self.recovering_until is not None:
             if tcp.snd_una < self.recovering_until:
                 if tcp.stack.partial:
@@ -125,6 +131,7 @@ class Congestion:
             self._reduce()
             if recovery == "tahoe":
                 self.window = tcp.mss
+                self.resent = True
                 tcp.resend_first()
             else:
                 self.recovering_until = tcp.snd_max
@@ -133,7 +140,7 @@ class Congestion:
 
     def timed_out(self) -> None:
         """The retransmission timer ran out."""
-        self.recovering_until = None
+        self.recovering_until, self.resent = None, False
         if self._tcp.stack.initial_segments:
             self._reduce()
             self.window = self._tcp.mss

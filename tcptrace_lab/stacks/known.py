@@ -28,6 +28,7 @@ BSD42 = Stack(
     initial_segments=0,
     recovery="none",
     output_on_ack=False,
+    holds_small=False,
 )
 
 BSD44 = Stack(

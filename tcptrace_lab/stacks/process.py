@@ -27,9 +27,22 @@ class Process:
             for ACKs), `thinking` or `done`.
         marks: name and time of each `Mark`.
         left_bytes: of the message that is being written, not yet in the socket.
+        call_left_bytes: the same of the call of `write`.
     """
 
-    __slots__ = ("_clock", "_costs", "_cpu", "_steps", "_tcp", "calls_read", "calls_write", "left_bytes", "marks", "state")
+    __slots__ = (
+        "_clock",
+        "_costs",
+        "_cpu",
+        "_steps",
+        "_tcp",
+        "call_left_bytes",
+        "calls_read",
+        "calls_write",
+        "left_bytes",
+        "marks",
+        "state",
+    )
 
     def __init__(self, tcp: Endpoint, program: tuple[Step, ...]) -> None:
         self._tcp = tcp
@@ -37,7 +50,7 @@ class Process:
         self._steps = self._work(program)
         self.state = "new"
         self.marks: list[tuple[str, int]] = []
-        self.left_bytes = self.calls_write = self.calls_read = 0
+        self.left_bytes = self.call_left_bytes = self.calls_write = self.calls_read = 0
         tcp.on_room, tcp.on_data = self._room, self._data
 
     def _room(self) -> None:
@@ -119,7 +132,7 @@ class Process:
         tcp, costs = self._tcp, self._costs
         self.left_bytes = step.size_bytes
         while self.left_bytes:
-            remaining = min(step.call_bytes or self.left_bytes, self.left_bytes)
+            remaining = self.call_left_bytes = min(step.call_bytes or self.left_bytes, self.left_bytes)
             self.calls_write += 1
             if costs.write_call_ns:
                 yield costs.write_call_ns
@@ -132,6 +145,7 @@ class Process:
                 size, buffers = tcp.socket.takes(space, remaining)
                 yield (costs.copy_in_ns_per_kib * size >> 10) + costs.buffer_ns * buffers
                 remaining -= size
+                self.call_left_bytes = remaining
                 self.left_bytes -= size
                 tcp.append(size, buffers, more_to_come=remaining > 0)
 

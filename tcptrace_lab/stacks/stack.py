@@ -99,6 +99,7 @@ class Stack:
         window_scale: shift of the windows that it tells; None: no option (at most 65,535 bytes).
         output_on_ack: every ACK makes it look for something to send; else only while data waits.
         idle_restart: after an idle time of one RTO the congestion window is the initial one again.
+        holds_small: it follows Nagle's rule where that is not switched off.
     """
 
     name: str
@@ -122,3 +123,4 @@ class Stack:
     window_scale: int | None = None
     output_on_ack: bool = True
     idle_restart: bool = False
+    holds_small: bool = True

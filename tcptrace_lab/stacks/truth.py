@@ -11,7 +11,8 @@ with is one taken there. Between two departures the ledger says what that host k
 - the line carries the departure before: `network`. Nothing else could leave, whatever else would hold it; so a window that lets the line
   stand idle owns that time and no more, which is what a larger one would gain, and one behind a line that is never idle owns nothing;
 - the gap ends with bytes that left before: `timeout` owns the rest of it; `loss-recovery` what comes after the first duplicate ACK, which
-  tells of the loss. Until then the sender waited for an ACK like any other;
+  tells of the loss. Until then the sender waited for an ACK like any other. Until the repair is acknowledged, what fills the send
+  buffer is what came behind the loss: it owns that time, too;
 - nothing is queued and the program waits for data: `network` while its own last byte is on its way, and the peer's last before it goes on;
   else `peer`, whose own ledger says what it did with the time;
 - nothing is queued and the program does something else: `network` until the last byte's ACK could be back, then `application`;
@@ -101,9 +102,14 @@ class _Watch:
         if tcp.duplicate_acks:
             self.missing.setdefault(tcp.snd_una, tcp.clock.now_ns)
         if not notes or notes[-1].why != why or (notes[-1].una != tcp.snd_una and (why in LATE or why == BLOCKED)):
-            notes.append(_Note(tcp.clock.now_ns, why, tcp.released_late, tcp.snd_una))
+            by_ack = not notes or notes[-1].una != tcp.snd_una
+            notes.append(_Note(tcp.clock.now_ns, why, by_ack and tcp.released_late, tcp.snd_una))
 
     def _why(self) -> str:
+        why = self._held()
+        return "loss-recovery" if why in {"send-buffer", BLOCKED} and self._tcp.cc.repairs else why
+
+    def _held(self) -> str:
         tcp, state = self._tcp, self._program.state
         if not tcp.connected:
             return "handshake"
@@ -114,10 +120,15 @@ class _Watch:
             return BLOCKED if blocked else tcp.held
         if state == "writing":
             room = min(tcp.snd_edge - tcp.snd_nxt, tcp.cc.room())
-            return tcp.window_cause() if room < min(tcp.mss, tcp.max_window // 2) else "send-buffer"
+            return tcp.window_cause() if room < self._least_bytes() else "send-buffer"
         if state == "done":
             return "close"
         return "peer" if state == "reading" else "application"
+
+    def _least_bytes(self) -> int:
+        """The least that would leave, if the program that sleeps for room could give it."""
+        tcp, least = self._tcp, min(self._tcp.mss, self._tcp.max_window // 2)
+        return least if tcp.stack.holds_small and not tcp.no_delay else min(least, self._program.call_left_bytes)
 
 
 class Ledger:
@@ -223,7 +234,9 @@ class _Direction:
             if why == BLOCKED:
                 why = "send-buffer" if full else "nagle"
             if until_ns > begin_ns:
-                spans.append((begin_ns, until_ns, why, following is not None and following.late))
+                # What leaves by itself was let go by no ACK, however late the next one is.
+                late = following is not None and following.late and following.at_ns <= end_ns
+                spans.append((begin_ns, until_ns, why, late))
             index += 1
         if not spans:
             return [(start_ns, end_ns, "handshake")]

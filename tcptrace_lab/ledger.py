@@ -75,12 +75,14 @@ COLUMNS = (
     "usable_before_bytes",
     "flight_bytes",
     "flown_before",
+    "flown_bytes",
     "usable_window_bytes",
     "full_bytes",
     "window_closed",
     "small",
     "small_before",
     "held_before",
+    "pushed_before",
     "small_unacked",
     "small_passes",
     "recovering",
@@ -110,12 +112,18 @@ _NAMED = (
 
 _WAS_FULL_FIRST = (
     (pl.col("rule_cause") == "zero-window")
-    & pl.col("idle_ns").is_not_null()
     & facts.HAD_IN_FLIGHT
     & pl.col("usable_before_bytes").is_between(0, pl.col("full_bytes"), closed="left")
 ).fill_null(value=False)
 """What ended with a closed window began with one full to its edge: it is closed when all is acknowledged. A sender that had gone beyond it
 (a probe) found it closed."""
+_FULL_UNTIL_NS = (
+    pl.when(_WAS_FULL_FIRST)
+    .then("idle_ns")
+    .when((pl.col("rule_cause") == "nagle") & facts.KEPT_BACK & facts.KEPT_BEHIND_WINDOW)
+    .then("window_opened_ns")
+)
+"""So long before its end a wait that began with a full window no longer had one; null where it did not begin so."""
 
 _UNTOLD_NS = (
     pl.when((pl.col("rule_cause") == "loss-recovery") & ~facts.IS_RECOVERING)
@@ -162,12 +170,14 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         pl.col(f"{other}_first_departure_ts_ns").is_not_null().alias("other_departed"),
         begun.alias("beginning_seen"),
         pl.col(f"{other}_data_segments").alias("other_data_segments"),
+        (pl.col(f"{side}_pushed_segments") > 0).alias("pushes"),
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
         (pl.col(f"{other}_fin_segments") > 0).alias("other_finished"),
         (pl.max_horizontal(pl.col(f"{other}_fin_segments"), *(f"{name}_rst_segments" for name in SIDES)) > 0).alias("ended_by_others"),
         _old(side).alias("old"),
         _tells_no_copies().alias("tells_no_copies"),
         _used_by_both("sack_permitted").alias("uses_sack"),
+        _used_by_both("timestamps").alias("stamped"),
         _rounded(side, other).alias("rounded_bytes"),
         *(
             pl.col(f"{side}_{name}").alias(name)
@@ -205,6 +215,9 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "ending_peer_payload_bytes",
                 "line_payload_bytes",
                 "line_ns",
+                "exchange_bytes",
+                "exchange_cells",
+                "exchange_ns",
                 "followed_segments",
                 "steady_payload_bytes",
                 "steady_ns",
@@ -216,6 +229,11 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "full_held_times",
                 "other_full_held_flight_bytes",
                 "other_full_held_times",
+                "emptied_flight_bytes",
+                "emptied_times",
+                "other_emptied_flight_bytes",
+                "other_emptied_times",
+                "fin_behind_held",
                 "drained_bytes",
                 "drained_ns",
                 "drained_acks",
@@ -223,7 +241,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         ),
         *(
             pl.col(f"{other}_{name}").alias(f"other_{name}")
-            for name in ("line_payload_bytes", "line_ns", "spaced_payload_bytes", "spaced_ns")
+            for name in ("line_payload_bytes", "line_ns", "spaced_payload_bytes", "spaced_ns", "fin_ns")
         ),
     )
 
@@ -391,10 +409,10 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
         .then(pl.min_horizontal("transit", "undisturbed"))
         .otherwise("transit"),
     )
-    filled = pl.max_horizontal(col("left") - col("idle_ns").fill_null(0), 0)
+    filled = (col("left") - _FULL_UNTIL_NS).clip(0).fill_null(0)
     transit = pl.min_horizontal(pl.max_horizontal("transit", 0) + col("on_its_way"), col("left"))
     departures = departures.with_columns(
-        filled_ns=pl.when(_WAS_FULL_FIRST).then(pl.min_horizontal(filled, "caused")).otherwise(0),
+        filled_ns=pl.min_horizontal(filled, "caused"),
         network_ns=pl.when(unexplained & ~col("blind") & ~col("unmeasured")).then(transit).otherwise("grown"),
         unmeasured_ns=pl.when("unmeasured").then(transit).otherwise(0),
     ).with_columns(untold_ns=pl.min_horizontal(_UNTOLD_NS, col("caused") - col("filled_ns")))

@@ -221,7 +221,7 @@ def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is
         "0.0600 S > C .  ack 501",
         "0.0600 C > S P. 501:3001     ack 1",
         "0.0610 C > S .  3001:7097    ack 1",
-        "0.0620 C > S .  7097:11193   ack 1",
+        "0.0620 C > S P. 7097:11193   ack 1",
         "0.0830 S > C .  ack 11193",
     ]
     for place in range(3):

@@ -6,12 +6,14 @@ alone, because other programs or hosts would have left the very same capture:
 - **What was held when it was released.** Bytes leave at the instant when an ACK or a window arrives. The program may have given them at
   any time since the departure before (or since the answer that it had waited for). The hold is told from there on.
 - **Gathering.** Nagle's rule holds a small write until the program has written enough for a full segment, which leaves at once. Nothing
-  arrives at that instant; a program that writes all of it then, and nothing before, leaves the same. Such a wait is the program's.
+  arrives at that instant; a program that writes all of it then, and nothing before, leaves the same. Such a wait is the program's. (Not
+  where an old sender has not set PSH in the segment before: it had more by then, RFC 9293, 3.9.1.2. So it is in the next case.)
 - **What was held before the program went on.** A full buffer or window lets the program write when an ACK makes room. Where nothing leaves
   then, but later by a timer (MD-DOS's flush of a small segment) or with the program's next write, a program that had nothing to send until
   then leaves the same.
 - **One segment at a time.** Where less than a full segment leaves whenever all is acknowledged, the buffer may be no larger, or it may be
-  larger and Nagle's rule hold the rest: a Nagle sender with twice the buffer leaves the same.
+  larger and Nagle's rule hold the rest: a Nagle sender with twice the buffer leaves the same. (Not where an old sender's FIN
+  follows one at once that had waited for its ACK: of a larger buffer it takes the rest along.)
 - **The rest of a write.** Where what the ACK of all lets go is never a full segment behind the largest flights that there are, the buffer
   may be as large as they are, and what leaves first be the rest of a write; or it may be larger by that rest, which Nagle's rule holds.
   (Not where a small segment passes another: that shows that Nagle's rule is off.)
@@ -20,7 +22,8 @@ alone, because other programs or hosts would have left the very same capture:
   and the sender is no older than that.
 - **Slow lines that no two segments show.** How long a segment takes on a line is seen where another follows it at once. Where none ever
   does (single messages to and fro), a host that needs longer for more bytes looks the same: what a segment takes more than a SYN is the
-  host's. A FIN that follows at once tells of it only where a round trip shows as much: else the program may have closed so much later.
+  host's. A FIN that follows at once tells of it only where a round trip shows as much, or that of a message and its answer: else the
+  program may have closed so much later.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.rules.of_direction import CAUSAL_NS, CAUSAL_SHARE_NEAR
 from tcptrace_lab.stacks.endpoint import SYN_OPTION_BYTES
-from tcptrace_lab.stacks.packet import FIN, SYN
+from tcptrace_lab.stacks.packet import FIN, PSH, SYN
 from tcptrace_lab.stacks.path import IP_TCP_HEADER_BYTES
 
 if TYPE_CHECKING:
@@ -76,13 +79,15 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
         _hidden_ns(run, forth, options, from_client=from_client, own=True),
         _hidden_ns(run, back, options, from_client=not from_client, own=False),
     )
+    lines_shown = _exchange_shows(run, forth, back, options, from_client=from_client)
     answers = sorted(
         (p for p in run.packets if p.from_client != from_client and p.payload_bytes and p.arrived_ns), key=lambda p: p.arrived_ns or 0
     )
     acks = arrivals_of_acks(run, from_client=from_client)
-    alone, full = _alone_bytes(departures, acks), setting.mss_bytes - options
-    views = _views(departures, acks)
-    top = _top_bytes(departures, views, full)
+    full, views = setting.mss_bytes - options, _views(departures, acks)
+    alone, top = _alone_bytes(departures, acks), _top_bytes(departures, views, full)
+    if alone and not options and _ends_one_by_one(departures, arrivals):
+        alone = top = 0
     at = 0
     for number, (before, packet) in enumerate(zip([None, *departures], departures, strict=False)):
         wait: list[Span] = []
@@ -108,12 +113,12 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
             kept = options > 0 and packet.payload_bytes >= full and room < 2 * full and DEFER_PART * room < flight + room
             if flight > 0 and (room < packet.payload_bytes or kept):
                 wait = [(start, end, "receiver-window" if cause in WINDOWS else cause) for start, end, cause in wait]
-        else:
+        elif options or before.flags & PSH or not before.payload_bytes:
             answered_ns = (before.arrived_ns or before.sent_ns) + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
             causal_ns = max(CAUSAL_NS, int(CAUSAL_SHARE_NEAR * (forth.propagation_ns + back.propagation_ns)))
             wait = list(_as_given(_let_nothing_go(wait, causal_ns), answered_ns))
         answer = next((p for p in reversed(answers) if before.sent_ns < (p.arrived_ns or 0) <= packet.sent_ns), None)
-        unseen_ns = hidden[0](before.payload_bytes) + (hidden[1](answer.payload_bytes) if answer else 0)
+        unseen_ns = 0 if lines_shown else hidden[0](before.payload_bytes) + (hidden[1](answer.payload_bytes) if answer else 0)
         found += _without(wait, unseen_ns, "peer" if answer else wait[-1][2] if wait else "")
     return found + spans[at:]
 
@@ -163,6 +168,16 @@ def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int, int]]) -> 
     return longest
 
 
+def _ends_one_by_one(departures: list[Packet], arrivals: list[int]) -> bool:
+    """Whether an ACK let the last data go, and the FIN came behind it before anything else arrived."""
+    last, fin = departures[-2:] if len(departures) > 1 else (departures[-1], departures[-1])
+    return (
+        last.decided_ns in arrivals
+        and bool(fin.flags & FIN)
+        and bisect_right(arrivals, fin.sent_ns) == bisect_right(arrivals, last.sent_ns)
+    )
+
+
 def _hidden_ns(run: Run, link: Link, options: int, *, from_client: bool, own: bool) -> Callable[[int], int]:
     """How much longer than a SYN a payload takes on a line, if no segment ever followed another at once; else nothing."""
 
@@ -177,6 +192,32 @@ def _hidden_ns(run: Run, link: Link, options: int, *, from_client: bool, own: bo
     if any(after.sent_ns == before.sent_ns + takes(before.payload_bytes) for before, after in pairwise(sent)):
         return lambda _: 0
     return lambda payload_bytes: max(takes(payload_bytes) - takes(SYN_OPTION_BYTES), 0)
+
+
+def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_client: bool) -> bool:
+    """Whether a FIN followed data at once, either way, and a message and its answer took so much longer than the SYNs as the lines do."""
+
+    def longer_ns(link: Link, payload_bytes: int) -> int:
+        return link.wire_ns(IP_TCP_HEADER_BYTES + options + payload_bytes) - link.wire_ns(IP_TCP_HEADER_BYTES + options + SYN_OPTION_BYTES)
+
+    ours, theirs = ([p for p in run.packets if p.from_client == way] for way in (from_client, not from_client))
+    ends = [
+        after.sent_ns - before.sent_ns == link.wire_ns(IP_TCP_HEADER_BYTES + options + before.payload_bytes)
+        for link, way in ((forth, ours), (back, theirs))
+        for before, after in pairwise(p for p in way if p.payload_bytes or p.flags & FIN)
+        if after.flags & FIN and not after.payload_bytes
+    ]
+    answers = {answer.ack: answer for answer in reversed(theirs) if answer.arrived_ns is not None}
+    took = [(p, answer, (answer.arrived_ns or 0) - p.sent_ns) for p in ours if (answer := answers.get(p.seq + max(p.payload_bytes, 1)))]
+    least_ns = next((took_ns for p, _, took_ns in took if p.flags & SYN), None)
+    if least_ns is None or not any(ends):
+        return False
+    exchanges = (
+        (longer_ns(forth, p.payload_bytes) + longer_ns(back, answer.payload_bytes), took_ns)
+        for p, answer, took_ns in took
+        if p.payload_bytes and answer.payload_bytes
+    )
+    return any(abs(took_ns - least_ns - ns) <= AGREE_SHARE * ns for ns, took_ns in exchanges)
 
 
 def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_client: bool) -> bool:

@@ -228,16 +228,24 @@ LET_GO_BY_LATE_ACKS = _fact(
 """The departure before came more than a round trip behind what is acknowledged now, so that the ACKs before this one, which let that flight
 go, were late as well: one after the other, as in a queue."""
 
+_OWN_LINE_NS = _beyond_least_ns("line", "full_bytes")
+_neighbour_over_ns = _col("neighbour_ns") - _col("rtt_min_ns") - _OWN_LINE_NS
+_FOR_LESS_THAN_TWO = _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes"))
+LATE_ALONE = _fact("was_late_alone", _known(_neighbour_over_ns <= _col("queue_ns")) & (_FOR_LESS_THAN_TWO | IS_OLD))
+"""The ACK came late, and that of the segment just before, in the same flight, had come in time: both had the same queue before them. It is
+for less than two full segments, which a receiver may keep back (RFC 5681, 4.2); or for more, between old hosts, whose ACKs no adapter
+gathers: out of a queue segments come one by one, and every second is acknowledged, unless the receiver waits for its program to read."""
+
 ACK_WAS_HELD = _fact(
     "ack_was_held",
     ACK_WAS_LATE
     & ~LEFT_BEHIND
     & ~LET_GO_BY_LATE_ACKS
-    & _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes"))
+    & (_FOR_LESS_THAN_TWO | LATE_ALONE)
     & _known(2 * _col("held_ns") >= _col("acked_lag_ns") - _col("rtt_min_ns").fill_null(0)),
 )
-"""A late ACK for less than two full segments, and the sender stood still for most of the time that it was late: in a queue it would have
-come one by one with others, or, in one that others fill, leave out what left long before."""
+"""A late ACK for less than two full segments, or late alone, and the sender stood still for most of the time that it was late: in a
+queue it would have come one by one with others, or, in one that others fill, leave out what left long before."""
 
 HEARD_OF_FIRST = _col("unacked_before_bytes").is_null() & _col("unacked_bytes").is_not_null()
 """No ACK had come before the departure before, and one has come since."""
@@ -379,7 +387,9 @@ def _is_half(payload: str) -> pl.Expr:
 IS_HALF = _fact("is_half_a_window", _is_half("payload_bytes"))
 LEFT_AS_HALF = _fact("left_as_half_a_window", IS_HALF & _known(_col("reaction_min_ns") < LEAST_OVERRIDE_NS))
 """Such a segment leaves as soon as it is given; its sender was seen to go on sooner than a timer that waits for more room."""
-_MAY_BE_HELD = _fact("may_be_held_at_all", IS_SMALL & ~_NEVER_HELD & ~IS_HALF & ~of_direction.at_a_stop(_col("unacked_before_bytes")))
+BUFFER_EMPTIED = _fact("buffer_emptied", _known(_col("pushed_before")) & of_direction.emptied(_col("unacked_before_bytes")))
+_AT_A_STOP = of_direction.at_a_stop(_col("unacked_before_bytes")) | BUFFER_EMPTIED
+_MAY_BE_HELD = _fact("may_be_held_at_all", IS_SMALL & ~_NEVER_HELD & ~IS_HALF & ~_AT_A_STOP)
 _FITS_IN_ANY = _known(_col("unacked_before_bytes") + _col("payload_bytes") <= _col("full_bytes"))
 """No congestion window is smaller than a segment (RFC 5681, 3.1)."""
 _BEHIND_HALF = _known(_col("small_before")) & _is_half("payload_before_bytes")
@@ -458,7 +468,45 @@ HELD_SHORT_OF_BUFFER = _fact(
 """The same behind a flight that leaves room in every send buffer, and in the window; nor, as a flight as large had flown before, is it the
 congestion window that held it."""
 
-HELD_BY_NAGLE = _fact("held_by_nagle", HELD_BEHIND_SMALL | HELD_BEHIND_FULL | HELD_THROUGH_ROOM | HELD_SHORT_OF_BUFFER)
+MORE_WAS_GIVEN = _fact(
+    "more_was_given",
+    _col("near_sender")
+    & IS_OLD
+    & _col("pushes")
+    & ~_known(_col("pushed_before"))
+    & _known(_col("payload_before_bytes") > 0)
+    & (_col("payload_bytes") > 0)
+    & ~_SENT_AGAIN,
+)
+"""A sender that sets PSH did not in the departure before: it had more in its buffer by then (RFC 9293, 3.9.1.2: the last segment of what
+is buffered must have it; 4.4BSD, `tcp_output`). Stacks of today leave it out for a program that corks, too, or within one write."""
+_HAD_ROOM = _known(_room >= _col("full_bytes")) | (IS_SMALL & _known(_room > _col("payload_bytes")))
+"""In the window: for a full segment, or for more than there was."""
+KEPT_BEHIND_WINDOW = _fact(
+    "was_kept_behind_window",
+    ~_HAD_ROOM & _known(_col("usable_window_bytes") >= _col("full_bytes")) & _known(_col("window_opened_ns") > EPSILON_NS),
+)
+"""It had not, until it opened."""
+KEPT_BACK = _fact(
+    "was_kept_back",
+    MORE_WAS_GIVEN & (_HAD_ROOM | KEPT_BEHIND_WINDOW) & ~ACK_JUST_CAME & _known(_col("held_ns") - LINE_NS > CAUSAL_NS),
+)
+"""The sender had more, the window had room for it, and this one left by itself: neither the congestion window nor the send buffer opens
+without an ACK. So less than a full segment was kept back, until the program filled it or a timer let it go."""
+HELD_THOUGH_GIVEN = _fact(
+    "held_though_given",
+    MORE_WAS_GIVEN
+    & IS_SMALL
+    & ~_NEVER_HELD
+    & ~IS_HALF
+    & ALL_ACKED
+    & _known(_room > _col("payload_bytes"))
+    & (HAS_FLOWN | _known(_col("flown_bytes") >= _col("unacked_before_bytes") + _col("payload_bytes"))),
+)
+"""A small segment that the sender had, and for which the window had room, and the congestion window as well: so much flew at once before,
+or the flight without it, and slow start adds a segment. Yet it waited for the ACK of all."""
+
+HELD_BY_NAGLE = _fact("held_by_nagle", HELD_BEHIND_SMALL | HELD_BEHIND_FULL | HELD_THROUGH_ROOM | HELD_SHORT_OF_BUFFER | HELD_THOUGH_GIVEN)
 
 BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 """The program had given more than could leave; an ACK let this part go, and the window was not what held it."""
@@ -466,14 +514,12 @@ BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 REFILLED = _fact("refilled", HAD_IN_FLIGHT & ~IS_BARE_FIN & ~PEER_SPOKE & _known(_col("acked_ago_ns") <= _col("refill_ns")))
 """The program may have been woken by an ACK that made room in a full buffer."""
 
-_OWN_LINE_NS = _beyond_least_ns("line", "full_bytes")
 _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fill_null(0) + (
     _col("echo_ns") - _col("reaction_min_ns")
 ).fill_null(0)
 _UNECHOED_QUEUE_NS = pl.when(SAYS_WHEN & _col("echo_ns").is_null()).then(_col("queued_ns"))
 """Where it is not known which ACK let it go, its own timestamp tells."""
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < pl.coalesce(_UNECHOED_QUEUE_NS, _OVER_LEAST_NS))
-_neighbour_over_ns = _col("neighbour_ns") - _col("rtt_min_ns") - _OWN_LINE_NS
 STILL_QUEUED_NS = _fact(
     "still_queued_ns",
     pl.when(
@@ -485,12 +531,6 @@ STILL_QUEUED_NS = _fact(
 )
 """So long, as the last ACK told, what is in flight takes through a queue, whether its program has more or not. The ACK of the segment just
 before was late as well: a timer's comes for both at once, and an answer may have had it wait for the other side's program."""
-LATE_ALONE = _fact(
-    "was_late_alone",
-    _known(_neighbour_over_ns <= _col("queue_ns")) & _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes")),
-)
-"""The ACK came late, for less than two full segments, which a receiver may keep back (RFC 5681, 4.2), and that of the segment just before,
-in the same flight, had come in time: both had the same queue before them."""
 UNHEARD = _fact("unheard", _col("near_sender") & _known(_col("held_ns") > RTT_NS) & (_col("acked_ago_ns") > RTT_NS).fill_null(value=True))
 """At the sender, no ACK came for a round trip before it left: of what the path did meanwhile its sender knew nothing."""
 ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import at_once, facts
+from tcptrace_lab.rules.plateau import TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 RULE = Rule(
     cause="nagle-delayed-ack",
     lost_to="waiting for delayed ACKs that Nagle's algorithm was holding out for",
-    holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE) & facts.ACK_WAS_LATE,
+    holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE) & facts.ACK_WAS_LATE & ~TAKEN_ONE_BY_ONE,
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
     proved_by_repetition=True,
     doubt=Doubt(
-        facts.MAY_FILL_BUFFER,
+        facts.MAY_FILL_BUFFER & ~facts.MORE_WAS_GIVEN,
         consistent_if="answered",
         limits="Hardly more was ever in flight: a send buffer that was full would look the same, and TCP_NODELAY would not help.",
         remedy=("if TCP_NODELAY is set already: raise the send buffer (SO_SNDBUF)",),

@@ -99,13 +99,36 @@ def at_a_stop(flight: pl.Expr) -> pl.Expr:
     return full & ~_col("never_full")
 
 
+def emptied(flight: pl.Expr) -> pl.Expr:
+    """Behind a flight of just so many bytes, its last segment pushed, full ones waited three times and more, though the window had room.
+
+    In old stacks all that the sender had been given had left with them (4.4BSD, `tcp_output`): what came behind was not in the buffer yet.
+    """
+    sizes = (("emptied_flight_bytes", "emptied_times"), ("other_emptied_flight_bytes", "other_emptied_times"))
+    return known(_col("old")) & pl.any_horizontal(known((flight == _col(size)) & (_col(times) >= HELD_TIMES)) for size, times in sizes)
+
+
 AROUND_BYTES, LEAST_FRAME_BYTES = 78, 84
 """What a segment takes of an Ethernet beside its data (headers of IPv4 and TCP, frame, preamble and gap), and the least that any takes
 (IEEE 802.3). On other lines it is about as much, and little where the line's rate matters."""
 
 
-ALIKE_SHARE = 0.05
-"""Rates of the lines of both ways that differ by less are the same (a heuristic)."""
+ALIKE_SHARE, ALIKE_IN_CELLS_SHARE = 0.05, 0.02
+"""Rates of the lines of both ways that differ by less are the same (a heuristic); over ATM, where nothing but the clock of the capture is
+rounded, the second."""
+
+CELL_BYTES, AROUND_IN_CELLS_BYTES, LEAST_SEGMENT_CELLS = 48, 56, 2
+"""Over ATM a segment takes whole cells, of which each carries so many bytes (ITU-T I.361), with its headers, LLC/SNAP and trailer (ITU-T
+I.363.5, RFC 2684); one without data takes two."""
+TIMESTAMP_BYTES = 12
+"""What timestamps take of each segment behind the SYN (RFC 7323, appendix A)."""
+_OPTION_BYTES = pl.when("stamped").then(TIMESTAMP_BYTES).otherwise(0)
+_LEAST_SEGMENT_BYTES = pl.max_horizontal(_OPTION_BYTES + AROUND_BYTES, LEAST_FRAME_BYTES)
+"""A segment without data on an Ethernet."""
+
+
+def _cells(payload: pl.Expr) -> pl.Expr:
+    return (payload + _OPTION_BYTES + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1) // CELL_BYTES
 
 
 LONGEST_ON_LINE_NS = 16_000 * NS_PER_MS
@@ -125,12 +148,40 @@ def _busy(of: str) -> tuple[pl.Expr, pl.Expr]:
     return _col(f"{of}_ns").clip(upper_bound=LONGEST_ON_LINE_NS), _col(f"{of}_payload_bytes") + AROUND_BYTES
 
 
+def _alike(one: pl.Expr, other: pl.Expr, share: float) -> pl.Expr:
+    """Whether they differ by no more than a share, and both are known."""
+    return known((one - other).abs() <= share * other)
+
+
+_exchange = (_col("exchange_ns"), _col("exchange_bytes"))
+"""What one exchange of messages took longer than that of the SYNs: a second way to tell the rate of lines that are alike both ways. Which
+part of it was the other program's is not told; where it agrees with the first, nothing was."""
+_of_exchange, _of_exchange_cells = (_col("exchange_ns") / _col(f"exchange_{unit}") for unit in ("bytes", "cells"))
+_EXCHANGE_AS_OWN = _alike(_of_exchange, _col("line_ns") / (_col("line_payload_bytes") + AROUND_BYTES), ALIKE_SHARE) | _alike(
+    _of_exchange_cells, _col("line_ns") / _cells(_col("line_payload_bytes")), ALIKE_IN_CELLS_SHARE
+)
+_EXCHANGE_AS_FIN = _alike(_of_exchange, _col("other_fin_ns") / _LEAST_SEGMENT_BYTES, ALIKE_SHARE) | _alike(
+    _of_exchange_cells, _col("other_fin_ns") / LEAST_SEGMENT_CELLS, ALIKE_IN_CELLS_SHARE
+)
+"""The first way is what a segment keeps the line busy for (`line_ns`), or how soon the other side's FIN, a short one, came behind data."""
+
+
+def _own_line() -> tuple[pl.Expr, pl.Expr]:
+    """That of this side."""
+    ns, payload = (pl.coalesce(one, pl.when(_EXCHANGE_AS_FIN).then(other)) for one, other in zip(_busy("line"), _exchange, strict=True))
+    return ns, payload
+
+
 def _others_line() -> tuple[pl.Expr, pl.Expr]:
     """That of the other side: its small segments tell of it where their spacing is that of this side's line."""
     spaced, line = _busy("other_spaced"), _busy("other_line")
     of_spaced, of_own = (ns / payload for ns, payload in (spaced, _busy("line")))
-    alike = known((of_spaced - of_own).abs() <= ALIKE_SHARE * of_own)
-    ns, payload = (pl.when(alike).then(one).otherwise(other) for one, other in zip(spaced, line, strict=True))
+    alike = _alike(of_spaced, of_own, ALIKE_SHARE)
+    by_exchange = _EXCHANGE_AS_OWN | _EXCHANGE_AS_FIN
+    ns, payload = (
+        pl.when(alike).then(one).otherwise(pl.coalesce(other, pl.when(by_exchange).then(third)))
+        for one, other, third in zip(spaced, line, _exchange, strict=True)
+    )
     return ns, payload
 
 
@@ -162,7 +213,7 @@ _CAUSAL_SHARE = (
 """Where most segments leave by themselves, a tenth of them come within a tenth of a round trip of an ACK by chance: no share tells then."""
 
 OF_DIRECTION = {
-    **{name: _near_sender(value) for name, value in zip(("line_busy_ns", "line_busy_bytes"), _busy("line"), strict=True)},
+    **{name: _near_sender(value) for name, value in zip(("line_busy_ns", "line_busy_bytes"), _own_line(), strict=True)},
     **{name: _near_sender(value) for name, value in zip(("other_line_busy_ns", "other_line_busy_bytes"), _others_line(), strict=True)},
     "epsilon_ns": _at_least(CAUSAL_NS, _CAUSAL_SHARE),
     "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),

@@ -55,10 +55,14 @@ _BELOW_TOP = known(
     & (PLATEAU_SHARE * col("top_bytes") <= col("flight_bytes"))
 )
 _low = LEVEL_SHARE * col("low_top_bytes")
-_AS_BEFORE = known((_low <= _flight) & (_low <= col("flight_bytes"))) & ~facts.PEER_SPOKE
+_FIRST_AS_EVER = col("near_sender") & col("flight_bytes").is_null() & ~facts.AFTER_LOSS & known(_flight + 1 >= col("low_top_bytes"))
+"""The first flight is as large as any later, but for a FIN: the congestion window has grown since, and no more flew."""
+_AS_BEFORE = (known((_low <= _flight) & (_low <= col("flight_bytes"))) | _FIRST_AS_EVER) & ~facts.PEER_SPOKE
+_SMALL_FITS = facts.IS_SMALL & known(col("small_passes")) & known(_room > col("payload_bytes"))
+"""It would have passed those in flight, as others did, and the window had room for it."""
 _WINDOW_IS_NEAR = (
     pl.when(col("near_sender") & facts.IS_OLD)
-    .then(known(_room < pl.min_horizontal(col("full_bytes"), col("max_window_bytes") / 2)))
+    .then(known(_room < pl.min_horizontal(col("full_bytes"), col("max_window_bytes") / 2)) & ~_SMALL_FITS)
     .when(col("near_sender"))
     .then(known(_room < col("full_bytes")) | (too_little(_room) & ~facts.IS_SMALL))
     .otherwise(facts.WINDOW_WAS_NEARLY_FULL)
@@ -77,11 +81,19 @@ ON_PLATEAU = fact(
         | _below("other_plateau_bytes")
         | _AS_BEFORE
     )
-    & ~_WINDOW_IS_NEAR,
+    & ~_WINDOW_IS_NEAR
+    & ~(facts.MORE_WAS_GIVEN & facts.IS_SMALL),  # it was in the buffer, and the program has not filled it since
 )
 """Flights stand at one level of two segments or more, well below the largest window, and more would fit the one of now; or they come and go
 below one that they reach again and again, as those of a program that fills its buffer now more, now less; or they are all less than two
 segments, and as large as the one before."""
+
+STOPPED = fact(
+    "stopped",
+    col("near_sender") & facts.BUFFER_EMPTIED & ~_WINDOW_IS_NEAR,
+)
+"""All that the sender had been given had left, so that the congestion window held nothing, and the program gave more as soon as there was
+room again."""
 
 _ONE_BY_ONE = (
     facts.MAY_FILL_BUFFER
@@ -89,14 +101,14 @@ _ONE_BY_ONE = (
     & facts.HELD_BEHIND_SMALL
     & known(col("held_before"))
     & known(col("payload_before_bytes") == _flight)
-    & ~facts.ACK_WAS_LATE
-    & ~col("surely_holds_small")
+    & (col("fin_behind_held") | (~facts.ACK_WAS_LATE & ~col("surely_holds_small")))
 )
 TAKEN_ONE_BY_ONE = fact("taken_one_by_one", _ONE_BY_ONE & known((col("payload_bytes") == _flight) & (_flight == col("flight_bytes"))))
 """Small segments of one size, one in each round trip. Nagle's rule holds no full segment, and lets all go that the buffer has when the ACK
 comes: a program that goes on writing gives it full ones while there is room. So this one was not in the buffer when the last left, because
 it found no place there, with Nagle's rule or without. The only other way to frames like these is a program that writes just so much in
-each round trip by itself."""
+each round trip by itself. Where ACKs are late, a buffer of two such segments looks the same until the end: Nagle's rule holds the
+second, and the FIN, which nothing holds, takes it along (rule book A1, A3). Not so where the FIN came behind one that had waited."""
 TAKEN_IN_TURN = fact("taken_in_turn", _ONE_BY_ONE & ~col("taken_one_by_one"))
 """The same with other sizes: the buffer, or what a program writes now and then, which Nagle's rule holds. The capture does not tell."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts
-from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, TAKEN_ONE_BY_ONE
+from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, STOPPED, TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 RULE = Rule(
     cause="send-buffer",
     lost_to="a full send buffer",
-    holds=(facts.BULK & (ON_PLATEAU | NO_LARGER))
+    holds=(facts.BULK & (ON_PLATEAU | NO_LARGER | STOPPED))
     | (ON_PLATEAU & facts.REFILLED & facts.WINDOW_KNOWN & facts.ACK_CLOCKED)
     | TAKEN_ONE_BY_ONE,
     confidence=Confidence.CONSISTENT,

@@ -90,11 +90,13 @@ pub(super) struct Block {
     pub usable_before_bytes: Of<Nullable>,
     pub flight_bytes: Of<Nullable>,
     pub flown_before: Of<bool>,
+    pub flown_bytes: Of<Nullable>,
     pub full_bytes: Of<Nullable>,
     pub window_closed: Of<bool>,
     pub small: Of<bool>,
     pub small_before: Of<bool>,
     pub held_before: Of<bool>,
+    pub pushed_before: Of<bool>,
     pub small_unacked: Of<bool>,
     pub small_passes: Of<bool>,
     pub recovering: Of<bool>,
@@ -175,11 +177,13 @@ impl Block {
             usable_before_bytes: NULLS,
             flight_bytes: NULLS,
             flown_before: NO,
+            flown_bytes: NULLS,
             full_bytes: NULLS,
             window_closed: NO,
             small: NO,
             small_before: NO,
             held_before: NO,
+            pushed_before: NO,
             small_unacked: NO,
             small_passes: NO,
             recovering: NO,
@@ -269,11 +273,13 @@ impl Block {
         set(&mut self.usable_before_bytes, at, left.usable_before_bytes);
         set(&mut self.flight_bytes, at, left.flight_bytes);
         set(&mut self.flown_before, at, left.flown_before);
+        set(&mut self.flown_bytes, at, left.flown_bytes);
         set(&mut self.full_bytes, at, left.full_bytes);
         set(&mut self.window_closed, at, left.window_closed);
         set(&mut self.small, at, left.small);
         set(&mut self.small_before, at, left.small_before);
         set(&mut self.held_before, at, left.held_before);
+        set(&mut self.pushed_before, at, left.pushed_before);
         set(&mut self.small_unacked, at, left.small_unacked);
         set(&mut self.small_passes, at, left.small_passes);
         set(&mut self.recovering, at, left.recovering);

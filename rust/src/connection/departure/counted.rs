@@ -3,7 +3,7 @@
 use super::{Departure, SenderView};
 
 /// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
-const LET_GO_PART: i64 = 8;
+pub(super) const LET_GO_PART: i64 = 8;
 /// What leaves within this time of the segment before may be the tail of one write, which a BSD sender lets pass (rule book
 /// A1); on a slow link the two are further apart than on the sender's host (a heuristic).
 const ONE_WRITE_NS: i64 = 2_000_000;
@@ -66,11 +66,25 @@ impl SenderView {
         {
             self.stops.held_behind(flight);
         }
+        if let Some(flight) = left.unacked_before_bytes.get().filter(|unacked| *unacked > 0)
+            && left.pushed_before
+            && self.left_with_an_ack(left, payload_bytes, shift_ns)
+        {
+            self.emptied.held_behind(flight);
+        }
     }
 
     /// Whether it waited, with room in the window, for the ACK of all before, and left at once when that came, and no data.
     fn left_with_the_ack_of_all(&self, left: &Departure, payload_bytes: i64, shift_ns: i64) -> bool {
         self.let_go_by_the_ack_of_all(left, shift_ns)
+            && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
+            && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
+    }
+
+    /// The same of any ACK.
+    fn left_with_an_ack(&self, left: &Departure, payload_bytes: i64, shift_ns: i64) -> bool {
+        left.acked_ago_ns.get().is_some_and(|ago_ns| ago_ns <= self.causal_ns(shift_ns) && ended_by(left, ago_ns))
+            && !left.peer_last_ns.is_some()
             && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
             && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
     }

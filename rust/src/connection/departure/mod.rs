@@ -25,7 +25,7 @@ use super::row::Nullable;
 use arrivals::Arrivals;
 use arriving::whole_ns;
 use clock::Clock;
-use counted::ended_by;
+use counted::{LET_GO_PART, ended_by};
 use rounds::Rounds;
 use spacing::{Seen, Spacing};
 use steady::Steady;
@@ -136,6 +136,10 @@ pub(super) struct SenderView {
     small_behind_small: u32,
     held: SmallHeld,
     stops: Stops,
+    /// The same of flights whose last segment was pushed, behind losses, too.
+    emptied: Stops,
+    /// A FIN without data left at once behind a small segment that had waited, behind a small one, for the ACK of all.
+    fin_behind_held: bool,
     clock: Clock,
     spacing: Spacing,
     steady: Steady,
@@ -171,6 +175,8 @@ struct Since {
     was_small: bool,
     was_pushed: bool,
     was_held: bool,
+    /// How long it had waited itself.
+    held_ns: i64,
     small_unacked: bool,
     /// The sender had been told that something was lost, or was repairing it, just after it.
     loss_told: bool,
@@ -237,8 +243,10 @@ impl SenderView {
         } else if !leaves.small && !resent && leaves.payload_bytes > 0 {
             self.count_full(&held, leaves.payload_bytes, shift_ns);
         }
+        self.fin_behind_held |= self.since.was_held && left_at_once_as_fin(&leaves, &held, self.since.held_ns);
         let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
         self.left(&leaves, was_held, shift_ns);
+        self.since.held_ns = held.held_ns.get().unwrap_or(0);
         held
     }
 
@@ -360,11 +368,13 @@ impl SenderView {
             usable_before_bytes: since.usable,
             flight_bytes: self.rounds.last_flight(),
             flown_before: since.unacked.get().is_some_and(|flight| self.rounds.has_flown(flight, self.after_loss)),
+            flown_bytes: Some(self.rounds.highest()).into(),
             full_bytes: Some(leaves.full_bytes).into(),
             window_closed: since.closed,
             small: leaves.small,
             small_before: since.was_small,
             held_before: since.was_held && !since.peer_last_ns.is_some(),
+            pushed_before: since.was_pushed,
             small_unacked: since.small_unacked,
             small_passes: self.small_behind_small > 0 && self.held.run < HELD_IN_A_ROW,
             recovering: una.is_some_and(|una| self.recovers(una)),
@@ -386,11 +396,14 @@ impl SenderView {
         let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() }, shift_ns);
         let (line_payload_bytes, line_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
+        let (exchange_bytes, exchange_cells, exchange_ns) = self.spacing.exchange();
         let (steady_payload_bytes, steady_ns) = self.steady.pace();
         let (followed_segments, steady_segments, steady_other_sizes) = self.steady.segments();
         let (top_flight_bytes, top_rounds) = self.rounds.top();
         let [(full_held_flight_bytes, full_held_times), (other_full_held_flight_bytes, other_full_held_times)] =
             self.stops.most();
+        let [(emptied_flight_bytes, emptied_times), (other_emptied_flight_bytes, other_emptied_times)] =
+            self.emptied.most();
         let [(level_flight_bytes, level_rounds), (other_level_flight_bytes, other_level_rounds)] = self.rounds.levels();
         Waits {
             first: self.first,
@@ -410,6 +423,10 @@ impl SenderView {
             line_ns,
             spaced_payload_bytes,
             spaced_ns,
+            exchange_bytes,
+            exchange_cells,
+            exchange_ns,
+            fin_ns: self.spacing.fin_ns(),
             steady_payload_bytes,
             steady_ns,
             followed_segments,
@@ -421,8 +438,24 @@ impl SenderView {
             full_held_times,
             other_full_held_flight_bytes,
             other_full_held_times,
+            emptied_flight_bytes,
+            emptied_times,
+            other_emptied_flight_bytes,
+            other_emptied_times,
+            fin_behind_held: self.fin_behind_held,
         }
     }
+}
+
+/// Whether a FIN without data left behind a segment within a small part of what that had waited, and nothing had come meanwhile.
+fn left_at_once_as_fin(leaves: &Leaves, left: &Departure, waited_ns: i64) -> bool {
+    leaves.payload_bytes == 0
+        && leaves.never_held
+        && !leaves.is_syn
+        && leaves.resent_by.is_none()
+        && !left.acked_ago_ns.is_some()
+        && !left.peer_first_ns.is_some()
+        && left.held_ns.get().is_some_and(|held_ns| held_ns.saturating_mul(LET_GO_PART) <= waited_ns)
 }
 
 /// Whether the departure before may have kept the line busy all the time until this one: it is not acknowledged yet, and neither

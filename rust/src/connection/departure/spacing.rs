@@ -35,11 +35,13 @@ struct Pace {
 }
 
 impl Pace {
-    /// Keeps the fastest.
-    fn least(&mut self, bytes: i64, ns: i64) {
-        if self.bytes == 0 || ns.saturating_mul(self.bytes) < self.ns.saturating_mul(bytes) {
+    /// Keeps the fastest. Whether that is this one.
+    fn least(&mut self, bytes: i64, ns: i64) -> bool {
+        let faster = self.bytes == 0 || ns.saturating_mul(self.bytes) < self.ns.saturating_mul(bytes);
+        if faster {
             *self = Self { bytes, ns };
         }
+        faster
     }
 
     /// The time of other bytes at this pace.
@@ -77,6 +79,11 @@ pub(super) struct Spacing {
     /// What a round trip of data took longer than that, by the bytes that it had more; and by the cells, if the line is ATM's.
     longer: Pace,
     longer_by_cells: Pace,
+    /// The same of a round trip with data both ways, and its cells.
+    exchange: Pace,
+    exchange_cells: i64,
+    /// Away from the sender: how soon a FIN without data came behind data.
+    fin_ns: Nullable,
     /// What options take of each segment.
     option_bytes: i64,
     /// Where the last departure was captured.
@@ -101,6 +108,9 @@ impl Spacing {
             // At either, too: what follows without data is a FIN, and nothing but a round trip tells that it followed at once.
             Seen::AtEither | Seen::AtSender => before_bytes,
         };
+        if seen == Seen::Away && own_bytes == 0 && before_bytes > 0 {
+            self.fin_ns = Some(self.fin_ns.get().map_or(held_ns, |fin_ns| fin_ns.min(held_ns))).into();
+        }
         if before_bytes == 0 || bytes == 0 || full_bytes == 0 {
             return;
         }
@@ -125,6 +135,9 @@ impl Spacing {
             let longer_ns = rtt_ns.saturating_sub(first_ns).max(least_ns);
             self.longer.least(more_bytes, longer_ns);
             let more_cells = self.cells(payload_bytes) + self.cells(back_bytes) - 2 * SYN_CELLS;
+            if payload_bytes > 0 && back_bytes > 0 && self.exchange.least(more_bytes, longer_ns) {
+                self.exchange_cells = more_cells;
+            }
             if more_cells > 0 {
                 self.longer_by_cells.least(more_cells, longer_ns);
             }
@@ -139,6 +152,21 @@ impl Spacing {
     /// Data of a segment, and how soon another one followed.
     pub(super) fn closest(&self) -> (Nullable, Nullable) {
         if self.any.bytes == 0 { Default::default() } else { told(self.any, self.any.ns) }
+    }
+
+    /// What a round trip with data both ways took longer than that of the SYN, for the bytes that it had more on both lines, and the
+    /// cells; nothing where no SYN was captured.
+    pub(super) fn exchange(&self) -> (Nullable, Nullable, Nullable) {
+        if self.begun_late || self.exchange.bytes == 0 {
+            return Default::default();
+        }
+        let Pace { bytes, ns } = self.exchange;
+        (Some(bytes).into(), Some(self.exchange_cells).into(), Some(ns).into())
+    }
+
+    /// How soon a FIN came behind data, away from its sender.
+    pub(super) fn fin_ns(&self) -> Nullable {
+        self.fin_ns
     }
 
     /// Data of a segment, and the longest that it can keep the line busy.
@@ -280,6 +308,27 @@ mod tests {
         let mut other = after(&[(5 * CELL_NS, 100, 100)], Seen::AtSender);
         other.answered(90_000_000 + 4 * CELL_NS, 100, 100);
         assert_eq!(other.line().1.get(), None, "five cells are not four");
+    }
+
+    #[test]
+    fn the_quickest_exchange_of_messages_is_kept_by_what_it_had_more_than_the_syns() {
+        // 1,000 bytes take 1,078 on the line, 994 more than a SYN, and 22 cells, 20 more. Data that is only acknowledged is none.
+        let mut spacing = after(&[], Seen::AtSender);
+        assert_eq!(spacing.exchange().2.get(), None);
+        for (longer_ns, back) in [(1_700_000, 1_000), (1_590_400, 1_000), (100_000, 0)] {
+            spacing.answered(90_000_000 + longer_ns, 1_000, back);
+        }
+        let (bytes, cells, ns) = spacing.exchange();
+        assert_eq!((bytes.get(), cells.get(), ns.get()), (Some(1_988), Some(40), Some(1_590_400)));
+    }
+
+    #[test]
+    fn away_from_the_sender_the_soonest_fin_behind_data_is_kept() {
+        assert_eq!(
+            after(&[(70_000, 500, 0), (67_200, 500, 0), (1_000, 0, 0)], Seen::Away).fin_ns().get(),
+            Some(67_200)
+        );
+        assert_eq!(after(&[(67_200, 500, 0)], Seen::AtSender).fin_ns().get(), None);
     }
 
     #[test]

@@ -32,6 +32,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tcptrace_lab import ledger
 from tcptrace_lab.rules.of_direction import CAUSAL_NS, CAUSAL_SHARE_NEAR
 from tcptrace_lab.stacks.endpoint import SYN_OPTION_BYTES
 from tcptrace_lab.stacks.packet import FIN, PSH, SYN
@@ -195,29 +196,32 @@ def _hidden_ns(run: Run, link: Link, options: int, *, from_client: bool, own: bo
 
 
 def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_client: bool) -> bool:
-    """Whether a FIN followed data at once, either way, and a message and its answer took so much longer than the SYNs as the lines do."""
+    """Whether a FIN followed data at once, and a message and its answer took so much longer than the SYNs as the lines do.
+
+    Between hosts without distance the other side's tells nothing: whether it is captured as it leaves or as it comes is not known.
+    """
 
     def longer_ns(link: Link, payload_bytes: int) -> int:
         return link.wire_ns(IP_TCP_HEADER_BYTES + options + payload_bytes) - link.wire_ns(IP_TCP_HEADER_BYTES + options + SYN_OPTION_BYTES)
 
     ours, theirs = ([p for p in run.packets if p.from_client == way] for way in (from_client, not from_client))
-    ends = [
-        after.sent_ns - before.sent_ns == link.wire_ns(IP_TCP_HEADER_BYTES + options + before.payload_bytes)
-        for link, way in ((forth, ours), (back, theirs))
-        for before, after in pairwise(p for p in way if p.payload_bytes or p.flags & FIN)
-        if after.flags & FIN and not after.payload_bytes
-    ]
     answers = {answer.ack: answer for answer in reversed(theirs) if answer.arrived_ns is not None}
     took = [(p, answer, (answer.arrived_ns or 0) - p.sent_ns) for p in ours if (answer := answers.get(p.seq + max(p.payload_bytes, 1)))]
     least_ns = next((took_ns for p, _, took_ns in took if p.flags & SYN), None)
-    if least_ns is None or not any(ends):
+    if least_ns is None:
         return False
+    ends = [
+        after.sent_ns - before.sent_ns == link.wire_ns(IP_TCP_HEADER_BYTES + options + before.payload_bytes)
+        for link, way in ((forth, ours), (back, theirs if least_ns >= ledger.NO_DISTANCE_NS else []))
+        for before, after in pairwise(p for p in way if p.payload_bytes or p.flags & FIN)
+        if after.flags & FIN and not after.payload_bytes
+    ]
     exchanges = (
         (longer_ns(forth, p.payload_bytes) + longer_ns(back, answer.payload_bytes), took_ns)
         for p, answer, took_ns in took
         if p.payload_bytes and answer.payload_bytes
     )
-    return any(abs(took_ns - least_ns - ns) <= AGREE_SHARE * ns for ns, took_ns in exchanges)
+    return any(ends) and any(abs(took_ns - least_ns - ns) <= AGREE_SHARE * ns for ns, took_ns in exchanges)
 
 
 def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_client: bool) -> bool:

@@ -233,7 +233,6 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "emptied_times",
                 "other_emptied_flight_bytes",
                 "other_emptied_times",
-                "fin_behind_held",
                 "drained_bytes",
                 "drained_ns",
                 "drained_acks",

@@ -325,30 +325,6 @@ def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ac
     assert told.keys() <= {"handshake", "network", "application", "close"}
 
 
-@pytest.mark.parametrize(("fin_takes_it_along", "delayed"), [(False, 4), (True, 0)])
-def test_a_fin_right_behind_one_that_waited_shows_a_buffer_of_one_segment(
-    tmp_path: Path, delayed: int, *, fin_takes_it_along: bool
-) -> None:
-    """Pieces of 4,096 bytes, one at a time, below the MSS of 4,312, each acknowledged 200 ms later by a timer.
-
-    Nagle's rule would hold a second one in a buffer of two, until the FIN takes it along. Of the first it is not known yet that it waited.
-    """
-    sent = []
-    for place in range(6):
-        at_s, start = 0.04 + place * 0.2001, 1 + place * 4096
-        sent += [f"{at_s:.4f} C > S P. {start}:{start + 4096} ack 1", f"{at_s + 0.2:.4f} S > C . ack {start + 4096} win 60000"]
-    *before, last, _ = sent
-    end = 1 + 6 * 4096
-    if fin_takes_it_along:
-        before.insert(-1, last.replace("P.", "FP.").replace(last.split()[0], f"{0.04 + 4 * 0.2001 + 0.0001:.4f}"))
-    else:
-        before += [last, f"{0.04 + 5 * 0.2001 + 0.0001:.4f} C > S F. {end}:{end} ack 1"]
-    text = opened(old=True, window=60_000, mss=4312) + "\n".join([*before, f"1.3000 S > C . ack {end + 1} win 60000"])
-    told = lasted(tmp_path, text)
-    assert told.get("delayed-ack", 0) == pytest.approx(delayed * 200.1, abs=0.5)
-    assert told["nagle-delayed-ack"] == pytest.approx((5 - delayed - fin_takes_it_along) * 200.1, abs=0.5)
-
-
 def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) -> None:
     """Flights of five times 600 bytes, none held, leave room for 1,000 in the window: less than a full segment, or half of the window.
 

@@ -12,8 +12,7 @@ alone, because other programs or hosts would have left the very same capture:
   then, but later by a timer (MD-DOS's flush of a small segment) or with the program's next write, a program that had nothing to send until
   then leaves the same.
 - **One segment at a time.** Where less than a full segment leaves whenever all is acknowledged, the buffer may be no larger, or it may be
-  larger and Nagle's rule hold the rest: a Nagle sender with twice the buffer leaves the same. (Not where an old sender's FIN
-  follows one at once that had waited for its ACK: of a larger buffer it takes the rest along.)
+  larger and Nagle's rule hold the rest: a Nagle sender with twice the buffer leaves the same.
 - **The rest of a write.** Where what the ACK of all lets go is never a full segment behind the largest flights that there are, the buffer
   may be as large as they are, and what leaves first be the rest of a write; or it may be larger by that rest, which Nagle's rule holds.
   (Not where a small segment passes another: that shows that Nagle's rule is off.)
@@ -87,8 +86,6 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
     acks = arrivals_of_acks(run, from_client=from_client)
     full, views = setting.mss_bytes - options, _views(departures, acks)
     alone, top = _alone_bytes(departures, acks), _top_bytes(departures, views, full)
-    if alone and not options and _ends_one_by_one(departures, arrivals):
-        alone = top = 0
     at = 0
     for number, (before, packet) in enumerate(zip([None, *departures], departures, strict=False)):
         wait: list[Span] = []
@@ -167,16 +164,6 @@ def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int, int]]) -> 
             return 0
         end, longest = max(end, packet.seq + packet.payload_bytes), max(longest, packet.payload_bytes)
     return longest
-
-
-def _ends_one_by_one(departures: list[Packet], arrivals: list[int]) -> bool:
-    """Whether an ACK let the last data go, and the FIN came behind it before anything else arrived."""
-    last, fin = departures[-2:] if len(departures) > 1 else (departures[-1], departures[-1])
-    return (
-        last.decided_ns in arrivals
-        and bool(fin.flags & FIN)
-        and bisect_right(arrivals, fin.sent_ns) == bisect_right(arrivals, last.sent_ns)
-    )
 
 
 def _hidden_ns(run: Run, link: Link, options: int, *, from_client: bool, own: bool) -> Callable[[int], int]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import at_once, facts
-from tcptrace_lab.rules.plateau import TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 RULE = Rule(
     cause="nagle-delayed-ack",
     lost_to="waiting for delayed ACKs that Nagle's algorithm was holding out for",
-    holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE) & facts.ACK_WAS_LATE & ~TAKEN_ONE_BY_ONE,
+    holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE) & facts.ACK_WAS_LATE,
     confidence=Confidence.CONSISTENT,
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
     proved_by_repetition=True,

@@ -101,14 +101,14 @@ _ONE_BY_ONE = (
     & facts.HELD_BEHIND_SMALL
     & known(col("held_before"))
     & known(col("payload_before_bytes") == _flight)
-    & (col("fin_behind_held") | (~facts.ACK_WAS_LATE & ~col("surely_holds_small")))
+    & ~facts.ACK_WAS_LATE
+    & ~col("surely_holds_small")
 )
 TAKEN_ONE_BY_ONE = fact("taken_one_by_one", _ONE_BY_ONE & known((col("payload_bytes") == _flight) & (_flight == col("flight_bytes"))))
 """Small segments of one size, one in each round trip. Nagle's rule holds no full segment, and lets all go that the buffer has when the ACK
 comes: a program that goes on writing gives it full ones while there is room. So this one was not in the buffer when the last left, because
 it found no place there, with Nagle's rule or without. The only other way to frames like these is a program that writes just so much in
-each round trip by itself. Where ACKs are late, a buffer of two such segments looks the same until the end: Nagle's rule holds the
-second, and the FIN, which nothing holds, takes it along (rule book A1, A3). Not so where the FIN came behind one that had waited."""
+each round trip by itself."""
 TAKEN_IN_TURN = fact("taken_in_turn", _ONE_BY_ONE & ~col("taken_one_by_one"))
 """The same with other sizes: the buffer, or what a program writes now and then, which Nagle's rule holds. The capture does not tell."""
 

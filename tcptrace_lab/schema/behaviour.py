@@ -93,7 +93,6 @@ WAITS = (
     Column("emptied_times", "Int64", Unit.NONE, "How often"),
     Column("other_emptied_flight_bytes", "Int64", Unit.BYTES, "Another such flight, of the next most", "null without one"),
     Column("other_emptied_times", "Int64", Unit.NONE, "How often"),
-    Column("fin_behind_held", "Boolean", Unit.NONE, "A FIN without data left at once behind a segment below the MSS that had waited, behind another, for the ACK of all"),
     Column("ending_payload_bytes", "Int64", Unit.BYTES, "Data in the last segment with data, SYN or FIN", "null without one"),
     Column("ending_peer_payload_bytes", "Int64", Unit.BYTES, "Data in the last of the other side after it", "null without any"),
 )

@@ -112,7 +112,6 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         ("emptied_times", count(|row| row.emptied_times.into())),
         ("other_emptied_flight_bytes", amount(|row| row.other_emptied_flight_bytes)),
         ("other_emptied_times", count(|row| row.other_emptied_times.into())),
-        ("fin_behind_held", Arc::new(BooleanArray::new(bits(&rows, |row| row.fin_behind_held), None))),
         ("ending_payload_bytes", amount(|row| row.ending.payload_before_bytes)),
         ("ending_peer_payload_bytes", amount(|row| row.ending.peer_payload_bytes)),
     ];

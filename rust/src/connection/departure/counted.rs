@@ -3,7 +3,7 @@
 use super::{Departure, SenderView};
 
 /// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
-pub(super) const LET_GO_PART: i64 = 8;
+const LET_GO_PART: i64 = 8;
 /// What leaves within this time of the segment before may be the tail of one write, which a BSD sender lets pass (rule book
 /// A1); on a slow link the two are further apart than on the sender's host (a heuristic).
 const ONE_WRITE_NS: i64 = 2_000_000;

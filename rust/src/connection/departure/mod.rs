@@ -25,7 +25,7 @@ use super::row::Nullable;
 use arrivals::Arrivals;
 use arriving::whole_ns;
 use clock::Clock;
-use counted::{LET_GO_PART, ended_by};
+use counted::ended_by;
 use rounds::Rounds;
 use spacing::{Seen, Spacing};
 use steady::Steady;
@@ -138,8 +138,6 @@ pub(super) struct SenderView {
     stops: Stops,
     /// The same of flights whose last segment was pushed, behind losses, too.
     emptied: Stops,
-    /// A FIN without data left at once behind a small segment that had waited, behind a small one, for the ACK of all.
-    fin_behind_held: bool,
     clock: Clock,
     spacing: Spacing,
     steady: Steady,
@@ -175,8 +173,6 @@ struct Since {
     was_small: bool,
     was_pushed: bool,
     was_held: bool,
-    /// How long it had waited itself.
-    held_ns: i64,
     small_unacked: bool,
     /// The sender had been told that something was lost, or was repairing it, just after it.
     loss_told: bool,
@@ -243,10 +239,8 @@ impl SenderView {
         } else if !leaves.small && !resent && leaves.payload_bytes > 0 {
             self.count_full(&held, leaves.payload_bytes, shift_ns);
         }
-        self.fin_behind_held |= self.since.was_held && left_at_once_as_fin(&leaves, &held, self.since.held_ns);
         let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
         self.left(&leaves, was_held, shift_ns);
-        self.since.held_ns = held.held_ns.get().unwrap_or(0);
         held
     }
 
@@ -442,20 +436,8 @@ impl SenderView {
             emptied_times,
             other_emptied_flight_bytes,
             other_emptied_times,
-            fin_behind_held: self.fin_behind_held,
         }
     }
-}
-
-/// Whether a FIN without data left behind a segment within a small part of what that had waited, and nothing had come meanwhile.
-fn left_at_once_as_fin(leaves: &Leaves, left: &Departure, waited_ns: i64) -> bool {
-    leaves.payload_bytes == 0
-        && leaves.never_held
-        && !leaves.is_syn
-        && leaves.resent_by.is_none()
-        && !left.acked_ago_ns.is_some()
-        && !left.peer_first_ns.is_some()
-        && left.held_ns.get().is_some_and(|held_ns| held_ns.saturating_mul(LET_GO_PART) <= waited_ns)
 }
 
 /// Whether the departure before may have kept the line busy all the time until this one: it is not acknowledged yet, and neither

@@ -92,7 +92,6 @@ pub struct Waits {
     pub emptied_times: u16,
     pub other_emptied_flight_bytes: Nullable,
     pub other_emptied_times: u16,
-    pub fin_behind_held: bool,
 }
 
 /// Where the waits of a direction begin.

@@ -193,6 +193,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
                 "small_held_run",
                 "small_past_full",
                 "small_held_over_full",
+                "small_held_went_on",
                 "nagle_holds",
                 "nagle_holds_over_full",
                 "nagle_holds_in_doubt",

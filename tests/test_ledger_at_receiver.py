@@ -321,3 +321,17 @@ def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) 
     told = lasted(tmp_path, pairs(60, round_trip_ms=20))
     assert told["send-buffer"] >= (60 - 5 - 5) * 4 * 0.9
     assert told.get("pacing", 0) <= 5 * 4 + 1
+
+
+def test_behind_a_flight_of_which_the_capture_missed_a_part_that_was_acknowledged_the_wait_is_unknown(tmp_path: Path) -> None:
+    """Flights of four segments, of which the last two were not captured: what looks like a flight of two that never grows is none.
+
+    Each wait is 20 ms less the 10 µs between the two that were captured. What is lost before the capture point is not acknowledged.
+    """
+    lines = [opened()]
+    for number in range(8):
+        at_ms, first = 40 + 20 * number, 1 + 4 * MSS * number
+        lines += [f"{at_ms + place * 0.01:.2f}ms C > S . {first + place * MSS}:{first + (place + 1) * MSS} ack 1" for place in range(2)]
+        lines.append(f"{at_ms + 0.05:.2f}ms S > C . ack {first + 4 * MSS} win 65535")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["unknown"] == pytest.approx(7 * 19.99, abs=0.1)

@@ -333,3 +333,39 @@ def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) 
     told = lasted(tmp_path, opened(old=True, window=4_000) + flights([[600] * 5] * 9, 4_000))
     assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
     assert "receiver-window" not in told
+
+
+def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool) -> str:
+    """Each 100 ms segments that leave together, one by one or as a card gets them that cuts them itself, and a tail with the ACK of all."""
+    lines, seq = [opened(old=False, window=65_535)], 1
+    for at_ms, write in zip(range(100, 10_000, 100), writes, strict=False):
+        for size in [sum(write)] if joined else write:
+            lines.append(f"{at_ms}ms C > S P. {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_ms + 20}ms S > C . ack {seq} win 65535")
+        lines.append(f"{at_ms + 20.1}ms C > S P. {seq}:{seq + tail} ack 1")
+        seq += tail
+        lines.append(f"{at_ms + 40.1}ms S > C . ack {seq} win 65535")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_the_small_tail_of_segments_that_a_card_cuts_holds_the_next_small_one_as_any_other(tmp_path: Path, *, joined: bool) -> None:
+    """Behind 3 x 1460 + 400 bytes Nagle's rule holds 100 more for a round trip: six times, behind a first write of whole segments."""
+    text = writes_and_tails([full(3), *[[*full(3), 400]] * 6], 100, joined=joined)
+    assert lasted(tmp_path, text)["nagle"] == pytest.approx(6 * ROUND_MS, abs=0.1)
+
+
+def test_segments_of_a_path_that_takes_less_than_the_mss_have_no_small_tail_where_a_card_cuts_them(tmp_path: Path) -> None:
+    """One or two of 1,400 bytes, and two more with their ACK: none was a full one of the MSS, and 2,800 are no full one with a tail."""
+    assert "nagle" not in lasted(tmp_path, writes_and_tails([[1400], *[[1400, 1400]] * 6], 2800, joined=True))
+
+
+def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp_path: Path) -> None:
+    """Flights of 752 bytes and ten full segments, each let go by the ACK of all: the program had found the buffer full.
+
+    Had it only left the 752 bytes in it, for Nagle's rule to hold, they would have been followed by nothing.
+    """
+    told = lasted(tmp_path, opened(old=False, window=65_535) + flights([[752, *full(10)]] * 8, 65_535))
+    assert told["send-buffer"] == pytest.approx(7 * ROUND_MS, abs=0.1)
+    assert "nagle" not in told

@@ -196,9 +196,10 @@ ANSWERED_AGAIN = _fact(
 """Of the first departure behind the SYN: the server has sent its SYN-ACK again, for which the connection was not open before (RFC 9293,
 3.5); the last of them came `peer_first_ns` ago, and what the server said then behind it."""
 _CUT_AT_MOST = (_col("full_bytes") - _col("payload_before_bytes")).clip(0)
-WAS_MISSED = _fact("was_missed", _col("near_sender") & _known(_col("missed_bytes") > _CUT_AT_MOST))
-"""At the sender, more left since the departure before than the capture holds, and than a tool can have cut off that one. When it did is not
-known, nor, so, how long this one waited, and no verdict goes across such a hole (rule book C)."""
+WAS_MISSED = _fact("was_missed", ~_col("sender_unplaced") & _known(_col("missed_bytes") > _CUT_AT_MOST))
+"""More left since the departure before than the capture holds, and than a tool can have cut off that one; away from the sender it was
+acknowledged since, and so not lost before. When it left is not known, nor, so, how long this one waited and behind what flight, and no
+verdict goes across such a hole (rule book C)."""
 ACK_JUST_CAME = _fact("ack_just_came", _known(_col("acked_ago_ns") <= EPSILON_NS))
 NEWEST_WAITED = ALL_ACKED & _known(_col("held_ns") - _col("acked_ago_ns") - _col("rtt_min_ns") >= DELAYED_ACK_NS)
 """The newest byte that it acknowledges is that which left last, long before. It may have given no sample, so that the last is older."""
@@ -393,7 +394,23 @@ _MAY_BE_HELD = _fact("may_be_held_at_all", IS_SMALL & ~_NEVER_HELD & ~IS_HALF & 
 _FITS_IN_ANY = _known(_col("unacked_before_bytes") + _col("payload_bytes") <= _col("full_bytes"))
 """No congestion window is smaller than a segment (RFC 5681, 3.1)."""
 _BEHIND_HALF = _known(_col("small_before")) & _is_half("payload_before_bytes")
-HELD_BEHIND_SMALL = _fact("held_behind_small", _MAY_BE_HELD & SMALL_UNACKED & _HELD_NOW & (~_BEHIND_HALF | _FITS_IN_ANY | STANDS))
+WRITTEN_WITH_THE_ACK = _fact(
+    "written_with_the_ack",
+    RELEASED_BY_ACK
+    & ~IS_OLD
+    & SMALL_UNACKED
+    & ~_known(_col("small_before"))
+    & _known(_col("small_held_went_on") >= HELD_TIMES)
+    & _known(_col("unacked_before_bytes") > 2 * _col("full_bytes")),
+)
+"""Behind full segments an ACK lets a small one go, and time after time more follows it at once: its program gave all of that just then,
+and so was woken by the ACK. What a program that wants to go on has left in the buffer does not wait for Nagle's rule: Linux pushes it when
+it blocks its program (`tcp_sendmsg`, TCP_NAGLE_PUSH), and in other stacks of today the ACK of the flight's first two segments wakes the
+program, which makes it a full one. Old receivers acknowledge more at once."""
+HELD_BEHIND_SMALL = _fact(
+    "held_behind_small",
+    _MAY_BE_HELD & SMALL_UNACKED & _HELD_NOW & (~_BEHIND_HALF | _FITS_IN_ANY | STANDS) & ~WRITTEN_WITH_THE_ACK,
+)
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row. Behind half of the largest window, which passes a
 small one, there may be more in flight than slow start has room for."""

@@ -11,6 +11,7 @@ RULE = Rule(
     lost_to="a full send buffer",
     holds=(facts.BULK & (ON_PLATEAU | NO_LARGER | STOPPED))
     | (ON_PLATEAU & facts.REFILLED & facts.WINDOW_KNOWN & facts.ACK_CLOCKED)
+    | (facts.WRITTEN_WITH_THE_ACK & facts.WINDOW_KNOWN & facts.STANDS)
     | TAKEN_ONE_BY_ONE,
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(

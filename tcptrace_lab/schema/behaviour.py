@@ -69,6 +69,7 @@ WAITS = (
     Column("small_held_run", "Int64", Unit.SEGMENTS, "Most of them in a row, none passing, that waited for the ACK of a small one before and left at once when it came"),
     Column("small_past_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that passed full ones in flight, and were not the tail of one write with them"),
     Column("small_held_over_full", "Int64", Unit.SEGMENTS, "Those that waited until full ones were acknowledged and left at once when they were"),
+    Column("small_held_went_on", "Int64", Unit.SEGMENTS, "Small ones that waited behind a small one until an ACK came, and behind which more left at once", "its program gave more as soon as that ACK came"),
     Column("tick_ns", "Int64", Unit.NS, "Length of a tick of the sender's timestamp clock, by its departures", "null without timestamps, and below 50 ticks"),
     Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of a segment that kept the line busy until the next one left", "of the two that followed each other most closely for their size, the first of them full, or as long after it as its round trip is longer than that of the SYN; null without such"),
     Column("line_ns", "Int64", Unit.NS, "How long it can have done so at most", "the time between the two, or what a full segment's round trip is longer than that of the SYN, whichever is less; of the sender's own host where that is slower than the line"),

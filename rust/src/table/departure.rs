@@ -88,6 +88,7 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         ("small_held_run", count(|row| row.small_held_run.into())),
         ("small_past_full", count(|row| row.small_past_full.into())),
         ("small_held_over_full", count(|row| row.small_held_over_full.into())),
+        ("small_held_went_on", count(|row| row.small_held_went_on.into())),
         ("tick_ns", amount(|row| row.tick_ns)),
         ("line_payload_bytes", amount(|row| row.line_payload_bytes)),
         ("line_ns", amount(|row| row.line_ns)),

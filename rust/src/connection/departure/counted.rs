@@ -58,6 +58,22 @@ impl SenderView {
         }
     }
 
+    /// What leaves behind a small segment that had waited tells of its program: it gave more as soon as the ACK came that let that one go.
+    pub(super) fn count_behind_held(&mut self, left: &Departure, shift_ns: i64) {
+        let at_once = left.held_ns.get().is_some_and(|held_ns| held_ns <= self.causal_ns(shift_ns));
+        let went_on = self.since.had_waited_behind_small && at_once && !left.peer_first_ns.is_some();
+        self.held.went_on = self.held.went_on.saturating_add(u16::from(went_on));
+    }
+
+    /// Whether it left at once when an ACK came, without data, for which it had waited behind a small one.
+    pub(super) fn waited_behind_small(&self, left: &Departure, shift_ns: i64) -> bool {
+        let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && ended_by(left, ago_ns);
+        left.small_unacked
+            && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
+            && left.acked_ago_ns.get().is_some_and(just_came)
+            && !left.peer_last_ns.is_some()
+    }
+
     /// What a full segment tells of the send buffer.
     pub(super) fn count_full(&mut self, left: &Departure, payload_bytes: i64, shift_ns: i64) {
         if let Some(flight) = left.unacked_before_bytes.get().filter(|unacked| *unacked > 0)

@@ -94,6 +94,13 @@ pub(super) struct Leaves {
     pub tsecr: Option<u32>,
 }
 
+impl Leaves {
+    /// It is one full segment, or several that were captured as one.
+    fn is_whole(&self) -> bool {
+        self.payload_bytes > 0 && self.full_bytes > 0 && self.payload_bytes % self.full_bytes == 0
+    }
+}
+
 /// A sender's state, as far as its departures and what arrived at it tell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SenderView {
@@ -109,7 +116,9 @@ pub(super) struct SenderView {
     snd_max: i64,
     full_bytes: i64,
     since: Since,
-    /// Behind the last small segment.
+    /// Of so many bytes whole segments were seen.
+    whole_bytes: i64,
+    /// Behind the last small segment, which may be the tail of several that were captured as one.
     small_end: Nullable,
     /// What was sent when the last repair began, and what made the sender send again last.
     recover: Nullable,
@@ -161,6 +170,8 @@ struct SmallHeld {
     /// Behind full ones alone; and those that passed them, though no tail of the same write.
     over_full: u16,
     passed_full: u16,
+    /// Behind a small one until an ACK came, and more left at once behind them.
+    went_on: u16,
 }
 
 /// What happened since the last departure.
@@ -173,6 +184,7 @@ struct Since {
     was_small: bool,
     was_pushed: bool,
     was_held: bool,
+    had_waited_behind_small: bool,
     small_unacked: bool,
     /// The sender had been told that something was lost, or was repairing it, just after it.
     loss_told: bool,
@@ -233,6 +245,7 @@ impl SenderView {
             self.steady.came(held_ns, leaves.payload_bytes);
         }
         self.count_clocked(&held, shift_ns);
+        self.count_behind_held(&held, shift_ns);
         let resent = leaves.resent_by.is_some();
         if leaves.small && !resent && !leaves.never_held {
             self.count_small(&held, leaves.payload_bytes, shift_ns);
@@ -240,7 +253,9 @@ impl SenderView {
             self.count_full(&held, leaves.payload_bytes, shift_ns);
         }
         let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
+        let waited_behind_small = leaves.small && self.waited_behind_small(&held, shift_ns);
         self.left(&leaves, was_held, shift_ns);
+        self.since.had_waited_behind_small = waited_behind_small;
         held
     }
 
@@ -250,11 +265,18 @@ impl SenderView {
         before > 0 && before >= self.full_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
     }
 
+    /// Whether it was captured before the card cut it into segments, or behind where they were joined, of which the last is small (rule book C).
+    /// As long as the sender was not seen to send whole segments of that size, its own may be shorter: on a path that takes less.
+    fn has_small_tail(&self, leaves: &Leaves) -> bool {
+        self.whole_bytes == leaves.full_bytes && leaves.payload_bytes > leaves.full_bytes && !leaves.is_whole()
+    }
+
     /// Moves the state on behind a departure; `was_held`: a small one, behind a small one, until all was acknowledged.
     #[inline]
     fn left(&mut self, leaves: &Leaves, was_held: bool, shift_ns: i64) {
         self.full_bytes = leaves.full_bytes;
-        let una = self.una.get();
+        let (una, ends_small) = (self.una.get(), leaves.small || self.has_small_tail(leaves));
+        self.whole_bytes = if leaves.is_whole() { leaves.full_bytes } else { self.whole_bytes };
         if leaves.resent_by.is_some() {
             if una.is_none_or(|una| !self.recovers(una)) {
                 self.recover = Some(self.snd_max).into();
@@ -265,7 +287,7 @@ impl SenderView {
             self.only_syn_lost = leaves.is_syn;
             self.repairs_by = leaves.resent_by;
         }
-        if leaves.small {
+        if ends_small {
             // Without timestamps only what was not even captured is sure not to have arrived, or so shortly before that no path is so quick.
             let sure = leaves.tsecr.is_some()
                 || self
@@ -306,7 +328,7 @@ impl SenderView {
             left_ns: Some(leaves.ts_ns).into(),
             frame: leaves.frame,
             payload_bytes: leaves.payload_bytes,
-            was_small: leaves.small,
+            was_small: ends_small,
             was_pushed: leaves.pushed,
             was_held,
             small_unacked: una.is_some_and(|una| self.small_end.value() > una),
@@ -316,6 +338,13 @@ impl SenderView {
             closed: self.edge.is_some() && self.edge == self.una,
             ..Since::default()
         };
+    }
+
+    /// Bytes between all that was sent before and `start` that the capture missed. Away from the sender they may have been lost before the
+    /// capture point, unless they are acknowledged.
+    fn missed_bytes(&self, start: i64, shift_ns: i64) -> i64 {
+        let arrived = if shift_ns > 0 { self.una.get().map_or(self.snd_max, |una| una.min(start)) } else { start };
+        (arrived - self.snd_max).max(0)
     }
 
     /// Whether what was sent when the last repair began is not all acknowledged by `una`.
@@ -358,7 +387,7 @@ impl SenderView {
             payload_before_bytes: since.left_ns.get().map(|_| since.payload_bytes).into(),
             unacked_before_bytes: since.unacked,
             unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
-            missed_bytes: since.left_ns.get().map(|_| (leaves.start - self.snd_max).max(0)).into(),
+            missed_bytes: since.left_ns.get().map(|_| self.missed_bytes(leaves.start, shift_ns)).into(),
             usable_before_bytes: since.usable,
             flight_bytes: self.rounds.last_flight(),
             flown_before: since.unacked.get().is_some_and(|flight| self.rounds.has_flown(flight, self.after_loss)),
@@ -412,6 +441,7 @@ impl SenderView {
             small_held_run: self.held.longest_run,
             small_past_full: self.held.passed_full,
             small_held_over_full: self.held.over_full,
+            small_held_went_on: self.held.went_on,
             tick_ns: self.clock.tick_ns(),
             line_payload_bytes,
             line_ns,

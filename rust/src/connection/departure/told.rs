@@ -68,6 +68,7 @@ pub struct Waits {
     pub small_held_run: u16,
     pub small_past_full: u16,
     pub small_held_over_full: u16,
+    pub small_held_went_on: u16,
     pub tick_ns: Nullable,
     pub line_payload_bytes: Nullable,
     pub line_ns: Nullable,

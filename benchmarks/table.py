@@ -103,7 +103,7 @@ def _rows(kind: str, measured: Sequence[Measured]) -> Iterator[str]:
 
 def _verdict(verdict: Verdict) -> str:
     word = {True: "holds", False: "BROKEN", None: "not measured"}[verdict.holds]
-    return f"  {verdict.promise:<35}{word:<8}{verdict.measured}".rstrip()
+    return f"  {verdict.promise:<35}{word:<8} {verdict.measured}".rstrip()
 
 
 def as_json(

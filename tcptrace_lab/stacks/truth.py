@@ -10,9 +10,9 @@ with is one taken there. Between two departures the ledger says what that host k
   buffer owns it. A full buffer behind a used-up window waits for the window;
 - the line carries the departure before: `network`. Nothing else could leave, whatever else would hold it; so a window that lets the line
   stand idle owns that time and no more, which is what a larger one would gain, and one behind a line that is never idle owns nothing;
-- the gap ends with bytes that left before: `timeout` owns the rest of it; `loss-recovery` what comes after the first duplicate ACK, which
-  tells of the loss. Until then the sender waited for an ACK like any other. Until the repair is acknowledged, what fills the send
-  buffer is what came behind the loss: it owns that time, too;
+- the gap ends with bytes that left before: `timeout` owns the rest of it; `loss-recovery` what comes after the third duplicate ACK, which
+  tells of the loss (RFC 5681, 3.2). Until then the sender waited for an ACK like any other. Until the repair is acknowledged, what fills
+  the send buffer is what came behind the loss: it owns that time, too;
 - nothing is queued and the program waits for data: `network` while its own last byte is on its way, and the peer's last before it goes on;
   else `peer`, whose own ledger says what it did with the time;
 - nothing is queued and the program does something else: `network` until the last byte's ACK could be back, then `application`;
@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.stacks.congestion import DUPLICATE_ACKS
 from tcptrace_lab.stacks.packet import FIN, SYN
 from tcptrace_lab.stacks.path import IP_TCP_HEADER_BYTES
 
@@ -81,7 +82,7 @@ class _Watch:
 
     Attributes:
         notes: what held the next byte, from when on.
-        missing: what was acknowledged, for the first time again, by a duplicate ACK → when that came: something is missing there.
+        missing: what was acknowledged by three duplicate ACKs, for the first time → when the third came: something is missing there.
     """
 
     __slots__ = ("_program", "_tcp", "missing", "notes")
@@ -99,7 +100,7 @@ class _Watch:
 
     def look(self) -> None:
         why, tcp, notes = self._why(), self._tcp, self.notes
-        if tcp.duplicate_acks:
+        if tcp.duplicate_acks >= DUPLICATE_ACKS:
             self.missing.setdefault(tcp.snd_una, tcp.clock.now_ns)
         if not notes or notes[-1].why != why or (notes[-1].una != tcp.snd_una and (why in LATE or why == BLOCKED)):
             by_ack = not notes or notes[-1].una != tcp.snd_una

@@ -14,6 +14,7 @@ import polars as pl
 from tcptrace_lab import (
     attempts,
     deadlock,
+    directions,
     fingerprint,
     ledger,
     numbers,
@@ -118,7 +119,7 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
     of_rates = rates.table(some).select(
         "conn", "from_client", "reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps"
     )
-    facts = ledger.directions(some).join(of_rates, on=["conn", "from_client"], how="left")
+    facts = directions.of(some).join(of_rates, on=["conn", "from_client"], how="left")
     of_connection = {
         row["conn"]: row for row in some.select("conn", *cases.COLUMNS, *_SENT, **fingerprint.columns()).collect().iter_rows(named=True)
     }

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import ledger, schema
+from tcptrace_lab import directions, ledger, schema
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.of_direction import CAUSAL_NS
 from tcptrace_lab.spill import Spill
@@ -143,7 +143,7 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """Departures with the ledger's verdict, and the ACKs of the other side between them, in capture order."""
     wanted = _col("held_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
     rows = segments.filter(wanted).select(*ledger.COLUMNS, "ack", "acked_bytes", "acked_unseen_bytes")
-    facts_of = ledger.directions(connections)
+    facts_of = directions.of(connections)
     parts = ledger.split(ledger.judged(rows.join(facts_of, on=list(WAY), how="left", maintain_order="left")))
     rtt = facts.RTT_NS.fill_null(0)
     pause = pl.max_horizontal(pl.lit(GAP_NS), 2 * rtt)

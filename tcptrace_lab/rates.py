@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 LEAST_SAMPLES = 10
 """A rate of fewer stretches is not told (a heuristic)."""
 
-NO_DISTANCE_NS = 50_000
-"""Below this a round trip is the hosts' own time, and which end is near means nothing."""
-
 LEAST_TOLD_NS, LEAST_TOLD_BYTES = 1_000_000, 2048
 """Buffers are worth a word from such a round trip on, and of such a size: a shorter one any buffer fills, and no stack has smaller ones
 (4.2BSD's default)."""
@@ -123,8 +120,7 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
 def _measured(side: str, other: str, col: Mapping[str, pl.Expr]) -> Mapping[str, pl.Expr]:
     """What the columns of a connection tell by themselves."""
     to_sender, to_receiver = vantage.turnaround(side), vantage.turnaround(other)
-    near = (to_sender < NO_DISTANCE_NS) | (to_sender < vantage.NEAR_SHARE * (to_sender + to_receiver))
-    near = (near & to_receiver.is_not_null()).fill_null(value=False)
+    near = (vantage.is_near(to_sender, to_receiver) & to_receiver.is_not_null()).fill_null(value=False)
     span_ns = col["last_data_ts_ns"] - col["first_data_ts_ns"]
     sent_bps = pl.when(span_ns > 0).then(col["unique_bytes"] * _BPS / span_ns)
     largest = pl.min_horizontal(col["max_segment_bytes"], col["full_segment_bytes"])

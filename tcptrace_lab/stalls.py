@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import ledger, numbers, policy, schema
+from tcptrace_lab import directions, ledger, numbers, policy, schema
 from tcptrace_lab.rules import facts
 from tcptrace_lab.schema import SIDES
 
@@ -76,7 +76,7 @@ def _ways(connections: pl.LazyFrame) -> pl.LazyFrame:
     for side, from_client in SIDES.items():
         (other,) = SIDES.keys() - {side}
         kinds.append(concluded.select("conn", from_client=pl.lit(from_client), ack_timer_kind=f"{other}_ack_timer_kind"))
-    own = ledger.directions(connections).select(*_WAY, "rtt_min_ns", "rtt_whole_ns")
+    own = directions.of(connections).select(*_WAY, "rtt_min_ns", "rtt_whole_ns")
     return own.join(pl.concat(kinds), on=_WAY, how="left")
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 NEAR_SHARE = 0.1
 """A side whose turnaround is less than this share of the sum of both is where the capture was taken (the rule book's bound)."""
 
+NO_DISTANCE_NS = 50_000
+"""Below this a round trip is the hosts' own time, and which end is near means nothing."""
+
 HOST_NS = 500_000
 """Hosts answer within this time (a heuristic: interrupt, softirq and scheduling of common ones, virtual ones too). Shorter turnarounds tell
 of the host and not of the path, so that nothing is in the middle of them."""
@@ -47,6 +50,11 @@ def turnaround(side: str) -> pl.Expr:
     by_itself = pl.col(f"{side}_reaction_min_ns")
     on_its_link = _on_the_link(side) & ~_on_the_link(other)
     return pl.when(unasked(side) & on_its_link).then(0).otherwise(pl.min_horizontal(by_itself, f"{other}_rtt_min_ns"))
+
+
+def is_near(way: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """Whether the capture was taken at an end, or is not known not to be: by the turnarounds of that end and of the other one."""
+    return (way < NO_DISTANCE_NS) | (way < NEAR_SHARE * (way + other))
 
 
 def unasked(side: str) -> pl.Expr:

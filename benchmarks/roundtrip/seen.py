@@ -31,7 +31,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tcptrace_lab import ledger
+from tcptrace_lab import vantage
 from tcptrace_lab.rules.of_direction import CAUSAL_NS, CAUSAL_SHARE_NEAR
 from tcptrace_lab.stacks.endpoint import SYN_OPTION_BYTES
 from tcptrace_lab.stacks.packet import FIN, PSH, SYN
@@ -199,7 +199,7 @@ def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_cli
         return False
     ends = [
         after.sent_ns - before.sent_ns == link.wire_ns(IP_TCP_HEADER_BYTES + options + before.payload_bytes)
-        for link, way in ((forth, ours), (back, theirs if least_ns >= ledger.NO_DISTANCE_NS else []))
+        for link, way in ((forth, ours), (back, theirs if least_ns >= vantage.NO_DISTANCE_NS else []))
         for before, after in pairwise(p for p in way if p.payload_bytes or p.flags & FIN)
         if after.flags & FIN and not after.payload_bytes
     ]

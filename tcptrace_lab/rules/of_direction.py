@@ -1,4 +1,4 @@
-"""What follows from the facts of a direction alone: columns that every departure of it has beside it (`ledger.directions`)."""
+"""What follows from the facts of a direction alone: columns that every departure of it has beside it (`directions.of`)."""
 
 from __future__ import annotations
 

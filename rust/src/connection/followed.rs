@@ -44,7 +44,7 @@ const OVER_NS: i64 = 1_000_000_000;
 
 /// Whether accounts are kept of connections, which take most of the time and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Accounts {
+pub enum Accounting {
     /// They are.
     #[default]
     Kept,
@@ -72,7 +72,7 @@ pub struct Connections {
     closed_idle: u64,
     /// Where the search for some to close goes on.
     hand: usize,
-    accounts: Accounts,
+    accounts: Accounting,
     /// Connections known from a pass before, if only some are wanted.
     only: Option<Arc<Only>>,
     revisions: Revisions,
@@ -105,7 +105,7 @@ impl Connections {
 
     /// All connections, or only those.
     #[must_use]
-    pub fn of(only: Option<Arc<Only>>, accounts: Accounts) -> Self {
+    pub fn of(only: Option<Arc<Only>>, accounts: Accounting) -> Self {
         Self { accounts, only, lately: vec![(0, 0); LATELY], ..Self::default() }
     }
 
@@ -123,13 +123,13 @@ impl Connections {
         self.latest = at;
         if let Some(connection) = self.live.get_mut(at) {
             match self.accounts {
-                Accounts::Kept => {
+                Accounting::Kept => {
                     connection.take::<true>(segment, &mut self.revisions, rows);
                     if connection.has_ended() {
                         connection.end();
                     }
                 }
-                Accounts::Omitted => connection.take::<false>(segment, &mut self.revisions, rows),
+                Accounting::Omitted => connection.take::<false>(segment, &mut self.revisions, rows),
             }
         }
     }
@@ -190,7 +190,7 @@ impl Connections {
     /// Begins a new connection; `before` is the place of the one that had the same endpoints.
     #[cold]
     fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>, number: Option<u32>) -> usize {
-        let accounts = (self.accounts == Accounts::Kept).then(account::Accounts::default);
+        let accounts = (self.accounts == Accounting::Kept).then(account::Accounts::default);
         let connection = Connection::new(segment, number.unwrap_or(self.count as u32), accounts);
         self.count += 1;
         if let Some(before) = before {
@@ -297,7 +297,7 @@ impl Slabs {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{Accounts, Connections, FEW, IDLE_NS};
+    use super::{Accounting, Connections, FEW, IDLE_NS};
     use crate::connection::SegmentRow;
     use crate::wire::{FlowKey, Segment, TcpFlags};
 
@@ -310,7 +310,7 @@ mod tests {
     /// Its place is still vacant then, and among those that came lately.
     #[test]
     fn what_comes_for_a_connection_closed_after_hours_of_silence_opens_another() {
-        let mut connections = Connections::of(None, Accounts::Omitted);
+        let mut connections = Connections::of(None, Accounting::Omitted);
         let mut rows = Vec::<SegmentRow>::new();
         for flow in (0..FEW).chain([1]) {
             connections.take(&ack(flow, 0), &mut rows);

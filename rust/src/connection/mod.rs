@@ -39,7 +39,7 @@ pub use counts::Counts;
 pub use departure::{Departure, Waits};
 pub use evidence::{Confidence, EcnSignal, Evidence, ResentBy, ResetKind, Tfo};
 pub use flows::{DatagramRow, FlowRow, Flows};
-pub use followed::{Accounts, Connections};
+pub use followed::{Accounting, Connections};
 pub use line::Line;
 pub use only::{Known, Only};
 pub use rates::{Passed, Rates};

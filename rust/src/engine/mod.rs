@@ -19,7 +19,7 @@ use selection::Selection;
 
 use crate::capture::{Capture, CaptureInfo, LinkType, Progress};
 use crate::connection::{
-    Accounts, ConnectionRow, Connections, DatagramRow, FlowRow, Flows, MAX_REVISIONS, Only, Revision, Revisions,
+    Accounting, ConnectionRow, Connections, DatagramRow, FlowRow, Flows, MAX_REVISIONS, Only, Revision, Revisions,
 };
 use crate::error::{CaptureError, Problem};
 use crate::table::{self, Sample, SegmentRows, Segments};
@@ -180,7 +180,7 @@ impl Engine {
         let segments = Inlet::new(batch_rows.max(1), full, spare);
         let table = Segments::new(columns.as_deref());
         let counted = summaries || departures || table.has_departures();
-        let accounts = if counted { Accounts::Kept } else { Accounts::Omitted };
+        let accounts = if counted { Accounting::Kept } else { Accounting::Omitted };
         let selection = Selection::new(departures, samples);
         let wanted = Wanted { segments, selection, only, accounts, datagrams, summaries };
         let spawn_error = |error| CaptureError::io("", &error);
@@ -302,7 +302,7 @@ struct Wanted {
     segments: Inlet<SegmentRows, Rows>,
     selection: Selection,
     only: Option<Arc<Only>>,
-    accounts: Accounts,
+    accounts: Accounting,
     datagrams: bool,
     summaries: bool,
 }

@@ -220,8 +220,8 @@ REASONS = (
     ),
     Reason(
         "mid-stream",
-        "Without the SYN, in flight is unknown to us until the first ACK, what lies below the first byte seen counts as seen, and the byte of a "
-        "keepalive that comes first is no data.",
+        "Without the SYN, in flight is unknown to us until the first ACK, what lies below the first byte seen counts as seen, and the byte "
+        "of a keepalive that comes first is no data.",
         _IN_FLIGHT | _RESENT,
         lambda direction, *_: direction["syn_segments"] == 0,
     ),

@@ -47,7 +47,7 @@ impl SenderView {
             self.held.passed_full = self.held.passed_full.saturating_add(u16::from(passed_full));
             return;
         }
-        if !self.left_with_the_ack_of_all(left, payload_bytes, shift_ns) {
+        if !has_waited_with_room(left, payload_bytes) || !self.let_go_by_the_ack_of_all(left, shift_ns) {
             return;
         }
         if left.small_unacked {
@@ -67,48 +67,43 @@ impl SenderView {
 
     /// Whether it left at once when an ACK came, without data, for which it had waited behind a small one.
     pub(super) fn waited_behind_small(&self, left: &Departure, shift_ns: i64) -> bool {
-        let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && ended_by(left, ago_ns);
-        left.small_unacked
-            && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
-            && left.acked_ago_ns.get().is_some_and(just_came)
-            && !left.peer_last_ns.is_some()
+        left.small_unacked && has_waited(left) && self.let_go_by_an_ack(left, shift_ns)
     }
 
-    /// What a full segment tells of the send buffer.
+    /// What a full segment tells of the send buffer, if it had waited though the window had room.
     pub(super) fn count_full(&mut self, left: &Departure, payload_bytes: i64, shift_ns: i64) {
-        if let Some(flight) = left.unacked_before_bytes.get().filter(|unacked| *unacked > 0)
-            && !self.after_loss
-            && self.left_with_the_ack_of_all(left, payload_bytes, shift_ns)
-        {
+        let Some(flight) = left.unacked_before_bytes.get().filter(|unacked| *unacked > 0) else { return };
+        if !has_waited_with_room(left, payload_bytes) {
+            return;
+        }
+        if !self.after_loss && self.let_go_by_the_ack_of_all(left, shift_ns) {
             self.stops.held_behind(flight);
         }
-        if let Some(flight) = left.unacked_before_bytes.get().filter(|unacked| *unacked > 0)
-            && left.pushed_before
-            && self.left_with_an_ack(left, payload_bytes, shift_ns)
-        {
+        if left.pushed_before && self.let_go_by_an_ack(left, shift_ns) {
             self.emptied.held_behind(flight);
         }
     }
 
-    /// Whether it waited, with room in the window, for the ACK of all before, and left at once when that came, and no data.
-    fn left_with_the_ack_of_all(&self, left: &Departure, payload_bytes: i64, shift_ns: i64) -> bool {
-        self.let_go_by_the_ack_of_all(left, shift_ns)
-            && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
-            && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
-    }
-
-    /// The same of any ACK.
-    fn left_with_an_ack(&self, left: &Departure, payload_bytes: i64, shift_ns: i64) -> bool {
-        left.acked_ago_ns.get().is_some_and(|ago_ns| ago_ns <= self.causal_ns(shift_ns) && ended_by(left, ago_ns))
-            && !left.peer_last_ns.is_some()
-            && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
-            && left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
+    /// Whether it left at once when an ACK came, without data, that may have ended its wait.
+    fn let_go_by_an_ack(&self, left: &Departure, shift_ns: i64) -> bool {
+        let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && ended_by(left, ago_ns);
+        left.acked_ago_ns.get().is_some_and(just_came) && !left.peer_last_ns.is_some()
     }
 
     /// Whether it left at once when all before was acknowledged, by an ACK without data.
     pub(super) fn let_go_by_the_ack_of_all(&self, left: &Departure, shift_ns: i64) -> bool {
         left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns)) && !left.peer_last_ns.is_some()
     }
+}
+
+/// Whether it came later than the tail of one write.
+fn has_waited(left: &Departure) -> bool {
+    left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
+}
+
+/// The same, though the window had room for it.
+fn has_waited_with_room(left: &Departure, payload_bytes: i64) -> bool {
+    has_waited(left) && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
 }
 
 /// Whether what came so long before a departure may have ended its wait.

@@ -121,6 +121,10 @@ _FULL_UNTIL_NS = (
 )
 """So long before its end a wait that began with a full window no longer had one; null where it did not begin so."""
 
+_STOOD_BEHIND_QUEUE = (pl.col("rule_cause") == "send-buffer") & facts.DRAINED_BIT_BY_BIT
+"""The narrowest place carried all of a flight that was as large as the buffer, and stood still for a round trip at most until the next came
+to it: only for so long would a larger buffer have kept it busy."""
+
 _UNTOLD_NS = (
     pl.when((pl.col("rule_cause") == "loss-recovery") & ~facts.IS_RECOVERING)
     .then((pl.col("left") - pl.col("loss_told_ns")).clip(0))
@@ -226,7 +230,11 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     there_ns = pl.when(col("from_client") & ~col("near_sender")).then(col("to_sender_ns")).otherwise(0)
     open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0)) - there_ns
     handshake = pl.when(facts.IS_FIRST).then((held - open_ns).clip(0, held)).otherwise(0)
-    carried = pl.max_horizontal(facts.LINE_NS, pl.when(col("rule_cause") == "slow-start").then(facts.DRAINING_NS))
+    carried = pl.max_horizontal(
+        facts.LINE_NS,
+        pl.when((col("rule_cause") == "slow-start") | _STOOD_BEHIND_QUEUE).then(facts.DRAINING_NS),
+        pl.when(_STOOD_BEHIND_QUEUE).then(held - facts.RTT_NS),
+    )
     sending = pl.min_horizontal(carried, held - col("handshake_ns"))
     departures = departures.with_columns(handshake_ns=handshake).with_columns(sending_ns=sending)
     departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))

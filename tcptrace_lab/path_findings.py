@@ -13,7 +13,7 @@ import polars as pl
 from tcptrace_lab import numbers
 from tcptrace_lab.findings import Finding, Severity
 from tcptrace_lab.rates import BITS_PER_BYTE, LEAST_SAMPLES
-from tcptrace_lab.rules import Confidence, needless
+from tcptrace_lab.rules import Confidence, needless, send_buffer
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.schema.words import CONFIDENCES
 
@@ -49,13 +49,13 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection
     Args:
         segments: rows of `schema.SEGMENTS`; read once, of the directions found, if any were resent for nothing or out of order.
         connections: rows of `schema.CONNECTIONS`; read once for each direction.
-        told: what is known already: needless resends that cost time are not told twice.
+        told: what is known already: needless resends that cost time are not told twice, nor is a small buffer that does a remedy.
 
     Returns:
         Findings without a cost in time, at most `MOST` of each kind.
     """
     rows = [row for side, from_client in SIDES.items() for row in _suspects(connections, side, from_client=from_client)]
-    costly = {(one.conn, one.from_client) for one in told if one.id == needless.FINDING}
+    costly, small = ({(one.conn, one.from_client) for one in told if one.id == name} for name in (needless.FINDING, send_buffer.FINDING))
     late = _most(rows, "out_of_order_segments")
     again = [row for row in _most(rows, "spurious_retransmissions") if (row["conn"], row["from_client"]) not in costly]
     queued = _most(rows, "queue_ns")
@@ -67,7 +67,7 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection
     return (
         *(_reordering(row, shown(row, "out_of_order")) for row in late),
         *(_needless(row, shown(row, "spurious")) for row in again),
-        *(_queue(row, shown(row, _QUEUE)) for row in queued),
+        *(_queue(row, shown(row, _QUEUE), small_buffer=(row["conn"], row["from_client"]) in small) for row in queued),
     )
 
 
@@ -187,9 +187,10 @@ def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
     )
 
 
-def _queue(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
+def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bool) -> Finding:
     added, least, typical = row["queue_ns"], row["rtt_min_ns"], row["rtt_p50_ns"]
     drain = row["drained_bytes"] / row["drained_ns"]  # bytes per ns
+    window = f"a window of about {numbers.size(round(drain * least))}, which keeps the path busy without a queue: a smaller buffer, or BBR"
     return Finding(
         id="bufferbloat",
         severity=Severity.MEDIUM if added >= HARMFUL_QUEUE_NS else Severity.LOW,
@@ -206,10 +207,7 @@ def _queue(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         ),
         evidence_frames=tuple(sorted(shown.get("slowest", ()))),
         limits="A receiving host that is slow to acknowledge looks alike. Refuted by: round trips near their least while the queue drains.",
-        remedy=(
-            "manage the queue at the narrowest place (fq_codel, CAKE), or let it mark (ECN)",
-            f"a window of about {numbers.size(round(drain * least))}, which keeps the path busy without a queue: a smaller buffer, or BBR",
-        ),
+        remedy=("manage the queue at the narrowest place (fq_codel, CAKE), or let it mark (ECN)", *([] if small_buffer else [window])),
         predicted_gain=None,
         source="Gettys & Nichols 2011; RFC 8289; RFC 8290; ITU-T G.114",
     )

@@ -6,10 +6,14 @@ sender is one whose SYN offers neither SACK nor timestamps.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+import packets
 import pytest
 from ledgers import lasted
+
+from tcptrace_lab import analyze
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,6 +140,38 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
     after = f"{rest_s + 0.0001:.4f} C > S . {seq + most * MSS}:{seq + (most + 1) * MSS} ack 1"
     before, told = (lasted(tmp_path, each) for each in (begun, f"{begun}\n{after}"))
     assert told["send-buffer"] - before["send-buffer"] == pytest.approx(by_buffer_ms, abs=0.2)
+
+
+def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> str:
+    """Flights of segments that a narrow place lets pass in 40 ms each; each flight is let go by the last ACK of the one before."""
+    lines, seq = [], 1
+    for at_s in (0.04 + place * (0.0201 + 0.04 * len(sizes)) for place in range(rounds)):
+        for passed, size in enumerate(sizes, 1):
+            lines.append((at_s, f"C > S . {seq}:{seq + size} ack 1"))
+            seq += size
+            if acked_in_turn or passed == len(sizes):
+                lines.append((at_s + 0.02 + 0.04 * passed, f"S > C . ack {seq} win 65535"))
+    return "\n".join(f"{at_s:.4f} {line}" for at_s, line in sorted(lines, key=itemgetter(0)))
+
+
+def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_buffer_has_the_round_trip_behind_it(tmp_path: Path) -> None:
+    """Each of eight waits is 180.1 ms: the path carries four segments for 160 ms, and then nothing for 20: the buffer held no more."""
+    told = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True))
+    assert "delayed-ack" not in told
+    assert told["send-buffer"] == pytest.approx(8 * 20, abs=0.5)
+
+
+def test_a_small_buffer_that_leaves_the_path_idle_is_not_told_to_become_smaller_for_its_queues_sake(tmp_path: Path) -> None:
+    text = opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True, rounds=20)
+    remedies = {one.id: " ".join(one.remedy) for one in analyze(packets.capture(tmp_path / "exchange.pcap", text)).findings}
+    assert "raise the send buffer" in remedies["send-buffer-limited"]
+    assert "smaller buffer" not in remedies["bufferbloat"]
+
+
+def test_a_flight_that_is_acknowledged_at_once_after_as_long_waited_for_a_delayed_ack(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=False))
+    assert "send-buffer" not in told
+    assert told["delayed-ack"] == pytest.approx(8 * 180.1, rel=0.01)
 
 
 @pytest.mark.parametrize(("late_ms", "rounds"), [(3.0, 9), (4.5, 8)])

@@ -8,7 +8,10 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 RULE = Rule(
     cause="delayed-ack",
     lost_to="waiting for delayed ACKs",
-    holds=facts.RELEASED_BY_ACK & facts.ACK_WAS_LATE & (facts.ACK_WAS_HELD | (facts.ALL_ACKED & (facts.ACKED_AT_ONCE | ~facts.IN_QUEUE))),
+    holds=facts.RELEASED_BY_ACK
+    & facts.ACK_WAS_LATE
+    & (facts.ACK_WAS_HELD | (facts.ALL_ACKED & (facts.ACKED_AT_ONCE | ~facts.IN_QUEUE)))
+    & ~facts.DRAINED_BIT_BY_BIT,
     confidence=Confidence.CONSISTENT,
     refuted_by="round trips as long without a pause; an ACK that carries data, or leaves out what had long left",
     source="RFC 5681, 4.2",

@@ -237,6 +237,13 @@ LATE_ALONE = _fact("was_late_alone", _known(_neighbour_over_ns <= _col("queue_ns
 for less than two full segments, which a receiver may keep back (RFC 5681, 4.2); or for more, between old hosts, whose ACKs no adapter
 gathers: out of a queue segments come one by one, and every second is acknowledged, unless the receiver waits for its program to read."""
 
+DRAINED_BIT_BY_BIT = _fact(
+    "was_drained_bit_by_bit",
+    _col("near_sender") & ALL_ACKED & ~LITTLE_IN_FLIGHT & ~PEER_SPOKE & _known(_neighbour_over_ns > _col("queue_ns")),
+)
+"""The flight is acknowledged to its last byte, and the ACK of the segment just before came as late, by itself: the flight went through a
+queue segment by segment. A receiver that delays its ACK has one for all that has come (RFC 9293, 3.4)."""
+
 ACK_WAS_HELD = _fact(
     "ack_was_held",
     ACK_WAS_LATE

@@ -11,11 +11,11 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 _DRAINING = (
     (
-        (facts.RELEASED_BY_ACK & ~facts.ACKED_AT_ONCE)
+        (facts.RELEASED_BY_ACK & (~facts.ACKED_AT_ONCE | facts.DRAINED_BIT_BY_BIT))
         | (facts.HAD_IN_FLIGHT & ~facts.LITTLE_IN_FLIGHT & ~facts.ALL_ACKED & ~facts.ACK_WAS_HELD & ~facts.IS_BARE_FIN & ~facts.UNHEARD)
     )
     & facts.IN_QUEUE
-    & ~(ON_PLATEAU & facts.LATE_ALONE)
+    & ~(ON_PLATEAU & (facts.LATE_ALONE | facts.DRAINED_BIT_BY_BIT))
 )
 
 _DELAYED = facts.WAS_DELAYED & ~(facts.PEER_SPOKE & facts.SAYS_WHEN)

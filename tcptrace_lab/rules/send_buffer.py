@@ -6,6 +6,8 @@ from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, STOPPED, TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
+FINDING = "send-buffer-limited"
+
 RULE = Rule(
     cause="send-buffer",
     lost_to="a full send buffer",
@@ -22,7 +24,7 @@ RULE = Rule(
     refuted_by="flights that still grow; a loss before; a program that answers ACKs late",
     source="Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer)",
     advice=Advice(
-        finding="send-buffer-limited",
+        finding=FINDING,
         title="The send buffer of about {plateau} held the sender for {cost}",
         mechanism=(
             "No more than {plateau} were in flight, though the window had room for more, and each ACK was answered at once. "

@@ -62,9 +62,26 @@ def test_stalls_after_nodelay_is_taken_back_are_found_from_the_fourth_on(tmp_pat
     assert nagle_ms(found) == [pytest.approx(60.1)] * 3
 
 
-def test_two_coincidences_before_a_small_one_passes_are_no_stall(tmp_path: Path) -> None:
+def test_stalls_of_a_program_that_sets_nodelay_behind_its_second_message_are_found_and_not_proved(tmp_path: Path) -> None:
+    """With 100 bytes in flight neither the congestion window nor a buffer is short: it is Nagle's rule, or twice a chance of 1 in 600."""
     found = tables(tmp_path, questions((100, 100), [True, True, False, False]))
+    assert nagle_ms(found) == [pytest.approx(60.1)] * 2
+    assert confidences(found)["nagle-delayed-ack"] != "proved"
+
+
+def test_small_segments_that_leave_a_while_after_the_ack_before_any_passed_are_the_programs(tmp_path: Path) -> None:
+    """The same with 0.9 ms between the ACK and the second piece, of 60: as likely as not by chance in one of sixty."""
+    text = questions((100, 100), [True, True, False, False]).replace("0.1601 C", "0.1609 C").replace("0.2601 C", "0.2609 C")
+    assert nagle_ms(tables(tmp_path, text)) == []
+
+
+def test_an_ack_lets_nothing_go_where_small_segments_pass_and_no_window_or_buffer_is_short(tmp_path: Path) -> None:
+    """TCP_NODELAY shows itself in the first message. Later one piece is acknowledged late, and another leaves 0.5 ms behind the ACK."""
+    later = "\n".join(question(200, 201, 11, 40, 40, waits=True)).replace("0.2601 C", "0.2605 C").replace("0.2801 S", "0.2805 S")
+    found = tables(tmp_path, f"{questions((100, 100), [False])}\n{later}")
     assert nagle_ms(found) == []
+    assert lasted(found, "delayed-ack") == []
+    assert lasted(found, "application")[-1] == pytest.approx(60.5 - 20, abs=0.1)
 
 
 def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) -> None:

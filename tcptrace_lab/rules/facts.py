@@ -284,11 +284,27 @@ ACK_HAD_LAIN = _fact(
 more often than that. By the timestamp that it echoes, though, and its own, its sender had known of that ACK for some time: they tell more
 exactly. What waits for a flight to be acknowledged waits longer."""
 
+_TAKEN_FOR_SMALL = _known(_col("full_bytes") > _col("rounded_bytes"))
+"""The engine did not know yet that the sender rounds its MSS: full segments that passed a small one looked like small ones themselves."""
+_PASSES = _known(_col("small_passes")) & ~_TAKEN_FOR_SMALL & ~_col("none_passed")
+_FITS_IN_ANY = _known(
+    _col("unacked_before_bytes") + _col("payload_bytes") <= pl.max_horizontal("full_bytes", pl.lit(of_direction.DEFAULT_MSS_BYTES))
+)
+"""No congestion window is smaller than a segment (RFC 5681, 3.1)."""
+ONE_IN_FLIGHT = _known((_col("unacked_before_bytes") == _col("payload_before_bytes")) & (_col("unacked_before_bytes") < LEAST_BUFFER_BYTES))
+NOTHING_WAS_SHORT = _fact(
+    "nothing_was_short",
+    IS_SMALL & ~AFTER_LOSS & ONE_IN_FLIGHT & _FITS_IN_ANY & _known(_col("usable_before_bytes") > _col("payload_bytes")),
+)
+"""One segment was in flight, small enough that neither the congestion window, the receiver's, nor a send buffer was short of room for this
+one: nothing but Nagle's rule can have kept it in the stack."""
+
 RELEASED_BY_ACK = _fact(
     "was_released_by_ack",
     HAD_IN_FLIGHT
     & ~IS_BARE_FIN
     & ~ACK_HAD_LAIN
+    & ~(NOTHING_WAS_SHORT & _PASSES)
     & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") - QUEUED_NS <= EPSILON_NS) & ~MAY_BE_FAR).otherwise(ACK_JUST_CAME),
 )
 """An ACK without data let it leave: the program cannot have known of it."""
@@ -373,11 +389,8 @@ and shrank by meanwhile made one wait longer and another shorter. Where no clock
 WINDOW_KNOWN = _fact("window_known", _room.is_not_null())
 WINDOW_OPENED = _fact("window_opened", _col("window_opened_ns").is_not_null())
 
-_TAKEN_FOR_SMALL = _known(_col("full_bytes") > _col("rounded_bytes"))
-"""The engine did not know yet that the sender rounds its MSS: full segments that passed a small one looked like small ones themselves."""
 _NEVER_HELD = _col("flags") & (FIN | URG) > 0
 """A close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`): they wait for their program."""
-_PASSES = _known(_col("small_passes")) & ~_TAKEN_FOR_SMALL & ~_col("none_passed")
 _HELD_NOW = _fact("held_now", ~_PASSES & _col("holds_small"))
 STANDS = _fact("flight_stands", _known(_col("unacked_before_bytes") <= _col("flight_bytes")) & ~AFTER_LOSS)
 """The flight is no larger than one of the round trip before. The congestion window had room for that one, and slow start adds to it with
@@ -398,8 +411,6 @@ LEFT_AS_HALF = _fact("left_as_half_a_window", IS_HALF & _known(_col("reaction_mi
 BUFFER_EMPTIED = _fact("buffer_emptied", _known(_col("pushed_before")) & of_direction.emptied(_col("unacked_before_bytes")))
 _AT_A_STOP = of_direction.at_a_stop(_col("unacked_before_bytes")) | BUFFER_EMPTIED
 _MAY_BE_HELD = _fact("may_be_held_at_all", IS_SMALL & ~_NEVER_HELD & ~IS_HALF & ~_AT_A_STOP)
-_FITS_IN_ANY = _known(_col("unacked_before_bytes") + _col("payload_bytes") <= _col("full_bytes"))
-"""No congestion window is smaller than a segment (RFC 5681, 3.1)."""
 _BEHIND_HALF = _known(_col("small_before")) & _is_half("payload_before_bytes")
 WRITTEN_WITH_THE_ACK = _fact(
     "written_with_the_ack",
@@ -421,6 +432,19 @@ HELD_BEHIND_SMALL = _fact(
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row. Behind half of the largest window, which passes a
 small one, there may be more in flight than slow start has room for."""
+
+_NO_CHANCE = 100
+HELD_AT_FIRST = _fact(
+    "held_at_first",
+    RELEASED_BY_ACK
+    & _MAY_BE_HELD
+    & SMALL_UNACKED
+    & NOTHING_WAS_SHORT
+    & ~HELD_BEHIND_SMALL
+    & _known(_NO_CHANCE * _col("acked_ago_ns") <= _col("held_ns")),
+)
+"""A small segment left with the ACK of the only one in flight, before any passed another: a program that sets TCP_NODELAY later, as
+OpenSSH's does behind the login, had not set it yet. Of what a program writes by its own clock a hundredth comes so close behind an ACK."""
 
 _A_LITTLE_LATE = 8
 LET_GO_LATE = _fact(
@@ -530,7 +554,9 @@ HELD_THOUGH_GIVEN = _fact(
 """A small segment that the sender had, and for which the window had room, and the congestion window as well: so much flew at once before,
 or the flight without it, and slow start adds a segment. Yet it waited for the ACK of all."""
 
-HELD_BY_NAGLE = _fact("held_by_nagle", HELD_BEHIND_SMALL | HELD_BEHIND_FULL | HELD_THROUGH_ROOM | HELD_SHORT_OF_BUFFER | HELD_THOUGH_GIVEN)
+HELD_BY_NAGLE = _fact(
+    "held_by_nagle", HELD_BEHIND_SMALL | HELD_AT_FIRST | HELD_BEHIND_FULL | HELD_THROUGH_ROOM | HELD_SHORT_OF_BUFFER | HELD_THOUGH_GIVEN
+)
 
 BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 """The program had given more than could leave; an ACK let this part go, and the window was not what held it."""

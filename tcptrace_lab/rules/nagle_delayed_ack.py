@@ -13,9 +13,12 @@ RULE = Rule(
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
     proved_by_repetition=True,
     doubt=Doubt(
-        facts.MAY_FILL_BUFFER & ~facts.MORE_WAS_GIVEN,
+        (facts.MAY_FILL_BUFFER & ~facts.MORE_WAS_GIVEN) | facts.HELD_AT_FIRST,
         consistent_if="answered",
-        limits="Hardly more was ever in flight: a send buffer that was full would look the same, and TCP_NODELAY would not help.",
+        limits=(
+            "Where hardly more was ever in flight, a send buffer that was full would look the same, and TCP_NODELAY would not help; "
+            "where small segments pass later, the program may have written just when the ACK came."
+        ),
         remedy=("if TCP_NODELAY is set already: raise the send buffer (SO_SNDBUF)",),
     ),
     source="RFC 896; RFC 1122, 4.2.3.2",

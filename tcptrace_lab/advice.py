@@ -54,6 +54,11 @@ RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
 
 _SENT = tuple(f"{side}_{name}" for side in SIDES for name in ("unique_bytes", "max_resends"))
 
+_HANDSHAKE = (
+    *("syn_to_synack_ns", "synack_to_ack_ns"),
+    *("client_syn_segments", "server_syn_segments", "server_first_departure_frame", "server_first_departure_is_syn"),
+)
+
 _OF_LOSS = frozenset({"timeout", "loss-recovery"})
 """Causes of which segments that are too large for the path may be to blame."""
 
@@ -120,9 +125,8 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         "conn", "from_client", "reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps"
     )
     facts = directions.of(some).join(of_rates, on=["conn", "from_client"], how="left")
-    of_connection = {
-        row["conn"]: row for row in some.select("conn", *cases.COLUMNS, *_SENT, **fingerprint.columns()).collect().iter_rows(named=True)
-    }
+    asked = dict.fromkeys((*cases.COLUMNS, *_SENT, *_HANDSHAKE))
+    of_connection = {row["conn"]: row for row in some.select("conn", *asked, **fingerprint.columns()).collect().iter_rows(named=True)}
     known = {
         (row["conn"], row["from_client"]): row | _own(of_connection[row["conn"]], row) for row in facts.collect().iter_rows(named=True)
     }
@@ -149,7 +153,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     """What a connection says of one of its directions: the special cases that hold, and the time that its data need."""
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
     (other,) = SIDES.keys() - {side}
-    told = {name: connection[name] for name in ("syn_to_synack_ns", "client_syn_segments", "server_syn_segments")}
+    told = {name: connection[name] for name in _HANDSHAKE}
     told["max_resends"] = connection[f"{side}_max_resends"] or 0
     told["receiver_stack"] = connection[f"{other}_stack_guess"]
     return told | {"cases": cases.of(connection, side), "on_path_ns": rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])}
@@ -270,7 +274,7 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
         cost_share=cost.share,
         title=advice.title.format_map(words),
         mechanism=advice.mechanism.format_map(words),
-        evidence_frames=_frames(waits),
+        evidence_frames=tuple(sorted({*_frames(waits), *_answer(cost, direction)})),
         limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Refuted by: {rule.refuted_by}.",
         remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
@@ -313,6 +317,7 @@ def _of_handshake(cost: Cost, direction: Mapping[str, Any]) -> dict[str, str]:
     return {
         "syns": numbers.times(direction["client_syn_segments"]),
         "answers": numbers.times(direction["server_syn_segments"]),
+        "acked": numbers.duration(direction["synack_to_ack_ns"]),
         "answer": "a time that the capture does not tell" if answer_ns is None else numbers.duration(answer_ns),
         "unanswered": waited,
     }
@@ -331,6 +336,12 @@ def _of_size(large: path_mtu.TooLarge | None) -> dict[str, str]:
 def _frames(waits: pl.DataFrame) -> tuple[int, ...]:
     ends = waits.head(EVIDENCE_FRAMES // 2).select(pl.concat_list("frame_before", "frame_after").explode()).to_series().drop_nulls()
     return tuple(ends.unique().sort().to_list())
+
+
+def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
+    """The frame of the server's first SYN-ACK, of the handshake: it ends no wait of the client's."""
+    told = cost.cause == attempts.CAUSE and direction["server_first_departure_is_syn"]
+    return (direction["server_first_departure_frame"],) if told else ()
 
 
 def _severity(cost: Cost, rule: Rule) -> Severity:

@@ -24,7 +24,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
     to_sender, to_receiver = (turnaround.fill_null(0) for turnaround in (bound, vantage.turnaround(other)))
     close, at_receiver = vantage.is_near(to_sender, to_receiver), vantage.is_near(to_receiver, to_sender)
     begun = pl.max_horizontal(*(f"{name}_syn_segments" for name in SIDES)) > 0
-    unplaced = ((vantage.unasked(side) & bound.is_null()) | ((vantage.unasked(side) | ~begun) & ~close)) & (pl.col(f"{other}_segments") > 0)
+    unplaced = ((bound.is_null() & ~vantage.loopback()) | ((vantage.unasked(side) | ~begun) & ~close)) & (pl.col(f"{other}_segments") > 0)
     near = close & ~unplaced
     return connections.select(
         "conn",

@@ -35,6 +35,9 @@ LEAST_PATH_NS = 100_000
 LEAST_TICKS = 2
 """The clock must be able to tell the turnarounds apart."""
 
+LONGEST_PATH_NS = 1_500_000_000
+"""No way there and back takes longer (a heuristic: over two geostationary satellites it takes 1.1 s)."""
+
 VANTAGES = ("client", "server", "middle", "unknown")
 
 _LOOPBACK = r"^(127\.|::1$|::ffff:127\.)"
@@ -44,12 +47,14 @@ def turnaround(side: str) -> pl.Expr:
     """`side`'s turnaround in nanoseconds: an upper bound of the way from the capture point to it and back. Null without proof.
 
     Of a side that was never asked anything (no handshake, no data that it acknowledges) only the echoes in what it sends by itself tell,
-    and these are as late as its program is. Where no router lies before it, and one before the other side, it is 0.
+    and these are as late as its program is. Where no router lies before it, and one before the other side, it is 0. One answer alone that
+    took longer than any path tells nothing: the ACK that its host sent at once was lost or is not in the capture.
     """
     other = _other(side)
-    by_itself = pl.col(f"{side}_reaction_min_ns")
+    answered = pl.min_horizontal(f"{side}_reaction_min_ns", f"{other}_rtt_min_ns")
+    too_late_alone = (pl.col(f"{other}_rtt_samples") == 1) & (answered > LONGEST_PATH_NS)
     on_its_link = _on_the_link(side) & ~_on_the_link(other)
-    return pl.when(unasked(side) & on_its_link).then(0).otherwise(pl.min_horizontal(by_itself, f"{other}_rtt_min_ns"))
+    return pl.when(unasked(side) & on_its_link).then(0).when(~too_late_alone.fill_null(value=False)).then(answered)
 
 
 def is_near(way: pl.Expr, other: pl.Expr) -> pl.Expr:

@@ -204,3 +204,53 @@ def test_a_slow_handshake_says_what_was_slow(tmp_path: Path, text: str, title: s
     assert remedy in told.remedy[0]
     assert told.cost_ns == pytest.approx(cost_ms * 1_000_000, abs=2_000_000)
     assert (told.severity == Severity.INFO) == ("long path" in title), "nobody can mend the length of a path"
+
+
+AT_THE_SERVER = """
+    0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
+    0.0001 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
+    0.8001 C > S .         ack 1
+    0.8002 C > S P. 1:101  ack 1
+    0.8003 S > C .         ack 101
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "title", "mechanism"),
+    [
+        (
+            "",
+            "Opening the connection took 800 ms: the answer to the SYN was acknowledged after 800 ms",
+            "The server answered the SYN after 100 µs, and nothing was sent again",
+        ),
+        (
+            "0.9 S > C P. 1:101 ack 101\n1.7 C > S . ack 101",
+            "Opening the connection took 800 ms, one round trip of a long path",
+            "data later took as long",
+        ),
+    ],
+    ids=["nothing-to-compare", "data-took-as-long"],
+)
+def test_at_the_server_a_late_first_ack_is_not_called_a_late_answer(tmp_path: Path, behind: str, title: str, mechanism: str) -> None:
+    """The SYN-ACK (frame 2) left 0.1 ms behind the SYN (frame 1), and its ACK came 800 ms later; the client's data go to frame 4."""
+    (told,) = slow(analyzed(tmp_path, AT_THE_SERVER + behind))
+    assert told.title == title
+    assert mechanism in told.mechanism
+    assert told.severity == Severity.INFO, "neither a path nor a client can be mended at the server"
+    assert told.evidence_frames == (1, 2, 4)
+
+
+def test_a_program_that_speaks_long_after_the_handshake_is_not_taken_for_the_handshake(tmp_path: Path) -> None:
+    """The ACK of the SYN-ACK is not in the capture (0.05 ms behind the SYN), and the first data come 15.7 s later: no path is so long."""
+    text = """
+        0.00000 C > S S  0:0(0)        win 65535 <mss 1460>
+        0.00005 S > C S. 0:0(0) ack 1  win 64240 <mss 1460>
+        15.7000 C > S P. 1:110 ack 1
+        15.7001 S > C R  1:1(0)
+    """
+    analysis = analyzed(tmp_path, text)
+    assert not slow(analysis)
+    spent = analysis.accounts.collect()
+    assert spent.item(0, "client_handshake_ns") == 50_000
+    assert spent.item(0, "client_application_ns") == pytest.approx(15.7 * S, rel=0.001)
+    assert analysis.to_dict()["connections"][0]["vantage"] == "unknown", "one late answer alone does not tell the place"

@@ -22,9 +22,9 @@ COLUMNS = (
         for side in SIDES
         for name in ("segments", "syn_segments", "rst_segments", "retransmitted_segments", "spurious_retransmissions", "read_windows")
     ),
-    "syn_to_synack_ns",
+    *("syn_to_synack_ns", "synack_to_ack_ns"),
     "client_rtt_min_ns",
-    "client_rtt_samples",
+    *(f"{side}_rtt_samples" for side in SIDES),
 )
 """What they are known by, of `schema.CONNECTIONS`."""
 
@@ -52,8 +52,11 @@ def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     asked, answered = row["client_syn_segments"], row["server_syn_segments"]
     once = asked == 1 and answered == 1
     answer_ns, least_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
+    acked_ns = row["synack_to_ack_ns"]
+    behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns  # what took the time came later
+    slow_ack = behind and row["server_rtt_samples"] <= 1  # the SYN-ACK's own is one
     known = once and answer_ns is not None and least_ns is not None and row["client_rtt_samples"] > 1  # the SYN's own is one
-    late = known and answer_ns > SLOW_ANSWER_TIMES * least_ns
+    late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * least_ns
     asked_early = asked > 1 and None not in (answer_ns, least_ns) and SLOW_ANSWER_TIMES * answer_ns < least_ns
     return {
         Case.UNANSWERED: unanswered(row.__getitem__),
@@ -61,5 +64,6 @@ def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
         Case.ANSWER_RESENT: answered > 1,
         Case.SYN_RESENT: asked > 1 and not asked_early,
         Case.SLOW_ANSWER: late,
-        Case.LONG_PATH: (known and not late) or asked_early,
+        Case.SLOW_ACK: slow_ack,
+        Case.LONG_PATH: ((known or behind) and not late and not slow_ack) or asked_early,
     }

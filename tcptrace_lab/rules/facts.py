@@ -13,6 +13,7 @@ from tcptrace_lab import rates
 from tcptrace_lab.rules import of_direction
 from tcptrace_lab.rules.columns import fact as _fact
 from tcptrace_lab.rules.of_direction import AROUND_BYTES, CAUSAL_NS, HELD_TIMES, LEAST_FRAME_BYTES, on_line
+from tcptrace_lab.vantage import LONGEST_PATH_NS
 
 NS_PER_MS, RTT_NS = of_direction.NS_PER_MS, of_direction.RTT_NS
 FIN, SYN, URG = 0x01, 0x02, 0x20
@@ -28,9 +29,6 @@ LEAST_RTO_NS = 200 * NS_PER_MS
 
 LEAST_OVERRIDE_NS = 100 * NS_PER_MS
 """A sender that waits for more room in the window gives up no sooner (RFC 9293, 3.8.6.2.1: 0.1 to 1 s; BSD: `TCPTV_PERSMIN`, 5 s)."""
-
-LONGEST_PATH_NS = 1_500 * NS_PER_MS
-"""No way there and back takes longer (a heuristic: over two geostationary satellites it takes 1.1 s)."""
 
 LONGEST_TIMEOUT_NS = 128_000 * NS_PER_MS
 """No stack waits longer for its retransmission timer: Linux 120 s (TCP_RTO_MAX), BSD 64 s (TCPTV_REXMTMAX), twice that with a slow tick."""

@@ -62,6 +62,17 @@ RULE = Rule(
                     _REUSE,
                 ),
             ),
+            Case.SLOW_ACK: Instead(
+                title="Opening the connection took {cost}: the answer to the SYN was acknowledged after {acked}",
+                mechanism=(
+                    "The server answered the SYN after {answer}, and nothing was sent again: what took the time is the way from here to "
+                    "the client and back. The server cannot take anything before."
+                ),
+                limits="Whether the path to the client or the client itself was slow is not told: nothing else went that way as slowly.",
+                cure="connections kept open",
+                remedy=("measure the round trip to the client (ping): is it as long, or is the client slow?", _REUSE),
+                is_a_fault=False,
+            ),
             Case.LONG_PATH: Instead(
                 title="Opening the connection took {cost}, one round trip of a long path",
                 mechanism=(

@@ -28,6 +28,7 @@ class Case(StrEnum):
     ANSWER_RESENT = "answer-resent"
     SYN_RESENT = "syn-resent"
     SLOW_ANSWER = "slow-answer"
+    SLOW_ACK = "slow-ack"
     LONG_PATH = "long-path"
     TOO_LARGE = "too-large"
     NEEDLESS = "needless"

@@ -176,7 +176,7 @@ def _proof(found: Finding, analysis: Analysis) -> str:
 
 
 def _rule_file(found: Finding) -> str:
-    names = [rule.cause.replace("-", "_") for rule in rules.in_order() if rule.advice is not None and {rule.cause} == found.causes]
+    names = [rule.cause.replace("-", "_") for rule in rules.ORDER if rule.advice is not None and {rule.cause} == found.causes]
     return "".join(f"[{name}.py](../tcptrace_lab/rules/{name}.py); " for name in names)
 
 

@@ -26,7 +26,8 @@ from tcptrace_lab import (
     small_packets,
     stalls,
 )
-from tcptrace_lab.findings import Finding, Severity, severity_of
+from tcptrace_lab.errors import RuleUnusable
+from tcptrace_lab.findings import FINDING_IDS, Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.rules import at_once, cases
 from tcptrace_lab.rules.rule import Case, Confidence
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 MOST = 50
 """Findings made of one capture, the most expensive ones."""
 
-EVIDENCE_FRAMES = 20
-"""Frames named as evidence: the ends of the longest waits."""
+EVIDENCE_WAITS = 10
+"""Waits whose frames are named as evidence, the longest: the ends of each, and what else proves it (`rules.proof`)."""
 
 LONGEST, LONG_PART = 300, 1000
 """Waits that are kept of each direction: the longest, if they are a thousandth of its life or more."""
@@ -104,10 +105,10 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         accounts: rows of `schema.ACCOUNTS`.
         segments: rows of `schema.SEGMENTS`; read again, of connections with findings that need it.
         connections: rows of `schema.CONNECTIONS`.
-        departures: those of the segments that ended a wait, with `ledger.COLUMNS`, if they are at hand by themselves; read again, of the
-            connections that have findings.
+        departures: those of the segments that ended a wait, with `ledger.columns_read`, if they are at hand by themselves; read again, of
+            the connections that have findings.
     """
-    advising = {rule.cause: rule for rule in rules.in_order() if rule.advice is not None}
+    advising = _advising()
     costs = _largest(accounts, connections, advising)
     failed = attempts.groups(connections)
     small = small_packets.findings(segments, connections)
@@ -118,9 +119,10 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         )
     wanted = pl.col("conn").is_in(sorted({*(cost.conn for cost in costs), *(group.conn for group in failed)}))
     some = connections.filter(wanted).collect().lazy()
-    kinds, longest, stalled = _waits((segments if departures is None else departures).filter(wanted), some)
+    kinds, longest, stalled, long = _waits((segments if departures is None else departures).filter(wanted), some)
     ways = [(cost.conn, cost.from_client, cost.cause) for cost in costs] + [(group.conn, True, attempts.CAUSE) for group in failed]
     longest = _with_evidence(longest, kinds, ways)
+    shown = _shown(long, longest)
     of_rates = rates.table(some).select(
         "conn", "from_client", "reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps"
     )
@@ -138,7 +140,7 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         _late(costs), segments.filter(wanted), some, {way: direction["receiver_stack"] for way, direction in known.items()}
     )
     made = [
-        _finding(cost, advising[cost.cause], kinds, longest, known[cost.conn, cost.from_client])
+        _finding(cost, advising[cost.cause], kinds, longest, shown, known[cost.conn, cost.from_client])
         for cost in costs
         if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
     ]
@@ -147,6 +149,16 @@ def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.Laz
         made.append(attempts.finding(group, _frames(waits if group.count == 1 else waits.head(1))))
     costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
     return Judged((*costly, *path_findings.findings(segments, connections, costly), *small), longest, stalled)
+
+
+def _advising() -> dict[str, Rule]:
+    """Causes that are worth a finding, and the rule that tells of each."""
+    found = {cause: rule for cause in schema.CAUSES if (rule := rules.of_cause(cause)).advice is not None}
+    for where, rule in rules.others().items():
+        if rule.advice is not None and rule.advice.finding not in FINDING_IDS:
+            remedy = f"one of {', '.join(FINDING_IDS)}"
+            raise RuleUnusable(f"there is no finding {rule.advice.finding!r}", where=where, remedy=remedy)
+    return found
 
 
 def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,12 +181,12 @@ def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
     return late
 
 
-def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Sequence[pl.DataFrame]]:
     """How many waits each cause has in each direction, with their median, and the longest waits of each direction, with proof and without.
 
     Returns:
         `conn from_client cause waits sure_waits median_ns most`, the last the longest of each kind, and rows of `schema.LEDGER` and of
-        `schema.STALLS` in order of time.
+        `schema.STALLS` in order of time; and the departures that are `stalls.LONG`.
     """
     long: list[pl.DataFrame] = []
     spans = ledger.collected(segments, connections, lambda rows: long.append(rows.filter(stalls.LONG))).lazy()
@@ -183,13 +195,21 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
         waits=pl.len(),
         sure_waits=(pl.col("confidence") != str(Confidence.POSSIBLE)).sum(),
         median_ns=pl.col("ns").median(),
-        most=pl.struct(*_WAIT).top_k_by(["ns", "start_ns"], EVIDENCE_FRAMES // 2, reverse=[False, True]),
+        most=pl.struct(*_WAIT).top_k_by(["ns", "start_ns"], EVIDENCE_WAITS, reverse=[False, True]),
     )
     life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     longest = spans.join(life, on="conn").filter(pl.col("ns") * LONG_PART >= pl.col("life_ns")).drop("life_ns")
     stalled = stalls.stalls(pl.concat(long).lazy() if long else segments, connections)
     told = kinds.collect()  # one after the other: each takes as much memory as all intervals
-    return told, _longest(longest.collect(), schema.LEDGER), _longest(stalled.collect(), schema.STALLS)
+    return told, _longest(longest.collect(), schema.LEDGER), _longest(stalled.collect(), schema.STALLS), long
+
+
+def _shown(long: Sequence[pl.DataFrame], waits: pl.DataFrame) -> dict[int, dict[str, Any]]:
+    """The departure that ended one of some waits, if it is `long` → the frames beside it that proofs name."""
+    columns = sorted({value.frame for rule in rules.in_order() for value in rule.proof if value.frame})
+    ended = waits["frame_after"].drop_nulls().implode()
+    kept = [rows.filter(pl.col("frame").is_in(ended)).select("frame", *columns) for rows in long]
+    return {row["frame"]: row for rows in kept for row in rows.iter_rows(named=True)}
 
 
 def _longest(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
@@ -252,7 +272,14 @@ def _advice(rule: Rule) -> Advice:
     return rule.advice
 
 
-def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame, direction: Mapping[str, Any]) -> Finding:
+def _finding(
+    cost: Cost,
+    rule: Rule,
+    kinds: pl.DataFrame,
+    longest: pl.DataFrame,
+    shown: Mapping[int, Mapping[str, Any]],
+    direction: Mapping[str, Any],
+) -> Finding:
     rule = rule.told(direction["cases"])
     advice = _advice(rule)
     here = _here(cost.conn, from_client=cost.from_client, cause=cost.cause)
@@ -261,7 +288,7 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
     least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
     savable_ns = None if least_ns is None else max(cost.life_ns - least_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
-    words = _words(cost, kind, direction) | _of_handshake(cost, direction) | _of_size(large)
+    words = _Words(_words(cost, kind, direction) | _of_handshake(cost, direction) | _of_size(large))
     confidence = _confidence(rule, kind["sure_waits"], direction)
     doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
     return Finding(
@@ -274,7 +301,7 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
         cost_share=cost.share,
         title=advice.title.format_map(words),
         mechanism=advice.mechanism.format_map(words),
-        evidence_frames=tuple(sorted({*_frames(waits), *_answer(cost, direction)})),
+        evidence_frames=tuple(sorted({*_frames(waits), *_frames_beside(waits, rule, shown), *_answer(cost, direction)})),
         limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Refuted by: {rule.refuted_by}.",
         remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
@@ -283,6 +310,13 @@ def _finding(cost: Cost, rule: Rule, kinds: pl.DataFrame, longest: pl.DataFrame,
         cases=frozenset({Case.TOO_LARGE} if large else ()),
         savable_ns=savable_ns,
     )
+
+
+class _Words(dict[str, str]):
+    """What the `{…}` in an advice become."""
+
+    def __missing__(self, name: str) -> str:
+        raise RuleUnusable(f"there is no {{{name}}} for the words of a finding: one of {', '.join(self)}", remedy="mend the rule")
 
 
 def _gain(cost: Cost, savable_ns: int | None) -> str:
@@ -334,7 +368,7 @@ def _of_size(large: path_mtu.TooLarge | None) -> dict[str, str]:
 
 
 def _frames(waits: pl.DataFrame) -> tuple[int, ...]:
-    ends = waits.head(EVIDENCE_FRAMES // 2).select(pl.concat_list("frame_before", "frame_after").explode()).to_series().drop_nulls()
+    ends = waits.head(EVIDENCE_WAITS).select(pl.concat_list("frame_before", "frame_after").explode()).to_series().drop_nulls()
     return tuple(ends.unique().sort().to_list())
 
 
@@ -342,6 +376,13 @@ def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
     """The frame of the server's first SYN-ACK, of the handshake: it ends no wait of the client's."""
     told = cost.cause == attempts.CAUSE and direction["server_first_departure_is_syn"]
     return (direction["server_first_departure_frame"],) if told else ()
+
+
+def _frames_beside(waits: pl.DataFrame, rule: Rule, shown: Mapping[int, Mapping[str, Any]]) -> Iterator[int]:
+    """Those that the rule's proof names beside the ends of the waits, as far as they are known."""
+    columns = [value.frame for value in rule.proof if value.frame]
+    for ended in waits.head(EVIDENCE_WAITS)["frame_after"]:
+        yield from (frame for name in columns if (frame := shown.get(ended, {}).get(name)) is not None)
 
 
 def _severity(cost: Cost, rule: Rule) -> Severity:

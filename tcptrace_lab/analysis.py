@@ -153,7 +153,7 @@ def analyze(
     """
     condition = None if where is None else Where(where)
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
-    waited = () if connection is not None else ledger.COLUMNS  # one connection is found again at less cost than all are kept
+    waited = () if connection is not None else ledger.columns_read()  # one connection is found again at less cost than all are kept
     tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, udp=FlowFigures(), departures=waited, progress=progress, say=say)
     memory.give_back()
     connections, segments = tables.connections, tables.segments

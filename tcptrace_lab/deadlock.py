@@ -67,7 +67,7 @@ class Lock:
         median_ns: of one wait.
         nagle: all that left with the ACKs were small segments behind small ones.
         may_fill_buffer: hardly more was ever in flight, so that a buffer without room for more explains the rounds as well.
-        frames: the ends of the first rounds' waits.
+        frames: the ends of the first rounds' waits, and the late ACKs.
     """
 
     unacked_bytes: int
@@ -149,6 +149,7 @@ def locks(segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[tuple[int, 
             *_DIRECTION,
             "frame",
             "held_since_frame",
+            "acked_by_frame",
             "ts_ns",
             "seq",
             "payload_bytes",
@@ -208,7 +209,7 @@ def _runs(rows: pl.DataFrame) -> pl.DataFrame:
         col("may_fill_buffer").all(),
         col("full_bytes").max(),
         col("max_window_bytes").max(),
-        pl.concat_list("held_since_frame", "frame").head(EVIDENCE_ROUNDS).explode().alias("frames"),
+        pl.concat_list("held_since_frame", "acked_by_frame", "frame").head(EVIDENCE_ROUNDS).explode().alias("frames"),
     )
 
 

@@ -2,7 +2,8 @@
 
     TcptraceLabError
     ├── UsageError             2   the command or call cannot be right: an option, a connection that is not there
-    │   └── OutputUnwritable   2   a result, or the temporary space behind it, cannot be written where it should go
+    │   ├── OutputUnwritable   2   a result, or the temporary space behind it, cannot be written where it should go
+    │   └── RuleUnusable       2   a rule that another package adds cannot be used
     ├── CaptureUnreadable      3   the operating system refuses the file, or its contents stop before the first packet
     │   ├── NotACapture        3   not a capture at all, or of a format that neither the engine nor Wireshark reads
     │   └── CaptureInsufficient 3  readable, but it does not show what the command needs of it
@@ -72,6 +73,10 @@ class OutputUnwritable(UsageError):
     def from_os(cls, error: OSError, path: str | os.PathLike[str], remedy: str) -> OutputUnwritable:
         """The operating system's refusal to write `path`."""
         return cls(f"cannot write: {error.strerror or error}", where=os.fspath(path), remedy=remedy)
+
+
+class RuleUnusable(UsageError):
+    """A rule that another package adds (`tcptrace_lab.rules`) cannot be used."""
 
 
 class CaptureUnreadable(TcptraceLabError):

@@ -15,17 +15,21 @@ The parts of a wait touch, and the waits do, so the ledger sums to the life of t
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tcptrace_lab import directions, rules, schema
+from tcptrace_lab.errors import RuleUnusable
 from tcptrace_lab.rules import columns, deferral, facts, loss_recovery, of_direction
 from tcptrace_lab.rules.rule import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from tcptrace_lab.rules import Rule
 
 CAUSE, CONFIDENCE = (schema.LEDGER[name].polars_type() for name in ("cause", "confidence"))
 
@@ -86,7 +90,19 @@ COLUMNS = (
     "after_loss",
     "fills_unscaled",
 )
-"""What the ledger reads of `schema.SEGMENTS`."""
+"""What our rules, and the parts of a wait, look at of `schema.SEGMENTS`."""
+
+
+@cache
+def columns_read() -> tuple[str, ...]:
+    """What the ledger reads of `schema.SEGMENTS`: `COLUMNS`, and what the rules of others look at beside them."""
+    asked = {root for rule in rules.others().values() for test in _tests(rule) for root in test.meta.root_names()}
+    return (*COLUMNS, *(name for name in schema.SEGMENTS.names if name in asked.difference(COLUMNS)))
+
+
+def _tests(rule: Rule) -> tuple[pl.Expr, ...]:
+    """The expressions of a rule."""
+    return tuple(test for test in (rule.holds, None if rule.doubt is None else rule.doubt.where) if test is not None)
 
 
 def _cause(name: str) -> pl.Expr:
@@ -142,7 +158,7 @@ def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str]
     """Every wait of every direction, judged.
 
     Args:
-        segments: rows of `schema.SEGMENTS`, at least `COLUMNS`, in capture order; here and below, the departures among them do.
+        segments: rows of `schema.SEGMENTS`, at least `columns_read`, in capture order; here and below, the departures among them do.
         connections: rows of `schema.CONNECTIONS`, at least those of the segments.
         also: more columns of the segments that are wanted.
 
@@ -151,7 +167,7 @@ def waits(segments: pl.LazyFrame, connections: pl.LazyFrame, also: Sequence[str]
         nine parts of the wait (nanoseconds; they sum to `held_ns`). Not in it: the time before a direction's first departure and after its
         last (`edges`).
     """
-    departures = segments.filter(pl.col("held_ns").is_not_null()).select(*COLUMNS, *also)
+    departures = segments.filter(pl.col("held_ns").is_not_null()).select(*dict.fromkeys((*columns_read(), *also)))
     facts_of = directions.of(connections)
     return split(judged(departures.join(facts_of, on=["conn", "from_client"], how="left", maintain_order="left")))
 
@@ -183,9 +199,7 @@ class _Facts:
 
 def _facts_looked_at(connections: pl.LazyFrame) -> list[str]:
     """Those of `directions` that rules, and the parts of a wait (`split`), are made of."""
-    tests = [
-        test for rule in rules.in_order() for test in (rule.holds, None if rule.doubt is None else rule.doubt.where) if test is not None
-    ]
+    tests = [test for rule in rules.in_order() for test in _tests(rule)]
     parts = (facts.transit(pl.col("held_ns"), facts.undisturbed()), facts.EPSILON_NS, facts.DRAINING_NS, facts.QUEUED_NS)
     named = {"near_sender", "near_receiver", "sender_unplaced", "beginning_seen", "to_sender_ns"}
     untold = (where for where, _ in loss_recovery.UNTOLD)
@@ -199,7 +213,9 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
     Whether a rule holds becomes a column first, so that what is asked of it four times is worked out once.
     """
     tested = [(rule, f"rule_{place}_holds") for place, rule in enumerate(rules.in_order()) if rule.holds is not None]
-    departures = columns.beside(departures).with_columns(**{name: rule.holds for rule, name in tested if rule.holds is not None})
+    departures = columns.beside(departures)
+    _refuse_unknown(departures)
+    departures = departures.with_columns(**{name: rule.holds for rule, name in tested if rule.holds is not None})
     cause, confidence = pl.lit(None, CAUSE), pl.lit(str(Confidence.CONSISTENT), CONFIDENCE)
     later, limited = pl.lit(None, CAUSE), pl.lit(value=False)
     for rule, name in reversed(tested):
@@ -220,6 +236,18 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
     return departures.with_columns(
         rule_cause=cause, confidence=confidence, owns_until_window_opened=limited, later_cause=later, untold_cause=untold
     )
+
+
+def _refuse_unknown(departures: pl.LazyFrame) -> None:
+    """RuleUnusable if a rule of others looks at what departures do not have beside them."""
+    if not rules.others():
+        return
+    there = set(departures.collect_schema().names())
+    for where, rule in rules.others().items():
+        missing = sorted({root for test in _tests(rule) for root in test.meta.root_names()} - there)
+        if missing:
+            remedy = "docs/rules.md tells what rules may look at"
+            raise RuleUnusable(f"the rule looks at {', '.join(missing)}, which is nowhere", where=where, remedy=remedy)
 
 
 def split(departures: pl.LazyFrame) -> pl.LazyFrame:
@@ -409,7 +437,7 @@ def sums(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     """
     by = ("conn", "from_client", "rule_cause", "untold_cause", "rest_cause")
     added = pl.col(_PARTS).sum()
-    departures = _Facts(connections).beside(segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS))
+    departures = _Facts(connections).beside(segments.filter(pl.col("held_ns").is_not_null()).select(columns_read()))
     inner = split(judged(departures)).group_by(by).agg(added).collect(engine="streaming")
     around = edges(connections).group_by(by).agg(added).collect(engine="streaming")
     return pl.concat([inner, around.select(inner.columns)])
@@ -449,7 +477,7 @@ def collected(segments: pl.LazyFrame, connections: pl.LazyFrame, seen: Callable[
         connections: as for `waits`.
         seen: is given the departures, some at a time.
     """
-    departures = segments.filter(pl.col("held_ns").is_not_null()).select(COLUMNS)
+    departures = segments.filter(pl.col("held_ns").is_not_null()).select(columns_read())
     known, found = _Facts(connections), []
     for rows in departures.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
         seen(rows)

@@ -142,7 +142,7 @@ _BRINGS = (_col("payload_bytes") > 0) & facts.KIND.is_in(["capture_duplicate", "
 def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """Departures with the ledger's verdict, and the ACKs of the other side between them, in capture order."""
     wanted = _col("held_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
-    rows = segments.filter(wanted).select(*ledger.COLUMNS, "ack", "acked_bytes", "acked_unseen_bytes")
+    rows = segments.filter(wanted).select(*dict.fromkeys((*ledger.columns_read(), "ack", "acked_bytes", "acked_unseen_bytes")))
     facts_of = directions.of(connections)
     parts = ledger.split(ledger.judged(rows.join(facts_of, on=list(WAY), how="left", maintain_order="left")))
     rtt = facts.RTT_NS.fill_null(0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import directions, ledger, numbers, policy, schema
+from tcptrace_lab import directions, ledger, policy, rules, schema
 from tcptrace_lab.rules import facts
 from tcptrace_lab.schema import SIDES
 
@@ -46,7 +46,7 @@ def stalls(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """The stalls of all directions.
 
     Args:
-        segments: rows of `schema.SEGMENTS`, at least `ledger.COLUMNS` of the departures that are `LONG`; read twice. These are kept in
+        segments: rows of `schema.SEGMENTS`, at least `ledger.columns_read` of the departures that are `LONG`; read twice. These are kept in
             memory meanwhile.
         connections: rows of `schema.CONNECTIONS`, at least those of the segments.
 
@@ -102,15 +102,5 @@ def _timer() -> pl.Expr:
 
 
 def proof(row: Mapping[str, Any]) -> str:
-    """`1,024 bytes in flight, their ACK (frame 12) 43.2 ms late (timer of 40 ms)`, of a row of `schema.STALLS`; empty without any."""
-    told = []
-    if row["unacked_before_bytes"]:
-        told.append(f"{row['unacked_before_bytes']:,} bytes in flight")
-    if row["cause"] in {"receiver-window", "zero-window"} and row["usable_before_bytes"] is not None:
-        told.append(f"room for {max(row['usable_before_bytes'], 0):,} more in the window")
-    if row["acked_by_frame"] is not None:
-        late = f" {numbers.duration(row['ack_late_ns'])} late" if row["cause"] in DELAYED else ""
-        told.append(f"ACK in frame {row['acked_by_frame']:,}{late}")
-    if row["timer"] is not None:
-        told.append(f"timer: {schema.STALL_TIMERS[row['timer']]}")
-    return ", ".join(told)
+    """What its rule names, of a row of `schema.STALLS`: `1,024 bytes in flight, ACK in frame 12 came 43.2 ms late, …`; may be empty."""
+    return ", ".join(words for value in rules.of_cause(row["cause"]).proof if (words := value.told(row)))

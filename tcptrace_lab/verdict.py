@@ -118,14 +118,14 @@ class _Way:
 
     def sure_of(self, cause: str) -> Confidence:
         """How sure the waits for a cause are."""
-        rule = _rule(cause)
+        rule = rules.of_cause(cause)
         doubted = rule.doubt is not None and rule.doubt.of_all is not None and rule.doubt.of_all(self._own)
         return Confidence.POSSIBLE if doubted else rule.confidence
 
     @property
     def curable(self) -> str | None:
         """The cause with most time of those that have a cure and no finding, if it is worth telling and in no doubt."""
-        worth = [cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.life_ns) and _rule(cause).cure]
+        worth = [cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.life_ns) and rules.of_cause(cause).cure]
         return max((cause for cause in worth if self.sure_of(cause) != Confidence.POSSIBLE), key=lambda cause: self.ns[cause], default=None)
 
     def _own(self, name: str) -> int:
@@ -221,7 +221,7 @@ def _saving(ns: int, life_ns: int) -> str:
 
 def _most(way: _Way, where: str) -> str:
     """What took most of the direction's time."""
-    rule = _rule(way.most)
+    rule = rules.of_cause(way.most)
     share, life = numbers.share(way.ns[way.most] / way.life_ns), numbers.duration(way.life_ns)
     if way.most == "unknown":
         return f"The capture does not tell where {share} of {life}{where} went"
@@ -234,7 +234,7 @@ def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
     if first.id == deadlock.FINDING:
         return deadlock.LOST_TO, way.named(deadlock.CURE)
     (cause,) = first.causes
-    rule = _rule(cause).told(way.cases | first.cases)
+    rule = rules.of_cause(cause).told(way.cases | first.cases)
     several = rule.lost_to if Case.TOO_LARGE in first.cases else LOST_TO_NO_LOSSES if Case.NEEDLESS in way.cases else LOST_TO_LOSSES
     lost_to = several if len(faults) > 1 else rule.lost_to or CAUSES[cause]
     return way.named(lost_to), way.named(rule.advice.cure) if rule.advice else ""
@@ -290,12 +290,12 @@ def _mended(row: Mapping[str, Any], way: _Way, ways: Sequence[_Way], told: Seque
     """What is to be done where no finding tells of a fault: in the direction that is told of, or else in the other one."""
     if _begun_late(row, way):
         return "begin the capture before the connection"
-    rule = _rule(way.most)
+    rule = rules.of_cause(way.most)
     if rule.cure and way.sure != Confidence.POSSIBLE:
         return f"{way.named(rule.cure)} would help"
     for each in sorted(ways, key=lambda each: each is not way):
         if each.curable:
-            curable, share = _rule(each.curable), numbers.share(each.ns[each.curable] / each.life_ns)
+            curable, share = rules.of_cause(each.curable), numbers.share(each.ns[each.curable] / each.life_ns)
             return f"what can be mended is {share}, {each.named(curable.lost_to)}, where {each.named(curable.cure)} would help"
     cure = rule.advice.cure if told and rule.advice else ""
     return "nothing was found to mend in TCP itself" + (f"; {way.named(cure)} would help" if cure else "")
@@ -325,10 +325,6 @@ def _way(analysis: Analysed, row: Mapping[str, Any], *, from_client: bool) -> _W
     return _Way(row, from_client, ns, tuple(one for one in analysis.findings if (one.conn, one.from_client) == (row["conn"], from_client)))
 
 
-def _rule(cause: str) -> rules.Rule:
-    return next(rule for rule in reversed(rules.in_order()) if rule.cause == cause)
-
-
 def _is_a_fault(cause: str) -> bool:
-    advice = _rule(cause).advice
+    advice = rules.of_cause(cause).advice
     return advice is not None and advice.is_a_fault

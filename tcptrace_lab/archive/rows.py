@@ -44,10 +44,9 @@ def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 @cache
 def _faults(*, once: bool = False) -> tuple[str, ...]:
     """Causes whose time can be mended; only those that both directions spend together, if `once`: then the client's counts."""
+    told = {cause: rules.of_cause(cause).advice for cause in CAUSES}
     return tuple(
-        rule.cause
-        for rule in rules.in_order()
-        if rule.advice is not None and rule.advice.is_a_fault and (rule.advice.of_client_alone or not once)
+        cause for cause, advice in told.items() if advice is not None and advice.is_a_fault and (advice.of_client_alone or not once)
     )
 
 

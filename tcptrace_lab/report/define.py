@@ -22,10 +22,8 @@ CONFIDENCES = {
 
 def words() -> dict[str, list[Definition]]:
     """Heading → words."""
-    by_cause = {rule.cause: rule for rule in reversed(rules.in_order())}
-    causes: list[Definition] = [
-        _word(cause, means, by_cause[cause].refuted_by, by_cause[cause].source) for cause, means in schema.CAUSES.items()
-    ]
+    told = {cause: rules.of_cause(cause) for cause in schema.CAUSES}
+    causes: list[Definition] = [_word(cause, means, told[cause].refuted_by, told[cause].source) for cause, means in schema.CAUSES.items()]
     return {
         "Why the next byte of a direction did not leave": causes,
         "How sure a finding is": [_word(word, means) for word, means in CONFIDENCES.items()],

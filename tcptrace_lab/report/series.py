@@ -110,7 +110,7 @@ def read(segments: pl.LazyFrame, requests: Sequence[Request], windows: Sequence[
     begins = {(request.conn, side): request.first_ts_ns for request in requests for side in request.data_segments}
     begins |= {(window.place.conn, window.place.from_client): window.place.first_ts_ns for window in windows}
     trackers = {key: Tracker(first_ts_ns, from_client=key[1]) for key, first_ts_ns in begins.items()}
-    wanted = {*COLUMNS, *ledger.COLUMNS} if windows else {*COLUMNS}
+    wanted = {*COLUMNS, *ledger.columns_read()} if windows else {*COLUMNS}
     columns = [name for name in schema.SEGMENTS.names if name in wanted]  # in the order of the source, see `reread.PULL_VALUES`
     slices = _slices(segments, sorted({conn for conn, _ in trackers}), columns)
 

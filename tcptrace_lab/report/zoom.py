@@ -46,7 +46,7 @@ def _spans(rows: Sequence[pl.DataFrame], connections: pl.DataFrame) -> pl.DataFr
     """The ledger of all rows, at once: `schema.LEDGER`."""
     if not rows:
         return pl.DataFrame(schema={"conn": pl.UInt32, "from_client": pl.Boolean})
-    whole = pl.concat([part.select(*ledger.COLUMNS) for part in rows]).unique("frame").sort("frame")
+    whole = pl.concat([part.select(*ledger.columns_read()) for part in rows]).unique("frame").sort("frame")
     return ledger.intervals(whole.lazy(), connections.lazy()).collect().sort("start_ns")
 
 

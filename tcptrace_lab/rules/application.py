@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.rules import proof
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
@@ -9,6 +10,7 @@ RULE = Rule(
     lost_to="the program on {sender}, which had nothing to send",
     holds=None,
     confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="a segment released by an ACK, a timer, or a window that opened",
     source="Siekkinen et al. 2005 (application-limited periods)",
     advice=Advice(

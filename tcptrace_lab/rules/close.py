@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, proof
 from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
@@ -10,6 +10,7 @@ RULE = Rule(
     lost_to="the close, after the first FIN",
     holds=facts.IS_LATE_FIN,
     confidence=Confidence.PROVED,
+    proof=(proof.IN_FLIGHT,),
     refuted_by="data of either side behind the FIN",
     source="RFC 9293, 3.6",
 )

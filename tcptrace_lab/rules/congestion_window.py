@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, proof
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
 from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, STOPPED
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
@@ -12,6 +12,7 @@ RULE = Rule(
     lost_to="a congestion window that losses kept small",
     holds=facts.BULK & facts.AFTER_LOSS & ~facts.HAS_BEGUN_ANEW & ~ON_PLATEAU & ~NO_LARGER & ~STOPPED,
     confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
     refuted_by="flights as large as before the loss; a growing round trip (the path itself is full)",
     source="RFC 5681, 3.1 and 3.2; RFC 9438",
     advice=Advice(

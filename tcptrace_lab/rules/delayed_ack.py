@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import at_once, facts
+from tcptrace_lab.rules import at_once, facts, proof
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
@@ -13,6 +13,7 @@ RULE = Rule(
     & (facts.ACK_WAS_HELD | (facts.ALL_ACKED & (facts.ACKED_AT_ONCE | ~facts.IN_QUEUE)))
     & ~facts.DRAINED_BIT_BY_BIT,
     confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.LATE_ACK, proof.TIMER),
     refuted_by="round trips as long without a pause; an ACK that carries data, or leaves out what had long left",
     source="RFC 5681, 4.2",
     advice=Advice(

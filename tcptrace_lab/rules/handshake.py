@@ -6,7 +6,7 @@ came late or the path is long. Attempts that never became a connection are told 
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, proof
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 _REUSE = "keep connections open and use them again"
@@ -17,6 +17,7 @@ RULE = Rule(
     lost_to="opening the connection",
     holds=facts.IS_SYN,
     confidence=Confidence.PROVED,
+    proof=(proof.ACK,),
     refuted_by="the segment carries no SYN",
     source="RFC 9293, 3.5; RFC 6298, 2.1 (the first timeout is one second)",
     advice=Advice(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.rules import facts, too_large
+from tcptrace_lab.rules import facts, proof, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
 from tcptrace_lab.rules.of_direction import known
 from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU
@@ -28,6 +28,7 @@ RULE = Rule(
     lost_to="repairing losses",
     holds=facts.IS_REPAIR | facts.REPAIRED | (facts.IS_RECOVERING & facts.HAD_IN_FLIGHT & ~facts.ONLY_LATE),
     confidence=Confidence.PROVED,
+    proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="nothing was sent again",
     source="RFC 5681, 3.2; RFC 6675; RFC 8985",
     advice=Advice(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcptrace_lab import policy
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, proof
 from tcptrace_lab.rules.plateau import TAKEN_IN_TURN, TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Confidence, Doubt, Rule
 
@@ -12,6 +12,7 @@ RULE = Rule(
     lost_to="small segments that Nagle's algorithm held for a round trip",
     holds=(((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE) & ~TAKEN_ONE_BY_ONE & ~TAKEN_IN_TURN) | facts.KEPT_BACK,
     confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.HELD_SEGMENT, proof.ACK),
     refuted_by="a small segment that leaves while an earlier small one is in flight",
     doubt=Doubt(facts.MAY_FILL_BUFFER & ~facts.MORE_WAS_GIVEN, of_all=policy.all_in_doubt),
     cure="TCP_NODELAY on {sender}, or whole messages in one write,",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import at_once, facts
+from tcptrace_lab.rules import at_once, facts, proof
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 RULE = Rule(
@@ -10,6 +10,7 @@ RULE = Rule(
     lost_to="waiting for delayed ACKs that Nagle's algorithm was holding out for",
     holds=((facts.RELEASED_BY_ACK & facts.HELD_BY_NAGLE) | facts.LET_GO_LATE) & facts.ACK_WAS_LATE,
     confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.HELD_SEGMENT, proof.LATE_ACK, proof.TIMER),
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
     proved_by_repetition=True,
     doubt=Doubt(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, proof
 from tcptrace_lab.rules.of_direction import AROUND_BYTES, RTT_NS, known
 from tcptrace_lab.rules.plateau import ON_PLATEAU
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
@@ -54,6 +54,7 @@ RULE = Rule(
         limits="Where data arrives and there are no timestamps, a sender that spaces its segments evenly looks as a narrow path does.",
         remedy=("if the sender paces (BBR, a rate limit of its own): raise its rate",),
     ),
+    proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="round trips at their minimum while the sender waits",
     source="RFC 6349, 3.3 (round trips under load); Gettys & Nichols 2011 (bufferbloat)",
     advice=Advice(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, proof
 from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
@@ -19,6 +19,7 @@ RULE = Rule(
     & ~facts.ACK_UNSEEN
     & (facts.PACED_PART * pl.col("held_ns") <= facts.RTT_NS),
     confidence=Confidence.POSSIBLE,
+    proof=(proof.IN_FLIGHT, proof.ROOM),
     refuted_by="ACKs that release the segments; uneven spacing; a stack that is older than pacing",
     source="Linux net/ipv4/tcp_output.c (internal pacing); BBR",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.rules import proof
 from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
@@ -9,6 +10,7 @@ RULE = Rule(
     lost_to="waiting for the other side's messages",
     holds=None,
     confidence=Confidence.CONSISTENT,
+    proof=(proof.ACK,),
     refuted_by="no data of the other side before this side goes on",
     source="the other direction's ledger says what it did with the time",
 )

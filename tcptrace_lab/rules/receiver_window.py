@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, proof
 from tcptrace_lab.rules.deferral import WINDOW_DEFERRED
 from tcptrace_lab.rules.of_direction import known
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
@@ -49,6 +49,7 @@ RULE = Rule(
     )
     | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
     confidence=Confidence.PROVED,
+    proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
     refuted_by="room for a full segment, and for a third of the window, before the ACK that released it",
     source="RFC 9293, 3.8.6",
     owns_until_window_opened=True,

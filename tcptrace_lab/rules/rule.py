@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from tcptrace_lab.rules.proof import Value
+
 
 class Confidence(StrEnum):
     """How sure a verdict is: proved, consistent with what was seen, or only possible."""
@@ -118,6 +120,7 @@ class Rule:
         holds: true for the departures that waited for it: rows of `schema.SEGMENTS` beside the facts of their direction (see `facts`).
             None for what is left where no rule holds.
         confidence: how sure one such wait is.
+        proof: what is told of one such wait, and which frames show it beside its ends (`rules.proof`).
         refuted_by: what would have shown that it was something else.
         source: where the rule comes from.
         owns_until_window_opened: the wait is its own only until the window opened; what comes after is the program's.
@@ -130,6 +133,7 @@ class Rule:
     cause: str
     holds: pl.Expr | None
     confidence: Confidence
+    proof: tuple[Value, ...]
     refuted_by: str
     source: str
     lost_to: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, proof
 from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, STOPPED, TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
@@ -21,6 +21,7 @@ RULE = Rule(
         limits="One small segment in each round trip may also be what the program wrote meanwhile, held by Nagle's algorithm.",
         remedy=("if the program writes no faster: set TCP_NODELAY",),
     ),
+    proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
     refuted_by="flights that still grow; a loss before; a program that answers ACKs late",
     source="Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer)",
     advice=Advice(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules import facts, proof
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
@@ -10,6 +10,7 @@ RULE = Rule(
     lost_to="slow start, with flights that still grew",
     holds=facts.BULK,
     confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
     refuted_by="flights that no longer grow; a loss before",
     source="RFC 5681, 3.1; RFC 6928",
     advice=Advice(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts, too_large
+from tcptrace_lab.rules import facts, proof, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Rule
 
@@ -19,6 +19,7 @@ RULE = Rule(
         limits="With neither SACK nor timestamps, an ACK that the receiver delays for longer than the timer runs looks the same.",
         remedy=("if nothing is lost: whole messages in one write, or TCP_NODELAY, so that no ACK is delayed",),
     ),
+    proof=(proof.IN_FLIGHT, proof.TIMER),
     refuted_by="ACKs or other segments within the timeout before it",
     source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
     advice=Advice(

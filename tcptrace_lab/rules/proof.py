@@ -1,0 +1,62 @@
+"""What a proof consists of: the values at the sender that a rule names (`Rule.proof`), in words, and the frames that show them.
+
+Each is told of a row of `schema.STALLS`, and left out where it is not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab import numbers
+from tcptrace_lab.schema import STALL_TIMERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of a proof.
+
+    Attributes:
+        told: a row of `schema.STALLS` → its words; None where it is not known.
+        frame: the column of the row with a frame that shows it, beside those at the ends of the wait; empty: these show it.
+    """
+
+    told: Callable[[Mapping[str, Any]], str | None]
+    frame: str = ""
+
+
+def _in_flight(row: Mapping[str, Any]) -> str | None:
+    return f"{row['unacked_before_bytes']:,} bytes in flight" if row["unacked_before_bytes"] else None
+
+
+def _room(row: Mapping[str, Any]) -> str | None:
+    return None if row["usable_before_bytes"] is None else f"room for {max(row['usable_before_bytes'], 0):,} more in the window"
+
+
+def _held_segment(row: Mapping[str, Any]) -> str | None:
+    known = row["payload_bytes"] is not None and row["full_bytes"] is not None
+    return f"a segment of {row['payload_bytes']:,} held (full: {row['full_bytes']:,})" if known else None
+
+
+def _ack(row: Mapping[str, Any]) -> str | None:
+    return None if row["acked_by_frame"] is None else f"ACK in frame {row['acked_by_frame']:,}"
+
+
+def _late_ack(row: Mapping[str, Any]) -> str | None:
+    ack, late_ns = _ack(row), row["ack_late_ns"]
+    return ack if ack is None or late_ns is None else f"{ack} came {numbers.duration(late_ns)} late"
+
+
+def _timer(row: Mapping[str, Any]) -> str | None:
+    return None if row["timer"] is None else f"timer: {STALL_TIMERS[row['timer']]}"
+
+
+IN_FLIGHT = Value(_in_flight)
+ROOM = Value(_room)
+HELD_SEGMENT = Value(_held_segment)
+ACK = Value(_ack, "acked_by_frame")
+LATE_ACK = Value(_late_ack, "acked_by_frame")
+TIMER = Value(_timer)

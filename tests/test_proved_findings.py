@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings import Finding
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import proved_findings  # noqa: E402  (as the script that it is)
+
 SHARED = ROOT.parent / "shared" / "captures"
 LIST = ROOT / "benchmarks" / "proved-findings.md"
 
@@ -154,6 +159,14 @@ def test_every_proved_finding_was_read_by_hand_and_stands(name: str) -> None:
     mine = sorted((f"{one.conn}, {'client' if one.from_client else 'server'}", one.id) for one in found)
     assert mine == sorted((way, finding) for way, finding, _ in listed()[name])
     assert all(verdict.startswith("stands") for _, _, verdict in listed()[name])
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="no shared captures here")
+def test_no_other_capture_has_a_proved_finding_that_nobody_read() -> None:
+    others = [path for path in proved_findings.captures(SHARED) if str(path.relative_to(SHARED)) not in NAMES]
+    unread = [(path.name, one.title) for path in others for one in proved_findings.proved(path)]
+    assert len(others) > len(NAMES)
+    assert unread == []
 
 
 def test_tshark_sees_what_each_proved_finding_says(name: str) -> None:

@@ -232,9 +232,9 @@ def _in_order(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
-    carried = pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES)) > 0
+    carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
-    life = connections.select("conn", carried=carried, failed=attempts.FAILED, life_ns=life_ns)
+    life = connections.select("conn", **carried, failed=attempts.FAILED, life_ns=life_ns)
     best: list[Cost] = []
     for batch in beside(accounts, life, "conn"):
         best = sorted([*best, *_costs(batch, advising)], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
@@ -248,7 +248,7 @@ def _costs(rows: pl.DataFrame, advising: Mapping[str, Rule]) -> Iterator[Cost]:
             if advice.of_client_alone and not from_client:
                 continue
             ns = pl.col(f"{side}_{cause.replace('-', '_')}_ns")
-            told = pl.col("carried") if advice.of_data_alone else ~pl.col("failed") if cause == attempts.CAUSE else pl.lit(value=True)
+            told = pl.col(f"{side}_carried") if advice.of_data_alone else ~pl.col("failed") if cause == attempts.CAUSE else pl.lit(value=True)
             worth = rows.filter(told & (ns >= advice.worth_ns) & (ns >= advice.worth_share * pl.col("life_ns")))
             for conn, cost_ns, life_ns in (
                 worth.select("conn", ns, "life_ns").top_k(MOST, by=[ns, "conn"], reverse=[False, True]).iter_rows()

@@ -97,6 +97,8 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
         },
         {
             "ratio": own("send_bps") / own("receive_bps"),
+            # What an ACK lets go, or what leaves alone, is in no burst, and takes its time all the same.
+            "idle_share": (1 - pl.max_horizontal(own("burst_share"), own("average_bps") / own("send_bps"))).clip(0, 1),
             "line_bps": pl.coalesce(_line_rate(own("drained_on_line_bps")), _line_rate(own("burst_on_line_bps"))),
         },
         {"line_bound_bps": own("line_bps") * col["best_payload_share"]},
@@ -104,7 +106,7 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
         {
             "bound_by": pl.when(own("bound_bps") == own("receive_bps"))
             .then(pl.lit("receive"))
-            .when(own("bound_bps") == own("line_bound_bps"))
+            .when(own("bound_bps") >= (1 - LINE_SHARE) * own("line_bound_bps"))  # λ may be the line's own rate, as exactly as it is told
             .then(pl.lit("line"))
             .when(own("bound_bps") == own("send_bps"))
             .then(pl.lit("send")),
@@ -136,7 +138,7 @@ def _measured(side: str, other: str, col: Mapping[str, pl.Expr]) -> Mapping[str,
         "drain_samples": col["drained_acks"],
         "read_bps": _rate(col["read_bytes"], col["read_ns"], col["read_windows"]),
         "read_samples": col["read_windows"],
-        "idle_share": pl.when(near & (span_ns > 0)).then((1 - col["burst_ns"] / span_ns).clip(0, 1)),
+        "burst_share": pl.when(near & (span_ns > 0)).then(col["burst_ns"] / span_ns),
         "window_segments": pl.col(f"{other}_max_window_bytes") // col["full_segment_bytes"],
     }
 
@@ -255,7 +257,9 @@ def _rates(row: Mapping[str, Any]) -> list[str]:
     if row["read_bps"] is not None:
         told.append(f"the receiving program read {numbers.rate(row['read_bps'])} from a full buffer ({row['read_samples']:,} windows)")
     if row["ratio"] is not None:
-        told.append(f"λ/μ = {row['ratio']:.3g}")
+        full = row["window_full_share"]
+        often = "" if full is None else f", by which {numbers.share(full)} of the segments would find the window full (M/M/1/K)"
+        told.append(f"λ/μ = {row['ratio']:.3g}{often}")
     if row["line_bps"] is not None:
         told.append(f"a line of {numbers.rate(row['line_bps'])} leaves {numbers.rate(row['line_bound_bps'])} for data")
     return told

@@ -531,3 +531,22 @@ def test_data_that_are_sent_again_with_their_fin_waited_for_the_timer(tmp_path: 
         """,
     )
     assert lasted(found, "timeout") == [pytest.approx(300)]
+
+
+def test_a_side_that_sends_no_data_is_not_limited_by_the_network(tmp_path: Path) -> None:
+    """The server says 100 bytes and closes: the client's ACKs and FIN wait for the way, but nothing that it had to send does."""
+    text = """
+        0.000 C > S S  0:0(0)          win 64240 <mss 1460>
+        0.100 S > C S. 0:0(0)   ack 1  win 65160 <mss 1460>
+        0.100 C > S .           ack 1
+        0.200 S > C P. 1:101    ack 1
+        0.201 S > C F. 101:101  ack 1
+        0.201 C > S .           ack 102
+        0.202 C > S F. 1:1      ack 102
+        0.302 S > C .           ack 2
+    """
+    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    spent = accounts.accounts(found.segments, found.connections, 1)
+    assert spent.collect().item(0, "client_network_ns") > 0.3 * 302 * MS
+    judged = advice.findings(spent, found.segments, found.connections)
+    assert not [one for one in judged.findings if one.id == "network-limited"]

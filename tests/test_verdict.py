@@ -25,7 +25,7 @@ KNOWN = {
     "ethernet-loss.pcapng": ("went, by all signs, to losses", "a path without the losses"),
     "ethernet-syn-loss.pcapng": ("went to opening the connection", "a quick answer to the first SYN"),
     "ethernet-application-limited.pcapng": ("to the program on 192.0.2.1, which had nothing to send", "nothing was found to mend in TCP"),
-    "ethernet-bottleneck.pcapng": ("to the network", "a faster path, or fewer bytes, would help"),
+    "ethernet-bottleneck.pcapng": ("to the network", "a faster or nearer path, or fewer bytes or round trips, would help"),
 }
 
 

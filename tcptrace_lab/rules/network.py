@@ -65,8 +65,11 @@ RULE = Rule(
             "the round trip took {rtt} at least and {round_trip} at most."
         ),
         limits="Which hop is the narrow one cannot be seen.",
-        cure="a faster path, or fewer bytes,",
-        remedy=("a faster path, or fewer bytes (compression, caching)",),
+        cure="a faster or nearer path, or fewer bytes or round trips,",
+        remedy=(
+            "where much is sent: a faster path, or fewer bytes (compression, caching)",
+            "where little is sent to and fro: a nearer server, or fewer round trips (connections kept open, several requests together)",
+        ),
         worth_share=0.3,
         is_a_fault=False,
         of_data_alone=True,

@@ -72,7 +72,7 @@ class Advice:
         of_client_alone: it is told of the client's direction only, because both directions spend the same time on it.
         is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
         instead: what is said otherwise in special cases; the first that holds counts.
-        of_data_alone: it is not told of a connection that carried no data, as one that was refused.
+        of_data_alone: it is not told of a direction that carried no data.
     """
 
     finding: str

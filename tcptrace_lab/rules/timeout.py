@@ -49,11 +49,11 @@ RULE = Rule(
                 finding=FINDING,
                 title="{cost} spent waiting for the retransmission timer, in {waits}, for segments that had arrived",
                 mechanism=(
-                    "The ACKs came later than the sender's timer expected, so it sent again what had arrived. "
+                    "The ACKs came later than the sender's timer expected, or not at all, so it sent again what had arrived. "
                     "Each such wait doubles the next."
                 ),
                 limits=LIMITS,
-                remedy=REMEDY,
+                remedy=("where the ACKs do not come at all: find what drops them on their way back", *REMEDY),
                 cure=CURE,
                 lost_to="the retransmission timer, although nothing was lost",
             ),

@@ -25,7 +25,7 @@ RATES = table(
         Column("bound_by", "Enum", Unit.NONE, "Which of them it is", "null without any", BOUND_BY),
         Column("sent_bps", "Float64", Unit.BITS_PER_SECOND, "New data over the time from the first data segment to the last", "null if both are at one instant"),
         Column("reached_share", "Float64", Unit.NONE, "How much of the bound that is", "at most 1: what was queued when the last segment left would make it more"),
-        Column("idle_share", "Float64", Unit.NONE, "Share of that time in which the sender stood still: all but its bursts", "pauses of its program are in it; departures at the time of an ACK count as let go by it; null away from the sender"),
+        Column("idle_share", "Float64", Unit.NONE, "Share of that time in which the sender stood still: all but its bursts, or but the time of its data at λ, whichever is less", "pauses of its program are in it; null away from the sender"),
         Column("round_trip_ns", "Int64", Unit.NS, "Shortest round trip from end to end", "null unless both ends' answers were captured"),
         Column("send_buffer_needed_bytes", "Int64", Unit.BYTES, "Send buffer with which the sending program never waits: λ times the round trip", "null without either"),
         Column("receive_buffer_needed_bytes", "Int64", Unit.BYTES, "Receive buffer, and send buffer, that let the bound be reached: bound times round trip", "null without either"),

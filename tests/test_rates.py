@@ -152,7 +152,7 @@ def test_a_queue_before_a_line_of_ten_megabits_names_the_line(tmp_path: Path) ->
 
 
 def test_a_sender_as_fast_as_its_line_is_bound_by_the_line(tmp_path: Path) -> None:
-    """A segment each 1.2304 ms, 9.493 Mb/s, is all that a line of 10 Mb/s leaves for data: it is the line's rate that shows in its bursts."""
+    """A segment each 1.2304 ms, 9.493 Mb/s, is all that a line of 10 Mb/s leaves for data: its bursts show the line's own rate."""
     row = direction(tmp_path, OPENED_AT_CLIENT + sent(70, 1.2304, [84.5 + 24.608 * (number // 20) for number in range(70)]))
     assert row["send_bps"] == pytest.approx(9.493e6, rel=1e-3)
     assert (row["line_bps"], row["bound_by"]) == (10_000_000.0, "line")

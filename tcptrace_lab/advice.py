@@ -248,12 +248,9 @@ def _costs(rows: pl.DataFrame, advising: Mapping[str, Rule]) -> Iterator[Cost]:
             if advice.of_client_alone and not from_client:
                 continue
             ns = pl.col(f"{side}_{cause.replace('-', '_')}_ns")
-            worth = rows if cause != attempts.CAUSE else rows.filter(~pl.col("failed"))
-            worth = worth.filter(
-                (pl.col(f"{side}_carried") | ~pl.lit(advice.of_data_alone))
-                & (ns >= advice.worth_ns)
-                & (ns >= advice.worth_share * pl.col("life_ns"))
-            )
+            asked = rows.filter(~pl.col("failed")) if cause == attempts.CAUSE else rows
+            asked = asked.filter(f"{side}_carried") if advice.of_data_alone else asked
+            worth = asked.filter((ns >= advice.worth_ns) & (ns >= advice.worth_share * pl.col("life_ns")))
             for conn, cost_ns, life_ns in (
                 worth.select("conn", ns, "life_ns").top_k(MOST, by=[ns, "conn"], reverse=[False, True]).iter_rows()
             ):

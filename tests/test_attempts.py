@@ -189,7 +189,7 @@ IMPATIENT = """
         (
             LATE_ANSWER + "0.801 C > S P. 1:101 ack 1",
             "The answer to the SYN came after 800 ms",
-            "the answer to the first came late",
+            "the answer to the first came after 800 ms",
             "ping",
             800,
         ),

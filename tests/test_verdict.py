@@ -189,3 +189,4 @@ def test_every_cause_has_words_and_every_fault_that_is_known_has_a_cure() -> Non
     assert set(told) == set(schema.CAUSES)
     assert all(rule.lost_to for rule in told.values())
     assert all(rule.advice.cure for rule in told.values() if rule.advice and rule.advice.is_a_fault)
+    assert all("{" in rule.advice.mechanism for rule in told.values() if rule.advice), "each tells its mechanism with the capture's numbers"

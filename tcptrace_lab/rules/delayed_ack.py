@@ -21,7 +21,8 @@ RULE = Rule(
         title="Delayed ACKs cost {cost} in {waits} of {median}",
         mechanism=(
             "The sender has used up what it may send and waits for an ACK. "
-            "The receiver holds the ACK back, because too little has arrived to send it at once."
+            "The receiver holds the ACK back, because too little has arrived to send it at once: {median} in the middle, where the round "
+            "trip takes {rtt}."
         ),
         limits="Whether the congestion window or the send buffer is what the sender had used up cannot be seen.",
         cure="a larger send buffer on {sender}, or " + at_once.CURE,

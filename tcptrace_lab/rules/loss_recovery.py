@@ -35,8 +35,8 @@ RULE = Rule(
         finding="loss",
         title="{cost} spent repairing losses, in {waits}",
         mechanism=(
-            "Segments were lost and sent again. Until the repair is acknowledged the sender sends little that is new; "
-            "afterwards it goes on with a smaller congestion window."
+            "What was lost was sent again, {resent} in all. Until the repair is acknowledged, a round trip of {rtt} later at least, the "
+            "sender sends little that is new; afterwards it goes on with a smaller congestion window."
         ),
         limits="Where on the path they were lost cannot be seen from one point.",
         cure="a path without the losses",
@@ -57,7 +57,7 @@ RULE = Rule(
                 finding=FINDING,
                 title="{cost} spent repairing what was not lost, in {waits}",
                 mechanism=(
-                    "Segments were sent again although their first copies arrived: the path had overtaken them, or their ACKs came late. "
+                    "What was sent again, {resent}, had arrived before: the path had overtaken it, or its ACKs came late. "
                     "Until that showed, the sender took them for lost and sent little that was new."
                 ),
                 limits=LIMITS,

@@ -28,7 +28,7 @@ RULE = Rule(
         title="Nagle's algorithm and delayed ACKs cost {cost} in {waits} of {median}",
         mechanism=(
             "The program writes a message in pieces. The stack holds the last small piece back until what went before is acknowledged, "
-            "and the receiver delays that ACK because it waits for more."
+            "and the receiver delays that ACK because it waits for more: {median} in the middle, where the round trip takes {rtt}."
         ),
         limits="The kernel keeps no count of this; that the program had already written the held bytes is concluded from when they left.",
         cure="TCP_NODELAY on {sender}, or whole messages in one write,",

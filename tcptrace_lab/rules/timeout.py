@@ -27,7 +27,8 @@ RULE = Rule(
         title="{cost} spent waiting for the retransmission timer and the ACK of what it sent again, in {waits}",
         mechanism=(
             "A segment was lost and too little came back to show it sooner: the sender stood still until its timer ran out, and then until "
-            "what it sent again was acknowledged. Each wait for the timer doubles the next."
+            "what it sent again was acknowledged: {median} in the middle, where the round trip takes {rtt}. Each wait for the timer "
+            "doubles the next."
         ),
         limits="Where on the path the segment was lost cannot be seen from one point.",
         cure="a path without the losses",
@@ -49,8 +50,8 @@ RULE = Rule(
                 finding=FINDING,
                 title="{cost} spent waiting for the retransmission timer, in {waits}, for segments that had arrived",
                 mechanism=(
-                    "The ACKs came later than the sender's timer expected, or not at all, so it sent again what had arrived. "
-                    "Each such wait doubles the next."
+                    "The ACKs came later than the sender's timer expected, or not at all, so it sent again what had arrived: after "
+                    "{median} in the middle. Each such wait doubles the next."
                 ),
                 limits=LIMITS,
                 remedy=("where the ACKs do not come at all: find what drops them on their way back", *REMEDY),

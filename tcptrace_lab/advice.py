@@ -7,6 +7,7 @@ A cause of one direction becomes a finding where it holds a share of that direct
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -62,6 +63,14 @@ _HANDSHAKE = (
 
 _OF_LOSS = frozenset({"timeout", "loss-recovery"})
 """Causes of which segments that are too large for the path may be to blame."""
+
+_WINDOW = ("unacked_before_bytes", "usable_before_bytes")
+"""In flight, and the room beside it: the window that the sender knew of."""
+
+SMALLER_SHARE = 0.8
+"""A window of less than this part of the largest is told beside it (a heuristic)."""
+
+UNTOLD = "a time that the capture does not tell"
 
 PROVED_BY = 3
 """So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
@@ -205,8 +214,8 @@ def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFr
 
 
 def _shown(long: Sequence[pl.DataFrame], waits: pl.DataFrame) -> dict[int, dict[str, Any]]:
-    """The departure that ended one of some waits, if it is `long` → the frames beside it that proofs name."""
-    columns = sorted({value.frame for rule in rules.in_order() for value in rule.proof if value.frame})
+    """The departure that ended one of some waits, if it is `long` → the frames beside it that proofs name, and the window it waited at."""
+    columns = sorted({*_WINDOW, *(value.frame for rule in rules.in_order() for value in rule.proof if value.frame)})
     ended = waits["frame_after"].drop_nulls().implode()
     kept = [rows.filter(pl.col("frame").is_in(ended)).select("frame", *columns) for rows in long]
     return {row["frame"]: row for rows in kept for row in rows.iter_rows(named=True)}
@@ -290,6 +299,7 @@ def _finding(
     savable_ns = None if least_ns is None else max(cost.life_ns - least_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
     words = _Words(_words(cost, kind, direction) | _of_handshake(cost, direction) | _of_size(large))
+    words["window"] = _window(waits, shown, direction)
     confidence = _confidence(rule, kind["sure_waits"], direction)
     doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
     return Finding(
@@ -336,15 +346,35 @@ def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) ->
         "waits": f"{waits:,} wait{'' if waits == 1 else 's'}",
         "times": numbers.times(waits),
         "median": numbers.duration(round(kind["median_ns"])),
-        "window": numbers.size(direction["max_window_bytes"]),
-        "rtt": numbers.duration(direction["rtt_whole_ns"]) if direction["rtt_whole_ns"] else "a time that the capture does not tell",
+        "rtt": numbers.duration(direction["rtt_whole_ns"]) if direction["rtt_whole_ns"] else UNTOLD,
         "resent": f"{(resent := direction['retransmitted_segments'] or 0):,} segment{'' if resent == 1 else 's'}",
-        "round_trip": numbers.duration(direction["rtt_max_ns"]),
+        "round_trips": _round_trips(direction),
         "read": numbers.rate(direction["read_bps"]),
         "plateau": numbers.size(direction["level_flight_bytes"] or direction["max_in_flight_bytes"]),
         "at_once": at_once.words(direction["receiver_stack"]),
         "reached": f", at {words}" if (words := rates.reached(direction)) else "",
     }
+
+
+def _window(waits: pl.DataFrame, shown: Mapping[int, Mapping[str, Any]], direction: Mapping[str, Any]) -> str:
+    """How large the receiver's window was: at most, and in the longest waits, if that is less: a receiver may open it step by step."""
+    rows = (shown.get(ended, {}) for ended in waits.head(EVIDENCE_WAITS)["frame_after"])
+    known = [sum(row[name] for name in _WINDOW) for row in rows if all(row.get(name) is not None for name in _WINDOW)]
+    most = f"{numbers.size(direction['max_window_bytes'])} at most"
+    if not known or (then_bytes := round(median(known))) > SMALLER_SHARE * direction["max_window_bytes"]:
+        return most
+    return f"{numbers.size(then_bytes)} then and {most}"
+
+
+def _round_trips(direction: Mapping[str, Any]) -> str:
+    """The shortest and the longest round trip: `2.1 ms at least and 106 ms at most`."""
+    least_ns, seen_ns = direction["rtt_whole_ns"], direction["rtt_max_ns"]
+    if not least_ns:
+        return UNTOLD
+    # A sample is the way from the capture point to the receiver and back; the sender's own part is known by its quickest answer alone.
+    most_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
+    least = f"{numbers.duration(least_ns)} at least"
+    return least if most_ns is None or most_ns <= least_ns else f"{least} and {numbers.duration(most_ns)} at most"
 
 
 def _of_handshake(cost: Cost, direction: Mapping[str, Any]) -> dict[str, str]:
@@ -354,7 +384,7 @@ def _of_handshake(cost: Cost, direction: Mapping[str, Any]) -> dict[str, str]:
         "syns": numbers.times(direction["client_syn_segments"]),
         "answers": numbers.times(direction["server_syn_segments"]),
         "acked": numbers.duration(direction["synack_to_ack_ns"]),
-        "answer": "a time that the capture does not tell" if answer_ns is None else numbers.duration(answer_ns),
+        "answer": UNTOLD if answer_ns is None else numbers.duration(answer_ns),
         "unanswered": waited,
     }
 

@@ -550,3 +550,35 @@ def test_a_side_that_sends_no_data_is_not_limited_by_the_network(tmp_path: Path)
     assert spent.collect().item(0, "client_network_ns") > 0.3 * 302 * MS
     judged = advice.findings(spent, found.segments, found.connections)
     assert not [one for one in judged.findings if one.id == "network-limited"]
+
+
+def dialogue(rounds: int) -> str:
+    """Answers of 500 bytes to questions of 100 at the client, each 20 ms behind its question, and acknowledged at once."""
+    lines = ["0.000 C > S S 0:0(0) win 64240 <mss 1460>", "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "0.020 C > S . ack 1"]
+    for n in range(rounds):
+        at = 0.020 + 0.020 * n
+        lines.append(f"{at:.4f} C > S P. {100 * n + 1}:{100 * n + 101} ack {500 * n + 1}")
+        lines.append(f"{at + 0.020:.4f} S > C P. {500 * n + 1}:{500 * n + 501} ack {100 * n + 101}")
+    end = 0.020 + 0.020 * rounds
+    return "\n".join([*lines, f"{end:.4f} C > S . ack {500 * rounds + 1}"])
+
+
+def test_the_longest_round_trip_is_never_told_to_be_shorter_than_the_shortest(tmp_path: Path) -> None:
+    """At the client the ACKs of the server's data take no time; the way to the server and back, 20 ms, is a part of its round trips."""
+    found = read(packets.capture(tmp_path / "exchange.pcap", dialogue(30)))
+    judged = advice.findings(accounts.accounts(found.segments, found.connections, 1), found.segments, found.connections)
+    told = {one.from_client: one.mechanism for one in judged.findings if one.id == "network-limited"}
+    assert told[False].endswith("The round trip took 20 ms at least.")
+
+
+def test_a_window_that_grew_later_is_told_as_large_as_it_was_when_it_held(tmp_path: Path) -> None:
+    """Ten round trips of 20 ms with two segments each, which fill the window of 2,920 bytes; the last ACK offers 64,240."""
+    lines = ["0.000 C > S S 0:0(0) win 64240 <mss 1460>", "0.020 S > C S. 0:0(0) ack 1 win 2920 <mss 1460>", "0.020 C > S . ack 1"]
+    for n in range(10):
+        at, first = 0.021 + 0.020 * n, 2920 * n + 1
+        lines += [f"{at:.4f} C > S . {first}:{first + 1460} ack 1", f"{at + 0.0001:.4f} C > S . {first + 1460}:{first + 2920} ack 1"]
+        lines.append(f"{at + 0.0199:.4f} S > C . ack {first + 2920} win {2920 if n < 9 else 64240}")
+    found = read(packets.capture(tmp_path / "exchange.pcap", "\n".join([*lines, "0.222 C > S P. 29201:30661 ack 1"])))
+    judged = advice.findings(accounts.accounts(found.segments, found.connections, 1), found.segments, found.connections)
+    (told,) = [one for one in judged.findings if one.id == "receiver-window-limited"]
+    assert told.title.startswith("The receiver's window, 2.92 KB then and 64.2 KB at most, held the sender for ")

@@ -60,10 +60,7 @@ RULE = Rule(
     advice=Advice(
         finding="network-limited",
         title="Limited by the network for {share}{reached}",
-        mechanism=(
-            "Bytes were on their way, or drained through the path at its own rate: "
-            "the round trip took {rtt} at least and {round_trip} at most."
-        ),
+        mechanism=("Bytes were on their way, or drained through the path at its own rate. The round trip took {round_trips}."),
         limits="Which hop is the narrow one cannot be seen.",
         cure="a faster or nearer path, or fewer bytes or round trips,",
         remedy=(

@@ -55,7 +55,7 @@ RULE = Rule(
     owns_until_window_opened=True,
     advice=Advice(
         finding="receiver-window-limited",
-        title="The receiver's window, {window} at most, held the sender for {cost}",
+        title="The receiver's window, {window}, held the sender for {cost}",
         mechanism=(
             "The window that the receiver offers is smaller than rate times round trip ({rtt}). "
             "The sender fills it and waits for room, once per round trip."
@@ -68,7 +68,7 @@ RULE = Rule(
         ),
         instead={
             Case.SLOW_READER: Instead(
-                title="The receiving program read slowly, and its window, {window} at most, held the sender for {cost}",
+                title="The receiving program read slowly, and its window, {window}, held the sender for {cost}",
                 mechanism=(
                     "The receiving program took {read} out of a buffer that was at least half full. "
                     "The sender fills the room that this makes, and waits for the next."

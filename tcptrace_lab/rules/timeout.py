@@ -26,9 +26,9 @@ RULE = Rule(
         finding="timeout",
         title="{cost} spent waiting for the retransmission timer and the ACK of what it sent again, in {waits}",
         mechanism=(
-            "A segment was lost and too little came back to show it sooner: the sender stood still until its timer ran out, and then until "
-            "what it sent again was acknowledged: {median} in the middle, where the round trip takes {rtt}. Each wait for the timer "
-            "doubles the next."
+            "A segment, or its ACK, was lost and too little came back to show it sooner: the sender stood still until its timer ran out, "
+            "and then until what it sent again was acknowledged: {median} in the middle, where the round trip takes {rtt}. Each wait for "
+            "the timer doubles the next."
         ),
         limits="Where on the path the segment was lost cannot be seen from one point.",
         cure="a path without the losses",

@@ -318,7 +318,7 @@ def _finding(
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
         source=rule.source,
         causes=frozenset({cost.cause}),
-        cases=frozenset({Case.TOO_LARGE} if large else ()),
+        cases=frozenset({Case.TOO_LARGE} if large else {Case.SLOW_READER} & direction["cases"] if cost.cause in RECEIVERS_OWN else ()),
         savable_ns=savable_ns,
     )
 
@@ -360,10 +360,11 @@ def _window(waits: pl.DataFrame, shown: Mapping[int, Mapping[str, Any]], directi
     """How large the receiver's window was: at most, and in the longest waits, if that is less: a receiver may open it step by step."""
     rows = (shown.get(ended, {}) for ended in waits.head(EVIDENCE_WAITS)["frame_after"])
     known = [sum(row[name] for name in _WINDOW) for row in rows if all(row.get(name) is not None for name in _WINDOW)]
-    most = f"{numbers.size(direction['max_window_bytes'])} at most"
-    if not known or (then_bytes := round(median(known))) > SMALLER_SHARE * direction["max_window_bytes"]:
-        return most
-    return f"{numbers.size(then_bytes)} then and {most}"
+    most_bytes, then_bytes = direction["max_window_bytes"], round(median(known)) if known else None
+    if most_bytes is None:
+        return "of unknown size" if then_bytes is None else numbers.size(then_bytes)
+    most = f"{numbers.size(most_bytes)} at most"
+    return most if then_bytes is None or then_bytes > SMALLER_SHARE * most_bytes else f"{numbers.size(then_bytes)} then and {most}"
 
 
 def _round_trips(direction: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import polars as pl
 
-from tcptrace_lab import deadlock, numbers, rules
+from tcptrace_lab import advice, deadlock, numbers, rules
 from tcptrace_lab.behaviour import refused
 from tcptrace_lab.findings import Severity, gain_ns
 from tcptrace_lab.rules import Confidence, cases
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
 """Causes that go together: one loss is repaired, by whatever means, and then slows the sender down."""
 
+OF_READER: Final = advice.RECEIVERS_OWN
+"""Causes that are one fault, where the receiving program reads slowly: its window is closed, or has too little room."""
+
+LOST_TO_READER: Final = "the program on {receiver}, which read slowly: its window was closed, or too small"
 LOST_TO_LOSSES: Final = "losses: repairing them, and sending less afterwards"
 LOST_TO_NO_LOSSES: Final = "losses that were none: sending again what had arrived, and less afterwards"
 """What several of them together are; where nothing was lost."""
@@ -178,7 +182,9 @@ def _totals(faults: Iterable[Finding]) -> dict[frozenset[str], int]:
 
 
 def _family(fault: Finding) -> frozenset[str]:
-    return OF_LOSSES if fault.causes & OF_LOSSES else fault.causes
+    if fault.causes & OF_LOSSES:
+        return OF_LOSSES
+    return OF_READER if Case.SLOW_READER in fault.cases else fault.causes
 
 
 def _cost_ns(faults: Iterable[Finding]) -> int:
@@ -235,9 +241,17 @@ def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
         return deadlock.LOST_TO, way.named(deadlock.CURE)
     (cause,) = first.causes
     rule = rules.of_cause(cause).told(way.cases | first.cases)
-    several = rule.lost_to if Case.TOO_LARGE in first.cases else LOST_TO_NO_LOSSES if Case.NEEDLESS in way.cases else LOST_TO_LOSSES
-    lost_to = several if len(faults) > 1 else rule.lost_to or CAUSES[cause]
+    lost_to = _of_several(faults, way, rule) if len(faults) > 1 else rule.lost_to or CAUSES[cause]
     return way.named(lost_to), way.named(rule.advice.cure) if rule.advice else ""
+
+
+def _of_several(faults: tuple[Finding, ...], way: _Way, rule: rules.Rule) -> str:
+    """What the findings of one family are together."""
+    if _family(faults[0]) == OF_READER:
+        return LOST_TO_READER
+    if Case.TOO_LARGE in faults[0].cases:
+        return rule.lost_to
+    return LOST_TO_NO_LOSSES if Case.NEEDLESS in way.cases else LOST_TO_LOSSES
 
 
 def _where(analysis: Analysed, way: _Way) -> str:

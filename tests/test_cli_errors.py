@@ -253,7 +253,7 @@ def test_every_error_of_the_package_has_an_exit_code_of_the_design() -> None:
     }
     codes.pop("TcptraceLabError")
     of_captures = {"CaptureUnreadable": 3, "NotACapture": 3, "CaptureInsufficient": 3, "ReadInPart": 4}
-    assert codes == {"UsageError": 2, "OutputUnwritable": 2, **of_captures, "MissingTool": 5, "LabFailed": 5}
+    assert codes == {"UsageError": 2, "OutputUnwritable": 2, "RuleUnusable": 2, **of_captures, "MissingTool": 5, "LabFailed": 5}
 
 
 def test_printable_text_keeps_letters_of_all_scripts() -> None:

@@ -53,6 +53,16 @@ def test_a_window_that_a_slow_reader_keeps_small_is_told_from_a_small_buffer(nam
     assert found.remedy[0].startswith(remedy)
 
 
+def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> None:
+    """Both vanish if it reads faster, so that what that saves is the sum of both."""
+    analysis = analyze(CAPTURES / "atm9180-slow-reader.pcapng")
+    told = verdict.of(analysis)
+    costs = [one.cost_ns or 0 for one in analysis.findings if one.id in {"zero-window", "receiver-window-limited"}]
+    assert [one.id for one in told.findings] == ["zero-window", "receiver-window-limited"]
+    assert (len(costs), told.cost_ns) == (2, sum(costs))
+    assert "went to the program on 192.0.2.2, which read slowly: its window was closed, or too small; reading sooner there" in told.sentence
+
+
 def test_share_saving_and_life_are_those_of_the_ledger() -> None:
     """527 ms of life, 477 ms of it held by Nagle's algorithm: eleven stalls of 44 ms less a round trip each."""
     of_nagle = verdict.of(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))

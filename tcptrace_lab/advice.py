@@ -7,12 +7,12 @@ A cause of one direction becomes a finding where it holds a share of that direct
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tcptrace_lab import (
+    advice_words,
     attempts,
     deadlock,
     directions,
@@ -30,7 +30,7 @@ from tcptrace_lab import (
 from tcptrace_lab.errors import RuleUnusable
 from tcptrace_lab.findings import FINDING_IDS, Finding, Severity, severity_of
 from tcptrace_lab.ordered import beside
-from tcptrace_lab.rules import at_once, cases
+from tcptrace_lab.rules import cases
 from tcptrace_lab.rules.rule import Case, Confidence
 from tcptrace_lab.schema import SIDES
 
@@ -61,16 +61,13 @@ _HANDSHAKE = (
     *("client_syn_segments", "server_syn_segments", "server_first_departure_frame", "server_first_departure_is_syn"),
 )
 
-_OF_LOSS = frozenset({"timeout", "loss-recovery"})
-"""Causes of which segments that are too large for the path may be to blame."""
-
 _WINDOW = ("unacked_before_bytes", "usable_before_bytes")
 """In flight, and the room beside it: the window that the sender knew of."""
 
-SMALLER_SHARE = 0.8
-"""A window of less than this part of the largest is told beside it (a heuristic)."""
+_OF_READER = frozenset({Case.SLOW_READER})
 
-UNTOLD = "a time that the capture does not tell"
+_OF_LOSS = frozenset({"timeout", "loss-recovery"})
+"""Causes of which segments that are too large for the path may be to blame."""
 
 PROVED_BY = 3
 """So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
@@ -298,8 +295,8 @@ def _finding(
     least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
     savable_ns = None if least_ns is None else max(cost.life_ns - least_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
-    words = _Words(_words(cost, kind, direction) | _of_handshake(cost, direction) | _of_size(large))
-    words["window"] = _window(waits, shown, direction)
+    windows = _windows(waits, shown)
+    words = advice_words.of(cost.ns, cost.share, kind=kind, direction=direction, windows=windows, large=large)
     confidence = _confidence(rule, kind["sure_waits"], direction)
     doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
     return Finding(
@@ -318,16 +315,10 @@ def _finding(
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
         source=rule.source,
         causes=frozenset({cost.cause}),
-        cases=frozenset({Case.TOO_LARGE} if large else {Case.SLOW_READER} & direction["cases"] if cost.cause in RECEIVERS_OWN else ()),
+        cases=frozenset({Case.TOO_LARGE} if large else ())
+        | (_OF_READER & direction["cases"] if cost.cause in RECEIVERS_OWN else frozenset()),
         savable_ns=savable_ns,
     )
-
-
-class _Words(dict[str, str]):
-    """What the `{…}` in an advice become."""
-
-    def __missing__(self, name: str) -> str:
-        raise RuleUnusable(f"there is no {{{name}}} for the words of a finding: one of {', '.join(self)}", remedy="mend the rule")
 
 
 def _gain(cost: Cost, savable_ns: int | None) -> str:
@@ -336,68 +327,6 @@ def _gain(cost: Cost, savable_ns: int | None) -> str:
     if savable_ns is None or cost.ns <= savable_ns:
         return f"at most {numbers.duration(cost.ns)} {of}: the time that goes if this cause does"
     return f"at most {numbers.duration(savable_ns)} {of}: the rest of the data take on the path"
-
-
-def _words(cost: Cost, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, str]:
-    waits: int = kind["waits"]
-    return {
-        "cost": numbers.duration(cost.ns),
-        "share": f"{cost.share:.0%}",
-        "waits": f"{waits:,} wait{'' if waits == 1 else 's'}",
-        "times": numbers.times(waits),
-        "median": numbers.duration(round(kind["median_ns"])),
-        "rtt": numbers.duration(direction["rtt_whole_ns"]) if direction["rtt_whole_ns"] else UNTOLD,
-        "resent": f"{(resent := direction['retransmitted_segments'] or 0):,} segment{'' if resent == 1 else 's'}",
-        "round_trips": _round_trips(direction),
-        "read": numbers.rate(direction["read_bps"]),
-        "plateau": numbers.size(direction["level_flight_bytes"] or direction["max_in_flight_bytes"]),
-        "at_once": at_once.words(direction["receiver_stack"]),
-        "reached": f", at {words}" if (words := rates.reached(direction)) else "",
-    }
-
-
-def _window(waits: pl.DataFrame, shown: Mapping[int, Mapping[str, Any]], direction: Mapping[str, Any]) -> str:
-    """How large the receiver's window was: at most, and in the longest waits, if that is less: a receiver may open it step by step."""
-    rows = (shown.get(ended, {}) for ended in waits.head(EVIDENCE_WAITS)["frame_after"])
-    known = [sum(row[name] for name in _WINDOW) for row in rows if all(row.get(name) is not None for name in _WINDOW)]
-    most_bytes, then_bytes = direction["max_window_bytes"], round(median(known)) if known else None
-    if most_bytes is None:
-        return "of unknown size" if then_bytes is None else numbers.size(then_bytes)
-    most = f"{numbers.size(most_bytes)} at most"
-    return most if then_bytes is None or then_bytes > SMALLER_SHARE * most_bytes else f"{numbers.size(then_bytes)} then and {most}"
-
-
-def _round_trips(direction: Mapping[str, Any]) -> str:
-    """The shortest and the longest round trip: `2.1 ms at least and 106 ms at most`."""
-    least_ns, seen_ns = direction["rtt_whole_ns"], direction["rtt_max_ns"]
-    if not least_ns:
-        return UNTOLD
-    # A sample is the way from the capture point to the receiver and back; the sender's own part is known by its quickest answer alone.
-    most_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
-    least = f"{numbers.duration(least_ns)} at least"
-    return least if most_ns is None or most_ns <= least_ns else f"{least} and {numbers.duration(most_ns)} at most"
-
-
-def _of_handshake(cost: Cost, direction: Mapping[str, Any]) -> dict[str, str]:
-    answer_ns = direction["syn_to_synack_ns"]
-    waited = "the time" if answer_ns is None else numbers.duration(max(cost.ns - answer_ns, 0))
-    return {
-        "syns": numbers.times(direction["client_syn_segments"]),
-        "answers": numbers.times(direction["server_syn_segments"]),
-        "acked": numbers.duration(direction["synack_to_ack_ns"]),
-        "answer": UNTOLD if answer_ns is None else numbers.duration(answer_ns),
-        "unanswered": waited,
-    }
-
-
-def _of_size(large: path_mtu.TooLarge | None) -> dict[str, str]:
-    if large is None:
-        return {}
-    return {
-        "lost_bytes": numbers.size(large.lost_bytes),
-        "passed_bytes": numbers.size(large.passed_bytes),
-        "sent": numbers.times(large.sent),
-    }
 
 
 def _frames(waits: pl.DataFrame) -> tuple[int, ...]:
@@ -416,6 +345,12 @@ def _frames_beside(waits: pl.DataFrame, rule: Rule, shown: Mapping[int, Mapping[
     columns = [value.frame for value in rule.proof if value.frame]
     for ended in waits.head(EVIDENCE_WAITS)["frame_after"]:
         yield from (frame for name in columns if (frame := shown.get(ended, {}).get(name)) is not None)
+
+
+def _windows(waits: pl.DataFrame, shown: Mapping[int, Mapping[str, Any]]) -> list[int]:
+    """The windows that the sender knew of in the waits that are evidence, as far as they are known."""
+    rows = (shown.get(ended, {}) for ended in waits.head(EVIDENCE_WAITS)["frame_after"])
+    return [sum(row[name] for name in _WINDOW) for row in rows if all(row.get(name) is not None for name in _WINDOW)]
 
 
 def _severity(cost: Cost, rule: Rule) -> Severity:

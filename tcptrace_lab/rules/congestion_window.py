@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts, proof
-from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
+from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
 from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, STOPPED
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
@@ -34,6 +34,7 @@ RULE = Rule(
                     "it slowly, per round trip of {rtt}."
                 ),
                 limits=LIMITS,
+                refuted_by=REFUTED_BY,
                 remedy=REMEDY,
                 cure=CURE,
                 lost_to="a congestion window cut for losses that were none",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tcptrace_lab.rules import facts, proof, too_large
-from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
+from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
 from tcptrace_lab.rules.of_direction import known
 from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
@@ -29,7 +29,7 @@ RULE = Rule(
     holds=facts.IS_REPAIR | facts.REPAIRED | (facts.IS_RECOVERING & facts.HAD_IN_FLIGHT & ~facts.ONLY_LATE),
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
-    refuted_by="nothing was sent again",
+    refuted_by="ACKs that had covered what was sent again before it was",
     source="RFC 5681, 3.2; RFC 6675; RFC 8985",
     advice=Advice(
         finding="loss",
@@ -61,6 +61,7 @@ RULE = Rule(
                     "Until that showed, the sender took them for lost and sent little that was new."
                 ),
                 limits=LIMITS,
+                refuted_by=REFUTED_BY,
                 remedy=REMEDY,
                 cure=CURE,
                 lost_to="repairing what was not lost",

@@ -8,6 +8,8 @@ FINDING: Final = "spurious-retransmission"
 
 CURE: Final = "a path that keeps segments in order and ACKs in time"
 
+REFUTED_BY: Final = "ACKs that covered what was sent again only after it had come again"
+
 LIMITS: Final = "Whether the segments or their ACKs were late, and where, cannot be seen from one point."
 
 REMEDY: Final = (

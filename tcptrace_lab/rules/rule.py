@@ -48,6 +48,7 @@ class Instead:
     remedy: tuple[str, ...] | None = None
     cure: str | None = None
     lost_to: str | None = None
+    refuted_by: str | None = None
     is_a_fault: bool | None = None
 
 
@@ -149,5 +150,5 @@ class Rule:
         if instead is None or self.advice is None:
             return self
         other: dict[str, Any] = {each.name: value for each in fields(instead) if (value := getattr(instead, each.name)) is not None}
-        lost_to = other.pop("lost_to", self.lost_to)
-        return replace(self, lost_to=lost_to, advice=replace(self.advice, **other))
+        own = {name: other.pop(name) for name in ("lost_to", "refuted_by") if name in other}
+        return replace(self, **own, advice=replace(self.advice, **other))

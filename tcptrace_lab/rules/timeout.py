@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import facts, proof, too_large
-from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REMEDY
+from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Rule
 
 _BEHIND_A_FULL_WINDOW = facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL
@@ -54,6 +54,7 @@ RULE = Rule(
                     "{median} in the middle. Each such wait doubles the next."
                 ),
                 limits=LIMITS,
+                refuted_by=REFUTED_BY,
                 remedy=("where the ACKs do not come at all: find what drops them on their way back", *REMEDY),
                 cure=CURE,
                 lost_to="the retransmission timer, although nothing was lost",

@@ -26,6 +26,9 @@ RULE = Rule(
         ),
         limits="Whether the congestion window or the send buffer is what the sender had used up cannot be seen.",
         cure="a larger send buffer on {sender}, or " + at_once.CURE,
-        remedy=("raise the send buffer (SO_SNDBUF), at least to three segments, so that the next ones need not wait for this ACK", at_once.PLACE),
+        remedy=(
+            "raise the send buffer (SO_SNDBUF), to three segments at least, so that what follows does not wait for this ACK",
+            at_once.PLACE,
+        ),
     ),
 )

@@ -297,12 +297,59 @@ NOTHING_WAS_SHORT = _fact(
 """One segment was in flight, small enough that neither the congestion window, the receiver's, nor a send buffer was short of room for this
 one: nothing but Nagle's rule can have kept it in the stack."""
 
+
+PACE_PART = 4
+"""What comes at a pace comes no sooner and no later than by this part of it (a heuristic)."""
+REACTION_NS = NS_PER_MS // 10
+"""A host lets go within this time of an ACK what waits for it (a heuristic: five times what it needs for a segment, `BURST_NS`)."""
+
+_TWO_BURSTS_FLEW = _known(_col("unacked_before_bytes") >= 2 * _col("paced_payload_bytes"))
+_PACE_IS_NO_ROUND_TRIP = _TWO_BURSTS_FLEW | ~_known(
+    (_col("paced_ns") * (PACE_PART + 1) >= PACE_PART * RTT_NS) & (_col("paced_ns") * (PACE_PART - 1) <= PACE_PART * (RTT_NS + NS_PER_MS))
+)
+"""One flight in each round trip, and a program that goes on some time behind its ACK, look like bursts at a pace."""
+_NO_ACK = ~_known(_col("acked_ago_ns") <= pl.max_horizontal(pl.lit(CAUSAL_NS), of_direction.CAUSAL_SHARE_NEAR * RTT_NS))
+_ITS_ACK_NS = pl.when(_col("near_sender")).then("acked_ago_ns").otherwise(_col("echo_ns") - QUEUED_NS)
+_LATER_THAN_ITS_ACK = ~_known(_ITS_ACK_NS - _col("reaction_min_ns").fill_null(0) <= REACTION_NS)
+_ARRIVES_NS = RTT_NS - pl.when(_col("near_sender")).then(0).otherwise(RTT_NS // 32)
+"""Away from the sender an ACK is taken to reach it a little sooner than the shortest round trip tells (`TOLERANCE_PART` of the engine)."""
+_WITHOUT_PAUSE = (
+    _TWO_BURSTS_FLEW
+    & _known(_col("unacked_before_bytes") * _col("paced_ns") // _col("paced_payload_bytes") >= _ARRIVES_NS)
+    & _LATER_THAN_ITS_ACK
+)
+"""What is in flight takes a round trip at that pace: the ACKs of a smaller flight leave a pause, and those of a larger one tell of a queue.
+It came later than ACKs let go."""
+_QUEUE_BEFORE_IT = _known(
+    _col("queue_ns") < pl.when(SAYS_WHEN).then(_col("queued_ns")).otherwise(_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS)
+)
+LEFT_AT_ITS_PACE = _fact(
+    "left_at_its_pace",
+    _col("paces")
+    & HAD_IN_FLIGHT
+    & ~IS_BARE_FIN
+    & ~PEER_SPOKE
+    & ~_QUEUE_BEFORE_IT
+    & ~_known(_col("small_before"))
+    & _known((PACE_PART - 1) * _col("paced_ns") <= PACE_PART * _col("held_ns"))
+    & _known(PACE_PART * _col("held_ns") <= (PACE_PART + 1) * _col("paced_ns"))
+    & ((_NO_ACK & _PACE_IS_NO_ROUND_TRIP) | _WITHOUT_PAUSE),
+)
+"""The sender had more than full segments, and bursts of them leave evenly: this one, too, which no ACK let go, whatever came before it by
+chance. The path is as steady as the bursts are: away from the sender, too, an ACK that let it go would have come no sooner before it than
+near the sender."""
+PACED_BY_SENDER = LEFT_AT_ITS_PACE & (_col("near_sender") | SAYS_WHEN)
+"""Away from the sender, where no timestamps tell of queues, a path that lets bursts pass (a token bucket) looks alike."""
+
 RELEASED_BY_ACK = _fact(
     "was_released_by_ack",
     HAD_IN_FLIGHT
     & ~IS_BARE_FIN
     & ~ACK_HAD_LAIN
     & ~(NOTHING_WAS_SHORT & _PASSES)
+
+
+    & ~LEFT_AT_ITS_PACE
     & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") - QUEUED_NS <= EPSILON_NS) & ~MAY_BE_FAR).otherwise(ACK_JUST_CAME),
 )
 """An ACK without data let it leave: the program cannot have known of it."""
@@ -559,7 +606,9 @@ HELD_BY_NAGLE = _fact(
 BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 """The program had given more than could leave; an ACK let this part go, and the window was not what held it."""
 
-REFILLED = _fact("refilled", HAD_IN_FLIGHT & ~IS_BARE_FIN & ~PEER_SPOKE & _known(_col("acked_ago_ns") <= _col("refill_ns")))
+REFILLED = _fact(
+    "refilled", HAD_IN_FLIGHT & ~LEFT_AT_ITS_PACE & ~IS_BARE_FIN & ~PEER_SPOKE & _known(_col("acked_ago_ns") <= _col("refill_ns"))
+)
 """The program may have been woken by an ACK that made room in a full buffer."""
 
 _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fill_null(0) + (

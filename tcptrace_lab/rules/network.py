@@ -44,13 +44,15 @@ _STEADY = (
 """Away from a sender without timestamps: it came no later, by a quarter, than the path's narrowest place lets a segment of its size pass.
 That is told by segments that others of their write came behind: their program had given these, so that they did not wait for it."""
 
+_BY_SENDER_OR_PATH = _STEADY | (facts.LEFT_AT_ITS_PACE & ~facts.PACED_BY_SENDER)
+
 RULE = Rule(
     cause="network",
     lost_to="the network: bytes in transit, or draining at the path's own rate",
-    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | _EVENLY_SPREAD | _STEADY | _DELAYED | facts.PROBED_ON,
+    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | _EVENLY_SPREAD | _BY_SENDER_OR_PATH | _DELAYED | facts.PROBED_ON,
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(
-        _STEADY,
+        _BY_SENDER_OR_PATH,
         limits="Where data arrives and there are no timestamps, a sender that spaces its segments evenly looks as a narrow path does.",
         remedy=("if the sender paces (BBR, a rate limit of its own): raise its rate",),
     ),

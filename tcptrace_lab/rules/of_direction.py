@@ -40,6 +40,9 @@ STEADY_SEGMENTS, STEADY_PART, STEADY_SHARE = 5, 4, 0.75
 it is longer than that, or at most this part of it, or if it is longer and shorter with the segments' size. There are
 no pauses between flights where that is by so large a share more than at another pace (heuristics)."""
 
+PACED_BURSTS = 5
+"""By so many more bursts that leave at one pace than at another it is the sender's (a heuristic, as `STEADY_SEGMENTS`)."""
+
 LEAST_TICK_NS, MOST_TICK_NS = 800_000, 1_250_000
 """A timestamp clock that seems to tick so often, with the path's queues in between, ticks milliseconds (a heuristic: the next that is
 in use has 4)."""
@@ -219,6 +222,7 @@ OF_DIRECTION = {
     "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),
     "comes_steadily": known(_col("steady_segments") >= STEADY_SEGMENTS) & _col("tick_ns").is_null() & _UNLIKE_ROUND_TRIP,
     "comes_by_size": _BY_SIZE & known(_col("steady_segments") >= STEADY_SHARE * _col("followed_segments")),
+    "paces": known(_col("paced_bursts") >= PACED_BURSTS) & ~known(_col("old")),
     "burst_ns": _at_least(BURST_NS, BURST_SHARE),
     "refill_ns": _at_least(REFILL_NS, pl.when(_col("near_sender")).then(0.0).otherwise(REFILL_SHARE)),
     "queue_ns": (QUEUE_SHARE * RTT_NS).cast(pl.Int64) + NS_PER_MS,
@@ -244,6 +248,7 @@ never were two of them in flight: these were writes of that size, not segments t
 that rounds its MSS, and held three small segments behind full ones and let none pass, what passed a small one in flight was full, and
 not yet known to be. `holds_behind_full`: seen three times, or of a stack older than Minshall's form of Nagle's rule that was seen to
 follow the rule. `surely_holds_small`: small segments waited for an ACK behind flights that fill no send buffer.
+`paces`: bursts of what its program had given leave at one pace; a sender older than pacing has another reason.
 `comes_steadily`: away from a sender without timestamps; `comes_by_size`: a line's rate, and
 no pauses.
 `answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and answers."""

@@ -10,7 +10,8 @@ from tcptrace_lab.rules.rule import Confidence, Rule
 RULE = Rule(
     cause="pacing",
     lost_to="gaps that the sender itself left between its segments",
-    holds=facts.HAD_IN_FLIGHT
+    holds=facts.PACED_BY_SENDER
+    | facts.HAD_IN_FLIGHT
     & ~facts.ALL_ACKED
     & ~facts.IS_BARE_FIN
     & ~pl.col("small_before").fill_null(value=False)

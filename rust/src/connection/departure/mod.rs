@@ -9,6 +9,7 @@ mod arrivals;
 mod arriving;
 mod clock;
 mod counted;
+mod paced;
 mod rounds;
 mod spacing;
 mod steady;
@@ -26,8 +27,9 @@ use arrivals::Arrivals;
 use arriving::whole_ns;
 use clock::Clock;
 use counted::ended_by;
+use paced::Paced;
 use rounds::Rounds;
-use spacing::{Seen, Spacing};
+use spacing::{AROUND_BYTES, Seen, Spacing};
 use steady::Steady;
 use stops::Stops;
 
@@ -150,6 +152,7 @@ pub(super) struct SenderView {
     clock: Clock,
     spacing: Spacing,
     steady: Steady,
+    paced: Paced,
     first: Option<FirstDeparture>,
     rounds: Rounds,
 }
@@ -242,7 +245,10 @@ impl SenderView {
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, seen);
         }
         if let Some(held_ns) = held.held_ns.get().filter(|_| shift_ns > 0 && self.goes_on(&leaves)) {
-            self.steady.came(held_ns, leaves.payload_bytes);
+            self.steady.came(held_ns, leaves.payload_bytes, AROUND_BYTES);
+        }
+        if let Some(held_ns) = held.held_ns.get().filter(|_| leaves.payload_bytes > 0) {
+            self.paced.departs(leaves.ts_ns, held_ns, leaves.payload_bytes, leaves.full_bytes, self.since.was_small);
         }
         self.count_clocked(&held, shift_ns);
         self.count_behind_held(&held, shift_ns);
@@ -422,6 +428,7 @@ impl SenderView {
         let (exchange_bytes, exchange_cells, exchange_ns) = self.spacing.exchange();
         let (steady_payload_bytes, steady_ns) = self.steady.pace();
         let (followed_segments, steady_segments, steady_other_sizes) = self.steady.segments();
+        let (paced_payload_bytes, paced_ns) = self.paced.pace();
         let (top_flight_bytes, top_rounds) = self.rounds.top();
         let [(full_held_flight_bytes, full_held_times), (other_full_held_flight_bytes, other_full_held_times)] =
             self.stops.most();
@@ -456,6 +463,9 @@ impl SenderView {
             followed_segments,
             steady_segments,
             steady_other_sizes,
+            paced_payload_bytes,
+            paced_ns,
+            paced_bursts: self.paced.bursts(),
             top_flight_bytes,
             top_rounds,
             full_held_flight_bytes,

@@ -1,14 +1,14 @@
-//! The pace at which the segments of one write come one by one, away from their sender.
+//! The pace at which most of a direction came, each behind what was given before.
 
 use serde::{Deserialize, Serialize};
 
 use super::Nullable;
-use super::spacing::AROUND_BYTES;
 
 /// Paces and sizes are alike that differ by less than this part (a heuristic).
 const ALIKE_PART: u64 = 8;
 
-/// The pace of most segments that followed one which did not end its write (RFC 9293, 3.9.1: PSH): their program had given them before.
+/// The pace of most segments, or bursts, that followed one which did not end its write (RFC 9293, 3.9.1: PSH): their program had given them
+/// before.
 ///
 /// A majority vote (Boyer & Moore 1981): a segment at the pace is a vote for it, any other one against, and where none is left the next
 /// one's pace takes its place. So outliers, as a busy host makes them, move nothing.
@@ -17,17 +17,20 @@ pub(super) struct Steady {
     bytes: i64,
     ns: i64,
     votes: u32,
-    /// All segments, at the pace or not.
+    /// What the line carries around each of the data.
+    around_bytes: i64,
+    /// All of them, at the pace or not.
     all: u32,
-    /// Segments at the pace whose size is not alike.
+    /// Those at the pace whose size is not alike.
     other_sizes: u32,
 }
 
 impl Steady {
-    /// A segment with so much data came so long behind one that went on.
+    /// So much data, and so much around it, came so long behind what went on.
     #[inline]
-    pub(super) fn came(&mut self, held_ns: i64, payload_bytes: i64) {
-        let bytes = payload_bytes + AROUND_BYTES;
+    pub(super) fn came(&mut self, held_ns: i64, payload_bytes: i64, around_bytes: i64) {
+        let bytes = payload_bytes.saturating_add(around_bytes);
+        self.around_bytes = around_bytes;
         self.all = self.all.saturating_add(1);
         if self.votes == 0 {
             *self = Self { bytes, ns: held_ns, votes: 1, other_sizes: 0, ..*self };
@@ -39,12 +42,12 @@ impl Steady {
         }
     }
 
-    /// Data of a segment, and how long behind the one before it came.
+    /// Data of one of them, and how long behind the one before it came.
     pub(super) fn pace(self) -> (Nullable, Nullable) {
         if self.votes == 0 {
             return Default::default();
         }
-        (Some(self.bytes - AROUND_BYTES).into(), Some(self.ns).into())
+        (Some(self.bytes - self.around_bytes).into(), Some(self.ns).into())
     }
 
     /// How many came behind one that went on, by how many more so than otherwise, and how many of these were of another size.
@@ -59,12 +62,13 @@ fn are_alike(one: i64, other: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spacing::AROUND_BYTES;
     use super::Steady;
 
     fn after(came: &[(i64, i64)]) -> (Option<i64>, Option<i64>, u32, u32, u32) {
         let mut steady = Steady::default();
         for (held_ns, bytes) in came {
-            steady.came(*held_ns, *bytes);
+            steady.came(*held_ns, *bytes, AROUND_BYTES);
         }
         let ((bytes, ns), (all, votes, other_sizes)) = (steady.pace(), steady.segments());
         (bytes.get(), ns.get(), all, votes, other_sizes)

@@ -405,3 +405,18 @@ def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp
     told = lasted(tmp_path, opened(old=False, window=65_535) + flights([[752, *full(10)]] * 8, 65_535))
     assert told["send-buffer"] == pytest.approx(7 * ROUND_MS, abs=0.1)
     assert "nagle" not in told
+
+
+@pytest.mark.parametrize(("behind_us", "cause"), [(700, "application"), (20, "nagle")])
+def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_host_that_takes_the_ack_and_lets_go(
+    tmp_path: Path, behind_us: int, cause: str
+) -> None:
+    """A hundred bytes every 3.4 ms, on a path that takes so much less: the program writes at its own pace, or the ACK lets each go."""
+    lines = [opened(old=False, window=60_000).replace("0.0200", f"{3_400 - behind_us}us")]
+    for place in range(20):
+        at_us, first = 40_000 + 3_400 * place, 1 + 100 * place
+        lines.append(f"{at_us}us C > S P. {first}:{first + 100} ack 1\n{at_us + 3_400 - behind_us}us S > C . ack {first + 100} win 60000")
+    begun, told = (lasted(tmp_path, "\n".join(lines[:count])) for count in (2, 21))
+    other = "nagle" if cause == "application" else "application"
+    assert told[cause] - begun.get(cause, 0) == pytest.approx(19 * (3.4 if cause == "nagle" else behind_us / 1000), abs=0.5)
+    assert told.get(other, 0) == pytest.approx(begun.get(other, 0), abs=0.1)

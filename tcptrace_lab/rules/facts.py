@@ -470,9 +470,13 @@ WRITTEN_WITH_THE_ACK = _fact(
 and so was woken by the ACK. What a program that wants to go on has left in the buffer does not wait for Nagle's rule: Linux pushes it when
 it blocks its program (`tcp_sendmsg`, TCP_NAGLE_PUSH), and in other stacks of today the ACK of the flight's first two segments wakes the
 program, which makes it a full one. Old receivers acknowledge more at once."""
+_KERNEL_LET_GO = ~_col("near_sender") | _known(
+    _col("acked_ago_ns") <= pl.max_horizontal(pl.lit(REACTION_NS), _col("held_ns") // LET_GO_PART)
+)
+"""Near the sender. What Nagle's rule holds is let go by the host that takes the ACK, and no program has to be woken for it."""
 HELD_BEHIND_SMALL = _fact(
     "held_behind_small",
-    _MAY_BE_HELD & SMALL_UNACKED & _HELD_NOW & (~_BEHIND_HALF | _FITS_IN_ANY | STANDS) & ~WRITTEN_WITH_THE_ACK,
+    _MAY_BE_HELD & SMALL_UNACKED & _HELD_NOW & _KERNEL_LET_GO & (~_BEHIND_HALF | _FITS_IN_ANY | STANDS) & ~WRITTEN_WITH_THE_ACK,
 )
 """A small segment behind a small one in flight, while the sender let none pass: what Nagle's rule holds in all its forms. It may be
 switched on and off under way: then what came last tells, and one run of waits in a row. Behind half of the largest window, which passes a

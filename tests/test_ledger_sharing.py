@@ -359,3 +359,18 @@ def test_a_clock_that_is_slow_is_no_queue(tmp_path: Path) -> None:
     """80 in a million are 48 ms in each ten minutes that the client thinks, and 240 ms in all."""
     told = lasted(tmp_path, questions(queued_ms=0, thought_ms=600_000, slow_ppm=80))
     assert told["network"] == pytest.approx(5 * 20, abs=5 * 2)
+
+
+@pytest.mark.parametrize(("acked_by_answer", "by_network_ms"), [(False, 150), (True, 20)])
+def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from_that_ack_on(
+    tmp_path: Path, *, acked_by_answer: bool, by_network_ms: float
+) -> None:
+    """The ACK of ten segments comes 150 ms behind them, and the answer 300 ms behind them; or that ACK comes with the answer.
+
+    The path takes 20 ms. An ACK that comes with an answer may have waited for the program that gave it, and those before with it.
+    """
+    acked = acks(100, 0, 8 if acked_by_answer else 10, 10)
+    end = 1 + MSS * 10
+    rest = f"340ms S > C P. 1:101 ack {end} win 4000\n340.1ms C > S P. {end}:{end + 100} ack 101\n360.1ms S > C . ack {end + 100} win 4000"
+    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acked, rest]))
+    assert told["peer"] == pytest.approx(300 - by_network_ms, abs=0.2)

@@ -621,10 +621,16 @@ _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fil
 _UNECHOED_QUEUE_NS = pl.when(SAYS_WHEN & _col("echo_ns").is_null()).then(_col("queued_ns"))
 """Where it is not known which ACK let it go, its own timestamp tells."""
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < pl.coalesce(_UNECHOED_QUEUE_NS, _OVER_LEAST_NS))
+_ACKED_BEFORE_IT_SPOKE = ~PEER_SPOKE | _known(_col("idle_ns") > _col("peer_first_ns"))
 STILL_QUEUED_NS = _fact(
     "still_queued_ns",
     pl.when(
-        _col("near_sender") & IN_QUEUE & _known(_neighbour_over_ns > _col("queue_ns")) & HAD_IN_FLIGHT & ~LITTLE_IN_FLIGHT & ~PEER_SPOKE
+        _col("near_sender")
+        & IN_QUEUE
+        & _known(_neighbour_over_ns > _col("queue_ns"))
+        & HAD_IN_FLIGHT
+        & ~LITTLE_IN_FLIGHT
+        & _ACKED_BEFORE_IT_SPOKE
     )
     .then(_col("round_trip_ns"))
     .otherwise(0)

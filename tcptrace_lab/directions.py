@@ -48,6 +48,7 @@ def _direction(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
         (pl.col(f"{side}_fin_segments") > 0).alias("finished"),
         (pl.col(f"{other}_fin_segments") > 0).alias("other_finished"),
         (pl.max_horizontal(pl.col(f"{other}_fin_segments"), *(f"{name}_rst_segments" for name in SIDES)) > 0).alias("ended_by_others"),
+        pl.col(f"{side}_missing_segments").is_not_null().alias("numbered"),
         _old(side).alias("old"),
         _tells_no_copies().alias("tells_no_copies"),
         _used_by_both("sack_permitted").alias("uses_sack"),

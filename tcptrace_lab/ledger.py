@@ -70,6 +70,7 @@ COLUMNS = (
     "unacked_before_bytes",
     "unacked_bytes",
     "missed_bytes",
+    "left_out_segments",
     "in_flight_bytes",
     "since_last_ack_ns",
     "usable_before_bytes",
@@ -229,7 +230,8 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
         if not rule.owns_until_window_opened:
             later = holds.then(own).otherwise(later)
     cause = pl.when(facts.WAS_MISSED).then(_cause("unknown")).otherwise(cause)
-    confidence = pl.when(facts.WAS_MISSED).then(pl.lit(str(Confidence.POSSIBLE), CONFIDENCE)).otherwise(confidence)
+    unsure = facts.WAS_MISSED | (facts.ANSWER_MAY_BE_LOST & cause.is_null())
+    confidence = pl.when(unsure).then(pl.lit(str(Confidence.POSSIBLE), CONFIDENCE)).otherwise(confidence)
     untold = _cause(loss_recovery.UNTOLD_OTHERWISE)
     for where, name in reversed(loss_recovery.UNTOLD):
         untold = pl.when(where).then(_cause(name)).otherwise(untold)
@@ -321,7 +323,15 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     awaited = pl.max_horizontal(col("left") - (col("before") - passing) - col("peer_last_ns").fill_null(0), 0)
     departures = departures.with_columns(peer_ns=pl.when((unexplained | (~opened & (col("late") > 0))) & spoke).then(awaited).otherwise(0))
     rest = col("left") - col("before") - col("peer_ns")
-    rest_cause = pl.when("blind").then(_cause("unknown")).when(opened).then(col("later_cause")).otherwise(_cause("application"))
+    rest_cause = (
+        pl.when("blind")
+        .then(_cause("unknown"))
+        .when(opened)
+        .then(col("later_cause"))
+        .when(facts.ANSWER_MAY_BE_LOST)
+        .then(_cause("loss-recovery"))
+        .otherwise(_cause("application"))
+    )
     departures = departures.with_columns(rest_ns=rest, rest_cause=rest_cause)
     return departures.drop(_STEPS)
 

@@ -374,3 +374,27 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
     rest = f"340ms S > C P. 1:101 ack {end} win 4000\n340.1ms C > S P. {end}:{end + 100} ack 101\n360.1ms S > C . ack {end + 100} win 4000"
     told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acked, rest]))
     assert told["peer"] == pytest.approx(300 - by_network_ms, abs=0.2)
+
+
+@pytest.mark.parametrize(("handed_down", "by_queue"), [(10, 8), (1, 0)])
+def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_queue_of_its_own_host(
+    tmp_path: Path, handed_down: int, by_queue: int
+) -> None:
+    """A shaper at the sender lets a segment pass every 4 ms, and packets are captured behind it; the path itself takes 20 µs.
+
+    Linux hands down ten at a time, with one timestamp. The first of ten stood in no queue, and of the second a tick may be its clock's. Or
+    it is the program that gives one every 4 ms.
+    """
+    size, batches = MSS - 12, 12
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
+        f"0.02ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>",
+        "0.03ms C > S . ack 1 win 502 <TS val 0 ecr 1000>",
+    ]
+    for number in range(10 * batches):
+        at_ms, first = 10 + 4 * number, 1 + size * number
+        stamp = at_ms - 4 * (number % handed_down)
+        lines.append(f"{at_ms}ms C > S . {first}:{first + size} ack 1 <TS val {stamp} ecr 1000>")
+        lines.append(f"{at_ms}.02ms S > C . ack {first + size} win 4000 <TS val {1000 + at_ms} ecr {stamp}>")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["network"] == pytest.approx(batches * by_queue * 4, abs=3)

@@ -121,6 +121,12 @@ QUEUED_NS = _fact("was_queued_ns", pl.when(SAYS_WHEN).then(_col("queued_ns")).ot
 _AT_ONCE = ~_col("near_sender") & (_col("sent_ticks") == 0) & (2 * _col("held_ns") > _col("tick_ns"))
 WAS_DELAYED = _fact("was_delayed", ((JITTER_NS > CAUSAL_NS) & (_col("held_ns") < 2 * JITTER_NS)) | _known(_AT_ONCE))
 """Most of the wait is the path's, or the departure had left at once behind the one before and was spaced on the way."""
+IN_OWN_QUEUE = _fact(
+    "in_own_queue",
+    _col("near_sender") & _col("ticks_milliseconds") & _known((_col("held_ns") > 0) & (_col("queued_ns") >= _col("held_ns"))),
+)
+"""At its sender: by its timestamp, which TCP writes, it had been handed down before the departure before it was captured, and stood in a
+queue of the host's own since (a queueing discipline, as a shaper; packets are captured behind it)."""
 KIND = _col("kind")
 
 IS_SYN = _fact("is_syn", _col("flags") & SYN > 0)
@@ -198,6 +204,25 @@ WAS_MISSED = _fact("was_missed", ~_col("sender_unplaced") & _known(_col("missed_
 """More left since the departure before than the capture holds, and than a tool can have cut off that one; away from the sender it was
 acknowledged since, and so not lost before. When it left is not known, nor, so, how long this one waited and behind what flight, and no
 verdict goes across such a hole (rule book C)."""
+_LEFT_OUT = (
+    ~_col("near_sender")
+    & ~_col("sender_unplaced")
+    & _col("numbered")
+    & ~_SENT_AGAIN
+    & (_col("payload_bytes") > 0)
+    & _known(_col("left_out_segments") > 0)
+)
+"""Away from its sender, which numbers its segments one by one: more had left since the departure before, and this one is the next all the
+same."""
+WAS_LOST_BEFORE = _fact("was_lost_before", _LEFT_OUT & ~PEER_SPOKE & _known(_col("held_ns") > RTT_NS))
+"""It had left before, and was lost on its way to the capture point: where the other side sends no data, nothing else was to be sent, as an
+ACK of such. What left once more did so a round trip later at least."""
+_MOST_TIMERS_NS = 3 * (RTT_NS + LEAST_RTO_NS) // 4 * pl.lit(2).pow(_col("left_out_segments").clip(0, 8))
+ANSWER_MAY_BE_LOST = _fact(
+    "answer_may_be_lost", _LEFT_OUT & PEER_SPOKE & _known(_col("peer_last_ns").is_between(LEAST_RTO_NS, _MOST_TIMERS_NS))
+)
+"""The same behind data of the other side: it was lost, or an ACK, and the program was silent for as long as a timer. A timer of Linux,
+whose sockets number so, runs for 200 ms and a round trip or two (RFC 8985, 7.2), and each doubles the next."""
 ACK_JUST_CAME = _fact("ack_just_came", _known(_col("acked_ago_ns") <= EPSILON_NS))
 NEWEST_WAITED = ALL_ACKED & _known(_col("held_ns") - _col("acked_ago_ns") - _col("rtt_min_ns") >= DELAYED_ACK_NS)
 """The newest byte that it acknowledges is that which left last, long before. It may have given no sample, so that the last is older."""
@@ -637,7 +662,7 @@ STILL_QUEUED_NS = _fact(
     .fill_null(0),
 )
 """So long, as the last ACK told, what is in flight takes through a queue, whether its program has more or not. The ACK of the segment just
-before was late as well: a timer's comes for both at once, and an answer may have had it wait for the other side's program."""
+before was late as well: a timer's comes for both at once, and one with an answer may have waited for the other side's program."""
 UNHEARD = _fact("unheard", _col("near_sender") & _known(_col("held_ns") > RTT_NS) & (_col("acked_ago_ns") > RTT_NS).fill_null(value=True))
 """At the sender, no ACK came for a round trip before it left: of what the path did meanwhile its sender knew nothing."""
 ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))

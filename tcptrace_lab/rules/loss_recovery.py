@@ -26,7 +26,7 @@ say of a sender that waits for an ACK; but for the ACK itself, which did not com
 RULE = Rule(
     cause="loss-recovery",
     lost_to="repairing losses",
-    holds=facts.IS_REPAIR | facts.REPAIRED | (facts.IS_RECOVERING & facts.HAD_IN_FLIGHT & ~facts.ONLY_LATE),
+    holds=facts.IS_REPAIR | facts.WAS_LOST_BEFORE | facts.REPAIRED | (facts.IS_RECOVERING & facts.HAD_IN_FLIGHT & ~facts.ONLY_LATE),
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="ACKs that had covered what was sent again before it was",

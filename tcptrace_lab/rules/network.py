@@ -49,7 +49,14 @@ _BY_SENDER_OR_PATH = _STEADY | (facts.LEFT_AT_ITS_PACE & ~facts.PACED_BY_SENDER)
 RULE = Rule(
     cause="network",
     lost_to="the network: bytes in transit, or draining at the path's own rate",
-    holds=(facts.IN_BURST & ~facts.IS_SMALL) | _DRAINING | _SPACED | _EVENLY_SPREAD | _BY_SENDER_OR_PATH | _DELAYED | facts.PROBED_ON,
+    holds=(facts.IN_BURST & ~facts.IS_SMALL)
+    | _DRAINING
+    | _SPACED
+    | _EVENLY_SPREAD
+    | _BY_SENDER_OR_PATH
+    | _DELAYED
+    | facts.IN_OWN_QUEUE
+    | facts.PROBED_ON,
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(
         _BY_SENDER_OR_PATH,

@@ -140,6 +140,7 @@ SEGMENTS = table(
         Column("unacked_before_bytes", "Int64", Unit.BYTES, "Bytes in flight just after the departure before, at the sender"),
         Column("unacked_bytes", "Int64", Unit.BYTES, "Bytes in flight just before this departure, at the sender"),
         Column("missed_bytes", "Int64", Unit.BYTES, "Bytes from behind all that was sent before to this departure: not captured, lost before, or late", "away from the sender only those that were acknowledged: they were not captured"),
+        Column("left_out_segments", "Int64", Unit.SEGMENTS, "Segments that the sender numbered (IPv4 identification) since the departure before and the capture does not hold", "only where missing_segments is known are they numbered one by one; null where bytes are missing between the two"),
         Column("usable_before_bytes", "Int64", Unit.BYTES, "Room in the window just after the departure before, at the sender"),
         Column("flight_bytes", "Int64", Unit.BYTES, "Largest flight of the round trip before"),
         Column("flown_before", "Boolean", Unit.NONE, "A flight as large as that just after the departure before ended earlier, and no pause of 200 ms, resend or CWR came since; after a resend, one five flights ago or more, none of them a segment larger"),

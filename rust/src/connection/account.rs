@@ -223,6 +223,7 @@ fn departs(
     let two_flew = sender.account.view.two_flew(i64::from(sender.half.figures.max_segment_bytes));
     let most_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
     let (flags, full_bytes) = (segment.flags, sender.half.full_bytes(most_window, two_flew));
+    let left_out = sender.account.behaviour.numbering.take_left_out();
     let leaves = Leaves {
         ts_ns,
         frame: segment.frame,
@@ -240,6 +241,7 @@ fn departs(
         pushed: flags.any(TcpFlags::PSH),
         fills_unscaled: receiver.half.is_filled_by(placed.end),
         at_either: distance.at_either(),
+        left_out,
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
     };

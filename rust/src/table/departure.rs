@@ -34,6 +34,7 @@ pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("unacked_before_bytes", |rows, _| value(rows, |block| &block.unacked_before_bytes)),
     ("unacked_bytes", |rows, _| value(rows, |block| &block.unacked_bytes)),
     ("missed_bytes", |rows, _| value(rows, |block| &block.missed_bytes)),
+    ("left_out_segments", |rows, _| value(rows, |block| &block.left_out_segments)),
     ("usable_before_bytes", |rows, _| value(rows, |block| &block.usable_before_bytes)),
     ("flight_bytes", |rows, _| value(rows, |block| &block.flight_bytes)),
     ("flown_before", |rows, _| flag(rows, |block| &block.flown_before)),

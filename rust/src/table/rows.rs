@@ -87,6 +87,7 @@ pub(super) struct Block {
     pub unacked_before_bytes: Of<Nullable>,
     pub unacked_bytes: Of<Nullable>,
     pub missed_bytes: Of<Nullable>,
+    pub left_out_segments: Of<Nullable>,
     pub usable_before_bytes: Of<Nullable>,
     pub flight_bytes: Of<Nullable>,
     pub flown_before: Of<bool>,
@@ -174,6 +175,7 @@ impl Block {
             unacked_before_bytes: NULLS,
             unacked_bytes: NULLS,
             missed_bytes: NULLS,
+            left_out_segments: NULLS,
             usable_before_bytes: NULLS,
             flight_bytes: NULLS,
             flown_before: NO,
@@ -270,6 +272,7 @@ impl Block {
         set(&mut self.unacked_before_bytes, at, left.unacked_before_bytes);
         set(&mut self.unacked_bytes, at, left.unacked_bytes);
         set(&mut self.missed_bytes, at, left.missed_bytes);
+        set(&mut self.left_out_segments, at, left.left_out_segments);
         set(&mut self.usable_before_bytes, at, left.usable_before_bytes);
         set(&mut self.flight_bytes, at, left.flight_bytes);
         set(&mut self.flown_before, at, left.flown_before);

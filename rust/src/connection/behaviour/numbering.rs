@@ -32,6 +32,8 @@ pub struct Numbering {
     /// Steps from packet to packet, and those of them that are no counter's.
     steps: u32,
     strays: u32,
+    /// Numbers left out since the last departure.
+    left_out: i32,
 }
 
 impl Numbering {
@@ -53,11 +55,20 @@ impl Numbering {
             }
         }
         let at = self.place.saturating_add(i32::from(step));
+        // What comes late was left out before.
+        let left_out = if at < self.high { -(pieces as i32) } else { at - self.high };
+        self.left_out = self.left_out.saturating_add(left_out).max(0);
         self.low = self.low.min(at);
         self.place = at.saturating_add_unsigned(pieces);
         self.high = self.high.max(self.place);
         self.seen = self.seen.saturating_add(pieces);
         self.next = Some(behind);
+    }
+
+    /// How many numbers were left out since this was asked last, until the packet that was taken in last.
+    #[inline]
+    pub(in super::super) fn take_left_out(&mut self) -> i64 {
+        std::mem::take(&mut self.left_out).into()
     }
 
     /// How many packets are missing; `None` where the numbers do not tell.

@@ -91,6 +91,8 @@ pub(super) struct Leaves {
     pub fills_unscaled: bool,
     /// There is no distance between the hosts, and the capture may have been made at the receiver, which answers sooner.
     pub at_either: bool,
+    /// Packets that its sender has numbered since the departure before, and that were not captured.
+    pub left_out: i64,
     /// Its timestamp, and the one that it echoes.
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
@@ -394,6 +396,12 @@ impl SenderView {
             unacked_before_bytes: since.unacked,
             unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             missed_bytes: since.left_ns.get().map(|_| self.missed_bytes(leaves.start, shift_ns)).into(),
+            left_out_segments: since
+                .left_ns
+                .get()
+                .filter(|_| leaves.start <= self.snd_max)
+                .map(|_| leaves.left_out)
+                .into(),
             usable_before_bytes: since.usable,
             flight_bytes: self.rounds.last_flight(),
             flown_before: since.unacked.get().is_some_and(|flight| self.rounds.has_flown(flight, self.after_loss)),

@@ -33,6 +33,7 @@ pub struct Departure {
     pub unacked_before_bytes: Nullable,
     pub unacked_bytes: Nullable,
     pub missed_bytes: Nullable,
+    pub left_out_segments: Nullable,
     pub usable_before_bytes: Nullable,
     pub flight_bytes: Nullable,
     pub flown_before: bool,

@@ -376,6 +376,22 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
     assert told["peer"] == pytest.approx(300 - by_network_ms, abs=0.2)
 
 
+@pytest.mark.parametrize(("ended_each", "by_network"), [(False, True), (True, False)])
+def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_spaced_by_their_host(
+    tmp_path: Path, *, ended_each: bool, by_network: bool
+) -> None:
+    """A shaper at the sender lets a segment pass every 4 ms; or the program writes one every 4 ms, and each write ends (PSH)."""
+    lines = [OPENED.replace("20ms", "0.02ms")]
+    for number in range(60):
+        at_ms, first = 10 + 4 * number, 1 + MSS * number
+        lines.append(f"{at_ms}ms C > S {'P.' if ended_each else '.'} {first}:{first + MSS} ack 1")
+        lines.append(f"{at_ms}.02ms S > C . ack {first + MSS} win 4000")
+    told = lasted(tmp_path, "\n".join(lines))
+    cause, other = ("network", "application") if by_network else ("application", "network")
+    assert told[cause] == pytest.approx(59 * 4, abs=12)
+    assert told[other] <= 12
+
+
 @pytest.mark.parametrize(("handed_down", "by_queue"), [(10, 8), (1, 0)])
 def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_queue_of_its_own_host(
     tmp_path: Path, handed_down: int, by_queue: int

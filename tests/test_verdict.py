@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import packets
 import polars as pl
 import pytest
 from report_frames import MS, Exchange, HandMade, analysis
@@ -61,6 +62,26 @@ def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> N
     assert [one.id for one in told.findings] == ["zero-window", "receiver-window-limited"]
     assert (len(costs), told.cost_ns) == (2, sum(costs))
     assert "went to the program on 192.0.2.2, which read slowly: its window was closed, or too small; reading sooner there" in told.sentence
+
+
+@pytest.mark.parametrize(
+    ("woken_ms", "said"), [(0.05, "The receiver's window, 11.6 KB at most"), (15, "The receiving program read slowly")]
+)
+def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp_path: Path, woken_ms: float, said: str) -> None:
+    """Flights of eight segments fill a window of as many; the ACK offers 1,000 bytes, and soon or later the program has read the rest."""
+    full, lines = 1_448, []
+    for flight in range(15):
+        first, at_ms = 1 + 8 * full * flight, 60 + (20.1 + woken_ms) * flight
+        lines += [f"{at_ms + n / 100:.2f}ms C > S . {first + full * n}:{first + full * (n + 1)} ack 1" for n in range(8)]
+        acked = f"S > C . ack {first + 8 * full} win"
+        lines += [f"{at_ms + 20:.2f}ms {acked} 1000", f"{at_ms + 20 + woken_ms:.2f}ms {acked} {8 * full}"]
+    text = f"""
+        0ms  C > S S  0:0(0)        win 65535 <mss {full}, sackOK>
+        20ms S > C S. 0:0(0) ack 1  win {8 * full} <mss {full}, sackOK>
+        20ms C > S .         ack 1  win 65535
+        """ + "\n".join(lines)
+    (found,) = (one for one in analyze(packets.capture(tmp_path / "x.pcap", text)).findings if one.id == "receiver-window-limited")
+    assert found.title.startswith(said)
 
 
 def test_share_saving_and_life_are_those_of_the_ledger() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab import rates
 from tcptrace_lab.behaviour import refused
-from tcptrace_lab.rules.rule import Case
+from tcptrace_lab.rules.rule import WORTH_SHARE, Case
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -20,9 +20,17 @@ COLUMNS = (
     *(
         f"{side}_{name}"
         for side in SIDES
-        for name in ("segments", "syn_segments", "rst_segments", "retransmitted_segments", "spurious_retransmissions", "read_windows")
+        for name in (
+            "segments",
+            "syn_segments",
+            "rst_segments",
+            "retransmitted_segments",
+            "spurious_retransmissions",
+            "read_windows",
+            "read_ns",
+        )
     ),
-    *("syn_to_synack_ns", "synack_to_ack_ns"),
+    *("first_ts_ns", "last_ts_ns", "syn_to_synack_ns", "synack_to_ack_ns"),
     "client_rtt_min_ns",
     *(f"{side}_rtt_samples" for side in SIDES),
 )
@@ -42,10 +50,16 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
     """The cases that hold for what `side` (`client` or `server`) sends, by a row with `COLUMNS`."""
     resent = row[f"{side}_retransmitted_segments"]
     holds = {
-        Case.SLOW_READER: (row[f"{side}_read_windows"] or 0) >= rates.LEAST_SAMPLES,
+        Case.SLOW_READER: _reads_slowly(row, side),
         Case.NEEDLESS: bool(resent) and row[f"{side}_spurious_retransmissions"] == resent,
     } | _of_handshake(row)
     return frozenset(case for case, it_does in holds.items() if it_does)
+
+
+def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
+    """Whether what `side` sends stays unread for a time worth telling: a program that is woken by it empties its buffer at once."""
+    unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
+    return (row[f"{side}_read_windows"] or 0) >= rates.LEAST_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
 
 
 def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:

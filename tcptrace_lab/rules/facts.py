@@ -372,8 +372,6 @@ RELEASED_BY_ACK = _fact(
     & ~IS_BARE_FIN
     & ~ACK_HAD_LAIN
     & ~(NOTHING_WAS_SHORT & _PASSES)
-
-
     & ~LEFT_AT_ITS_PACE
     & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") - QUEUED_NS <= EPSILON_NS) & ~MAY_BE_FAR).otherwise(ACK_JUST_CAME),
 )

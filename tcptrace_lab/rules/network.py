@@ -40,9 +40,11 @@ _STEADY = (
     pl.col("comes_steadily")
     & (~ON_PLATEAU | pl.col("comes_by_size") | (_MANY & _NO_BURST & _NO_PAUSE))
     & known(4 * pl.col("held_ns") <= 5 * _at_pace_ns)
+    & (~pl.col("near_sender") | (~pl.col("small_before") & ~known(facts.LET_GO_PART * pl.col("acked_ago_ns") <= pl.col("held_ns"))))
 )
-"""Away from a sender without timestamps: it came no later, by a quarter, than the path's narrowest place lets a segment of its size pass.
-That is told by segments that others of their write came behind: their program had given these, so that they did not wait for it."""
+"""Of a sender without timestamps: it came no later, by a quarter, than the path's narrowest place lets a segment of its size pass. That is
+told by segments that others of their write came behind: their program had given these, so that they did not wait for it. At the sender no
+ACK let it go: its own host keeps it that long (a shaper on the interface that is captured)."""
 
 _BY_SENDER_OR_PATH = _STEADY | (facts.LEFT_AT_ITS_PACE & ~facts.PACED_BY_SENDER)
 
@@ -60,7 +62,7 @@ RULE = Rule(
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(
         _BY_SENDER_OR_PATH,
-        limits="Where data arrives and there are no timestamps, a sender that spaces its segments evenly looks as a narrow path does.",
+        limits="Without timestamps, a sender that spaces its segments evenly looks as a narrow path, or a shaper on its host, does.",
         remedy=("if the sender paces (BBR, a rate limit of its own): raise its rate",),
     ),
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),

@@ -220,7 +220,9 @@ OF_DIRECTION = {
     **{name: _near_sender(value) for name, value in zip(("other_line_busy_ns", "other_line_busy_bytes"), _others_line(), strict=True)},
     "epsilon_ns": _at_least(CAUSAL_NS, _CAUSAL_SHARE),
     "unsteady_ns": pl.when(_col("near_sender")).then(0).otherwise(_at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR)),
-    "comes_steadily": known(_col("steady_segments") >= STEADY_SEGMENTS) & _col("tick_ns").is_null() & _UNLIKE_ROUND_TRIP,
+    "comes_steadily": known(_col("steady_segments") >= STEADY_SEGMENTS)
+    & _col("tick_ns").is_null()
+    & (_col("near_sender") | _UNLIKE_ROUND_TRIP),
     "comes_by_size": _BY_SIZE & known(_col("steady_segments") >= STEADY_SHARE * _col("followed_segments")),
     "paces": known(_col("paced_bursts") >= PACED_BURSTS) & ~known(_col("old")),
     "burst_ns": _at_least(BURST_NS, BURST_SHARE),
@@ -249,6 +251,6 @@ that rounds its MSS, and held three small segments behind full ones and let none
 not yet known to be. `holds_behind_full`: seen three times, or of a stack older than Minshall's form of Nagle's rule that was seen to
 follow the rule. `surely_holds_small`: small segments waited for an ACK behind flights that fill no send buffer.
 `paces`: bursts of what its program had given leave at one pace; a sender older than pacing has another reason.
-`comes_steadily`: away from a sender without timestamps; `comes_by_size`: a line's rate, and
+`comes_steadily`: of a sender without timestamps; at its own host none of these came just behind an ACK; `comes_by_size`: a line's rate, and
 no pauses.
 `answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and answers."""

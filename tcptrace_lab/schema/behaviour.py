@@ -79,7 +79,7 @@ WAITS = (
     Column("exchange_cells", "Int64", Unit.NONE, "The same in cells of ATM"),
     Column("exchange_ns", "Int64", Unit.NS, "How much longer that round trip was"),
     Column("fin_ns", "Int64", Unit.NS, "How soon a FIN without data came behind data", "null near the sender"),
-    Column("followed_segments", "Int64", Unit.SEGMENTS, "Segments that came behind full ones that did not end their write (no PSH)", "none near the sender"),
+    Column("followed_segments", "Int64", Unit.SEGMENTS, "Segments that came behind full ones that did not end their write (no PSH)", "near the sender those that no ACK let go"),
     Column("steady_payload_bytes", "Int64", Unit.BYTES, "Data of one of these that came at the pace of most", "alike for their size to within an eighth; null without any"),
     Column("steady_ns", "Int64", Unit.NS, "How long it came behind the one before", "null likewise"),
     Column("steady_segments", "Int64", Unit.SEGMENTS, "By how many more of them came at that pace than at another"),

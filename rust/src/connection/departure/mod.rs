@@ -246,7 +246,9 @@ impl SenderView {
             };
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, seen);
         }
-        if let Some(held_ns) = held.held_ns.get().filter(|_| shift_ns > 0 && self.goes_on(&leaves)) {
+        // At the sender it is seen what an ACK let go.
+        let let_go = shift_ns == 0 && held.acked_ago_ns.get().is_some_and(|ago_ns| ended_by(&held, ago_ns));
+        if let Some(held_ns) = held.held_ns.get().filter(|_| !let_go && self.goes_on(&leaves)) {
             self.steady.came(held_ns, leaves.payload_bytes, AROUND_BYTES);
         }
         if let Some(held_ns) = held.held_ns.get().filter(|_| leaves.payload_bytes > 0) {

@@ -1,4 +1,4 @@
-//! The pace at which most of a direction came, each behind what was given before.
+//! The pace at which most of a direction came, each behind what was given before; at its sender, what no ACK let go.
 
 use serde::{Deserialize, Serialize};
 

@@ -196,6 +196,19 @@ def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_
     assert all(h.end_ns in arrived for h in late)
 
 
+def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_does_not_let_it_go() -> None:
+    """5,000 bytes every 50 ms to a receiver that delays ACKs by as much: what Nagle's rule holds waits for the ACK of all."""
+    link = Link(100_000_000, 40 * MS)
+    solaris = STACKS["solaris2.5"]
+    client = Host(solaris, 16 * KIB, 16 * KIB, program=(Repeat((Write(5000), Think(50 * MS)), 20),))
+    server = Host(solaris, 52_428, 52_428, program=(Read(),))
+    run = simulate(Setting(client, server, link, link, mss_bytes=4312), truth=True)
+    late = [h.end_ns for h in run.truth if h.from_client and h.cause == "nagle-delayed-ack"]
+    assert held(run, "nagle") > 0.1
+    for left in (p for p in run.packets if p.from_client and p.decided_ns in late):
+        assert left.seq <= max(p.ack for p in run.packets if not p.from_client and (p.arrived_ns or 0) <= left.decided_ns)
+
+
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
 def test_the_ledger_tells_a_held_segment_from_a_full_buffer(no_delay: bool, cause: str) -> None:  # noqa: FBT001
     """16K/36K locks with 4 KB held; 16K/48K also with NODELAY, with nothing held (Comer & Lin, Liu et al.)."""

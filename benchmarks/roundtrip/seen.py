@@ -4,7 +4,8 @@ The model knows when its programs write. A capture does not: it shows when segme
 alone, because other programs or hosts would have left the very same capture:
 
 - **What was held when it was released.** Bytes leave at the instant when an ACK or a window arrives. The program may have given them at
-  any time since the departure before (or since the answer that it had waited for). The hold is told from there on.
+  any time since the departure before (or since the answer that it had waited for). The hold is told from there on, and so where Nagle's
+  rule had held the first of them until the program wrote more: one that had written all of it at once leaves the same.
 - **Gathering.** Nagle's rule holds a small write until the program has written enough for a full segment, which leaves at once. Nothing
   arrives at that instant; a program that writes all of it then, and nothing before, leaves the same. Such a wait is the program's. (Not
   where an old sender has not set PSH in the segment before: it had more by then, RFC 9293, 3.9.1.2. So it is in the next case.)
@@ -103,7 +104,7 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
         place = bisect_right(arrivals, packet.decided_ns)
         released = place > 0 and arrivals[place - 1] == packet.decided_ns
         if released:
-            wait = list(_as_held(wait, line_ns))
+            wait = list(_as_held(wait, line_ns, arrivals))
             flight, room = views[number - 1][1:]
             rest = 0 < top <= flight and views[number][0] == 0
             if packet.payload_bytes < full and (rest or 0 < alone >= packet.payload_bytes):
@@ -243,11 +244,15 @@ def _without(wait: list[Span], unseen_ns: int, cause: str) -> Iterator[Span]:
         yield end - part_ns, end, cause
 
 
-def _as_held(wait: list[Span], line_ns: int) -> Iterator[Span]:
-    """The hold at the end owns what was called the program's, or a transit, directly before it."""
+def _as_held(wait: list[Span], line_ns: int, arrivals: list[int]) -> Iterator[Span]:
+    """The hold at the end owns what was called the program's, or a transit, directly before it, or was gathered until the program wrote."""
     first = len(wait)
     if wait and wait[-1][2] in HOLDS:
-        while first > 0 and (wait[first - 1][2] in GIVEN or wait[first - 1][2] == wait[-1][2]) and wait[first - 1][1] > line_ns:
+        while first > 0 and wait[first - 1][1] > line_ns:
+            _, end, cause = wait[first - 1]
+            heard = arrivals[bisect_right(arrivals, end) - 1 :][:1] == [end]
+            if cause not in GIVEN and cause != wait[-1][2] and (cause not in GATHERED or heard):
+                break
             first -= 1
     for number, (start, end, cause) in enumerate(wait):
         if number < first or end <= line_ns:

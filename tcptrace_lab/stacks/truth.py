@@ -69,12 +69,20 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """From a time on: what holds the next byte; `una`: what is acknowledged; `late`: the ACK that did so had waited for a timer."""
+    """From a time on: what holds the next byte; `una`: what is acknowledged; `late`: the ACK that did so had waited for a timer.
+
+    `sent`: up to where all has left by then.
+    """
 
     at_ns: int
     why: str
     late: bool
     una: int
+    sent: int
+
+    def ends_nagle(self, seq: int) -> bool:
+        """Whether Nagle's rule, in one of its forms, let go what begins there: all before is acknowledged, or it left."""
+        return max(self.una, self.sent - 1) >= seq
 
 
 class _Watch:
@@ -102,9 +110,9 @@ class _Watch:
         why, tcp, notes = self._why(), self._tcp, self.notes
         if tcp.duplicate_acks >= DUPLICATE_ACKS:
             self.missing.setdefault(tcp.snd_una, tcp.clock.now_ns)
-        if not notes or notes[-1].why != why or (notes[-1].una != tcp.snd_una and (why in LATE or why == BLOCKED)):
-            by_ack = not notes or notes[-1].una != tcp.snd_una
-            notes.append(_Note(tcp.clock.now_ns, why, by_ack and tcp.released_late, tcp.snd_una))
+        by_ack = not notes or notes[-1].una != tcp.snd_una
+        if not notes or notes[-1].why != why or ((by_ack or notes[-1].sent != tcp.snd_max) and (why in LATE or why == BLOCKED)):
+            notes.append(_Note(tcp.clock.now_ns, why, by_ack and tcp.released_late, tcp.snd_una, tcp.snd_max))
 
     def _why(self) -> str:
         why = self._held()
@@ -195,16 +203,16 @@ class _Direction:
             decided_ns = min(max(packet.decided_ns, line_ns), packet.sent_ns)
             if packet.resent_for:
                 told_ns = self._told_ns(line_ns, decided_ns) if packet.resent_for == "loss-recovery" else line_ns
-                self._gap(line_ns, told_ns, last)
+                self._gap(line_ns, told_ns, last, packet)
                 self._add(told_ns, decided_ns, packet.resent_for)
             else:
-                why = self._gap(line_ns, decided_ns, last, full=packet.payload_bytes >= self._full_bytes)
+                why = self._gap(line_ns, decided_ns, last, packet)
                 if packet.decided_ns != burst_ns:
                     burst_ns, owner = packet.decided_ns, why if why in ROUNDS else "network"
             self._add(decided_ns, packet.sent_ns, owner if packet.seq else "handshake")
             at_ns, last = max(at_ns, packet.sent_ns), packet
             free_ns = packet.sent_ns + self._link.wire_ns(IP_TCP_HEADER_BYTES + self._option_bytes + packet.payload_bytes)
-        self._gap(at_ns, end_ns, last)
+        self._gap(at_ns, end_ns, last, None)
         return self._found
 
     def _told_ns(self, start_ns: int, end_ns: int) -> int:
@@ -220,9 +228,10 @@ class _Direction:
         else:
             found.append(Hold(self._from_client, start_ns, end_ns, cause))
 
-    def _spans(self, start_ns: int, end_ns: int, *, full: bool) -> list[tuple[int, int, str]]:
-        """The notes between two times; each wait under the name that its end gives it. `full`: it ended with a full segment."""
+    def _spans(self, start_ns: int, end_ns: int, leaves: Packet | None) -> list[tuple[int, int, str]]:
+        """The notes between two times; each wait under the name that its end gives it. `leaves`: what ended it."""
         notes = self._notes
+        full = leaves is not None and not leaves.resent_for and leaves.payload_bytes >= self._full_bytes
         spans: list[tuple[int, int, str, bool]] = []
         while self._note + 1 < len(notes) and notes[self._note + 1].at_ns <= start_ns:
             self._note += 1
@@ -237,6 +246,8 @@ class _Direction:
             if until_ns > begin_ns:
                 # What leaves by itself was let go by no ACK, however late the next one is.
                 late = following is not None and following.late and following.at_ns <= end_ns
+                if late and why == "nagle" and following is not None and leaves is not None:
+                    late = following.ends_nagle(leaves.seq)
                 spans.append((begin_ns, until_ns, why, late))
             index += 1
         if not spans:
@@ -244,15 +255,15 @@ class _Direction:
         before = [(start_ns, spans[0][0], "handshake")] if spans[0][0] > start_ns else []
         return before + _named(spans)
 
-    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, *, full: bool = False) -> str:
-        """From the end of one departure to the decision on the next.
+    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, leaves: Packet | None) -> str:
+        """From the end of one departure to the decision on the next, `leaves`.
 
         Returns:
             What the last part of it is called.
         """
         if end_ns <= start_ns:
             return ""
-        spans = self._spans(start_ns, end_ns, full=full)
+        spans = self._spans(start_ns, end_ns, leaves)
         reading = [number for number, span in enumerate(spans) if span[2] == "peer"]
         there_ns = start_ns if last is None or last.arrived_ns is None else last.arrived_ns
         for number, (begin_ns, until_ns, why) in enumerate(spans):

@@ -96,10 +96,13 @@ def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congesti
 
 
 def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: Path) -> None:
-    """Two flights of 8,252 bytes, eight of 7,300, one of 5,840: none is a segment larger than the plateau of 7,300."""
+    """Two flights of 8,252 bytes, eight of 7,300, one of 5,840: none is a segment larger than the plateau of 7,300.
+
+    The second is no larger than the first, so that slow start holds the first alone.
+    """
     text = flights([[*full(5), 952]] * 2 + [full(5)] * 8 + [full(4), full(1)], 60_000)
     told = lasted(tmp_path, opened(old=False, window=60_000) + text)
-    assert told["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
+    assert told["send-buffer"] == pytest.approx(10 * ROUND_MS, abs=0.1)
 
 
 def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Path) -> None:
@@ -420,3 +423,33 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
     other = "nagle" if cause == "application" else "application"
     assert told[cause] - begun.get(cause, 0) == pytest.approx(19 * (3.4 if cause == "nagle" else behind_us / 1000), abs=0.5)
     assert told.get(other, 0) == pytest.approx(begun.get(other, 0), abs=0.1)
+
+
+@pytest.mark.parametrize(("segments", "held"), [(6, 1), (4, 0), (17, 0), (20, 1)])
+def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_starts(tmp_path: Path, segments: int, held: int) -> None:
+    """Two flights of so many segments, then one.
+
+    Of four, BBR looks for the shortest round trip; from 16 on, slow start may have ended, and congestion avoidance adds a segment in each
+    round trip from 20 on.
+    """
+    told = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(segments)] * 2 + [full(1)], 60_000))
+    assert told.get("send-buffer", 0) == pytest.approx(held * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("last", "late_ms"), [(2, 0), (1, 3)])
+def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, last: int, late_ms: float) -> None:
+    """Flights of two segments, one behind the other, and at last one of two or of one, whose ACK is answered after 3 ms.
+
+    With one in flight there is room for the second: the program had not written it yet. Nor does it write in the last 20 ms.
+    """
+    sent = [full(2)] * 8 + [full(last)]
+    seq, at_s = 1 + MSS * (16 + last), 0.04 + 8 * ROUND_MS / 1000 + 0.023
+    text = f"{flights(sent, 60_000)}\n{at_s:.4f} C > S . {seq}:{seq + MSS} ack 1\n{at_s + 0.02:.4f} S > C . ack {seq + MSS} win 60000"
+    assert lasted(tmp_path, opened(old=True, window=60_000) + text)["application"] == pytest.approx(late_ms + 20, abs=0.1)
+
+
+def test_half_of_a_window_smaller_than_two_segments_is_a_full_segment_of_linux(tmp_path: Path) -> None:
+    """Four times 1,000 bytes; 2,048, half of the window, and 952; four times 1,000 again: no small segment passes a small one."""
+    sent = [[1_000]] * 4 + [[2_048, 952]] + [[1_000]] * 4
+    told = lasted(tmp_path, opened(old=False, window=4_096, mss=9_000) + flights(sent, 4_096))
+    assert told["nagle"] == pytest.approx(7 * ROUND_MS, abs=0.1)

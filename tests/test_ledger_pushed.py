@@ -73,20 +73,31 @@ def test_a_sender_that_never_sets_psh_tells_nothing_by_that(tmp_path: Path) -> N
 
 
 def test_what_was_kept_back_behind_a_full_window_is_the_windows_until_that_opens(tmp_path: Path) -> None:
-    """Two segments leave room for 1,176 of 4,096 bytes, and 1,176 follow 80 ms behind the ACK that opens the window again."""
-    told = lasted(
-        tmp_path,
+    """Two segments leave room for 1,176 of 4,096 bytes, and 1,300 follow 80 ms behind the ACK that opens the window again."""
+    told = lasted(tmp_path, behind_room_for_1176(1300))
+    assert told["receiver-window"] == pytest.approx(20)
+    assert told["nagle"] == pytest.approx(80)
+
+
+def test_what_was_kept_back_though_it_fills_the_room_that_there_was_waited_for_no_window(tmp_path: Path) -> None:
+    """Had more than 1,176 bytes been there when the window opened, they would have left then."""
+    told = lasted(tmp_path, behind_room_for_1176(1176))
+    assert "receiver-window" not in told
+    assert told["nagle"] == pytest.approx(100)
+
+
+def behind_room_for_1176(last_bytes: int) -> str:
+    end = 2921 + last_bytes
+    return (
         opened().replace("win 60000", "win 4096")
         + f"""
         0.0400 C > S .  1:{1 + MSS}        ack 1
         0.0400 C > S .  {1 + MSS}:2921     ack 1
         0.0600 S > C .                     ack 2921 win 4096
-        0.1400 C > S P. 2921:4097          ack 1
-        0.1600 S > C .                     ack 4097 win 4096
-        """,
+        0.1400 C > S P. 2921:{end}         ack 1
+        0.1600 S > C .                     ack {end} win 4096
+        """
     )
-    assert told["receiver-window"] == pytest.approx(20)
-    assert told["nagle"] == pytest.approx(80)
 
 
 def lost_first() -> str:

@@ -600,8 +600,8 @@ MORE_WAS_GIVEN = _fact(
 )
 """A sender that sets PSH did not in the departure before: it had more in its buffer by then (RFC 9293, 3.9.1.2: the last segment of what
 is buffered must have it; 4.4BSD, `tcp_output`). Stacks of today leave it out for a program that corks, too, or within one write."""
-_HAD_ROOM = _known(_room >= _col("full_bytes")) | (IS_SMALL & _known(_room > _col("payload_bytes")))
-"""In the window: for a full segment, or for more than there was."""
+_HAD_ROOM = _known(_room >= _col("full_bytes")) | (IS_SMALL & _known(_room >= _col("payload_bytes")))
+"""In the window: for a full segment, or for what left."""
 KEPT_BEHIND_WINDOW = _fact(
     "was_kept_behind_window",
     ~_HAD_ROOM & _known(_col("usable_window_bytes") >= _col("full_bytes")) & _known(_col("window_opened_ns") > EPSILON_NS),
@@ -634,9 +634,15 @@ BULK = _fact("bulk", RELEASED_BY_ACK & WINDOW_KNOWN & (~IS_SMALL | ACK_CLOCKED))
 """The program had given more than could leave; an ACK let this part go, and the window was not what held it."""
 
 REFILLED = _fact(
-    "refilled", HAD_IN_FLIGHT & ~LEFT_AT_ITS_PACE & ~IS_BARE_FIN & ~PEER_SPOKE & _known(_col("acked_ago_ns") <= _col("refill_ns"))
+    "refilled",
+    HAD_IN_FLIGHT
+    & ~LEFT_AT_ITS_PACE
+    & ~IS_BARE_FIN
+    & ~PEER_SPOKE
+    & _known(_col("acked_ago_ns") <= _col("refill_ns"))
+    & (~IS_OLD | MAY_FILL_BUFFER),
 )
-"""The program may have been woken by an ACK that made room in a full buffer."""
+"""The program may have been woken by an ACK that made room in a full buffer: in old stacks, in one that was full but for a piece."""
 
 _OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - _OWN_LINE_NS).fill_null(0) + (
     _col("echo_ns") - _col("reaction_min_ns")

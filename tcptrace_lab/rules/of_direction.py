@@ -71,8 +71,9 @@ def _at_least(least_ns: int, share: float | pl.Expr) -> pl.Expr:
 
 
 def _level(level: str, rounds: str) -> pl.Expr:
-    """A level that is a plateau, and not the window's."""
-    return pl.when((_col(rounds) >= PLATEAU_ROUNDS) & _below_window(level)).then(_col(level))
+    """A level that is a plateau, and not the window's; below two segments, as a program's own pace may be, if nothing left by itself."""
+    shown = (_col(level) >= 2 * _col("full_segment_bytes")) | known(_col("unclocked_departures") == 0)
+    return pl.when((_col(rounds) >= PLATEAU_ROUNDS) & shown & _below_window(level)).then(_col(level))
 
 
 def _below_window(level: str) -> pl.Expr:

@@ -6,7 +6,7 @@ import polars as pl
 
 from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.columns import fact
-from tcptrace_lab.rules.deferral import too_little
+from tcptrace_lab.rules.deferral import AVOIDANCE_PART, AVOIDANCE_SEGMENTS, too_little
 from tcptrace_lab.rules.of_direction import LEVEL_SHARE, PLATEAU_SHARE, known
 
 TOP_SHARE = 0.5
@@ -16,6 +16,9 @@ TOP_SHARE = 0.5
 INITIAL_BYTES = 14_600
 """No initial window is larger, but one of two larger segments; nor than ten segments (RFC 6928, 2; Linux takes ten of any size, and is not
 old)."""
+
+LEAST_PROBING_SEGMENTS = 4
+"""BBR has no more in flight while it looks for the shortest round trip (Linux, `bbr_cwnd_min_target`)."""
 
 col = pl.col
 _flight, _room = col("unacked_before_bytes"), col("usable_before_bytes")
@@ -38,7 +41,7 @@ def _on(plateau: str) -> pl.Expr:
 
 
 def _below(plateau: str) -> pl.Expr:
-    """A smaller flight, no larger than the one before, where none ever was a segment larger than the plateau.
+    """A smaller flight, no larger than one before, where none ever was a segment larger than the plateau.
 
     That is enough of a sender older than HyStart (RFC 9406) and remembered thresholds, wherever its flights grew later: it leaves slow
     start with a loss alone.
@@ -46,7 +49,7 @@ def _below(plateau: str) -> pl.Expr:
     level = col(plateau)
     fits = known((TOP_SHARE * level <= _flight) & (PLATEAU_SHARE * _flight <= level))
     highest = known(col("max_in_flight_bytes") < level + col("full_bytes"))
-    return col("near_sender") & fits & facts.STANDS & (highest | facts.IS_OLD)
+    return col("near_sender") & fits & facts.HAS_FLOWN & (highest | facts.IS_OLD)
 
 
 _BELOW_TOP = known(
@@ -120,8 +123,18 @@ _STANDS_AGAIN = (
 )
 _BEGAN_AT_ONCE = col("beginning_seen") & col("flight_bytes").is_null() & ~facts.AFTER_LOSS & known(_flight > _initial)
 """More than any initial window had left before an ACK of data came: this sender knows no slow start (4.2BSD)."""
-NO_LARGER = fact("no_larger", col("near_sender") & facts.IS_OLD & (_STANDS_AGAIN | _BEGAN_AT_ONCE) & ~_WINDOW_IS_NEAR)
+_STANDS_TODAY = (
+    ~facts.IS_OLD
+    & ~facts.AFTER_LOSS
+    & known(col("flown_before"))
+    & known(TOP_SHARE * col("flight_bytes") <= _flight)
+    & known(_flight > LEAST_PROBING_SEGMENTS * col("full_bytes"))
+    & (known(_flight < AVOIDANCE_SEGMENTS * col("full_bytes")) | known(_flight >= AVOIDANCE_PART * col("full_bytes")))
+    & known(facts.PACED_PART * col("held_ns") >= facts.RTT_NS)
+)
+NO_LARGER = fact("no_larger", col("near_sender") & ((facts.IS_OLD & (_STANDS_AGAIN | _BEGAN_AT_ONCE)) | _STANDS_TODAY) & ~_WINDOW_IS_NEAR)
 """The flight is no larger than one before, nor much smaller than the last, of a sender that leaves slow start with a loss alone, or has
 left it by one: whatever holds it, the congestion window does not, which has grown with each ACK since. Below two segments nothing but ACKs
-may have let it go. Senders of today are left out: the window of CUBIC stands still for rounds below its last maximum (RFC 9438, 4.4), and
-that of BBR at the path's rate."""
+may have let it go. Of senders of today that is so before any loss, where the sender stood still, and slow start cannot have ended, or
+congestion avoidance adds a segment in each round trip: behind a loss the window of CUBIC stands below its last maximum (RFC 9438, 4.4), and
+that of BBR stands at the path's rate, but it spaces its flights."""

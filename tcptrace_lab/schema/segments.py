@@ -145,7 +145,7 @@ SEGMENTS = table(
         Column("flight_bytes", "Int64", Unit.BYTES, "Largest flight of the round trip before"),
         Column("flown_before", "Boolean", Unit.NONE, "A flight as large as that just after the departure before ended earlier, and no pause of 200 ms, resend or CWR came since; after a resend, one five flights ago or more, none of them a segment larger"),
         Column("flown_bytes", "Int64", Unit.BYTES, "Largest flight of all round trips before, since the last pause of 200 ms, resend or CWR", "0 where none ended since"),
-        Column("full_bytes", "Int64", Unit.BYTES, "Largest payload that may leave: MSS less options"),
+        Column("full_bytes", "Int64", Unit.BYTES, "Largest payload that may leave: MSS less options; half of the largest window where a sender of today never sent more"),
         Column("window_closed", "Boolean", Unit.NONE, "A window of 0 was offered since the departure before"),
         Column("small", "Boolean", Unit.NONE, "Less data than a full segment holds"),
         Column("small_before", "Boolean", Unit.NONE, "The departure before was smaller than a full segment"),

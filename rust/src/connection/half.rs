@@ -14,6 +14,8 @@ pub(super) const MAX_WINDOW_SCALE: u8 = 14;
 const LEAST_TELLING_WINDOW: u16 = 256;
 /// A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`).
 const CLUSTER_BYTES: i64 = 2048;
+/// Linux halves no smaller window (`TCP_MSS_DEFAULT`, in `tcp_bound_to_half_wnd`).
+const TINY_WINDOW_BYTES: u32 = 536;
 
 /// A segment placed in the sequence space of its direction.
 #[derive(Clone, Copy, Debug)]
@@ -199,8 +201,8 @@ impl Half {
     }
 
     /// The largest payload of its segments: the MSS in force, or what was seen where no SYN was, or where the path takes
-    /// a little less (a tunnel), or where the sender rounds it to whole clusters. `two_flew`: two as long as the longest were
-    /// in flight together. `most_window`: the largest window that it was offered.
+    /// a little less (a tunnel), or where the sender rounds it to whole clusters, or what it makes of a small window.
+    /// `two_flew`: two as long as the longest were in flight together. `most_window`: the largest window that it was offered.
     #[inline]
     pub(super) fn full_bytes(&self, most_window: u32, two_flew: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
@@ -213,7 +215,24 @@ impl Half {
         }
         let old = self.is_old();
         let tunnelled = longest * 10 >= mss * 9 && (!old || (two_flew && Self::are_full(longest, most_window)));
-        if tunnelled || (old && self.rounds_down(mss, longest, most_window)) { longest } else { mss }
+        if tunnelled || (old && self.rounds_down(mss, longest, most_window)) {
+            return longest;
+        }
+        let half = Self::half_of(most_window);
+        let halves = longest <= half || longest % half == 0;
+        if !old && self.figures.syn_options.is_some() && halves { half.min(mss) } else { mss }
+    }
+
+    /// What Linux sends at most into a window that is smaller than two segments: half of the largest that it was offered, or all of
+    /// a tiny one (`tcp_bound_to_half_wnd`); two of them may be captured as one. Other stacks let so much leave as if it were full
+    /// (RFC 9293, 3.8.6.2.1), until they have more.
+    #[inline]
+    fn half_of(most_window: u32) -> i64 {
+        match most_window {
+            0 => i64::MAX,
+            1..=TINY_WINDOW_BYTES => most_window.into(),
+            _ => i64::from(most_window / 2),
+        }
     }
 
     /// Whether two of its segments with so much data, in flight together, are full ones though its MSS is larger. Many stacks

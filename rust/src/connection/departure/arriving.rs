@@ -39,6 +39,9 @@ impl SenderView {
             }
             self.since.peer_last_ns = now;
             self.since.peer_payload_bytes = Some(i64::from(arrival.payload_bytes)).into();
+            if arrival.payload_bytes > 0 {
+                self.rounds.answered();
+            }
         }
         let una = self.una.get().unwrap_or(i64::MIN);
         if arrival.ack < una || arrival.ack == i64::MIN {

@@ -142,7 +142,7 @@ pub(super) struct SenderView {
     loss_told_ns: Nullable,
     /// See `loss_told_ns`.
     taken_for_lost: bool,
-    /// Departures that an ACK let go at once, with bytes in flight, and those that it did not.
+    /// Departures of new data that an ACK let go at once, with bytes in flight, and those that it did not.
     clocked: u32,
     unclocked: u32,
     /// Small segments that left while another was in flight.
@@ -254,7 +254,9 @@ impl SenderView {
         if let Some(held_ns) = held.held_ns.get().filter(|_| leaves.payload_bytes > 0) {
             self.paced.departs(leaves.ts_ns, held_ns, leaves.payload_bytes, leaves.full_bytes, self.since.was_small);
         }
-        self.count_clocked(&held, shift_ns);
+        if leaves.resent_by.is_none() {
+            self.count_clocked(&held, shift_ns);
+        }
         self.count_behind_held(&held, shift_ns);
         let resent = leaves.resent_by.is_some();
         if leaves.small && !resent && !leaves.never_held {

@@ -6,7 +6,8 @@ use super::super::row::Nullable;
 
 /// Flights that differ by less than this part are equal (rule book B, 8: the plateau).
 const LEVEL_PART: i64 = 20;
-/// Smaller flights stand at no level: a program that asks and waits makes equal ones, too (rule book B, 8).
+/// Smaller flights stand at no level where the other side's program speaks: one that asks and waits makes equal ones, too (rule
+/// book B, 8).
 const LEVEL_SEGMENTS: i64 = 2;
 
 /// The congestion window of old stacks, if it is used up, grows by half a segment in each round at least, whatever the receiver
@@ -34,6 +35,8 @@ pub(super) struct Rounds {
     longest: [Level; 2],
     /// The largest flights, before any loss, in a row or not.
     top: Level,
+    /// The other side has sent data.
+    answered: bool,
 }
 
 /// Flights about as large as this one, and how many in a row.
@@ -74,7 +77,7 @@ impl Rounds {
             self.before = std::mem::replace(&mut self.now, other);
         }
         self.now.rounds = self.now.rounds.saturating_add(1);
-        if !after_loss && self.flight >= LEVEL_SEGMENTS * full_bytes {
+        if !after_loss && (!self.answered || self.flight >= LEVEL_SEGMENTS * full_bytes) {
             self.keep();
             if self.top.has(self.flight) {
                 self.top.rounds = self.top.rounds.saturating_add(1);
@@ -109,6 +112,11 @@ impl Rounds {
         if second.rounds > first.rounds {
             std::mem::swap(first, second);
         }
+    }
+
+    /// The other side's program speaks.
+    pub(super) fn answered(&mut self) {
+        self.answered = true;
     }
 
     /// What flew before tells no longer how much may fly.
@@ -155,7 +163,10 @@ mod tests {
 
     /// Flights of so many bytes, each acknowledged before the next leaves.
     fn after(flights: &[i64], after_loss: bool) -> Rounds {
-        let mut rounds = Rounds::default();
+        between(Rounds { answered: true, ..Rounds::default() }, flights, after_loss)
+    }
+
+    fn between(mut rounds: Rounds, flights: &[i64], after_loss: bool) -> Rounds {
         let mut una = 1;
         for flight in flights {
             rounds.departs(una, una + flight, 500, after_loss);
@@ -229,7 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn flights_below_two_segments_stand_at_no_level() {
+    fn flights_below_two_segments_stand_at_a_level_only_where_nobody_answers() {
         assert_eq!(after(&[900, 900, 900, 900], false).levels()[0].1, 0);
+        assert_eq!(between(Rounds::default(), &[900, 900, 900, 900], false).levels()[0].1, 4);
     }
 }

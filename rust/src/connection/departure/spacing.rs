@@ -175,7 +175,7 @@ impl Spacing {
         if self.begun_late {
             return Default::default();
         }
-        if any.bytes > 0 && self.round_trips_agree() {
+        if any.bytes > 0 && self.round_trips_agree() && !self.is_too_slow_for_the_handshake(any) {
             return told(any, any.ns);
         }
         if full.bytes == 0 || !self.first_rtt_ns.is_some() {
@@ -206,10 +206,11 @@ impl Spacing {
     }
 
     /// Whether a line so slow would have carried the SYN and its answer, both ways being alike, for longer than they took. Then it was the
-    /// program that wrote so late, and nothing tells of the line.
+    /// program that wrote so late, and nothing tells of the line: not even a receiver's timer, by which a round trip may seem as long. A SYN
+    /// takes no longer than any data, in whole cells either.
     fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {
         self.seen != Seen::Away
-            && self.first_rtt_ns.get().is_some_and(|first_ns| 2 * line.of(SYN_LINE_BYTES) > first_ns)
+            && self.first_rtt_ns.get().is_some_and(|first_ns| 2 * line.of(SYN_LINE_BYTES).min(line.ns) > first_ns)
     }
 }
 
@@ -340,5 +341,18 @@ mod tests {
         assert_eq!(spacing.line().1.get(), None);
         spacing.departs(18_000_000, 1460, 1460, 1460, Seen::AtSender);
         assert_eq!(spacing.line().1.get(), Some(18_000_000));
+    }
+
+    #[test]
+    fn a_receivers_timer_that_is_about_as_late_as_the_next_write_tells_of_no_line_that_the_syn_outran() {
+        // 500 bytes every 50 ms, acknowledged after 43: 86 us for each of 494 bytes more than a SYN, as for 578 in 50 ms.
+        let told = |syn_ns| {
+            let mut spacing = Spacing::default();
+            spacing.answered(syn_ns, 0, 0);
+            spacing.departs(50_000_000, 500, 500, 1460, Seen::AtSender);
+            spacing.answered(syn_ns + 43_000_000, 500, 0);
+            spacing.line().1.get()
+        };
+        assert_eq!((told(190_000), told(15_000_000)), (None, Some(50_000_000)));
     }
 }

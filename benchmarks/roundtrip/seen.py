@@ -22,7 +22,7 @@ alone, because other programs or hosts would have left the very same capture:
   and the sender is no older than that.
 - **Slow lines that no two segments show.** How long a segment takes on a line is seen where another follows it at once. Where none ever
   does (single messages to and fro), a host that needs longer for more bytes looks the same: what a segment takes more than a SYN is the
-  host's. A FIN that follows at once tells of it only where a round trip shows as much, or that of a message and its answer: else the
+  host's. Nor does what follows less than a full segment with PSH tell it: a program that wrote so much later leaves the same. A FIN that follows at once tells of it only where a round trip shows as much, or that of a message and its answer: else the
   program may have closed so much later.
 """
 
@@ -77,8 +77,8 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
     forth, back = (setting.forward, setting.backward) if from_client else (setting.backward, setting.forward)
     options = (setting.client if from_client else setting.server).stack.option_bytes
     hidden = (
-        _hidden_ns(run, forth, options, from_client=from_client, own=True),
-        _hidden_ns(run, back, options, from_client=not from_client, own=False),
+        _hidden_ns(run, forth, setting.mss_bytes, options, from_client=from_client, own=True),
+        _hidden_ns(run, back, setting.mss_bytes, options, from_client=not from_client, own=False),
     )
     lines_shown = _exchange_shows(run, forth, back, options, from_client=from_client)
     answers = sorted(
@@ -167,7 +167,7 @@ def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int, int]]) -> 
     return longest
 
 
-def _hidden_ns(run: Run, link: Link, options: int, *, from_client: bool, own: bool) -> Callable[[int], int]:
+def _hidden_ns(run: Run, link: Link, mss: int, options: int, *, from_client: bool, own: bool) -> Callable[[int], int]:
     """How much longer than a SYN a payload takes on a line, if no segment ever followed another at once; else nothing."""
 
     def takes(payload_bytes: int) -> int:
@@ -178,7 +178,8 @@ def _hidden_ns(run: Run, link: Link, options: int, *, from_client: bool, own: bo
         (p for p in run.packets if p.from_client == from_client and (p.payload_bytes or (with_fin and p.flags & FIN))),
         key=lambda p: p.sent_ns,
     )
-    if any(after.sent_ns == before.sent_ns + takes(before.payload_bytes) for before, after in pairwise(sent)):
+    whole = (pair for pair in pairwise(sent) if pair[0].payload_bytes >= mss - options or not pair[0].flags & PSH or not pair[1].payload_bytes)
+    if any(after.sent_ns == before.sent_ns + takes(before.payload_bytes) for before, after in whole):
         return lambda _: 0
     return lambda payload_bytes: max(takes(payload_bytes) - takes(SYN_OPTION_BYTES), 0)
 

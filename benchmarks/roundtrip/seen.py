@@ -178,8 +178,8 @@ def _hidden_ns(run: Run, link: Link, mss: int, options: int, *, from_client: boo
         (p for p in run.packets if p.from_client == from_client and (p.payload_bytes or (with_fin and p.flags & FIN))),
         key=lambda p: p.sent_ns,
     )
-    whole = (pair for pair in pairwise(sent) if pair[0].payload_bytes >= mss - options or not pair[0].flags & PSH or not pair[1].payload_bytes)
-    if any(after.sent_ns == before.sent_ns + takes(before.payload_bytes) for before, after in whole):
+    told = ((a, b) for a, b in pairwise(sent) if a.payload_bytes >= mss - options or not a.flags & PSH or not b.payload_bytes)
+    if any(after.sent_ns == before.sent_ns + takes(before.payload_bytes) for before, after in told):
         return lambda _: 0
     return lambda payload_bytes: max(takes(payload_bytes) - takes(SYN_OPTION_BYTES), 0)
 

@@ -22,8 +22,9 @@ alone, because other programs or hosts would have left the very same capture:
   and the sender is no older than that.
 - **Slow lines that no two segments show.** How long a segment takes on a line is seen where another follows it at once. Where none ever
   does (single messages to and fro), a host that needs longer for more bytes looks the same: what a segment takes more than a SYN is the
-  host's. Nor does what follows less than a full segment with PSH tell it: a program that wrote so much later leaves the same. A FIN that follows at once tells of it only where a round trip shows as much, or that of a message and its answer: else the
-  program may have closed so much later.
+  host's. Nor does what follows less than a full segment with PSH tell it: a program that wrote so much later leaves the same. A FIN that
+  follows at once tells of it only where a round trip shows as much, or that of a message and its answer: else the program may have closed
+  so much later.
 """
 
 from __future__ import annotations

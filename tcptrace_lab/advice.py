@@ -363,5 +363,6 @@ def _confidence(rule: Rule, sure_waits: int, direction: Mapping[str, Any]) -> Co
     """By the waits that nothing else explains as well: what proves the cause proves it of those that others explain, too."""
     if rule.proved_by_repetition and sure_waits >= PROVED_BY:
         return Confidence.PROVED
-    believed = rule.doubt is None or (rule.doubt.consistent_if and direction[rule.doubt.consistent_if])
-    return rule.confidence if sure_waits or believed else Confidence.POSSIBLE
+    if rule.doubt is None or sure_waits:
+        return rule.confidence
+    return Confidence.CONSISTENT if rule.doubt.consistent_if and direction[rule.doubt.consistent_if] else Confidence.POSSIBLE

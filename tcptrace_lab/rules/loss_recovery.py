@@ -8,7 +8,7 @@ from tcptrace_lab.rules import facts, proof, too_large
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
 from tcptrace_lab.rules.of_direction import known
 from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU
-from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
+from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Rule
 
 UNTOLD = (
     (~facts.WINDOW_KNOWN, "unknown"),
@@ -28,6 +28,11 @@ RULE = Rule(
     lost_to="repairing losses",
     holds=facts.IS_REPAIR | facts.WAS_LOST_BEFORE | facts.REPAIRED | (facts.IS_RECOVERING & facts.HAD_IN_FLIGHT & ~facts.ONLY_LATE),
     confidence=Confidence.PROVED,
+    doubt=Doubt(
+        facts.WAS_LOST_BEFORE,
+        consistent_if="numbered",
+        limits="What was lost before the capture is told by its sender's IP identifications; packets to others in between look alike.",
+    ),
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="ACKs that had covered what was sent again before it was",
     source="RFC 5681, 3.2; RFC 6675; RFC 8985",

@@ -161,8 +161,11 @@ class Endpoint:
         self.resending = self.snd_nxt < self.snd_max
         if queued > 0:
             usable = min(self.snd_edge - self.snd_nxt, self.cc.room())
+            if self.force and usable <= 0:
+                self._probe()
+                return False
             if self.force:
-                length = min(max(usable, 1), queued, self.mss)
+                length = min(usable, queued, self.mss)
             elif self.closing and 0 < queued <= min(self.mss, usable):
                 length = queued  # FIN goes along, and nothing holds a FIN
             else:
@@ -173,13 +176,33 @@ class Endpoint:
         self._emit(length, FIN if fin else 0)
         return (length > 0 or fin) and self.snd_nxt < self.snd_end and not self.force
 
-    def _emit(self, length: int, flags: int) -> None:
-        seq = self.snd_nxt
+    def _probe(self) -> None:
+        """Ask a host that has closed its window what it has room for.
+
+        By the next byte, which does not count as sent (`t_force`), or by an empty segment from before what it has acknowledged, which it
+        must answer (`tcp_xmit_probe_skb`).
+        """
+        length = self.stack.probe_bytes
+        self._transmit(self._segment(self.snd_nxt - 1 + length, length, 0))
+        self.held = self.window_cause()
+
+    def _segment(self, seq: int, length: int, flags: int) -> Packet:
+        """A segment that carries the ACK and the window that are due."""
         push = PSH if length and seq + length == self.snd_end else 0
         packet = Packet(seq, self.rcv_nxt, flags | push | ACK, self._tell_window(), length, from_client=self.from_client)
+        packet.late_ack = self.ack_owed and self.clock.now_ns - self.last_received_ns >= LATE_ACK_NS
+        self.ack_now = self.ack_owed = False
+        self.receiver.sent(self, length)
+        return packet
+
+    def _emit(self, length: int, flags: int) -> None:
+        seq = self.snd_nxt if length or flags & FIN else self.snd_max
+        packet = self._segment(seq, length, flags)
+        if not length and not flags & FIN:
+            self._transmit(packet)
+            return
         if length and seq < self.snd_max:
             packet.resent_for = "timeout" if self.cc.timeout else "loss-recovery"
-        packet.late_ack = self.ack_owed and self.clock.now_ns - self.last_received_ns >= LATE_ACK_NS
         self.snd_nxt = seq + length
         if flags & FIN:
             self.fin_seq = self.snd_nxt
@@ -187,11 +210,8 @@ class Endpoint:
         new = self.snd_nxt > self.snd_max
         if new:
             self.cc.sent(self.snd_nxt)
-        if length or flags & FIN:
-            self.timers.sent(seq, again=not new)
+        self.timers.sent(seq, again=not new)
         self.snd_max = max(self.snd_max, self.snd_nxt)
-        self.ack_now = self.ack_owed = False
-        self.receiver.sent(self, length)
         if length:
             self.sender.sent(self, length)
         self._transmit(packet)
@@ -249,19 +269,21 @@ class Endpoint:
         look = self._acknowledged(packet)
         if packet.payload_bytes or packet.flags & FIN:
             self._data(packet)
+        elif packet.seq < self.rcv_nxt:  # not acceptable, so it must be answered (RFC 9293, 3.10.7.4)
+            self.ack_now = True
         if look or self.ack_now:
             self.output()
 
     def _acknowledged(self, packet: Packet) -> bool:
         """Whether its ACK or window makes it worth looking for something to send."""
         ack, edge = packet.ack, packet.ack + packet.window_bytes
-        opened = edge > self.snd_edge
         if ack > self.snd_una:
             acked = ack - self.snd_una
             self.duplicate_acks = 0
             self.released_late = packet.late_ack
             self.snd_una = ack
             self.snd_nxt = max(self.snd_nxt, ack)
+            self.snd_max = max(self.snd_max, ack)  # a probe's byte was taken
             self.snd_edge = edge
             self.timers.acked(ack)
             self.cc.acked(acked)
@@ -275,8 +297,6 @@ class Endpoint:
         else:
             return False
         self.max_window = max(self.max_window, packet.window_bytes)
-        if opened and self.snd_una == self.snd_max:
-            self.timers.persist_over()
         return self.stack.output_on_ack or self.queued > 0
 
     def _data(self, packet: Packet) -> None:
@@ -292,9 +312,8 @@ class Endpoint:
         if end <= self.rcv_nxt:
             self.ack_now = True
             return
-        room_end = max(self.rcv_nxt + self.receive_buffer - self.unread, self.advertised)
-        flags = packet.flags
-        if packet.seq + packet.payload_bytes > room_end:  # beyond what was ever offered: a probe of a closed window
+        room_end, flags = self._room_end(), packet.flags
+        if packet.seq + packet.payload_bytes > room_end:  # a probe of a closed window
             end, flags = room_end, flags & ~FIN
             self.ack_now = True
             if end <= self.rcv_nxt:
@@ -315,6 +334,11 @@ class Endpoint:
             self.receiver.arrived(self, self.rcv_nxt - before, bool(packet.flags & PSH))
         self.last_received_ns = self.clock.now_ns
         self._wake(self.on_data)
+
+    def _room_end(self) -> int:
+        """How far data is taken."""
+        room = self.receive_buffer - self.unread if self.stack.takes_beyond_window else 0
+        return max(self.advertised, self.rcv_nxt + room)
 
     @property
     def ended(self) -> bool:

@@ -41,7 +41,6 @@ BSD44 = Stack(
     recovery="reno",
     round_mss=bsd.clusters,
     round_buffer=bsd.segments_up,
-    first_rto_ns=3 * NS_PER_S,
     idle_restart=True,
 )
 
@@ -97,6 +96,9 @@ LINUX = Stack(
     first_rto_ns=NS_PER_S,
     most_rto_ns=120 * NS_PER_S,
     least_persist_ns=200 * NS_PER_MS,
+    most_persist_ns=120 * NS_PER_S,
+    probe_bytes=0,
+    takes_beyond_window=False,
     option_bytes=12,
     window_scale=7,
     idle_restart=True,

@@ -94,7 +94,10 @@ class Stack:
         round_buffer: what becomes of a buffer, given the MSS.
         tick_ns: retransmission timers run in such steps; 0: in nanoseconds.
         least_rto_ns, first_rto_ns, most_rto_ns: bounds of the retransmission timer, and its value before a round trip is known.
-        least_persist_ns: before a closed window is probed.
+        least_persist_ns, most_persist_ns: bounds of the time before a closed window is probed, and before it is probed again.
+        probe_bytes: of such a probe: 1, beyond the window; 0: none, from before it.
+        takes_beyond_window: data beyond the window that it told goes in as far as there is room (BSD reckons `rcv_wnd` anew for each
+            segment); else it is refused.
         option_bytes: of each segment's header (timestamps), where both stacks want them; taken from the MSS.
         window_scale: shift of the windows that it tells; None: no option (at most 65,535 bytes).
         output_on_ack: every ACK makes it look for something to send; else only while data waits.
@@ -119,6 +122,9 @@ class Stack:
     first_rto_ns: int = 6 * NS_PER_S
     most_rto_ns: int = 64 * NS_PER_S
     least_persist_ns: int = 5 * NS_PER_S
+    most_persist_ns: int = 60 * NS_PER_S
+    probe_bytes: int = 1
+    takes_beyond_window: bool = True
     option_bytes: int = 0
     window_scale: int | None = None
     output_on_ack: bool = True

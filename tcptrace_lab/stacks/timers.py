@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.stacks.events import NS_PER_MS, NS_PER_S
+from tcptrace_lab.stacks.events import NS_PER_MS
 
 if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 HEARTBEAT_NS = 200 * NS_PER_MS
 """BSD's `tcp_fasttimo`."""
 
-MOST_BACKOFF = 6
-"""Doublings of a timer (BSD's `tcp_backoff` goes to 64)."""
-
-MOST_PERSIST_NS = 60 * NS_PER_S
-"""BSD's `TCPTV_PERSMAX`."""
+MOST_BACKOFF = 12
+"""Doublings of a timer (`TCP_MAXRXTSHIFT`); the stack's own bound comes before."""
 
 
 def next_beat(after_ns: int, period_ns: int, phase_ns: int) -> int:
@@ -123,14 +120,16 @@ class Timers:
 
     def _restart(self) -> None:
         tcp = self._tcp
-        due_ns = tcp.clock.now_ns + min(self.rto_ns() << self._backoff, tcp.stack.most_rto_ns)
-        tick_ns = tcp.stack.tick_ns
-        if tick_ns:
-            due_ns = next_beat(due_ns, tick_ns, tcp.host.phase_ns)
-        self._rto_due_ns = due_ns
+        self._rto_due_ns = self._due_ns(min(self.rto_ns() << self._backoff, tcp.stack.most_rto_ns))
         if not self._rto_event:
             self._rto_event = True
-            tcp.clock.at(due_ns, self._rto)
+            tcp.clock.at(self._rto_due_ns, self._rto)
+
+    def _due_ns(self, wait_ns: int) -> int:
+        """When a timer of so long runs out: it counts whole beats, and the first may come at once (`tcp_slowtimo`)."""
+        tcp = self._tcp
+        due_ns, tick_ns = tcp.clock.now_ns + wait_ns, tcp.stack.tick_ns
+        return next_beat(due_ns - tick_ns, tick_ns, tcp.host.phase_ns) if tick_ns else due_ns
 
     def _rto(self) -> None:
         tcp = self._tcp
@@ -159,27 +158,23 @@ class Timers:
     def persist(self) -> None:
         """Something is held and nothing is in flight: no ACK will come by itself."""
         tcp = self._tcp
-        if self._persist_due_ns is not None or tcp.snd_max != tcp.snd_una:
-            return
-        stack = tcp.stack
-        wait_ns = min(max(self.rto_ns(), stack.least_persist_ns) << min(self._persists, MOST_BACKOFF), MOST_PERSIST_NS)
-        due_ns = tcp.clock.now_ns + wait_ns
-        if stack.tick_ns:
-            due_ns = next_beat(due_ns, stack.tick_ns, tcp.host.phase_ns)
-        self._persist_due_ns = due_ns
-        tcp.clock.at(due_ns, self._persist, due_ns)
+        if self._persist_due_ns is None and tcp.snd_max == tcp.snd_una:
+            self._persists = 0
+            self._set_persist()
 
-    def persist_over(self) -> None:
-        """The window has opened."""
-        self._persist_due_ns = None
-        self._persists = 0
+    def _set_persist(self) -> None:
+        """`tcp_setpersist`, `tcp_probe0_when`: each wait is twice the one before, within bounds."""
+        tcp, stack = self._tcp, self._tcp.stack
+        wait_ns = min(max(self.rto_ns() << self._persists, stack.least_persist_ns), stack.most_persist_ns)
+        self._persists = min(self._persists + 1, MOST_BACKOFF)
+        self._persist_due_ns = self._due_ns(wait_ns)
+        tcp.clock.at(self._persist_due_ns, self._persist, self._persist_due_ns)
 
     def _persist(self, due_ns: int) -> None:
         if self._persist_due_ns != due_ns:
             return
         tcp = self._tcp
-        self._persist_due_ns = None
-        self._persists += 1
+        self._set_persist()  # until data leaves that counts as sent
         tcp.force = True
         tcp.output()
         tcp.force = False

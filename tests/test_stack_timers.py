@@ -1,0 +1,91 @@
+"""Timers of the models: window probes and resends come when the sources say, and a window that opens is used at once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tcptrace_lab.stacks import STACKS, Host, Link, Read, Run, Setting, Think, Write, simulate
+from tcptrace_lab.stacks.events import NS_PER_MS as MS
+from tcptrace_lab.stacks.events import NS_PER_S
+from tcptrace_lab.stacks.packet import SYN
+
+KIB = 1024
+LINE = Link(10_000_000, MS)
+OPENS_NS = 150 * NS_PER_S
+"""When the receiving program reads."""
+
+
+def shut(stack: str, *, phase_ns: int = 0) -> Run:
+    """30 KB in writes of 1 KB to a program that does not read for 150 s, with a receive buffer of 4 KB."""
+    client = Host(STACKS[stack], 4 * KIB, 4 * KIB, phase_ns=phase_ns, program=(Write(30 * KIB, KIB),))
+    server = Host(STACKS[stack], 4 * KIB, 4 * KIB, program=(Think(OPENS_NS), Read(30 * KIB)))
+    return simulate(Setting(client, server, LINE, LINE, open_window=True), truth=True)
+
+
+def probes(run: Run) -> list[int]:
+    """When the client asked while the window was closed."""
+    closed_ns = next(p.arrived_ns for p in run.packets if not p.from_client and p.ack > 1 and not p.window_bytes)
+    return [p.sent_ns for p in run.packets if p.from_client and (closed_ns or 0) < p.sent_ns < OPENS_NS]
+
+
+@pytest.mark.parametrize("stack", ["sunos4", "bsd4.4", "bsd4.2"])
+def test_bsd_probes_after_5_s_three_times_then_doubles_up_to_a_minute(stack: str) -> None:
+    """The timer of 1 s, doubled each time, is 1, 2, 4, 8, 16, 32, 64 s, and no less than 5, no more than 60 (`tcp_setpersist`)."""
+    steps = [(after - before) / NS_PER_S for before, after in pairwise(probes(shut(stack)))]
+    assert steps == [5, 5, 8, 16, 32, 60][: len(steps)]
+    assert len(steps) >= 5
+
+
+def test_linux_probes_after_200_ms_and_doubles() -> None:
+    """`tcp_probe0_when`: the retransmission timer (200 ms here), doubled each time, without BSD's least of 5 s."""
+    steps = [(after - before) / MS for before, after in pairwise(probes(shut("linux")))]
+    assert steps == [200 * 2**n for n in range(1, len(steps) + 1)]
+    assert len(steps) >= 8
+
+
+def test_bsd_probes_with_the_next_byte_and_linux_with_none_from_before_the_last_that_was_acknowledged() -> None:
+    for stack, length, back in (("sunos4", 1, 0), ("linux", 0, 1)):
+        run = shut(stack)
+        at = probes(run)
+        asked = [p for p in run.packets if p.from_client and p.sent_ns in at]
+        una = max(p.ack for p in run.packets if not p.from_client and (p.arrived_ns or 0) < at[0])
+        assert {(p.seq, p.payload_bytes) for p in asked} == {(una - back, length)}
+        answers = [p for p in run.packets if not p.from_client and at[0] < p.sent_ns < OPENS_NS]
+        assert [(p.ack, p.window_bytes) for p in answers] == [(una, 0)] * len(asked)
+
+
+@pytest.mark.parametrize("stack", sorted(STACKS))
+def test_a_window_that_opens_is_used_at_once_however_many_probes_there_were(stack: str) -> None:
+    """A probe's byte is in no flight, so it is not resent when its timer runs out, and it shrinks no congestion window."""
+    run = shut(stack)
+    opened_ns = next(p.arrived_ns for p in run.packets if not p.from_client and p.sent_ns >= OPENS_NS and p.window_bytes)
+    assert next(p.sent_ns for p in run.packets if p.from_client and p.sent_ns >= OPENS_NS) == opened_ns
+    assert not any(p.resent_for for p in run.packets)
+    assert run.client.done
+    assert run.server.done
+    assert {h.cause for h in run.truth if h.from_client and h.start_ns <= OPENS_NS - NS_PER_S < h.end_ns} == {"zero-window"}
+
+
+def test_a_byte_of_a_probe_that_a_bsd_receiver_has_room_for_is_taken_and_does_not_make_the_probes_frequent_again() -> None:
+    """The program takes 200 bytes of a full buffer: less than a segment and than a quarter of it is told as nothing, but there is room."""
+    client = Host(STACKS["sunos4"], 8192, 8192, program=(Write(20_000),))
+    server = Host(STACKS["sunos4"], 4096, 4096, program=(Think(2 * NS_PER_S), Read(200), Think(OPENS_NS), Read()))
+    run = simulate(Setting(client, server, LINE, LINE, open_window=True))
+    asked = [p for p in run.packets if p.from_client and p.payload_bytes == 1 and p.sent_ns < OPENS_NS]
+    assert [p.seq for p in asked] == list(range(asked[0].seq, asked[0].seq + len(asked)))
+    assert [(b.sent_ns - a.sent_ns) / NS_PER_S for a, b in pairwise(asked)] == [5, 5, 8, 16, 32, 60][: len(asked) - 1]
+    assert run.server.done
+
+
+@pytest.mark.parametrize("phase_ms", [0, 100, 499])
+def test_a_timer_of_bsd_counts_beats_and_the_first_may_come_at_once(phase_ms: int) -> None:
+    """12 beats of 500 ms from the SYN on: 5.5 to 6 s (Stevens, TCP/IP Illustrated 1, 18.3: 5.8 s)."""
+    for stack in ("sunos4", "bsd4.4"):
+        client = Host(STACKS[stack], phase_ns=phase_ms * MS, program=(Write(1),))
+        lost = Link(10_000_000, MS, lost=frozenset({0}))
+        run = simulate(Setting(client, Host(STACKS[stack], program=(Read(),)), lost, LINE))
+        first, again = [p.sent_ns for p in run.packets if p.flags & SYN and p.from_client]
+        assert 5.5 * NS_PER_S < again - first <= 6 * NS_PER_S
+        assert (again - phase_ms * MS) % (500 * MS) == 0

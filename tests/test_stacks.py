@@ -321,3 +321,29 @@ def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
     for way in (True, False):
         holds = [h for h in run.truth if h.from_client == way]
         assert all(a.end_ns == b.start_ns for a, b in pairwise(holds))
+
+
+@pytest.mark.parametrize(("stack", "wait_ms"), [("bsd4.2", 200), ("sunos4", 0)])
+def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str, wait_ms: int) -> None:
+    """2,048 bytes are two segments and an eighth of the buffer: 4.2BSD asks for 35 % of it alone. Heartbeats come every 200 ms."""
+    client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(2 * KIB), Think(1000 * MS)))
+    server = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(2 * KIB), Think(1000 * MS)))
+    run = simulate(Setting(client, server, Link(10_000_000, MS), Link(10_000_000, MS), mss_bytes=1024, open_window=True))
+    assert next(p.sent_ns for p in run.packets if p.ack == 2 * KIB + 1) // MS == pytest.approx(wait_ms, abs=10)
+
+
+@pytest.mark.parametrize(("free", "told"), [(1023, 0), (1024, 1024)])
+def test_4_2_bsd_tells_less_than_a_quarter_of_its_buffer_as_nothing_even_if_it_told_more(free: int, told: int) -> None:
+    client = Host(STACKS["bsd4.2"], 8 * KIB, 8 * KIB, program=(Write(4096 - free), Think(1000 * MS)))
+    server = Host(STACKS["bsd4.2"], 4096, 4096, program=(Think(1000 * MS),))
+    run = simulate(Setting(client, server, mss_bytes=1024, open_window=True))
+    assert next(p.window_bytes for p in run.packets if p.ack == 4096 - free + 1) == told
+
+
+@pytest.mark.parametrize("no_delay", [False, True])
+def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: FBT001
+    """tcp(7): a ceiling of 200 ms; in the source it is the timer of window probes, never below that (`tcp_probe0_base`)."""
+    client = Host(STACKS["linux"], no_delay=no_delay, cork=True, program=(Write(100), Write(100), Think(1000 * MS)))
+    run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),))))
+    (sent,) = [p for p in run.packets if p.payload_bytes]
+    assert (sent.payload_bytes, sent.sent_ns) == (200, 200 * MS)

@@ -114,14 +114,15 @@ class BsdSender:
 
 
 class Bsd42Sender(BsdSender):
-    """4.2BSD: older than Nagle's rule: what empties the buffer goes."""
+    """4.2BSD: older than Nagle's rule: what empties the buffer goes, and what is a quarter of the window (`tcp_output` 6.1)."""
 
     __slots__ = ()
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
-        """A full segment, or all there is."""
+        """A full segment, all there is, or much of the window."""
         length = min(queued, usable, tcp.mss)
-        if length > 0 and (length in (tcp.mss, queued) or tcp.resending or tcp.ack_now):
+        much = 4 * length >= tcp.snd_edge - tcp.snd_una
+        if length > 0 and (length in (tcp.mss, queued) or much or tcp.resending or tcp.ack_now):
             return length
         tcp.held = tcp.window_cause()
         return 0
@@ -184,6 +185,20 @@ class Bsd44Receiver(BsdReceiver):
 
     def __init__(self, _tcp: Endpoint | None = None) -> None:
         super().__init__(percent=BSD44_PERCENT, empty=False)
+
+
+class Bsd42Receiver(BsdReceiver):
+    """4.2BSD: the share of the buffer alone lets an ACK go at once, and less than a quarter of it is told as nothing (`tcp_output` 6.1)."""
+
+    __slots__ = ()
+
+    def __init__(self, _tcp: Endpoint | None = None) -> None:
+        super().__init__(segments=0)
+
+    def window(self, tcp: Endpoint) -> int:
+        """The room there is, though that may shrink the window."""
+        room = tcp.receive_buffer - tcp.unread
+        return 0 if 4 * room < tcp.receive_buffer else room
 
 
 def clusters(size_bytes: int, _mss_bytes: int) -> int:

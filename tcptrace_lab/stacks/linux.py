@@ -98,9 +98,9 @@ class Sender:
         if length > usable:
             tcp.held = tcp.window_cause()
             return 0
-        if length == full or tcp.resending or tcp.no_delay or tcp.pushing:
+        if length == full or tcp.resending or tcp.pushing:
             return length
-        if tcp.cork or self._small_end > tcp.snd_una:
+        if tcp.cork or (not tcp.no_delay and self._small_end > tcp.snd_una):  # a cork holds with NODELAY, too (`tcp_nagle_check`)
             tcp.held = "nagle"
             return 0
         return length

@@ -19,7 +19,8 @@ import polars as pl
 from tcptrace_lab import ledger, numbers
 from tcptrace_lab.findings import Finding, severity_of
 from tcptrace_lab.rules import Confidence, at_once, facts
-from tcptrace_lab.stacks.ranges import BSD44_PERCENT, SOSEND_SLACK_BYTES, SUNOS_PERCENT, ack_bytes, hold_bytes
+from tcptrace_lab.stacks.ranges import BSD44_PERCENT, SUNOS_PERCENT, ack_bytes, hold_bytes
+from tcptrace_lab.stacks.rounding import BSD44_CLUSTER_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -294,9 +295,10 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     more = f"by at most {needed - lock.least_buffer_bytes:,}"
     if lock.queued_bytes and lock.may_fill_buffer:
         more += f", or {needed - lock.unacked_bytes:,} if it holds no more than is in flight"
+    unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for a cluster of room; 4.4BSD's are the largest
     buffer = (
-        f"raise the send buffer (SO_SNDBUF) to {needed:,} bytes or more, {more} "
-        f"(BSD sockets may leave {SOSEND_SLACK_BYTES:,} more unused); three full segments, {3 * lock.full_bytes:,} bytes, are always enough"
+        f"raise the send buffer (SO_SNDBUF) to {needed:,} bytes or more, {more} (BSD sockets may leave up to {unused:,} more unused); "
+        f"three full segments and that, {3 * lock.full_bytes + unused:,} bytes, are always enough"
     )
     quick, smaller = at_once.words(receiver), "make the receive buffer smaller, so that it acknowledges sooner"
     if not lock.queued_bytes:

@@ -16,7 +16,6 @@ from tcptrace_lab.schema import SIDES
 from tcptrace_lab.segments import read
 from tcptrace_lab.sizes import LEAST_MESSAGES
 from tcptrace_lab.stacks.ranges import (
-    SOSEND_SLACK_BYTES,
     STACKS,
     Settings,
     Stack,
@@ -27,7 +26,7 @@ from tcptrace_lab.stacks.ranges import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tcptrace_lab.reread import Progress
     from tcptrace_lab.segments import Tables
@@ -218,6 +217,7 @@ def document(
     if len(grid) > MOST_BUFFERS:
         raise UsageError(f"a grid of {len(grid)} × {len(grid)} buffers", remedy=f"take steps that make {MOST_BUFFERS} or fewer")
     first, last = sizes
+    used = stack.in_force(settings)
     try:
         ranges = predicted_ranges(stack, settings, first, last)
         cells = list(_cells(stack, settings, sizes, grid))
@@ -227,12 +227,13 @@ def document(
         "schema_version": SCHEMA_VERSION,
         "stack": {"name": stack.key, "title": stack.title, "source": stack.source},
         "parameters": {
-            "mss_bytes": settings.mss_bytes,
-            "send_buffer_bytes": settings.send_buffer_bytes,
-            "receive_buffer_bytes": settings.receive_buffer_bytes,
-            "copy_bytes": settings.copy_bytes,
-            "nodelay": settings.nodelay,
+            "mss_bytes": used.mss_bytes,
+            "send_buffer_bytes": used.send_buffer_bytes,
+            "receive_buffer_bytes": used.receive_buffer_bytes,
+            "copy_bytes": used.copy_bytes,
+            "nodelay": used.nodelay,
         },
+        "rounded": _rounded(settings, used),
         "assumed": list(assumed),
         "sizes": {"from_bytes": first, "to_bytes": last},
         "ranges": [{"from_bytes": one.from_bytes, "to_bytes": one.to_bytes, "stalls": str(one.stalls)} for one in ranges],
@@ -241,6 +242,13 @@ def document(
         "deadlock": _lock(stack, settings),
         "grid": cells,
     }
+
+
+def _rounded(asked: Settings, used: Settings) -> list[str]:
+    """What the stack makes of the sizes that it rounds, in words."""
+    names = {"mss_bytes": "the MSS", "send_buffer_bytes": "the send buffer", "receive_buffer_bytes": "the receive buffer"}
+    sizes = ((words, getattr(asked, name), getattr(used, name)) for name, words in names.items())
+    return [f"{words} of {before:,} bytes is {after:,} in force" for words, before, after in sizes if before != after]
 
 
 def _cells(stack: Stack, settings: Settings, sizes: tuple[int, int], grid: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -257,6 +265,7 @@ def _cells(stack: Stack, settings: Settings, sizes: tuple[int, int], grid: Seque
                 "stalled_share": stalled_share(ranges, first, last),
                 "timing_dependent_share": some / (last - first + 1),
                 "deadlock_possible": None if lock is None else lock.possible,
+                "deadlock_possible_if_unused": None if lock is None else lock.possible_if_unused,
             }
 
 
@@ -266,9 +275,31 @@ def _lock(stack: Stack, settings: Settings) -> dict[str, Any] | None:
         return None
     return {
         "possible": lock.possible,
+        "possible_if_unused": lock.possible_if_unused,
         "hold_bytes": lock.hold_bytes,
         "ack_bytes": lock.ack_bytes,
         "needed_bytes": lock.needed_bytes,
         "send_buffer_bytes": lock.send_buffer_bytes,
-        "slack_bytes": SOSEND_SLACK_BYTES,
+        "unused_bytes": lock.unused_bytes,
     }
+
+
+def lock_words(found: Mapping[str, Any] | None) -> str:
+    """Whether a stream can lock, and why."""
+    if found is None:
+        return "streams do not lock: a sender that is blocked pushes what it holds"
+    send, needed, unused = found["send_buffer_bytes"], found["needed_bytes"], found["unused_bytes"]
+    waits = f"{found['hold_bytes']:,} that the sender waits for + {found['ack_bytes']:,} that the receiver waits for"
+    if send < needed:
+        return f"a stream can lock: send buffer {send:,} < {waits}"
+    enough = f"send buffer {send:,} ≥ {waits}"
+    if found["possible"]:
+        return f"a stream can lock: {enough}, but these writes leave some of it unused"
+    if found["possible_if_unused"]:
+        return f"a stream may lock where its writes leave more than {send - needed:,} bytes unused (up to {unused:,} may stay so): {enough}"
+    return f"no stream can lock: {enough}" + (f", and up to {unused:,} that may stay unused" if unused else "")
+
+
+def grid_sign(cell: Mapping[str, Any]) -> str:
+    """What stands behind the share of a cell of the grid."""
+    return "!" if cell["deadlock_possible"] else "?" if cell["deadlock_possible_if_unused"] else ""

@@ -61,6 +61,32 @@ def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
     assert len(can - set(COMER_LIN_SLOW)) <= 6
 
 
+def test_law_s_buffers_lock_as_irix_has_them_in_force() -> None:
+    """4 KB are 2,920 bytes; 5 KB are 4,380, and there only room that writes leave unused could make a lock."""
+    law = ("--stack", "irix6.2", "--mss", "1460", "--copy", "1K", "--sizes", "1:1K")
+    four, five = (predicted(*law, "--send-buffer", size, "--receive-buffer", size) for size in ("4K", "5K"))
+    assert (four["parameters"]["send_buffer_bytes"], five["parameters"]["send_buffer_bytes"]) == (2920, 4380)
+    assert four["rounded"] == [f"the {which} buffer of 4,096 bytes is 2,920 in force" for which in ("send", "receive")]
+    assert (four["deadlock"]["possible"], five["deadlock"]["possible"], five["deadlock"]["possible_if_unused"]) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    ("send", "copy", "words"),
+    [
+        ("2800", "1K", "a stream can lock: send buffer 2,800 < 1,460 that the sender waits for + 1,434 that the receiver waits for"),
+        ("3000", "1K", "a stream can lock: send buffer 3,000 ≥ 1,460"),
+        ("3800", "4K", "a stream may lock where its writes leave more than 906 bytes unused (up to 1,023 may stay so)"),
+        ("4096", "4K", "no stream can lock: send buffer 4,096 ≥ 1,460"),
+    ],
+)
+def test_whether_a_stream_can_lock_is_said_with_what_writes_may_leave_unused(send: str, copy: str, words: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    asked = ("--stack", "sunos4", "--mss", "1460", "--send-buffer", send, "--receive-buffer", "4K", "--copy", copy, "--sizes", "1:1K")
+    done = tcptrace_lab("predict", *asked, "-o", page)
+    assert words in " ".join(done.stderr.decode().split())
+    assert words[1:] in page.read_text().replace("&lt;", "<")
+
+
 def test_what_a_capture_tells_is_taken_from_it(tmp_path: Path) -> None:
     capture = packets.capture(tmp_path / "sweep.pcap", exchange(shuffled(swept())))
     known = prediction.from_captures([[str(capture)]]).parameters

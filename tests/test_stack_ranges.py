@@ -5,10 +5,15 @@ K is 1,024 bytes. Their formulas are written out here; ranges that they did not 
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcptrace_lab.stacks import STACKS as MODELS
+from tcptrace_lab.stacks import Host, Link, Read, Setting, Think, Write, simulate
+from tcptrace_lab.stacks.events import NS_PER_S
 from tcptrace_lab.stacks.ranges import (
     BSD44_PERCENT,
     STACKS,
@@ -128,6 +133,77 @@ def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
     assert deadlock(LINUX, Settings(ATM, 16 * K, 24 * K, 4 * K)) is None
 
 
+def streamed_s(stack: str, asked: Settings) -> float:
+    """Seconds in which the model of the stack carries 100 KB over Ethernet, in writes of the pieces."""
+    client = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, program=(Write(100_000, asked.copy_bytes),))
+    server = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, phase_ns=33_000_000, program=(Read(),))
+    line = Link(10_000_000, 5_000)
+    run = simulate(Setting(client, server, line, line, asked.mss_bytes, open_window=True))
+    return max(p.sent_ns for p in run.packets if p.payload_bytes) / 1e9
+
+
+@pytest.mark.parametrize(
+    ("stack", "asked"),
+    [
+        ("sunos4", Settings(ETHERNET, 3000, 4096, 1024)),  # 1,024 wait for 1,434; 1,024 are held; 952 are less than a cluster
+        ("bsd4.4", Settings(ETHERNET, 4380, 4380, 2048)),  # 2,048 wait for 2,190; 1,400 are held; 932 are less than a cluster
+        ("irix6.2", Settings(ETHERNET, 4096, 4096, 1024)),  # Law: two segments in force; 1,024 wait for 1,460; 872 are less than a write
+    ],
+)
+def test_a_buffer_that_suffices_locks_if_writes_leave_some_of_it_unused(stack: str, asked: Settings) -> None:
+    """S >= H + A, but the socket waits for more room than it has. The model of the stack runs at less than a twentieth of the line."""
+    lock = deadlock(STACKS[stack], asked)
+    assert lock is not None
+    assert lock.send_buffer_bytes >= lock.needed_bytes
+    assert lock.possible
+    assert streamed_s(stack, asked) > 20 * 0.08
+
+
+@pytest.mark.parametrize(
+    ("stack", "asked", "doubt"),
+    [
+        ("sunos4", Settings(ETHERNET, 3000, 4096, 512), False),  # calls below a cluster take any room
+        ("irix6.2", Settings(ETHERNET, 4380, 4380, 1024), True),  # Law: where the lock ends
+        ("sunos4", Settings(ETHERNET, 4096, 4096, 1024), False),  # 1,460 + 1,434 + 1,023 are less
+    ],
+)
+def test_a_buffer_whose_every_byte_is_used_or_that_has_more_than_enough_does_not_lock(stack: str, asked: Settings, doubt: bool) -> None:  # noqa: FBT001
+    lock = deadlock(STACKS[stack], asked)
+    assert lock is not None
+    assert (lock.possible, lock.possible_if_unused) == (False, doubt)
+    assert streamed_s(stack, asked) < 0.2
+
+
+def test_sizes_are_those_in_force() -> None:
+    """4.4BSD: an MSS of whole clusters, buffers of whole segments, more rather than less; IRIX: less."""
+    assert BSD44.in_force(Settings(ATM, 16 * K, 16 * K, 2 * K)) == Settings(8192, 16 * K, 16 * K, 2 * K)
+    assert BSD44.in_force(Settings(ETHERNET, 4096, 1000, 2 * K)) == Settings(ETHERNET, 4380, 1000, 2 * K)
+    assert STACKS["irix6.2"].in_force(Settings(ETHERNET, 4096, 61_440, 2 * K)) == Settings(ETHERNET, 2920, 61_320, 2 * K)
+    assert SUNOS.in_force(Settings(ATM, 5000, 7000, 4 * K)) == Settings(ATM, 5000, 7000, 4 * K)
+    assert predicted_ranges(BSD44, Settings(ETHERNET, 4096, 4096, 2 * K)) == predicted_ranges(BSD44, Settings(ETHERNET, 4380, 4380, 2 * K))
+
+
+@pytest.mark.parametrize("key", ["sunos4", "bsd4.4"])
+@pytest.mark.parametrize("seed", range(40))
+def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, seed: int) -> None:
+    """Two ways to the same answer: sizes and writes of any kind over a line of some microseconds, programs that need no time.
+
+    All that the socket takes is written before the first ACK is back. A size stalls if its last byte is not there before the heartbeat.
+    """
+    chance = random.Random(seed)  # noqa: S311 - the same every time
+    rules, sizes = STACKS[key], (2048, 3000, 4096, 5120, 8192, 8760, 12_000, 16_384, 24_576)
+    copy = chance.choice([rules.copy_bytes, 1460, 1024, 512, 100])
+    asked = rules.in_force(Settings(chance.choice([536, 988, 1448, 1460, 4312, 9148]), chance.choice(sizes), chance.choice(sizes), copy))
+    call = 0 if copy >= rules.copy_bytes else copy
+    line = Link(1_000_000_000, 500, "bare")
+    for size in (chance.randint(1, 30_000) for _ in range(10)):
+        buffers = asked.send_buffer_bytes, asked.receive_buffer_bytes
+        client = Host(MODELS[key], *buffers, program=(Write(size, call), Think(NS_PER_S)))
+        server = Host(MODELS[key], *buffers, program=(Read(size),))
+        setting = Setting(client, server, line, line, asked.mss_bytes, open_window=True, until_ns=NS_PER_S // 6)
+        assert rules.stalled(asked, size, Acks.SLOW) == (not simulate(setting).server.done), (asked, size)
+
+
 @given(mss=st.integers(1, 65_535), receive=st.integers(1, 2**30), percent=st.sampled_from([SUNOS_PERCENT, BSD44_PERCENT]))
 def test_three_full_segments_of_send_buffer_never_lock(mss: int, receive: int, percent: int) -> None:
     """Comer and Lin's advice, for A <= 2M and H <= M."""
@@ -144,7 +220,8 @@ def test_three_full_segments_of_send_buffer_never_lock(mss: int, receive: int, p
     nodelay=st.booleans(),
 )
 def test_ranges_say_of_every_size_what_that_size_alone_says(key: str, mss: int, send: int, receive: int, copy: int, nodelay: bool) -> None:  # noqa: FBT001
-    stack, asked, last = STACKS[key], Settings(mss, send, receive, copy, nodelay=nodelay), 5000
+    stack, last = STACKS[key], 5000
+    asked = stack.in_force(Settings(mss, send, receive, copy, nodelay=nodelay))
     said = {size: one.stalls for one in predicted_ranges(stack, asked, 1, last) for size in range(one.from_bytes, one.to_bytes + 1)}
     for size in range(1, last + 1, 13):
         ways = {stack.stalled(asked, size, acks) for acks in stack.ways}

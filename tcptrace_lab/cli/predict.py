@@ -16,7 +16,7 @@ from tcptrace_lab.quantities import size_bytes
 RANGES = 12
 """Ranges that the terminal shows; JSON and page have them all."""
 
-StackName = Annotated[str, typer.Option("--stack", help="Whose rules: sunos4, bsd4.4 or linux.", show_default=False)]
+StackName = Annotated[str, typer.Option("--stack", help="Whose rules: sunos4, bsd4.4, irix6.2 or linux.", show_default=False)]
 Mss = Annotated[str, typer.Option(help="Data of a full segment, as 1460 or 9148.", show_default=False)]
 SendBuffer = Annotated[str, typer.Option(help="Of the sender's socket, as 16K.", show_default=False)]
 ReceiveBuffer = Annotated[str, typer.Option(help="Of the receiver's socket, as 16K.", show_default=False)]

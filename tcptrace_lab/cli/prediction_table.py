@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from tcptrace_lab import numbers
+from tcptrace_lab.prediction import grid_sign, lock_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
         f"receive buffer {asked['receive_buffer_bytes']:,}, {asked['copy_bytes']:,} bytes at a time"
         + (", Nagle's algorithm off" if asked["nodelay"] else "")
     )
+    yield from document["rounded"]
     for assumed in document["assumed"]:
         yield f"assumed: {assumed}"
     first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]
@@ -29,15 +31,7 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
     measured = document["measured"]
     if measured is not None:
         yield f"measured, {measured['name']}: {measured['messages']:,} messages; {_found(measured['ranges'])}"
-    lock = document["deadlock"]
-    if lock is None:
-        yield "streams do not lock: a sender that is blocked pushes what it holds"
-    else:
-        sign, verdict = ("<", "a stream can lock") if lock["possible"] else ("≥", "no stream can lock")
-        yield (
-            f"{verdict}: send buffer {lock['send_buffer_bytes']:,} {sign} {lock['hold_bytes']:,} that the sender waits for + "
-            f"{lock['ack_bytes']:,} that the receiver waits for (a BSD socket may leave {lock['slack_bytes']:,} unused)"
-        )
+    yield lock_words(document["deadlock"])
 
 
 def _found(ranges: list[Any] | None) -> str:
@@ -78,7 +72,13 @@ def _grid(cells: list[Mapping[str, Any]]) -> Table:
     sends = list(dict.fromkeys(cell["send_buffer_bytes"] for cell in cells))
     receives = list(dict.fromkeys(cell["receive_buffer_bytes"] for cell in cells))
     by_place = {(cell["send_buffer_bytes"], cell["receive_buffer_bytes"]): cell for cell in cells}
-    shown = Table("send", *map(_size, receives), box=None, title="sizes that always stall; ! a stream can lock", title_justify="left")
+    shown = Table(
+        "send",
+        *map(_size, receives),
+        box=None,
+        title="sizes that always stall; ! a stream can lock, ? it may, if writes leave room unused",
+        title_justify="left",
+    )
     for send in sends:
         shown.add_row(_size(send), *(_cell(by_place[send, receive]) for receive in receives))
     return shown
@@ -89,4 +89,4 @@ def _size(value_bytes: int) -> str:
 
 
 def _cell(cell: Mapping[str, Any]) -> str:
-    return f"{cell['stalled_share']:.0%}{'!' if cell['deadlock_possible'] else ''}"
+    return f"{cell['stalled_share']:.0%}{grid_sign(cell)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.output import opened
+from tcptrace_lab.prediction import grid_sign, lock_words
 from tcptrace_lab.report import plots, sizes
 from tcptrace_lab.report.render import page
 
@@ -20,7 +21,8 @@ def write_page(document: Mapping[str, Any], path: str) -> None:
     Raises:
         OutputUnwritable: no room, no rights.
     """
-    looks = {"ranges": _ranges(document), "grid": grid(document["grid"]) if document["grid"] else None}
+    table = grid(document["grid"]) if document["grid"] else None
+    looks = {"ranges": _ranges(document), "grid": table, "lock": lock_words(document["deadlock"])}
     text = page("predicted.html.j2", figures=True, prediction=document, looks=looks)
     with opened(path) as stream:
         stream.write(text.encode("utf-8"))
@@ -44,7 +46,7 @@ def _ranges(document: Mapping[str, Any]) -> plots.Figure:
         "y": [y for _, y in points],
         "hovertemplate": "from %{x:,} bytes<extra></extra>",
     }
-    ticks = {"tickvals": [0, 0.5, 1], "ticktext": ["never", "depends", "always"]}
+    ticks = {"tickvals": [0, 0.5, 1], "ticktext": ["never", "depends", "always"], "range": [0, 1.08]}
     measured = (document["measured"] or {}).get("ranges") or []
     shades = [sizes.span(one["from_bytes"], one["to_bytes"], 0, 1, plots.AMBER, 0.18) for one in measured]
     traces = [trace, *([sizes.key("slow range, measured", plots.AMBER)] if measured else [])]
@@ -55,12 +57,12 @@ def grid(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Send buffers downwards, receive buffers to the right; a cell tells the share of sizes that always stall, and of locks.
 
     Returns:
-        `receive` (the columns' names) and `rows`, each with `send` (its name) and `cells` (`share`, `locks`).
+        `receive` (the columns' names) and `rows`, each with `send` (its name) and `cells` (`share`, `sign`).
     """
     buffers = list(dict.fromkeys(cell["send_buffer_bytes"] for cell in cells))
     count = len(buffers)
     rows = [cells[place * count : (place + 1) * count] for place in range(count)]
-    told = [[{"share": cell["stalled_share"], "locks": cell["deadlock_possible"]} for cell in row] for row in rows]
+    told = [[{"share": cell["stalled_share"], "sign": grid_sign(cell)} for cell in row] for row in rows]
     return {
         "receive": [_size(value) for value in buffers],
         "rows": [{"send": _size(value), "cells": row} for value, row in zip(buffers, told, strict=True)],

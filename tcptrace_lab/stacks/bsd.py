@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.stacks.ranges import (
-    BSD44_CLUSTER_BYTES,
     BSD44_LEAST_CLUSTER_BYTES,
     BSD44_MBUF_BYTES,
     BSD44_PERCENT,
@@ -17,6 +16,7 @@ from tcptrace_lab.stacks.ranges import (
     SEND_CHUNK_BYTES,
     SUNOS_PERCENT,
 )
+from tcptrace_lab.stacks.rounding import BSD44_CLUSTER_BYTES
 
 if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
@@ -199,18 +199,3 @@ class Bsd42Receiver(BsdReceiver):
         """The room there is, though that may shrink the window."""
         room = tcp.receive_buffer - tcp.unread
         return 0 if 4 * room < tcp.receive_buffer else room
-
-
-def clusters(size_bytes: int, _mss_bytes: int) -> int:
-    """4.4BSD: an MSS above a cluster is rounded down to whole clusters (`tcp_mss`)."""
-    return size_bytes if size_bytes < BSD44_CLUSTER_BYTES else size_bytes // BSD44_CLUSTER_BYTES * BSD44_CLUSTER_BYTES
-
-
-def segments_up(size_bytes: int, mss_bytes: int) -> int:
-    """4.4BSD: a buffer of a segment or more is rounded up to whole segments (`tcp_mss`)."""
-    return size_bytes if size_bytes < mss_bytes else -(-size_bytes // mss_bytes) * mss_bytes
-
-
-def segments_down(size_bytes: int, mss_bytes: int) -> int:
-    """IRIX 6.2, as Law saw it: a buffer is rounded down to whole segments."""
-    return size_bytes if size_bytes < mss_bytes else size_bytes // mss_bytes * mss_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tcptrace_lab.stacks import bsd, linux, mddos, modern
+from tcptrace_lab.stacks import bsd, linux, mddos, modern, rounding
 from tcptrace_lab.stacks.events import NS_PER_MS, NS_PER_S
 from tcptrace_lab.stacks.stack import Stack
 
@@ -39,8 +39,8 @@ BSD44 = Stack(
     receiver=bsd.Bsd44Receiver,
     default_buffer_bytes=8192,
     recovery="reno",
-    round_mss=bsd.clusters,
-    round_buffer=bsd.segments_up,
+    round_mss=rounding.clusters,
+    round_buffer=rounding.segments_up,
     idle_restart=True,
 )
 
@@ -49,7 +49,7 @@ IRIX62 = replace(
     name="irix6.2",
     follows="4.4BSD; buffers as Law (1998) observed them",
     default_buffer_bytes=61_440,
-    round_buffer=bsd.segments_down,
+    round_buffer=rounding.segments_down,
 )
 
 SOLARIS25 = Stack(
@@ -60,7 +60,7 @@ SOLARIS25 = Stack(
     receiver=modern.SolarisReceiver,
     default_buffer_bytes=8192,
     recovery="reno",
-    round_buffer=bsd.segments_up,
+    round_buffer=rounding.segments_up,
     tick_ns=0,
     least_rto_ns=200 * NS_PER_MS,
     first_rto_ns=3 * NS_PER_S,

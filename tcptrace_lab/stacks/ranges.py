@@ -11,10 +11,11 @@ behind (it was answered, so nothing).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.stacks.rounding import BSD44_CLUSTER_BYTES, clusters, same, segments_down, segments_up
 from tcptrace_lab.stacks.runs import Amount, runs
 
 if TYPE_CHECKING:
@@ -29,14 +30,14 @@ CLUSTER_BYTES = 1024
 SEND_CHUNK_BYTES = 4 * CLUSTER_BYTES
 """SunOS 4.1: what `sosend` hands to TCP at a time (os/uipc_socket.c)."""
 
-BSD44_CLUSTER_BYTES, BSD44_MBUF_BYTES, BSD44_LEAST_CLUSTER_BYTES = 2048, 100, 208
-"""4.4BSD: MCLBYTES, MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` hands TCP one cluster at a time, and less than MINCLSIZE in mbufs."""
+BSD44_MBUF_BYTES, BSD44_LEAST_CLUSTER_BYTES = 100, 208
+"""4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` hands TCP one cluster at a time, and less than MINCLSIZE in mbufs."""
 
 SUNOS_PERCENT, BSD44_PERCENT = 35, 50
 """Share of the receive buffer that lets an ACK go at once: SunOS 4.1 and 4.3BSD, 4.4BSD (`tcp_output`)."""
 
-SOSEND_SLACK_BYTES = 1023
-"""A BSD socket does not take less than a cluster of 1,024 bytes of a larger write: so much of S may stay unused (`sosend`)."""
+STREAM_BUFFERS = 4
+"""A stream is looked at until it has filled both buffers so often: what locks by itself does so in the first or second round."""
 
 MOST_PIECES = 1024
 """Pieces of the largest message: time grows with their square, and 64 KiB in so many take some ten seconds."""
@@ -110,18 +111,34 @@ class Stack:
         title: its name for people.
         copy_bytes: pieces in which the socket takes a message, if the program writes it at once.
         ack_percent: share of the receive buffer that lets an ACK go; None where the rule is another.
-        stalled: `(settings, size, acks_come)` → whether a message of that size stalls.
+        rest: `(settings, size, acks_come)` → what of a message of that size is not written, and what is not sent, when all waits.
         source: where the rules are from.
         ways: in which ACKs may come; a size stalls always if it does in all.
+        unused_bytes: most of a send buffer that may stay unused while a write waits for room.
+        round_mss, round_buffer: what the stack makes of an MSS, and of a buffer given that.
     """
 
     key: str
     title: str
     copy_bytes: int
     ack_percent: int | None
-    stalled: Callable[[Settings, Bytes, Acks], bool]
+    rest: Callable[[Settings, Bytes, Acks], tuple[Bytes, Bytes]]
     source: str
     ways: tuple[Acks, ...] = (Acks.SLOW, Acks.FAST)
+    unused_bytes: Callable[[Settings], int] = lambda _settings: 0
+    round_mss: Callable[[int, int], int] = same
+    round_buffer: Callable[[int, int], int] = same
+
+    def stalled(self, settings: Settings, size: Bytes, acks_come: Acks) -> bool:
+        """Whether a message of that size stalls."""
+        unwritten, unsent = self.rest(settings, size, acks_come)
+        return unwritten > 0 or unsent > 0
+
+    def in_force(self, settings: Settings) -> Settings:
+        """The settings as the stack uses them, after its rounding; the same if it has rounded them already."""
+        mss = self.round_mss(settings.mss_bytes, settings.mss_bytes)
+        send, receive = (self.round_buffer(size, mss) for size in (settings.send_buffer_bytes, settings.receive_buffer_bytes))
+        return replace(settings, mss_bytes=mss, send_buffer_bytes=send, receive_buffer_bytes=receive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +149,30 @@ class Deadlock:
         hold_bytes: H: queued bytes that the sender does not hold back.
         ack_bytes: A: bytes that let an ACK go at once.
         send_buffer_bytes: S.
+        unused_bytes: most of S that may stay unused while a write waits for room.
+        locks: a stream that begins on an idle connection locks by the rules.
     """
 
     hold_bytes: int
     ack_bytes: int
     send_buffer_bytes: int
+    unused_bytes: int
+    locks: bool
 
     @property
     def needed_bytes(self) -> int:
-        """With a send buffer of so much no lock is possible, but for `SOSEND_SLACK_BYTES` that a BSD socket may leave unused."""
+        """With less than so much of send buffer a stream can lock, however it is written."""
         return self.hold_bytes + self.ack_bytes
 
     @property
     def possible(self) -> bool:
-        """Whether S < H + A."""
-        return self.send_buffer_bytes < self.needed_bytes
+        """Whether S < H + A, or a stream of these writes is known to lock with some of S unused."""
+        return self.send_buffer_bytes < self.needed_bytes or self.locks
+
+    @property
+    def possible_if_unused(self) -> bool:
+        """Whether what writes may leave unused is enough for a lock: with as much send buffer as all that there is none."""
+        return self.send_buffer_bytes < self.needed_bytes + self.unused_bytes
 
 
 def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
@@ -163,9 +189,18 @@ def deadlock(stack: Stack, settings: Settings) -> Deadlock | None:
     """The condition under which a stream can lock; None for a stack whose blocked sender pushes what it holds (Linux)."""
     if stack.ack_percent is None:
         return None
-    hold = 1 if settings.nodelay else hold_bytes(settings.mss_bytes, settings.receive_buffer_bytes)
-    needed = ack_bytes(settings.mss_bytes, settings.receive_buffer_bytes, stack.ack_percent)
-    return Deadlock(hold, needed, settings.send_buffer_bytes)
+    used = stack.in_force(settings)
+    hold = 1 if used.nodelay else hold_bytes(used.mss_bytes, used.receive_buffer_bytes)
+    needed = ack_bytes(used.mss_bytes, used.receive_buffer_bytes, stack.ack_percent)
+    found = Deadlock(hold, needed, used.send_buffer_bytes, stack.unused_bytes(used), locks=False)
+    if found.possible or not found.possible_if_unused:
+        return found
+    stream = min(STREAM_BUFFERS * (used.send_buffer_bytes + used.receive_buffer_bytes), MOST_PIECES * _piece_bytes(used))
+    return replace(found, locks=any(stack.rest(used, stream, acks_come)[0] > 0 for acks_come in stack.ways))
+
+
+def _piece_bytes(settings: Settings) -> int:
+    return min(settings.mss_bytes, settings.copy_bytes, settings.send_buffer_bytes, settings.receive_buffer_bytes)
 
 
 def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int = LARGEST_BYTES) -> tuple[Range, ...]:
@@ -174,12 +209,13 @@ def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int
     Raises:
         ValueError: a message would have more than `MOST_PIECES` pieces.
     """
-    piece = min(settings.mss_bytes, settings.copy_bytes, settings.send_buffer_bytes, settings.receive_buffer_bytes)
+    used = stack.in_force(settings)
+    piece = _piece_bytes(used)
     if last > MOST_PIECES * piece:
         raise ValueError(f"{last:,} bytes in pieces of {piece:,} are more than {MOST_PIECES:,}")
 
     def becomes(size: Amount) -> Stalls:
-        stalled = [stack.stalled(settings, size, acks_come) for acks_come in stack.ways]
+        stalled = [stack.stalled(used, size, acks_come) for acks_come in stack.ways]
         if all(stalled):
             return Stalls.ALWAYS
         return Stalls.BY_TIMING if any(stalled) else Stalls.NEVER
@@ -193,13 +229,20 @@ def stalled_share(ranges: tuple[Range, ...], first: int = 1, last: int = LARGEST
     return stalled / (last - first + 1)
 
 
-def _bsd(settings: Settings, size: Bytes, acks_come: Acks, ack_at: int, piece: Callable[[Settings, Bytes, Bytes], Bytes | None]) -> bool:
-    """A message through `sosend` and `tcp_output` of BSD and its kin, to a receiver that acknowledges `ack_at` bytes at once."""
+def _bsd(
+    settings: Settings, size: Bytes, acks_come: Acks, stack: Stack, piece: Callable[[Settings, Bytes, Bytes], Bytes | None]
+) -> tuple[Bytes, Bytes]:
+    """A message through `sosend` and `tcp_output` of BSD and its kin, to a receiver of the same stack.
+
+    Written in one call, or in calls of `copy_bytes` where the stack's own pieces are larger: `sosend` looks at the rest of its call.
+    """
     full, window = settings.mss_bytes, settings.receive_buffer_bytes
+    ack_at = ack_bytes(full, window, stack.ack_percent or 0)
     queued: Bytes = 0
     in_flight: Bytes = 0
     unacked: Bytes = 0
     left = size
+    call: Bytes = 0
     acks: list[Bytes] = []
 
     def output() -> None:
@@ -217,16 +260,18 @@ def _bsd(settings: Settings, size: Bytes, acks_come: Acks, ack_at: int, piece: C
 
     for _ in range(_MOST_STEPS):
         space = settings.send_buffer_bytes - in_flight - queued
-        taken = piece(settings, left, space) if left > 0 else None
+        if not call > 0:
+            call = min(settings.copy_bytes, left) if settings.copy_bytes < stack.copy_bytes else left
+        taken = piece(settings, call, space) if left > 0 else None
         if acks and (acks_come is Acks.FAST or taken is None):
             in_flight -= acks.pop(0)
             output()
         elif taken is None:
             break
         else:
-            left, queued = left - taken, queued + taken
+            left, call, queued = left - taken, call - taken, queued + taken
             output()
-    return left > 0 or queued > 0
+    return left, queued
 
 
 def _sunos_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
@@ -246,12 +291,22 @@ def _bsd44_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
     return min(BSD44_MBUF_BYTES, settings.copy_bytes, left, space)
 
 
-def _sunos(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
-    return _bsd(settings, size, acks_come, ack_bytes(settings.mss_bytes, settings.receive_buffer_bytes, SUNOS_PERCENT), _sunos_piece)
+def _sunos(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Bytes]:
+    return _bsd(settings, size, acks_come, STACKS["sunos4"], _sunos_piece)
 
 
-def _bsd44(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
-    return _bsd(settings, size, acks_come, ack_bytes(settings.mss_bytes, settings.receive_buffer_bytes, BSD44_PERCENT), _bsd44_piece)
+def _sunos_unused(settings: Settings) -> int:
+    """A call waits with a cluster or more left for a cluster of room."""
+    return CLUSTER_BYTES - 1 if settings.copy_bytes >= CLUSTER_BYTES else 0
+
+
+def _bsd44(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Bytes]:
+    return _bsd(settings, size, acks_come, STACKS["bsd4.4"], _bsd44_piece)
+
+
+def _bsd44_unused(settings: Settings) -> int:
+    """A call that does not fit waits for the low-water mark (`sb_lowat`, a cluster or the whole buffer)."""
+    return min(BSD44_CLUSTER_BYTES, settings.copy_bytes, settings.send_buffer_bytes) - 1
 
 
 class _Linux:
@@ -301,7 +356,7 @@ class _Linux:
             self._told = self._sent
 
 
-def _linux(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
+def _linux(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Bytes]:
     sender, left = _Linux(settings, acks_come), size
     for _ in range(_MOST_STEPS):
         if sender.acks and (acks_come is not Acks.SLOW or not left > 0):
@@ -312,8 +367,20 @@ def _linux(settings: Settings, size: Bytes, acks_come: Acks) -> bool:
             sender.write(taken)
         else:
             break
-    return sender.queued > 0
+    return left, sender.queued
 
+
+_BSD44 = Stack(
+    "bsd4.4",
+    "4.4BSD",
+    BSD44_CLUSTER_BYTES,
+    BSD44_PERCENT,
+    _bsd44,
+    "4.4BSD-Lite kern/uipc_socket.c and netinet/tcp_output.c; Heidemann 1997 (short first segments)",
+    unused_bytes=_bsd44_unused,
+    round_mss=clusters,
+    round_buffer=segments_up,
+)
 
 STACKS = {
     stack.key: stack
@@ -325,14 +392,15 @@ STACKS = {
             SUNOS_PERCENT,
             _sunos,
             "SunOS 4.1.3 os/uipc_socket.c and netinet/tcp_output.c; Liu, Cheng, Bhargava, Zhao 1995",
+            unused_bytes=_sunos_unused,
         ),
-        Stack(
-            "bsd4.4",
-            "4.4BSD",
-            BSD44_CLUSTER_BYTES,
-            BSD44_PERCENT,
-            _bsd44,
-            "4.4BSD-Lite kern/uipc_socket.c and netinet/tcp_output.c; Heidemann 1997 (short first segments)",
+        _BSD44,
+        replace(
+            _BSD44,
+            key="irix6.2",
+            title="IRIX 6.2",
+            source="4.4BSD-Lite; buffers as Law (1998) observed them",
+            round_buffer=segments_down,
         ),
         Stack(
             "linux",

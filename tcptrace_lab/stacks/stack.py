@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tcptrace_lab.stacks.events import NS_PER_MS, NS_PER_S
+from tcptrace_lab.stacks.rounding import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,11 +71,6 @@ class Receiver(Protocol):
 
     def timer(self, tcp: Endpoint) -> None:
         """The delayed ACK's timer has run out with the ACK still owed."""
-
-
-def same(size_bytes: int, _mss_bytes: int) -> int:
-    """A size as it was asked for."""
-    return size_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,26 @@
+"""What stacks make of an MSS and of a buffer before they use them."""
+
+from __future__ import annotations
+
+BSD44_CLUSTER_BYTES = 2048
+"""4.4BSD: MCLBYTES (sys/mbuf.h)."""
+
+
+def same(size_bytes: int, _mss_bytes: int) -> int:
+    """A size as it was asked for."""
+    return size_bytes
+
+
+def clusters(size_bytes: int, _mss_bytes: int) -> int:
+    """4.4BSD: an MSS above a cluster is rounded down to whole clusters (`tcp_mss`)."""
+    return size_bytes if size_bytes < BSD44_CLUSTER_BYTES else size_bytes // BSD44_CLUSTER_BYTES * BSD44_CLUSTER_BYTES
+
+
+def segments_up(size_bytes: int, mss_bytes: int) -> int:
+    """4.4BSD: a buffer of a segment or more is rounded up to whole segments (`tcp_mss`)."""
+    return size_bytes if size_bytes < mss_bytes else -(-size_bytes // mss_bytes) * mss_bytes
+
+
+def segments_down(size_bytes: int, mss_bytes: int) -> int:
+    """IRIX 6.2, as Law saw it: a buffer is rounded down to whole segments."""
+    return size_bytes if size_bytes < mss_bytes else size_bytes // mss_bytes * mss_bytes

@@ -19,17 +19,25 @@ MIB = 1 << 20
 SLOW = [cell for cell, rate in published.comer_lin(no_delay=False).items() if rate < comer_lin.SLOW_MBPS]
 
 
+@pytest.mark.parametrize("read_bytes", [comer_lin.CALL_BYTES, 2 * comer_lin.CALL_BYTES])
 @pytest.mark.parametrize("no_delay", [False, True])
-def test_each_pair_of_buffers_is_as_slow_or_as_fast_as_comer_and_lin_measured(no_delay: bool) -> None:  # noqa: FBT001
+def test_each_pair_of_buffers_is_as_slow_or_as_fast_as_comer_and_lin_measured(no_delay: bool, read_bytes: int) -> None:  # noqa: FBT001
     measured = published.comer_lin(no_delay=no_delay)
     assert len(measured) == 100
-    wrong = [c for c, rate in measured.items() if not comer_lin.agrees(rate, comer_lin.mbps(*c, no_delay=no_delay, transfer_bytes=MIB))]
-    assert wrong == []
+    modelled = {c: comer_lin.mbps(*c, no_delay=no_delay, read_bytes=read_bytes, transfer_bytes=MIB) for c in measured}
+    assert [cell for cell, rate in measured.items() if not comer_lin.agrees(rate, modelled[cell])] == []
 
 
-@pytest.mark.parametrize("phase_ns", comer_lin.PHASES_NS[1:])
-def test_the_phase_of_the_heartbeats_unlocks_nothing(phase_ns: int) -> None:
-    assert all(comer_lin.mbps(*cell, phase_ns=phase_ns, transfer_bytes=MIB) < comer_lin.SLOW_MBPS for cell in SLOW)
+@pytest.mark.parametrize("no_delay", [False, True])
+def test_the_phase_of_the_heartbeats_locks_and_unlocks_nothing(no_delay: bool) -> None:  # noqa: FBT001
+    """But for two cells whose rate the model misses, too."""
+    measured = published.comer_lin(no_delay=no_delay)
+    runs = [(cell, phase) for phase in comer_lin.PHASES_NS for cell in measured]
+    assert len(runs) == 400
+    modelled = {(cell, phase): comer_lin.mbps(*cell, no_delay=no_delay, phase_ns=phase, transfer_bytes=MIB) for cell, phase in runs}
+    wrong = [cell for (cell, _), rate in modelled.items() if not comer_lin.agrees(measured[cell], rate)]
+    assert set(wrong) <= comer_lin.UNFIRM
+    assert len(wrong) <= 4
 
 
 @pytest.mark.parametrize("cell", [cell for cell in SLOW if cell not in comer_lin.UNFIRM])
@@ -60,8 +68,8 @@ def test_with_a_rounded_segment_slow_pairs_do_not_lock() -> None:
 
 @pytest.mark.parametrize(("atm", "spans"), [(True, liu.published_atm()), (False, liu.published_ethernet())], ids=["atm", "ethernet"])
 def test_messages_stall_in_the_published_ranges_and_nowhere_else(atm: bool, spans: list[liu.Range]) -> None:  # noqa: FBT001
-    """All edges with both neighbours, and a sample; every size: the benchmark."""
-    sizes = sorted({*liu.edges(spans), *range(1, liu.LARGEST_BYTES, 67)})
+    """Every size to 50 KB."""
+    sizes = range(1, liu.LARGEST_BYTES + 1)
     assert [size for size in sizes if liu.stalls(size, atm=atm) != liu.inside(size, spans)] == []
     assert not any(liu.stalls(size, atm=atm, no_delay=True) for size in liu.edges(spans))
 

@@ -14,6 +14,7 @@ from scapy.utils import rdpcap
 
 from tcptrace_lab import errors
 from tcptrace_lab.atm import AtmForm
+from tcptrace_lab.cli.simulate import simulate as command
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.quantities import duration_ns, rate_bps, size_bytes
 from tcptrace_lab.simulation import At, Medium, declared, truth_document, write_capture
@@ -21,6 +22,7 @@ from tcptrace_lab.simulation.capture import BASE_NS
 from tcptrace_lab.simulation.frames import payload
 from tcptrace_lab.simulation.programs import program
 from tcptrace_lab.stacks import STACKS, Close, Mark, Read, Repeat, Run, Set, Setting, Think, WaitUntil, Write, simulate
+from tcptrace_lab.stacks import run as run_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -243,3 +245,13 @@ def test_command_refuses_in_one_line_and_writes_nothing(tmp_path: Path, wrong: l
     assert done.returncode == errors.EXIT_USAGE
     assert only_line(done.stderr)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_run_that_would_not_end_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "MOST_PACKETS", 1_000)
+    path = tmp_path / "run.pcap"
+    with pytest.raises(UsageError, match=r"more than 1,000 packets, and the run is at .* s") as refused:
+        command(path=str(path), client="write 1G", quiet=True)
+    assert "--until" in (refused.value.remedy or "")
+    assert not path.exists()
+    assert command(path=str(path), client="write 1G", rate="10M", until="500ms", quiet=True) == 0

@@ -99,11 +99,17 @@ def simulate(
     with activity("reading the setting", quiet=quiet) as shown:
         from tcptrace_lab.simulation import declared, truth_document, write_capture  # noqa: PLC0415
         from tcptrace_lab.stacks import simulate as run_model  # noqa: PLC0415
+        from tcptrace_lab.stacks.events import TooManyEvents  # noqa: PLC0415
 
         setting = declared(_merged(_read(file), _said(asked)))
         where, medium = _choices(at, link)
         shown.doing("simulating")
-        run = run_model(setting, truth=bool(truth))
+        try:
+            run = run_model(setting, truth=bool(truth))
+        except TooManyEvents as error:
+            raise UsageError(
+                f"this is too much for the model: {error}", remedy="let the programs do less, or end sooner (--until)"
+            ) from error
         shown.doing("writing the capture")
         with output.opened(path) as stream:
             count = write_capture(run, setting, stream, at=where, medium=medium)

@@ -46,7 +46,7 @@ def _ranges(document: Mapping[str, Any]) -> plots.Figure:
         "y": [y for _, y in points],
         "hovertemplate": "from %{x:,} bytes<extra></extra>",
     }
-    ticks = {"tickvals": [0, 0.5, 1], "ticktext": ["never", "depends", "always"], "range": [0, 1.08]}
+    ticks = {"tickvals": [0, 0.5, 1], "ticktext": ["never", "depends", "always"]}
     measured = (document["measured"] or {}).get("ranges") or []
     shades = [sizes.span(one["from_bytes"], one["to_bytes"], 0, 1, plots.AMBER, 0.18) for one in measured]
     traces = [trace, *([sizes.key("slow range, measured", plots.AMBER)] if measured else [])]

@@ -21,7 +21,7 @@ MAX_EVENTS = 50_000_000
 
 
 class TooManyEvents(RuntimeError):
-    """A run did not come to its end within `MAX_EVENTS` events."""
+    """A run did not come to its end within the events, or packets, that one may have."""
 
 
 class Clock:
@@ -52,7 +52,7 @@ class Clock:
             when_ns, _, happen, values = heappop(heap)
             self.now_ns = when_ns
             happen(*values)
-        raise TooManyEvents(f"{MAX_EVENTS} events, and the run is at {self.now_ns / NS_PER_S:.3f} s")
+        raise TooManyEvents(f"more than {MAX_EVENTS:,} events, and the run is at {self.now_ns / NS_PER_S:.3f} s")
 
 
 class Cpu:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.stacks.endpoint import Endpoint
-from tcptrace_lab.stacks.events import Clock, Cpu
+from tcptrace_lab.stacks.events import NS_PER_S, Clock, Cpu, TooManyEvents
 from tcptrace_lab.stacks.path import Line
 from tcptrace_lab.stacks.process import Process
 from tcptrace_lab.stacks.truth import Hold, Ledger
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.stacks.packet import Packet
     from tcptrace_lab.stacks.setting import Setting
+
+
+MOST_PACKETS = 2_000_000
+"""Packets of one run: a gigabyte of them, and more than a minute of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,13 @@ def simulate(setting: Setting, *, truth: bool = False, stop: Callable[[Endpoint,
     programs = Process(client, setting.client.program), Process(server, setting.server.program)
     ledger = Ledger(setting, (client, server), programs) if truth else None
     client.connect()
-    clock.run(setting.until_ns, (lambda: False) if stop is None else lambda: stop(client, server))
+
+    def done() -> bool:
+        if len(packets) > MOST_PACKETS:
+            raise TooManyEvents(f"more than {MOST_PACKETS:,} packets, and the run is at {clock.now_ns / NS_PER_S:.3f} s")
+        return stop is not None and stop(client, server)
+
+    clock.run(setting.until_ns, done)
     holds = ledger.holds(packets) if ledger is not None else ()
     return Run(packets, holds, _side(client, programs[0], cpus[0]), _side(server, programs[1], cpus[1]), clock.now_ns)
 

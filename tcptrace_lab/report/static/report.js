@@ -261,6 +261,7 @@
       if (own[0] <= limit) all = join(all, [own[0], Math.min(own[1], limit)]);
     }
     if (!all) return { range: null, remarks };
+    if (axis.tickvals) all = join(all, [Math.min(...axis.tickvals), Math.max(...axis.tickvals)]); // levels with names show all
     const floor = zero ? Math.min(0, all[0]) : all[0];
     const height = all[1] - floor || (axis.ticksuffix === "B" ? 100 : 1); // nobody counts in parts of a byte
     return { range: [floor - (zero && floor === 0 ? 0 : height * 0.06), all[1] + height * above], remarks };

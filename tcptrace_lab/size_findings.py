@@ -39,7 +39,7 @@ def _finding(group: GroupSizes) -> Finding:
     return Finding(
         id=FINDING,
         severity=severity_of(share),
-        confidence=Confidence.PROVED if all(map(_is_proved, group.measured)) else Confidence.CONSISTENT,
+        confidence=_confidence(group),
         conn=group.conn,
         from_client=group.from_client,
         cost_ns=cost,
@@ -53,6 +53,13 @@ def _finding(group: GroupSizes) -> Finding:
         predicted_gain=f"at most {numbers.duration(cost)} of {numbers.duration(group.life_ns)}, the life of all connections of the group",
         source=SOURCE,
     )
+
+
+def _confidence(group: GroupSizes) -> Confidence:
+    """What stalled in one stretch of time may have done so whatever its size: then time explains as much as size."""
+    if min(group.visits) == 1:
+        return Confidence.POSSIBLE
+    return Confidence.PROVED if all(map(_is_proved, group.measured)) else Confidence.CONSISTENT
 
 
 def _is_proved(one: SlowRange) -> bool:
@@ -91,6 +98,11 @@ def _limits(group: GroupSizes) -> str:
     said = ["Known only for sizes that were sent: a range may be wider by up to the next normal size."]
     if not all(one.has_ends for one in group.measured):
         said.append("A range that reaches the smallest or largest size seen has no normal size beyond it.")
+    if min(group.visits) == 1:
+        said.append(
+            "Sizes of a range were sent in one stretch of time: whether it was the size or the time that made them stall, a second pass "
+            "tells, or sizes in random order."
+        )
     said.append("Refuted by: messages of these sizes that do not stall; stalls at any size alike.")
     return " ".join(said)
 

@@ -117,6 +117,7 @@ class GroupSizes:
         drawn: `payload_bytes transfer_ns stalled first_frame` of messages for a figure.
         frames: ends of the first stalls of each range.
         receiver: the family of the receiver's stack, by its SYNs; None where they tell of none, or of several.
+        visits: how often the messages, in their order in time, came to each of the slow ranges from other sizes.
     """
 
     name: str
@@ -131,6 +132,7 @@ class GroupSizes:
     drawn: pl.DataFrame = field(repr=False)
     frames: tuple[int, ...] = ()
     receiver: str | None = None
+    visits: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """An object of `message_sizes` in the JSON."""
@@ -242,7 +244,13 @@ def _group(told: pl.DataFrame, connections: pl.DataFrame, members: list[int]) ->
             drawn=_drawn(rows, stalled),
             frames=tuple(sorted({frame for one in measured for frame in rows.select(_FRAME).to_series()[list(one.rows[:LEAST_IN_RANGE])]})),
             receiver=receivers[0] if len(receivers) == 1 else None,
+            visits=tuple(_visits(rows, one) for one in measured),
         )
+
+
+def _visits(rows: pl.DataFrame, one: SlowRange) -> int:
+    inside = rows.sort("first_frame")["payload_bytes"].is_between(one.from_bytes, one.to_bytes)
+    return int((inside & ~inside.shift(1, fill_value=False)).sum())
 
 
 _STALLED = pl.col("stall_cause").cast(pl.String).is_in(SIZE_CAUSES).fill_null(value=False)

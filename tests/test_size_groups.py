@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import packets
+import pytest
 
 from tcptrace_lab import analyze, report
 
@@ -111,6 +112,21 @@ def test_a_sweep_shows_the_range_that_stalls(tmp_path: Path) -> None:
     assert one.normal_median_ns < 1_000_000
     assert group.parameters.copy_bytes == PIECE
     assert group.parameters.mss_bytes == FULL
+
+
+@pytest.mark.parametrize(
+    ("messages", "confidence"),
+    [(swept(), "possible"), (swept() * 2, "proved"), (shuffled(swept()), "proved")],
+    ids=["upwards", "upwards twice", "in any order"],
+)
+def test_sizes_that_were_sent_in_one_stretch_of_time_may_have_stalled_by_the_time(
+    tmp_path: Path, messages: list[Message], confidence: str
+) -> None:
+    """A sweep upwards, once: a receiver that was busy for a while looks alike."""
+    analysis = analyzed(tmp_path, exchange(messages))
+    (finding,) = [finding for finding in analysis.findings if finding.id == "anomalous-message-sizes"]
+    assert str(finding.confidence) == confidence
+    assert ("one stretch of time" in finding.limits) == (confidence == "possible")
 
 
 def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) -> None:

@@ -44,6 +44,9 @@ DRAWN_MESSAGES = 3_000
 CLEAR_SHARE = 0.8
 """Share of the messages in several writes whose first write is one size, from which that is taken for the copy size (a heuristic)."""
 
+MOST_JOINED = 0.5
+"""Share of the messages in which TCP joined pieces, above which the first piece tells nothing of the others (a heuristic)."""
+
 PLATEAU_ROUNDS = 5
 """Round trips for which flights stood at one level, from which that is the send buffer's, if that held messages (rule book B, 8)."""
 
@@ -318,11 +321,11 @@ def inferred(connections: pl.DataFrame, rows: pl.DataFrame, side: str) -> Parame
     (other,) = SIDES.keys() - {side}
     full = connections[f"{side}_full_segment_bytes"].drop_nulls().mode().sort()
     window = _largest(connections[f"{other}_max_window_bytes"])
-    first = rows.filter(pl.col("writes_inferred").list.len() > 1).select(pl.col("writes_inferred").list.first()).to_series()
+    writes = rows.filter(pl.col("writes_inferred").list.len() > 1)["writes_inferred"]
     filled = (rows["stall_cause"].cast(pl.String) == "send-buffer").any()
     level = connections.filter(pl.col(f"{side}_level_rounds") >= PLATEAU_ROUNDS)[f"{side}_level_flight_bytes"]
     send = _largest(level) if filled else None
-    copy = _clear(first)
+    copy = _copy(writes)
     stack, why = _stack(connections, side, other, copy)
     assumed = {"stack": why} if stack is not None else {}
     if window is not None:
@@ -345,6 +348,17 @@ def inferred(connections: pl.DataFrame, rows: pl.DataFrame, side: str) -> Parame
 def _largest(values: pl.Series) -> int | None:
     largest = values.max()
     return largest if isinstance(largest, int) else None
+
+
+def _copy(writes: pl.Series) -> int | None:
+    """The size of the pieces in which messages were written; None if they seem to have another first piece than the rest, as a header.
+
+    Later pieces are longer than the first where TCP joined them while it held them. Where most are, a short first piece may as well be a
+    header before a body written at once, unless it is one that a stack itself makes.
+    """
+    copy = _clear(writes.list.first())
+    joined = (writes.list.slice(1).list.max() > writes.list.first()).mean()
+    return None if copy not in PIECES and isinstance(joined, float) and joined > MOST_JOINED else copy
 
 
 def _clear(values: pl.Series) -> int | None:

@@ -93,6 +93,21 @@ def test_without_nagles_algorithm_the_sweep_shows_nothing(tmp_path: Path) -> Non
     assert all(group.measured == () for group in analysis.message_sizes)
 
 
+def test_a_header_before_a_body_does_not_tell_the_size_of_pieces(tmp_path: Path) -> None:
+    """100 bytes and then the rest: only a rest below a segment waits for their ACK. Pieces of 100 would stall at larger sizes, too."""
+    sizes = swept(17_000)
+    capture = tmp_path / "header.pcap"
+    client, server = (
+        "; ".join(f"write 100; write {size}; read 100" for size in sizes),
+        "; ".join(f"read {size + 100}; write 100" for size in sizes),
+    )
+    done = tcptrace_lab("simulate", "--stack", "linux", "--client", client, "--server", server, "--delay", "20us", "-o", capture)
+    assert done.returncode == 0, done.stderr.decode()
+    group = of(analyze(capture), from_client=True)
+    assert [(one.from_bytes, one.to_bytes) for one in group.measured] == [(250, 1240)]  # 150, 480, 810, 1140 and the header
+    assert (group.parameters.copy_bytes, group.predicted) == (None, ())
+
+
 @pytest.mark.live
 def test_this_kernel_stalls_at_the_sizes_that_the_rules_of_linux_predict(tmp_path: Path) -> None:
     """4 KB pieces at MTU 1500: an MSS of 1448 with timestamps.

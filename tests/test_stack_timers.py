@@ -89,3 +89,30 @@ def test_a_timer_of_bsd_counts_beats_and_the_first_may_come_at_once(phase_ms: in
         first, again = [p.sent_ns for p in run.packets if p.flags & SYN and p.from_client]
         assert 5.5 * NS_PER_S < again - first <= 6 * NS_PER_S
         assert (again - phase_ms * MS) % (500 * MS) == 0
+
+
+@pytest.mark.parametrize(
+    ("stack", "doubled"), [("sunos4", True), ("bsd4.4", True), ("solaris2.5", True), ("freebsd", False), ("linux", False)]
+)
+def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack: str, doubled: bool) -> None:  # noqa: FBT001
+    """Karn 1987; RFC 6298, 3; RFC 7323, 4: two segments are lost, and the second once more. The ACK of the first came of its resend."""
+    client = Host(STACKS[stack], 16 * KIB, 16 * KIB, no_delay=True, program=(Write(2000), Think(20 * NS_PER_S)))
+    line = Link(10_000_000, MS, lost=frozenset({2, 3, 5}))
+    run = simulate(Setting(client, Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(),)), line, LINE, open_window=True))
+    data = [p for p in run.packets if p.from_client and p.payload_bytes]
+    assert [p.seq for p in data] == [1, data[1].seq, 1, data[1].seq, data[1].seq]
+    first, second = data[2].sent_ns - data[1].sent_ns, data[4].sent_ns - data[3].sent_ns
+    assert second / first == pytest.approx(2 if doubled else 1, abs=0.5 if STACKS[stack].tick_ns else 0.05)
+    assert run.server.done
+
+
+@pytest.mark.parametrize(
+    ("stack", "least_ms", "most_ms"), [("sunos4", 500, 1000), ("bsd4.4", 500, 1000), ("linux", 200, 210), ("freebsd", 230, 240)]
+)
+def test_the_timer_of_the_first_data_is_that_of_the_round_trip_and_not_that_of_the_syn(stack: str, least_ms: int, most_ms: int) -> None:
+    """The handshake took 2 ms, so the stack's least holds, though the SYN's timer would have run out much later."""
+    client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(1000), Think(20 * NS_PER_S)))
+    line = Link(10_000_000, MS, lost=frozenset({2}))
+    run = simulate(Setting(client, Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(),)), line, LINE))
+    sent, again = [p.decided_ns for p in run.packets if p.payload_bytes]
+    assert least_ms <= (again - sent) / MS <= most_ms

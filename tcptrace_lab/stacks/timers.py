@@ -34,7 +34,7 @@ class Timers:
         "_persist_due_ns",
         "_persists",
         "_rto_due_ns",
-        "_rto_event",
+        "_rto_event_ns",
         "_tcp",
         "_timed_ns",
         "_timed_seq",
@@ -48,7 +48,7 @@ class Timers:
         self.ack_due_ns: int | None = None
         self._ack_event_ns: int | None = None
         self._rto_due_ns: int | None = None
-        self._rto_event = False
+        self._rto_event_ns: int | None = None
         self._persist_due_ns: int | None = None
         self._persists = self._backoff = 0
         self._timed_seq: int | None = None
@@ -101,10 +101,12 @@ class Timers:
     def acked(self, ack: int) -> None:
         """New data is acknowledged."""
         tcp = self._tcp
-        if self._timed_seq is not None and ack > self._timed_seq:
+        measured = self._timed_seq is not None and ack > self._timed_seq
+        if measured:
             self._sample(tcp.clock.now_ns - self._timed_ns)
             self._timed_seq = None
-        self._backoff = 0
+        if measured or tcp.option_bytes:  # Karn: what was sent again measures nothing, unless timestamps tell which of the two was answered
+            self._backoff = 0
         if ack >= tcp.snd_max:
             self._rto_due_ns = None
         else:
@@ -121,9 +123,14 @@ class Timers:
     def _restart(self) -> None:
         tcp = self._tcp
         self._rto_due_ns = self._due_ns(min(self.rto_ns() << self._backoff, tcp.stack.most_rto_ns))
-        if not self._rto_event:
-            self._rto_event = True
-            tcp.clock.at(self._rto_due_ns, self._rto)
+        self._wake_for_rto()
+
+    def _wake_for_rto(self) -> None:
+        """Let an event come when the timer runs out, unless one comes before: that looks then."""
+        due_ns = self._rto_due_ns
+        if due_ns is not None and (self._rto_event_ns is None or self._rto_event_ns > due_ns):
+            self._rto_event_ns = due_ns
+            self._tcp.clock.at(due_ns, self._rto, due_ns)
 
     def _due_ns(self, wait_ns: int) -> int:
         """When a timer of so long runs out: it counts whole beats, and the first may come at once (`tcp_slowtimo`)."""
@@ -131,14 +138,13 @@ class Timers:
         due_ns, tick_ns = tcp.clock.now_ns + wait_ns, tcp.stack.tick_ns
         return next_beat(due_ns - tick_ns, tick_ns, tcp.host.phase_ns) if tick_ns else due_ns
 
-    def _rto(self) -> None:
-        tcp = self._tcp
-        self._rto_event = False
-        if self._rto_due_ns is None:
+    def _rto(self, event_ns: int) -> None:
+        if event_ns != self._rto_event_ns:
             return
-        if self._rto_due_ns > tcp.clock.now_ns:
-            self._rto_event = True
-            tcp.clock.at(self._rto_due_ns, self._rto)
+        tcp = self._tcp
+        self._rto_event_ns = None
+        if self._rto_due_ns is None or self._rto_due_ns > tcp.clock.now_ns:
+            self._wake_for_rto()
             return
         self._backoff = min(self._backoff + 1, MOST_BACKOFF)
         self._timed_seq = None

@@ -347,3 +347,14 @@ def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: 
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),))))
     (sent,) = [p for p in run.packets if p.payload_bytes]
     assert (sent.payload_bytes, sent.sent_ns) == (200, 200 * MS)
+
+
+@pytest.mark.parametrize("stack", ["bsd4.4", "solaris2.5", "freebsd", "linux"])
+def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_acks_follow(stack: str) -> None:
+    """Reno: the ACK of the first ends recovery; what that lets go brings three duplicates for the second. NewReno resends it itself."""
+    client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
+    line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))
+    server = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Read(),))
+    run = simulate(Setting(client, server, line, Link(10_000_000, 5 * MS), open_window=True))
+    assert [p.resent_for for p in run.packets if p.resent_for] == ["loss-recovery"] * 2
+    assert run.server.done

@@ -21,7 +21,7 @@ class Congestion:
     Attributes:
         window: bytes.
         threshold: where slow start ends, in bytes.
-        recovering_until: sequence number whose ACK ends fast recovery; None outside it.
+        recovering_until: sequence number whose ACK ends fast recovery at the latest; None outside it.
         resent: duplicate ACKs made Tahoe begin anew with a segment that is not acknowledged yet.
         after_loss: a loss has reduced it.
     """
@@ -98,12 +98,11 @@ class Congestion:
         acked = self._passed(acked)
         self.timeout = self.resent = False
         if self.recovering_until is not None:
-            if tcp.snd_una < self.recovering_until:
-                if tcp.stack.partial:
-                    self.window = max(self.window - acked + tcp.mss, tcp.mss)
-                    tcp.resend_first()
+            if tcp.stack.partial and tcp.snd_una < self.recovering_until:
+                self.window = max(self.window - acked + tcp.mss, tcp.mss)
+                tcp.resend_first()
                 return
-            self.recovering_until = None
+            self.recovering_until = None  # Reno's ends with the first ACK of new data (RFC 5681, 3.2)
             self.window = self.threshold
             return
         if self.window >= OPEN:

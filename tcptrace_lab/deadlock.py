@@ -18,7 +18,8 @@ import polars as pl
 
 from tcptrace_lab import ledger, numbers
 from tcptrace_lab.findings import Finding, severity_of
-from tcptrace_lab.rules import Confidence, at_once, facts
+from tcptrace_lab.rules import Confidence, at_once
+from tcptrace_lab.rules.facts import acks, held, limits, resent
 from tcptrace_lab.stacks.ranges import BSD44_PERCENT, SUNOS_PERCENT, ack_bytes, hold_bytes
 from tcptrace_lab.stacks.rounding import BSD44_CLUSTER_BYTES
 
@@ -138,14 +139,14 @@ def findings(
 def locks(segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[tuple[int, bool], Lock]:
     """The lock of each direction that has one: of several, that which took most time.
 
-    What is kept in memory are waits of `facts.DELAYED_ACK_NS` and more: not more than the connections' lives have room for.
+    What is kept in memory are waits of `limits.DELAYED_ACK_NS` and more: not more than the connections' lives have room for.
     """
     col = pl.col
     known = col("unacked_before_bytes").is_not_null() & (col("full_bytes") > 0) & col("max_window_bytes").is_not_null()
-    is_round = col("rule_cause").is_in(sorted(CAUSES)) & facts.ALL_ACKED & facts.ACK_WAS_LATE & ~facts.PEER_SPOKE & known
+    is_round = col("rule_cause").is_in(sorted(CAUSES)) & acks.ALL_ACKED & acks.ACK_WAS_LATE & ~acks.PEER_SPOKE & known
     rows = (
         ledger.waits(segments, connections, ("since_last_data_ns",))
-        .filter(col("held_ns") >= facts.DELAYED_ACK_NS)
+        .filter(col("held_ns") >= limits.DELAYED_ACK_NS)
         .select(
             *_DIRECTION,
             "frame",
@@ -161,8 +162,8 @@ def locks(segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[tuple[int, 
             col("caused_ns"),
             col("held_ns"),
             (col("rule_cause") == "nagle-delayed-ack").alias("nagle"),
-            facts.MAY_FILL_BUFFER,
-            (facts.IS_SMALL & (col("small_behind_small") == 0).fill_null(value=False)).alias("may_be_held"),
+            held.MAY_FILL_BUFFER,
+            (resent.IS_SMALL & (col("small_behind_small") == 0).fill_null(value=False)).alias("may_be_held"),
             col("unacked_before_bytes").alias("unacked"),
         )
         .collect(engine="streaming")

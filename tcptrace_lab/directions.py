@@ -9,7 +9,8 @@ from __future__ import annotations
 import polars as pl
 
 from tcptrace_lab import vantage
-from tcptrace_lab.rules import facts, of_direction
+from tcptrace_lab.rules import of_direction
+from tcptrace_lab.rules.facts import limits
 from tcptrace_lab.schema import SIDES
 
 
@@ -142,9 +143,9 @@ def _used_by_both(option: str) -> pl.Expr:
 def _rounded(side: str, other: str) -> pl.Expr:
     """The payload to which a 4.4BSD of old rounds its MSS (as the engine says it of each departure, from when it can tell)."""
     longest, full = pl.col(f"{side}_max_segment_bytes"), pl.col(f"{side}_full_segment_bytes")
-    whole = (longest > 0) & (longest < full) & (longest == full // facts.CLUSTER_BYTES * facts.CLUSTER_BYTES)
+    whole = (longest > 0) & (longest < full) & (longest == full // limits.CLUSTER_BYTES * limits.CLUSTER_BYTES)
     two = pl.col(f"{side}_max_in_flight_bytes") >= 2 * longest
     # One at a time, again and again, but for the two that a FIN lets go together: a locked buffer (rule book A3).
     locked = (pl.col(f"{side}_small_held_run") >= of_direction.HELD_TIMES) & (pl.col(f"{side}_small_behind_small") == 0)
     two &= ~locked | (pl.col(f"{side}_max_in_flight_bytes") >= 3 * longest)
-    return pl.when(_old(side) & whole & two & (pl.col(f"{other}_max_window_bytes") > 2 * longest + facts.CLUSTER_BYTES)).then(longest)
+    return pl.when(_old(side) & whole & two & (pl.col(f"{other}_max_window_bytes") > 2 * longest + limits.CLUSTER_BYTES)).then(longest)

@@ -23,7 +23,8 @@ import polars as pl
 
 from tcptrace_lab import directions, rules, schema
 from tcptrace_lab.errors import RuleUnusable
-from tcptrace_lab.rules import columns, deferral, facts, loss_recovery, of_direction
+from tcptrace_lab.rules import columns, deferral, loss_recovery, of_direction
+from tcptrace_lab.rules.facts import acks, flow, held, limits, path, resent, window
 from tcptrace_lab.rules.rule import Confidence
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ _NAMED = (
 
 _WAS_FULL_FIRST = (
     (pl.col("rule_cause") == "zero-window")
-    & facts.HAD_IN_FLIGHT
+    & acks.HAD_IN_FLIGHT
     & pl.col("usable_before_bytes").is_between(0, pl.col("full_bytes"), closed="left")
 ).fill_null(value=False)
 """What ended with a closed window began with one full to its edge: it is closed when all is acknowledged. A sender that had gone beyond it
@@ -133,17 +134,17 @@ _WAS_FULL_FIRST = (
 _FULL_UNTIL_NS = (
     pl.when(_WAS_FULL_FIRST)
     .then("idle_ns")
-    .when((pl.col("rule_cause") == "nagle") & facts.KEPT_BACK & facts.KEPT_BEHIND_WINDOW)
+    .when((pl.col("rule_cause") == "nagle") & held.KEPT_BACK & held.KEPT_BEHIND_WINDOW)
     .then("window_opened_ns")
 )
 """So long before its end a wait that began with a full window no longer had one; null where it did not begin so."""
 
-_STOOD_BEHIND_QUEUE = (pl.col("rule_cause") == "send-buffer") & facts.DRAINED_BIT_BY_BIT
+_STOOD_BEHIND_QUEUE = (pl.col("rule_cause") == "send-buffer") & acks.DRAINED_BIT_BY_BIT
 """The narrowest place carried all of a flight that was as large as the buffer, and stood still for a round trip at most until the next came
 to it: only for so long would a larger buffer have kept it busy."""
 
 _UNTOLD_NS = (
-    pl.when((pl.col("rule_cause") == "loss-recovery") & ~facts.IS_RECOVERING)
+    pl.when((pl.col("rule_cause") == "loss-recovery") & ~resent.IS_RECOVERING)
     .then((pl.col("left") - pl.col("loss_told_ns")).clip(0))
     .fill_null(0)
 )
@@ -201,7 +202,7 @@ class _Facts:
 def _facts_looked_at(connections: pl.LazyFrame) -> list[str]:
     """Those of `directions` that rules, and the parts of a wait (`split`), are made of."""
     tests = [test for rule in rules.in_order() for test in _tests(rule)]
-    parts = (facts.transit(pl.col("held_ns"), facts.undisturbed()), facts.EPSILON_NS, facts.DRAINING_NS, facts.QUEUED_NS)
+    parts = (path.transit(pl.col("held_ns"), path.undisturbed()), path.EPSILON_NS, path.DRAINING_NS, path.QUEUED_NS)
     named = {"near_sender", "near_receiver", "sender_unplaced", "beginning_seen", "to_sender_ns"}
     untold = (where for where, _ in loss_recovery.UNTOLD)
     asked = columns.looked_at() | named | {root for expression in (*tests, *parts, *untold) for root in expression.meta.root_names()}
@@ -229,8 +230,8 @@ def judged(departures: pl.LazyFrame) -> pl.LazyFrame:
         limited = holds.then(pl.lit(rule.owns_until_window_opened)).otherwise(limited)
         if not rule.owns_until_window_opened:
             later = holds.then(own).otherwise(later)
-    cause = pl.when(facts.WAS_MISSED).then(_cause("unknown")).otherwise(cause)
-    unsure = facts.WAS_MISSED | (facts.ANSWER_MAY_BE_LOST & cause.is_null())
+    cause = pl.when(acks.WAS_MISSED).then(_cause("unknown")).otherwise(cause)
+    unsure = acks.WAS_MISSED | (acks.ANSWER_MAY_BE_LOST & cause.is_null())
     confidence = pl.when(unsure).then(pl.lit(str(Confidence.POSSIBLE), CONFIDENCE)).otherwise(confidence)
     untold = _cause(loss_recovery.UNTOLD_OTHERWISE)
     for where, name in reversed(loss_recovery.UNTOLD):
@@ -258,54 +259,54 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
     held = col("held_ns")
     # A client's way was not measured yet when the SYN-ACK went there.
     there_ns = pl.when(col("from_client") & ~col("near_sender")).then(col("to_sender_ns")).otherwise(0)
-    open_ns = pl.when(facts.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0)) - there_ns
-    handshake = pl.when(facts.IS_FIRST).then((held - open_ns).clip(0, held)).otherwise(0)
+    open_ns = pl.when(acks.ANSWERED_AGAIN).then(col("peer_first_ns")).otherwise(col("idle_ns").fill_null(0)) - there_ns
+    handshake = pl.when(acks.IS_FIRST).then((held - open_ns).clip(0, held)).otherwise(0)
     carried = pl.max_horizontal(
-        facts.LINE_NS,
-        pl.when((col("rule_cause") == "slow-start") | _STOOD_BEHIND_QUEUE).then(facts.DRAINING_NS),
-        pl.when(_STOOD_BEHIND_QUEUE).then(held - facts.RTT_NS),
+        path.LINE_NS,
+        pl.when((col("rule_cause") == "slow-start") | _STOOD_BEHIND_QUEUE).then(path.DRAINING_NS),
+        pl.when(_STOOD_BEHIND_QUEUE).then(held - limits.RTT_NS),
     )
     sending = pl.min_horizontal(carried, held - col("handshake_ns"))
     departures = departures.with_columns(handshake_ns=handshake).with_columns(sending_ns=sending)
     departures = departures.with_columns(left=held - col("handshake_ns") - col("sending_ns"))
     # What was captured later than it left by its own timestamp did not stay with its sender so long.
-    after, spoke = (col("window_opened_ns") - facts.QUEUED_NS).clip(0), facts.PEER_SPOKE
+    after, spoke = (col("window_opened_ns") - path.QUEUED_NS).clip(0), acks.PEER_SPOKE
     late = (
         pl.when(
             col("owns_until_window_opened")
-            & (after > facts.EPSILON_NS)
+            & (after > path.EPSILON_NS)
             & ~col("near_sender")
             & ~deferral.WINDOW_OWNS_ALL
-            & ~facts.ON_THE_WAY
+            & ~window.ON_THE_WAY
         )
-        .then(facts.at_most(after, col("left")))
+        .then(path.at_most(after, col("left")))
         .otherwise(0)
     )
     unexplained = col("rule_cause").is_null()
     # Without a handshake, the shortest round trip may be an answer that the other program took its time for.
-    blind = unexplained & (col("unacked_bytes").is_null() | facts.IS_STRANGE | facts.MAY_BE_FAR | facts.ROOM_UNSEEN | facts.ACK_UNSEEN)
+    blind = unexplained & (col("unacked_bytes").is_null() | resent.IS_STRANGE | acks.MAY_BE_FAR | flow.ROOM_UNSEEN | flow.ACK_UNSEEN)
     # In the first wait of a capture that begins later, how far the sender is was not known yet when something came for it.
-    ahead_ns = pl.when(facts.HEARD_OF_FIRST & ~col("beginning_seen") & col("sender_unplaced")).then(col("to_sender_ns")).otherwise(0)
-    queued = pl.min_horizontal(facts.QUEUED_NS, pl.coalesce("peer_last_ns", "idle_ns").fill_null(0))
+    ahead_ns = pl.when(acks.HEARD_OF_FIRST & ~col("beginning_seen") & col("sender_unplaced")).then(col("to_sender_ns")).otherwise(0)
+    queued = pl.min_horizontal(path.QUEUED_NS, pl.coalesce("peer_last_ns", "idle_ns").fill_null(0))
     # Each is a column because a streaming query works out what is asked for twice twice.
     departures = departures.with_columns(
         late=late,
         blind=blind,
         unmeasured=unexplained & spoke & (blind | ~col("beginning_seen")),
         quiet=(pl.when(spoke).then(col("peer_last_ns")).otherwise(col("idle_ns").fill_null(0)) - ahead_ns).clip(0),
-        moved=pl.max_horizontal(facts.JITTER_NS, queued),
-        undisturbed=pl.max_horizontal(facts.undisturbed(), facts.STILL_QUEUED_NS),
+        moved=pl.max_horizontal(path.JITTER_NS, queued),
+        undisturbed=pl.max_horizontal(path.undisturbed(), flow.STILL_QUEUED_NS),
     )
-    grown = pl.when("owns_until_window_opened").then(pl.min_horizontal(facts.GROWN_NS, col("left") - col("late"))).otherwise(0)
-    transit = facts.transit(held - col("quiet") - col("handshake_ns"), col("undisturbed")) - col("sending_ns")
+    grown = pl.when("owns_until_window_opened").then(pl.min_horizontal(window.GROWN_NS, col("left") - col("late"))).otherwise(0)
+    transit = path.transit(held - col("quiet") - col("handshake_ns"), col("undisturbed")) - col("sending_ns")
     departures = departures.with_columns(
         grown=grown,
         transit=transit,
-        on_its_way=facts.at_most(col("peer_last_ns"), col("moved")),  # it left behind what the peer said
+        on_its_way=path.at_most(col("peer_last_ns"), col("moved")),  # it left behind what the peer said
     )
     departures = departures.with_columns(
         caused=pl.when(unexplained).then(0).otherwise(col("left") - col("late") - col("grown")),
-        transit=pl.when(spoke & (facts.SAYS_WHEN | col("near_receiver")))
+        transit=pl.when(spoke & (path.SAYS_WHEN | col("near_receiver")))
         .then(pl.min_horizontal("transit", "undisturbed"))
         .otherwise("transit"),
     )
@@ -328,7 +329,7 @@ def split(departures: pl.LazyFrame) -> pl.LazyFrame:
         .then(_cause("unknown"))
         .when(opened)
         .then(col("later_cause"))
-        .when(facts.ANSWER_MAY_BE_LOST)
+        .when(acks.ANSWER_MAY_BE_LOST)
         .then(_cause("loss-recovery"))
         .otherwise(_cause("application"))
     )
@@ -381,8 +382,8 @@ def edges(connections: pl.LazyFrame) -> pl.LazyFrame:
     cut = ~closing & ~col("ended_by_others") & ~sent_all
     in_flight = ~closing & ~spoke & col("ending_idle_ns").is_null()
     unmeasured = ~col("beginning_seen") & spoke
-    undisturbed = facts.undisturbed("ending_payload_bytes", "ending_peer_payload_bytes")
-    transit = pl.when(closing).then(0).otherwise(facts.transit(held - handshake - quiet, undisturbed))
+    undisturbed = path.undisturbed("ending_payload_bytes", "ending_peer_payload_bytes")
+    transit = pl.when(closing).then(0).otherwise(path.transit(held - handshake - quiet, undisturbed))
     awaited = pl.when(~closing & spoke).then((held - handshake - col("ending_peer_last_ns") - transit).clip(0)).otherwise(0)
     after = facts_of.filter(held.is_not_null()).select(
         "conn",

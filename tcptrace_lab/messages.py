@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab import directions, ledger, schema
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.facts import acks, flow, limits, path, released, resent
 from tcptrace_lab.rules.of_direction import CAUSAL_NS
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GAP_NS = 10 * facts.NS_PER_MS
+GAP_NS = 10 * limits.NS_PER_MS
 """A pause of the program that ends a message, where two round trips are not longer (the rule book's stall on a LAN; a heuristic)."""
 
 HELD_CAUSES = (
@@ -134,8 +134,8 @@ _ENDS = {"conn": pl.UInt32(), "client_end": pl.Int64(), "server_end": pl.Int64()
 
 _col = pl.col
 _STREAM_END = _col("seq") + _col("payload_bytes")
-_NEW = (facts.KIND == "new") & (_col("payload_bytes") > 0)
-_BRINGS = (_col("payload_bytes") > 0) & facts.KIND.is_in(["capture_duplicate", "network_duplicate", "keepalive", "link_damaged"]).not_()
+_NEW = (resent.KIND == "new") & (_col("payload_bytes") > 0)
+_BRINGS = (_col("payload_bytes") > 0) & resent.KIND.is_in(["capture_duplicate", "network_duplicate", "keepalive", "link_damaged"]).not_()
 """Segments with data that belong to a message."""
 
 
@@ -145,13 +145,13 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     rows = segments.filter(wanted).select(*dict.fromkeys((*ledger.columns_read(), "ack", "acked_bytes", "acked_unseen_bytes")))
     facts_of = directions.of(connections)
     parts = ledger.split(ledger.judged(rows.join(facts_of, on=list(WAY), how="left", maintain_order="left")))
-    rtt = facts.RTT_NS.fill_null(0)
+    rtt = limits.RTT_NS.fill_null(0)
     pause = pl.max_horizontal(pl.lit(GAP_NS), 2 * rtt)
     ruled = _col("rule_cause").cast(pl.String)
     held = pl.when(_col("rule_cause").is_in(HELD_CAUSES)).then(ruled).when(_timer_let_go()).then(pl.lit("delayed-ack"))
     caused_ns = _col("filled_ns") + _col("caused_ns")
-    cause = pl.when(caused_ns >= facts.STALL_NS).then(held)
-    brief = (_col("rule_cause") == "nagle") & _ack_was_due(caused_ns) & (caused_ns < facts.STALL_NS)
+    cause = pl.when(caused_ns >= flow.STALL_NS).then(held)
+    brief = (_col("rule_cause") == "nagle") & _ack_was_due(caused_ns) & (caused_ns < flow.STALL_NS)
     paused = _col("held_ns").is_not_null() & _col("rule_cause").is_null() & (_col("rest_ns") >= pause)
     return parts.select(
         *WAY,
@@ -170,14 +170,14 @@ def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         cause.alias("stall_cause"),
         brief.fill_null(value=False).alias("brief"),
         paused.fill_null(value=False).alias("paused"),
-        facts.IS_RESENT.alias("is_resent"),
+        resent.IS_RESENT.alias("is_resent"),
     )
 
 
 def _timer_let_go() -> pl.Expr:
     """Whether a wait that the ledger gives to the network ended with a delayed ACK."""
-    late = facts.ACK_WAS_LATE & (_col("acked_lag_ns") >= LATE_ROUNDS * _col("rtt_min_ns")).fill_null(value=False)
-    return (_col("rule_cause") == "network") & facts.RELEASED_BY_ACK & facts.ALL_ACKED & facts.IS_SMALL & late & ~facts.AFTER_LOSS
+    late = acks.ACK_WAS_LATE & (_col("acked_lag_ns") >= LATE_ROUNDS * _col("rtt_min_ns")).fill_null(value=False)
+    return (_col("rule_cause") == "network") & released.RELEASED_BY_ACK & acks.ALL_ACKED & resent.IS_SMALL & late & ~resent.AFTER_LOSS
 
 
 def _ack_was_due(held_ns: pl.Expr) -> pl.Expr:
@@ -185,7 +185,7 @@ def _ack_was_due(held_ns: pl.Expr) -> pl.Expr:
 
     The receiver's timer, not the path, let it go, however soon it did: a heartbeat may come at once.
     """
-    return held_ns > facts.undisturbed("unacked_before_bytes") + facts.RTT_NS.clip(CAUSAL_NS)
+    return held_ns > path.undisturbed("unacked_before_bytes") + limits.RTT_NS.clip(CAUSAL_NS)
 
 
 def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

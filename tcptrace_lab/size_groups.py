@@ -14,7 +14,7 @@ import polars as pl
 
 from tcptrace_lab import behaviour, messages, numbers
 from tcptrace_lab.policy import HEARTBEAT_MS, POLICIES
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.facts import flow
 from tcptrace_lab.rules.of_direction import CAUSAL_NS
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.sizes import LEAST_IN_RANGE, LEAST_MESSAGES, Look, SlowRange, by_clarity, slow_ranges
@@ -193,7 +193,7 @@ def _chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     held = pl.max_horizontal(
         *(pl.sum_horizontal(*(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0) for cause in SIZE_CAUSES)) for side in SIDES)
     )
-    long = accounts.select("conn", held=held).filter(pl.col("held") >= facts.LEAST_STALL_NS)
+    long = accounts.select("conn", held=held).filter(pl.col("held") >= flow.LEAST_STALL_NS)
     stalled = long.top_k(MOST_CONNECTIONS, by=["held", "conn"], reverse=[False, True]).collect()
     if stalled.is_empty():
         return stalled.select("conn", group=pl.lit(0))
@@ -274,7 +274,7 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
     flags = rows.select(stalls=_STALLED, late_acks=_STALLED | (pl.col("briefly_held_ns") > 0))
     sizes = rows["payload_bytes"].to_numpy()
     held_ns = (rows["stalled_ns"] + rows["briefly_held_ns"]).to_numpy()
-    stalls, late_acks = Look(flags["stalls"].to_numpy(), facts.LEAST_STALL_NS), Look(flags["late_acks"].to_numpy(), CAUSAL_NS)
+    stalls, late_acks = Look(flags["stalls"].to_numpy(), flow.LEAST_STALL_NS), Look(flags["late_acks"].to_numpy(), CAUSAL_NS)
     looks = by_clarity(sizes, stalls, late_acks)
     for look in looks:
         ranges = slow_ranges(sizes, rows["transfer_ns"].to_numpy(), held_ns, look)

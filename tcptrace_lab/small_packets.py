@@ -12,7 +12,8 @@ import polars as pl
 
 from tcptrace_lab import numbers
 from tcptrace_lab.findings import Finding, Severity
-from tcptrace_lab.rules import Confidence, facts
+from tcptrace_lab.rules import Confidence
+from tcptrace_lab.rules.facts import resent
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def _silly_windows(segments: pl.LazyFrame, suspects: Sequence[Mapping[str, Any]]
         schema={"conn": pl.UInt32, "from_client": pl.Boolean, "silly_bytes": pl.Int64},
     )
     col = pl.col
-    filled = (col("payload_bytes") == col("usable_window_bytes")) & (col("payload_bytes") > 0) & (facts.KIND == "new")
+    filled = (col("payload_bytes") == col("usable_window_bytes")) & (col("payload_bytes") > 0) & (resent.KIND == "new")
     cut = (
         segments.filter(col("conn").is_in(sorted({row["conn"] for row in suspects})) & filled)
         .join(limits, on=["conn", "from_client"])

@@ -1,6 +1,6 @@
 """The ledger → stalls: its intervals that are longer than a wait needs to be, each with what proves its cause.
 
-A stall is an interval of more than `facts.STALL_NS`. The proof is what was true at the sender then: the values that the rules look at, the
+A stall is an interval of more than `flow.STALL_NS`. The proof is what was true at the sender then: the values that the rules look at, the
 frames around it, and the timer that the lateness of an ACK tells of, where it is one.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import directions, ledger, policy, rules, schema
-from tcptrace_lab.rules import facts
+from tcptrace_lab.rules.facts import flow, limits
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ DELAYED = ("nagle-delayed-ack", "delayed-ack")
 ACK_TIMERS = {40: "ack-40ms", 50: "ack-50ms", 100: "ack-100ms", 200: "ack-200ms"}
 """`policy.TIMERS` → `schema.STALL_TIMERS`."""
 
-HEARTBEAT_NS = 215 * facts.NS_PER_MS
+HEARTBEAT_NS = 215 * limits.NS_PER_MS
 """A heartbeat of 200 ms delays no ACK longer (and a path adds a little: `policy.TIMERS`)."""
 
 _WAY = ("conn", "from_client")
@@ -38,7 +38,7 @@ _PROOF = (
 )
 
 
-LONG = pl.col("held_ns") >= facts.LEAST_STALL_NS
+LONG = pl.col("held_ns") >= flow.LEAST_STALL_NS
 """Departures that can have ended a stall."""
 
 
@@ -55,10 +55,10 @@ def stalls(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """
     long = segments.filter(LONG)
     spans = ledger.intervals(long, connections).join(_ways(connections), on=_WAY, how="left", maintain_order="left")
-    held = spans.filter(pl.col("end_ns") - pl.col("start_ns") >= facts.STALL_NS)
+    held = spans.filter(pl.col("end_ns") - pl.col("start_ns") >= flow.STALL_NS)
     ended = long.select(*_WAY, pl.col("frame").cast(pl.Int64).alias("frame_after"), "kind", *_PROOF)
     rows = held.join(ended, on=[*_WAY, "frame_after"], how="left", maintain_order="left").with_columns(
-        pl.col("cause").cast(pl.String), threshold_ns=facts.STALL_NS, round_trip_ns=facts.RTT_NS
+        pl.col("cause").cast(pl.String), threshold_ns=flow.STALL_NS, round_trip_ns=limits.RTT_NS
     )
     rows = rows.with_columns(ack_late_ns=pl.when(pl.col("acked_lag_ns").is_not_null()).then(_late_ns())).with_columns(timer=_timer())
     rows = rows.select(pl.col(name).cast(dtype) for name, dtype in schema.STALLS.polars_schema().items())
@@ -86,7 +86,7 @@ def _timer() -> pl.Expr:
     delayed = cause.is_in(DELAYED)
     beats = delayed & (pl.col("ack_timer_kind") == "heartbeat") & (late < HEARTBEAT_NS)
     bands = (
-        pl.when(delayed & late.is_between(timer.from_ms * facts.NS_PER_MS, timer.to_ms * facts.NS_PER_MS, closed="left")).then(
+        pl.when(delayed & late.is_between(timer.from_ms * limits.NS_PER_MS, timer.to_ms * limits.NS_PER_MS, closed="left")).then(
             pl.lit(ACK_TIMERS[timer.timer_ms])
         )
         for timer in policy.TIMERS

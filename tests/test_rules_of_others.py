@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 NAGLE = ROOT / "captures" / "ethernet-nagle-on.pcapng"
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
-HEAD = "import polars as pl\nfrom tcptrace_lab.rules import Advice, Confidence, Rule, facts, proof\n"
+HEAD = "import polars as pl\nfrom tcptrace_lab.rules import Advice, Confidence, Rule, proof\n"
 LONG_WAITS = "pl.col('held_ns') > 30_000_000"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts, proof
+from tcptrace_lab.rules import proof
+from tcptrace_lab.rules.facts import flow, resent
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
 from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, STOPPED
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
@@ -10,7 +11,7 @@ from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 RULE = Rule(
     cause="congestion-window",
     lost_to="a congestion window that losses kept small",
-    holds=facts.BULK & facts.AFTER_LOSS & ~facts.HAS_BEGUN_ANEW & ~ON_PLATEAU & ~NO_LARGER & ~STOPPED,
+    holds=flow.BULK & resent.AFTER_LOSS & ~resent.HAS_BEGUN_ANEW & ~ON_PLATEAU & ~NO_LARGER & ~STOPPED,
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
     refuted_by="flights as large as before the loss; a growing round trip (the path itself is full)",

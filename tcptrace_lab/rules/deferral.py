@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.rules import facts
 from tcptrace_lab.rules.columns import fact
+from tcptrace_lab.rules.facts import held, path, released, resent, window
 from tcptrace_lab.rules.of_direction import NS_PER_MS, RTT_NS, known, most_in_flight
 
 DEFER_PART = 3
@@ -30,7 +30,7 @@ _col = pl.col
 _now, _flight, _full, _room = _col("unacked_before_bytes"), _col("flight_bytes"), _col("full_bytes"), _col("usable_before_bytes")
 _room_then = _col("usable_window_bytes")
 
-_OPENED_BY_ACKS = known(_col("window_opened_ns") > facts.EPSILON_NS)
+_OPENED_BY_ACKS = known(_col("window_opened_ns") > path.EPSILON_NS)
 _WAS_LARGER = known(_now + _full <= _flight)
 _NO_LARGER_NOW = _col("near_sender") & known(
     _col("unacked_bytes") + _room_then < _now + pl.when(known(_now < AVOIDANCE_SEGMENTS * _full)).then(2 * _full).otherwise(_full)
@@ -71,22 +71,20 @@ _HAD_MORE = ~known(_col("small_before"))
 
 _WAITS_FOR_A_PIECE = _part(_room) & _LESS_THAN_A_PIECE & _STOOD_STILL & _HAD_MORE & (_WAS_LARGER | _GREW_OTHERWISE)
 _EDGE_REACHED = known(most_in_flight + _full > _col("max_window_bytes"))
-_DID_NOT_GROW = facts.STANDS & _EDGE_REACHED & (known(_now < AVOIDANCE_SEGMENTS * _full) | known(_now >= AVOIDANCE_PART * _full))
+_DID_NOT_GROW = held.STANDS & _EDGE_REACHED & (known(_now < AVOIDANCE_SEGMENTS * _full) | known(_now >= AVOIDANCE_PART * _full))
 """Where slow start cannot have ended, or congestion avoidance adds a segment in each round trip, a congestion window that had held a flight
 as large would have let a larger one go; and no buffer is smaller than the window, which some flight fills."""
 _LEFT_TOO_LITTLE = (too_little(_room) & (_WAS_LARGER | _DID_NOT_GROW)) | _WAITS_FOR_A_PIECE
 WINDOW_DEFERRED = fact(
     "window_deferred",
-    facts.RELEASED_BY_ACK
-    & ~facts.IS_SMALL
-    & ~facts.AFTER_LOSS
-    & ~facts.IS_OLD
-    & pl.when(_OPENED_BY_ACKS)
-    .then(facts.WINDOW_WAS_FULL & (too_little(_room_then) | _WAS_LARGER | _NO_LARGER_NOW))
-    .otherwise(_LEFT_TOO_LITTLE),
+    released.RELEASED_BY_ACK
+    & ~resent.IS_SMALL
+    & ~resent.AFTER_LOSS
+    & ~path.IS_OLD
+    & pl.when(_OPENED_BY_ACKS).then(window.WAS_FULL & (too_little(_room_then) | _WAS_LARGER | _NO_LARGER_NOW)).otherwise(_LEFT_TOO_LITTLE),
 )
 """The window had opened for a few segments, or been left open for them, and yet nothing left until an ACK came. The congestion window
 cannot have held it: nothing was lost, and the flight was larger before, or filled a window as large as this, or grew otherwise. Stacks
 older than segmentation offload do not do so."""
-WINDOW_OWNS_ALL = fact("window_owns_all", facts.WINDOW_FILLED | facts.FORCED_IN | facts.IS_WINDOW_PROBE | WINDOW_DEFERRED)
+WINDOW_OWNS_ALL = fact("window_owns_all", window.FILLED | window.FORCED_IN | resent.IS_WINDOW_PROBE | WINDOW_DEFERRED)
 """However early the window opened a little, it held this one."""

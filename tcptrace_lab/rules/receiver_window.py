@@ -4,38 +4,39 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.rules import facts, proof
+from tcptrace_lab.rules import proof
 from tcptrace_lab.rules.deferral import WINDOW_DEFERRED
+from tcptrace_lab.rules.facts import acks, held, limits, released, resent, window
 from tcptrace_lab.rules.of_direction import known
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
-_NEW = ~facts.IS_RESENT & ~facts.IS_RECOVERING
-_FULL = facts.WINDOW_WAS_FULL & (facts.WINDOW_OPENED | facts.ACK_JUST_CAME) & facts.WINDOW_LET_GO
+_NEW = ~resent.IS_RESENT & ~resent.IS_RECOVERING
+_FULL = window.WAS_FULL & (window.OPENED | acks.ACK_JUST_CAME) & window.LET_GO
 _GROWS_WITH_ROOM = known(pl.col("usable_before_bytes") >= pl.col("full_bytes")) & known(
     pl.col("unacked_before_bytes") > pl.col("flight_bytes")
 )
 """The flight is larger than the one before, and there is room for a full segment: it has not come to the window's edge yet."""
 _NEARLY_FULL = (
     ~pl.col("near_sender")  # at the sender, it is seen whether the window had room
-    & facts.WINDOW_WAS_NEARLY_FULL
+    & window.WAS_NEARLY_FULL
     & ~_GROWS_WITH_ROOM
     & (pl.col("usable_before_bytes") >= 0).fill_null(value=False)  # a sender that goes beyond its window is not held by it
-    & facts.HAD_IN_FLIGHT
-    & ~facts.ALL_ACKED
-    & ~facts.IS_SMALL
-    & ~facts.IS_BARE_FIN
-    & ~facts.ACK_JUST_CAME
+    & acks.HAD_IN_FLIGHT
+    & ~acks.ALL_ACKED
+    & ~resent.IS_SMALL
+    & ~resent.IS_BARE_FIN
+    & ~acks.ACK_JUST_CAME
 )
-_CUT = facts.WINDOW_CUT & ~facts.LEFT_AS_HALF & ~facts.WINDOW_OPENED & facts.WINDOW_LET_GO & (pl.col("held_ns") >= facts.LEAST_OVERRIDE_NS)
+_CUT = window.CUT & ~held.LEFT_AS_HALF & ~window.OPENED & window.LET_GO & (pl.col("held_ns") >= limits.LEAST_OVERRIDE_NS)
 _SPACED_IN_FULL_ROUNDS = (
     ~pl.col("near_sender")
-    & facts.HAD_IN_FLIGHT
-    & ~facts.PEER_SPOKE
-    & ~facts.IS_SMALL
-    & ~facts.IS_BARE_FIN
-    & ~facts.AFTER_LOSS
-    & ~facts.IN_BURST
-    & known(pl.col("held_ns") * facts.TRAIN_PART <= facts.RTT_NS)
+    & acks.HAD_IN_FLIGHT
+    & ~acks.PEER_SPOKE
+    & ~resent.IS_SMALL
+    & ~resent.IS_BARE_FIN
+    & ~resent.AFTER_LOSS
+    & ~released.IN_BURST
+    & known(pl.col("held_ns") * limits.TRAIN_PART <= limits.RTT_NS)
     & known(pl.col("flight_bytes") + pl.col("full_bytes") > pl.col("unacked_before_bytes") + pl.col("usable_before_bytes"))
 )
 """Away from the sender, which of the ACKs within a tick of their timestamps let this one go is not seen, nor so how full the window was.
@@ -45,9 +46,9 @@ RULE = Rule(
     cause="receiver-window",
     lost_to="waiting for room in the receiver's window",
     holds=(
-        _NEW & (_FULL | _NEARLY_FULL | _CUT | facts.FIRST_FORCED_IN | facts.FORCED_IN_UNSCALED | WINDOW_DEFERRED | _SPACED_IN_FULL_ROUNDS)
+        _NEW & (_FULL | _NEARLY_FULL | _CUT | window.FIRST_FORCED_IN | window.FORCED_IN_UNSCALED | WINDOW_DEFERRED | _SPACED_IN_FULL_ROUNDS)
     )
-    | (facts.IS_NEEDLESS & facts.WINDOW_WAS_FULL),
+    | (resent.IS_NEEDLESS & window.WAS_FULL),
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
     refuted_by="room for a full segment, and for a third of the window, before the ACK that released it",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.rules import facts, proof
+from tcptrace_lab.rules import proof
+from tcptrace_lab.rules.facts import flow, held, path, window
 from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, STOPPED, TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
@@ -11,9 +12,9 @@ FINDING = "send-buffer-limited"
 RULE = Rule(
     cause="send-buffer",
     lost_to="a full send buffer",
-    holds=(facts.BULK & (ON_PLATEAU | NO_LARGER | STOPPED))
-    | (ON_PLATEAU & facts.REFILLED & facts.WINDOW_KNOWN & facts.ACK_CLOCKED)
-    | (facts.WRITTEN_WITH_THE_ACK & facts.WINDOW_KNOWN & facts.STANDS)
+    holds=(flow.BULK & (ON_PLATEAU | NO_LARGER | STOPPED))
+    | (ON_PLATEAU & flow.REFILLED & window.KNOWN & path.ACK_CLOCKED)
+    | (held.WRITTEN_WITH_THE_ACK & window.KNOWN & held.STANDS)
     | TAKEN_ONE_BY_ONE,
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.rules import facts, proof
+from tcptrace_lab.rules import proof
+from tcptrace_lab.rules.facts import resent, window
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="zero-window",
     lost_to="a window that the program on {receiver} kept closed by not reading",
-    holds=facts.IS_WINDOW_PROBE | (pl.col("window_closed").fill_null(value=False) & facts.WINDOW_WAS_FULL & facts.WINDOW_LET_GO),
+    holds=resent.IS_WINDOW_PROBE | (pl.col("window_closed").fill_null(value=False) & window.WAS_FULL & window.LET_GO),
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK, proof.TIMER),
     refuted_by="a window with room for the segment before it left",

@@ -164,6 +164,17 @@ def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_b
     assert told["send-buffer"] == pytest.approx(8 * 20, abs=0.5)
 
 
+def test_an_ack_that_comes_a_timer_behind_its_neighbours_was_delayed_though_that_stood_in_a_queue(tmp_path: Path) -> None:
+    """Flights of five segments: four are acknowledged 15 ms late, and the last, by itself, 150 ms later: no queue grows like that."""
+    lines, seq = [], 1
+    for at_s in (0.04 + place * 0.1851 for place in range(9)):
+        lines += [f"{at_s:.4f} C > S . {seq + n * MSS}:{seq + (n + 1) * MSS} ack 1" for n in range(5)]
+        seq += 5 * MSS
+        lines += [f"{at_s + 0.035:.4f} S > C . ack {seq - MSS} win 60000", f"{at_s + 0.185:.4f} S > C . ack {seq} win 60000"]
+    told = lasted(tmp_path, opened(old=False, window=60_000) + "\n".join(lines))
+    assert told["delayed-ack"] == pytest.approx(8 * 185.1, rel=0.01)
+
+
 def test_a_small_buffer_that_leaves_the_path_idle_is_not_told_to_become_smaller_for_its_queues_sake(tmp_path: Path) -> None:
     text = opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True, rounds=20)
     remedies = {one.id: " ".join(one.remedy) for one in analyze(packets.capture(tmp_path / "exchange.pcap", text)).findings}

@@ -414,3 +414,21 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
         lines.append(f"{at_ms}.02ms S > C . ack {first + size} win 4000 <TS val {1000 + at_ms} ecr {stamp}>")
     told = lasted(tmp_path, "\n".join(lines))
     assert told["network"] == pytest.approx(batches * by_queue * 4, abs=3)
+
+
+def test_a_clock_that_runs_slow_shows_no_queue_of_its_own_host_where_it_echoes_what_came_since(tmp_path: Path) -> None:
+    """The client's clock loses a hundredth: behind 5 s its questions seem to have left 50 ms before. Each of 21 is answered after 5 ms."""
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
+        f"0.02ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>",
+        "0.03ms C > S . ack 1 win 502 <TS val 0 ecr 1000>",
+    ]
+    echo = 1000
+    for number, at_ms in enumerate((10, *range(5_010, 5_110, 5))):
+        asked, end, stamp = 1 + 100 * number, 101 + 100 * number, at_ms * 99 // 100
+        lines.append(f"{at_ms}ms C > S P. {asked}:{end} ack {asked} <TS val {stamp} ecr {echo}>")
+        echo = 1000 + at_ms + 5
+        lines.append(f"{at_ms + 4}.99ms S > C P. {asked}:{end} ack {end} win 4000 <TS val {echo} ecr {stamp}>")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["peer"] == pytest.approx(21 * 5, abs=1)
+    assert told["network"] <= 2

@@ -88,12 +88,16 @@ LATE_ALONE = _fact("was_late_alone", _known(neighbour_over_ns <= _col("queue_ns"
 for less than two full segments, which a receiver may keep back (RFC 5681, 4.2); or for more, between old hosts, whose ACKs no adapter
 gathers: out of a queue segments come one by one, and every second is acknowledged, unless the receiver waits for its program to read."""
 
-DRAINED_BIT_BY_BIT = _fact(
-    "was_drained_bit_by_bit",
-    _col("near_sender") & ALL_ACKED & ~LITTLE_IN_FLIGHT & ~PEER_SPOKE & _known(neighbour_over_ns > _col("queue_ns")),
+_over_ns = _col("round_trip_ns") - _col("rtt_min_ns") - OWN_LINE_NS
+LATE_WITH_NEIGHBOUR = _fact(
+    "was_late_with_neighbour",
+    _col("near_sender") & _known((neighbour_over_ns > _col("queue_ns")) & (_over_ns <= 2 * neighbour_over_ns)),
 )
-"""The flight is acknowledged to its last byte, and the ACK of the segment just before came as late, by itself: the flight went through a
-queue segment by segment. A receiver that delays its ACK has one for all that has come (RFC 9293, 3.4)."""
+"""The ACK of the segment just before came late, by itself, and this one no later than as much again: both went through a queue. A receiver
+that delays its ACK has one for all that has come (RFC 9293, 3.4); an ACK that comes a timer behind its neighbour's was delayed."""
+
+DRAINED_BIT_BY_BIT = _fact("was_drained_bit_by_bit", ALL_ACKED & ~LITTLE_IN_FLIGHT & ~PEER_SPOKE & LATE_WITH_NEIGHBOUR)
+"""The flight, which is acknowledged to its last byte, went through a queue segment by segment."""
 
 ACK_WAS_HELD = _fact(
     "ack_was_held",

@@ -11,11 +11,11 @@ from tcptrace_lab.rules.facts.acks import (
     ACK_JUST_CAME,
     ALL_ACKED,
     HAD_IN_FLIGHT,
+    LATE_WITH_NEIGHBOUR,
     LITTLE_IN_FLIGHT,
     NOTHING_LOST,
     OWN_LINE_NS,
     PEER_SPOKE,
-    neighbour_over_ns,
 )
 from tcptrace_lab.rules.facts.held import MAY_FILL_BUFFER
 from tcptrace_lab.rules.facts.limits import LATEST_PROBE, LEAST_RTO_NS, NS_PER_MS, PROBE_ROUND_TRIPS, PROBE_TICKS_NS, RTT_NS, TRAIN_PART
@@ -48,20 +48,13 @@ IN_QUEUE = _fact("in_queue", _col("queue_ns") < pl.coalesce(_UNECHOED_QUEUE_NS, 
 _ACKED_BEFORE_IT_SPOKE = ~PEER_SPOKE | _known(_col("idle_ns") > _col("peer_first_ns"))
 STILL_QUEUED_NS = _fact(
     "still_queued_ns",
-    pl.when(
-        _col("near_sender")
-        & IN_QUEUE
-        & _known(neighbour_over_ns > _col("queue_ns"))
-        & HAD_IN_FLIGHT
-        & ~LITTLE_IN_FLIGHT
-        & _ACKED_BEFORE_IT_SPOKE
-    )
+    pl.when(IN_QUEUE & LATE_WITH_NEIGHBOUR & HAD_IN_FLIGHT & ~LITTLE_IN_FLIGHT & _ACKED_BEFORE_IT_SPOKE)
     .then(_col("round_trip_ns"))
     .otherwise(0)
     .fill_null(0),
 )
-"""So long, as the last ACK told, what is in flight takes through a queue, whether its program has more or not. The ACK of the segment just
-before was late as well: a timer's comes for both at once, and one with an answer may have waited for the other side's program."""
+"""So long, as the last ACK told, what is in flight takes through a queue, whether its program has more or not. An ACK that comes with an
+answer may have waited for the other side's program."""
 UNHEARD = _fact("unheard", _col("near_sender") & _known(_col("held_ns") > RTT_NS) & (_col("acked_ago_ns") > RTT_NS).fill_null(value=True))
 """At the sender, no ACK came for a round trip before it left: of what the path did meanwhile its sender knew nothing."""
 ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))

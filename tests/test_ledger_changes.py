@@ -76,12 +76,12 @@ def test_small_segments_that_leave_a_while_after_the_ack_before_any_passed_are_t
 
 
 def test_an_ack_lets_nothing_go_where_small_segments_pass_and_no_window_or_buffer_is_short(tmp_path: Path) -> None:
-    """TCP_NODELAY shows itself in the first message. Later one piece is acknowledged late, and another leaves 0.5 ms behind the ACK."""
-    later = "\n".join(question(200, 201, 11, 40, 40, waits=True)).replace("0.2601 C", "0.2605 C").replace("0.2801 S", "0.2805 S")
+    """TCP_NODELAY shows itself in the first message. Later one piece is acknowledged late, and another leaves 0.9 ms behind the ACK."""
+    later = "\n".join(question(200, 201, 11, 40, 40, waits=True)).replace("0.2601 C", "0.2609 C").replace("0.2801 S", "0.2809 S")
     found = tables(tmp_path, f"{questions((100, 100), [False])}\n{later}")
     assert nagle_ms(found) == []
     assert lasted(found, "delayed-ack") == []
-    assert lasted(found, "application")[-1] == pytest.approx(60.5 - 20, abs=0.1)
+    assert lasted(found, "application")[-1] == pytest.approx(60.9 - 20, abs=0.1)
 
 
 def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) -> None:

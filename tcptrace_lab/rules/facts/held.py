@@ -9,7 +9,15 @@ from tcptrace_lab.rules.columns import fact as _fact
 from tcptrace_lab.rules.facts.acks import ACK_JUST_CAME, ACKED_AT_ONCE, ALL_ACKED, HAD_IN_FLIGHT, PEER_SPOKE, SMALL_UNACKED
 from tcptrace_lab.rules.facts.limits import CLUSTER_BYTES, FIN, LEAST_BUFFER_BYTES, LEAST_OVERRIDE_NS, URG
 from tcptrace_lab.rules.facts.path import EPSILON_NS, IS_OLD, LINE_NS
-from tcptrace_lab.rules.facts.released import FITS_IN_ANY, LET_GO_PART, NOTHING_WAS_SHORT, PASSES, REACTION_NS, RELEASED_BY_ACK
+from tcptrace_lab.rules.facts.released import (
+    CAME_WITH_ACK,
+    FITS_IN_ANY,
+    LET_GO_PART,
+    NOTHING_WAS_SHORT,
+    PASSES,
+    REACTION_NS,
+    RELEASED_BY_ACK,
+)
 from tcptrace_lab.rules.facts.resent import AFTER_LOSS, IS_BARE_FIN, IS_SMALL, SENT_AGAIN
 from tcptrace_lab.rules.facts.window import room
 from tcptrace_lab.rules.of_direction import CAUSAL_NS, HELD_TIMES
@@ -64,18 +72,12 @@ HELD_BEHIND_SMALL = _fact(
 switched on and off under way: then what came last tells, and one run of waits in a row. Behind half of the largest window, which passes a
 small one, there may be more in flight than slow start has room for."""
 
-_NO_CHANCE = 100
 HELD_AT_FIRST = _fact(
     "held_at_first",
-    RELEASED_BY_ACK
-    & _MAY_BE_HELD
-    & SMALL_UNACKED
-    & NOTHING_WAS_SHORT
-    & ~HELD_BEHIND_SMALL
-    & _known(_NO_CHANCE * _col("acked_ago_ns") <= _col("held_ns")),
+    RELEASED_BY_ACK & _MAY_BE_HELD & SMALL_UNACKED & ~PASSES & NOTHING_WAS_SHORT & ~HELD_BEHIND_SMALL & CAME_WITH_ACK,
 )
 """A small segment left with the ACK of the only one in flight, before any passed another: a program that sets TCP_NODELAY later, as
-OpenSSH's does behind the login, had not set it yet. Of what a program writes by its own clock a hundredth comes so close behind an ACK."""
+OpenSSH's does behind the login, had not set it yet."""
 
 _A_LITTLE_LATE = 8
 LET_GO_LATE = _fact(

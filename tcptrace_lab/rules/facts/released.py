@@ -29,6 +29,9 @@ exactly. What waits for a flight to be acknowledged waits longer."""
 
 _TAKEN_FOR_SMALL = _known(_col("full_bytes") > _col("rounded_bytes"))
 """The engine did not know yet that the sender rounds its MSS: full segments that passed a small one looked like small ones themselves."""
+NO_CHANCE = 100
+CAME_WITH_ACK = _fact("came_with_ack", _known(NO_CHANCE * _col("acked_ago_ns") <= _col("held_ns")))
+"""Of what a program writes by its own clock a hundredth comes so close behind an ACK by chance."""
 PASSES = _known(_col("small_passes")) & ~_TAKEN_FOR_SMALL & ~_col("none_passed")
 FITS_IN_ANY = _known(
     _col("unacked_before_bytes") + _col("payload_bytes") <= pl.max_horizontal("full_bytes", pl.lit(of_direction.DEFAULT_MSS_BYTES))
@@ -91,7 +94,7 @@ RELEASED_BY_ACK = _fact(
     HAD_IN_FLIGHT
     & ~IS_BARE_FIN
     & ~ACK_HAD_LAIN
-    & ~(NOTHING_WAS_SHORT & PASSES)
+    & ~(NOTHING_WAS_SHORT & PASSES & ~CAME_WITH_ACK)
     & ~LEFT_AT_ITS_PACE
     & pl.when(ALL_ACKED).then(~PEER_SPOKE & _known(_col("idle_ns") - QUEUED_NS <= EPSILON_NS) & ~MAY_BE_FAR).otherwise(ACK_JUST_CAME),
 )

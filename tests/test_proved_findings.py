@@ -161,7 +161,6 @@ def test_every_proved_finding_was_read_by_hand_and_stands(name: str) -> None:
     assert all(verdict.startswith("stands") for _, _, verdict in listed()[name])
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="no shared captures here")
 def test_no_other_capture_has_a_proved_finding_that_nobody_read() -> None:
     others = [path for path in proved_findings.captures(SHARED) if str(path.relative_to(SHARED)) not in NAMES]
     unread = [(path.name, one.title) for path in others for one in proved_findings.proved(path)]

@@ -58,7 +58,7 @@ RULE = Rule(
     | _EVENLY_SPREAD
     | _BY_SENDER_OR_PATH
     | _DELAYED
-    | path.IN_OWN_QUEUE
+    | flow.IN_OWN_QUEUE
     | flow.PROBED_ON,
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(

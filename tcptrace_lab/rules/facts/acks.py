@@ -81,17 +81,18 @@ LET_GO_BY_LATE_ACKS = _fact(
 go, were late as well: one after the other, as in a queue."""
 
 OWN_LINE_NS = beyond_least_ns("line", "full_bytes")
+over_least_ns = _col("round_trip_ns") - _col("rtt_min_ns") - OWN_LINE_NS
 neighbour_over_ns = _col("neighbour_ns") - _col("rtt_min_ns") - OWN_LINE_NS
+"""So much longer than the shortest round trip of a full segment the last one took, and that of the segment just before."""
 _FOR_LESS_THAN_TWO = _known(_col("unacked_before_bytes") - _col("unacked_bytes") < 2 * _col("full_bytes"))
 LATE_ALONE = _fact("was_late_alone", _known(neighbour_over_ns <= _col("queue_ns")) & (_FOR_LESS_THAN_TWO | IS_OLD))
 """The ACK came late, and that of the segment just before, in the same flight, had come in time: both had the same queue before them. It is
 for less than two full segments, which a receiver may keep back (RFC 5681, 4.2); or for more, between old hosts, whose ACKs no adapter
 gathers: out of a queue segments come one by one, and every second is acknowledged, unless the receiver waits for its program to read."""
 
-_over_ns = _col("round_trip_ns") - _col("rtt_min_ns") - OWN_LINE_NS
 LATE_WITH_NEIGHBOUR = _fact(
     "was_late_with_neighbour",
-    _col("near_sender") & _known((neighbour_over_ns > _col("queue_ns")) & (_over_ns <= 2 * neighbour_over_ns)),
+    _col("near_sender") & _known((neighbour_over_ns > _col("queue_ns")) & (over_least_ns <= 2 * neighbour_over_ns)),
 )
 """The ACK of the segment just before came late, by itself, and this one no later than as much again: both went through a queue. A receiver
 that delays its ACK has one for all that has come (RFC 9293, 3.4); an ACK that comes a timer behind its neighbour's was delayed."""

@@ -14,12 +14,12 @@ from tcptrace_lab.rules.facts.acks import (
     LATE_WITH_NEIGHBOUR,
     LITTLE_IN_FLIGHT,
     NOTHING_LOST,
-    OWN_LINE_NS,
     PEER_SPOKE,
+    over_least_ns,
 )
 from tcptrace_lab.rules.facts.held import MAY_FILL_BUFFER
 from tcptrace_lab.rules.facts.limits import LATEST_PROBE, LEAST_RTO_NS, NS_PER_MS, PROBE_ROUND_TRIPS, PROBE_TICKS_NS, RTT_NS, TRAIN_PART
-from tcptrace_lab.rules.facts.path import ACK_CLOCKED, EPSILON_NS, IS_OLD, SAYS_WHEN, WAS_DELAYED
+from tcptrace_lab.rules.facts.path import ACK_CLOCKED, DRIFT_PART, EPSILON_NS, IS_OLD, SAYS_WHEN, WAS_DELAYED
 from tcptrace_lab.rules.facts.released import LEFT_AT_ITS_PACE, RELEASED_BY_ACK
 from tcptrace_lab.rules.facts.resent import IS_BARE_FIN, IS_NEEDLESS, IS_SMALL, SENT_AGAIN
 
@@ -39,9 +39,7 @@ REFILLED = _fact(
 )
 """The program may have been woken by an ACK that made room in a full buffer: in old stacks, in one that was full but for a piece."""
 
-_OVER_LEAST_NS = (_col("round_trip_ns") - _col("rtt_min_ns") - OWN_LINE_NS).fill_null(0) + (
-    _col("echo_ns") - _col("reaction_min_ns")
-).fill_null(0)
+_OVER_LEAST_NS = over_least_ns.fill_null(0) + (_col("echo_ns") - _col("reaction_min_ns")).fill_null(0)
 _UNECHOED_QUEUE_NS = pl.when(SAYS_WHEN & _col("echo_ns").is_null()).then(_col("queued_ns"))
 """Where it is not known which ACK let it go, its own timestamp tells."""
 IN_QUEUE = _fact("in_queue", _col("queue_ns") < pl.coalesce(_UNECHOED_QUEUE_NS, _OVER_LEAST_NS))
@@ -55,6 +53,18 @@ STILL_QUEUED_NS = _fact(
 )
 """So long, as the last ACK told, what is in flight takes through a queue, whether its program has more or not. An ACK that comes with an
 answer may have waited for the other side's program."""
+_DRIFTED_NS = (_col("ts_ns") - _col("first_departure_ts_ns")) // DRIFT_PART
+IN_OWN_QUEUE = _fact(
+    "in_own_queue",
+    _col("near_sender")
+    & _col("ticks_milliseconds")
+    & ~PEER_SPOKE
+    & ~_known(_col("small_before"))
+    & _known((_col("held_ns") > 0) & (_col("queued_ns") - _DRIFTED_NS >= _col("held_ns"))),
+)
+"""At its sender, behind a full segment: by its timestamp, which TCP writes, it had been handed down before the departure before it was
+captured, and stood in a queue of the host's own since (a queueing discipline, as a shaper; packets are captured behind it). What the other
+side said meanwhile it may have waited for: two clocks that drift apart by more show a queue that is none."""
 UNHEARD = _fact("unheard", _col("near_sender") & _known(_col("held_ns") > RTT_NS) & (_col("acked_ago_ns") > RTT_NS).fill_null(value=True))
 """At the sender, no ACK came for a round trip before it left: of what the path did meanwhile its sender knew nothing."""
 ONLY_LATE = _fact("was_only_late", _col("only_late") & (IN_QUEUE | WAS_DELAYED))

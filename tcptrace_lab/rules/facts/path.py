@@ -79,15 +79,3 @@ QUEUED_NS = _fact("was_queued_ns", pl.when(SAYS_WHEN).then(_col("queued_ns")).ot
 _AT_ONCE = ~_col("near_sender") & (_col("sent_ticks") == 0) & (2 * _col("held_ns") > _col("tick_ns"))
 WAS_DELAYED = _fact("was_delayed", ((JITTER_NS > CAUSAL_NS) & (_col("held_ns") < 2 * JITTER_NS)) | _known(_AT_ONCE))
 """Most of the wait is the path's, or the departure had left at once behind the one before and was spaced on the way."""
-_DRIFTED_NS = (_col("ts_ns") - _col("first_departure_ts_ns")) // DRIFT_PART
-IN_OWN_QUEUE = _fact(
-    "in_own_queue",
-    _col("near_sender")
-    & _col("ticks_milliseconds")
-    & _col("peer_last_ns").is_null()
-    & ~_known(_col("small_before"))
-    & _known((_col("held_ns") > 0) & (_col("queued_ns") - _DRIFTED_NS >= _col("held_ns"))),
-)
-"""At its sender, behind a full segment: by its timestamp, which TCP writes, it had been handed down before the departure before it was
-captured, and stood in a queue of the host's own since (a queueing discipline, as a shaper; packets are captured behind it). What the other
-side said meanwhile it may have waited for: two clocks that drift apart by more show a queue that is none."""

@@ -6,7 +6,7 @@ import polars as pl
 
 from tcptrace_lab.rules import of_direction
 from tcptrace_lab.rules.columns import fact as _fact
-from tcptrace_lab.rules.facts.acks import ACK_JUST_CAME, ALL_ACKED, HAD_IN_FLIGHT, MAY_BE_FAR, OWN_LINE_NS, PEER_SPOKE
+from tcptrace_lab.rules.facts.acks import ACK_JUST_CAME, ALL_ACKED, HAD_IN_FLIGHT, MAY_BE_FAR, PEER_SPOKE, over_least_ns
 from tcptrace_lab.rules.facts.limits import LEAST_BUFFER_BYTES, NS_PER_MS, RTT_NS
 from tcptrace_lab.rules.facts.path import EPSILON_NS, QUEUED_NS, SAYS_WHEN
 from tcptrace_lab.rules.facts.resent import AFTER_LOSS, IS_BARE_FIN, IS_SMALL
@@ -29,18 +29,20 @@ exactly. What waits for a flight to be acknowledged waits longer."""
 
 _TAKEN_FOR_SMALL = _known(_col("full_bytes") > _col("rounded_bytes"))
 """The engine did not know yet that the sender rounds its MSS: full segments that passed a small one looked like small ones themselves."""
-NO_CHANCE = 100
-CAME_WITH_ACK = _fact("came_with_ack", _known(NO_CHANCE * _col("acked_ago_ns") <= _col("held_ns")))
+_NO_CHANCE = 100
+CAME_WITH_ACK = _fact("came_with_ack", _known(_NO_CHANCE * _col("acked_ago_ns") <= _col("held_ns")))
 """Of what a program writes by its own clock a hundredth comes so close behind an ACK by chance."""
 PASSES = _known(_col("small_passes")) & ~_TAKEN_FOR_SMALL & ~_col("none_passed")
 FITS_IN_ANY = _known(
     _col("unacked_before_bytes") + _col("payload_bytes") <= pl.max_horizontal("full_bytes", pl.lit(of_direction.DEFAULT_MSS_BYTES))
 )
 """No congestion window is smaller than a segment (RFC 5681, 3.1)."""
-ONE_IN_FLIGHT = _known((_col("unacked_before_bytes") == _col("payload_before_bytes")) & (_col("unacked_before_bytes") < LEAST_BUFFER_BYTES))
+_ONE_IN_FLIGHT = _known(
+    (_col("unacked_before_bytes") == _col("payload_before_bytes")) & (_col("unacked_before_bytes") < LEAST_BUFFER_BYTES)
+)
 NOTHING_WAS_SHORT = _fact(
     "nothing_was_short",
-    IS_SMALL & ~AFTER_LOSS & ONE_IN_FLIGHT & FITS_IN_ANY & _known(_col("usable_before_bytes") > _col("payload_bytes")),
+    IS_SMALL & ~AFTER_LOSS & _ONE_IN_FLIGHT & FITS_IN_ANY & _known(_col("usable_before_bytes") > _col("payload_bytes")),
 )
 """One segment was in flight, small enough that neither the congestion window, the receiver's, nor a send buffer was short of room for this
 one: nothing but Nagle's rule can have kept it in the stack."""
@@ -68,9 +70,7 @@ _WITHOUT_PAUSE = (
 )
 """What is in flight takes a round trip at that pace: the ACKs of a smaller flight leave a pause, and those of a larger one tell of a queue.
 It came later than ACKs let go."""
-_QUEUE_BEFORE_IT = _known(
-    _col("queue_ns") < pl.when(SAYS_WHEN).then(_col("queued_ns")).otherwise(_col("round_trip_ns") - _col("rtt_min_ns") - OWN_LINE_NS)
-)
+_QUEUE_BEFORE_IT = _known(_col("queue_ns") < pl.when(SAYS_WHEN).then(_col("queued_ns")).otherwise(over_least_ns))
 LEFT_AT_ITS_PACE = _fact(
     "left_at_its_pace",
     _col("paces")

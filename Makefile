@@ -19,7 +19,7 @@ help:
 	@echo 'lint         ruff, mypy, stubtest, import-linter, cargo fmt, clippy'
 	@echo 'test         build, then all tests of both halves'
 	@echo 'bench        benchmarks against peers'
-	@echo 'docs         renew the man page and the pages of docs/ that are made from the package'
+	@echo 'docs         renew the man page, the pages of docs/ and the lists in JSON Schemas that are made from the package'
 	@echo 'fuzz         fuzz every target for FUZZ_SECONDS (655: two hours in all); fuzz-smoke as CI does it'
 	@echo 'ci           what CI runs, on this machine'
 	@echo 'clean        remove what was built'

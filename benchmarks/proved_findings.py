@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tcptrace_lab
-from tcptrace_lab import accounts, advice, numbers
+from tcptrace_lab import advice, numbers, rules
 from tcptrace_lab.errors import TcptraceLabError
 from tcptrace_lab.rules import Confidence
 
@@ -150,10 +150,8 @@ NOT_CAPTURES = {".md", ".tsv", ".json", ".txt"}
 def proved(capture: Path) -> Iterator[Finding]:
     """The proved findings on one capture; none where it cannot be read."""
     try:
-        tables = tcptrace_lab.read(capture)
-        count = tables.connections.select("conn").collect().height
-        sums = accounts.accounts(tables.segments, tables.connections, count)
-        found = advice.findings(sums, tables.segments, tables.connections).findings
+        tables = tcptrace_lab.read(capture, worth=rules.worth())
+        found = advice.findings(tables.accounts, tables.segments, tables.connections, tables.details).findings
     except TcptraceLabError:
         return
     yield from (finding for finding in found if finding.confidence is Confidence.PROVED)

@@ -1,13 +1,17 @@
-"""The pages of docs/ that are made from the package: the catalogue of findings, and the columns. `make docs` runs this.
+"""What is made from the package: the catalogue of findings, the page of columns, and the lists of causes in the JSON Schemas.
+
+`make docs` runs this.
 
 Every finding is shown by a capture of captures/ where one of them has it, else by a run of the models that anybody can repeat.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import tempfile
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -176,7 +180,7 @@ def _proof(found: Finding, analysis: Analysis) -> str:
 
 
 def _rule_file(found: Finding) -> str:
-    names = [rule.cause.replace("-", "_") for rule in rules.ORDER if rule.advice is not None and {rule.cause} == found.causes]
+    names = [rule.cause.replace("-", "_") for rule in rules.OURS.values() if rule.advice is not None and {rule.cause} == found.causes]
     return "".join(f"[{name}.py](../tcptrace_lab/rules/{name}.py); " for name in names)
 
 
@@ -219,12 +223,34 @@ def _column(column: Column) -> list[str]:
 PAGES = {"findings.md": findings_page, "columns.md": columns_page}
 """File in docs/ → what makes it."""
 
+SCHEMAS = ("analysis.schema.json", "compare.schema.json")
+"""JSON Schemas in the package that list the causes."""
+
+_SCHEMA_WIDTH = 170
+_CAUSES = re.compile(r'(?<="enum": \[\n)( +)"handshake", [^\]]*?(?=\n +\])')
+_LEAST_CAUSES = re.compile(r'("propertyNames": {\s*"enum": \[\s*"handshake", [^\]]*\]\s*},\s*"minProperties": )\d+')
+
+
+def with_causes(text: str) -> str:
+    """A JSON Schema with today's causes in its lists of causes; laid out as it was."""
+
+    def listed(found: re.Match[str]) -> str:
+        words = ", ".join(f'"{cause}"' for cause in schema.CAUSES)
+        indent = found[1]
+        return textwrap.fill(words, _SCHEMA_WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+    return _LEAST_CAUSES.sub(rf"\g<1>{len(schema.CAUSES)}", _CAUSES.sub(listed, text))
+
 
 def main() -> None:
-    """Write all pages."""
+    """Write all pages, and renew the JSON Schemas."""
     for name, make in PAGES.items():
         (ROOT / "docs" / name).write_text(make(), encoding="utf-8")
         sys.stdout.write(f"docs/{name}\n")
+    for name in SCHEMAS:
+        path = ROOT / "tcptrace_lab" / name
+        path.write_text(with_causes(path.read_text(encoding="utf-8")), encoding="utf-8")
+        sys.stdout.write(f"tcptrace_lab/{name}\n")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,10 @@ class Problem(TypedDict):
 _KnownConnection: TypeAlias = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
 """A connection known from a pass before: number, one end, the other end, first and last frame."""
 
+_Worth: TypeAlias = tuple[int, int, float, bool, bool]
+"""From when on a cause is worth a finding: its code, nanoseconds, share of the direction's life; whether only in the client's direction,
+and only in directions with data."""
+
 @final
 class ArrowStream:
     """A stream of record batches, consumed once through the Arrow C stream interface."""
@@ -54,7 +58,7 @@ class ArrowStream:
 class Engine:
     """One pass over one capture (one file, several merged by time, or stdin as "-").
 
-    What nobody wants is not reckoned: without `summaries`, and without any of the columns from `held_ns` on, it takes half the time.
+    Nothing is computed that nobody wants: without `summaries`, `held_ns`, `full_bytes`, `ledger` and `worth`, a pass takes half the time.
     """
 
     def __new__(
@@ -65,22 +69,50 @@ class Engine:
         only: Sequence[_KnownConnection] | None = ...,
         datagrams: bool = ...,
         summaries: bool = ...,
-        departures: bool = ...,
         samples: bool = ...,
+        ledger: Sequence[str] | None = ...,
+        worth: Sequence[_Worth] | None = ...,
+        most: int = ...,
+        waits_memory_bytes: int = ...,
     ) -> Self:
-        """With `departures`, of segments only those that ended a wait (`held_ns` is known); with `samples`, times come with `pull`."""
+        """With `samples`, times come with `pull`.
+
+        `ledger` are the columns of `schema.WAITS` that every interval is wanted with. With `worth`, which says what time is worth a finding
+        (`tcptrace_lab.reread.Worth`), accounts and notes come with `pull`, and what findings are made of is kept of the `most` largest
+        costs. What waits of live connections take beyond `waits_memory_bytes` (64 MB) of memory goes to a nameless file in `TMPDIR`.
+        """
     def drain(self) -> int:
         """Run all segment batches through and drop them; the number of rows."""
     def segments(self, max_rows: int | None = None) -> ArrowStream:
         """The next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
-    def pull(self, max_rows: int) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
-        """The next rows of segments, datagrams, connections and flows; and `conn from_client ack_lag ns`, the times in between.
+    def pull(
+        self, max_rows: int
+    ) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
+        """The next rows of segments, datagrams, connections, flows, times, accounts, ledger and notes.
 
-        The rows together at least `max_rows` (a connection counts as 16) or all that remain; all empty at the end. Connections and flows
-        come when they are over, behind their last segment or datagram, and the rest at the end; not in the order of their numbers.
+        The rows together at least `max_rows` (a connection counts as 16), or fewer when four times as many segments went by, or all that
+        remain; all empty, and `segments_seen` as before, at the end. Connections and flows come when they are over, behind their last
+        segment or datagram, and the rest at the end; not in the order of their numbers. Times are `conn from_client ack_lag ns`.
+
+        Accounts (`schema.ACCOUNTS`), ledger (`schema.LEDGER`: all rows of one connection before those of another, the client's direction
+        first, in order of time) and notes come behind their connection. Notes are what messages have to know of departures, by
+        `conn frame`: `stall_cause` (null if TCP did not hold it so long), `caused_ns` (for how long TCP held it), `brief` (Nagle's
+        algorithm held it, for less than a stall), `paused` (the application paused before it) and `is_resent`. A departure without
+        any of these has no row.
+
+        Raises:
+            OSError: there is no room for temporary files.
         """
     def connections(self) -> ArrowStream:
         """All connections that were not pulled; in no order. Reads the rest of the capture first."""
+    def kinds(self) -> ArrowStream:
+        """Each cause of each direction that has a cost worth a finding (`schema.KINDS_OF_WAITS`); the capture was read to its end."""
+    def waits(self) -> ArrowStream:
+        """The longest waits of these directions (`schema.LONGEST`), likewise."""
+    def locks(self) -> ArrowStream:
+        """Throughput deadlocks among them (`schema.LOCKS`), likewise."""
+    def directions(self) -> ArrowStream:
+        """Where these directions were captured (`schema.PLACES`), likewise."""
     def revisions(self) -> ArrowStream:
         """What later segments showed of earlier ones (`tcptrace_lab.revisions`), in that order. Reads the rest of the capture first."""
     def flows(self) -> ArrowStream:

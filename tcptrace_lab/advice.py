@@ -1,13 +1,12 @@
 """The ledger → findings: what costs time, most expensive first, with its proof and its remedy.
 
-A cause of one direction becomes a finding where it holds a share of that direction's life worth a line. The words are the rules'
+A cause of one direction becomes a finding where it holds a share of that direction's active time worth a line. The words are the rules'
 (`rules.rule.Advice`); here they get this capture's numbers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -15,9 +14,7 @@ from tcptrace_lab import (
     advice_words,
     attempts,
     deadlock,
-    directions,
     fingerprint,
-    ledger,
     numbers,
     path_findings,
     path_mtu,
@@ -35,8 +32,9 @@ from tcptrace_lab.rules.rule import Case, Confidence
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from tcptrace_lab.reread import Judged
     from tcptrace_lab.rules import Advice, Rule
 
 MOST = 50
@@ -48,18 +46,36 @@ EVIDENCE_WAITS = 10
 LONGEST, LONG_PART = 300, 1000
 """Waits that are kept of each direction: the longest, if they are a thousandth of its life or more."""
 
+Way: TypeAlias = tuple[int, bool]
+"""A direction: its connection, and whether the client is its sender."""
+
 _KIND = ("conn", "from_client", "cause")
-_WAIT = tuple(name for name in schema.LEDGER.names if name not in _KIND)
 
 RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
 """Causes that slow down what drains a queue, too, so that its rate then bounds nothing."""
 
-_SENT = tuple(f"{side}_{name}" for side in SIDES for name in ("unique_bytes", "max_resends"))
+_OF_SENDER = (
+    "unique_bytes",
+    "max_resends",
+    "retransmitted_segments",
+    "max_in_flight_bytes",
+    "level_flight_bytes",
+    "rtt_max_ns",
+    "missing_segments",
+    "small_held_run",
+    "small_held_over_full",
+)
+_OF_RECEIVER = ("max_window_bytes", "data_segments", "syn_options", "syn_ttl")
+"""What words need of the sender of a direction, and of its receiver: columns of `schema.CONNECTIONS` without their side."""
 
 _HANDSHAKE = (
     *("syn_to_synack_ns", "synack_to_ack_ns"),
     *("client_syn_segments", "server_syn_segments", "server_first_departure_frame", "server_first_departure_is_syn"),
 )
+
+_WAY = ("conn", "from_client")
+_RATES = ("reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps")
+"""What words need of `schema.RATES`."""
 
 _WINDOW = ("unacked_before_bytes", "usable_before_bytes")
 """In flight, and the room beside it: the window that the sender knew of."""
@@ -73,24 +89,27 @@ PROVED_BY = 3
 """So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """Time that one cause holds of one direction's life."""
 
     conn: int
     from_client: bool
     cause: str
     ns: int
-    life_ns: int
+    active_ns: int
+
+    @property
+    def kind(self) -> tuple[int, bool, str]:
+        """Direction and cause."""
+        return self.conn, self.from_client, self.cause
 
     @property
     def share(self) -> float:
-        """Of the life, 0 to 1."""
-        return self.ns / self.life_ns
+        """Of the active time, 0 to 1."""
+        return self.ns / self.active_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Advised(NamedTuple):
     """What is found in a capture.
 
     Attributes:
@@ -104,173 +123,167 @@ class Judged:
     stalls: pl.DataFrame
 
 
-def findings(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, departures: pl.LazyFrame | None = None) -> Judged:
-    """Judge a capture.
+def findings(
+    accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, details: Callable[[Iterable[int]], Judged]
+) -> Advised:
+    """Tell what costs time in a capture.
 
     Args:
         accounts: rows of `schema.ACCOUNTS`.
         segments: rows of `schema.SEGMENTS`; read again, of connections with findings that need it.
         connections: rows of `schema.CONNECTIONS`.
-        departures: those of the segments that ended a wait, with `ledger.columns_read`, if they are at hand by themselves; read again, of
-            the connections that have findings.
+        details: gives what findings on some connections are made of (`Tables.details`).
     """
     advising = _advising()
-    costs = _largest(accounts, connections, advising)
     failed = attempts.groups(connections)
+    costs = _largest(accounts, connections, advising)
     small = small_packets.findings(segments, connections)
     if not costs and not failed:
-        return Judged(
-            (*path_findings.findings(segments, connections), *small),
-            *(pl.DataFrame(schema=kept.polars_schema()) for kept in (schema.LEDGER, schema.STALLS)),
-        )
-    wanted = pl.col("conn").is_in(sorted({*(cost.conn for cost in costs), *(group.conn for group in failed)}))
-    some = connections.filter(wanted).collect().lazy()
-    kinds, longest, stalled, long = _waits((segments if departures is None else departures).filter(wanted), some)
-    ways = [(cost.conn, cost.from_client, cost.cause) for cost in costs] + [(group.conn, True, attempts.CAUSE) for group in failed]
-    longest = _with_evidence(longest, kinds, ways)
-    shown = _shown(long, longest)
-    of_rates = rates.table(some).select(
-        "conn", "from_client", "reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps"
-    )
-    facts = directions.of(some).join(of_rates, on=["conn", "from_client"], how="left")
-    asked = dict.fromkeys((*cases.COLUMNS, *_SENT, *_HANDSHAKE))
-    of_connection = {row["conn"]: row for row in some.select("conn", *asked, **fingerprint.columns()).collect().iter_rows(named=True)}
-    known = {
-        (row["conn"], row["from_client"]): row | _own(of_connection[row["conn"]], row) for row in facts.collect().iter_rows(named=True)
-    }
+        none = (pl.DataFrame(schema=kept.polars_schema()) for kept in (schema.LEDGER, schema.STALLS))
+        return Advised((*path_findings.findings(segments, connections), *small), *none)
+    conns = sorted({*(cost.conn for cost in costs), *(group.conn for group in failed)})
+    asked = dict.fromkeys((*cases.COLUMNS, *_HANDSHAKE, *_of_sides()))
+    here = pl.col("conn").is_in(conns)
+    some = connections.filter(here).collect()
+    judged = details(conns)
+    known = _known(some.select("conn", *asked), judged.places.filter(here), some)
+    costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
+    ways = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {(group.conn, True, attempts.CAUSE) for group in failed}
+    waits = _evidence(judged.waits.filter(here), ways)
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
     again = {way for way in again if known[way]["max_resends"] >= path_mtu.LEAST_SENT - 1}
     for way, large in path_mtu.found(segments, again).items():
         known[way] |= {"too_large": large, "cases": known[way]["cases"] | {Case.TOO_LARGE}}
-    locked = deadlock.findings(
-        _late(costs), segments.filter(wanted), some, {way: direction["receiver_stack"] for way, direction in known.items()}
-    )
+    locked = deadlock.findings(_late(costs), judged.locks, {way: direction["receiver_stack"] for way, direction in known.items()})
+    kinds = {_kind(row): row for row in judged.kinds.iter_rows(named=True)}
     made = [
-        _finding(cost, advising[cost.cause], kinds, longest, shown, known[cost.conn, cost.from_client])
+        _finding(cost, advising[cost.cause], kinds[cost.kind], waits.get(cost.kind, ()), known[cost.conn, cost.from_client])
         for cost in costs
         if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
     ]
     for group in failed:
-        waits = _of(longest, group.conn, from_client=True, cause=attempts.CAUSE)
-        made.append(attempts.finding(group, _frames(waits if group.count == 1 else waits.head(1))))
+        own = waits.get((group.conn, True, attempts.CAUSE), ())
+        made.append(attempts.finding(group, _frames(own if group.count == 1 else own[:1])))
     costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
-    return Judged((*costly, *path_findings.findings(segments, connections, costly), *small), longest, stalled)
+    told = (*costly, *path_findings.findings(segments, connections, costly), *small)
+    return Advised(told, *_longest(judged.waits.filter(here), some, ways))
 
 
 def _advising() -> dict[str, Rule]:
     """Causes that are worth a finding, and the rule that tells of each."""
-    found = {cause: rule for cause in schema.CAUSES if (rule := rules.of_cause(cause)).advice is not None}
     for where, rule in rules.others().items():
         if rule.advice is not None and rule.advice.finding not in FINDING_IDS:
             remedy = f"one of {', '.join(FINDING_IDS)}"
             raise RuleUnusable(f"there is no finding {rule.advice.finding!r}", where=where, remedy=remedy)
-    return found
+    return {cause: rules.of_cause(cause) for cause in rules.advising()}
+
+
+def _of_sides() -> Iterator[str]:
+    """The columns of both sides that words need."""
+    return (f"{side}_{name}" for side in SIDES for name in dict.fromkeys((*_OF_SENDER, *_OF_RECEIVER)))
+
+
+def _known(rows: pl.DataFrame, places: pl.DataFrame, connections: pl.DataFrame) -> dict[Way, dict[str, Any]]:
+    """What words need of each direction: its place, its rates, and what its connection says of it."""
+    asked = rates.table(connections.lazy()).select(*_WAY, *_RATES).collect()
+    paces = {_way(row): row for row in asked.iter_rows(named=True)}
+    of_connection = {row["conn"]: row for row in rows.iter_rows(named=True)}
+    unknown = dict.fromkeys(_RATES)
+    return {
+        _way(place): _own(of_connection[place["conn"]], place | {name: paces.get(_way(place), unknown)[name] for name in _RATES})
+        for place in places.iter_rows(named=True)
+    }
+
+
+def _way(row: Mapping[str, Any]) -> Way:
+    return row["conn"], row["from_client"]
+
+
+def _kind(row: Mapping[str, Any]) -> tuple[int, bool, str]:
+    return row["conn"], row["from_client"], row["cause"]
 
 
 def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
-    """What a connection says of one of its directions: the special cases that hold, and the time that its data need."""
+    """A direction with what its connection says of it: the special cases that hold, and the time that its data need.
+
+    `answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and answers;
+    `numbered`: its sender numbers its packets one by one.
+    """
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
     (other,) = SIDES.keys() - {side}
     told = {name: connection[name] for name in _HANDSHAKE}
-    told["max_resends"] = connection[f"{side}_max_resends"] or 0
-    told["receiver_stack"] = connection[f"{other}_stack_guess"]
-    return told | {"cases": cases.of(connection, side), "on_path_ns": rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])}
+    told |= {name: connection[f"{side}_{name}"] for name in _OF_SENDER} | {"max_window_bytes": connection[f"{other}_max_window_bytes"]}
+    told["max_resends"] = told["max_resends"] or 0
+    told["numbered"] = told["missing_segments"] is not None
+    told["answered"] = 2 * connection[f"{other}_data_segments"] >= told["small_held_run"] + told["small_held_over_full"]
+    told["receiver_stack"] = fingerprint.family(connection[f"{other}_syn_options"], connection[f"{other}_syn_ttl"])
+    on_path_ns = rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])
+    return {**direction, **told, "cases": cases.of(connection, side), "on_path_ns": on_path_ns}
 
 
 def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
-    """Of each direction, the time that waits for late ACKs cost, and its life."""
+    """Of each direction, the time that waits for late ACKs cost, and its active time."""
     late: dict[tuple[int, bool], tuple[int, int]] = {}
     for cost in costs:
         if cost.cause in deadlock.CAUSES:
             way = cost.conn, cost.from_client
-            late[way] = late.get(way, (0, 0))[0] + cost.ns, cost.life_ns
+            late[way] = late.get(way, (0, 0))[0] + cost.ns, cost.active_ns
     return late
 
 
-def _waits(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Sequence[pl.DataFrame]]:
-    """How many waits each cause has in each direction, with their median, and the longest waits of each direction, with proof and without.
+def _evidence(waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> dict[tuple[int, bool, str], list[dict[str, Any]]]:
+    """The longest waits of each of these kinds, rows of `schema.LONGEST`, the longest first."""
+    found: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
+    for row in waits.filter(pl.col("place_in_cause") < EVIDENCE_WAITS).sort("place_in_cause").iter_rows(named=True):
+        if _kind(row) in kinds:
+            found.setdefault(_kind(row), []).append(row)
+    return found
 
-    Returns:
-        `conn from_client cause waits sure_waits median_ns most`, the last the longest of each kind, and rows of `schema.LEDGER` and of
-        `schema.STALLS` in order of time; and the departures that are `stalls.LONG`.
+
+def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The longest waits of each direction, and those that are evidence: rows of `schema.LEDGER`; and the longest of its stalls.
+
+    Both in order of time; the client's direction before the server's.
     """
-    long: list[pl.DataFrame] = []
-    spans = ledger.collected(segments, connections, lambda rows: long.append(rows.filter(stalls.LONG))).lazy()
-    spans = spans.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    kinds = spans.group_by("conn", "from_client", "cause").agg(
-        waits=pl.len(),
-        sure_waits=(pl.col("confidence") != str(Confidence.POSSIBLE)).sum(),
-        median_ns=pl.col("ns").median(),
-        most=pl.struct(*_WAIT).top_k_by(["ns", "start_ns"], EVIDENCE_WAITS, reverse=[False, True]),
-    )
-    life = connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
-    longest = spans.join(life, on="conn").filter(pl.col("ns") * LONG_PART >= pl.col("life_ns")).drop("life_ns")
-    stalled = stalls.stalls(pl.concat(long).lazy() if long else segments, connections)
-    told = kinds.collect()  # one after the other: each takes as much memory as all intervals
-    return told, _longest(longest.collect(), schema.LEDGER), _longest(stalled.collect(), schema.STALLS), long
+    lives = {conn: (last or 0) - (first or 0) for conn, first, last in connections.select("conn", "first_ts_ns", "last_ts_ns").iter_rows()}
 
+    def is_kept(row: Mapping[str, Any]) -> bool:
+        proves = row["place_in_cause"] is not None and row["place_in_cause"] < EVIDENCE_WAITS and _kind(row) in kinds
+        among = row["place"] is not None and row["place"] < LONGEST
+        return proves or (among and (row["end_ns"] - row["start_ns"]) * LONG_PART >= lives[row["conn"]])
 
-def _shown(long: Sequence[pl.DataFrame], waits: pl.DataFrame) -> dict[int, dict[str, Any]]:
-    """The departure that ended one of some waits, if it is `long` → the frames beside it that proofs name, and the window it waited at."""
-    columns = sorted({*_WINDOW, *(value.frame for rule in rules.in_order() for value in rule.proof if value.frame)})
-    ended = waits["frame_after"].drop_nulls().implode()
-    kept = [rows.filter(pl.col("frame").is_in(ended)).select("frame", *columns) for rows in long]
-    return {row["frame"]: row for rows in kept for row in rows.iter_rows(named=True)}
-
-
-def _longest(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
-    """The longest waits of each direction, in order of time."""
-    place = pl.int_range(pl.len()).over("conn", "from_client")  # not a rank, which would tell equal ones apart by chance
-    ranked = waits.sort(pl.col("end_ns") - pl.col("start_ns"), "start_ns", descending=[True, False])
-    return _in_order(ranked.filter(place < LONGEST), kept)
-
-
-def _with_evidence(longest: pl.DataFrame, kinds: pl.DataFrame, ways: Sequence[tuple[int, bool, str]]) -> pl.DataFrame:
-    """The waits, and with them the longest of each `_KIND` in `ways`, so that many short ones have evidence, too."""
-    named = pl.DataFrame(ways, schema=_KIND, orient="row").cast({name: kinds.schema[name] for name in _KIND})
-    most = kinds.join(named, on=_KIND, how="semi").select(*_KIND, "most").explode("most").unnest("most")
-    return _in_order(pl.concat([longest, most.select(longest.columns)]).unique(), schema.LEDGER)
-
-
-def _in_order(waits: pl.DataFrame, kept: schema.Table) -> pl.DataFrame:
-    """Waits by direction and time, in the columns of their table."""
-    return waits.select(kept.names).sort("conn", "from_client", "start_ns", descending=[False, True, False])
+    asked = waits.select(*_KIND, "start_ns", "end_ns", "place", "place_in_cause")
+    longest = waits.filter(pl.Series([is_kept(row) for row in asked.iter_rows(named=True)], dtype=pl.Boolean)).select(schema.LEDGER.names)
+    stalled = stalls.stalls(waits.filter(pl.col("place_in_stalls") < LONGEST).lazy(), connections.lazy())
+    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), stalled.collect()
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
+    """What is worth a finding, the largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
     life = connections.select("conn", **carried, failed=attempts.FAILED, life_ns=life_ns)
+    most_ns = pl.max_horizontal(f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in advising)
+    least_ns = min(_advice(rule).worth_ns for rule in advising.values())
     best: list[Cost] = []
     for batch in beside(accounts, life, "conn"):
-        best = sorted([*best, *_costs(batch, advising)], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
+        costs = (cost for row in batch.filter(most_ns >= least_ns).iter_rows(named=True) for cost in _costs(row, advising))
+        best = sorted([*best, *costs], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
+        if len(best) == MOST:
+            least_ns = max(least_ns, best[-1].ns)
     return best
 
 
-def _costs(rows: pl.DataFrame, advising: Mapping[str, Rule]) -> Iterator[Cost]:
+def _costs(row: Mapping[str, Any], advising: Mapping[str, Rule]) -> Iterator[Cost]:
+    """What is worth a finding of one connection, whose times are known."""
     for side, from_client in SIDES.items():
+        active_ns = row["life_ns"] - row[f"{side}_idle_ns"]
         for cause, rule in advising.items():
-            advice = _advice(rule)
-            if advice.of_client_alone and not from_client:
-                continue
-            ns = pl.col(f"{side}_{cause.replace('-', '_')}_ns")
-            asked = rows.filter(~pl.col("failed")) if cause == attempts.CAUSE else rows
-            asked = asked.filter(f"{side}_carried") if advice.of_data_alone else asked
-            worth = asked.filter((ns >= advice.worth_ns) & (ns >= advice.worth_share * pl.col("life_ns")))
-            for conn, cost_ns, life_ns in (
-                worth.select("conn", ns, "life_ns").top_k(MOST, by=[ns, "conn"], reverse=[False, True]).iter_rows()
-            ):
-                yield Cost(conn, from_client, cause, cost_ns, life_ns)
-
-
-def _here(conn: int, *, from_client: bool, cause: str) -> pl.Expr:
-    return (pl.col("conn") == conn) & (pl.col("from_client") == from_client) & (pl.col("cause") == cause)
-
-
-def _of(waits: pl.DataFrame, conn: int, *, from_client: bool, cause: str) -> pl.DataFrame:
-    """The waits of one cause in one direction, the longest first."""
-    length = pl.col("end_ns") - pl.col("start_ns")
-    return waits.filter(_here(conn, from_client=from_client, cause=cause)).sort(length, "start_ns", descending=[True, False])
+            advice, ns = _advice(rule), row[f"{side}_{cause.replace('-', '_')}_ns"]
+            told = not (advice.of_client_alone and not from_client) and (row[f"{side}_carried"] or not advice.of_data_alone)
+            told = told and not (cause == attempts.CAUSE and row["failed"])
+            if told and ns >= advice.worth_ns and ns >= advice.worth_share * active_ns:
+                yield Cost(row["conn"], from_client, cause, ns, active_ns)
 
 
 def _advice(rule: Rule) -> Advice:
@@ -279,24 +292,13 @@ def _advice(rule: Rule) -> Advice:
     return rule.advice
 
 
-def _finding(
-    cost: Cost,
-    rule: Rule,
-    kinds: pl.DataFrame,
-    longest: pl.DataFrame,
-    shown: Mapping[int, Mapping[str, Any]],
-    direction: Mapping[str, Any],
-) -> Finding:
+def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Mapping[str, Any]], direction: Mapping[str, Any]) -> Finding:
     rule = rule.told(direction["cases"])
     advice = _advice(rule)
-    here = _here(cost.conn, from_client=cost.from_client, cause=cost.cause)
-    (kind,) = kinds.filter(here).iter_rows(named=True)
-    waits = _of(longest, cost.conn, from_client=cost.from_client, cause=cost.cause)
     least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
-    savable_ns = None if least_ns is None else max(cost.life_ns - least_ns, 0)
+    savable_ns = None if least_ns is None else max(cost.active_ns - least_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
-    windows = _windows(waits, shown)
-    words = advice_words.of(cost.ns, cost.share, kind=kind, direction=direction, windows=windows, large=large)
+    words = advice_words.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
     confidence = _confidence(rule, kind["sure_waits"], direction)
     doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
     return Finding(
@@ -309,7 +311,7 @@ def _finding(
         cost_share=cost.share,
         title=advice.title.format_map(words),
         mechanism=advice.mechanism.format_map(words),
-        evidence_frames=tuple(sorted({*_frames(waits), *_frames_beside(waits, rule, shown), *_answer(cost, direction)})),
+        evidence_frames=tuple(sorted({*_frames(waits), *_frames_beside(waits, rule), *_answer(cost, direction)})),
         limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Refuted by: {rule.refuted_by}.",
         remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
@@ -323,15 +325,16 @@ def _finding(
 
 def _gain(cost: Cost, savable_ns: int | None) -> str:
     """What a remedy can bring, in words."""
-    of = f"of {numbers.duration(cost.life_ns)}"
+    of = f"of {numbers.duration(cost.active_ns)}"
     if savable_ns is None or cost.ns <= savable_ns:
         return f"at most {numbers.duration(cost.ns)} {of}: the time that goes if this cause does"
     return f"at most {numbers.duration(savable_ns)} {of}: the rest of the data take on the path"
 
 
-def _frames(waits: pl.DataFrame) -> tuple[int, ...]:
-    ends = waits.head(EVIDENCE_WAITS).select(pl.concat_list("frame_before", "frame_after").explode()).to_series().drop_nulls()
-    return tuple(ends.unique().sort().to_list())
+def _frames(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
+    """Those at the ends of some waits."""
+    ends = {wait[name] for wait in waits for name in ("frame_before", "frame_after")}
+    return tuple(sorted(ends - {None}))
 
 
 def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
@@ -340,17 +343,21 @@ def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
     return (direction["server_first_departure_frame"],) if told else ()
 
 
-def _frames_beside(waits: pl.DataFrame, rule: Rule, shown: Mapping[int, Mapping[str, Any]]) -> Iterator[int]:
+def _shown(waits: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Those of some waits that are long enough to be told with what was true at the sender then."""
+    return (wait for wait in waits if (wait["wait_ns"] or 0) >= stalls.LEAST_STALL_NS)
+
+
+def _frames_beside(waits: Iterable[Mapping[str, Any]], rule: Rule) -> Iterator[int]:
     """Those that the rule's proof names beside the ends of the waits, as far as they are known."""
     columns = [value.frame for value in rule.proof if value.frame]
-    for ended in waits.head(EVIDENCE_WAITS)["frame_after"]:
-        yield from (frame for name in columns if (frame := shown.get(ended, {}).get(name)) is not None)
+    return (wait[name] for wait in _shown(waits) for name in columns if wait[name] is not None)
 
 
-def _windows(waits: pl.DataFrame, shown: Mapping[int, Mapping[str, Any]]) -> list[int]:
-    """The windows that the sender knew of in the waits that are evidence, as far as they are known."""
-    rows = (shown.get(ended, {}) for ended in waits.head(EVIDENCE_WAITS)["frame_after"])
-    return [sum(row[name] for name in _WINDOW) for row in rows if all(row.get(name) is not None for name in _WINDOW)]
+def _windows(waits: Iterable[Mapping[str, Any]]) -> list[int]:
+    """The windows that the sender knew of in some waits, as far as they are known."""
+    known = (wait for wait in _shown(waits) if all(wait[name] is not None for name in _WINDOW))
+    return [sum(wait[name] for name in _WINDOW) for wait in known]
 
 
 def _severity(cost: Cost, rule: Rule) -> Severity:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab import numbers, rates
@@ -69,7 +68,8 @@ def of(
 
 def _window(windows: Sequence[int], most_bytes: int | None) -> str:
     """How large the receiver's window was: at most, and in the longest waits, if that is less: a receiver may open it step by step."""
-    then_bytes = round(median(windows)) if windows else None
+    ordered = sorted(windows)
+    then_bytes = round((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2) if ordered else None  # the median
     if most_bytes is None:
         return "of unknown size" if then_bytes is None else numbers.size(then_bytes)
     most = f"{numbers.size(most_bytes)} at most"

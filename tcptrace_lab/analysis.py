@@ -12,23 +12,21 @@ from typing import IO, TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import (
-    accounts,
     advice,
     capture_findings,
     doubt,
     json_output,
-    ledger,
     memory,
+    others,
+    rules,
     schema,
-    size_findings,
-    size_groups,
+    size_choice,
     transactions,
     trust,
     verdict,
 )
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.flows import FlowFigures
-from tcptrace_lab.segments import REREAD_BYTES, SPILL_ROWS, read
+from tcptrace_lab.segments import MOST_COSTS, REREAD_BYTES, SPILL_ROWS, read
 from tcptrace_lab.where import Where
 
 if TYPE_CHECKING:
@@ -40,7 +38,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.errors import ReadInPart
     from tcptrace_lab.findings import Finding
     from tcptrace_lab.reread import Progress
+    from tcptrace_lab.segments import FlowWatcher, Tables
     from tcptrace_lab.size_groups import GroupSizes
+
+MOST_OF_SELECTED = 4_096
+"""Costs of which all is kept that findings are made of where only some connections are wanted: those of a stream cannot be read again."""
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
 """Endings of file names that say what a capture is, not which."""
@@ -53,9 +55,11 @@ class Analysis:
     Attributes:
         name: the capture's name: its file's without folder and endings.
         capture: what was captured, as under `capture` in the JSON.
-        connections: rows of `schema.CONNECTIONS`, by `conn`. This table and the next two are lazy, because they may be larger than memory
+        connections: rows of `schema.CONNECTIONS`, by `conn`. This table and the next five are lazy, because they may be larger than memory
             (see `Tables`).
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
+        ledger: rows of `schema.LEDGER` of these connections, beside which there may be other columns: every interval (see `Tables`).
+        notes: rows of `schema.NOTES` of these connections.
         flows: rows of `schema.FLOWS`, by `flow`; none where one connection was asked for.
         accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
         findings: where the time went, most expensive first.
@@ -71,6 +75,8 @@ class Analysis:
     capture: dict[str, Any]
     connections: pl.LazyFrame
     segments: pl.LazyFrame
+    ledger: pl.LazyFrame
+    notes: pl.LazyFrame
     flows: pl.LazyFrame
     accounts: pl.LazyFrame
     findings: tuple[Finding, ...] = ()
@@ -153,51 +159,71 @@ def analyze(
     """
     condition = None if where is None else Where(where)
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
-    waited = () if connection is not None else ledger.columns_read()  # one connection is found again at less cost than all are kept
-    tables = read(names, spill_rows=spill_rows, reread_bytes=reread_bytes, udp=FlowFigures(), departures=waited, progress=progress, say=say)
-    memory.give_back()
-    connections, segments = tables.connections, tables.segments
-    departures = segments if tables.departures is None else tables.departures
-    believed = trust.judge(tables.info, connections, complete=tables.complete)
     selected = connection is not None or condition is not None
+    found = read(
+        names,
+        spill_rows=spill_rows,
+        reread_bytes=reread_bytes,
+        udp=_flow_figures,
+        worth=rules.worth(),
+        proofs=bool(rules.others()),
+        most=MOST_OF_SELECTED if selected or rules.others() else MOST_COSTS,
+        progress=progress,
+        say=say,
+    )
+    tables = others.overridden(found)
+    memory.give_back()
+    believed = trust.judge(tables.info, tables.connections, complete=tables.complete)
     flows = pl.LazyFrame(schema=schema.FLOWS.polars_schema()) if tables.flows is None or selected else tables.flows
+    count = tables.info["connections"]
     if connection is not None:
-        wanted = pl.col("conn") == connection
-        connections, segments = connections.filter(wanted).collect().lazy(), segments.filter(wanted)
-        departures = segments
-        if connections.limit(1).collect().is_empty():
-            raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(tables.info["connections"]))
-    count, sums = tables.info["connections"], None
+        tables = tables.of(pl.col("conn") == connection)
+        if tables.connections.limit(1).collect().is_empty():
+            raise UsageError(f"no connection {connection}", where=", ".join(names), remedy=_numbers(count))
     if condition is not None:
-        sums = accounts.accounts(departures, connections, count) if condition.needs_accounts else None
-        chosen = condition.chosen(connections, sums)
-        wanted = pl.col("conn").is_in(chosen.implode())
-        connections, segments, departures = (table.filter(wanted) for table in (connections, segments, departures))
-        sums = None if sums is None else sums.filter(wanted)
+        chosen = condition.chosen(tables.connections, tables.accounts if condition.needs_accounts else None)
+        tables = tables.of(pl.col("conn").is_in(chosen.implode()))
         if say is not None:
             say(f"{len(chosen):,} of {count:,} connections kept: {where}")
-    if sums is None:
-        sums = accounts.accounts(departures, connections, count)
-    memory.give_back()
-    judged = advice.findings(sums, segments, connections, departures)
-    sizes = size_groups.found(sums, segments, connections, tables.info["resolution_ns"])
-    findings = doubt.lowered(_by_cost((*judged.findings, *size_findings.findings(sizes))), believed, connections)
+    connections, segments, sums = tables.connections, tables.segments, tables.accounts
+    advised = advice.findings(sums, segments, connections, tables.details)
+    sizes, of_sizes = _slow_sizes(tables)
+    findings = doubt.lowered(_by_cost((*advised.findings, *of_sizes)), believed, connections)
     of_capture = capture_findings.findings(believed, segments, connections)
     return Analysis(
         name=capture_name(names),
         capture=json_output.capture_object(", ".join(names), tables, believed),
         connections=connections,
         segments=segments,
+        ledger=tables.ledger,
+        notes=tables.notes,
         flows=flows,
         accounts=sums,
         findings=(*findings, *of_capture),
-        longest_waits=doubt.as_sure(judged.longest, findings),
-        stalls=doubt.as_sure(judged.stalls, findings),
+        longest_waits=doubt.as_sure(advised.longest, findings),
+        stalls=doubt.as_sure(advised.stalls, findings),
         message_sizes=sizes,
         transactions=transactions.found(names, segments, connections),
         problems=tables.problems,
         loss=tables.loss,
     )
+
+
+def _flow_figures() -> FlowWatcher:
+    from tcptrace_lab.flows import FlowFigures  # noqa: PLC0415  (NumPy, which a capture without UDP need not pay for)
+
+    return FlowFigures()
+
+
+def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, ...]]:
+    """The groups of messages that were worth a look, and the findings in them."""
+    chosen = size_choice.chosen(tables.accounts, tables.connections)
+    if chosen.is_empty():
+        return (), ()
+    from tcptrace_lab import size_findings, size_groups  # noqa: PLC0415  (NumPy, and the models' size rules)
+
+    groups = size_groups.found(chosen, tables.segments, tables.connections, tables.notes, tables.info["resolution_ns"])
+    return groups, size_findings.findings(groups)
 
 
 def _by_cost(found: Iterable[Finding]) -> tuple[Finding, ...]:

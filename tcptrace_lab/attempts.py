@@ -7,7 +7,7 @@ reset before they carry anything. Told one by one, they would bury everything el
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -45,8 +45,7 @@ _FRAMES = ("first_frame", "last_frame")
 _WORTH_NS = handshake.RULE.advice.worth_ns if handshake.RULE.advice else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """What is said of a kind of failure. `{…}` become a group's numbers."""
 
     alone: str
@@ -130,9 +129,12 @@ def groups(connections: pl.LazyFrame) -> list[Group]:
     )
     taken_until = col("last_ts_ns").cum_max().shift(1)
     own_ns = (col("last_ts_ns") - pl.max_horizontal("first_ts_ns", taken_until)).clip(0)
+    asked = (*_GROUP[:-1], "conn", "client_syn_segments", "server_rst_segments", "first_ts_ns", "last_ts_ns", *_FRAMES)
+    rows = connections.filter(FAILED | RESET).select(*asked, kind=kind).collect()
+    if rows.is_empty():
+        return []
     failed = (
-        connections.filter(FAILED | RESET)
-        .select(*_GROUP[:-1], "conn", "client_syn_segments", "server_rst_segments", "first_ts_ns", "last_ts_ns", *_FRAMES, kind=kind)
+        rows.lazy()
         .sort("first_ts_ns", "conn")
         .group_by(_GROUP, maintain_order=True)
         .agg(

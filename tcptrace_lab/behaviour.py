@@ -32,8 +32,8 @@ def beside(connections: Frame, resolution_ns: int) -> Frame:
         connections: the rows.
         resolution_ns: of the capture's clock.
     """
-    made = {**vantage.columns(resolution_ns), **trust.connection_columns(), **fingerprint.columns()}
-    return policy.beside(connections.with_columns(**made))
+    placed = vantage.beside(connections, resolution_ns)
+    return policy.beside(placed.with_columns(**trust.connection_columns(), **fingerprint.columns()))
 
 
 def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)

@@ -5,8 +5,7 @@ They say in words what `trust` found, and what to do better next time. None cost
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -27,8 +26,7 @@ _CONCLUDED = frozenset({"drops_suspected", "duplicates", "super_segments"})
 """Reasons that are concluded from segments, and so want frames; the others are told by the capture's own form."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """One kind of fault of a capture.
 
     Attributes:

@@ -4,27 +4,25 @@ The receiver holds its ACK until A = min(2M, ⌈0.35 R⌉) bytes have come (half
 it is H = min(M, W/2) or everything is acknowledged. With a send buffer S < H + A both may wait: u < A bytes are in flight, q < H are
 queued, and the program is blocked. M is a full segment, R the receive buffer, W the largest window; a capture shows R only as W.
 
-A lock is proved by its rounds: three or more waits in a row, each ended by a late ACK of everything, with the same u (or two in turn, as
-what is left of one write makes the next round longer), u bytes sent from one to the next, and no data of the other side between. Where an
-earlier ACK takes part of a round's bytes, u is not known and no lock is told.
+A lock is proved by its rounds, which the engine finds (`rust/src/ledger/`): three or more waits in a row, each ended by a late ACK of
+everything, with the same u (or two in turn, as what is left of one write makes the next round longer), u bytes sent from one to the next,
+and no data of the other side between. Where an earlier ACK takes part of a round's bytes, u is not known and no lock is told.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import polars as pl
-
-from tcptrace_lab import ledger, numbers
+from tcptrace_lab import numbers
 from tcptrace_lab.findings import Finding, severity_of
 from tcptrace_lab.rules import Confidence, at_once
-from tcptrace_lab.rules.facts import acks, held, limits, resent
-from tcptrace_lab.stacks.ranges import BSD44_PERCENT, SUNOS_PERCENT, ack_bytes, hold_bytes
 from tcptrace_lab.stacks.rounding import BSD44_CLUSTER_BYTES
+from tcptrace_lab.stacks.thresholds import BSD44_PERCENT, SUNOS_PERCENT, ack_bytes, hold_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import polars as pl
 
 FINDING = "throughput-deadlock"
 
@@ -35,25 +33,16 @@ LOST_TO = "a throughput deadlock: the sender waits for an ACK, and the receiver 
 CURE = "a larger send buffer on {sender}, or " + at_once.CURE
 """What it is and what mends it, in the verdict's words (`rules.Rule.lost_to`, `rules.Advice.cure`)."""
 
-LEAST_ROUNDS = 3
-"""Rounds in a row that prove a lock (rule book B, 6)."""
-
 LEAST_SHARE = 0.5
 """A lock takes the place of the direction's other findings on late ACKs if it holds so much of their time (a heuristic)."""
-
-EVIDENCE_ROUNDS = 10
-"""Rounds whose frames are named: the first."""
 
 SOURCE = (
     "Comer & Lin, TCP buffering and performance over an ATM network; Moldeklev & Gunningberg 1995; SunOS 4.1.3 netinet/tcp_output.c; "
     "RFC 896; RFC 1122, 4.2.3.2 and 4.2.3.4"
 )
 
-_DIRECTION = ("conn", "from_client")
 
-
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(NamedTuple):
     """Locked rounds of one direction.
 
     Attributes:
@@ -109,127 +98,34 @@ class Lock:
 
 
 def findings(
-    late: Mapping[tuple[int, bool], tuple[int, int]],
-    segments: pl.LazyFrame,
-    connections: pl.LazyFrame,
-    receivers: Mapping[tuple[int, bool], str | None],
+    late: Mapping[tuple[int, bool], tuple[int, int]], locked: pl.DataFrame, receivers: Mapping[tuple[int, bool], str | None]
 ) -> dict[tuple[int, bool], Finding]:
     """The locks among some directions.
 
     Args:
         late: `conn, from_client` → nanoseconds that the ledger has under `CAUSES`, and the direction's life.
-        segments: rows of `schema.SEGMENTS` of these connections; read once if `late` is not empty.
-        connections: rows of `schema.CONNECTIONS` of these.
+        locked: rows of `schema.LOCKS`, at least those of these directions.
         receivers: `conn, from_client` → the family of the receiver's stack (`fingerprint`).
 
     Returns:
         `conn, from_client` → the finding that takes the place of those on `CAUSES`.
     """
-    if not late:
-        return {}
-    here = pl.col("conn").is_in(sorted({conn for conn, _ in late}))
-    locked = locks(segments.filter(here), connections.filter(here))
+    known = locks(locked) if late else {}
     return {
-        way: _finding(way, locked[way], ns, life_ns, receivers[way])
+        way: _finding(way, known[way], ns, life_ns, receivers[way])
         for way, (ns, life_ns) in late.items()
-        if way in locked and locked[way].ns >= LEAST_SHARE * ns
+        if way in known and known[way].ns >= LEAST_SHARE * ns
     }
 
 
-def locks(segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[tuple[int, bool], Lock]:
-    """The lock of each direction that has one: of several, that which took most time.
-
-    What is kept in memory are waits of `limits.DELAYED_ACK_NS` and more: not more than the connections' lives have room for.
-    """
-    col = pl.col
-    known = col("unacked_before_bytes").is_not_null() & (col("full_bytes") > 0) & col("max_window_bytes").is_not_null()
-    is_round = col("rule_cause").is_in(sorted(CAUSES)) & acks.ALL_ACKED & acks.ACK_WAS_LATE & ~acks.PEER_SPOKE & known
-    rows = (
-        ledger.waits(segments, connections, ("since_last_data_ns",))
-        .filter(col("held_ns") >= limits.DELAYED_ACK_NS)
-        .select(
-            *_DIRECTION,
-            "frame",
-            "held_since_frame",
-            "acked_by_frame",
-            "ts_ns",
-            "seq",
-            "payload_bytes",
-            "since_last_data_ns",
-            "full_bytes",
-            "max_window_bytes",
-            is_round.fill_null(value=False).alias("is_round"),
-            col("caused_ns"),
-            col("held_ns"),
-            (col("rule_cause") == "nagle-delayed-ack").alias("nagle"),
-            held.MAY_FILL_BUFFER,
-            (resent.IS_SMALL & (col("small_behind_small") == 0).fill_null(value=False)).alias("may_be_held"),
-            col("unacked_before_bytes").alias("unacked"),
-        )
-        .collect(engine="streaming")
-        .sort(*_DIRECTION, "frame")
-    )
-    fitting = _fitting(rows)
-    found: dict[tuple[int, bool], Lock] = {}
-    for row in _runs(fitting).sort("ns").iter_rows(named=True):
-        found[row["conn"], row["from_client"]] = _lock(row)
-    return found
-
-
-def _fitting(rows: pl.DataFrame) -> pl.DataFrame:
-    """The waits with `queued` (q), and `is_round` only where u < A and q < H."""
-    col = pl.col
-    full, window = col("full_bytes"), col("max_window_bytes")
-    most = pl.min_horizontal(2 * full, (window * BSD44_PERCENT + 99) // 100)
-    held = (col("nagle") | col("may_be_held")) & (col("payload_bytes") < pl.min_horizontal(full, window // 2))
-    queued = pl.when(held).then(col("payload_bytes")).otherwise(0)
-    return rows.with_columns(queued=queued, is_round=(col("is_round") & (col("unacked") < most)).fill_null(value=False))
-
-
-def _runs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rounds in a row, added up for each u, or pair of them, of each direction."""
-    col = pl.col
-
-    def before(name: str, rounds: int = 1) -> pl.Expr:
-        return col(name).shift(rounds).over(_DIRECTION)
-
-    since = col("ts_ns") - before("ts_ns")
-    in_turn = before("is_round", 2) & (col("unacked") == before("unacked", 2))
-    same = ((col("unacked") == before("unacked")) | in_turn) & (col("seq") - before("seq") == col("unacked"))
-    silent = col("since_last_data_ns").is_null() | (col("since_last_data_ns") > since)
-    follows = (col("is_round") & before("is_round") & same & silent).fill_null(value=False)
-    numbered = rows.with_columns(run=(~follows).cum_sum()).filter("is_round")
-    proved = numbered.filter(pl.len().over("run") >= LEAST_ROUNDS).with_columns(
-        least=col("unacked").min().over("run"), most=col("unacked").max().over("run"), buffer=col("unacked") + col("queued")
-    )
-    return proved.group_by(*_DIRECTION, "least", "most", maintain_order=True).agg(
-        pl.len().alias("rounds"),
-        col("caused_ns").sum().alias("ns"),
-        col("held_ns").median().alias("median_ns"),
-        col("queued", "buffer").max(),
-        col("nagle").all(),
-        col("may_fill_buffer").all(),
-        col("full_bytes").max(),
-        col("max_window_bytes").max(),
-        pl.concat_list("held_since_frame", "acked_by_frame", "frame").head(EVIDENCE_ROUNDS).explode().alias("frames"),
-    )
+def locks(rows: pl.DataFrame) -> dict[tuple[int, bool], Lock]:
+    """The lock of each direction that has one, by rows of `schema.LOCKS`."""
+    return {(row["conn"], row["from_client"]): _lock(row) for row in rows.iter_rows(named=True)}
 
 
 def _lock(row: Mapping[str, Any]) -> Lock:
-    return Lock(
-        unacked_bytes=row["most"],
-        least_unacked_bytes=row["least"],
-        queued_bytes=row["queued"],
-        least_buffer_bytes=row["buffer"],
-        full_bytes=row["full_bytes"],
-        window_bytes=row["max_window_bytes"],
-        rounds=row["rounds"],
-        ns=row["ns"],
-        median_ns=round(row["median_ns"]),
-        nagle=row["nagle"],
-        may_fill_buffer=row["may_fill_buffer"],
-        frames=tuple(sorted({frame for frame in row["frames"] if frame is not None})),
-    )
+    own = {name: value for name, value in row.items() if name not in {"conn", "from_client"}}
+    return Lock(**own | {"frames": tuple(row["frames"])})
 
 
 def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int, receiver: str | None) -> Finding:

@@ -48,17 +48,17 @@ def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:
         waits: rows of `schema.LEDGER`.
         findings: as `lowered` gives them.
     """
-    told = [
-        (finding.conn, finding.from_client, cause, str(finding.confidence))
-        for finding in findings
+    told = {
+        (finding.conn, finding.from_client, cause): str(finding.confidence)
+        for finding in reversed(findings)  # of several on one kind of wait, the first tells
         for cause in finding.causes
         if finding.conn is not None and finding.from_client is not None and finding.is_of_waits
-    ]
-    types = waits.schema
-    keys = ("conn", "from_client", "cause")
-    known = pl.DataFrame(told, schema={**{name: types[name] for name in keys}, "told": types["confidence"]}, orient="row").unique(keys)
-    joined = waits.join(known, on=keys, how="left", maintain_order="left")
-    return joined.with_columns(confidence=pl.coalesce("told", "confidence")).select(waits.columns)
+    }
+    if not told or waits.is_empty():
+        return waits
+    rows = waits.select("conn", "from_client", "cause", "confidence").iter_rows()
+    sure = [told.get((conn, from_client, cause), confidence) for conn, from_client, cause, confidence in rows]
+    return waits.with_columns(pl.Series("confidence", sure, waits.schema["confidence"]))
 
 
 def _less_sure(finding: Finding, steps: int, reasons: Iterable[str]) -> Finding:

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import accounts, ledger, messages, rates, schema, stalls, transactions
+from tcptrace_lab import messages, others, rates, schema, stalls, transactions
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.formats import Format, TableName
 from tcptrace_lab.segments import names_of, read
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.segments import Tables
 
 
+_JUDGED = frozenset({TableName.LEDGER, TableName.STALLS, TableName.ACCOUNTS, TableName.MESSAGES})
+"""Tables for which somebody has to ask why senders waited."""
+
+
 def read_table(
     paths: Sequence[str | os.PathLike[str]],
     table: TableName,
@@ -34,8 +38,9 @@ def read_table(
     if table.is_udp:
         udp = read_datagrams(paths, progress=progress, say=say)
         return udp.datagrams if table is TableName.DATAGRAMS else udp.flows, udp.loss
-    tcp = read(paths, progress=progress, say=say)
-    return _tcp_rows(tcp, table, names_of(paths)), tcp.loss
+    judged = table in _JUDGED
+    tcp = read(paths, worth=() if judged else None, progress=progress, say=say)
+    return _tcp_rows(others.overridden(tcp) if judged else tcp, table, names_of(paths)), tcp.loss
 
 
 def _tcp_rows(tcp: Tables, table: TableName, names: list[str]) -> pl.LazyFrame:  # noqa: PLR0911  (one for each table)
@@ -44,13 +49,14 @@ def _tcp_rows(tcp: Tables, table: TableName, names: list[str]) -> pl.LazyFrame: 
             return tcp.segments
         case TableName.CONNECTIONS:
             return tcp.connections
-        case TableName.LEDGER | TableName.STALLS:
-            waits = ledger.intervals if table is TableName.LEDGER else stalls.stalls
-            return accounts.in_ranges(waits, tcp.segments, tcp.connections, tcp.info["connections"])
+        case TableName.LEDGER:
+            return tcp.ledger.select(schema.LEDGER.names)
+        case TableName.STALLS:
+            return stalls.stalls(tcp.ledger, tcp.connections)
         case TableName.ACCOUNTS:
-            return accounts.accounts(tcp.segments, tcp.connections, tcp.info["connections"])
+            return tcp.accounts
         case TableName.MESSAGES:
-            return messages.messages(tcp.segments, tcp.connections, tcp.info["connections"])
+            return messages.messages(tcp.segments, tcp.notes, tcp.info["connections"])
         case TableName.TRANSACTIONS:
             return transactions.found(names, tcp.segments, tcp.connections).lazy()
         case TableName.RATES:

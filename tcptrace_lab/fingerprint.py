@@ -6,6 +6,7 @@ start with. A SYN-ACK echoes only options that were offered, so that an answer o
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -40,14 +41,22 @@ INITIAL_TTLS = (64, 128, 255)
 """Hop counts that stacks start with: the least of them that is no less than the one captured is taken for the start."""
 
 
+@cache
 def columns() -> Mapping[str, pl.Expr]:
     """Expressions over rows of `schema.CONNECTIONS`: `client_stack_guess`, `server_stack_guess`: a family, null without a known mark."""
     return {f"{side}_stack_guess": _guess(side) for side in SIDES}
 
 
+def family(options: str | None, ttl: int | None) -> str | None:
+    """The same of one SYN: its options in order, and the time to live that it was captured with."""
+    start = None if ttl is None else next((start for start in INITIAL_TTLS if ttl <= start), None)
+    return None if options is None or start is None else SIGNATURES.get((options, start))
+
+
 def _guess(side: str) -> pl.Expr:
     options, ttl = pl.col(f"{side}_syn_options"), pl.col(f"{side}_syn_ttl")
     least = pl.coalesce(*(pl.when(ttl <= start).then(start) for start in INITIAL_TTLS))
-    return pl.coalesce(
-        *(pl.when((options == names) & (least == start)).then(pl.lit(family)) for (names, start), family in SIGNATURES.items())
+    mark = pl.concat_str(options, least, separator=" ")
+    return mark.replace_strict(
+        {f"{names} {start}": family for (names, start), family in SIGNATURES.items()}, default=None, return_dtype=pl.String
     )

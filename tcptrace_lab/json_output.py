@@ -9,11 +9,12 @@ from __future__ import annotations
 import io
 import json
 import os
+from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import behaviour, policy, rates, trust, upstream, vantage
+from tcptrace_lab import behaviour, policy, rates, trust, upstream
 from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
@@ -182,12 +183,12 @@ def _write_items(stream: IO[bytes], items: Iterable[pl.DataFrame], progress: Cal
 
 def _connections(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` as their objects, a column for each key."""
-    query = rows.lazy()
     for side in SIDES:
-        query = rates.beside(query, side)
-    return query.select(_connection()).collect()
+        rows = rates.beside(rows, side)
+    return rows.lazy().select(_connection()).collect()
 
 
+@cache
 def _connection() -> list[pl.Expr]:
     """One connection: each expression is named by its key."""
     handshake = {
@@ -266,7 +267,7 @@ def _rates(side: str) -> pl.Expr:
 
 def _sender_rtt_min(side: str) -> pl.Expr:
     """The smallest round trip as the sender itself measures it, wherever the capture was taken."""
-    likely_ns = vantage.turnaround("client") + vantage.turnaround("server")
+    likely_ns = pl.col("to_client_ns") + pl.col("to_server_ns")
     return _object(
         {
             "samples": pl.col(f"{side}_rtt_samples"),
@@ -301,6 +302,7 @@ def _delayed_ack(acker: str) -> pl.Expr:
     return _object(fields)
 
 
+@cache
 def _transaction() -> list[pl.Expr]:
     """One transaction: each expression is named by its key."""
     same = ("index", "protocol", "method", "target", "status", "state")
@@ -316,6 +318,7 @@ def _transaction() -> list[pl.Expr]:
     return _named(fields)
 
 
+@cache
 def _flow() -> list[pl.Expr]:
     """One UDP flow: each expression is named by its key."""
     echo_ms = {name: _milliseconds(pl.col(f"echo_{name}_ns")) for name in ("min", "p50", "p95", "max")}

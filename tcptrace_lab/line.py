@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.atm.cost import OC3C_LINE_MBPS
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,9 +28,15 @@ def best(connection: Mapping[str, Any], side: str) -> str:
         return ""
     header_bytes = connection[f"{side}_header_bytes"]
     stamped = " (TCP timestamps counted)" if connection["client_timestamps"] and connection["server_timestamps"] else ""
-    of_line = f" ({share * OC3C_LINE_MBPS:.1f} of OC-3c's {OC3C_LINE_MBPS:.2f} Mb/s)" if connection["line"] == "atm" else ""
+    of_line = _of_oc3c(share) if connection["line"] == "atm" else ""
     full = f"full segments of {full_bytes:,} bytes with {header_bytes} of headers{stamped}"
     return f"at best {_percent(share)} of the line is data{of_line}: {full}"
+
+
+def _of_oc3c(share: float) -> str:
+    from tcptrace_lab.atm.cost import OC3C_LINE_MBPS  # noqa: PLC0415  (a package that only captures of ATM need)
+
+    return f" ({share * OC3C_LINE_MBPS:.1f} of OC-3c's {OC3C_LINE_MBPS:.2f} Mb/s)"
 
 
 def carried(connection: Mapping[str, Any], side: str) -> str:

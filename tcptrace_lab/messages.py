@@ -1,7 +1,7 @@
 """Segments → application messages: runs of bytes one way, each with its time, its stalls, its acknowledgement and its answer.
 
 A message ends where the direction turns: the next bytes of this side acknowledge data of the other, and all of it. It ends, too, where the
-program paused (`GAP_NS`, or two round trips; the ledger says so: time that TCP held back is no pause). PSH behind a segment below the MSS
+program paused (`GAP_NS`, or two round trips; the engine notes it: time that TCP held back is no pause). PSH behind a segment below the MSS
 ends a write, not a message: a program that writes a message in pieces would make one of each.
 
 Where bytes leave while some of the other side are on their way (pipelined requests, full duplex) there is no turn, and what a message was
@@ -17,33 +17,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import directions, ledger, schema
-from tcptrace_lab.rules.facts import acks, flow, limits, path, released, resent
-from tcptrace_lab.rules.of_direction import CAUSAL_NS
+from tcptrace_lab import schema
+from tcptrace_lab.numbers import NS_PER_MS
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GAP_NS = 10 * limits.NS_PER_MS
-"""A pause of the program that ends a message, where two round trips are not longer (the rule book's stall on a LAN; a heuristic)."""
-
-HELD_CAUSES = (
-    "nagle",
-    "nagle-delayed-ack",
-    "delayed-ack",
-    "send-buffer",
-    "receiver-window",
-    "zero-window",
-    "congestion-window",
-    "loss-recovery",
-    "timeout",
-)
-"""Causes of `schema.CAUSES` that hold back bytes which the program has given."""
-
-LATE_ROUNDS = 10
-"""An ACK that comes so many round trips late, of a handful of segments that it empties the flight of, is the receiver's timer's, even where
-the ledger sees in the long round trip a queue, and so the network (a heuristic)."""
+GAP_NS = 10 * NS_PER_MS
+"""A pause of the program that ends a message, where two round trips are not longer (the rule book's stall on a LAN; a heuristic): the
+engine's `paused` of `schema.NOTES`."""
 
 BATCH_ROWS = 131_072
 """Segments that are looked at together: about 30 MB with what the ledger says of them."""
@@ -64,12 +47,12 @@ WAY = ("conn", "from_client")
 _KEY = (*WAY, "index")
 
 
-def messages(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int) -> pl.LazyFrame:
+def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.LazyFrame:
     """The messages of some connections.
 
     Args:
         segments: rows of `schema.SEGMENTS` of these, in capture order.
-        connections: rows of `schema.CONNECTIONS` of these.
+        notes: rows of `schema.NOTES` of these: what the engine says of departures; those of some connections at a time are held in memory.
         count: one more than the greatest number of a connection.
 
     Returns:
@@ -79,17 +62,19 @@ def messages(segments: pl.LazyFrame, connections: pl.LazyFrame, count: int) -> p
     for first in range(0, count, RANGE_CONNECTIONS):
         here = pl.col("conn").is_between(first, first + RANGE_CONNECTIONS, closed="left")
         whole = count <= RANGE_CONNECTIONS
-        for done in _found(segments if whole else segments.filter(here), connections if whole else connections.filter(here)):
+        for done in _found(segments if whole else segments.filter(here), notes if whole else notes.filter(here)):
             rows.add(done)
     return rows.finish()
 
 
-def _found(segments: pl.LazyFrame, connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def _found(segments: pl.LazyFrame, notes: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """Finished rows of `schema.MESSAGES`, as they come."""
     open_rows = pl.DataFrame(schema=_PARTIAL)
     ends = pl.DataFrame(schema=_ENDS)
-    for batch in _judged(segments, connections).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
-        rows, ends = _with_other_end(batch, ends)
+    noted = notes.drop("conn").collect()
+    wanted = _col("held_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
+    for batch in segments.filter(wanted).select(_LOOKED_AT).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
+        rows, ends = _with_other_end(_with_notes(batch, noted), ends)
         numbered = _numbered(rows.filter(_BRINGS), open_rows)
         merged = _merged(open_rows, _partials(numbered), _answered(numbered, open_rows))
         done, open_rows = _settled(_acknowledged(merged, rows))
@@ -134,58 +119,33 @@ _ENDS = {"conn": pl.UInt32(), "client_end": pl.Int64(), "server_end": pl.Int64()
 
 _col = pl.col
 _STREAM_END = _col("seq") + _col("payload_bytes")
-_NEW = (resent.KIND == "new") & (_col("payload_bytes") > 0)
-_BRINGS = (_col("payload_bytes") > 0) & resent.KIND.is_in(["capture_duplicate", "network_duplicate", "keepalive", "link_damaged"]).not_()
+_NEW = (_col("kind") == "new") & (_col("payload_bytes") > 0)
+_BRINGS = (_col("payload_bytes") > 0) & _col("kind").is_in(["capture_duplicate", "network_duplicate", "keepalive", "link_damaged"]).not_()
 """Segments with data that belong to a message."""
 
 
-def _judged(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
-    """Departures with the ledger's verdict, and the ACKs of the other side between them, in capture order."""
-    wanted = _col("held_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
-    rows = segments.filter(wanted).select(*dict.fromkeys((*ledger.columns_read(), "ack", "acked_bytes", "acked_unseen_bytes")))
-    facts_of = directions.of(connections)
-    parts = ledger.split(ledger.judged(rows.join(facts_of, on=list(WAY), how="left", maintain_order="left")))
-    rtt = limits.RTT_NS.fill_null(0)
-    pause = pl.max_horizontal(pl.lit(GAP_NS), 2 * rtt)
-    ruled = _col("rule_cause").cast(pl.String)
-    held = pl.when(_col("rule_cause").is_in(HELD_CAUSES)).then(ruled).when(_timer_let_go()).then(pl.lit("delayed-ack"))
-    caused_ns = _col("filled_ns") + _col("caused_ns")
-    cause = pl.when(caused_ns >= flow.STALL_NS).then(held)
-    brief = (_col("rule_cause") == "nagle") & _ack_was_due(caused_ns) & (caused_ns < flow.STALL_NS)
-    paused = _col("held_ns").is_not_null() & _col("rule_cause").is_null() & (_col("rest_ns") >= pause)
-    return parts.select(
-        *WAY,
-        _col("frame").cast(pl.Int64),
-        "ts_ns",
-        "seq",
-        "ack",
-        "payload_bytes",
-        "flags",
-        "kind",
-        "acked_bytes",
-        "acked_unseen_bytes",
-        "full_bytes",
-        "held_ns",
-        caused_ns.alias("caused_ns"),
-        cause.alias("stall_cause"),
-        brief.fill_null(value=False).alias("brief"),
-        paused.fill_null(value=False).alias("paused"),
-        resent.IS_RESENT.alias("is_resent"),
-    )
+_LOOKED_AT = (
+    *WAY,
+    "frame",
+    "ts_ns",
+    "seq",
+    "ack",
+    "payload_bytes",
+    "flags",
+    "kind",
+    "acked_bytes",
+    "acked_unseen_bytes",
+    "full_bytes",
+)
+"""Columns of the segments: departures, and the ACKs of the other side between them."""
+
+_FLAGS = ("brief", "paused", "is_resent")
 
 
-def _timer_let_go() -> pl.Expr:
-    """Whether a wait that the ledger gives to the network ended with a delayed ACK."""
-    late = acks.ACK_WAS_LATE & (_col("acked_lag_ns") >= LATE_ROUNDS * _col("rtt_min_ns")).fill_null(value=False)
-    return (_col("rule_cause") == "network") & released.RELEASED_BY_ACK & acks.ALL_ACKED & resent.IS_SMALL & late & ~resent.AFTER_LOSS
-
-
-def _ack_was_due(held_ns: pl.Expr) -> pl.Expr:
-    """Whether the ACK for which a segment was held should have come long before: as much more than a round trip before as one more takes.
-
-    The receiver's timer, not the path, let it go, however soon it did: a heartbeat may come at once.
-    """
-    return held_ns > path.undisturbed("unacked_before_bytes") + limits.RTT_NS.clip(CAUSAL_NS)
+def _with_notes(rows: pl.DataFrame, noted: pl.DataFrame) -> pl.DataFrame:
+    """The segments with what the engine noted of them; of most it is nothing."""
+    both = rows.join(noted, on="frame", how="left", maintain_order="left")
+    return both.with_columns(_col("frame").cast(pl.Int64), _col("stall_cause").cast(pl.String), _col(_FLAGS).fill_null(value=False))
 
 
 def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -281,9 +241,23 @@ _PSH = 8
 
 def _merged(open_rows: pl.DataFrame, partial: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
     """The open messages with what was learned, and the new ones."""
+    fresh = partial.select(pl.col(name).cast(dtype) for name, dtype in _PARTIAL.items())
+    merged = fresh if open_rows.is_empty() else _grown(pl.concat([open_rows, fresh]))
+    told = merged.join(answered, on=list(_KEY), how="left", maintain_order="left").sort(_KEY)
+    return (
+        told.with_columns(
+            overlapping=_col("overlapping") | _col("overlapped").fill_null(value=False),
+            answer_ts_ns=pl.coalesce("answer_ts_ns", "answer_ts"),
+        )
+        .with_columns(after_overlap=pl.coalesce("after_overlap", _col("overlapping").shift(1).over(WAY)))
+        .select(*_PARTIAL)
+    )
+
+
+def _grown(both: pl.DataFrame) -> pl.DataFrame:
+    """One row of each message, of what was known and what was learned."""
     grown = _col("end_offset").last() > _col("end_offset").first()
-    both = pl.concat([open_rows, partial.select(pl.col(name).cast(dtype) for name, dtype in _PARTIAL.items())])
-    merged = both.group_by(_KEY, maintain_order=True).agg(
+    return both.group_by(_KEY, maintain_order=True).agg(
         _col("start_offset").min(),
         _col("end_offset").max(),
         _col("segments").sum(),
@@ -301,15 +275,6 @@ def _merged(open_rows: pl.DataFrame, partial: pl.DataFrame, answered: pl.DataFra
         _col("heard").drop_nulls().last(),
         _col("after_overlap").drop_nulls().first(),
         *(_col(name).any() for name in ("held", "unpushed", "overlapping", "start_missing", "hole", "bytes_missing", "resent")),
-    )
-    told = merged.join(answered, on=list(_KEY), how="left", maintain_order="left").sort(_KEY)
-    return (
-        told.with_columns(
-            overlapping=_col("overlapping") | _col("overlapped").fill_null(value=False),
-            answer_ts_ns=pl.coalesce("answer_ts_ns", "answer_ts"),
-        )
-        .with_columns(after_overlap=pl.coalesce("after_overlap", _col("overlapping").shift(1).over(WAY)))
-        .select(*_PARTIAL)
     )
 
 

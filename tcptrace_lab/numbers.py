@@ -16,6 +16,7 @@ UNKNOWN = "\u2013"
 """A dash."""
 
 NS_PER_S = 1_000_000_000
+NS_PER_MS = 1_000_000
 _SECONDS_PER_MINUTE = 60
 _WORDY_SECONDS = 600
 """From ten minutes on, durations are said in hours, minutes and seconds."""

@@ -7,8 +7,7 @@ and reads of each file only what is in the range. What comes late stands in few 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -27,8 +26,7 @@ TESTED_NUMBERS = 128 * RANGE_ROWS
 """Numbers that are held against a query's tests at a time: 4 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """One sorted file, and the least and the greatest number in it."""
 
     rows: pl.LazyFrame
@@ -89,7 +87,7 @@ class Ordered:
     def _sorted(self) -> pl.DataFrame:
         rows = pl.concat(self._held)
         complete = rows if self._complete is None else self._complete(rows)
-        return complete.select(*self._schema).sort(self._number)
+        return complete[list(self._schema)].sort(self._number)
 
     def _write_held(self) -> None:
         rows = self._sorted()

@@ -80,9 +80,12 @@ def _suspects(connections: pl.LazyFrame, side: str, *, from_client: bool) -> lis
     often = {name: pl.when(col[name] >= LEAST_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
     odd = pl.any_horizontal(*(value > 0 for value in (*often.values(), queue_ns)))
     rows = connections.filter(odd).select("conn", pl.lit(from_client).alias("from_client"), **(col | often), queue_ns=queue_ns)
-    each = (*often, "queue_ns")
-    best = [rows.top_k(MOST, by=[name, "conn"], reverse=[False, True]) for name in each]
-    return pl.concat(best).unique().collect().to_dicts()
+    found: list[dict[str, Any]] = []
+    for batch in rows.collect_batches(maintain_order=True):
+        found += batch.iter_rows(named=True)
+        best = [_most(found, name) for name in (*often, "queue_ns")]
+        found = list({row["conn"]: row for each in best for row in each}.values())
+    return found
 
 
 def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:

@@ -7,8 +7,7 @@ segments themselves show is enough, and does not depend on where the message was
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -26,8 +25,7 @@ ANY_PATH_BYTES = 536
 _WAY = ("conn", "from_client")
 
 
-@dataclass(frozen=True, slots=True)
-class TooLarge:
+class TooLarge(NamedTuple):
     """What one direction shows.
 
     Attributes:

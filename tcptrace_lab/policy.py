@@ -7,15 +7,15 @@ the counts do not settle is `unknown`: a guess would be taken for a measurement.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import polars as pl
 
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 DELAY_CLASS_MS = 2
 """Width of the classes of `ack_delays`."""
@@ -36,8 +36,7 @@ HEARTBEAT_CHANCE = 0.001
 """A heartbeat is taken for one if chance would put as many delayed ACKs so close to one phase less often than this (Rayleigh's test)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
+class Timer(NamedTuple):
     """A delayed-ACK timer that stacks use: its time, where the median delay lies that shows it, and whose it is.
 
     `soonest_to_ms`: where a tenth of the delays lies at most, if another stack's timer looks alike but for that.
@@ -104,61 +103,85 @@ def beside(connections: Frame) -> Frame:
         `ack_delay_from_ms`, `ack_delay_to_ms`: where the middle 80 % of its delayed ACKs lie; null without;
         `nagle`: `on`, `off` or `unknown`; `nagle_confidence`: `proved` or `consistent`, null if unknown; `nagle_frame`: first proof.
     """
-    for step in (_delays, _timer, _policy, _nagle):
-        made = {f"{side}_{name}": expression for side in SIDES for name, expression in step(side).items()}
+    for made in _steps():
         connections = connections.with_columns(**made)
-    return connections.drop(f"{side}_{_MEDIAN}" for side in SIDES)
+    return connections.drop(f"{side}_{name}" for side in SIDES for name in _ON_THE_WAY)
+
+
+@cache
+def _steps() -> tuple[Mapping[str, pl.Expr], ...]:
+    """The columns of `beside`, and those on the way to them, in steps that look at those before."""
+    steps = ((_delays,), (_bands, _counts, _nagle), (_timer, _threshold), (_policy,))
+    return tuple(
+        {f"{side}_{name}": expression for side in SIDES for step in each for name, expression in step(side).items()} for each in steps
+    )
+
+
+def timers(connections: pl.LazyFrame) -> pl.LazyFrame:
+    """The delayed-ACK timer of both sides alone: `conn`, and of each side `ack_timer_ms` and `ack_timer_kind` (`beside`)."""
+    counted = ("delayed_acks", "ack_delays", "heartbeat_concentration")
+    rows = connections.select("conn", *(f"{side}_{name}" for side in SIDES for name in counted))
+    for step in (_delays, _bands, _timer):
+        rows = rows.with_columns(**{f"{side}_{name}": expression for side in SIDES for name, expression in step(side).items()})
+    return rows.select("conn", *(f"{side}_{name}" for side in SIDES for name in ("ack_timer_ms", "ack_timer_kind")))
+
+
+_MEDIAN, _FIXED, _BEATS = "ack_delay_median_ms", "ack_timer_fixed_ms", "ack_timer_beats"
+_ACKS, _ONE, _TWO, _MORE, _RULE = "acks_not_delayed", "acks_of_one", "acks_of_two", "acks_of_more", "ack_threshold"
+_BY_BYTES = ("per-2-mss", "buffer-35", "buffer-50")
+_ON_THE_WAY = (_MEDIAN, _FIXED, _BEATS, _ACKS, _ONE, _TWO, _MORE, _RULE, *_BY_BYTES)
+"""Columns on the way to those of `beside`."""
+
+
+def _counts(side: str) -> dict[str, pl.Expr]:
+    """ACKs by the segments that they cover, and the rules by bytes that explain which amounts went at once and which waited."""
+    (other,) = SIDES.keys() - {side}
+    delayed, several = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_delayed_acks_of_several")
+    covering = pl.col(f"{side}_acks_by_segments").list
+    waited, went = pl.col(f"{side}_delayed_ack_max_bytes"), pl.col(f"{side}_prompt_ack_min_bytes")
+    mss, buffer = pl.col(f"{other}_full_segment_bytes"), pl.col(f"{side}_max_window_bytes")
+    both = (pl.col(f"{side}_prompt_acks") >= LEAST_DELAYED) & (delayed >= LEAST_DELAYED)
+    amounts = zip(_BY_BYTES, (2 * mss, (buffer * 35 + 99) // 100, buffer // 2), strict=True)
+    return {
+        _ACKS: covering.sum().fill_null(0) - delayed,
+        _ONE: covering.get(0, null_on_oob=True).fill_null(0) - (delayed - several),
+        _TWO: covering.get(1, null_on_oob=True).fill_null(0),
+        **{name: ((waited < bytes_) & (bytes_ <= went) & both).fill_null(value=False) for name, bytes_ in amounts},
+    }
+
+
+def _threshold(side: str) -> dict[str, pl.Expr]:
+    """The rule by bytes that alone fits; null if none or several do. And ACKs that cover more than two segments."""
+    (other,) = SIDES.keys() - {side}
+    waited, went = pl.col(f"{side}_delayed_ack_max_bytes"), pl.col(f"{side}_prompt_ack_min_bytes")
+    mss, fits = pl.col(f"{other}_full_segment_bytes"), {name: pl.col(f"{side}_{name}") for name in _BY_BYTES}
+    alone = pl.sum_horizontal(*fits.values()) + ((waited < mss) & (mss <= went)).fill_null(value=False) == 1
+    rule = pl.when(alone).then(pl.coalesce(*(pl.when(fit).then(pl.lit(name)) for name, fit in fits.items())))
+    # Delayed ACKs of several segments are counted as of two or of more: both understate `per-2`, never overstate it.
+    return {_RULE: rule, _MORE: pl.col(f"{side}_{_ACKS}") - pl.col(f"{side}_{_ONE}") - pl.col(f"{side}_{_TWO}")}
 
 
 def _policy(side: str) -> dict[str, pl.Expr]:
     """What lets an ACK go, where no timer does."""
-    timer_ms = pl.col(f"{side}_ack_timer_ms")
-
-    def own(name: str) -> pl.Expr:
-        return pl.col(f"{side}_{name}")
-
-    def covering(place: int) -> pl.Expr:
-        return own("acks_by_segments").list.get(place, null_on_oob=True).fill_null(0)
-
-    delayed, several = own("delayed_acks"), own("delayed_acks_of_several")
-    acks = own("acks_by_segments").list.sum().fill_null(0) - delayed
-    one = covering(0) - (delayed - several)
-    two = covering(1)
-    more = acks - one - two  # delayed ACKs of several are in `two` or here: both understate `per-2`, never overstate it
-    threshold = _threshold(side)
+    own = {name: pl.col(f"{side}_{name}") for name in (_ACKS, _ONE, _TWO, _MORE, _RULE, "delayed_acks", "prompt_small_pairs")}
+    acks, one, two, more, threshold, delayed, pairs = own.values()
     enough = acks >= LEAST_ACKS
     policy = (
         pl.when(threshold.is_not_null())
         .then(threshold)
-        .when(enough & (own("prompt_small_pairs") >= LEAST_DELAYED) & (own("prompt_small_pairs") >= _MOST * two) & (more < _MOST * acks))
+        .when(enough & (pairs >= LEAST_DELAYED) & (pairs >= _MOST * two) & (more < _MOST * acks))
         .then(pl.lit("per-2-segments"))
         .when(enough & (one >= _EARLY * (acks + delayed)))
         .then(pl.lit("per-segment"))
         .when(enough & (two >= _MOST * acks))
-        .then(pl.when(several >= LEAST_DELAYED).then(pl.lit("per-2-mss")).otherwise(pl.lit("per-2")))
+        .then(pl.when(pl.col(f"{side}_delayed_acks_of_several") >= LEAST_DELAYED).then(pl.lit("per-2-mss")).otherwise(pl.lit("per-2")))
         .when(enough & (more > _MOST * acks))
         .then(pl.lit("stretch"))
-        .when(timer_ms.is_not_null() & (delayed > acks))
+        .when(pl.col(f"{side}_ack_timer_ms").is_not_null() & (delayed > acks))
         .then(pl.lit("timer"))
         .otherwise(pl.lit("unknown"))
     )
     return {"ack_policy": policy, "ack_policy_samples": acks + delayed}
-
-
-def _threshold(side: str) -> pl.Expr:
-    """The rule by bytes that alone explains which amounts let an ACK go at once and which waited for the timer; null if none or several."""
-    other = "server" if side == "client" else "client"
-    waited, went = pl.col(f"{side}_delayed_ack_max_bytes"), pl.col(f"{side}_prompt_ack_min_bytes")
-    mss, buffer = pl.col(f"{other}_full_segment_bytes"), pl.col(f"{side}_max_window_bytes")
-    rules = {"per-2-mss": 2 * mss, "buffer-35": (buffer * 35 + 99) // 100, "buffer-50": buffer // 2}
-    both = (pl.col(f"{side}_prompt_acks") >= LEAST_DELAYED) & (pl.col(f"{side}_delayed_acks") >= LEAST_DELAYED)
-    fits = {name: ((waited < bytes_) & (bytes_ <= went) & both).fill_null(value=False) for name, bytes_ in rules.items()}
-    alone = pl.sum_horizontal(*fits.values()) + ((waited < mss) & (mss <= went)).fill_null(value=False) == 1
-    return pl.coalesce(*(pl.when(alone & fit).then(pl.lit(name)) for name, fit in fits.items()))
-
-
-_MEDIAN = "ack_delay_median_ms"
-"""On the way to the timer's columns."""
 
 
 def _delays(side: str) -> dict[str, pl.Expr]:
@@ -176,18 +199,25 @@ def _delays(side: str) -> dict[str, pl.Expr]:
     }
 
 
-def _timer(side: str) -> dict[str, pl.Expr]:
+def _bands(side: str) -> dict[str, pl.Expr]:
+    """The fixed timer in whose band the delays lie, and whether they keep to a heartbeat."""
     delayed, delays = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_ack_delays")
     from_ms, median_ms, to_ms = (pl.col(f"{side}_{name}") for name in ("ack_delay_from_ms", _MEDIAN, "ack_delay_to_ms"))
-    fixed = (delayed >= LEAST_DELAYED) & (to_ms - from_ms <= FIXED_SPREAD_MS)
 
     def shows(timer: Timer) -> pl.Expr:
-        return fixed & median_ms.is_between(timer.from_ms, timer.to_ms, closed="left") & (from_ms <= timer.soonest_to_ms)
+        return median_ms.is_between(timer.from_ms, timer.to_ms, closed="left") & (from_ms <= timer.soonest_to_ms)
 
     named = pl.coalesce(*(pl.when(shows(timer)).then(timer.timer_ms) for timer in TIMERS))
     longest_ms = (delays.list.len().cast(pl.Int64) - 1) * DELAY_CLASS_MS
     rayleigh = delayed * pl.col(f"{side}_heartbeat_concentration") ** 2
-    beats = (to_ms - from_ms > FIXED_SPREAD_MS) & (longest_ms <= HEARTBEAT_MS) & (rayleigh > -math.log(HEARTBEAT_CHANCE))
+    return {
+        _FIXED: pl.when((delayed >= LEAST_DELAYED) & (to_ms - from_ms <= FIXED_SPREAD_MS)).then(named),
+        _BEATS: (to_ms - from_ms > FIXED_SPREAD_MS) & (longest_ms <= HEARTBEAT_MS) & (rayleigh > -math.log(HEARTBEAT_CHANCE)),
+    }
+
+
+def _timer(side: str) -> dict[str, pl.Expr]:
+    named, beats = pl.col(f"{side}_{_FIXED}"), pl.col(f"{side}_{_BEATS}")
     return {
         "ack_timer_ms": pl.when(beats).then(HEARTBEAT_MS).otherwise(named).cast(pl.Float64),
         "ack_timer_kind": pl.when(beats).then(pl.lit("heartbeat")).when(named.is_not_null()).then(pl.lit("fixed")),

@@ -14,7 +14,7 @@ from tcptrace_lab import behaviour, size_groups
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.segments import read
-from tcptrace_lab.sizes import LEAST_MESSAGES
+from tcptrace_lab.size_choice import LEAST_MESSAGES, MOST_CONNECTIONS, MOST_SEGMENTS, PAIR
 from tcptrace_lab.stacks.ranges import (
     STACKS,
     Settings,
@@ -99,7 +99,7 @@ def from_captures(
     messages: list[pl.DataFrame] = []
     count = 0
     for paths in captures:
-        tables = read(paths, progress=progress, say=say)
+        tables = read(paths, worth=(), progress=progress, say=say)
         if pair is None:
             pair = _pair(tables, connection, paths)
         own = _of_pair(tables, pair, connection)
@@ -107,9 +107,9 @@ def from_captures(
             if say is not None:
                 say(f"{', '.join(paths)}: nothing between these hosts")
             continue
-        here = tables.segments.filter(pl.col("conn").is_in(own["conn"].to_list()))
+        here = pl.col("conn").is_in(own["conn"].to_list())
         apart = pl.col("conn") + count
-        messages.append(size_groups.whole_messages(here, own).with_columns(apart))
+        messages.append(size_groups.whole_messages(tables.segments.filter(here), tables.notes.filter(here), own).with_columns(apart))
         connections.append(own.with_columns(apart))
         count += tables.info["connections"]
     return _known(pl.concat(connections), pl.concat(messages))
@@ -121,20 +121,20 @@ _CARRIED = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.DataFrame:
     """The two hosts and the server's port of one connection, or of the one with most data."""
     rows = tables.connections if connection is None else tables.connections.filter(pl.col("conn") == connection)
-    found = rows.select(*size_groups.PAIR, "conn", bytes=_CARRIED).sort("bytes", "conn", descending=[True, False]).head(1).collect()
+    found = rows.select(*PAIR, "conn", bytes=_CARRIED).sort("bytes", "conn", descending=[True, False]).head(1).collect()
     if found.is_empty():
         raise UsageError("no such connection", where=", ".join(paths), remedy="tcptrace-lab analyze lists them")
-    return found.select(size_groups.PAIR)
+    return found.select(PAIR)
 
 
 def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.DataFrame:
     """The connections of a pair with the columns of `behaviour`, or one of them; those with most data, as far as they can be looked at."""
-    rows = tables.connections.join(pair.lazy(), on=list(size_groups.PAIR), how="semi")
+    rows = tables.connections.join(pair.lazy(), on=list(PAIR), how="semi")
     if connection is not None:
         rows = rows.filter(pl.col("conn") == connection)
-    found = rows.sort(_CARRIED, "conn", descending=[True, False]).head(size_groups.MOST_CONNECTIONS).collect()
+    found = rows.sort(_CARRIED, "conn", descending=[True, False]).head(MOST_CONNECTIONS).collect()
     size = (pl.col("client_segments") + pl.col("server_segments")).cum_sum()
-    within = (size <= size_groups.MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
+    within = (size <= MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
     return behaviour.beside(found.filter(within).sort("conn"), tables.info["resolution_ns"])
 
 

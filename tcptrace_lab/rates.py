@@ -9,6 +9,7 @@ from the sender, where the path spaces the segments, and the queues of the path 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -18,7 +19,9 @@ from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from tcptrace_lab.vantage import Frame
 
 LEAST_SAMPLES = 10
 """A rate of fewer stretches is not told (a heuristic)."""
@@ -62,7 +65,7 @@ FULL_SHARE = 0.98
 the last share (heuristics; the line's own clock is exact to 0.01 %)."""
 
 
-def beside(connections: pl.LazyFrame, side: str) -> pl.LazyFrame:
+def beside(connections: Frame, side: str) -> Frame:
     """Rows of `schema.CONNECTIONS` with the columns of `schema.RATES` about what `side` sends, under the names of `named`.
 
     Some at a time, each from columns that are there by then: as one expression each, which Polars does not take apart, what all of
@@ -78,9 +81,10 @@ def named(side: str, name: str) -> str:
     return f"{side}_rates_{name}"
 
 
+@cache
 def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
     """The columns of `schema.RATES`, and those on the way to them, in steps that look at those before."""
-    (other,) = SIDES.keys() - {side}
+    other = vantage.OTHER_SIDE[side]
     col = {name: pl.col(f"{side}_{name}") for name in schema.DIRECTION_NAMES}
     window = pl.col(f"{other}_max_window_bytes")
 
@@ -88,7 +92,9 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
         return pl.col(named(side, name))
 
     return (
-        _measured(side, other, col),
+        {"to_sender_ns": vantage.turnaround(side), "to_receiver_ns": vantage.turnaround(other)},
+        _known(col, own("to_sender_ns"), own("to_receiver_ns")),
+        _measured(other, col, own),
         {
             "send_bps": pl.when(own("near") & own("burst_bps").is_not_null()).then(pl.max_horizontal(own("burst_bps"), own("average_bps"))),
             "receive_bps": pl.min_horizontal(own("drain_bps"), own("read_bps")),
@@ -119,20 +125,25 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
     )
 
 
-def _measured(side: str, other: str, col: Mapping[str, pl.Expr]) -> Mapping[str, pl.Expr]:
-    """What the columns of a connection tell by themselves."""
-    to_sender, to_receiver = vantage.turnaround(side), vantage.turnaround(other)
-    near = (vantage.is_near(to_sender, to_receiver) & to_receiver.is_not_null()).fill_null(value=False)
-    span_ns = col["last_data_ts_ns"] - col["first_data_ts_ns"]
-    sent_bps = pl.when(span_ns > 0).then(col["unique_bytes"] * _BPS / span_ns)
+def _known(col: Mapping[str, pl.Expr], to_sender: pl.Expr, to_receiver: pl.Expr) -> Mapping[str, pl.Expr]:
+    """Whether the capture was taken at the sender, how long data came, and whether its bursts were of segments of one size."""
     largest = pl.min_horizontal(col["max_segment_bytes"], col["full_segment_bytes"])
-    alike = (col["burst_bytes"] >= ALIKE_SHARE * largest * col["burst_departures"]).fill_null(value=False)
     return {
-        "near": near,
-        "round_trip_ns": to_receiver + pl.when(near).then(0).otherwise(to_sender),
+        "near": (vantage.is_near(to_sender, to_receiver) & to_receiver.is_not_null()).fill_null(value=False),
+        "span_ns": col["last_data_ts_ns"] - col["first_data_ts_ns"],
+        "alike": (col["burst_bytes"] >= ALIKE_SHARE * largest * col["burst_departures"]).fill_null(value=False),
+    }
+
+
+def _measured(other: str, col: Mapping[str, pl.Expr], own: Callable[[str], pl.Expr]) -> Mapping[str, pl.Expr]:
+    """What the columns of a connection tell by themselves."""
+    near, span_ns = own("near"), own("span_ns")
+    sent_bps = pl.when(span_ns > 0).then(col["unique_bytes"] * _BPS / span_ns)
+    return {
+        "round_trip_ns": own("to_receiver_ns") + pl.when(near).then(0).otherwise(own("to_sender_ns")),
         "sent_bps": sent_bps,
         "average_bps": sent_bps * (1 - 1 / col["data_segments"]),  # the first segment took no part of the time
-        "burst_bps": pl.when(alike).then(_rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"])),
+        "burst_bps": pl.when(own("alike")).then(_rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"])),
         "send_samples": col["burst_departures"],
         "drain_bps": _rate(col["drained_bytes"], col["drained_ns"], col["drained_acks"]),
         "drain_samples": col["drained_acks"],
@@ -143,22 +154,34 @@ def _measured(side: str, other: str, col: Mapping[str, pl.Expr]) -> Mapping[str,
     }
 
 
-def table(connections: pl.LazyFrame) -> pl.LazyFrame:
+def table(connections: Frame) -> Frame:
     """Rows of `schema.RATES`, for the directions with data, by `conn`.
 
     Args:
         connections: rows of `schema.CONNECTIONS`, by `conn`.
     """
-    ways = []
-    for side, from_client in SIDES.items():
-        rows = beside(connections.filter(pl.col(f"{side}_data_segments") > 0), side)
-        keys = {"conn": pl.col("conn"), "from_client": pl.lit(from_client)}
-        ways.append(
-            rows.select(
-                keys.get(name, pl.col(named(side, name))).cast(dtype).alias(name) for name, dtype in schema.RATES.polars_schema().items()
-            )
-        )
-    return ways[0].merge_sorted(ways[1], "conn")
+    to_server, to_client = (connections.filter(pl.col(f"{side}_data_segments") > 0).select(_ends(side)) for side in SIDES)
+    return beside(to_server.merge_sorted(to_client, "conn"), "sender").select(_table())
+
+
+@cache
+def _ends(side: str) -> list[pl.Expr]:
+    """What the rates of the data that `side` sends are made of, its columns named `sender_` and those of the other side `receiver_`."""
+    ends = {"sender": side, "receiver": vantage.OTHER_SIDE[side]}
+    needed = sorted({name for step in _steps("sender") for value in step.values() for name in value.meta.root_names()})
+    told = [pl.col("conn"), pl.lit(SIDES[side]).alias("from_client")]
+    for name in needed:
+        end, _, rest = name.partition("_")
+        if not name.startswith(named("sender", "")):
+            told.append(pl.col(f"{ends[end]}_{rest}" if end in ends else name).alias(name))
+    return told
+
+
+@cache
+def _table() -> list[pl.Expr]:
+    keys = {name: pl.col(name) for name in ("conn", "from_client")}
+    types = schema.RATES.polars_schema()
+    return [keys.get(name, pl.col(named("sender", name))).cast(dtype).alias(name) for name, dtype in types.items()]
 
 
 def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
@@ -198,11 +221,11 @@ def _on_line(side: str, rate_bps: pl.Expr, samples: pl.Expr) -> pl.Expr:
 def _line_rate(on_line_bps: pl.Expr) -> pl.Expr:
     """The rate of a line that a rate of full segments is as exactly as this bound of headers says."""
     line = pl.col("line").cast(pl.String)
-    return pl.coalesce(
-        pl.when((line == name) & ((on_line_bps - known_bps).abs() <= LINE_SHARE * known_bps)).then(float(known_bps))
-        for name, rates in LINE_RATES_BPS.items()
-        for known_bps in rates
-    )
+    of_line = {
+        name: pl.coalesce(pl.when((on_line_bps - known_bps).abs() <= LINE_SHARE * known_bps).then(float(known_bps)) for known_bps in known)
+        for name, known in LINE_RATES_BPS.items()
+    }
+    return pl.coalesce(pl.when(line == name).then(rate_bps) for name, rate_bps in of_line.items())
 
 
 def _send_buffer(col: Mapping[str, pl.Expr], window: pl.Expr, near: pl.Expr) -> pl.Expr:

@@ -11,12 +11,13 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from tcptrace_lab import schema
+from tcptrace_lab import schema, temporary
 from tcptrace_lab._core import Engine, EngineError
 from tcptrace_lab.errors import CaptureUnreadable, from_engine
 from tcptrace_lab.predicates import conjuncts, limited
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.revisions import Revisions
 
     KnownConnection = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
+
+Worth: TypeAlias = "tuple[int, int, float, bool, bool]"
+"""When the time of a cause in one direction is worth a finding: the cause's place in `schema.CAUSES`, from so many nanoseconds on, from
+this share of the direction's life on, of the client's direction alone, of directions with data alone."""
 
 PULL_ROWS = 65_536
 """Rows taken from the engine at a time, if they have few columns. The next are made meanwhile."""
@@ -46,6 +51,9 @@ MOST_ONLY = 10_000
 Progress: TypeAlias = "Callable[[int, float | None], None]"
 """Is told now and then how many rows were read, and what share of the files (0 to 1; None where their size is not known)."""
 
+_ALL = 1 << 20
+"""So many costs are kept where connections were chosen before: all that they can have."""
+
 _KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "last_frame")
 
 
@@ -59,9 +67,20 @@ def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
     """The engine's columns, uncopied, with its category codes named. Columns may be missing; their order is the engine's."""
     data: Any = stream  # Polars knows the interface by its method, its type hints do not
     codes = pl.DataFrame(data)
-    return codes.with_columns(
-        pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values and column.name in codes.columns
-    )
+    return codes.with_columns(_named(table, tuple(codes.columns))) if codes.height else _nothing(table, tuple(codes.columns))
+
+
+@cache
+def _named(table: schema.Table, columns: tuple[str, ...]) -> list[pl.Expr]:
+    """Category codes as categories."""
+    return [pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values and column.name in columns]
+
+
+@cache
+def _nothing(table: schema.Table, columns: tuple[str, ...]) -> pl.DataFrame:
+    """No rows."""
+    types = table.polars_schema()
+    return pl.DataFrame(schema={name: types[name] for name in columns})
 
 
 def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
@@ -74,13 +93,13 @@ def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
         yield rows
 
 
-@dataclass(frozen=True, slots=True)
-class Pulled:
+class Pulled(NamedTuple):
     """Rows of each table that the engine gave at a time.
 
     Those of connections and flows come when they are over, behind their segments and datagrams, and in no order. They lack the
     columns that are made in Python. `share` is what share of the files was read by then (see `share_read`), and `seen` how many segments,
     wanted or not. `samples` are `conn from_client ack_lag ns`: round trips (of data of that side) and lags (of its ACKs).
+    `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come with their connection, where the engine was asked for them.
     """
 
     share: float | None
@@ -90,28 +109,79 @@ class Pulled:
     connections: pl.DataFrame
     flows: pl.DataFrame
     samples: pl.DataFrame
+    accounts: pl.DataFrame
+    ledger: pl.DataFrame
+    notes: pl.DataFrame
+
+    def goes_on(self, before: Pulled | None) -> bool:
+        """False behind the end: nothing came since `before`."""
+        tables = (self.segments, self.datagrams, self.connections, self.flows, self.samples, self.accounts, self.ledger, self.notes)
+        return self.seen > (0 if before is None else before.seen) or not all(table.is_empty() for table in tables)
 
 
 _PULLED = (schema.SEGMENTS, schema.DATAGRAMS, schema.CONNECTIONS, schema.FLOWS)
+_JUDGED = (schema.ACCOUNTS, schema.WAITS, schema.NOTES)
 
 
 def pulled_all(engine: Engine) -> Iterator[Pulled]:
-    """All that remains in `engine`, some at a time. While the caller looks at rows, a thread has the engine make the next ones."""
+    """All that remains in `engine`, some at a time. While the caller looks at rows, a thread has the engine make the next ones.
+
+    Raises OutputUnwritable where temporary files have no room.
+    """
 
     def pull() -> Pulled:
-        *streams, samples = engine.pull(PULL_ROWS)
+        *streams, samples, accounts, ledger, notes = engine.pull(PULL_ROWS)
         data: Any = samples
-        segments, datagrams, connections, flows = map(frame, streams, _PULLED)
-        return Pulled(share_read(engine), engine.segments_seen(), segments, datagrams, connections, flows, pl.DataFrame(data))
+        tables = (*map(frame, streams, _PULLED), pl.DataFrame(data), *map(frame, (accounts, ledger, notes), _JUDGED))
+        return Pulled(share_read(engine), engine.segments_seen(), *tables)
 
+    before = None
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pull") as ahead:
         coming = ahead.submit(pull)
         while True:
-            rows = coming.result()
-            if all(table.is_empty() for table in (rows.segments, rows.datagrams, rows.connections, rows.flows, rows.samples)):
+            with temporary.room():
+                rows = coming.result()
+            if not rows.goes_on(before):
                 return
             coming = ahead.submit(pull)
+            before = rows
             yield rows
+
+
+class Judged(NamedTuple):
+    """What findings are made of: of the connections that lose time worth a finding, and of those whose handshake failed.
+
+    Attributes:
+        kinds: rows of `schema.KINDS_OF_WAITS`.
+        waits: rows of `schema.LONGEST`: the longest of each direction, of each of its causes, and of its stalls.
+        locks: rows of `schema.LOCKS`.
+        places: rows of `schema.PLACES`: all directions of these connections.
+    """
+
+    kinds: pl.DataFrame
+    waits: pl.DataFrame
+    locks: pl.DataFrame
+    places: pl.DataFrame
+
+    def with_more(self, more: Judged) -> Judged:
+        """This and what `more` says of other connections."""
+        return Judged(*(pl.concat([getattr(self, name), getattr(more, name)]) for name in self._fields))
+
+
+def nothing_judged() -> Judged:
+    """What is said of no connections."""
+    tables = (schema.KINDS_OF_WAITS, schema.LONGEST, schema.LOCKS, schema.PLACES)
+    return Judged(*(pl.DataFrame(schema=table.polars_schema()) for table in tables))
+
+
+def judged(engine: Engine) -> Judged:
+    """What the engine says at the end of a pass in which it was told what is worth a finding."""
+    return Judged(
+        frame(engine.kinds(), schema.KINDS_OF_WAITS),
+        frame(engine.waits(), schema.LONGEST),
+        frame(engine.locks(), schema.LOCKS),
+        frame(engine.directions(), schema.PLACES),
+    )
 
 
 def datagram_engine(names: list[str], *, flows: bool) -> Engine:
@@ -157,12 +227,36 @@ class Files:
 
         return self._again(schema.SEGMENTS, last_frame, pull)
 
+    def ledger(self, connections: pl.LazyFrame) -> pl.LazyFrame:
+        """The rows of `schema.WAITS`, read and judged anew for each query, in the order in which their connections end.
+
+        A query raises CaptureUnreadable as one of `segments` does. What is new in a file that has grown is left out, where it holds few
+        enough connections for the engine to be told of all.
+        """
+
+        def pull(query: _Query) -> Iterator[pl.DataFrame]:
+            return query.ledger(self._names, connections)
+
+        return self._again(schema.WAITS, None, pull)
+
+    def judged(self, connections: pl.LazyFrame, conns: Sequence[int], worth: Sequence[Worth]) -> Judged:
+        """What findings on some connections are made of. Raises CaptureUnreadable as a query of `ledger` does."""
+        self._check_unchanged()
+        only = known_connections(connections, pl.col("conn").is_in(conns))
+        try:
+            engine = Engine(self._names, BATCH_ROWS, columns=[], only=only, summaries=False, worth=worth, most=_ALL)
+            for _ in pulled_all(engine):
+                pass
+        except EngineError as error:
+            raise from_engine(error) from error
+        return judged(engine)
+
     def datagrams(self, last_frame: int) -> pl.LazyFrame:
         """The rows of `schema.DATAGRAMS`, as `segments` gives those of `schema.SEGMENTS`."""
         return self._again(schema.DATAGRAMS, last_frame, lambda _: pulled_datagrams(datagram_engine(self._names, flows=False)))
 
-    def _again(self, table: schema.Table, last_frame: int, pull: Callable[[_Query], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
-        """A lazy frame of `table` that takes its rows from `pull` each time it is collected."""
+    def _again(self, table: schema.Table, last_frame: int | None, pull: Callable[[_Query], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
+        """A lazy frame of `table` that takes its rows from `pull` each time it is collected; up to a frame, if one is given."""
 
         def rows(
             columns: list[str] | None,
@@ -199,7 +293,7 @@ class _Query:
     predicate: pl.Expr | None
     limit: int | None
 
-    def answer(self, pull: Callable[[_Query], Iterator[pl.DataFrame]], last_frame: int) -> Iterator[pl.DataFrame]:
+    def answer(self, pull: Callable[[_Query], Iterator[pl.DataFrame]], last_frame: int | None) -> Iterator[pl.DataFrame]:
         """The answer, some rows at a time, from the rows that `pull` gives."""
         try:
             all_rows = pull(self)
@@ -207,11 +301,11 @@ class _Query:
             raise from_engine(error) from error
         yield from limited(self._wanted(all_rows, last_frame), self.limit)
 
-    def _wanted(self, all_rows: Iterator[pl.DataFrame], last_frame: int) -> Iterator[pl.DataFrame]:
+    def _wanted(self, all_rows: Iterator[pl.DataFrame], last_frame: int | None) -> Iterator[pl.DataFrame]:
         """What is asked for of them, up to a frame behind which the file has grown."""
         for pulled_rows in all_rows:
             rows = pulled_rows
-            grown = rows.item(-1, "frame") > last_frame
+            grown = last_frame is not None and rows.item(-1, "frame") > last_frame
             if grown:
                 rows = rows.filter(pl.col("frame") <= last_frame)
             if self.predicate is not None:
@@ -224,24 +318,38 @@ class _Query:
 
     def segments(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         """The segments which the query needs. Raises EngineError where nothing can be read."""
-        columns = self._engine_columns()
+        columns = self._engine_columns(schema.SEGMENTS, "frame")
         return pulled(Engine(names, BATCH_ROWS, columns=columns, only=self._only(connections), summaries=False), len(columns))
 
-    def _engine_columns(self) -> list[str]:
+    def ledger(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+        """The intervals of the ledger which the query needs. Raises EngineError where nothing can be read."""
+        columns = self._engine_columns(schema.WAITS)
+        only = known_connections(connections, *self._of_connections())
+        engine = Engine(names, BATCH_ROWS, columns=[], only=only, summaries=False, ledger=columns)
+        return (rows.ledger for rows in pulled_all(engine) if not rows.ledger.is_empty())
+
+    def _engine_columns(self, table: schema.Table, *also: str) -> list[str]:
         if self.columns is None:
-            return list(schema.SEGMENTS.names)
+            return list(table.names)
         tested = () if self.predicate is None else self.predicate.meta.root_names()
-        return sorted({*self.columns, *tested, "frame"})
+        return sorted({*self.columns, *tested, *also})
 
     def _only(self, connections: pl.LazyFrame) -> list[KnownConnection] | None:
         """The connections that can pass the predicate, where parts of it look at nothing else: the engine skips all others early."""
-        tests = [part for part in conjuncts(self.predicate) if set(part.meta.root_names()) == {"conn"}]
-        if not tests:
-            return None
-        wanted = connections.filter(tests).select(_KNOWN).head(MOST_ONLY + 1).collect()
-        if wanted.height > MOST_ONLY:
-            return None
-        return [
-            (conn, (client, client_port), (server, server_port), (first_frame, last_frame))
-            for conn, client, client_port, server, server_port, first_frame, last_frame in wanted.iter_rows()
-        ]
+        tests = self._of_connections()
+        return known_connections(connections, *tests) if tests else None
+
+    def _of_connections(self) -> list[pl.Expr]:
+        """The parts of the predicate that look at nothing but the connection."""
+        return [part for part in conjuncts(self.predicate) if set(part.meta.root_names()) == {"conn"}]
+
+
+def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:
+    """The connections that pass some tests, as the engine is told to look for them; None: they are too many for that."""
+    wanted = connections.filter(*tests).select(_KNOWN).head(MOST_ONLY + 1).collect()
+    if wanted.height > MOST_ONLY:
+        return None
+    return [
+        (conn, (client, client_port), (server, server_port), (first_frame, last_frame))
+        for conn, client, client_port, server, server_port, first_frame, last_frame in wanted.iter_rows()
+    ]

@@ -27,7 +27,7 @@ class Revisions:
 
     def __init__(self, revisions: pl.DataFrame) -> None:
         """Of `frame` and the columns of `REVISED`; of several for one frame the last counts."""
-        self._last = revisions.unique("frame", keep="last").sort("frame")
+        self._last = revisions if revisions.is_empty() else revisions.unique("frame", keep="last").sort("frame")
 
     def touched(self, columns: Iterable[str]) -> set[str]:
         """Those of these columns of segments that `of` changes, and what it needs for that."""

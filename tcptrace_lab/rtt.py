@@ -8,13 +8,7 @@ forgotten when the connection is over.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
 import polars as pl
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 QUANTILES = {"p50_ns": 0.50, "p95_ns": 0.95}
 """Column → the share of samples at or below it (nearest rank)."""
@@ -36,22 +30,29 @@ PART_ROWS = 1_000_000
 """Buckets that are sorted at a time."""
 
 
+_KEY, _BUCKETS = pl.col("key"), 1 << BUCKET_BITS
+_TIME = pl.col("time_ns").clip(0)  # a clock that steps back makes samples below 0
+_BUCKET = _TIME.cast(pl.Float32).reinterpret(dtype=pl.UInt32) // (1 << DROPPED_BITS)
+_DIRECTION = pl.col("conn").cast(pl.UInt64) * 2 + pl.col("from_client").cast(pl.UInt64)
+
+
 class Samples:
     """Counts times, each of one direction of a connection."""
 
     def __init__(self) -> None:
         """No samples yet."""
-        self._counts: list[pl.DataFrame] = [_counts(np.empty(0, np.uint64), np.empty(0, np.int64))]
+        self._counts: list[pl.DataFrame] = []
         self._rows = 0
         self._merge_at = MERGE_ROWS
         self._blurred_bits = 0
 
     def count(self, conn: pl.Series, from_client: pl.Series, sample_ns: pl.Series) -> None:
         """Count some samples: the connection and the direction of each, and its nanoseconds."""
-        times_ns = sample_ns.to_numpy()
-        direction = conn.to_numpy().astype(np.uint64) * 2 + from_client.to_numpy()
-        bucket = np.maximum(times_ns, 0).astype(np.float32).view(np.uint32) >> DROPPED_BITS  # a clock that steps back makes samples below 0
-        counts = _counts(self._blurred(direction << BUCKET_BITS | bucket), times_ns)
+        if sample_ns.is_empty():
+            return
+        samples = pl.DataFrame({"conn": conn, "from_client": from_client, "time_ns": sample_ns})
+        keyed = samples.select("time_ns", key=self._blurred(_DIRECTION * _BUCKETS + _BUCKET))
+        counts = keyed.group_by("key").agg(samples=pl.len().cast(pl.Int64), sum_ns=pl.col("time_ns").sum())
         self._counts.append(counts)
         self._rows += counts.height
         if self._rows > self._merge_at:
@@ -63,34 +64,36 @@ class Samples:
         Returns:
             `conn from_client p50_ns p95_ns` (nanoseconds), sorted; one row for each direction that has samples.
         """
-        counts = pl.concat(self._counts, rechunk=False)
+        counts = self._together()
         parts = 1 + counts.height // PART_ROWS
-        step = (int(counts["key"].to_numpy().max(initial=0)) // parts >> BUCKET_BITS) + 1 << BUCKET_BITS  # whole directions
-        return pl.concat(
-            _quantiles(counts.filter(pl.col("key").is_between(part * step, (part + 1) * step, closed="left"))) for part in range(parts)
-        )
+        most = counts.select(_KEY.max().fill_null(0)).item() // _BUCKETS
+        step = (most // parts + 1) * _BUCKETS  # whole directions
+        return pl.concat(_quantiles(counts.filter(_KEY.is_between(part * step, (part + 1) * step, closed="left"))) for part in range(parts))
 
     def take(self, conn: pl.Series) -> pl.DataFrame:
         """The quantiles of some connections, as `quantiles` gives them; their samples are forgotten."""
-        counts = pl.concat(self._counts)
-        wanted = np.isin((counts["key"].to_numpy() >> (BUCKET_BITS + 1)).astype(np.int64), conn.to_numpy().astype(np.int64))
+        counts = self._together()
+        wanted = (counts["key"] // (2 * _BUCKETS)).is_in(conn.cast(pl.UInt64).implode())
         self._counts = [counts.filter(~wanted)]
         self._rows = self._counts[0].height
         return _quantiles(counts.filter(wanted))
 
+    def _together(self) -> pl.DataFrame:
+        return pl.concat(self._counts, rechunk=False) if self._counts else pl.DataFrame(schema=_COUNTS)
+
     def _merge(self) -> None:
         """Add up equal buckets, and make them wider until they are few enough."""
-        merged = _merged(pl.concat(self._counts))
+        merged = _merged(self._together())
         while merged.height > MOST_BUCKETS and self._blurred_bits < BUCKET_BITS:
             self._blurred_bits += 1
-            merged = _merged(merged.with_columns(key=self._blurred(merged["key"].to_numpy())))
+            merged = _merged(merged.with_columns(self._blurred(_KEY)))
         self._counts, self._rows = [merged], merged.height
         self._merge_at = max(MERGE_ROWS, 2 * merged.height)
 
-    def _blurred(self, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _blurred(self, key: pl.Expr) -> pl.Expr:
         """`key` without the bits that wider buckets do without."""
-        mask: NDArray[np.uint64] = key >> np.uint64(self._blurred_bits) << np.uint64(self._blurred_bits)
-        return mask
+        width = 1 << self._blurred_bits
+        return key // width * width if self._blurred_bits else key
 
 
 class RttSamples(Samples):
@@ -108,20 +111,18 @@ def _merged(counts: pl.DataFrame) -> pl.DataFrame:
     return counts.group_by("key").agg(pl.col("samples", "sum_ns").sum())
 
 
+_COUNTS = {"key": pl.UInt64, "samples": pl.Int64, "sum_ns": pl.Int64}
+"""The samples of each bucket of each direction, unsorted."""
+
+_RANK = pl.col("samples").cum_sum()  # of the last sample in a bucket
+_MEAN_NS = (pl.col("sum_ns") / pl.col("samples")).round(mode="half_to_even").cast(pl.Int64)
+_OF_DIRECTION = {name: _MEAN_NS.filter(_RANK.ge((share * pl.col("samples").sum()).ceil())).first() for name, share in QUANTILES.items()}
+
+
 def _quantiles(counts: pl.DataFrame) -> pl.DataFrame:
     """The quantiles of the directions whose buckets these are."""
-    counts = _merged(counts).sort("key")
-    direction = counts["key"].to_numpy() >> BUCKET_BITS
-    upto = np.cumsum(counts["samples"].to_numpy())
-    mean_ns = np.rint(counts["sum_ns"].to_numpy() / counts["samples"].to_numpy()).astype(np.int64)
-    last = np.flatnonzero(np.diff(direction, append=np.uint64(0xFFFF_FFFF_FFFF_FFFF)))  # the largest bucket of each direction
-    total = np.diff(upto[last], prepend=0)
-    found = {name: mean_ns[np.searchsorted(upto, upto[last] - total + np.ceil(share * total))] for name, share in QUANTILES.items()}
-    return pl.DataFrame({"conn": (direction[last] >> 1).astype(np.int64), "from_client": (direction[last] & 1).astype(bool), **found})
-
-
-def _counts(key: NDArray[np.uint64], times_ns: NDArray[np.int64]) -> pl.DataFrame:
-    """`key samples sum_ns`: the samples of each bucket of each direction, unsorted."""
-    return (
-        pl.DataFrame({"key": key, "time_ns": times_ns}).group_by("key").agg(samples=pl.len().cast(pl.Int64), sum_ns=pl.col("time_ns").sum())
+    sorted_counts = _merged(counts).sort("key").with_columns(direction=_KEY // _BUCKETS)
+    found = sorted_counts.group_by("direction", maintain_order=True).agg(**_OF_DIRECTION)
+    return found.select(
+        (pl.col("direction") // 2).cast(pl.Int64).alias("conn"), (pl.col("direction") % 2 == 1).alias("from_client"), *QUANTILES
     )

@@ -9,7 +9,8 @@ likewise as they end, in memory up to a bound and beyond it in temporary files.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
@@ -19,8 +20,7 @@ from tcptrace_lab._core import Engine
 from tcptrace_lab.convert import Source, read_through
 from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
-from tcptrace_lab.passing import Passing
-from tcptrace_lab.reread import BATCH_ROWS, Files, frame, pulled_all
+from tcptrace_lab.reread import BATCH_ROWS, Files, Judged, frame, judged, nothing_judged, pulled_all
 from tcptrace_lab.revisions import Revisions
 from tcptrace_lab.rtt import QUANTILES, Samples
 from tcptrace_lab.spill import Spill
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tcptrace_lab._core import CaptureInfo, Problem
-    from tcptrace_lab.reread import Progress
+    from tcptrace_lab.reread import Progress, Worth
 
 SPILL_ROWS = 262_144
 """Segment rows kept in memory, about 40 MB. The promise behind both bounds: 300 MB in all for a capture of 100 MB, 1.5 GB for any."""
@@ -40,6 +40,9 @@ much as 14 of a segment, and twice that while some are sorted and written."""
 
 REREAD_BYTES = 32_000_000
 """Size from which plain captures are read again rather than kept: about as many segments as `SPILL_ROWS`."""
+
+MOST_COSTS = 50
+"""Costs worth a finding of which all is kept that a finding is made of, where all connections are looked at."""
 
 _PARTIAL = "the results hold what could be read"
 
@@ -72,13 +75,19 @@ class Tables:
     Attributes:
         segments: rows of `schema.SEGMENTS` in capture order. Each query on a large capture is a pass over its files: select columns,
             and collect once what belongs together.
-        departures: those of them that ended a wait of their sender (`held_ns` is known), with the columns that were asked for; they were
-            kept in the pass that read the capture, so a query needs no other.
         connections: rows of `schema.CONNECTIONS` by `conn`, each once. A capture may hold millions of them at 2 KB each: collect few rows
             or few columns, or go through `connections.collect_batches(maintain_order=True)`; their number is `info["connections"]`.
         info: what was captured, as the files and the engine say.
         problems: what the engine survived, each kind once, with its count and the place of the first.
         flows: rows of `schema.FLOWS` by `flow`; None unless UDP was watched.
+        accounts: rows of `schema.ACCOUNTS` by `conn`, one for each connection. It and the next three have no rows unless the capture was
+            read with `worth`.
+        ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` where it was read without `proofs`. Those
+            of a connection stand together, in the order in which connections end; the client's before the server's, those of a direction
+            in the order of time. On a large capture each query is a pass over its files, as one on `segments` is.
+        notes: rows of `schema.NOTES`, those of a connection together.
+        judged: what findings are made of: of the connections with most time worth a finding.
+        again: the same of other connections, by their numbers, for which the files are read again; None where they cannot be.
     """
 
     segments: pl.LazyFrame
@@ -86,7 +95,24 @@ class Tables:
     info: CaptureInfo
     problems: tuple[Problem, ...]
     flows: pl.LazyFrame | None = None
-    departures: pl.LazyFrame | None = None
+    accounts: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.ACCOUNTS.polars_schema()))
+    ledger: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.WAITS.polars_schema()))
+    notes: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.NOTES.polars_schema()))
+    judged: Judged = field(default_factory=nothing_judged)
+    again: Callable[[Sequence[int]], Judged] | None = None
+
+    def of(self, wanted: pl.Expr) -> Tables:
+        """The rows of some connections, for which an expression over `conn` is true."""
+        names = ("segments", "connections", "accounts", "ledger", "notes")
+        return replace(self, **{name: getattr(self, name).filter(wanted) for name in names})
+
+    def details(self, conns: Iterable[int]) -> Judged:
+        """What findings on these connections are made of, with what is at hand of others.
+
+        Nothing of those that had too little time to be among `judged`, where the files cannot be read again.
+        """
+        missing = sorted(set(conns).difference(self.judged.places["conn"].to_list()))
+        return self.judged.with_more(self.again(missing)) if missing and self.again is not None else self.judged
 
     @property
     def complete(self) -> bool:
@@ -115,8 +141,10 @@ def read(
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
     watchers: Sequence[Watcher] = (),
-    udp: FlowWatcher | None = None,
-    departures: Sequence[str] = (),
+    udp: Callable[[], FlowWatcher] | None = None,
+    worth: Sequence[Worth] | None = None,
+    most: int = MOST_COSTS,
+    proofs: bool = True,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Tables:
@@ -128,8 +156,10 @@ def read(
             connections and flows beyond a thirty-second of it.
         reread_bytes: size from which uncompressed captures are read again by every query instead.
         watchers: see all segments go by, rows of `schema.SEGMENTS`.
-        udp: sees all UDP datagrams go by, rows of `schema.DATAGRAMS`.
-        departures: columns of `schema.SEGMENTS` that the departures are wanted with; `frame` comes with them.
+        udp: makes the one that sees all UDP datagrams go by, rows of `schema.DATAGRAMS`; called if there are any.
+        worth: what time is worth a finding (`rules.worth`); may be empty. None: nobody asks why senders waited, and that is not judged.
+        most: so many costs worth a finding are kept with all that findings are made of, the largest.
+        proofs: whether each interval of the ledger is kept with what proves it (`schema.WAITS`), which takes five times the memory.
         progress: told now and then how many segments were read, and what share of the files (None where their size is not known).
         say: is told in a line of a file that is read through another program, because of its format.
 
@@ -141,12 +171,9 @@ def read(
     """
 
     def tables(source: Source) -> Tables:
+        sorting = _Sorting(spill_rows, watchers, udp, worth, most, schema.WAITS if proofs else schema.LEDGER, progress)
         files = rereadable(source.names, reread_bytes)
-        sorting = _Sorting(spill_rows, watchers, udp, progress)
-        wanted = tuple(dict.fromkeys((*departures, "frame"))) if departures else ()
-        if files is None:
-            return _keep(source, spill_rows, sorting, wanted)
-        return _pass_by(source, files, sorting, _Departures(wanted, spill_rows) if wanted else None)
+        return _keep(source, spill_rows, sorting) if files is None else _pass_by(source, files, sorting)
 
     return read_through(names_of(paths), say, tables)
 
@@ -159,71 +186,57 @@ def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     return names
 
 
-def rereadable(names: list[str], reread_bytes: int) -> Files | None:
-    """The files, if they are better read again than kept."""
+def rereadable(names: list[str], reread_bytes: int, *, compressed: bool = False) -> Files | None:
+    """The files, if they can be read again and are that large; compressed ones only if that does not matter."""
     try:
         files = Files(names)
-        return files if files.regular and files.size_bytes >= reread_bytes and not files.compressed() else None
+        return files if files.regular and files.size_bytes >= reread_bytes and (compressed or not files.compressed()) else None
     except OSError:
         return None  # standard input, or what the engine will complain of
-
-
-_DEPARTED = pl.col("held_ns").is_not_null()
-
-
-_DEPARTURES_PART = 8
-"""Departures are kept in memory up to this part of the rows that may be: more cost 130 MB at a capture of 100 MB, and no less time."""
-
-
-class _Departures:
-    """Keeps the departures of a capture that is not kept itself (a `Watcher`)."""
-
-    def __init__(self, columns: Sequence[str], spill_rows: int) -> None:
-        """Keep these columns, of up to a part of `spill_rows` rows in memory."""
-        self._kept = columns
-        self.columns = (*columns, "held_ns")
-        types = schema.SEGMENTS.polars_schema()
-        self._rows = Passing({name: types[name] for name in columns}, spill_rows // _DEPARTURES_PART)
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Keep those of some rows. Raises OutputUnwritable where temporary files have no room."""
-        departed = rows.filter(_DEPARTED) if rows["held_ns"].null_count() else rows  # mostly the engine gives no others
-        self._rows.add(departed.select(self._kept))
-
-    def finish(self, revisions: Revisions) -> pl.LazyFrame:
-        """All of them. Raises OutputUnwritable as `add` does."""
-        return self._rows.finish(revisions)
 
 
 class _Sorting:
     """Hands the engine's rows to those who watch, and keeps connections and flows as they end."""
 
-    def __init__(self, spill_rows: int, watchers: Sequence[Watcher], udp: FlowWatcher | None, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        spill_rows: int,
+        watchers: Sequence[Watcher],
+        udp: Callable[[], FlowWatcher] | None,
+        worth: Sequence[Worth] | None,
+        most: int,
+        intervals: schema.Table,
+        progress: Progress | None,
+    ) -> None:
         self._round_trips, self._ack_lags = Samples(), Samples()
         self._watchers = watchers
-        self._udp = udp
+        self._udp = None if udp is None else cache(udp)
+        self._worth = worth
+        self._most = most
         self._progress = progress
         part_rows = spill_rows // ROWS_PER_CONNECTION
         self._connections = Ordered(schema.CONNECTIONS.polars_schema(), "conn", part_rows, self._with_quantiles)
-        self._flows = None if udp is None else Ordered(schema.FLOWS.polars_schema(), "flow", part_rows, udp.take)
-
-    @property
-    def datagrams(self) -> bool:
-        """Whether datagrams are wanted."""
-        return self._udp is not None
+        self._flows = None if udp is None else Ordered(schema.FLOWS.polars_schema(), "flow", part_rows, self._flow_figures)
+        self._accounts = Ordered(schema.ACCOUNTS.polars_schema(), "conn", part_rows)
+        self._notes = Spill(schema.NOTES.polars_schema(), spill_rows)
+        self._intervals = intervals
+        self._ledger = Spill(intervals.polars_schema(), spill_rows)
 
     @property
     def columns(self) -> list[str]:
-        """The columns of segments that are wanted."""
-        return sorted({"frame", *(name for watcher in self._watchers for name in watcher.columns)})
+        """The columns of segments that are wanted, of those that are not kept."""
+        return sorted({name for watcher in self._watchers for name in ("frame", *watcher.columns)})
 
-    @property
-    def watched(self) -> bool:
-        """Whether somebody sees all segments go by."""
-        return bool(self._watchers)
+    def engine(self, names: list[str], columns: Sequence[str], *, with_ledger: bool) -> Engine:
+        """One that gives what is wanted, with these columns of segments, and with the ledger, if anybody asks why senders waited."""
+        ledger = self._intervals.names if with_ledger and self._worth is not None else None
+        datagrams = self._udp is not None
+        return Engine(
+            names, BATCH_ROWS, columns=columns, datagrams=datagrams, samples=True, ledger=ledger, worth=self._worth, most=self._most
+        )
 
-    def run(self, engine: Engine, keep: Callable[[pl.DataFrame], None] | None = None) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
-        """Read all; the rows of segments that the engine gives go to `keep`, too, if it is there. Gives the connections and the flows."""
+    def read(self, source: Source, engine: Engine, keep: Callable[[pl.DataFrame], None] | None = None) -> Tables:
+        """Read all; the rows of segments that the engine gives go to `keep`, too, if it is there. Gives all tables but segments."""
         for rows in pulled_all(engine):
             if not rows.segments.is_empty():
                 if keep is not None:
@@ -232,13 +245,38 @@ class _Sorting:
                     watcher.add(rows.segments)
             self._count(rows.samples)
             if self._udp is not None and not rows.datagrams.is_empty():
-                self._udp.add(rows.datagrams)
+                self._udp().add(rows.datagrams)
             self._connections.add(rows.connections)
+            self._accounts.add(rows.accounts)
+            if not rows.ledger.is_empty():
+                self._ledger.add(rows.ledger)
+            self._notes.add(rows.notes)
             if self._flows is not None:
                 self._flows.add(rows.flows)
             if self._progress is not None:
                 self._progress(rows.seen, rows.share)
-        return self._connections.finish(), None if self._flows is None else self._flows.finish()
+        connections = self._connections.finish()
+        return Tables(
+            segments=pl.LazyFrame(schema=schema.SEGMENTS.polars_schema()),
+            connections=connections,
+            info=source.info(engine),
+            problems=source.problems(engine),
+            flows=None if self._flows is None else self._flows.finish(),
+            accounts=self._accounts.finish(),
+            ledger=self._ledger.finish(),
+            notes=self._notes.finish(),
+            judged=nothing_judged() if self._worth is None else judged(engine),
+            again=self._again(source, connections),
+        )
+
+    def _again(self, source: Source, connections: pl.LazyFrame) -> Callable[[Sequence[int]], Judged] | None:
+        """Judges chosen connections again."""
+        worth, files = self._worth, rereadable(source.names, 0, compressed=True)
+        return None if worth is None or files is None else lambda conns: files.judged(connections, conns, worth)
+
+    def _flow_figures(self, flows: pl.DataFrame) -> pl.DataFrame:
+        assert self._udp is not None  # noqa: S101  (there are no flows unless UDP is watched)
+        return self._udp().take(flows)
 
     def _count(self, samples: pl.DataFrame) -> None:
         for is_lag, counted in ((False, self._round_trips), (True, self._ack_lags)):
@@ -248,34 +286,30 @@ class _Sorting:
     def _with_quantiles(self, connections: pl.DataFrame) -> pl.DataFrame:
         """Connections as the engine gives them, with the quantiles of their round trips and of the lags of their ACKs."""
         for what, samples in (("rtt", self._round_trips), ("ack_lag", self._ack_lags)):
-            found = samples.take(connections["conn"]).with_columns(pl.col("conn").cast(pl.UInt32))
-            for side, from_client in schema.SIDES.items():
-                named = {f"{side}_{what}_{name}": pl.col(name) for name in QUANTILES}
-                own = found.filter(pl.col("from_client") == from_client).select("conn", **named)
-                connections = connections.join(own, on="conn", how="left", maintain_order="left")
-        return connections.select(schema.CONNECTIONS.names)
+            sides = {
+                f"{side}_{what}_{name}": pl.col(name).filter(pl.col("from_client") == from_client).first()
+                for side, from_client in schema.SIDES.items()
+                for name in QUANTILES
+            }
+            found = samples.take(connections["conn"]).group_by(pl.col("conn").cast(pl.UInt32)).agg(**sides)
+            connections = connections.join(found, on="conn", how="left", maintain_order="left")
+        return connections[list(schema.CONNECTIONS.names)]
 
 
-def _keep(source: Source, spill_rows: int, sorting: _Sorting, departures: Sequence[str]) -> Tables:
-    engine = Engine(source.names, BATCH_ROWS, datagrams=sorting.datagrams, samples=True)
+def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
+    """Read a capture and keep all of it."""
+    engine = sorting.engine(source.names, schema.SEGMENTS.names, with_ledger=True)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
-    connections, flows = sorting.run(engine, spill.add)
-    segments = spill.finish(_revisions(engine))
-    departed = segments.filter(_DEPARTED).select(departures) if departures else None
-    return Tables(segments, connections, source.info(engine), source.problems(engine), flows, departed)
+    tables = sorting.read(source, engine, spill.add)
+    return replace(tables, segments=spill.finish(_revisions(engine)))
 
 
-def _pass_by(source: Source, files: Files, sorting: _Sorting, departures: _Departures | None) -> Tables:
-    """Read a capture that can be read again: of its segments, only departures are kept, and nobody but watchers needs others now."""
-    columns = {*sorting.columns, *(() if departures is None else departures.columns)}
-    engine = Engine(
-        source.names, BATCH_ROWS, columns=sorted(columns), datagrams=sorting.datagrams, departures=not sorting.watched, samples=True
-    )
-    connections, flows = sorting.run(engine, None if departures is None else departures.add)
-    revisions = _revisions(engine)
-    segments = files.segments(engine.info()["packets"], connections, revisions)
-    departed = None if departures is None else departures.finish(revisions)
-    return Tables(segments, connections, source.info(engine), source.problems(engine), flows, departed)
+def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
+    """Read a capture that can be read again: its segments and its ledger are not kept, and nobody but watchers needs them now."""
+    engine = sorting.engine(source.names, sorting.columns, with_ledger=False)
+    tables = sorting.read(source, engine)
+    segments = files.segments(engine.info()["packets"], tables.connections, _revisions(engine))
+    return replace(tables, segments=segments, ledger=files.ledger(tables.connections))
 
 
 def _revisions(engine: Engine) -> Revisions:

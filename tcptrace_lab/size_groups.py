@@ -1,8 +1,7 @@
-"""Which messages are looked at together for slow sizes, what is found in them, and what the stack's rules predict.
+"""Slow sizes: what is found in the messages of the chosen connections, and what the stack's rules predict.
 
 Messages of one direction between a client and a server (its address and port) go together, over however many connections, and over several
-captures if they are analyzed as one. To look costs a pass over their segments; so only those are looked at that alternate (data in both
-directions) and in which something was held back for as long as one stall, the most expensive first, up to a number of segments.
+captures if they are analyzed as one. `size_choice` says which connections are worth a look.
 """
 
 from __future__ import annotations
@@ -12,31 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import behaviour, messages, numbers
+from tcptrace_lab import behaviour, messages, numbers, rates
 from tcptrace_lab.policy import HEARTBEAT_MS, POLICIES
-from tcptrace_lab.rules.facts import flow
-from tcptrace_lab.rules.of_direction import CAUSAL_NS
 from tcptrace_lab.schema import SIDES
-from tcptrace_lab.sizes import LEAST_IN_RANGE, LEAST_MESSAGES, Look, SlowRange, by_clarity, slow_ranges
+from tcptrace_lab.size_choice import LEAST_MESSAGES, SIZE_CAUSES
+from tcptrace_lab.sizes import LEAST_IN_RANGE, Look, SlowRange, by_clarity, slow_ranges
 from tcptrace_lab.stacks.ranges import LARGEST_BYTES, MOST_PIECES, STACKS, Range, Settings, predicted_ranges
+from tcptrace_lab.stalls import CAUSAL_NS, LEAST_STALL_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
-
-SIZE_CAUSES = ("nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window")
-"""Causes of stalls that come from how a size falls into segments and buffers; losses, timeouts and slow readers come at any size."""
-
-MOST_SEGMENTS = 2_000_000
-"""Segments that are read for all groups together: some ten seconds."""
-
-MOST_GROUPS = 16
-"""Groups that are looked at, those with most time held back."""
-
-MOST_CONNECTIONS = 4_096
-"""Connections of all groups together."""
 
 DRAWN_MESSAGES = 3_000
 """Messages of one direction of a group that a figure shows: all that stalled, if there is room, and of the rest evenly many."""
@@ -47,16 +34,11 @@ CLEAR_SHARE = 0.8
 MOST_JOINED = 0.5
 """Share of the messages in which TCP joined pieces, above which the first piece tells nothing of the others (a heuristic)."""
 
-PLATEAU_ROUNDS = 5
-"""Round trips for which flights stood at one level, from which that is the send buffer's, if that held messages (rule book B, 8)."""
-
 SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
 """Share of its buffer that lets a receiver's ACK go → whose rule that is (`STACKS`)."""
 
 PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
 """Where two full segments are less than either share, the sender's pieces tell these two stacks apart, if the ACKs have their heartbeat."""
-
-PAIR = ("client_addr", "server_addr", "server_port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,57 +148,26 @@ def measured_object(one: SlowRange) -> dict[str, Any]:
     }
 
 
-def found(accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, resolution_ns: int) -> tuple[GroupSizes, ...]:
+def found(
+    chosen: pl.DataFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, notes: pl.LazyFrame, resolution_ns: int
+) -> tuple[GroupSizes, ...]:
     """The groups of a capture that were worth a look.
 
     Args:
-        accounts: rows of `schema.ACCOUNTS`.
-        segments: rows of `schema.SEGMENTS`; read once, of the chosen connections, if there are any.
+        chosen: their connections, as `size_choice.chosen` gives them; at least one.
+        segments: rows of `schema.SEGMENTS`; read once, of the chosen connections.
         connections: rows of `schema.CONNECTIONS`.
+        notes: rows of `schema.NOTES`.
         resolution_ns: of the capture's clock.
 
     Returns:
         One for each direction of a group with enough messages, those with most time in slow ranges first.
     """
-    chosen = _chosen(accounts, connections)
-    if chosen.is_empty():
-        return ()
     here = pl.col("conn").is_in(chosen["conn"].to_list())
     some = behaviour.beside(connections.filter(here).collect(), resolution_ns)
-    told = whole_messages(segments.filter(here), some)
+    told = whole_messages(segments.filter(here), notes.filter(here), some)
     groups = [group for members in _by_group(chosen) for group in _group(told, some, members)]
     return tuple(sorted(groups, key=lambda group: -sum(one.cost_ns for one in group.measured)))
-
-
-def _chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
-    """`conn` and `group` of the connections that are worth a look."""
-    held = pl.max_horizontal(
-        *(pl.sum_horizontal(*(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0) for cause in SIZE_CAUSES)) for side in SIDES)
-    )
-    long = accounts.select("conn", held=held).filter(pl.col("held") >= flow.LEAST_STALL_NS)
-    stalled = long.top_k(MOST_CONNECTIONS, by=["held", "conn"], reverse=[False, True]).collect()
-    if stalled.is_empty():
-        return stalled.select("conn", group=pl.lit(0))
-    ends = connections.select("conn", *PAIR, *(f"{side}_{name}" for side in SIDES for name in ("data_segments", "segments")))
-    worst = ends.filter(pl.col("conn").is_in(stalled["conn"].to_list())).collect().join(stalled, on="conn")
-    groups = worst.sort("conn").group_by(PAIR, maintain_order=True).agg(pl.col("held").sum())
-    groups = groups.sort("held", descending=True, maintain_order=True).head(MOST_GROUPS).with_row_index("group")
-    both = (pl.col("client_data_segments") > 0) & (pl.col("server_data_segments") > 0)
-    members = (
-        ends.filter(both & pl.col("server_addr").is_in(groups["server_addr"].unique().to_list()))
-        .join(groups.lazy(), on=list(PAIR))
-        .with_columns(
-            turns=pl.min_horizontal("client_data_segments", "server_data_segments"),
-            size=pl.col("client_segments") + pl.col("server_segments"),
-        )
-        .select("conn", "group", "held", "turns", "size")
-        .sort("held", "conn", descending=[True, False])
-        .head(MOST_CONNECTIONS)
-        .collect()
-    )
-    alternating = members.filter(pl.col("turns").sum().over("group") >= LEAST_MESSAGES)
-    within = (pl.col("size").cum_sum() <= MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
-    return alternating.filter(within).select("conn", "group")
 
 
 def _by_group(chosen: pl.DataFrame) -> Iterator[list[int]]:
@@ -274,7 +225,7 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
     flags = rows.select(stalls=_STALLED, late_acks=_STALLED | (pl.col("briefly_held_ns") > 0))
     sizes = rows["payload_bytes"].to_numpy()
     held_ns = (rows["stalled_ns"] + rows["briefly_held_ns"]).to_numpy()
-    stalls, late_acks = Look(flags["stalls"].to_numpy(), flow.LEAST_STALL_NS), Look(flags["late_acks"].to_numpy(), CAUSAL_NS)
+    stalls, late_acks = Look(flags["stalls"].to_numpy(), LEAST_STALL_NS), Look(flags["late_acks"].to_numpy(), CAUSAL_NS)
     looks = by_clarity(sizes, stalls, late_acks)
     for look in looks:
         ranges = slow_ranges(sizes, rows["transfer_ns"].to_numpy(), held_ns, look)
@@ -283,14 +234,15 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
     return (), looks[0].stalled
 
 
-def whole_messages(segments: pl.LazyFrame, connections: pl.DataFrame) -> pl.DataFrame:
+def whole_messages(segments: pl.LazyFrame, notes: pl.LazyFrame, connections: pl.DataFrame) -> pl.DataFrame:
     """The messages of some connections that are known from their first byte to their last, with what sizes are judged by.
 
     Args:
         segments: rows of `schema.SEGMENTS` of these connections.
-        connections: their rows of `schema.CONNECTIONS` with the columns of `behaviour`; at least one.
+        notes: rows of `schema.NOTES` of these connections.
+        connections: their rows of `schema.CONNECTIONS` at least one.
     """
-    rows = messages.messages(segments, connections.lazy(), (_largest(connections["conn"]) or 0) + 1)
+    rows = messages.messages(segments, notes, (_largest(connections["conn"]) or 0) + 1)
     known = rows.filter((pl.col("state") == "whole") & pl.col("transfer_ns").is_not_null())
     held = ("stalled_ns", "stall_cause", "stall_frame", "briefly_held_ns", "briefly_held_frame")
     return known.select("conn", "from_client", "payload_bytes", "transfer_ns", *held, "first_frame", "writes_inferred").collect()
@@ -323,7 +275,7 @@ def inferred(connections: pl.DataFrame, rows: pl.DataFrame, side: str) -> Parame
     window = _largest(connections[f"{other}_max_window_bytes"])
     writes = rows.filter(pl.col("writes_inferred").list.len() > 1)["writes_inferred"]
     filled = (rows["stall_cause"].cast(pl.String) == "send-buffer").any()
-    level = connections.filter(pl.col(f"{side}_level_rounds") >= PLATEAU_ROUNDS)[f"{side}_level_flight_bytes"]
+    level = connections.filter(pl.col(f"{side}_level_rounds") >= rates.PLATEAU_ROUNDS)[f"{side}_level_flight_bytes"]
     send = _largest(level) if filled else None
     copy = _copy(writes)
     stack, why = _stack(connections, side, other, copy)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcptrace_lab import size_cuts
+from tcptrace_lab.size_choice import LEAST_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcptrace_lab.size_cuts import Part
-
-LEAST_MESSAGES = 20
-"""Messages without which nothing is said (a heuristic)."""
 
 LEAST_IN_RANGE = 3
 """Messages of a range that stalled ("three times = proved", rule book B, 5)."""

@@ -6,6 +6,7 @@ count; only for silly windows the segments of a few suspects are read. None has 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,7 +14,6 @@ import polars as pl
 from tcptrace_lab import numbers
 from tcptrace_lab.findings import Finding, Severity
 from tcptrace_lab.rules import Confidence
-from tcptrace_lab.rules.facts import resent
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -97,8 +97,9 @@ def _suspect(side: str, other: str) -> pl.Expr:
     return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{other}_min_window_bytes") < silly)
 
 
-def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
-    """The directions that are `tiny`, `cut` or `suspect`, most segments first; a test that cannot be made is not passed."""
+@cache
+def _tests() -> tuple[Mapping[str, pl.Expr], Mapping[str, pl.Expr]]:
+    """What is asked of each side of a connection, and what is told of it."""
     tests: dict[str, pl.Expr] = {}
     figures: dict[str, pl.Expr] = {}
     for side in SIDES:
@@ -109,6 +110,12 @@ def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
         figures[f"{side}_acks"] = pl.col(f"{other}_pure_acks")
         figures[f"{side}_window_bytes"] = pl.col(f"{other}_max_window_bytes")
         figures |= {f"{side}_{name}": pl.col(f"{side}_{name}") for name in _FIGURES}
+    return tests, figures
+
+
+def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
+    """The directions that are `tiny`, `cut` or `suspect`, most segments first; a test that cannot be made is not passed."""
+    tests, figures = _tests()
     rows = (
         connections.filter(pl.any_horizontal(*tests.values()))
         .select("conn", **tests, **figures)
@@ -208,7 +215,7 @@ def _silly_windows(segments: pl.LazyFrame, suspects: Sequence[Mapping[str, Any]]
         schema={"conn": pl.UInt32, "from_client": pl.Boolean, "silly_bytes": pl.Int64},
     )
     col = pl.col
-    filled = (col("payload_bytes") == col("usable_window_bytes")) & (col("payload_bytes") > 0) & (resent.KIND == "new")
+    filled = (col("payload_bytes") == col("usable_window_bytes")) & (col("payload_bytes") > 0) & (col("kind") == "new")
     cut = (
         segments.filter(col("conn").is_in(sorted({row["conn"] for row in suspects})) & filled)
         .join(limits, on=["conn", "from_client"])

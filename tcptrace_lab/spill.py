@@ -119,7 +119,8 @@ class Spill:
         """All rows; those of segments, revised. Raises OutputUnwritable as `add` does."""
         files = self._files.finish()
         if not files:
-            return pl.concat([pl.DataFrame(schema=self._schema), *map(revisions.of, self._held)], rechunk=False).lazy()
+            held = [revisions.of(frame) for frame in self._held] or [pl.DataFrame(schema=self._schema)]
+            return pl.concat(held, rechunk=False).lazy()
         scan = self._scan(files, revisions)
         close(files)  # the scan holds them open
         return scan

@@ -1,7 +1,8 @@
 """The ledger → stalls: its intervals that are longer than a wait needs to be, each with what proves its cause.
 
-A stall is an interval of more than `flow.STALL_NS`. The proof is what was true at the sender then: the values that the rules look at, the
-frames around it, and the timer that the lateness of an ACK tells of, where it is one.
+A stall is an interval of at least `threshold_ns` (`schema.WAITS`): two round trips, or 10 ms on a LAN, but at most a round trip and the
+least retransmission timeout of Linux (rule book B; TAPO). Its proof is what was true at the sender then: the values that the rules name,
+the frames around it, and the timer that the lateness of an ACK tells of, where it is one.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import directions, ledger, policy, rules, schema
-from tcptrace_lab.rules.facts import flow, limits
+from tcptrace_lab import policy, rules, schema
+from tcptrace_lab.numbers import NS_PER_MS
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -23,70 +24,54 @@ DELAYED = ("nagle-delayed-ack", "delayed-ack")
 ACK_TIMERS = {40: "ack-40ms", 50: "ack-50ms", 100: "ack-100ms", 200: "ack-200ms"}
 """`policy.TIMERS` → `schema.STALL_TIMERS`."""
 
-HEARTBEAT_NS = 215 * limits.NS_PER_MS
+LEAST_STALL_NS = 10 * NS_PER_MS
+"""No shorter wait is a stall."""
+
+CAUSAL_NS = NS_PER_MS
+"""An event within this time of another may be its effect (rule book B, ε)."""
+
+HEARTBEAT_NS = 215 * NS_PER_MS
 """A heartbeat of 200 ms delays no ACK longer (and a path adds a little: `policy.TIMERS`)."""
 
+IS_STALL = pl.col("end_ns") - pl.col("start_ns") >= pl.col("threshold_ns")
+"""True for the rows of `schema.WAITS` that are stalls."""
+
 _WAY = ("conn", "from_client")
-_PROOF = (
-    "acked_by_frame",
-    "acked_lag_ns",
-    "unacked_before_bytes",
-    "unacked_bytes",
-    "usable_before_bytes",
-    "full_bytes",
-    "payload_bytes",
-)
 
 
-LONG = pl.col("held_ns") >= flow.LEAST_STALL_NS
-"""Departures that can have ended a stall."""
-
-
-def stalls(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
-    """The stalls of all directions.
+def stalls(ledger: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+    """The stalls among some intervals. They are held in memory.
 
     Args:
-        segments: rows of `schema.SEGMENTS`, at least `ledger.columns_read` of the departures that are `LONG`; read twice. These are kept in
-            memory meanwhile.
-        connections: rows of `schema.CONNECTIONS`, at least those of the segments.
+        ledger: rows of `schema.WAITS`; read once.
+        connections: rows of `schema.CONNECTIONS`, at least those of the intervals.
 
     Returns:
         Rows of `schema.STALLS`, by connection; the client's before the server's, those of a direction in order of time.
     """
-    long = segments.filter(LONG)
-    spans = ledger.intervals(long, connections).join(_ways(connections), on=_WAY, how="left", maintain_order="left")
-    held = spans.filter(pl.col("end_ns") - pl.col("start_ns") >= flow.STALL_NS)
-    ended = long.select(*_WAY, pl.col("frame").cast(pl.Int64).alias("frame_after"), "kind", *_PROOF)
-    rows = held.join(ended, on=[*_WAY, "frame_after"], how="left", maintain_order="left").with_columns(
-        pl.col("cause").cast(pl.String), threshold_ns=flow.STALL_NS, round_trip_ns=limits.RTT_NS
-    )
-    rows = rows.with_columns(ack_late_ns=pl.when(pl.col("acked_lag_ns").is_not_null()).then(_late_ns())).with_columns(timer=_timer())
-    rows = rows.select(pl.col(name).cast(dtype) for name, dtype in schema.STALLS.polars_schema().items())
-    return rows.sort("conn", "from_client", "start_ns", "end_ns", descending=[False, True, False, False])
+    wanted = (*(name for name in schema.STALLS.names if name != "timer"), "kind")
+    rows = ledger.select(wanted).filter(IS_STALL)
+    beats = rows.join(_heartbeats(connections), on=_WAY, how="left", maintain_order="left")
+    told = beats.with_columns(timer=_timer()).select(pl.col(name).cast(dtype) for name, dtype in schema.STALLS.polars_schema().items())
+    return told.sort("conn", "from_client", "start_ns", "end_ns", descending=[False, True, False, False])
 
 
-def _late_ns() -> pl.Expr:
-    return (pl.col("acked_lag_ns") - pl.col("rtt_min_ns").fill_null(0)).clip(0)
-
-
-def _ways(connections: pl.LazyFrame) -> pl.LazyFrame:
-    """What the whole connection tells of each direction: its shortest round trips, and the timer of its receiver's ACKs."""
-    concluded = policy.beside(connections)
-    kinds = []
+def _heartbeats(connections: pl.LazyFrame) -> pl.LazyFrame:
+    """Whether the ACKs for what a direction sends keep to a heartbeat: `conn from_client ack_timer_kind`."""
+    concluded, kinds = policy.timers(connections), []
     for side, from_client in SIDES.items():
         (other,) = SIDES.keys() - {side}
         kinds.append(concluded.select("conn", from_client=pl.lit(from_client), ack_timer_kind=f"{other}_ack_timer_kind"))
-    own = directions.of(connections).select(*_WAY, "rtt_min_ns", "rtt_whole_ns")
-    return own.join(pl.concat(kinds), on=_WAY, how="left")
+    return pl.concat(kinds)
 
 
 def _timer() -> pl.Expr:
     """The timer that ended the wait, if one did; it is told by the cause, or by how late the ACK was."""
-    cause, late = pl.col("cause"), pl.col("ack_late_ns")
+    cause, late = pl.col("cause").cast(pl.String), pl.col("ack_late_ns")
     delayed = cause.is_in(DELAYED)
     beats = delayed & (pl.col("ack_timer_kind") == "heartbeat") & (late < HEARTBEAT_NS)
     bands = (
-        pl.when(delayed & late.is_between(timer.from_ms * limits.NS_PER_MS, timer.to_ms * limits.NS_PER_MS, closed="left")).then(
+        pl.when(delayed & late.is_between(timer.from_ms * NS_PER_MS, timer.to_ms * NS_PER_MS, closed="left")).then(
             pl.lit(ACK_TIMERS[timer.timer_ms])
         )
         for timer in policy.TIMERS

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -36,8 +37,7 @@ DEFAULT_MSS_BYTES = 1460
 """Size in which missing bytes are counted where no SYN tells: an Ethernet's full segment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """What can speak against a connection: the factor that is left, when it does, and in words."""
 
     name: str
@@ -55,6 +55,7 @@ def _missing() -> pl.Expr:
     return _both("not_captured_bytes")
 
 
+@cache
 def _causes() -> tuple[Cause, ...]:
     sent = _both("unique_bytes")
     has_data = _both("data_segments") > 0
@@ -76,6 +77,7 @@ def _causes() -> tuple[Cause, ...]:
     )
 
 
+@cache
 def connection_columns() -> Mapping[str, pl.Expr]:
     """How far each connection can be believed, as expressions over rows of `schema.CONNECTIONS`.
 
@@ -99,8 +101,7 @@ CAUSES: Mapping[str, str] = {cause.name: cause.words for cause in _causes()}
 """What can speak against a connection: name → words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """What speaks against a capture: its name, the factor that it leaves (1: worth knowing, harmless), and words."""
 
     name: str
@@ -203,20 +204,24 @@ def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Tr
 
 
 def _counted(connections: pl.LazyFrame) -> dict[str, Any]:
+    return connections.select(**_counts()).collect(engine="streaming").row(0, named=True)
+
+
+@cache
+def _counts() -> Mapping[str, pl.Expr]:
     weight = _both("payload_bytes")
     full = pl.min_horizontal(*(pl.col(f"{side}_full_segment_bytes") for side in SIDES)).fill_null(DEFAULT_MSS_BYTES)
     by_name = {cause.name: cause.holds for cause in _causes()}
-    row = connections.select(
-        weight=weight.sum().cast(pl.Float64),
-        believed=(weight * _factor(_causes())).sum(),
-        drops_suspected=((_missing() + full - 1) // full).sum(),
-        duplicates=_both("capture_duplicates").sum(),
-        late_segments=_both("late_segments").sum(),
-        super_segments=_both("super_segments").sum(),
-        one_direction=by_name["one_direction"].sum(),
-        start_missing=by_name["start_missing"].sum(),
-    ).collect(engine="streaming")
-    return row.row(0, named=True)
+    return {
+        "weight": weight.sum().cast(pl.Float64),
+        "believed": (weight * _factor(_causes())).sum(),
+        "drops_suspected": ((_missing() + full - 1) // full).sum(),
+        "duplicates": _both("capture_duplicates").sum(),
+        "late_segments": _both("late_segments").sum(),
+        "super_segments": _both("super_segments").sum(),
+        "one_direction": by_name["one_direction"].sum(),
+        "start_missing": by_name["start_missing"].sum(),
+    }
 
 
 def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:

@@ -9,7 +9,8 @@ bounds its turnaround only from above: a program that writes once a second echoe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 
@@ -40,9 +41,15 @@ LONGEST_PATH_NS = 1_500_000_000
 
 VANTAGES = ("client", "server", "middle", "unknown")
 
-_LOOPBACK = r"^(127\.|::1$|::ffff:127\.)"
+_LOOPBACK_ADDRESS = r"^(127\.|::1$|::ffff:127\.)"
+
+OTHER_SIDE = {"client": "server", "server": "client", "sender": "receiver", "receiver": "sender"}
+"""The other end of a connection, and of one of its directions (rows of `schema.CONNECTIONS` with its two ends named so)."""
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
+@cache
 def turnaround(side: str) -> pl.Expr:
     """`side`'s turnaround in nanoseconds: an upper bound of the way from the capture point to it and back. Null without proof.
 
@@ -50,7 +57,7 @@ def turnaround(side: str) -> pl.Expr:
     and these are as late as its program is. Where no router lies before it, and one before the other side, it is 0. One answer alone that
     took longer than any path tells nothing: the ACK that its host sent at once was lost or is not in the capture.
     """
-    other = _other(side)
+    other = OTHER_SIDE[side]
     answered = pl.min_horizontal(f"{side}_reaction_min_ns", f"{other}_rtt_min_ns")
     too_late_alone = (pl.col(f"{other}_rtt_samples") == 1) & (answered > LONGEST_PATH_NS)
     on_its_link = _on_the_link(side) & ~_on_the_link(other)
@@ -62,37 +69,39 @@ def is_near(way: pl.Expr, other: pl.Expr) -> pl.Expr:
     return (way < NO_DISTANCE_NS) | (way < NEAR_SHARE * (way + other))
 
 
+@cache
 def unasked(side: str) -> pl.Expr:
     """Whether nothing was captured that `side`, in a host of its own, had to answer.
 
     What it sends by itself bounds the way to it, but its program may have been late and not the path.
     """
-    return pl.col(f"{_other(side)}_rtt_min_ns").is_null() & ~loopback()
+    return pl.col(f"{OTHER_SIDE[side]}_rtt_min_ns").is_null() & ~loopback()
 
 
-def _other(side: str) -> str:
-    return "server" if side == "client" else "client"
-
-
+@cache
 def _on_the_link(side: str) -> pl.Expr:
     """Whether `side`'s packets came with a time to live that stacks start with; null without any."""
     return pl.col(f"{side}_ttl").is_in(INITIAL_TTLS)
 
 
+@cache
 def loopback() -> pl.Expr:
     """Whether both ends are one host: each packet is captured where it leaves and where it arrives, at one instant."""
     same = pl.col("client_addr") == pl.col("server_addr")
-    return same | (pl.col("client_addr").str.contains(_LOOPBACK) & pl.col("server_addr").str.contains(_LOOPBACK))
+    return same | (pl.col("client_addr").str.contains(_LOOPBACK_ADDRESS) & pl.col("server_addr").str.contains(_LOOPBACK_ADDRESS))
 
 
-def columns(resolution_ns: int = 1) -> Mapping[str, pl.Expr]:
-    """What is known of the place of each connection, as expressions over rows of `schema.CONNECTIONS`.
+def beside(connections: Frame, resolution_ns: int = 1) -> Frame:
+    """Rows of `schema.CONNECTIONS` with what is known of the place of each.
+
+    Made in steps, each from columns that are there by then: as one expression each, the turnarounds would be worked out dozens of times.
 
     Args:
+        connections: the rows.
         resolution_ns: of the capture's clock.
 
     Returns:
-        Column → expression:
+        The rows, and beside them:
         `vantage`: client, server, middle, or unknown, as of loopback;
         `vantage_confidence`: null if unknown; `proved`: the handshake alone says that it is at a side; `consistent`: at a side by other
         answers, or in the middle by the handshake (both hosts may just be slow); `possible`: the handshake contradicts, or in the middle
@@ -101,12 +110,22 @@ def columns(resolution_ns: int = 1) -> Mapping[str, pl.Expr]:
         told apart), `one_side` (only one side's answers were captured), `nothing`;
         `to_client_ns`, `to_server_ns`: the turnarounds.
     """
-    to_client, to_server = turnaround("client"), turnaround("server")
-    by_all = _place(to_client, to_server, resolution_ns)
-    by_handshake = _place(pl.col("synack_to_ack_ns"), pl.col("syn_to_synack_ns"), resolution_ns)
-    known = ~loopback() & (by_all != "unknown")
+    for step in _steps(resolution_ns):
+        connections = connections.with_columns(**step)
+    return connections.drop(_BY_ALL, _BY_HANDSHAKE, _LOOPBACK)
+
+
+_BY_ALL, _BY_HANDSHAKE, _LOOPBACK = "vantage_by_all", "vantage_by_handshake", "vantage_loopback"
+"""Columns on the way to those of `beside`."""
+
+
+@cache
+def _steps(resolution_ns: int) -> tuple[Mapping[str, pl.Expr], ...]:
+    """The columns of `beside`, and those on the way to them, in steps that look at those before."""
+    to_client, to_server, by_all, by_handshake = (pl.col(name) for name in ("to_client_ns", "to_server_ns", _BY_ALL, _BY_HANDSHAKE))
     has_handshake = pl.col("synack_to_ack_ns").is_not_null() & pl.col("syn_to_synack_ns").is_not_null()
     at_side = by_all != "middle"
+    known = ~pl.col(_LOOPBACK) & (by_all != "unknown")
     confidence = (
         pl.when(has_handshake & (by_all == by_handshake))
         .then(pl.when(at_side).then(pl.lit("proved")).otherwise(pl.lit("consistent")))
@@ -115,7 +134,7 @@ def columns(resolution_ns: int = 1) -> Mapping[str, pl.Expr]:
         .otherwise(pl.lit("possible"))
     )
     reason = (
-        pl.when(loopback())
+        pl.when(_LOOPBACK)
         .then(pl.lit("loopback"))
         .when(to_client.is_null() & to_server.is_null())
         .then(pl.lit("nothing"))
@@ -127,13 +146,18 @@ def columns(resolution_ns: int = 1) -> Mapping[str, pl.Expr]:
         .then(pl.lit("handshake"))
         .otherwise(pl.lit("answers"))
     )
-    return {
-        "vantage": pl.when(known).then(by_all).otherwise(pl.lit("unknown")),
-        "vantage_confidence": pl.when(known).then(confidence),
-        "vantage_known_by": reason,
-        "to_client_ns": to_client,
-        "to_server_ns": to_server,
-    }
+    return (
+        {"to_client_ns": turnaround("client"), "to_server_ns": turnaround("server"), _LOOPBACK: loopback()},
+        {
+            _BY_ALL: _place(to_client, to_server, resolution_ns),
+            _BY_HANDSHAKE: _place(pl.col("synack_to_ack_ns"), pl.col("syn_to_synack_ns"), resolution_ns),
+        },
+        {
+            "vantage": pl.when(known).then(by_all).otherwise(pl.lit("unknown")),
+            "vantage_confidence": pl.when(known).then(confidence),
+            "vantage_known_by": reason,
+        },
+    )
 
 
 def _place(to_client: pl.Expr, to_server: pl.Expr, resolution_ns: int) -> pl.Expr:

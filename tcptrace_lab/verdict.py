@@ -8,7 +8,7 @@ signs, to* (consistent), *may have gone to* (possible). The words of a cause are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import polars as pl
 
@@ -71,6 +71,7 @@ class Verdict:
         conn, from_client: the direction that it speaks of; None where it speaks of none.
         cost_ns: what the fault that it tells of costs in that direction; None where it tells of none.
         life_ns: how long that direction lived; None where it speaks of none.
+        active_ns: how much of that it was not idle.
         findings: those that it rests on.
     """
 
@@ -79,6 +80,7 @@ class Verdict:
     from_client: bool | None = None
     cost_ns: int | None = None
     life_ns: int | None = None
+    active_ns: int | None = None
     findings: tuple[Finding, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,12 +91,12 @@ class Verdict:
             "from_client": self.from_client,
             "cost_s": None if self.cost_ns is None else self.cost_ns / numbers.NS_PER_S,
             "life_s": None if self.life_ns is None else self.life_ns / numbers.NS_PER_S,
+            "active_s": None if self.active_ns is None else self.active_ns / numbers.NS_PER_S,
             "findings": [finding.id for finding in self.findings],
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(NamedTuple):
     """One direction: its connection's row, its time by cause, and the findings on it."""
 
     row: Mapping[str, Any]
@@ -107,12 +109,22 @@ class _Way:
         return sum(self.ns.values())
 
     @property
+    def active_ns(self) -> int:
+        return self.life_ns - self.ns.get("idle", 0)
+
+    @property
+    def time(self) -> str:
+        """`45 s`, or `45 s active (65 s idle)`: what shares are shares of."""
+        idle_ns, active = self.ns.get("idle", 0), numbers.duration(self.active_ns)
+        return f"{active} active ({numbers.duration(idle_ns)} idle)" if idle_ns else active
+
+    @property
     def most(self) -> str:
         """The cause with most time; losses count as one."""
-        own = {cause: ns for cause, ns in self.ns.items() if cause not in OF_LOSSES}
+        own = {cause: ns for cause, ns in self.ns.items() if cause not in {*OF_LOSSES, "idle"}}
         lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
-        best = max(own, key=lambda cause: own[cause])
-        return max(lost, key=lambda cause: lost[cause]) if sum(lost.values()) > own[best] else best
+        best = max(own, key=lambda cause: own[cause], default="idle")
+        return max(lost, key=lambda cause: lost[cause]) if sum(lost.values()) > own.get(best, 0) else best
 
     @property
     def sure(self) -> Confidence:
@@ -129,7 +141,7 @@ class _Way:
     @property
     def curable(self) -> str | None:
         """The cause with most time of those that have a cure and no finding, if it is worth telling and in no doubt."""
-        worth = [cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.life_ns) and rules.of_cause(cause).cure]
+        worth = [cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.active_ns) and rules.of_cause(cause).cure]
         return max((cause for cause in worth if self.sure_of(cause) != Confidence.POSSIBLE), key=lambda cause: self.ns[cause], default=None)
 
     def _own(self, name: str) -> int:
@@ -158,7 +170,7 @@ def of(analysis: Analysed) -> Verdict:
         return _of_fault(analysis, together, _as_much(faults, together[0]))
     others = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns]
     if others:
-        return Verdict(f"{others[0].title}.", others[0].conn, others[0].from_client, others[0].cost_ns, None, (others[0],))
+        return Verdict(f"{others[0].title}.", others[0].conn, others[0].from_client, others[0].cost_ns, findings=(others[0],))
     return _of_largest(analysis)
 
 
@@ -203,35 +215,37 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> 
     first = faults[0]
     if first.connections > 1:
         more = _more(analysis, _family(first), first) + as_much
-        return Verdict(f"{first.title}{more}.", first.conn, first.from_client, first.cost_ns, None, faults)
+        return Verdict(f"{first.title}{more}.", first.conn, first.from_client, first.cost_ns, findings=faults)
     row = analysis.connections.filter(pl.col("conn") == first.conn).collect().row(0, named=True)
     way = _way(analysis, row, from_client=bool(first.from_client))
-    cost_ns, life_ns = _cost_ns(faults), way.life_ns
+    cost_ns, active_ns = _cost_ns(faults), way.active_ns
     lost_to, cure = _words(faults, way)
     sure = max((one.confidence for one in faults), key=_DOUBT.index)
     where, more = _where(analysis, way), _more(analysis, _family(first), first) + as_much
-    share, life = numbers.share(cost_ns / life_ns), numbers.duration(life_ns)
-    saved = f"{cure} would save {_saving(gain_ns(faults) or 0, life_ns)}" if cure else ""
+    share, time = numbers.share(cost_ns / active_ns), way.time
+    saved = f"{cure} would save {_saving(gain_ns(faults) or 0, active_ns)}" if cure else ""
     own_ns = max((ns for cause, ns in way.ns.items() if cause not in _family(first)), default=0)
     if own_ns <= cost_ns or _is_a_fault(way.most):
-        words = f"{share} of {life}{where} {_VERBS[sure]} {lost_to}{'; ' if saved else ''}{saved}{more}."
+        words = f"{share} of {time}{where} {_VERBS[sure]} {lost_to}{'; ' if saved else ''}{saved}{more}."
     else:
         words = f"{_most(way, where)}; what can be mended is {share}, {lost_to}{', where ' if saved else ''}{saved}{more}."
-    return Verdict(words, first.conn, first.from_client, cost_ns, life_ns, faults)
+    return Verdict(words, first.conn, first.from_client, cost_ns, way.life_ns, active_ns, faults)
 
 
-def _saving(ns: int, life_ns: int) -> str:
+def _saving(ns: int, active_ns: int) -> str:
     """How much, where the rest of the time is what the path needs for the data."""
-    return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * life_ns else "next to nothing, as the data need the time on the path"
+    return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "next to nothing, as the data need the time on the path"
 
 
 def _most(way: _Way, where: str) -> str:
     """What took most of the direction's time."""
     rule = rules.of_cause(way.most)
-    share, life = numbers.share(way.ns[way.most] / way.life_ns), numbers.duration(way.life_ns)
+    if way.most == "idle":
+        return f"All of {numbers.duration(way.ns['idle'])}{where} was idle"
+    share, time = numbers.share(way.ns[way.most] / way.active_ns), way.time
     if way.most == "unknown":
-        return f"The capture does not tell where {share} of {life}{where} went"
-    return f"{share} of {life}{where} {_VERBS[way.sure]} {way.named(rule.lost_to or CAUSES[way.most])}"
+        return f"The capture does not tell where {share} of {time}{where} went"
+    return f"{share} of {time}{where} {_VERBS[way.sure]} {way.named(rule.lost_to or CAUSES[way.most])}"
 
 
 def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
@@ -297,7 +311,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
         return Verdict("This capture holds no time in which anything could have waited.")
     told = [one for one in way.findings if one.causes == {way.most}]
     words = f"{_most(way, _where(analysis, way))}; {_mended(row, way, ways, told)}."
-    return Verdict(words, row["conn"], way.from_client, None, way.life_ns, tuple(told))
+    return Verdict(words, row["conn"], way.from_client, None, way.life_ns, way.active_ns, tuple(told))
 
 
 def _mended(row: Mapping[str, Any], way: _Way, ways: Sequence[_Way], told: Sequence[Finding]) -> str:
@@ -309,7 +323,7 @@ def _mended(row: Mapping[str, Any], way: _Way, ways: Sequence[_Way], told: Seque
         return f"{way.named(rule.cure)} would help"
     for each in sorted(ways, key=lambda each: each is not way):
         if each.curable:
-            curable, share = rules.of_cause(each.curable), numbers.share(each.ns[each.curable] / each.life_ns)
+            curable, share = rules.of_cause(each.curable), numbers.share(each.ns[each.curable] / each.active_ns)
             return f"what can be mended is {share}, {each.named(curable.lost_to)}, where {each.named(curable.cure)} would help"
     cure = rule.advice.cure if told and rule.advice else ""
     return "nothing was found to mend in TCP itself" + (f"; {way.named(cure)} would help" if cure else "")

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import damage
 import tshark
 
-from tcptrace_lab import ledger
 from tcptrace_lab.segments import read
 
 if TYPE_CHECKING:
@@ -32,6 +31,9 @@ SHARE: Final = 0.05
 """So much of a direction's life may a cut ledger name otherwise: borders between waits move with what is known of the way to the ends."""
 FLOOR_NS: Final = 2_000_000
 """And so much in any case: what is left of a connection may be a few frames."""
+
+OF_SILENCE: Final = frozenset({"idle", "application", "peer"})
+"""Whether a silence is idle follows from the pauses of the whole transfer, and from who opened it: a cut may hold neither."""
 
 Direction: TypeAlias = tuple[int, bool]
 """Connection, and whether it is the client's."""
@@ -85,9 +87,9 @@ def source(path: Path, folder: Path) -> tuple[int, list[damage.Packet]]:
 
 def told(path: Path, frames_before: int = 0) -> Told:
     """What the ledger says of `path`, whose first frame had been so many behind the first."""
-    tables = read(path)
+    tables = read(path, worth=())
     spans: dict[Direction, list[Span]] = defaultdict(list)
-    rows = ledger.intervals(tables.segments, tables.connections).sort("start_ns", maintain_order=True).collect()
+    rows = tables.ledger.sort("start_ns", maintain_order=True).collect()
     for conn, from_client, start_ns, end_ns, cause in rows.select("conn", "from_client", "start_ns", "end_ns", "cause").iter_rows():
         spans[conn, from_client].append(Span(start_ns, end_ns, str(cause)))
     frames = tables.segments.select("frame", "conn", "from_client").collect()
@@ -150,7 +152,8 @@ def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
         life_ns, otherwise_ns = 0, Counter[tuple[str, str]]()
         for both_ns, said, says in _common(whole.spans[of_whole], cut.spans[direction]):
             life_ns += both_ns
-            if says not in {said, "unknown"}:
+            in_silence = "idle" in {said, says} and {said, says} <= OF_SILENCE
+            if says not in {said, "unknown"} and not in_silence:
                 otherwise_ns[said, says] += both_ns
         yield Otherwise(of_whole, life_ns, otherwise_ns)
 

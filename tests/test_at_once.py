@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import packets
 import pytest
+from ledgers import advised, judged
 
-from tcptrace_lab import accounts, advice, verdict
+from tcptrace_lab import verdict
 from tcptrace_lab.analysis import analyze
 from tcptrace_lab.fingerprint import SIGNATURES
 from tcptrace_lab.rules import at_once
-from tcptrace_lab.segments import read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,9 +50,7 @@ def held(count: int = 5, *, client_sends: bool = True) -> str:
 
 
 def found(path: Path) -> dict[str, Finding]:
-    tables = read(path)
-    sums = accounts.accounts(tables.segments, tables.connections, tables.info["connections"])
-    return {one.id: one for one in advice.findings(sums, tables.segments, tables.connections).findings}
+    return {one.id: one for one in advised(judged(path)).findings}
 
 
 TOLD = {

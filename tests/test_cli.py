@@ -16,6 +16,7 @@ import packets
 import pytest
 import transfer
 from command import PROGRAM, TIME_LIMIT_S, tcptrace_lab
+from judged import CAPTURES
 
 from tcptrace_lab.cli import terminal
 
@@ -117,8 +118,9 @@ def test_a_connection_that_is_reset_later_was_not_refused(tmp_path: Path) -> Non
 
 
 def test_what_can_be_mended_is_told_before_what_costs_more_and_cannot(tmp_path: Path) -> None:
-    """The client thinks for 20 s, which is its own affair, and a SYN of another connection waits 3 s for an answer."""
-    thinks = "+1s C > S P. 1:11 ack 1\n+10ms S > C . ack 11\n+20s C > S P. 11:21 ack 1\n+10ms S > C . ack 21"
+    """The client writes every 5 s, which is its own affair, and a SYN of another connection waits 3 s for an answer."""
+    writes = (f"+5s C > S P. {at}:{at + 10} ack 1\n+0ms S > C . ack {at + 10}" for at in range(1, 51, 10))
+    thinks = "\n".join(writes)
     unanswered = "host N 10.0.0.3:50000 isn 7\n0 N > S S 0:0(0)\n1 N > S S 0:0(0)\n3 N > S S 0:0(0)"
     path = packets.capture(tmp_path / "both.pcap", f"{unanswered}\n{thinks}")
     words = tcptrace_lab("analyze", path.name, folder=tmp_path).stderr.decode()
@@ -265,5 +267,13 @@ def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
 def test_help_comes_without_the_heavy_libraries() -> None:
     heavy = "{'polars', 'plotly', 'numpy', 'rich', 'jinja2', 'tcptrace_lab._core'}"
     script = f"import sys; from tcptrace_lab.cli import run; run(['analyze', '--help']); sys.exit(str({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=TIME_LIMIT_S, check=False)
+    assert done.stderr == b"set()\n"
+
+
+def test_a_small_capture_is_analyzed_without_the_libraries_of_other_commands(tmp_path: Path) -> None:
+    heavy = "{'numpy', 'scapy', 'dpkt', 'plotly', 'h11', 'dask', 'rich', 'pydantic', 'statistics', 'tcptrace_lab.stacks.ranges'}"
+    arguments = ["analyze", str(CAPTURES / "ethernet-loss.pcapng"), "-q", "-o", str(tmp_path / "report.html")]
+    script = f"import sys; from tcptrace_lab.cli import run; run({arguments}); sys.exit(str({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=TIME_LIMIT_S, check=False)
     assert done.stderr == b"set()\n"

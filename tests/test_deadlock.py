@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 import packets
 import pytest
+from ledgers import advised, judged, judged_text
 
-from tcptrace_lab import accounts, advice, deadlock
-from tcptrace_lab.segments import read
+from tcptrace_lab import deadlock
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from tcptrace_lab.findings import Finding
 
 CAPTURES = Path(__file__).parent.parent / "captures"
@@ -51,9 +49,7 @@ def rounds(sizes: list[list[int]], window: int, lag_ms: int = 200, answer: int =
 
 
 def judge(path: Path) -> tuple[Finding, ...]:
-    found = read(path)
-    sums = accounts.accounts(found.segments, found.connections, found.info["connections"])
-    return advice.findings(sums, found.segments, found.connections).findings
+    return advised(judged(path)).findings
 
 
 def late(tmp_path: Path, text: str) -> list[Finding]:
@@ -143,16 +139,13 @@ def test_questions_and_answers_in_pieces_are_no_lock(tmp_path: Path) -> None:
 
 
 def test_data_of_the_other_side_between_the_rounds_is_no_lock(tmp_path: Path) -> None:
-    assert not deadlock.locks(*_tables(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576, answer=10)))
-
-
-def _tables(tmp_path: Path, text: str) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
-    return found.segments, found.connections
+    found = judged_text(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576, answer=10))
+    assert not deadlock.locks(found.details([0]).locks)
 
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.pcap*")), ids=lambda path: path.name)
 def test_no_transfer_of_this_kernel_is_locked(path: Path) -> None:
     """None was made with a lock: pieces that wait for an answer, bulk, losses, slow readers."""
-    found = read(path)
-    assert not deadlock.locks(found.segments, found.connections)
+    found = judged(path)
+    conns = found.connections.select("conn").collect()["conn"].to_list()
+    assert not deadlock.locks(found.details(conns).locks)

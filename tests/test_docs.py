@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tcptrace_lab
+from tcptrace_lab import schema
 from tcptrace_lab.cli import guide
 from tcptrace_lab.cli.program import app
 from tcptrace_lab.findings import FINDING_IDS
@@ -27,6 +28,18 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 def test_pages_that_are_made_from_the_package_are_up_to_date(name: str) -> None:
     """`make docs` renews them."""
     assert Path("docs", name).read_text(encoding="utf-8") == pages.PAGES[name]()
+
+
+@pytest.mark.parametrize("name", pages.SCHEMAS)
+def test_json_schemas_list_the_causes_that_there_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make docs` renews them, and leaves the rest as it is."""
+    text = Path("tcptrace_lab", name).read_text(encoding="utf-8")
+    assert pages.with_causes(text) == text
+    monkeypatch.setitem(schema.CAUSES, "invented", "for this test")
+    renewed = pages.with_causes(text)
+    assert renewed.count('"close", "unknown", "invented"\n') == 1
+    assert f'"minProperties": {len(schema.CAUSES)}' in renewed or "minProperties" not in text
+    assert len(renewed.splitlines()) == len(text.splitlines())
 
 
 def test_every_finding_has_its_place_in_the_catalogue() -> None:
@@ -59,7 +72,7 @@ def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_commands_in_the_docs_are_commands(page: Path) -> None:
-    known = {name.split()[0] for name, _ in guide.commands(app)}
+    known = {name.split()[0] for name, _ in guide.commands(app())}
     named = set(re.findall(r"^ {4}.*?\btcptrace-lab (\w+)", page.read_text(encoding="utf-8"), re.MULTILINE))
     assert named <= known
 

@@ -14,10 +14,11 @@ from command import only_line, tcptrace_lab
 from polars.testing import assert_frame_equal
 from test_cli import on_terminal
 
-from tcptrace_lab import accounts, ledger, messages, rates, read, schema, stalls, transactions
+from tcptrace_lab import messages, rates, read, schema, stalls, transactions
 from tcptrace_lab.datagrams import read_datagrams
 from tcptrace_lab.export import export
 from tcptrace_lab.formats import Format, TableName
+from tcptrace_lab.segments import REREAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,14 +41,14 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
-    tcp, udp = read(path), read_datagrams(path)
+    tcp, udp = read(path, worth=()), read_datagrams(path)
     return {
         TableName.SEGMENTS: tcp.segments,
         TableName.CONNECTIONS: tcp.connections,
-        TableName.LEDGER: ledger.intervals(tcp.segments, tcp.connections),
-        TableName.STALLS: stalls.stalls(tcp.segments, tcp.connections),
-        TableName.ACCOUNTS: accounts.accounts(tcp.segments, tcp.connections, 1),
-        TableName.MESSAGES: messages.messages(tcp.segments, tcp.connections, 1),
+        TableName.LEDGER: tcp.ledger.select(schema.LEDGER.names),
+        TableName.STALLS: stalls.stalls(tcp.ledger, tcp.connections),
+        TableName.ACCOUNTS: tcp.accounts,
+        TableName.MESSAGES: messages.messages(tcp.segments, tcp.notes, 1),
         TableName.TRANSACTIONS: transactions.found([str(path)], tcp.segments, tcp.connections).lazy(),
         TableName.RATES: rates.table(tcp.connections),
         TableName.DATAGRAMS: udp.datagrams,
@@ -154,16 +155,16 @@ def test_the_exported_ledger_sums_to_the_exported_accounts_and_to_each_direction
     assert lasted.filter("from_client")["ns"].sum() == lasted.filter(~pl.col("from_client"))["ns"].sum() == 341_000_000
 
 
-def test_the_ledger_of_many_connections_is_made_some_of_them_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ledger_of_a_capture_that_is_read_again_is_that_of_one_that_is_kept(tmp_path: Path) -> None:
+    """All of it, and that of some connections alone."""
     hosts = "\n".join(f"host H{number} 10.0.1.{number}:50000" for number in range(5))
     data = "\n".join(f"{number} H{number} > S P. 1:11 ack 1\n+10ms S > H{number} P. 1:11 ack 11" for number in range(5))
-    found = read(packets.capture(tmp_path / "many.pcap", f"{hosts}\n{data}"))
-    whole = accounts.in_ranges(ledger.intervals, found.segments, found.connections, 5).collect()
-    monkeypatch.setattr(accounts, "RANGE_CONNECTIONS", 2)
-    parts = accounts.in_ranges(ledger.intervals, found.segments, found.connections, 5).collect()
-    order = ["conn", "from_client", "start_ns"]
-    assert whole["conn"].n_unique() == 5
-    assert_frame_equal(parts.sort(order), whole.sort(order))
+    path = packets.capture(tmp_path / "many.pcap", f"{hosts}\n{data}")
+    kept, again = (read(path, worth=(), reread_bytes=size).ledger for size in (REREAD_BYTES, 0))
+    assert kept.collect()["conn"].n_unique() == 5
+    assert_frame_equal(again.collect(), kept.collect())
+    some = pl.col("conn").is_in([1, 3]) & (pl.col("cause") != "unknown")
+    assert_frame_equal(again.filter(some).select("cause", "end_ns").collect(), kept.filter(some).select("cause", "end_ns").collect())
 
 
 def test_binary_formats_are_kept_off_the_terminal(path: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tcptrace_lab.cli.program import app
 COLUMNS = 80
 MAN_PAGE = Path("docs/wheel/data/share/man/man1/tcptrace-lab.1")
 
-COMMANDS = dict(guide.commands(app))
+COMMANDS = dict(guide.commands(app()))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -14,8 +14,9 @@ from typing import Any
 import engine
 import polars as pl
 import pytest
+from ledgers import judged
 
-from tcptrace_lab import accounts, schema, segments
+from tcptrace_lab import schema
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 SIDES = sorted(schema.SIDES)
@@ -93,9 +94,8 @@ def test_a_lost_probe_is_followed_by_a_timeout() -> None:
 
 def _ledger(setting: dict[str, Any]) -> dict[str, float]:
     """Milliseconds that the ledger of the client's direction gives to each cause, by the first connection."""
-    tables = segments.read(CAPTURES / setting["file"])
-    count = tables.connections.select("conn").collect().height
-    row = accounts.accounts(tables.segments, tables.connections, count).collect().row(0, named=True)
+    tables = judged(CAPTURES / setting["file"])
+    row = tables.accounts.collect().row(0, named=True)
     return {name.removeprefix("client_").removesuffix("_ns"): (ns or 0) / 1e6 for name, ns in row.items() if name.startswith("client_")}
 
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import packets
 import polars as pl
 import pytest
+from ledgers import advised, judged, judged_text, sums
 
-from tcptrace_lab import accounts, advice, ledger, schema
-from tcptrace_lab.segments import Tables, read
+from tcptrace_lab import advice, schema
+
+if TYPE_CHECKING:
+    from tcptrace_lab.segments import Tables
 
 MS = 1_000_000
 """Nanoseconds in a millisecond."""
@@ -28,12 +31,12 @@ OPENED = """
 
 
 def tables(tmp_path: Path, text: str) -> Tables:
-    return read(packets.capture(tmp_path / "exchange.pcap", OPENED + text))
+    return judged_text(tmp_path, OPENED + text)
 
 
 def causes(found: Tables, *, from_client: bool = True) -> list[tuple[str, float]]:
     """`(cause, milliseconds)` of each interval of one direction, neighbours of one cause joined."""
-    intervals = ledger.intervals(found.segments, found.connections).sort("start_ns").collect()
+    intervals = found.ledger.sort("start_ns").collect()
     own = intervals.filter(pl.col("from_client") == from_client)
     joined = own.group_by(pl.col("cause").rle_id(), maintain_order=True).agg(
         pl.col("cause").first().alias("name"), ms=(pl.col("end_ns").last() - pl.col("start_ns").first()) / MS
@@ -201,14 +204,14 @@ def test_a_syn_that_is_sent_again_belongs_to_the_handshake(tmp_path: Path) -> No
         1.020 C > S .         ack 1
         1.050 C > S P. 1:101  ack 1
         """
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    found = judged_text(tmp_path, text)
     assert lasted(found, "handshake") == [pytest.approx(1020.0)]
     assert lasted(found, "application") == [pytest.approx(30.0)]
 
 
 def test_a_syn_that_nobody_answers_is_the_handshakes_to_the_end(tmp_path: Path) -> None:
     text = "0.000 C > S S 0:0(0) win 64240 <mss 1460>\n1.000 C > S S 0:0(0)\n2.500 C > S R 1:1"
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    found = judged_text(tmp_path, text)
     assert dict(causes(found)) == pytest.approx({"handshake": 2500.0})
 
 
@@ -228,7 +231,7 @@ def test_the_time_until_its_syn_ack_is_acknowledged_is_the_handshakes_of_a_serve
         0.070 S > C .         ack 101
         0.100 C > S F. 101:101 ack 1
     """
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    found = judged_text(tmp_path, text)
     assert dict(causes(found, from_client=False)) == pytest.approx({"handshake": 30, "network": 30, "peer": 40})
 
 
@@ -247,7 +250,7 @@ def test_at_the_end_of_a_capture_it_is_unknown_which_of_two_silent_sides_is_to_s
     assert dict(causes(found, from_client=False)[-2:]) == pytest.approx({"network": 20, "unknown": 1980}, abs=1)
 
 
-@pytest.mark.parametrize(("last", "cause"), [("0.0800", "application"), ("1.0000", "unknown")])
+@pytest.mark.parametrize(("last", "cause"), [("0.0800", "idle"), ("1.0000", "unknown")])
 def test_a_sender_to_which_nobody_speaks_has_no_more_to_send_once_all_is_acknowledged(tmp_path: Path, last: str, cause: str) -> None:
     """The capture ends with a keepalive and its answer, 1.5 s behind the data. Before the ACK of all, TCP may have held the next back."""
     found = tables(
@@ -262,10 +265,10 @@ def test_a_sender_to_which_nobody_speaks_has_no_more_to_send_once_all_is_acknowl
     assert sum(lasted(found, cause)) > 1_000
 
 
-def test_a_side_that_ends_the_connection_was_to_speak(tmp_path: Path) -> None:
+def test_a_silence_of_a_second_until_a_side_ends_the_connection_is_idle(tmp_path: Path) -> None:
     found = tables(tmp_path, ASKED_AND_ANSWERED + "2.170 S > C F. 101:101 ack 101")
-    assert dict(causes(found)[-2:]) == pytest.approx({"network": 20, "peer": 2050})
-    assert dict(causes(found, from_client=False)[-1:]) == pytest.approx({"application": 1980}, abs=1)
+    assert dict(causes(found)[-2:]) == pytest.approx({"peer": 50, "idle": 2000})
+    assert dict(causes(found, from_client=False)[-1:]) == pytest.approx({"idle": 1980}, abs=1)
 
 
 ANSWERED_TWICE = """
@@ -279,7 +282,7 @@ ANSWERED_TWICE = """
 
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp_path: Path) -> None:
     """The first ACK was lost, or found a full accept queue: 1 s until the server asks again, then 30 ms of the client's program."""
-    found = read(packets.capture(tmp_path / "exchange.pcap", ANSWERED_TWICE + "1.050 C > S P. 1:101 ack 1"))
+    found = judged_text(tmp_path, ANSWERED_TWICE + "1.050 C > S P. 1:101 ack 1")
     assert dict(causes(found)) == pytest.approx({"handshake": 1020.0, "application": 30.0})
     assert lasted(found, "handshake") == [pytest.approx(1020.0)]
     assert dict(causes(found, from_client=False)) == pytest.approx({"handshake": 1050.0}), "the ACK that opens it came with the data"
@@ -288,7 +291,7 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_speaks_first(tmp_path: Path) -> None:
     """40 ms behind the second SYN-ACK, at 1.020, the server greets, of which 20 ms are a round trip; the client answers after 10 ms."""
     text = ANSWERED_TWICE + "1.060 S > C P. 1:51 ack 1\n1.070 C > S P. 1:101 ack 51\n1.090 S > C . ack 101"
-    told = dict(causes(read(packets.capture(tmp_path / "exchange.pcap", text))))
+    told = dict(causes(judged_text(tmp_path, text)))
     assert told["handshake"] == pytest.approx(1020.0)
     assert (told["peer"], told["application"]) == pytest.approx((20.0, 10.0))
 
@@ -296,7 +299,7 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_
 def test_behind_a_syn_ack_that_was_sent_once_a_late_greeting_is_waited_for(tmp_path: Path) -> None:
     """Open at 0.020; the server says something at 0.420, the client at 0.430."""
     text = ANSWERED_TWICE.partition("1.020")[0] + "0.420 S > C P. 1:51 ack 1\n0.430 C > S P. 1:101 ack 51"
-    told = dict(causes(read(packets.capture(tmp_path / "exchange.pcap", text))))
+    told = dict(causes(judged_text(tmp_path, text)))
     assert told["handshake"] == pytest.approx(20.0)
     assert told["network"] + told["peer"] == pytest.approx(400.0)
     assert told["application"] == pytest.approx(10.0)
@@ -334,22 +337,21 @@ def test_a_window_owns_only_what_the_line_stands_idle(tmp_path: Path) -> None:
     )
     found = tables(tmp_path, "0.03 S > C . ack 1 win 23\n" + text)
     assert sum(lasted(found, "receiver-window")) == pytest.approx(5 * 20, abs=0.1)
-    client = ledger.by_cause(ledger.sums(found.segments, found.connections)).filter(pl.col("from_client") & (pl.col("cause") == "network"))
-    assert client["ns"].sum() / MS == pytest.approx(11 * 1.23 + 20, abs=2.5)  # and behind the last, until its ACK
+    assert sums(found, from_client=True)["network"] / MS == pytest.approx(11 * 1.23 + 20, abs=2.5)  # and behind the last, until its ACK
 
 
 def test_nothing_is_said_of_a_direction_whose_acks_were_not_captured(tmp_path: Path) -> None:
     text = "0 C > S . 1:1461 ack 1\n0.5 C > S . 1461:2921 ack 1\n1.5 C > S . 2921:4381 ack 1"
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    found = judged_text(tmp_path, text)
     assert causes(found) == [("unknown", 1500.0)]
 
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.pcap*")), ids=lambda path: path.name)
 def test_the_ledger_of_every_direction_covers_its_life_without_gap_or_overlap(path: Path) -> None:
-    found = read(path)
+    found = judged(path)
     connections = found.connections.collect()
-    sides = ledger.intervals(found.segments, found.connections).sort("start_ns").collect().partition_by("conn", "from_client", as_dict=True)
-    sums = accounts.accounts(found.segments, found.connections, connections.height).collect()
+    sides = found.ledger.sort("start_ns").collect().partition_by("conn", "from_client", as_dict=True)
+    spent = found.accounts.collect()
     for row in connections.iter_rows(named=True):
         life = (row["first_ts_ns"], row["last_ts_ns"])
         for side, from_client in schema.SIDES.items():
@@ -358,35 +360,8 @@ def test_the_ledger_of_every_direction_covers_its_life_without_gap_or_overlap(pa
             own = sides[row["conn"], from_client]
             assert (own["start_ns"][0], own["end_ns"][-1]) == life
             assert own["end_ns"][:-1].to_list() == own["start_ns"][1:].to_list()
-            told = sums.filter(pl.col("conn") == row["conn"]).select(pl.sum_horizontal(pl.selectors.starts_with(side))).item()
+            told = spent.filter(pl.col("conn") == row["conn"]).select(pl.sum_horizontal(pl.selectors.starts_with(side))).item()
             assert told == life[1] - life[0]
-
-
-def test_each_of_some_connections_is_judged_by_its_own_facts_whatever_their_numbers(tmp_path: Path) -> None:
-    """Round trips of 20 and 50 ms, of two connections with numbers far apart; each asks, and has its answer a round trip later."""
-    both = []
-    for number, trip_s in ((1_000_007, 0.05), (3, 0.02)):
-        text = f"""
-            0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7>
-            {trip_s} S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK, wscale 7>
-            {trip_s} C > S . ack 1 win 502
-            {trip_s} C > S P. 1:101 ack 1 win 502
-            {2 * trip_s} S > C P. 1:101 ack 101 win 509
-            {2 * trip_s} C > S P. 101:201 ack 101 win 502
-        """
-        found = read(packets.capture(tmp_path / f"{number}.pcap", text))
-        numbered = pl.lit(number, pl.UInt32).alias("conn")
-        both.append((found.segments.with_columns(numbered), found.connections.with_columns(numbered)))
-    segments, connections = (pl.concat(table) for table in zip(*both, strict=True))
-    sums = ledger.by_cause(ledger.sums(segments, connections)).filter(
-        "from_client", pl.col("cause").cast(pl.String).is_in(["handshake", "network"])
-    )
-    assert sorted((conn, str(cause), ns / MS) for conn, cause, ns in sums.select("conn", "cause", "ns").iter_rows()) == [
-        (3, "handshake", 20.0),
-        (3, "network", 20.0),
-        (1_000_007, "handshake", 50.0),
-        (1_000_007, "network", 50.0),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -402,9 +377,9 @@ def test_window_time_equals_the_kernels_count_within_a_twentieth(name: str) -> N
     """TCP_INFO's rwnd_limited of an unpaced sender is nearly exact (rule book B)."""
     (path,) = CAPTURES.glob(f"{name}.pcap*")
     truth = json.loads((CAPTURES / f"{name}.json").read_text())["connections"][0]["client"]["tcp_info"]
-    found = read(path)
-    sums = accounts.accounts(found.segments, found.connections, 1).collect().row(0, named=True)
-    measured_ms = ((sums["client_receiver_window_ns"] or 0) + (sums["client_zero_window_ns"] or 0)) / MS
+    found = judged(path)
+    spent = found.accounts.collect().row(0, named=True)
+    measured_ms = ((spent["client_receiver_window_ns"] or 0) + (spent["client_zero_window_ns"] or 0)) / MS
     assert measured_ms == pytest.approx(truth["tcpi_rwnd_limited"] / 1000, abs=truth["tcpi_busy_time"] / 1000 / 20)
 
 
@@ -414,19 +389,18 @@ def test_nagle_stalls_account_for_what_nodelay_saves(medium: str) -> None:
     lives, stalls = {}, {}
     for setting in ("on", "off"):
         (path,) = CAPTURES.glob(f"{medium}-nagle-{setting}.pcap*")
-        found = read(path)
+        found = judged(path)
         row = found.connections.collect().row(0, named=True)
-        sums = accounts.accounts(found.segments, found.connections, 1).collect().row(0, named=True)
+        spent = found.accounts.collect().row(0, named=True)
         lives[setting] = row["last_ts_ns"] - row["first_ts_ns"]
-        stalls[setting] = sums["client_nagle_delayed_ack_ns"] or 0
+        stalls[setting] = spent["client_nagle_delayed_ack_ns"] or 0
     assert stalls["off"] == 0
     assert stalls["on"] == pytest.approx(lives["on"] - lives["off"], rel=0.03)
 
 
 def test_a_finding_names_its_frames_its_cost_and_what_would_refute_it() -> None:
-    found = read(CAPTURES / "ethernet-nagle-on.pcapng")
-    sums = accounts.accounts(found.segments, found.connections, 1)
-    first = advice.findings(sums, found.segments, found.connections).findings[0]
+    found = judged(CAPTURES / "ethernet-nagle-on.pcapng")
+    first = advised(found).findings[0]
     assert (first.id, str(first.severity), str(first.confidence), first.conn, first.from_client) == (
         "nagle-delayed-ack",
         "high",
@@ -434,17 +408,17 @@ def test_a_finding_names_its_frames_its_cost_and_what_would_refute_it() -> None:
         0,
         True,
     )
-    assert first.cost_ns == sums.collect()["client_nagle_delayed_ack_ns"][0]
+    assert first.cost_ns == found.accounts.collect()["client_nagle_delayed_ack_ns"][0]
     assert "Refuted by" in first.limits
-    intervals = ledger.intervals(found.segments, found.connections).collect()
+    intervals = found.ledger.collect()
     ends = set(intervals.filter(pl.col("cause") == "nagle-delayed-ack")["frame_after"])
     assert ends & set(first.evidence_frames)
 
 
 def test_a_handshake_that_nobody_answers_is_told_as_that(tmp_path: Path) -> None:
     text = "0.0 C > S S 0:0(0) win 64240 <mss 1460>\n1.0 C > S S 0:0(0) win 64240 <mss 1460>\n3.0 C > S S 0:0(0) win 64240 <mss 1460>"
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
-    (told,) = advice.findings(accounts.accounts(found.segments, found.connections, 1), found.segments, found.connections).findings
+    found = judged_text(tmp_path, text)
+    (told,) = advised(found).findings
     assert (told.id, told.title, told.cost_ns) == ("handshake-slow", "Nobody answered for 3 s", 3_000 * MS)
     assert "sent it again twice, and nothing came back" in told.mechanism
 
@@ -457,12 +431,12 @@ def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
         for n in range(2000)
     )
     start = "0 C > S S 0:0(0) win 64240 <mss 1460>\n0.001 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>\n0.001 C > S . ack 1 win 64240"
-    found = read(packets.capture(tmp_path / "long.pcap", f"{start}\n{rounds}"))
-    judged = advice.findings(accounts.accounts(found.segments, found.connections, 1), found.segments, found.connections)
-    first = judged.findings[0]
+    found = judged_text(tmp_path, f"{start}\n{rounds}")
+    told = advised(found)
+    first = told.findings[0]
     assert (first.id, len(first.evidence_frames)) == ("nagle-delayed-ack", 3 * advice.EVIDENCE_WAITS)
     assert all((frame - 4) % 4 in (0, 1, 2) for frame in first.evidence_frames), "the write before, the late ACK and the write that waited"
-    own = judged.longest.filter(pl.col("cause") == "nagle-delayed-ack")
+    own = told.longest.filter(pl.col("cause") == "nagle-delayed-ack")
     ends = own.select("frame_before", "frame_after").iter_rows()
     assert all({before, before + 1, after} <= set(first.evidence_frames) for before, after in ends)
 
@@ -476,9 +450,8 @@ def test_a_slow_handshake_is_told_once(tmp_path: Path) -> None:
         1.050 C > S P. 1:101  ack 1
         1.070 S > C .         ack 101
         """
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
-    sums = accounts.accounts(found.segments, found.connections, 1)
-    slow = [each for each in advice.findings(sums, found.segments, found.connections).findings if each.id == "handshake-slow"]
+    found = judged_text(tmp_path, text)
+    slow = [each for each in advised(found).findings if each.id == "handshake-slow"]
     assert [(each.conn, each.from_client, each.cost_ns) for each in slow] == [(0, True, 1_020 * MS)]
 
 
@@ -545,11 +518,9 @@ def test_a_side_that_sends_no_data_is_not_limited_by_the_network(tmp_path: Path)
         0.202 C > S F. 1:1      ack 102
         0.302 S > C .           ack 2
     """
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
-    spent = accounts.accounts(found.segments, found.connections, 1)
-    assert spent.collect().item(0, "client_network_ns") > 0.3 * 302 * MS
-    judged = advice.findings(spent, found.segments, found.connections)
-    assert not [one for one in judged.findings if one.id == "network-limited"]
+    found = judged_text(tmp_path, text)
+    assert found.accounts.collect().item(0, "client_network_ns") > 0.3 * 302 * MS
+    assert not [one for one in advised(found).findings if one.id == "network-limited"]
 
 
 def dialogue(rounds: int) -> str:
@@ -565,9 +536,8 @@ def dialogue(rounds: int) -> str:
 
 def test_the_longest_round_trip_is_never_told_to_be_shorter_than_the_shortest(tmp_path: Path) -> None:
     """At the client the ACKs of the server's data take no time; the way to the server and back, 20 ms, is a part of its round trips."""
-    found = read(packets.capture(tmp_path / "exchange.pcap", dialogue(30)))
-    judged = advice.findings(accounts.accounts(found.segments, found.connections, 1), found.segments, found.connections)
-    told = {one.from_client: one.mechanism for one in judged.findings if one.id == "network-limited"}
+    found = judged_text(tmp_path, dialogue(30))
+    told = {one.from_client: one.mechanism for one in advised(found).findings if one.id == "network-limited"}
     assert told[False].endswith("The round trip took 20 ms at least.")
 
 
@@ -578,7 +548,6 @@ def test_a_window_that_grew_later_is_told_as_large_as_it_was_when_it_held(tmp_pa
         at, first = 0.021 + 0.020 * n, 2920 * n + 1
         lines += [f"{at:.4f} C > S . {first}:{first + 1460} ack 1", f"{at + 0.0001:.4f} C > S . {first + 1460}:{first + 2920} ack 1"]
         lines.append(f"{at + 0.0199:.4f} S > C . ack {first + 2920} win {2920 if n < 9 else 64240}")
-    found = read(packets.capture(tmp_path / "exchange.pcap", "\n".join([*lines, "0.222 C > S P. 29201:30661 ack 1"])))
-    judged = advice.findings(accounts.accounts(found.segments, found.connections, 1), found.segments, found.connections)
-    (told,) = [one for one in judged.findings if one.id == "receiver-window-limited"]
+    found = judged_text(tmp_path, "\n".join([*lines, "0.222 C > S P. 29201:30661 ack 1"]))
+    (told,) = [one for one in advised(found).findings if one.id == "receiver-window-limited"]
     assert told.title.startswith("The receiver's window, 2.92 KB then and 64.2 KB at most, held the sender for ")

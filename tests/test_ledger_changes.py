@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import packets
 import polars as pl
 import pytest
+from ledgers import advised, judged_text, parts
 from test_ledger import MS, OPENED, causes, lasted, tables
-
-from tcptrace_lab import accounts, advice, ledger
-from tcptrace_lab.segments import Tables, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tcptrace_lab.segments import Tables
 
 
 def question(start_ms: int, seq: int, answered: int, first: int, second: int, *, waits: bool) -> Iterator[str]:
@@ -46,8 +45,7 @@ def nagle_ms(found: Tables) -> list[float]:
 
 
 def confidences(found: Tables) -> dict[str, str]:
-    sums = accounts.accounts(found.segments, found.connections, 1)
-    return {each.id: str(each.confidence) for each in advice.findings(sums, found.segments, found.connections).findings}
+    return {each.id: str(each.confidence) for each in advised(found).findings}
 
 
 def test_stalls_before_nodelay_is_set_are_found_and_none_after(tmp_path: Path) -> None:
@@ -168,11 +166,12 @@ def test_a_departure_that_the_path_held_up_is_the_networks_by_the_senders_clock(
         echo = 5000 + 50 * (place if place != 5 else 4)  # the ACK of the late one had not reached the sender of the next
         lines.append(f"{at:.4f} C > S P. {seq}:{seq + 100} ack 1 <TS val {tsval} ecr {echo}>")
         lines.append(f"{at + 0.0001:.4f} S > C . ack {seq + 100} <TS val {5050 + 50 * place} ecr {tsval}>")
-    found = read(packets.capture(tmp_path / "exchange.pcap", SEEN_AT_SERVER + "\n".join(lines)))
-    waits = ledger.waits(found.segments, found.connections).filter(pl.col("frame") == 12).collect().row(0, named=True)
-    assert waits["held_ns"] == 85 * MS
-    assert waits["network_ns"] == pytest.approx(55 * MS, abs=3 * MS)
-    assert waits["rest_ns"] == pytest.approx(30 * MS, abs=3 * MS)
+    found = judged_text(tmp_path, SEEN_AT_SERVER + "\n".join(lines))
+    (network, network_ns), (rest, rest_ns) = parts(found, 12)
+    assert network_ns + rest_ns == 85 * MS
+    assert (network, rest) == ("network", "application")
+    assert network_ns == pytest.approx(55 * MS, abs=3 * MS)
+    assert rest_ns == pytest.approx(30 * MS, abs=3 * MS)
 
 
 def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -> None:
@@ -183,7 +182,7 @@ def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -
         for place in range(4)
     )
     short = OPENED.replace("0.020", "0.0002")
-    found = read(packets.capture(tmp_path / "exchange.pcap", short + text))
+    found = judged_text(tmp_path, short + text)
     assert sum(lasted(found, "delayed-ack")) == pytest.approx(3 * 200.2, abs=0.5)
     assert MS * max(lasted(found, "network")) < 2 * MS
 
@@ -221,11 +220,11 @@ def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path
         0.3502 S > C .  ack 10221
         """,
     )
-    waits = ledger.waits(found.segments, found.connections).filter(pl.col("frame") == 11).collect().row(0, named=True)
-    assert waits["held_ns"] == 100 * MS
-    assert waits["caused_ns"] == 0
-    assert waits["rest_cause"] == "application"
-    assert waits["rest_ns"] == pytest.approx((100 - 0.1 - 20) * MS, abs=0.05 * MS)
+    *before, (rest, rest_ns) = parts(found, 11)
+    assert sum(ns for _, ns in before) + rest_ns == 100 * MS
+    assert {cause for cause, _ in before} == {"network"}
+    assert rest == "application"
+    assert rest_ns == pytest.approx((100 - 0.1 - 20) * MS, abs=0.05 * MS)
 
 
 def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is_off(tmp_path: Path) -> None:
@@ -250,8 +249,8 @@ def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is
             f"{at + 0.022:.4f} C > S P. {seq + 8192}:{seq + 8292} ack 1",
             f"{at + 0.042:.4f} S > C .  ack {seq + 8292}",
         ]
-    found = read(packets.capture(tmp_path / "exchange.pcap", "\n".join(lines)))
-    held = ledger.waits(found.segments, found.connections).filter(pl.col("rule_cause") == "nagle").collect()
+    found = judged_text(tmp_path, "\n".join(lines))
+    held = found.ledger.filter(pl.col("cause") == "nagle").collect()
     assert held["payload_bytes"].to_list() == [2500, 100, 100, 100]
     assert sum(lasted(found, "nagle")) == pytest.approx(20 + 3 * 21, abs=4 * 1.1)  # less the line's time, of 1 ms
 
@@ -270,7 +269,7 @@ def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_clo
         flags = "." if place < 3 + more else "FP."
         lines += [f"{436 + place}ms C > S {flags} {1 + 4096 * place}:{4097 + 4096 * place} ack 1"]
     lines += [f"0.480 S > C . ack {4098 + 4096 * (3 + more)}"]
-    found = read(packets.capture(tmp_path / "exchange.pcap", "\n".join(lines)))
+    found = judged_text(tmp_path, "\n".join(lines))
     assert sum(lasted(found, cause)) == pytest.approx(4 * 100, abs=4 * 1.1)  # less the line's time, of 1 ms
 
 
@@ -286,6 +285,6 @@ def test_an_old_stack_that_follows_nagles_rule_holds_a_tail_behind_full_segments
         lines += [f"{at} S > C . ack {seq}", f"{at} C > S P. {seq}:{seq + 100} ack 1"]
     lines += ["0.180 S > C . ack 401", "0.300 C > S . 401:1861 ack 1", "0.320 S > C . ack 1861", "0.320 C > S P. 1861:2361 ack 1"]
     lines += ["0.340 S > C . ack 2361"]
-    found = read(packets.capture(tmp_path / "exchange.pcap", "\n".join(lines)))
-    held = ledger.waits(found.segments, found.connections).filter(pl.col("rule_cause") == "nagle").collect()
+    found = judged_text(tmp_path, "\n".join(lines))
+    held = found.ledger.filter(pl.col("cause") == "nagle").collect()
     assert held["payload_bytes"].to_list() == nagle

@@ -8,9 +8,9 @@ from typing import Any
 import packets
 import polars as pl
 import pytest
+from ledgers import judged, judged_text
 
 from tcptrace_lab import messages, schema
-from tcptrace_lab.segments import read
 
 MS = 1_000_000
 """Nanoseconds in a millisecond."""
@@ -39,8 +39,8 @@ ANSWERED_TWICE = """
 
 
 def found(tmp_path: Path, text: str, opened: str = OPENED) -> pl.DataFrame:
-    tables = read(packets.capture(tmp_path / "exchange.pcap", opened + text))
-    return messages.messages(tables.segments, tables.connections, tables.info["connections"]).collect().sort("first_frame")
+    tables = judged_text(tmp_path, opened + text)
+    return messages.messages(tables.segments, tables.notes, tables.info["connections"]).collect().sort("first_frame")
 
 
 def rows(table: pl.DataFrame, *, from_client: bool) -> list[dict[str, Any]]:
@@ -85,8 +85,8 @@ def test_any_cutting_of_the_capture_into_batches_gives_the_same_messages(tmp_pat
 
 
 def found_in(path: Path) -> pl.DataFrame:
-    tables = read(path)
-    return messages.messages(tables.segments, tables.connections, tables.info["connections"]).collect().sort("first_frame", "conn")
+    tables = judged(path)
+    return messages.messages(tables.segments, tables.notes, tables.info["connections"]).collect().sort("first_frame", "conn")
 
 
 def test_a_message_that_nagle_holds_is_one_and_its_stall_is_told(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import ledgers
 import packets
 import polars as pl
 import pytest
 from judged import judged_text
 
-from tcptrace_lab import accounts, advice, analyze, ledger, verdict
-from tcptrace_lab.segments import read
+from tcptrace_lab import analyze, verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,14 +51,12 @@ def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: in
 
 
 def judged(tmp_path: Path, text: str) -> tuple[Tables, Finding]:
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
-    sums = accounts.accounts(found.segments, found.connections, 1)
-    findings = advice.findings(sums, found.segments, found.connections).findings
-    return found, next(each for each in findings if each.id == "nagle-delayed-ack")
+    found = ledgers.judged_text(tmp_path, text)
+    return found, next(each for each in ledgers.advised(found).findings if each.id == "nagle-delayed-ack")
 
 
 def stalls(found: Tables) -> pl.DataFrame:
-    return ledger.intervals(found.segments, found.connections).filter(pl.col("cause") == "nagle-delayed-ack").collect()
+    return found.ledger.filter(pl.col("cause") == "nagle-delayed-ack").collect()
 
 
 @pytest.mark.parametrize(
@@ -108,9 +106,9 @@ def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) ->
 
 def held_ms(tmp_path: Path, text: str) -> dict[str, float]:
     """What the ledger tells of the client's waits that a departure ended: of the last, the capture's end leaves little to tell."""
-    found = read(packets.capture(tmp_path / "exchange.pcap", text))
+    found = ledgers.judged_text(tmp_path, text)
     ended = pl.col("from_client") & (pl.col("frame_before") > 3) & pl.col("frame_after").is_not_null()
-    mine = ledger.intervals(found.segments, found.connections).filter(ended)
+    mine = found.ledger.filter(ended)
     sums = mine.group_by(pl.col("cause").cast(pl.String)).agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).collect()
     return {cause: ns / 1e6 for cause, ns in sums.iter_rows()}
 

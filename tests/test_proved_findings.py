@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tshark
+from ledgers import advised, judged
 
-import tcptrace_lab
-from tcptrace_lab import accounts, advice
 from tcptrace_lab.rules import Confidence
 
 if TYPE_CHECKING:
@@ -120,11 +119,10 @@ class Case:
 @cache
 def cases(name: str) -> list[Case]:
     """The proved findings on one capture that cost time."""
-    tables = tcptrace_lab.read(SHARED / name)
+    tables = judged(SHARED / name)
     ports = {row["conn"]: row for row in tables.connections.select("conn", "client_port", "server_port").collect().iter_rows(named=True)}
-    sums = accounts.accounts(tables.segments, tables.connections, len(ports))
     found = []
-    for finding in advice.findings(sums, tables.segments, tables.connections).findings:
+    for finding in advised(tables).findings:
         if finding.confidence is not Confidence.PROVED:
             continue
         first, *_ = finding.evidence_frames

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -75,3 +76,25 @@ def test_nothing_is_written_where_python_is_told_not_to(tmp_path: Path, monkeypa
     (tmp_path / "page.j2").write_text("one {{ value }}")
     assert said(tmp_path) == "one &lt;b&gt;"
     assert not (tmp_path / "__pycache__").exists()
+
+
+def test_bytecode_goes_to_the_users_cache_where_the_package_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, cache = tmp_path / "package", tmp_path / "cache"
+    package.mkdir()
+    cache.mkdir()
+    (package / "page.j2").write_text("one {{ value }}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert said(package) == "one &lt;b&gt;"
+    assert len(list(cache.glob("tcptrace-lab/*/page*"))) == 1
+    monkeypatch.setattr(Environment, "compile", None)
+    assert said(package) == "one &lt;b&gt;"
+
+
+def test_a_cache_of_another_user_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "page.j2").write_text("one {{ value }}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    assert said(tmp_path) == "one &lt;b&gt;"
+    assert not (tmp_path / "tcptrace-lab").exists()

@@ -89,7 +89,7 @@ def test_the_verdict_of_the_json_rests_on_findings_of_the_json() -> None:
     assert set(told["findings"]) == {"loss", "timeout"}
     assert told["cost_s"] == pytest.approx(sum(one["cost_s"] for one in document["findings"] if one["id"] in told["findings"]))
     assert told["life_s"] == pytest.approx(document["connections"][0]["client_to_server"]["life_s"])
-    assert told["sentence"].startswith(f"{told['cost_s'] / told['life_s']:.0%} of 977 ms went to losses")
+    assert told["sentence"].startswith(f"{told['cost_s'] / told['life_s']:.0%} of 977 ms went, by all signs, to losses")
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -227,13 +227,25 @@ def test_every_column_says_what_it_means(table: schema.Table) -> None:
 
 def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "both.pcap", f"{transfer.TEXT}\n0.4 C > S udp 100\n0.5 S > C udp 100")
-    engine = _core.Engine([str(path)], datagrams=True)
-    segments, datagrams, connections, flows, _samples = engine.pull(1_000)
+    engine = _core.Engine([str(path)], datagrams=True, ledger=schema.WAITS.names, worth=())
+    segments, datagrams, connections, flows, _samples, accounts, ledger, notes = engine.pull(1_000)
     for stream, table in ((segments, schema.SEGMENTS), (datagrams, schema.DATAGRAMS), (connections, schema.ENGINE_CONNECTIONS)):
         assert dict(reread.frame(stream, table).schema) == table.polars_schema()
+    for stream, table in ((accounts, schema.ACCOUNTS), (ledger, schema.WAITS), (notes, schema.NOTES)):
+        assert dict(reread.frame(stream, table).schema) == table.polars_schema()
+    found = reread.judged(engine)
+    judged = {schema.KINDS_OF_WAITS: found.kinds, schema.LONGEST: found.waits, schema.LOCKS: found.locks, schema.PLACES: found.places}
+    assert {table.name: dict(rows.schema) for table, rows in judged.items()} == {table.name: table.polars_schema() for table in judged}
     who = dict(reread.frame(flows, schema.FLOWS).schema)
     assert list(who.items()) == list(schema.FLOWS.polars_schema().items())[: len(who)]
     assert [*who] == ["flow", "client_addr", "client_port", "server_addr", "server_port"]
+
+
+def test_the_causes_of_the_engine_are_those_of_the_schema_in_the_same_order(path: Path) -> None:
+    """Tables hold the codes of causes; the columns of accounts have their names."""
+    engine = _core.Engine([str(path)], ledger=(), worth=())
+    accounts = reread.frame(engine.pull(1_000)[5], schema.ACCOUNTS)
+    assert tuple(accounts.columns) == schema.ACCOUNTS.names
 
 
 def test_figures_of_a_flow_have_the_columns_and_types_of_the_schema(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import packets
 import pytest
+from ledgers import advised, judged_text
 
-from tcptrace_lab import accounts, advice, small_packets
+from tcptrace_lab import small_packets
 from tcptrace_lab.segments import read
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ OPENED = """
 
 
 def small(tmp_path: Path, text: str) -> list[Finding]:
-    found = read(packets.capture(tmp_path / "exchange.pcap", OPENED + text))
-    sums = accounts.accounts(found.segments, found.connections, 1)
-    judged = advice.findings(sums, found.segments, found.connections).findings
+    judged = advised(judged_text(tmp_path, OPENED + text)).findings
     return [finding for finding in judged if finding.id in {"tinygrams", "silly-window"}]
 
 

@@ -15,19 +15,17 @@ from tcptrace_lab.stacks import STACKS as MODELS
 from tcptrace_lab.stacks import Host, Link, Read, Setting, Think, Write, simulate
 from tcptrace_lab.stacks.events import NS_PER_S
 from tcptrace_lab.stacks.ranges import (
-    BSD44_PERCENT,
     STACKS,
-    SUNOS_PERCENT,
     Acks,
     Range,
     Settings,
     Stalls,
-    ack_bytes,
     deadlock,
     predicted_ranges,
     stalled_share,
 )
 from tcptrace_lab.stacks.runs import runs
+from tcptrace_lab.stacks.thresholds import BSD44_PERCENT, SUNOS_PERCENT, ack_bytes
 
 K = 1024
 ATM, ETHERNET = 9148, 1460

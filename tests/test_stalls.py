@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import packets
 import polars as pl
 import pytest
+from ledgers import judged, judged_text
 
-from tcptrace_lab import analyze, ledger, stalls
-from tcptrace_lab.segments import read
+from tcptrace_lab import analyze, schema, stalls
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 
@@ -23,8 +22,8 @@ OPENED = """
 
 def found(tmp_path: Path, text: str) -> list[dict[str, Any]]:
     """The stalls of the client's direction, in order of time."""
-    tables = read(packets.capture(tmp_path / "exchange.pcap", OPENED + text))
-    rows = stalls.stalls(tables.segments, tables.connections).filter(pl.col("from_client")).collect().sort("start_ns")
+    tables = judged_text(tmp_path, OPENED + text)
+    rows = stalls.stalls(tables.ledger, tables.connections).filter(pl.col("from_client")).collect().sort("start_ns")
     return list(rows.iter_rows(named=True))
 
 
@@ -105,9 +104,9 @@ def test_a_timeout_is_the_retransmission_timers(tmp_path: Path) -> None:
 
 def test_stalls_are_the_ledgers_long_intervals_one_by_one() -> None:
     """In a live capture of Nagle's algorithm over Ethernet: eleven of about 44 ms in one direction, each an interval of the ledger."""
-    tables = read(CAPTURES / "ethernet-nagle-on.pcapng")
-    rows = stalls.stalls(tables.segments, tables.connections).collect()
-    own = ledger.intervals(tables.segments, tables.connections).collect()
+    tables = judged(CAPTURES / "ethernet-nagle-on.pcapng")
+    rows = stalls.stalls(tables.ledger, tables.connections).collect()
+    own = tables.ledger.select(schema.LEDGER.names).collect()
     assert rows.select(own.columns).join(own, on=own.columns, nulls_equal=True).height == rows.height
     shorter = own.join(rows, on=["conn", "from_client", "start_ns"], how="anti")
     assert max((shorter["end_ns"] - shorter["start_ns"]).to_list()) < rows["threshold_ns"].to_list()[0]

@@ -16,7 +16,7 @@ from scapy.utils import wrpcap
 
 from tcptrace_lab import schema, transactions
 from tcptrace_lab.segments import read
-from tcptrace_lab.transactions import ftp, http, payloads, spoken
+from tcptrace_lab.transactions import ftp, http, payloads, words
 from tcptrace_lab.transactions.payloads import Piece
 
 if TYPE_CHECKING:
@@ -328,13 +328,13 @@ def test_ftp_is_known_by_greeting_and_command_at_any_port_with_its_data_connecti
 def test_a_word_across_two_blocks_of_a_file_is_found_and_none_in_a_capture_without_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spoken, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(words, "_BLOCK_BYTES", 64)
     place = tmp_path / "blocks"
     for before in range(50, 70):
         place.write_bytes(bytes(before) + b"HTTP/1.1" + bytes(30))
-        assert spoken.mentioned([str(place)])
+        assert words.mentioned([str(place)])
         place.write_bytes(bytes(before) + b"HTTP_1.1" + bytes(30))
-        assert not spoken.mentioned([str(place)])
+        assert not words.mentioned([str(place)])
 
 
 def tshark(path: Path, show: str, *fields: str, more: Sequence[str] = ()) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -216,8 +217,10 @@ def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_t
 
 
 def test_every_cause_has_words_and_every_fault_that_is_known_has_a_cure() -> None:
-    told = {rule.cause: rule for rule in rules.ORDER}
+    told = rules.OURS
     assert set(told) == set(schema.CAUSES)
     assert all(rule.lost_to for rule in told.values())
     assert all(rule.advice.cure for rule in told.values() if rule.advice and rule.advice.is_a_fault)
     assert all("{" in rule.advice.mechanism for rule in told.values() if rule.advice), "each tells its mechanism with the capture's numbers"
+    assert len({(rule.colour, rule.pattern) for rule in told.values()}) == len(told), "no two look alike"
+    assert all(re.fullmatch("#[0-9a-f]{6}", rule.colour) for rule in told.values())

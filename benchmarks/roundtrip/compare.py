@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from roundtrip.seen import own, seen
-from tcptrace_lab import ledger
+from tcptrace_lab.schema import CAUSES
 from tcptrace_lab.segments import read
 from tcptrace_lab.simulation import At, write_capture
 from tcptrace_lab.stacks import simulate
@@ -57,9 +55,9 @@ def compare(drawn: Drawn) -> list[Compared]:
             path = Path(folder, "run.pcap")
             with path.open("wb") as stream:
                 write_capture(run, drawn.setting, stream, at=at)
-            tables = read([str(path)])
-            sums = ledger.by_cause(ledger.sums(tables.segments, tables.connections)).filter(pl.col("from_client") == from_client)
-        told = Counter(dict(sums.select(pl.col("cause").cast(pl.String), "ns").iter_rows()))
+            sums = read([str(path)], worth=()).accounts.collect().row(0, named=True)
+        side = "client" if from_client else "server"
+        told = Counter({cause: ns for cause in CAUSES if (ns := sums[f"{side}_{cause.replace('-', '_')}_ns"])})
         whole, shown = (_sums(spans) for spans in (own(run, from_client=from_client), seen(run, drawn.setting, from_client=from_client)))
         off_share, _ = _apart(whole, told)
         off_seen_share, confused = _apart(shown, told)

@@ -34,10 +34,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tcptrace_lab import vantage
-from tcptrace_lab.rules.of_direction import CAUSAL_NS, CAUSAL_SHARE_NEAR
 from tcptrace_lab.stacks.endpoint import SYN_OPTION_BYTES
 from tcptrace_lab.stacks.packet import FIN, PSH, SYN
 from tcptrace_lab.stacks.path import IP_TCP_HEADER_BYTES
+from tcptrace_lab.stalls import CAUSAL_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,6 +57,9 @@ AGREE_SHARE = 0.05
 """Two ways to tell how long a segment takes on its line agree if they differ by less."""
 WINDOWS = frozenset({"send-buffer", "delayed-ack", "slow-start", "congestion-window"})
 """What a window looks like that has no room, either."""
+CAUSAL_SHARE_NEAR = 0.1
+"""At its sender an event may be the effect of another one within this share of the round trip, too."""
+
 DEFER_PART = 3
 """Of the window: with less room Linux waits for more (`tcp_tso_should_defer`)."""
 GIVEN = frozenset({"application", "network"})

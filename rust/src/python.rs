@@ -8,14 +8,17 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::capture::Unpacker;
-use crate::connection::{Known, Only};
 use crate::engine::{self, Batch, DEFAULT_BATCH_ROWS, Options};
 use crate::error::{CaptureError, ErrorKind, Problem};
+use crate::flows::{Known, Only};
+use crate::ledger::costs::MOST;
+use crate::ledger::live::MOST_MEMORY_BYTES;
+use crate::ledger::{Cause, Worth};
 use crate::table::{self, Sample};
 use crate::wire::{link_name, link_supported};
 
@@ -55,8 +58,15 @@ fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
     set().err().unwrap_or(exception)
 }
 
+/// An error of the system (no room for temporary files) becomes Python's own.
 fn arrow_error(error: &ArrowError) -> PyErr {
-    EngineError::new_err(error.to_string())
+    match error {
+        ArrowError::IoError(what, error) => match error.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, what.clone())),
+            None => PyOSError::new_err(what.clone()),
+        },
+        _ => EngineError::new_err(error.to_string()),
+    }
 }
 
 /// A stream of record batches, consumed once.
@@ -86,7 +96,7 @@ impl ArrowStream {
     }
 }
 
-/// The engine, and the batches of connections and flows that it gave between segments that were asked for alone.
+/// The engine, and the batches of other tables that it gave between segments that were asked for alone.
 struct Pass {
     engine: engine::Engine,
     connections: Vec<RecordBatch>,
@@ -100,12 +110,13 @@ impl Pass {
             match self.engine.next_batch()? {
                 Some(Batch::Connections(batch)) => self.connections.push(batch),
                 Some(Batch::Flows(batch)) => self.flows.push(batch),
+                Some(Batch::Accounts(_) | Batch::Ledger(_) | Batch::Notes(_)) => {}
                 other => return Ok(other),
             }
         }
     }
 
-    /// Keeps all that is left of connections and flows.
+    /// Keeps all that is left of the tables that are asked for later.
     fn read_to_end(&mut self) -> Result<(), ArrowError> {
         while self.next_batch()?.is_some() {}
         Ok(())
@@ -119,12 +130,17 @@ struct Pulled {
     datagrams: Vec<RecordBatch>,
     connections: Vec<RecordBatch>,
     flows: Vec<RecordBatch>,
+    accounts: Vec<RecordBatch>,
+    ledger: Vec<RecordBatch>,
+    notes: Vec<RecordBatch>,
     rows: usize,
 }
 
 impl Pulled {
     /// A connection's row is as large as so many of a segment.
     const ROWS_PER_CONNECTION: usize = 16;
+    /// The same of its account.
+    const ROWS_PER_ACCOUNT: usize = 4;
 
     fn add(&mut self, batch: Batch) {
         let (table, batch, weight) = match batch {
@@ -132,6 +148,9 @@ impl Pulled {
             Batch::Datagrams(batch) => (&mut self.datagrams, batch, 1),
             Batch::Connections(batch) => (&mut self.connections, batch, Self::ROWS_PER_CONNECTION),
             Batch::Flows(batch) => (&mut self.flows, batch, 1),
+            Batch::Accounts(batch) => (&mut self.accounts, batch, Self::ROWS_PER_ACCOUNT),
+            Batch::Ledger(batch) => (&mut self.ledger, batch, 1),
+            Batch::Notes(batch) => (&mut self.notes, batch, 1),
         };
         self.rows += weight * batch.num_rows();
         table.push(batch);
@@ -142,13 +161,28 @@ fn stream(batches: Vec<RecordBatch>, schema: SchemaRef) -> ArrowStream {
     ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema))
 }
 
-/// Segments, datagrams, connections, flows, and times.
-type PulledStreams = (ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream);
+/// Segments, datagrams, connections, flows, times, accounts, ledger, and notes.
+type PulledStreams =
+    (ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream);
+
+/// What is worth a finding: code of a cause, from which time and share of a direction's life on, whether in the client's direction alone,
+/// and in those with data alone.
+type WorthTuple = (u8, i64, f64, bool, bool);
+
+fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyResult<Worth> {
+    let cause = Cause::ALL.get(usize::from(cause)).copied();
+    let cause = cause.ok_or_else(|| PyValueError::new_err("there is no such cause"))?;
+    Ok(Worth { cause, ns, share, of_client_alone, of_data_alone })
+}
+
+/// A table as a stream of one batch.
+fn whole(table: RecordBatch) -> ArrowStream {
+    let schema = table.schema();
+    stream(vec![table], schema)
+}
 
 fn samples(rows: &[Sample]) -> Result<ArrowStream, ArrowError> {
-    let batch = table::samples(rows)?;
-    let schema = batch.schema();
-    Ok(stream(vec![batch], schema))
+    table::samples(rows).map(whole)
 }
 
 /// The next segment batches, up to a number of rows.
@@ -195,7 +229,7 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true, departures = false, samples = false))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true, samples = false, ledger = None, worth = None, most = MOST, waits_memory_bytes = MOST_MEMORY_BYTES))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // by name, in Python
     fn new(
         py: Python<'_>,
@@ -205,18 +239,39 @@ impl Engine {
         only: Option<Vec<KnownTuple>>,
         datagrams: bool,
         summaries: bool,
-        departures: bool,
         samples: bool,
+        ledger: Option<Vec<String>>,
+        worth: Option<Vec<WorthTuple>>,
+        most: usize,
+        waits_memory_bytes: usize,
     ) -> PyResult<Self> {
         let known = |name: &String| table::segment_column_names().any(|column| column == name);
         if let Some(unknown) = columns.iter().flatten().find(|name| !known(name)) {
             return Err(PyValueError::new_err(format!("the segments table has no column {unknown:?}")));
         }
+        if let Some(unknown) =
+            ledger.iter().flatten().find(|name| !table::ledger_column_names().contains(&name.as_str()))
+        {
+            return Err(PyValueError::new_err(format!("the ledger has no column {unknown:?}")));
+        }
         let only = only.map(|known| Only::new(known.into_iter().map(known_connection)));
-        let options = Options { batch_rows, columns, only, datagrams, summaries, departures, samples };
+        let worth = worth.map(|worth| worth.into_iter().map(self::worth).collect::<PyResult<Vec<_>>>()).transpose()?;
+        let options = Options {
+            batch_rows,
+            columns,
+            only,
+            datagrams,
+            summaries,
+            samples,
+            ledger,
+            worth,
+            most,
+            waits_memory_bytes,
+        };
         let opened = py.detach(|| engine::Engine::open(&paths, options));
         let engine = opened.map_err(|error| to_python(py, &error))?;
-        Ok(Self { engine: Arc::new(Mutex::new(Pass { engine, connections: Vec::new(), flows: Vec::new() })) })
+        let pass = Pass { engine, connections: Vec::new(), flows: Vec::new() };
+        Ok(Self { engine: Arc::new(Mutex::new(pass)) })
     }
 
     #[pyo3(signature = (max_rows = None))]
@@ -231,7 +286,10 @@ impl Engine {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
             let mut pulled = Pulled::default();
+            let more_seen = Self::SEEN_PER_ROW.saturating_mul(max_rows as u64);
+            let most_seen = pass.engine.segments_seen().saturating_add(more_seen);
             while pulled.rows < max_rows
+                && pass.engine.segments_seen() < most_seen
                 && let Some(batch) = pass.engine.next_batch()?
             {
                 pulled.add(batch);
@@ -242,6 +300,9 @@ impl Engine {
                 stream(pulled.connections, table::connections_schema()?),
                 stream(pulled.flows, table::flows_schema()?),
                 samples(&pass.engine.take_samples())?,
+                stream(pulled.accounts, table::accounts_schema()?),
+                stream(pulled.ledger, pass.engine.ledger_schema()?),
+                stream(pulled.notes, table::notes_schema()?),
             ))
         };
         py.detach(read).map_err(|error| arrow_error(&error))
@@ -249,22 +310,12 @@ impl Engine {
 
     /// All UDP flows that were not pulled.
     fn flows(&self, py: Python<'_>) -> PyResult<ArrowStream> {
-        let read = || -> Result<_, ArrowError> {
-            let mut pass = lock(&self.engine);
-            pass.read_to_end()?;
-            Ok(stream(std::mem::take(&mut pass.flows), table::flows_schema()?))
-        };
-        py.detach(read).map_err(|error| arrow_error(&error))
+        self.kept(py, |pass| std::mem::take(&mut pass.flows), table::flows_schema)
     }
 
     /// All connections that were not pulled.
     fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {
-        let read = || -> Result<_, ArrowError> {
-            let mut pass = lock(&self.engine);
-            pass.read_to_end()?;
-            Ok(stream(std::mem::take(&mut pass.connections), table::connections_schema()?))
-        };
-        py.detach(read).map_err(|error| arrow_error(&error))
+        self.kept(py, |pass| std::mem::take(&mut pass.connections), table::connections_schema)
     }
 
     /// What later segments showed of earlier ones.
@@ -274,9 +325,27 @@ impl Engine {
             pass.read_to_end()?;
             table::revisions(pass.engine.revisions())
         };
-        let revisions = py.detach(read).map_err(|error| arrow_error(&error))?;
-        let schema = revisions.schema();
-        Ok(ArrowStream::new(RecordBatchIterator::new([Ok(revisions)], schema)))
+        py.detach(read).map(whole).map_err(|error| arrow_error(&error))
+    }
+
+    /// How much time each cause took.
+    fn kinds(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        self.detailed(py, |engine| table::kinds(engine.details()))
+    }
+
+    /// The longest waits, with their proof.
+    fn waits(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        self.detailed(py, |engine| table::waits(engine.details()))
+    }
+
+    /// The throughput deadlocks.
+    fn locks(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        self.detailed(py, |engine| table::locks(engine.details()))
+    }
+
+    /// The final facts of directions.
+    fn directions(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        self.detailed(py, |engine| table::direction_facts(engine.details()))
     }
 
     /// Runs all segment batches through and drops them; returns the number of rows.
@@ -333,6 +402,40 @@ impl Engine {
 
     fn problems<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         lock(&self.engine).engine.summary().problems.iter().map(|problem| problem_dict(py, problem)).collect()
+    }
+}
+
+impl Engine {
+    /// So many segments may go by for each row that is asked for, where few of them or none are wanted.
+    const SEEN_PER_ROW: u64 = 4;
+
+    /// The batches that were kept of a table, when all is read.
+    fn kept(
+        &self,
+        py: Python<'_>,
+        take: fn(&mut Pass) -> Vec<RecordBatch>,
+        schema: fn() -> Result<SchemaRef, ArrowError>,
+    ) -> PyResult<ArrowStream> {
+        let read = || -> Result<_, ArrowError> {
+            let mut pass = lock(&self.engine);
+            pass.read_to_end()?;
+            Ok(stream(take(&mut pass), schema()?))
+        };
+        py.detach(read).map_err(|error| arrow_error(&error))
+    }
+
+    /// A table of the connections that lose most time, when all is read.
+    fn detailed(
+        &self,
+        py: Python<'_>,
+        table: fn(&engine::Engine) -> Result<RecordBatch, ArrowError>,
+    ) -> PyResult<ArrowStream> {
+        let read = || -> Result<_, ArrowError> {
+            let mut pass = lock(&self.engine);
+            pass.read_to_end()?;
+            table(&pass.engine)
+        };
+        py.detach(read).map(whole).map_err(|error| arrow_error(&error))
     }
 }
 

@@ -1,99 +1,34 @@
 //! Rows → Arrow columns, in batches. Column names and order are those of `schema.py` (a test holds them together).
 
 mod behaviour;
+mod block_columns;
+mod columns;
 mod departure;
+mod direction;
+mod ledger;
 mod rates;
 mod rows;
 mod segments;
 mod statistics;
 
+pub use ledger::{
+    accounts, accounts_schema, direction_facts, kinds, ledger, ledger_column_names, locks, notes, notes_schema, waits,
+};
 pub use rows::{Sample, SegmentRows};
 pub use segments::{Segments, segment_column_names};
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, StringBuilder};
-use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, RecordBatch, StringArray};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_array::builder::BooleanBuilder;
+use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, SchemaRef};
 
-use crate::connection::{
-    ConnectionRow, Counts, DatagramRow, DirectionFigures, FlowRow, Nullable, Revision, StatisticsFigures,
-};
+use crate::connection::Revision;
+use crate::flows::{ConnectionRow, DatagramRow, FlowRow};
 use crate::wire::PathNames;
-
-/// A named column.
-type Column = (String, ArrayRef);
-
-/// One direction of one connection.
-struct Direction<'a> {
-    connection: &'a ConnectionRow,
-    figures: &'a DirectionFigures,
-    counts: &'a Counts,
-    statistics: &'a StatisticsFigures,
-}
-
-impl<'a> Direction<'a> {
-    /// That of the client (0) or of the server (1).
-    fn of(connection: &'a ConnectionRow, at: usize) -> Option<Self> {
-        let (figures, counts) = (connection.directions.get(at)?, connection.counts.get(at)?);
-        Some(Self { connection, figures, counts, statistics: connection.statistics.get(at)? })
-    }
-}
-
-fn numbers<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> T::Native) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::from_iter_values(rows.iter().map(value)))
-}
-
-fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
-    let values = rows.iter().map(|row| value(row).unwrap_or_default()).collect::<Vec<_>>();
-    Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
-}
-
-/// Numbers that few rows have: a batch without any costs next to nothing.
-fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
-    // Without an early end, which would keep the compiler from taking several rows at a time.
-    if rows.iter().fold(false, |any, row| any | value(row).is_some()) {
-        return maybe::<T, R>(rows, value);
-    }
-    Arc::new(PrimitiveArray::<T>::new_null(rows.len()))
-}
-
-fn nullable<R>(rows: &[R], value: impl Fn(&R) -> Nullable) -> ArrayRef {
-    let values = rows.iter().map(value).collect::<Vec<_>>();
-    let all = values.iter().all(|value| value.is_some());
-    let nulls = (!all).then(|| NullBuffer::new(bits(&values, |value| value.is_some())));
-    let values = values.into_iter().map(Nullable::value).collect::<Vec<_>>();
-    Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls))
-}
-
-fn flags<R>(rows: &[R], value: impl Fn(&R) -> bool) -> ArrayRef {
-    Arc::new(BooleanArray::new(bits(rows, value), None))
-}
-
-/// Which rows are not null; `None` if all are.
-fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<NullBuffer> {
-    Some(NullBuffer::new(bits(rows, is_some))).filter(|nulls| nulls.null_count() > 0)
-}
-
-/// One bit per row. Bytes of 0 and 1 first, then eight of them at a time into one: several times faster than bit by bit.
-fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
-    /// Moves the lowest bits of eight bytes into the highest byte of the product, in order and without a carry.
-    const GATHER: u64 = 0x0102_0408_1020_4080;
-    let mut bytes: Vec<u8> = rows.iter().map(|row| u8::from(value(row))).collect();
-    bytes.resize(rows.len().next_multiple_of(8), 0);
-    let (eights, _) = bytes.as_chunks::<8>();
-    let packed: Vec<u8> =
-        eights.iter().map(|eight| (u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56) as u8).collect();
-    BooleanBuffer::new(packed.into(), 0, rows.len())
-}
-
-fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
-    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
-        columns.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
-}
+use columns::{Column, addresses, batch, dictionary, flags, maybe, nullable, numbers};
+use direction::Direction;
 
 /// The schema of connection batches.
 ///
@@ -101,22 +36,6 @@ fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
 /// None in practice: the columns are those of an empty batch.
 pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
     connections(&[]).map(|batch| batch.schema())
-}
-
-/// The path of layers of each row, as a dictionary of the names known so far.
-fn dictionary(paths_of_rows: Vec<u16>, paths: &PathNames) -> ArrayRef {
-    let rows = paths_of_rows.len();
-    let keys = PrimitiveArray::<UInt16Type>::new(paths_of_rows.into(), None);
-    let names: StringArray = paths.so_far().iter().map(Some).collect();
-    match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
-        Ok(array) => Arc::new(array),
-        // A path is named before a row has its number.
-        Err(_) => arrow_array::new_null_array(&layers_type(), rows),
-    }
-}
-
-fn layers_type() -> DataType {
-    DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8))
 }
 
 /// One batch of the connections table.
@@ -164,14 +83,6 @@ pub fn samples(rows: &[Sample]) -> Result<RecordBatch, ArrowError> {
         ("ack_lag".into(), flags(rows, |row| row.ack_lag)),
         ("ns".into(), numbers::<Int64Type, _>(rows, |row| row.ns)),
     ])
-}
-
-fn addresses<R>(rows: &[R], value: impl Fn(&R) -> std::net::IpAddr) -> ArrayRef {
-    let mut strings = StringBuilder::new();
-    for row in rows {
-        strings.append_value(value(row).to_string());
-    }
-    Arc::new(strings.finish())
 }
 
 fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
@@ -302,18 +213,4 @@ pub fn flows(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
         ("server_addr".into(), addresses(rows, |row| row.server.0)),
         ("server_port".into(), numbers::<UInt16Type, _>(rows, |row| row.server.1)),
     ])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bits;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn every_row_keeps_its_bit(flags in prop::collection::vec(any::<bool>(), 0..200)) {
-            let packed = bits(&flags, |flag| *flag);
-            prop_assert_eq!(packed.iter().collect::<Vec<_>>(), flags);
-        }
-    }
 }

@@ -68,7 +68,9 @@ def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFra
     held: list[pl.DataFrame] = []
     rows = 0
     for frame in frames:
-        held.append(frame.select(pl.col(name).cast(dtype) for name, dtype in types.items()))
+        own = frame[list(types)]
+        casts = [column.cast(types[column.name]) for column in own if column.dtype != types[column.name]]
+        held.append(own.with_columns(casts) if casts else own)
         rows += frame.height
         while rows >= most:
             whole = pl.concat(held)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import accounts, messages, rules, stalls, verdict
+from tcptrace_lab import messages, rules, stalls, verdict
 from tcptrace_lab.findings import Severity
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.schema import CAUSES, PART_TABLES, SIDES
@@ -26,12 +26,11 @@ _WAY = ("conn", "from_client")
 def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.DataFrame]]:
     """Frames of each table of `schema.PART_TABLES`, without their `capture`; paths of problems are told by their place among `paths`."""
     count = analysis.capture["connections"]
-    stalled = accounts.in_ranges(stalls.stalls, analysis.segments, analysis.connections, count)
     return {
         "connections": _batches(analysis.connections),
         "ledger_totals": _totals(analysis),
-        "stalls": _batches(stalled),
-        "messages": _batches(messages.messages(analysis.segments, analysis.connections, count)),
+        "stalls": _batches(stalls.stalls(analysis.ledger, analysis.connections)),
+        "messages": _batches(messages.messages(analysis.segments, analysis.notes, count)),
         "findings": iter([_findings(analysis.findings)]),
         "problems": iter([_problems(analysis, paths)]),
     }

@@ -5,6 +5,7 @@ Here is only the way in: from its first line on an interrupt ends the program qu
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,9 @@ def main() -> None:
     """The console script."""
     interrupts.end_the_program()
     memory.bound()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # what is left ends with the process: looking through it for cycles takes 0.1 s, a fifth of a small capture's analysis
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -45,7 +45,7 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(app())
     yield f'.TH {PROGRAM.upper()} 1 "" "{PROGRAM} {version(PROGRAM)}" "User Commands"'
     yield ".SH NAME"
     yield f"{_text(PROGRAM)} \\- where the time of a slow TCP transfer went, and what must be changed"

@@ -10,41 +10,27 @@ import os
 import re
 import sys
 from enum import StrEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tcptrace_lab import errors
-from tcptrace_lab.cli import analyze, annotate, archive, batch, capture, compare, export, guide, lab, predict, replay, simulate, verify
+from tcptrace_lab.cli import guide
+from tcptrace_lab.cli.parameters import convert_on_demand
 from tcptrace_lab.cli.terminal import PROGRAM, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+COMMANDS = ("analyze", "annotate", "batch", "capture", "compare", "export", "predict", "simulate", "verify")
+"""Commands, each a function in the module of its name."""
+
+GROUPS = ("archive", "replay", "lab")
+"""Groups of commands, each the `app` of the module of its name."""
 
 COMPLETION = "_TCPTRACE_LAB_COMPLETE"
 """In the environment, it asks for the words with which a shell completes a line; Typer names it after the program."""
-
-app = typer.Typer(
-    name=PROGRAM,
-    help="Where did the time of a slow TCP transfer go, and what must be changed? Answers from packet captures.",
-    epilog="Exit codes: 0 done, 1 finding at or above --fail-on, 2 usage, 3 not a capture or unreadable, "
-    "4 read in part, 5 a tool is missing, 70 a defect of this program.",
-    rich_markup_mode=None,  # plain help: Rich would take longer to import than all the rest
-    add_completion=False,  # it would write into the files that a shell reads at its start; `--show-completion` shows what to put there
-    pretty_exceptions_enable=False,
-)
-app.command()(analyze.analyze)
-app.command()(annotate.annotate)
-app.add_typer(archive.app, name="archive")
-app.command()(batch.batch)
-app.command()(capture.capture)
-app.command()(compare.compare)
-app.command()(export.export)
-app.command()(predict.predict)
-app.add_typer(replay.app, name="replay")
-app.command()(simulate.simulate)
-app.command()(verify.verify)
-app.add_typer(lab.app)
 
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by position)
@@ -71,7 +57,6 @@ def _show_completion(shell: Shell | None) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _program(
     _version: Annotated[bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version, and end.")] = False,
     _completion: Annotated[
@@ -79,10 +64,36 @@ def _program(
         typer.Option("--show-completion", callback=_show_completion, is_eager=True, help="Print what makes this shell complete commands."),
     ] = None,
 ) -> None:
-    """Make commands of the functions above, even when there is only one."""
+    """Options that stand before a command."""
 
 
-guide.tell(app)
+def app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
+    """The program with these commands and groups. Only their modules are imported."""
+    program = typer.Typer(
+        name=PROGRAM,
+        help="Where did the time of a slow TCP transfer go, and what must be changed? Answers from packet captures.",
+        epilog="Exit codes: 0 done, 1 finding at or above --fail-on, 2 usage, 3 not a capture or unreadable, "
+        "4 read in part, 5 a tool is missing, 70 a defect of this program.",
+        rich_markup_mode=None,  # plain help: Rich would take longer to import than all the rest
+        add_completion=False,  # it would write into the files that a shell reads at its start; `--show-completion` shows what to put there
+        pretty_exceptions_enable=False,
+    )
+    program.callback()(_program)
+    for name in names:
+        module = import_module(f"tcptrace_lab.cli.{name}")
+        if name in GROUPS:
+            program.add_typer(module.app, name=name)
+        else:
+            program.command()(getattr(module, name))
+    guide.tell(program)
+    return program
+
+
+def _called(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The command that `arguments` call; all commands where they ask for help or for a shell's completion, or name none."""
+    all_commands = (*COMMANDS, *GROUPS)
+    first = arguments[0] if arguments and COMPLETION not in os.environ else ""
+    return (first,) if first in all_commands else all_commands
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -92,7 +103,9 @@ def run(arguments: Sequence[str]) -> int:
 
         completion_init()
     try:
-        code: int | None = app(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
+        command = typer.main.get_command(app(_called(arguments)))
+        convert_on_demand(command)
+        code: int | None = command(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as done:  # Typer ends so in this mode after the words for a shell's completion, and when a pipe breaks
         return int(done.code or 0) if COMPLETION in os.environ else _reader_gone()

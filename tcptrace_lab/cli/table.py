@@ -160,7 +160,7 @@ def nothing_to_report(rows: pl.DataFrame) -> str:
 
 def _larger_ways(rows: pl.DataFrame) -> list[dict[str, Any]]:
     """Rows of `schema.RATES`, one for each of these rows of `schema.CONNECTIONS` with data, in their order: its larger direction."""
-    by_way = {(row["conn"], row["from_client"]): row for row in rates.table(rows.sort("conn").lazy()).collect().iter_rows(named=True)}
+    by_way = {(row["conn"], row["from_client"]): row for row in rates.table(rows.sort("conn")).iter_rows(named=True)}
     larger = ((row["conn"], row["client_payload_bytes"] >= row["server_payload_bytes"]) for row in rows.iter_rows(named=True))
     return [by_way[way] for way in larger if way in by_way]
 

@@ -105,10 +105,9 @@ def of_analysis(analysis: Analysis) -> Run:
     """Reduce one capture. Reads its segments once more, for the messages. Raises OutputUnwritable where temporary files have no room."""
     ledger = [f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES]
     joined = analysis.connections.join(analysis.accounts.select("conn", *ledger), on="conn", how="left")
-    where = vantage.columns(analysis.capture["trust"]["resolution_ns"])["vantage"]
     rows = (
-        joined.filter((_PAYLOAD > 0) & _TIMES_KNOWN)
-        .select("conn", *_ends(), "first_ts_ns", "last_ts_ns", *ledger, payload=_PAYLOAD, vantage=where, **of_connections())
+        vantage.beside(joined.filter((_PAYLOAD > 0) & _TIMES_KNOWN), analysis.capture["trust"]["resolution_ns"])
+        .select("conn", *_ends(), "first_ts_ns", "last_ts_ns", "vantage", *ledger, payload=_PAYLOAD, **of_connections())
         .collect(engine="streaming")
     )
     total = analysis.connections.select(pl.len()).collect(engine="streaming").item()
@@ -144,7 +143,7 @@ def _messages(analysis: Analysis, rows: pl.DataFrame) -> dict[int, pl.DataFrame]
     if rows.is_empty():
         return {}
     count = int(rows["conn"].max()) + 1  # type: ignore[arg-type]
-    found = messages.messages(analysis.segments, analysis.connections, count).filter(pl.col("state") == "whole")
+    found = messages.messages(analysis.segments, analysis.notes, count).filter(pl.col("state") == "whole")
     times = found.select("conn", "from_client", "first_ts_ns", "transfer_ns", answer_ns=pl.col("answer_ts_ns") - pl.col("first_ts_ns"))
     with_port = times.collect(engine="streaming").join(rows.select("conn", "server_port"), on="conn", how="inner")
     ordered = with_port.sort("server_port", "from_client", "first_ts_ns")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab import sharing, transfers
 from tcptrace_lab.lab.known import judge, late_ns, make
-from tcptrace_lab.rules.of_direction import NS_PER_MS
+from tcptrace_lab.numbers import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import ledger
 from tcptrace_lab.lab import witness
 from tcptrace_lab.lab.experiment import Experiment, Outcome, run
 from tcptrace_lab.segments import read
@@ -111,11 +110,10 @@ def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdic
     """
     sent = _data(read(outcome.captures["client"]), conn)
     total = sent[1] - sent[0] or 1
-    tables = read(outcome.captures[vantage])
+    tables = read(outcome.captures[vantage], worth=())
     first, last = _data(tables, conn)
-    spans = ledger.intervals(tables.segments, tables.connections).filter(_mine(conn)).collect()
-    within = spans.filter((pl.col("start_ns") >= first) & (pl.col("end_ns") <= last))
-    sums = within.group_by("cause").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    within = tables.ledger.filter(_mine(conn), pl.col("start_ns") >= first, pl.col("end_ns") <= last)
+    sums = within.group_by("cause").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).collect()
     seen = outcome.witnesses[conn]
     forward = known.experiment.medium.forward
     log = outcome.relay.forward_log if outcome.relay is not None and forward.rate_bps is not None else None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from tcptrace_lab import behaviour, ledger, messages
+from tcptrace_lab import behaviour, messages
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.segments import read
@@ -26,6 +26,26 @@ WINDOW_CAUSES = ("receiver-window", "zero-window")
 SEGMENT_COLUMNS = (
     "frame", "ts_ns", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "kind", "acked_bytes",
 )  # fmt: skip
+
+
+class Judged(Protocol):
+    """The tables of a capture of which the engine was asked why senders waited: `Tables`, or an `Analysis`."""
+
+    @property
+    def connections(self) -> pl.LazyFrame:
+        """`schema.CONNECTIONS`."""
+
+    @property
+    def segments(self) -> pl.LazyFrame:
+        """`schema.SEGMENTS`."""
+
+    @property
+    def notes(self) -> pl.LazyFrame:
+        """`schema.NOTES`."""
+
+    @property
+    def ledger(self) -> pl.LazyFrame:
+        """`schema.WAITS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +95,17 @@ def gather(
         CaptureInsufficient: nothing can be made again of it: no connection with data, one direction only, no times, too many segments.
         CaptureUnreadable: as `read` does.
     """
-    tables = read(paths, progress=progress, say=say)
+    tables = read(paths, worth=(), progress=progress, say=say)
     where = ", ".join(paths)
     conn = _chosen(tables.connections, connection, where, is_damaged=bool(tables.problems))
-    return of_tables(tables.connections, tables.segments, tables.info["resolution_ns"], conn, where)
+    return of_tables(tables, tables.info["resolution_ns"], conn, where)
 
 
-def of_tables(connections: pl.LazyFrame, segments: pl.LazyFrame, resolution_ns: int, conn: int, where: str) -> Evidence:
+def of_tables(tables: Judged, resolution_ns: int, conn: int, where: str) -> Evidence:
     """Take one connection out of a capture that was read already.
 
     Args:
-        connections: rows of `schema.CONNECTIONS`; that of `conn` is among them.
-        segments: rows of `schema.SEGMENTS`.
+        tables: of the capture, or what was made of them; those of `conn` are among their rows.
         resolution_ns: of the capture's clock.
         conn: which.
         where: name of the capture.
@@ -94,17 +113,18 @@ def of_tables(connections: pl.LazyFrame, segments: pl.LazyFrame, resolution_ns: 
     Raises:
         CaptureInsufficient: as `gather`.
     """
-    own = connections.filter(pl.col("conn") == conn).with_columns(same_host=loopback()).collect()
+    own = tables.connections.filter(pl.col("conn") == conn).with_columns(same_host=loopback()).collect()
     own = behaviour.beside(own, resolution_ns)
     row = own.row(0, named=True)
     _check(row, where)
-    mine = segments.filter(pl.col("conn") == conn)
+    here = pl.col("conn") == conn
+    mine = tables.segments.filter(here)
     kept = mine.select(SEGMENT_COLUMNS).collect()
     if untimed := kept["ts_ns"].null_count():
         what = f"the times of {counted(untimed, 'segment')} of connection {conn} are not known"
         raise CaptureInsufficient(what, where=where, remedy="capture again with tcpdump or dumpcap")
-    found = messages.messages(mine, own.lazy(), conn + 1).sort("first_ts_ns", "first_frame").collect()
-    spans = ledger.intervals(mine, own.lazy()).select("from_client", "cause", "start_ns", "end_ns").collect()
+    found = messages.messages(mine, tables.notes.filter(here), conn + 1).sort("first_ts_ns", "first_frame").collect()
+    spans = tables.ledger.filter(here).select("from_client", "cause", "start_ns", "end_ns").collect()
     sums: dict[bool, dict[str, int]] = {True: {}, False: {}}
     for from_client, cause, ns in spans.group_by("from_client", "cause").agg((pl.col("end_ns") - pl.col("start_ns")).sum()).iter_rows():
         sums[from_client][cause] = ns

@@ -87,9 +87,7 @@ def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float)
     row = analysis.connections.filter(pl.col("conn") == conn).select("client_segments", "server_segments").collect()
     if (count := sum(row.row(0))) > MOST_SEGMENTS:
         raise TcptraceLabError(f"{count:,} segments are more than models take in the time")
-    evidence = of_tables(
-        analysis.connections, analysis.segments, analysis.capture["trust"]["resolution_ns"], conn, analysis.capture["path"]
-    )
+    evidence = of_tables(analysis, analysis.capture["trust"]["resolution_ns"], conn, analysis.capture["path"])
     schedule = reconstruct(evidence)
     if schedule.path.loses:
         raise TcptraceLabError("packets were lost, and which ones would be after a change, no model can tell")

@@ -15,13 +15,13 @@ from tcptrace_lab.output import opened
 from tcptrace_lab.report.choose import ALONE, AMONG_MANY
 from tcptrace_lab.report.data import data
 from tcptrace_lab.report.render import render, shared_scripts
-from tcptrace_lab.report.shape import Analysed, ReportData
 
 if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
     from tcptrace_lab.report.render import Scripts
+    from tcptrace_lab.report.shape import Analysed
 
-__all__ = ["AMONG_MANY", "Analysed", "ReportData", "data", "render", "shared_scripts", "write_report"]
+__all__ = ["AMONG_MANY", "data", "render", "shared_scripts", "write_report"]
 
 
 def write_report(analysis: Analysed, path: str, pair: Pair | None = None, scripts: Scripts = "inline") -> None:

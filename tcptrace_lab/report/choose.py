@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -23,8 +22,7 @@ _BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 LISTED_RULE = f"the {LISTED_CONNECTIONS:,} with most payload, then the longest, and those with findings"
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """How many points a report has room for.
 
     Attributes:
@@ -66,8 +64,7 @@ _MARK_COLUMNS = (
 _OTHER_MARK_COLUMNS = ("duplicate_acks", "zero_window_advertisements", "rst_segments")
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """What a page shows of the connections.
 
     Attributes:

@@ -1,6 +1,7 @@
-"""Templates compiled once, as Python's own modules are: the bytecode stands beside them in `__pycache__`, wherever that can be written.
+"""Templates compiled once, as Python's own modules are: the bytecode stands beside them in `__pycache__`, or in the user's cache.
 
-Compiling them takes longer than all else that makes a small report's page.
+Compiling them takes longer than all else that makes a small report's page. Only a package that its user may not write has its bytecode in
+the user's cache (`XDG_CACHE_HOME`): bytecode is code, and is taken from there only if the folder is the user's own.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ import pickle
 import sys
 import tempfile
 import zlib
-from importlib.metadata import version
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import BytecodeCache
+from jinja2 import BytecodeCache, compiler
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,12 +30,16 @@ class Compiled(BytecodeCache):
 
     def __init__(self, environment: Environment) -> None:
         """For this environment: one with other options, and another Jinja2, make other bytecode of the same text."""
+        made = Path(compiler.__file__).stat()  # tells one Jinja2 from another; to ask for its version takes ten times as long
         options = (environment.autoescape, environment.trim_blocks, environment.lstrip_blocks)
-        self._made_by = f"jinja{zlib.crc32(repr((version('jinja2'), options)).encode()):08x}"
+        self._made_by = f"jinja{zlib.crc32(repr((made.st_size, made.st_mtime_ns, options)).encode()):08x}"
 
     def get_cache_key(self, name: str, filename: str | None = None) -> str:
         """The file that holds a template's bytecode."""
-        return cache_from_source(filename or name, optimization=self._made_by)
+        beside = Path(cache_from_source(filename or name, optimization=self._made_by))
+        folder = beside.parent if beside.parent.exists() else beside.parent.parent
+        own = None if beside.exists() or os.access(folder, os.W_OK) else _users_cache()
+        return str(beside if own is None else own / f"{zlib.crc32(os.fsencode(folder)):08x}" / beside.name)
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Read it, if it is there."""
@@ -51,7 +55,7 @@ class Compiled(BytecodeCache):
             return
         path = Path(bucket.key)
         with contextlib.suppress(OSError):
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=path.name)
             try:
                 with os.fdopen(descriptor, "wb") as file:
@@ -61,3 +65,13 @@ class Compiled(BytecodeCache):
             except BaseException:
                 Path(made).unlink(missing_ok=True)
                 raise
+
+
+def _users_cache() -> Path | None:
+    """The user's cache; None where its place is not the user's own, as under sudo."""
+    named = os.environ.get("XDG_CACHE_HOME")
+    place = Path(named or os.path.expanduser("~"))  # noqa: PTH111  (Path.home() raises where the user has no entry)
+    with contextlib.suppress(OSError):
+        if place.stat().st_uid == os.geteuid():
+            return place / "tcptrace-lab" if named else place / ".cache" / "tcptrace-lab"
+    return None

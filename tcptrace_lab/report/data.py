@@ -14,7 +14,6 @@ import polars as pl
 from tcptrace_lab import numbers, trust, verdict
 from tcptrace_lab.findings import mendable_first
 from tcptrace_lab.report import choose, define, drawn, sizes, spent, table, transactions, udp, windows, zoom
-from tcptrace_lab.report.pair import section as pair_section
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.findings import Finding
     from tcptrace_lab.pair import Pair
-    from tcptrace_lab.report.shape import Analysed, Headline, ReportData, Value
+    from tcptrace_lab.report.shape import Analysed, Headline, PairSection, ReportData, Value
 
 LISTED_PROBLEMS = 50
 """Problems of the capture that are spelled out; the rest is counted."""
@@ -50,7 +49,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
     return {
         "name": analysis.name,
         "headline": _headline(analysis),
-        "findings": spent.found(listed, zoom.zooms(looked_at, chosen.found, resolution_ns), _ends(chosen.found)),
+        "findings": spent.found(listed, zoom.zooms(looked_at, analysis.ledger, resolution_ns), _ends(chosen.found)),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture, chosen.total),
         "complete": bool(capture["complete"]),
@@ -68,10 +67,16 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
         "transactions": transactions.section(analysis.transactions),
         "drawn_rule": choose.drawn_rule(room),
         "drawn": connections,
-        "pair": None if pair is None else pair_section(pair),
+        "pair": None if pair is None else _pair(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
         "definitions": define.words(),
     }
+
+
+def _pair(pair: Pair) -> PairSection:
+    from tcptrace_lab.report.pair import section  # noqa: PLC0415  (NumPy, which the report of one capture need not pay for)
+
+    return section(pair)
 
 
 def _headline(analysis: Analysed) -> Headline:

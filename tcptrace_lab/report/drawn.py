@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -22,8 +21,7 @@ _TABLE_FACTS = {"duration_ns", "client_bytes", "server_bytes", "resent", "rtt_mi
 """Columns of the connection table that are repeated above a connection's figures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     """Where the time went: rows of `schema.ACCOUNTS`, and of `schema.LEDGER` and `schema.STALLS` the longest."""
 
     accounts: pl.LazyFrame
@@ -66,7 +64,7 @@ def connections(
 def _rates(chosen: pl.DataFrame) -> dict[tuple[int, str], str]:
     """What is said of the rates of each direction, by `conn` and side."""
     keys = {from_client: side for side, from_client in schema.SIDES.items()}
-    of_rates = rates.table(chosen.lazy().sort("conn")).collect()
+    of_rates = rates.table(chosen.sort("conn"))
     return {(own["conn"], keys[own["from_client"]]): rates.sentence(own) for own in of_rates.iter_rows(named=True)}
 
 

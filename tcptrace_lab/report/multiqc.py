@@ -72,7 +72,7 @@ def general(analysis: Analysis) -> dict[str, Any]:
         "duration_s": _header("Lasted", "From the first packet to the last", suffix=" s", form=_SECONDS),
         "trust": _header("Trust", "Whether the capture can be believed: good, fair, poor"),
     }
-    lost_share = None if told.cost_ns is None or not told.life_ns else 100 * told.cost_ns / told.life_ns
+    lost_share = None if told.cost_ns is None or not told.active_ns else 100 * told.cost_ns / told.active_ns
     row = {
         "lost_share": 0.0 if lost_share is None else lost_share,
         "lost_s": _seconds(told.cost_ns or 0),

@@ -10,14 +10,11 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from operator import sub
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 SHORT = 8
 """Lists up to this length stay as they are."""
@@ -65,7 +62,7 @@ def _numbers(values: Sequence[Any]) -> dict[str, Any] | None:
     if scaled is None:
         return None
     decimals, integers = scaled
-    steps = np.diff(integers, prepend=0).tolist()
+    steps: list[int | None] = list(map(sub, integers, [0, *integers]))
     if gaps:
         known = iter(steps)
         steps = [None if value is None else next(known) for value in values]
@@ -85,19 +82,18 @@ def _columns(known: Sequence[Any], spaced: Sequence[Any] | None) -> dict[str, An
     return {"t": columns} if all(column and "d" in column for column in columns) else None
 
 
-def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, NDArray[np.int64]] | None:
+def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]] | None:
     """The fewest decimals that write all values exactly, and the values as integers of that unit; None if there are none."""
     if max(map(abs, known)) >= _LARGEST_EXACT:
         return None
-    exact = np.array(known, dtype=np.int64 if whole else np.float64)
     if whole:
-        return 0, exact.astype(np.int64)
+        return 0, known
     for decimals in _DECIMALS:
-        units = np.round(exact * 10**decimals)
-        if float(np.abs(units).max()) >= _LARGEST_EXACT:
-            return None
-        if bool(np.all(units / 10**decimals == exact)):
-            return decimals, units.astype(np.int64)
+        scale = 10**decimals
+        if not all(round(value * scale) / scale == value for value in known):
+            continue
+        units = [round(value * scale) for value in known]
+        return None if max(map(abs, units)) >= _LARGEST_EXACT else (decimals, units)
     return None
 
 

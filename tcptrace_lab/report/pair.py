@@ -217,8 +217,7 @@ def _figure(traces: list[dict[str, Any] | None], frame: plots.Frame, title: str)
 def _points(rows: pl.DataFrame, x: str, y: str, frame_column: str, name: str, colour: str, frame: plots.Frame) -> dict[str, Any] | None:
     if rows.is_empty():
         return None
-    kept = thin.line(rows[x].cast(pl.Float64).to_numpy(), rows[y].cast(pl.Float64).to_numpy(), POINTS)
-    shown = rows[kept]
+    shown = thin.line(rows, x, y, POINTS)
     return {
         "type": "scatter",
         "mode": "markers",

@@ -10,13 +10,11 @@ What the axes mean is said in `schema`; titles and notes here are put together f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
-from tcptrace_lab import numbers, schema
+from tcptrace_lab import numbers, rules, schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +28,7 @@ BLUE, GREEN, AMBER, RED, PURPLE, GREY = "#1f78b4", "#0a8f6c", "#b27800", "#d5451
 """After Okabe and Ito (Color Universal Design, 2008), darkened or lightened until they serve on white and on black."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """How one of `series.MARKS` looks."""
 
     label: str
@@ -64,7 +61,8 @@ MARKS = {
 _FEW_POINTS = 400
 """Up to here single points are drawn larger, and strokes of data get ends."""
 
-_FINE_CLOCK_NS = 1000
+_NS_PER_US, _US_PER_S = 1000, 1_000_000
+_FINE_CLOCK_NS = _NS_PER_US
 """Captures whose clock is finer than this get nine decimals, others six."""
 
 _MERGED_HOVER = (
@@ -77,8 +75,7 @@ _TIME_HOVER = "%{y:.4s}s<br>%{x:.6f} s, frame %{customdata}"
 _RATE_HOVER = "%{y:.4s}b/s<br>from %{x:.6f} s"
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """What all figures of one connection share: the time axis.
 
     Attributes:
@@ -91,9 +88,9 @@ class Frame:
 
     def seconds(self, t_ns: pl.Series) -> list[float]:
         """Nanoseconds since the start of the connection as seconds, rounded to the clock."""
-        decimals = 9 if self.resolution_ns < _FINE_CLOCK_NS else 6
-        values: list[float] = (t_ns.cast(float) / numbers.NS_PER_S).round(decimals).to_list()
-        return values
+        if self.resolution_ns < _FINE_CLOCK_NS:
+            return [time_ns / numbers.NS_PER_S for time_ns in t_ns.to_list()]
+        return [round(time_ns / _NS_PER_US) / _US_PER_S for time_ns in t_ns.to_list()]
 
     def axis(self) -> dict[str, Any]:
         """The time axis."""
@@ -108,47 +105,12 @@ class Frame:
         }
 
 
-CAUSE_COLOURS = {
-    "handshake": "#5b6c8f",
-    "application": "#b9bfc7",
-    "peer": "#d3d8de",
-    "nagle": "#e88bb0",
-    "nagle-delayed-ack": "#c2185b",
-    "delayed-ack": "#8e5bb5",
-    "send-buffer": "#b27800",
-    "receiver-window": "#e0a526",
-    "zero-window": "#8a5a00",
-    "slow-start": "#6fb7e0",
-    "congestion-window": "#2f7fb8",
-    "pacing": "#3aa6a0",
-    "loss-recovery": "#e8743b",
-    "timeout": "#b3261e",
-    "network": "#7fbf9a",
-    "close": "#8a929c",
-    "unknown": "#5a5f66",
-}
-"""One colour for each of `schema.CAUSES`, here and in the bars: pale where nothing in TCP holds anything back."""
+CAUSE_COLOURS = {cause: rules.OURS[cause].colour for cause in schema.CAUSES}
+"""One colour for each cause, here and in the bars: pale where nothing in TCP holds anything back."""
 
-CAUSE_PATTERNS = {
-    "handshake": "|",
-    "application": "",
-    "peer": ".",
-    "nagle": "-",
-    "nagle-delayed-ack": "/",
-    "delayed-ack": "|",
-    "send-buffer": "x",
-    "receiver-window": "/",
-    "zero-window": "x",
-    "slow-start": ".",
-    "congestion-window": "\\",
-    "pacing": "|",
-    "loss-recovery": "x",
-    "timeout": "-",
-    "network": "",
-    "close": "-",
-    "unknown": "+",
-}
-"""And one pattern (Plotly's names), so that colour never stands alone: colours that are hard to tell apart have different ones."""
+CAUSE_PATTERNS = {cause: rules.OURS[cause].pattern for cause in schema.CAUSES}
+"""One pattern for each cause (Plotly's names), so that colour never stands alone: colours that are hard to tell apart have different
+patterns."""
 
 _BAND_HEIGHT = 0.035
 """Of the figure's height."""
@@ -414,17 +376,15 @@ def _mark(name: str, direction: Direction, frame: Frame) -> dict[str, Any]:
 def _rate(name: str, direction: Direction, frame: Frame, bin_ns: int, colour: str, dash: str) -> dict[str, Any]:
     """Every bin from the first segment to the last, empty ones too."""
     bins = max(frame.duration_ns, 0) // bin_ns + 1
-    totals = np.zeros(bins + 1, dtype=np.int64)
-    np.add.at(
-        totals, (direction.throughput["t_ns"].to_numpy() // bin_ns).clip(0, bins - 1), direction.throughput["unique_bytes"].to_numpy()
-    )
-    starts = np.arange(bins + 1, dtype=np.int64) * bin_ns
+    totals = [0] * (bins + 1)
+    for t_ns, unique_bytes in direction.throughput.select("t_ns", "unique_bytes").iter_rows():
+        totals[min(max(t_ns // bin_ns, 0), bins - 1)] += unique_bytes
     return {
         "type": "scatter",
         "mode": "lines",
         "name": name,
         "line": {"shape": "hv", "color": colour, "width": 1.5, "dash": dash},
-        "x": (starts / numbers.NS_PER_S).tolist(),
-        "y": (totals * 8 * (numbers.NS_PER_S / bin_ns)).round().astype(np.int64).tolist(),
+        "x": [place * bin_ns / numbers.NS_PER_S for place in range(bins + 1)],
+        "y": [round(total * 8 * (numbers.NS_PER_S / bin_ns)) for total in totals],
         "hovertemplate": f"{_RATE_HOVER}, {numbers.duration(bin_ns)} long",
     }

@@ -11,11 +11,11 @@ All times are nanoseconds since the connection's first segment.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from tcptrace_lab import ledger, schema
+from tcptrace_lab import schema
 from tcptrace_lab.report import thin
 from tcptrace_lab.report.holes import Holes
 from tcptrace_lab.report.tracked import FIN, RST, SYN, Tracker, has
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.windows import Window
 
 SLICE_ROWS = 65_536
-"""Segments picked from together: about 6 MB of the columns below, and 23 MB with those that the ledger needs."""
+"""Segments picked from together: about 6 MB of the columns below."""
 
 SLICES_TOGETHER = 4
 """So many slices of the columns below are worked on together: what is asked of a few thousand rows costs as much as of a few hundred."""
@@ -49,8 +49,7 @@ _AGAIN_KINDS = (*_FILLING_KINDS, "keepalive", "zero_window_probe", "network_dupl
 """Kinds whose bytes count as new only where they go beyond all that was sent, or fill a hole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A connection to be drawn, and how many points it may take.
 
     Attributes:
@@ -104,14 +103,13 @@ def read(segments: pl.LazyFrame, requests: Sequence[Request], windows: Sequence[
     Args:
         segments: rows of `schema.SEGMENTS` in frame order.
         requests: connections, each at most once.
-        windows: pick their rows as these go by, with the columns that the ledger needs.
+        windows: pick their rows as these go by.
     """
     collectors = {(request.conn, side): _Collector(request, from_client=side) for request in requests for side in request.data_segments}
     begins = {(request.conn, side): request.first_ts_ns for request in requests for side in request.data_segments}
     begins |= {(window.place.conn, window.place.from_client): window.place.first_ts_ns for window in windows}
     trackers = {key: Tracker(first_ts_ns, from_client=key[1]) for key, first_ts_ns in begins.items()}
-    wanted = {*COLUMNS, *ledger.columns_read()} if windows else {*COLUMNS}
-    columns = [name for name in schema.SEGMENTS.names if name in wanted]  # in the order of the source, see `reread.PULL_VALUES`
+    columns = [name for name in schema.SEGMENTS.names if name in COLUMNS]  # in the order of the source, see `reread.PULL_VALUES`
     slices = _slices(segments, sorted({conn for conn, _ in trackers}), columns)
 
     def take(key: tuple[int, bool], part: pl.DataFrame) -> None:
@@ -180,7 +178,7 @@ def _taken(held: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _together(slices: Iterator[pl.DataFrame], windows: Sequence[Window]) -> Iterator[pl.DataFrame]:
-    """Some slices as one, with no columns but `COLUMNS`; the windows have picked from them before."""
+    """Some slices as one; the windows have picked from them before."""
     held: list[pl.DataFrame] = []
     for rows in slices:
         for window in windows:
@@ -219,10 +217,7 @@ class _Line:
         if not self.parts:
             return pl.DataFrame(schema={"t_ns": pl.Int64, "y": pl.Int64, "frame": pl.UInt64})
         whole = pl.concat(self.parts)
-        if thin.all_fit(whole.height, keep):
-            return whole
-        x = whole["t_ns"].cast(pl.Float64).to_numpy()
-        return whole[thin.line(x, whole["y"].cast(pl.Float64).to_numpy(), keep)]
+        return thin.line(whole, "t_ns", "y", keep)
 
 
 @dataclass(slots=True)
@@ -324,23 +319,22 @@ class _Collector:
 
     def _add_marks(self, rows: pl.DataFrame) -> None:
         """All tests at once, and then those marks that there are: most of the rows have none."""
-        found = rows.select(**_MARKED)
-        some = found.select(pl.all().any()).row(0, named=True)
-        for name in (name for name, is_there in some.items() if is_there):
-            self.marks[name].add(rows.filter(found[name]).select("t_ns", _MARK_OFFSETS[name].alias("low"), "payload_bytes", "frame"))
+        for found in rows.select(_MARKED):
+            if found.any():
+                self.marks[found.name].add(rows.filter(found).select(_MARK_COLUMNS[found.name]))
 
 
 _MINE, _KIND = pl.col("mine"), pl.col("kind").cast(pl.String)
 _ORDINARY = _MINE & _KIND.is_in(SENDER_MARKS).not_()
 _ALIVE = ~_MINE & ~has(RST)
-_MARKED = {
-    **{name: _MINE & (pl.col("kind") == name) for name in SENDER_MARKS},
-    "syn": _ORDINARY & has(SYN),
-    "fin": _ORDINARY & has(FIN),
-    "zero_window": _ALIVE & (pl.col("window_bytes") == 0) & pl.col("ack").is_not_null(),
-    "peer_reset": ~_MINE & has(RST),
-    "duplicate_ack": _ALIVE & (pl.col("kind") == "duplicate_ack"),
-}
+_MARKED = [
+    *((_MINE & (pl.col("kind") == name)).alias(name) for name in SENDER_MARKS),
+    (_ORDINARY & has(SYN)).alias("syn"),
+    (_ORDINARY & has(FIN)).alias("fin"),
+    (_ALIVE & (pl.col("window_bytes") == 0) & pl.col("ack").is_not_null()).alias("zero_window"),
+    (~_MINE & has(RST)).alias("peer_reset"),
+    (_ALIVE & (pl.col("kind") == "duplicate_ack")).alias("duplicate_ack"),
+]
 """Which rows get each of `MARKS`."""
 
 _MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, pl.col("seq")) | {
@@ -352,6 +346,8 @@ _MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, pl.col("seq")) | {
     "duplicate_ack": pl.col("ack"),
 }
 """And where on the sequence axis it stands."""
+
+_MARK_COLUMNS = {name: (pl.col("t_ns"), low.alias("low"), pl.col("payload_bytes"), pl.col("frame")) for name, low in _MARK_OFFSETS.items()}
 
 _DATA = ("t_ns", "seq", "payload_bytes", "frame", "flags", "kind", "mine", "sent_before")
 """Columns that bins of throughput, and the sizes of data segments, are made of."""
@@ -381,6 +377,9 @@ def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
 
 def _changes(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     """The rows at which a step line changes, and the last row, so that the line reaches the end."""
-    known = rows.select("t_ns", pl.col(source).alias("y"), "frame").drop_nulls("y")
-    changed = (pl.col("y") != pl.col("y").shift(1)).fill_null(value=True)
-    return known.filter(changed | (pl.int_range(pl.len()) == pl.len() - 1))
+    known = rows[["t_ns", source, "frame"]].drop_nulls(source)
+    known.columns = ["t_ns", "y", "frame"]
+    return known.filter(_IS_CHANGE)
+
+
+_IS_CHANGE = (pl.col("y") != pl.col("y").shift(1)).fill_null(value=True) | (pl.int_range(pl.len()) == pl.len() - 1)

@@ -33,6 +33,10 @@ class Analysed(Protocol):
         """`schema.SEGMENTS`, in frame order; possibly larger than memory."""
 
     @property
+    def ledger(self) -> pl.LazyFrame:
+        """`schema.LEDGER`: every interval; possibly larger than memory."""
+
+    @property
     def flows(self) -> pl.LazyFrame:
         """`schema.FLOWS`; possibly larger than memory."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LISTED_STALLS = 20
 """Waits of a direction that are listed: the longest."""
 
-NOT_LISTED = ("handshake", "application", "peer", "network", "close", "unknown")
+NOT_LISTED = ("handshake", "idle", "application", "peer", "network", "close", "unknown")
 """Causes whose waits are no stalls: nothing in TCP held anything back."""
 
 _KEYS = {from_client: side for side, from_client in SIDES.items()}

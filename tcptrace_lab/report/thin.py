@@ -1,26 +1,27 @@
 """Which points of a long series are drawn.
 
-Nothing here knows TCP: arrays in, positions out. Line series go through `tsdownsample` (MinMaxLTTB keeps the extremes of
-every slice of time), and both ends of the longest silences are kept on top of that, so that a stall never moves. Marks are
-thinned evenly. Budgets are shared so that small consumers get all they need before large ones are cut.
+Nothing here knows TCP: rows in, rows out. A line keeps the first, the last, the lowest and the highest point of each of its columns of
+pixels, and both ends of the longest silences, so that a stall never moves. Marks are thinned evenly. Budgets are shared so that small
+consumers get all they need before large ones are cut.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
+import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 LONGEST_GAPS = 40
 """Silences of a series whose two ends are always drawn. A heuristic: more than a reader can look at in one figure."""
 
 FEWEST_LINE_POINTS = 16
-"""Below this there is nothing to gain, and MinMaxLTTB needs a few points per slice."""
+"""Below this there is nothing to gain from thinning."""
+
+POINTS_PER_COLUMN = (2, 4)
+"""Of a line that only climbs, the first is the lowest and the last the highest; of others these are four."""
 
 
 def share(needs: Sequence[int], budget: int) -> list[int]:
@@ -38,20 +39,17 @@ def share(needs: Sequence[int], budget: int) -> list[int]:
     return granted
 
 
-def even(count: int, keep: int) -> NDArray[np.intp]:
+def even(count: int, keep: int) -> list[int]:
     """Positions of at most `keep` of `count` items, evenly spread, the first and the last among them."""
     if count <= keep:
-        return np.arange(count)
-    if keep <= 0:
-        return np.arange(0)
-    return np.unique(np.linspace(0, count - 1, keep).astype(np.intp))
+        return list(range(count))
+    return [place * (count - 1) // max(keep - 1, 1) for place in range(keep)]
 
 
-def gap_ends(x: NDArray[np.float64], gaps: int = LONGEST_GAPS) -> NDArray[np.intp]:
+def gap_ends(x: pl.Series, gaps: int = LONGEST_GAPS) -> pl.Series:
     """Positions on both sides of the `gaps` longest steps of `x`."""
-    steps = np.diff(x)
-    before = np.argpartition(steps, len(steps) - gaps)[-gaps:] if len(steps) > gaps else np.arange(len(steps))
-    return np.union1d(before, before + 1)
+    after = x.diff().arg_sort(descending=True, nulls_last=True).head(min(gaps, len(x) - 1))
+    return pl.concat([after - 1, after])
 
 
 def all_fit(count: int, keep: int) -> bool:
@@ -59,18 +57,23 @@ def all_fit(count: int, keep: int) -> bool:
     return count <= max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS
 
 
-def line(x: NDArray[np.float64], y: NDArray[np.float64], keep: int) -> NDArray[np.intp]:
-    """Positions of about `keep` points that draw the same line as all of them; ends, extremes and long silences stay.
+def line(rows: pl.DataFrame, x: str, y: str, keep: int) -> pl.DataFrame:
+    """About `keep` of the rows, which draw the same line as all of them; ends, extremes and long silences stay.
 
-    At most `max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS` positions, ascending. `x` need not be sorted (clocks step
-    back); then slices are cut by position instead of by time.
+    At most `max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS` rows, in their order. `x` need not be sorted (clocks step back); then
+    columns are cut by position instead of by time.
     """
-    if all_fit(len(x), keep):
-        return np.arange(len(x))
-    keep = max(keep, FEWEST_LINE_POINTS)
-    from tsdownsample import MinMaxLTTBDownsampler  # noqa: PLC0415  (a tenth of a second to import; short captures never need it)
+    if all_fit(rows.height, keep):
+        return rows
+    most = max(keep, FEWEST_LINE_POINTS)
+    across = rows[x] - rows[x][0] if rows[x].is_sorted() else pl.int_range(rows.height, eager=True)
+    drawn = next(found for points in POINTS_PER_COLUMN if len(found := _of_columns(across, rows[y], most // points)) <= most)
+    return rows[pl.concat([drawn, gap_ends(rows[x]).cast(drawn.dtype)]).unique().sort()]
 
-    series = (x, y) if bool(np.all(np.diff(x) >= 0)) else (y,)
-    sampler = MinMaxLTTBDownsampler()  # type: ignore[no-untyped-call]
-    chosen = sampler.downsample(*map(np.ascontiguousarray, series), n_out=keep)
-    return np.union1d(chosen.astype(np.intp), gap_ends(x))
+
+def _of_columns(across: pl.Series, y: pl.Series, columns: int) -> pl.Series:
+    """Positions of the first, last, lowest and highest point of each of so many columns; `across` is sorted and begins with 0."""
+    place, width = pl.col("place"), (across[-1] + 1) / columns
+    extremes = (place.first(), place.last(), place.get(pl.col("y").arg_min()), place.get(pl.col("y").arg_max()))
+    rows = pl.DataFrame({"column": (across / width).floor(), "y": y}).with_row_index("place")
+    return rows.group_by("column").agg(chosen=pl.concat_list(extremes))["chosen"].explode().unique()

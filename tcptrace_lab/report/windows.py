@@ -7,7 +7,7 @@ first frames. From there so many segments each way are kept, whatever the size o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -38,8 +38,7 @@ FRAMES_MARGIN = 0.25
 """The same where the place is no wait, but some frames."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """What is shown of one finding.
 
     Attributes:
@@ -61,8 +60,7 @@ class Place:
     frames: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """The rows of a place, with what `tracked.Tracker` says of them.
 
     Attributes:
@@ -125,8 +123,8 @@ class Window:
         if self._after.height >= AROUND_SEGMENTS:
             return
         own = (rows["conn"] == self.place.conn).arg_true()
-        frames = rows["frame"].gather(own).to_numpy()
-        begin, end = frames.searchsorted(self.place.first_frame), frames.searchsorted(self.place.last_frame, side="right")
+        frames = rows["frame"].gather(own)
+        begin, end = frames.search_sorted(self.place.first_frame, "left"), frames.search_sorted(self.place.last_frame, "right")
         half = BETWEEN_SEGMENTS // 2
         between = own[begin:end]
         room = half - self._first.height

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import ledger
 from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.report import plots, series
 from tcptrace_lab.schema import CAUSES, SIDES
@@ -26,28 +25,38 @@ _CLOCK_DECIMALS = 9
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
 
 
-def zooms(windows: Sequence[Window | None], connections: pl.DataFrame, resolution_ns: int) -> list[Zoom | None]:
+def zooms(windows: Sequence[Window | None], ledger: pl.LazyFrame, resolution_ns: int) -> list[Zoom | None]:
     """The figures of windows whose rows have gone by; None where there is nothing to show.
 
     Args:
         windows: one for each finding, in their order; None where a finding has no place.
-        connections: rows of `schema.CONNECTIONS` of these.
+        ledger: rows of `schema.LEDGER`; read once, of the connections and times that are shown.
         resolution_ns: of the capture's clock.
     """
     kept = [None if window is None else window.finish() for window in windows]
-    spans = _spans([one.rows for one in kept if one is not None], connections)
+    both = zip(windows, kept, strict=True)
+    spans = _spans([(window.place, one) for window, one in both if window is not None and one is not None], ledger)
     return [
         None if window is None or one is None else _zoom(window.place, one, _bands(window.place, one, spans), resolution_ns)
         for window, one in zip(windows, kept, strict=True)
     ]
 
 
-def _spans(rows: Sequence[pl.DataFrame], connections: pl.DataFrame) -> pl.DataFrame:
-    """The ledger of all rows, at once: `schema.LEDGER`."""
-    if not rows:
-        return pl.DataFrame(schema={"conn": pl.UInt32, "from_client": pl.Boolean})
-    whole = pl.concat([part.select(*ledger.columns_read()) for part in rows]).unique("frame").sort("frame")
-    return ledger.intervals(whole.lazy(), connections.lazy()).collect().sort("start_ns")
+def _spans(shown: Sequence[tuple[Place, Kept]], ledger: pl.LazyFrame) -> pl.DataFrame:
+    """The intervals of the directions and times that are shown, in order of time."""
+    col = pl.col
+    any_of = pl.any_horizontal(
+        False,  # noqa: FBT003  (without any place)
+        *(
+            (col("conn") == place.conn)
+            & (col("from_client") == place.from_client)
+            & (col("end_ns") > place.first_ts_ns + kept.from_ns)
+            & (col("start_ns") < place.first_ts_ns + kept.to_ns)
+            for place, kept in shown
+        ),
+    )
+    here = col("conn").is_in(sorted({place.conn for place, _ in shown}))
+    return ledger.filter(here).select("conn", "from_client", "start_ns", "end_ns", "cause").filter(any_of).collect().sort("start_ns")
 
 
 def _bands(place: Place, kept: Kept, spans: pl.DataFrame) -> list[Band]:

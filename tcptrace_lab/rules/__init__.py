@@ -1,17 +1,14 @@
-"""Why a departure waited: one file per cause, tested in the order that is written here.
+"""What people are told of each cause of waiting: one file per cause.
 
-The order is the rule book's (B): what a capture shows plainly comes first, what is left when nothing else holds comes last; what
-Nagle's rule explains no better than a full buffer is unknown before others can claim it. A wait for
-which no rule holds is the program's, the other side's and the network's, split by what arrived meanwhile (`ledger`).
-
-Others add rules by the entry point `tcptrace_lab.rules`: a `Rule`, which is tested before the ones here (docs/rules.md). Its cause is one
-of `schema.CAUSES`: every instant has one of these, whoever tells it. Where it has an advice, its words are those told of that cause.
+Which cause a wait has is decided in the engine (`rust/src/ledger/`). Others add rules by the entry point `tcptrace_lab.rules`: a `Rule`
+that says of which waits it holds (docs/rules.md, `tcptrace_lab.others`). Its cause is one of `schema.CAUSES`: every instant has one of
+these, whoever tells it. Where it has an advice, its words are those told of that cause.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.errors import RuleUnusable
@@ -21,6 +18,7 @@ from tcptrace_lab.rules import (
     congestion_window,
     delayed_ack,
     handshake,
+    idle,
     loss_recovery,
     nagle,
     nagle_delayed_ack,
@@ -41,40 +39,34 @@ from tcptrace_lab.schema import CAUSES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Advice", "Confidence", "Doubt", "Rule", "in_order", "of_cause", "others", "proof"]
+__all__ = ["OURS", "Advice", "Confidence", "Doubt", "Rule", "advising", "of_cause", "others", "proof", "worth"]
 
 ENTRY_POINT = "tcptrace_lab.rules"
 _REMEDY = "mend the rule, or uninstall its package"
 
-ORDER = (
-    handshake.RULE,
+_RULES = (
+    application.RULE,
     close.RULE,
-    timeout.RULE,
-    zero_window.RULE,
-    receiver_window.RULE,
-    loss_recovery.RULE,
-    nagle_delayed_ack.RULE,
-    nagle.RULE,
-    unknown.RULE,
-    delayed_ack.RULE,
-    network.RULE,
     congestion_window.RULE,
-    send_buffer.RULE,
-    slow_start.RULE,
+    delayed_ack.RULE,
+    handshake.RULE,
+    idle.RULE,
+    loss_recovery.RULE,
+    nagle.RULE,
+    nagle_delayed_ack.RULE,
+    network.RULE,
     pacing.RULE,
     peer.RULE,
-    application.RULE,
+    receiver_window.RULE,
+    send_buffer.RULE,
+    slow_start.RULE,
+    timeout.RULE,
+    unknown.RULE,
+    zero_window.RULE,
 )
 
-
-@cache
-def in_order() -> tuple[Rule, ...]:
-    """All rules, those of others first.
-
-    Raises:
-        RuleUnusable: an entry point gives no rule, or one for a cause that there is not.
-    """
-    return (*(others().values()), *ORDER)
+OURS: Mapping[str, Rule] = {rule.cause: rule for rule in _RULES}
+"""Cause → its rule, of all of `schema.CAUSES`."""
 
 
 @cache
@@ -82,8 +74,10 @@ def others() -> Mapping[str, Rule]:
     """The rules of others, in the order of their entry points' names: what they are told as where they cannot be used → the rule.
 
     Raises:
-        RuleUnusable: as for `in_order`.
+        RuleUnusable: an entry point gives no rule, or one for a cause that there is not.
     """
+    if not any(ENTRY_POINT in (package.read_text("entry_points.txt") or "") for package in distributions()):
+        return {}  # looked at as text: to read the entry points of all packages as such takes twice as long
     points = sorted(entry_points(group=ENTRY_POINT), key=lambda point: point.name)
     return {f"entry point {point.name} = {point.value}": _loaded(point) for point in points}
 
@@ -105,6 +99,25 @@ def _loaded(point: EntryPoint) -> Rule:
 
 @cache
 def of_cause(cause: str) -> Rule:
-    """The rule whose words are told of a cause: the first that has an advice, those of others before ours; else ours."""
-    alike = [rule for rule in in_order() if rule.cause == cause]
-    return next((rule for rule in alike if rule.advice is not None), alike[-1])
+    """The rule whose words are told of a cause: the first of others that has an advice, else ours."""
+    theirs = (rule for rule in others().values() if rule.cause == cause and rule.advice is not None)
+    return next(theirs, OURS[cause])
+
+
+@cache
+def advising() -> Mapping[str, Advice]:
+    """Causes that are worth a finding, and the advice on each."""
+    told = {cause: of_cause(cause).advice for cause in CAUSES}
+    return {cause: advice for cause, advice in told.items() if advice is not None}
+
+
+@cache
+def worth() -> tuple[tuple[int, int, float, bool, bool], ...]:
+    """When the time of each of these causes is worth a finding, as the engine is told it (`reread.Worth`)."""
+    if others():  # the engine does not know which causes their waits will have
+        return tuple((place, 1, 0.0, False, False) for place in range(len(CAUSES)))
+    places = {cause: place for place, cause in enumerate(CAUSES)}
+    return tuple(
+        (places[cause], advice.worth_ns, advice.worth_share, advice.of_client_alone, advice.of_data_alone)
+        for cause, advice in advising().items()
+    )

@@ -7,8 +7,9 @@ from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="application",
+    colour="#b9bfc7",
+    pattern="",
     lost_to="the program on {sender}, which had nothing to send",
-    holds=None,
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="a segment released by an ACK, a timer, or a window that opened",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import proof
-from tcptrace_lab.rules.facts import resent
 from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="close",
+    colour="#8a929c",
+    pattern="-",
     lost_to="the close, after the first FIN",
-    holds=resent.IS_LATE_FIN,
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT,),
     refuted_by="data of either side behind the FIN",

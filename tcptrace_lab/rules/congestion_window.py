@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import proof
-from tcptrace_lab.rules.facts import flow, resent
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
-from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, STOPPED
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 RULE = Rule(
     cause="congestion-window",
+    colour="#2f7fb8",
+    pattern="\\",
     lost_to="a congestion window that losses kept small",
-    holds=flow.BULK & resent.AFTER_LOSS & ~resent.HAS_BEGUN_ANEW & ~ON_PLATEAU & ~NO_LARGER & ~STOPPED,
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
     refuted_by="flights as large as before the loss; a growing round trip (the path itself is full)",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import at_once, proof
-from tcptrace_lab.rules.facts import acks, flow, released
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="delayed-ack",
+    colour="#8e5bb5",
+    pattern="|",
     lost_to="waiting for delayed ACKs",
-    holds=released.RELEASED_BY_ACK
-    & acks.ACK_WAS_LATE
-    & (acks.ACK_WAS_HELD | (acks.ALL_ACKED & (acks.ACKED_AT_ONCE | ~flow.IN_QUEUE)))
-    & ~acks.DRAINED_BIT_BY_BIT,
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.LATE_ACK, proof.TIMER),
     refuted_by="round trips as long without a pause; an ACK that carries data, or leaves out what had long left",

@@ -7,7 +7,6 @@ came late or the path is long. Attempts that never became a connection are told 
 from __future__ import annotations
 
 from tcptrace_lab.rules import proof
-from tcptrace_lab.rules.facts import resent
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
 
 _REUSE = "keep connections open and use them again"
@@ -15,8 +14,9 @@ _QUEUE = "look at the server's queues (Linux, nstat: TcpExtListenOverflows, TcpE
 
 RULE = Rule(
     cause="handshake",
+    colour="#5b6c8f",
+    pattern="|",
     lost_to="opening the connection",
-    holds=resent.IS_SYN,
     confidence=Confidence.PROVED,
     proof=(proof.ACK,),
     refuted_by="the segment carries no SYN",

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from tcptrace_lab.rules import proof, too_large
-from tcptrace_lab.rules.facts import acks, flow, resent, window
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
-from tcptrace_lab.rules.of_direction import known
-from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Rule
-
-UNTOLD = (
-    (~window.KNOWN, "unknown"),
-    # A small segment took all that the program had given by then: with nothing to send, nothing holds a sender.
-    (known(pl.col("small_before")), "network"),
-    (known(pl.col("usable_before_bytes") < pl.col("full_bytes")), "receiver-window"),
-    (flow.IN_QUEUE, "network"),
-    (resent.AFTER_LOSS & ~resent.HAS_BEGUN_ANEW & ~ON_PLATEAU, "congestion-window"),
-    (ON_PLATEAU | NO_LARGER, "send-buffer"),
-)
-UNTOLD_OTHERWISE = "slow-start"
-"""What held a sender until it was told of a loss: where it holds, and the cause, the first that does. It is what the rules behind this one
-say of a sender that waits for an ACK; but for the ACK itself, which did not come."""
 
 RULE = Rule(
     cause="loss-recovery",
+    colour="#e8743b",
+    pattern="x",
     lost_to="repairing losses",
-    holds=resent.IS_REPAIR | acks.WAS_LOST_BEFORE | flow.REPAIRED | (resent.IS_RECOVERING & acks.HAD_IN_FLIGHT & ~flow.ONLY_LATE),
     confidence=Confidence.PROVED,
     doubt=Doubt(
-        acks.WAS_LOST_BEFORE,
         consistent_if="numbered",
-        limits="What was lost before the capture is told by its sender's IP identifications; packets to others in between look alike.",
+        limits="What was lost before the capture is shown by its sender's IP identifications: packets to others in between look alike. A "
+        "tail-loss probe asks whether something was lost, and shows no loss by itself.",
     ),
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="ACKs that had covered what was sent again before it was",

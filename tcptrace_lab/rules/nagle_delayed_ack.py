@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import at_once, proof
-from tcptrace_lab.rules.facts import acks, held, released
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 RULE = Rule(
     cause="nagle-delayed-ack",
+    colour="#c2185b",
+    pattern="/",
     lost_to="waiting for delayed ACKs that Nagle's algorithm was holding out for",
-    holds=((released.RELEASED_BY_ACK & held.HELD_BY_NAGLE) | held.LET_GO_LATE) & acks.ACK_WAS_LATE,
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.HELD_SEGMENT, proof.LATE_ACK, proof.TIMER),
     refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
     proved_by_repetition=True,
     doubt=Doubt(
-        (held.MAY_FILL_BUFFER & ~held.MORE_WAS_GIVEN) | held.HELD_AT_FIRST,
         consistent_if="answered",
         limits=(
             "Where hardly more was ever in flight, a send buffer that was full would look the same, and TCP_NODELAY would not help; "

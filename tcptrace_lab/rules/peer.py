@@ -7,8 +7,9 @@ from tcptrace_lab.rules.rule import Confidence, Rule
 
 RULE = Rule(
     cause="peer",
+    colour="#d3d8de",
+    pattern=".",
     lost_to="waiting for the other side's messages",
-    holds=None,
     confidence=Confidence.CONSISTENT,
     proof=(proof.ACK,),
     refuted_by="no data of the other side before this side goes on",

@@ -2,58 +2,18 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from tcptrace_lab.rules import proof
-from tcptrace_lab.rules.deferral import WINDOW_DEFERRED
-from tcptrace_lab.rules.facts import acks, held, limits, released, resent, window
-from tcptrace_lab.rules.of_direction import known
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
-
-_NEW = ~resent.IS_RESENT & ~resent.IS_RECOVERING
-_FULL = window.WAS_FULL & (window.OPENED | acks.ACK_JUST_CAME) & window.LET_GO
-_GROWS_WITH_ROOM = known(pl.col("usable_before_bytes") >= pl.col("full_bytes")) & known(
-    pl.col("unacked_before_bytes") > pl.col("flight_bytes")
-)
-"""The flight is larger than the one before, and there is room for a full segment: it has not come to the window's edge yet."""
-_NEARLY_FULL = (
-    ~pl.col("near_sender")  # at the sender, it is seen whether the window had room
-    & window.WAS_NEARLY_FULL
-    & ~_GROWS_WITH_ROOM
-    & (pl.col("usable_before_bytes") >= 0).fill_null(value=False)  # a sender that goes beyond its window is not held by it
-    & acks.HAD_IN_FLIGHT
-    & ~acks.ALL_ACKED
-    & ~resent.IS_SMALL
-    & ~resent.IS_BARE_FIN
-    & ~acks.ACK_JUST_CAME
-)
-_CUT = window.CUT & ~held.LEFT_AS_HALF & ~window.OPENED & window.LET_GO & (pl.col("held_ns") >= limits.LEAST_OVERRIDE_NS)
-_SPACED_IN_FULL_ROUNDS = (
-    ~pl.col("near_sender")
-    & acks.HAD_IN_FLIGHT
-    & ~acks.PEER_SPOKE
-    & ~resent.IS_SMALL
-    & ~resent.IS_BARE_FIN
-    & ~resent.AFTER_LOSS
-    & ~released.IN_BURST
-    & known(pl.col("held_ns") * limits.TRAIN_PART <= limits.RTT_NS)
-    & known(pl.col("flight_bytes") + pl.col("full_bytes") > pl.col("unacked_before_bytes") + pl.col("usable_before_bytes"))
-)
-"""Away from the sender, which of the ACKs within a tick of their timestamps let this one go is not seen, nor so how full the window was.
-The flight of the round trip before had filled it, though, and it is no larger now: its ACKs, as the path spaced them, let this train go."""
 
 RULE = Rule(
     cause="receiver-window",
+    colour="#e0a526",
+    pattern="/",
     lost_to="waiting for room in the receiver's window",
-    holds=(
-        _NEW & (_FULL | _NEARLY_FULL | _CUT | window.FIRST_FORCED_IN | window.FORCED_IN_UNSCALED | WINDOW_DEFERRED | _SPACED_IN_FULL_ROUNDS)
-    )
-    | (resent.IS_NEEDLESS & window.WAS_FULL),
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
     refuted_by="room for a full segment, and for a third of the window, before the ACK that released it",
     source="RFC 9293, 3.8.6",
-    owns_until_window_opened=True,
     advice=Advice(
         finding="receiver-window-limited",
         title="The receiver's window, {window}, held the sender for {cost}",

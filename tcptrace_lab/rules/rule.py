@@ -1,4 +1,4 @@
-"""What a rule is: a cause, when it holds, how sure that is, what refutes it, and what people are told."""
+"""What a rule is: a cause, how sure it is, what refutes it, and what people are told of it. The engine says when it holds."""
 
 from __future__ import annotations
 
@@ -92,19 +92,17 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Where a wait that a rule explains might as well have been another's.
+    """What is said where the waits of a cause might as well have been another's: the engine calls them only possible.
 
     Attributes:
-        where: true for these waits. They are only possible, and no number of them proves anything.
-        consistent_if: name of a fact of the direction (`of_direction`) with which the other explanation is the less likely one, so that a
-            finding on such waits alone is consistent; empty: it is possible.
+        consistent_if: `answered` or `numbered` (`advice`): a fact of the direction with which the other explanation is the less likely
+            one, so that a finding on such waits alone is consistent; empty: it is possible.
         limits: what the capture cannot tell of them, in a sentence; empty where the rule has no advice.
         remedy: what to change if it was the other's.
         of_all: of a rule without advice, and so without a finding: whether all waits of a direction are in doubt, where the argument
             gives a count of its side (`schema.CONNECTIONS`).
     """
 
-    where: pl.Expr
     consistent_if: str = ""
     limits: str = ""
     remedy: tuple[str, ...] = ()
@@ -118,31 +116,32 @@ class Rule:
     Attributes:
         cause: one of `schema.CAUSES`.
         lost_to: what it is, as in "half of the time went to …"; `{sender}` and `{receiver}` become their addresses.
-        holds: true for the departures that waited for it: rows of `schema.SEGMENTS` beside the facts of their direction (see `facts`).
-            None for what is left where no rule holds.
-        confidence: how sure one such wait is.
+        colour, pattern: of its bars and bands in reports (`#rrggbb`, and one of Plotly's patterns, empty for none); of our rules alone.
+        confidence: how sure one such wait is, where nothing else explains it as well.
         proof: what is told of one such wait, and which frames show it beside its ends (`rules.proof`).
         refuted_by: what would have shown that it was something else.
         source: where the rule comes from.
-        owns_until_window_opened: the wait is its own only until the window opened; what comes after is the program's.
         proved_by_repetition: three such waits in one direction prove what one is only consistent with.
-        doubt: where something else explains the wait as well; None if nothing does.
+        doubt: what is said where something else explains the wait as well; None if nothing does.
         advice: what a finding says; None where the cause is not worth one.
         cure: of a rule without advice what would mend it, as `Advice.cure`: said where nothing is at fault.
+        holds: of a rule of others alone: true for the waits that are its own, whatever the engine says of them; an expression over
+            `others.WAITS` (docs/rules.md).
     """
 
     cause: str
-    holds: pl.Expr | None
     confidence: Confidence
     proof: tuple[Value, ...]
     refuted_by: str
     source: str
     lost_to: str = ""
-    owns_until_window_opened: bool = False
+    colour: str = ""
+    pattern: str = ""
     proved_by_repetition: bool = False
     doubt: Doubt | None = None
     advice: Advice | None = None
     cure: str = ""
+    holds: pl.Expr | None = None
 
     def told(self, cases: Collection[Case]) -> Rule:
         """The rule with the words for these cases."""

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import proof
-from tcptrace_lab.rules.facts import flow, held, path, window
-from tcptrace_lab.rules.plateau import NO_LARGER, ON_PLATEAU, STOPPED, TAKEN_ONE_BY_ONE
 from tcptrace_lab.rules.rule import Advice, Confidence, Doubt, Rule
 
 FINDING = "send-buffer-limited"
 
 RULE = Rule(
     cause="send-buffer",
+    colour="#b27800",
+    pattern="x",
     lost_to="a full send buffer",
-    holds=(flow.BULK & (ON_PLATEAU | NO_LARGER | STOPPED))
-    | (ON_PLATEAU & flow.REFILLED & window.KNOWN & path.ACK_CLOCKED)
-    | (held.WRITTEN_WITH_THE_ACK & window.KNOWN & held.STANDS)
-    | TAKEN_ONE_BY_ONE,
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(
-        TAKEN_ONE_BY_ONE,
         limits="One small segment in each round trip may also be what the program wrote meanwhile, held by Nagle's algorithm.",
         remedy=("if the program writes no faster: set TCP_NODELAY",),
     ),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import proof
-from tcptrace_lab.rules.facts import flow
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="slow-start",
+    colour="#6fb7e0",
+    pattern=".",
     lost_to="slow start, with flights that still grew",
-    holds=flow.BULK,
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
     refuted_by="flights that no longer grow; a loss before",

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import proof, too_large
-from tcptrace_lab.rules.facts import flow, resent, window
 from tcptrace_lab.rules.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
 from tcptrace_lab.rules.rule import Advice, Case, Confidence, Doubt, Instead, Rule
 
-_BEHIND_A_FULL_WINDOW = resent.IS_NEEDLESS & window.WAS_FULL
-"""What had arrived was sent again, and the window had no room: without the timer nothing more had left until the ACK came that was late."""
-
 RULE = Rule(
     cause="timeout",
+    colour="#b3261e",
+    pattern="-",
     lost_to="waiting for the retransmission timer",
-    holds=(resent.IS_TIMED_OUT & ~_BEHIND_A_FULL_WINDOW) | flow.REPAIRED_BY_TIMEOUT,
     confidence=Confidence.PROVED,
     doubt=Doubt(
-        resent.TIMER_CAME_BEFORE_ACK,
         limits="With neither SACK nor timestamps, an ACK that the receiver delays for longer than the timer runs looks the same.",
         remedy=("if nothing is lost: whole messages in one write, or TCP_NODELAY, so that no ACK is delayed",),
     ),

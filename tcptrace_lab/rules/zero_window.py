@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from tcptrace_lab.rules import proof
-from tcptrace_lab.rules.facts import resent, window
 from tcptrace_lab.rules.rule import Advice, Confidence, Rule
 
 RULE = Rule(
     cause="zero-window",
+    colour="#8a5a00",
+    pattern="x",
     lost_to="a window that the program on {receiver} kept closed by not reading",
-    holds=resent.IS_WINDOW_PROBE | (pl.col("window_closed").fill_null(value=False) & window.WAS_FULL & window.LET_GO),
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK, proof.TIMER),
     refuted_by="a window with room for the segment before it left",
     source="RFC 9293, 3.8.6.1",
-    owns_until_window_opened=True,
     advice=Advice(
         finding="zero-window",
         title="The receiver's window was closed for {cost}",

@@ -30,6 +30,7 @@ from tcptrace_lab.schema.connections import (
     STATISTICS,
 )
 from tcptrace_lab.schema.datagrams import DATAGRAMS, FLOW_DIRECTION_NAMES, FLOWS
+from tcptrace_lab.schema.judged import KINDS_OF_WAITS, LOCKS, LONGEST, NOTES, PLACES, WAITS
 from tcptrace_lab.schema.ledger import ACCOUNTS, CAUSES, LEDGER, STALL_TIMERS, STALLS
 from tcptrace_lab.schema.messages import MESSAGES
 from tcptrace_lab.schema.rates import RATES
@@ -76,14 +77,19 @@ __all__ = [
     "FLOWS",
     "FLOW_DIRECTION_NAMES",
     "KINDS",
+    "KINDS_OF_WAITS",
     "LEDGER",
     "LINES",
+    "LOCKS",
+    "LONGEST",
     "LOSS_KNOWN_BY",
     "MESSAGES",
     "MESSAGE_STATES",
     "MONTH",
     "MORE_STATISTICS_NAMES",
+    "NOTES",
     "PART_TABLES",
+    "PLACES",
     "PROTOCOLS",
     "RATES",
     "RELEASED_BY",
@@ -101,10 +107,11 @@ __all__ = [
     "TFO",
     "TRANSACTIONS",
     "TRANSACTION_STATES",
+    "WAITS",
     "Column",
     "Table",
     "Unit",
 ]
 
 TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, STALLS, ACCOUNTS, MESSAGES, TRANSACTIONS, RATES, DATAGRAMS, FLOWS)}
-"""All tables that are made of a capture, by name; those of an archive are `ARCHIVE_TABLES`."""
+"""All tables that are made of a capture, by name; those of an archive are `ARCHIVE_TABLES`, and what the engine says beyond these is in `judged`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,18 +49,24 @@ class Column:
 
     def polars_type(self) -> pl.DataType:
         """The Polars type of this column."""
-        import polars as pl  # noqa: PLC0415  (Polars takes a tenth of a second to import; `--help` needs only the words)
-
-        if self.dtype == "Enum":
-            return pl.Enum(self.values)
-        if self.dtype == "List(Int64)":
-            return pl.List(pl.Int64)
-        dtype: pl.DataType = getattr(pl, self.dtype)()
-        return dtype
+        return _polars_type(self.dtype, self.values)
 
 
 
-@dataclass(frozen=True, slots=True)
+@cache
+def _polars_type(dtype: str, values: tuple[str, ...]) -> pl.DataType:
+    import polars as pl  # noqa: PLC0415  (Polars takes a tenth of a second to import; `--help` needs only the words)
+
+    if dtype == "Enum":
+        return pl.Enum(values)
+    if dtype == "List(Int64)":
+        return pl.List(pl.Int64)
+    made: pl.DataType = getattr(pl, dtype)()
+    return made
+
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """A table: its name, what one row is, and its columns in order."""
 

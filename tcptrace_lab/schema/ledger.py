@@ -8,6 +8,7 @@ from tcptrace_lab.schema.words import CONFIDENCES
 
 CAUSES = {
     "handshake": "opening the connection",
+    "idle": "a long silence in which nobody owed anything",
     "application": "the sender's program had nothing to send",
     "peer": "waiting for the other side's message",
     "nagle": "held by Nagle's algorithm, although nothing was delayed",

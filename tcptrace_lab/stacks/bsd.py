@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.stacks.ranges import (
     BSD44_LEAST_CLUSTER_BYTES,
     BSD44_MBUF_BYTES,
-    BSD44_PERCENT,
     CLUSTER_BYTES,
     SEND_CHUNK_BYTES,
-    SUNOS_PERCENT,
 )
 from tcptrace_lab.stacks.rounding import BSD44_CLUSTER_BYTES
+from tcptrace_lab.stacks.thresholds import BSD44_PERCENT, SUNOS_PERCENT
 
 if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.stacks.rounding import BSD44_CLUSTER_BYTES, clusters, same, segments_down, segments_up
 from tcptrace_lab.stacks.runs import Amount, runs
+from tcptrace_lab.stacks.thresholds import BSD44_PERCENT, SUNOS_PERCENT, ack_bytes, hold_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,9 +33,6 @@ SEND_CHUNK_BYTES = 4 * CLUSTER_BYTES
 
 BSD44_MBUF_BYTES, BSD44_LEAST_CLUSTER_BYTES = 100, 208
 """4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` hands TCP one cluster at a time, and less than MINCLSIZE in mbufs."""
-
-SUNOS_PERCENT, BSD44_PERCENT = 35, 50
-"""Share of the receive buffer that lets an ACK go at once: SunOS 4.1 and 4.3BSD, 4.4BSD (`tcp_output`)."""
 
 STREAM_BUFFERS = 4
 """A stream is looked at until it has filled both buffers so often: what locks by itself does so in the first or second round."""
@@ -173,16 +171,6 @@ class Deadlock:
     def possible_if_unused(self) -> bool:
         """Whether what writes may leave unused is enough for a lock: with as much send buffer as all that there is none."""
         return self.send_buffer_bytes < self.needed_bytes + self.unused_bytes
-
-
-def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
-    """A: bytes that let an ACK go at once, two full segments or a share of the receive buffer."""
-    return min(2 * full_bytes, -(-window_bytes * percent // 100))
-
-
-def hold_bytes(full_bytes: int, window_bytes: int) -> int:
-    """H: bytes that a BSD sender does not hold back, a full segment or half of the largest window (RFC 1122, 4.2.3.4)."""
-    return min(full_bytes, window_bytes // 2)
 
 
 def deadlock(stack: Stack, settings: Settings) -> Deadlock | None:

@@ -1,8 +1,9 @@
 """Transactions of HTTP/1 and FTP in a capture, with the parts of their times: connection, waiting, request, thinking, transfer.
 
-Read in this order: `payloads` (the bytes of some connections, in order) · `transaction` (what is told of one) · `http` · `ftp` · `spoken`
-(who speaks which at an unusual port) · `known` (with what the connections tell). At the usual ports of both the port is believed until the
-first bytes say otherwise, so that a connection is understood whose beginning was not captured; at others the first bytes alone count.
+Read in this order: `payloads` (the bytes of some connections, in order) · `transaction` (what is told of one) · `http` · `ftp` · `words`
+and `spoken` (who speaks which at an unusual port) · `known` (with what the connections tell). At the usual ports of both the port is
+believed until the first bytes say otherwise, so that a connection is understood whose beginning was not captured; at others the first
+bytes alone count.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.frames import readable
+from tcptrace_lab.transactions.words import mentioned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,10 +54,13 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
 def _found(
     paths: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame, expected: pl.DataFrame, others: pl.DataFrame
 ) -> pl.DataFrame:
+    asked = not others.is_empty() and mentioned(paths)
+    if expected.is_empty() and not asked:
+        return pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
     from tcptrace_lab.transactions import known, spoken  # noqa: PLC0415  (h11)
 
     said = dict[int, str]()
-    if not others.is_empty() and spoken.mentioned(paths):
+    if asked:
         ports = {conn: (client, server) for conn, client, server in others.select("conn", "client_port", "server_port").iter_rows()}
         said = spoken.protocols(paths, segments, ports)
     looked_into = pl.concat([expected, others.filter(pl.col("conn").is_in(list(said)))])

@@ -2,7 +2,7 @@
 
 HTTP: the client's first segment begins with a request line (RFC 9112, 3), or with as much of one as was captured where the server's begins
 with a status line. FTP: the server's begins with 220 (RFC 959, 5.4), and the client's with a command of FTP that mail servers, which greet
-with 220 as well, do not have. Who speaks neither is told by a look at the files alone: words that both need are searched for first.
+with 220 as well, do not have.
 """
 
 from __future__ import annotations
@@ -16,31 +16,6 @@ from tcptrace_lab.transactions.payloads import COLUMNS, MOST_FRAMES, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-MOST_SEARCHED_BYTES = 1 << 27
-"""Of each file, in search of a word: some 0.06 s."""
-_BLOCK_BYTES = 1 << 20
-
-_WORDS = (b"HTTP/1.", b"USER ", b"AUTH ")
-"""Whoever speaks HTTP/1 or FTP says one of these, sooner or later."""
-
-
-def mentioned(paths: Sequence[str]) -> bool:
-    """Whether any of the files has a word in it that HTTP or FTP cannot do without."""
-    longest = max(map(len, _WORDS))
-    said = pl.any_horizontal(pl.col("block").bin.contains(word) for word in _WORDS)  # four times as fast as Python's own search
-    for path in paths:
-        with open(path, "rb") as file:  # noqa: PTH123  (names as the user gave them)
-            kept = b""
-            for _ in range(MOST_SEARCHED_BYTES // _BLOCK_BYTES):
-                block = file.read(_BLOCK_BYTES)
-                if not block:
-                    break
-                whole = pl.DataFrame({"block": [block]}, schema={"block": pl.Binary})
-                if whole.select(said).item() or any(word in kept + block[:longest] for word in _WORDS):
-                    return True
-                kept = block[-longest:]
-    return False
 
 
 def protocols(paths: Sequence[str], segments: pl.LazyFrame, ports: dict[int, tuple[int, int]]) -> dict[int, str]:

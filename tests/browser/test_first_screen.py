@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from visits import Visit
 
-    from tcptrace_lab.report import ReportData
+    from tcptrace_lab.report.shape import ReportData
 
     Open = Callable[..., Visit]
 

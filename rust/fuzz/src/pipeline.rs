@@ -2,10 +2,10 @@
 
 use arrow_array::RecordBatch;
 use tcptrace_lab_core::capture::Frame;
-use tcptrace_lab_core::connection::{
-    ConnectionRow, Connections, Counts, DatagramRow, DirectionFigures, FlowRow, Flows, Kind, MAX_REVISIONS, Nullable,
-    SegmentRow, SegmentSink,
-};
+use tcptrace_lab_core::accounts::Counts;
+use tcptrace_lab_core::connection::{DirectionFigures, Kind, MAX_REVISIONS};
+use tcptrace_lab_core::flows::{ConnectionRow, Connections, DatagramRow, FlowRow, Flows, SegmentRow, SegmentSink};
+use tcptrace_lab_core::nullable::Nullable;
 use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
 use tcptrace_lab_core::table::{self, SegmentRows, Segments};
 use tcptrace_lab_core::wire::{Datagram, Dissector, Packet, Segment};

@@ -1,31 +1,24 @@
 //! What a segment is, judged from the state of its connection just before it.
 
 use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
-use super::half::{self, Half, Placed};
+use super::half::{self, Half};
 use super::history::History;
-use super::outstanding::Stamp;
+use super::kind::{Kind, ReleasedBy};
 use super::resent::{self, CAUSAL_NS};
 use super::revisions::Revisions;
-use super::row::{Kind, Nullable, ReleasedBy};
+use super::sending::Novelty;
+use super::sequence_space::Placed;
+use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
 /// Keepalives come at least so far apart from other data (Linux `TCP_KEEPIDLE` and `TCP_KEEPINTVL` count in seconds), less a
 /// tenth for the clock: one byte again sooner than this is a resend of one byte.
 const MIN_KEEPALIVE_NS: i64 = 900_000_000;
 
-/// What a segment brings to the stream.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Novelty {
-    /// Sequence numbers never seen before.
-    pub new: i64,
-    /// Who had jumped over the first of them, if they close a hole.
-    pub jumper: Option<Stamp>,
-}
-
 /// What the next data of a sender are, and an ACK that is nothing more special.
-pub(super) const NEW: Verdict = proved(Kind::New, Evidence::Sequence);
+pub(crate) const NEW: Verdict = proved(Kind::New, Evidence::Sequence);
 /// See [`NEW`].
-pub(super) const ACK: Verdict = proved(Kind::Ack, Evidence::Sequence);
+pub(crate) const ACK: Verdict = proved(Kind::Ack, Evidence::Sequence);
 
 const fn proved(kind: Kind, evidence: Evidence) -> Verdict {
     Verdict::new(kind, evidence, Confidence::Proved)
@@ -33,7 +26,7 @@ const fn proved(kind: Kind, evidence: Evidence) -> Verdict {
 
 /// Judges a segment that `sender` sent. `ack` is what it acknowledges; the state is that before the segment.
 #[inline(always)]
-pub(super) fn verdict(
+pub(crate) fn verdict(
     segment: &Segment,
     placed: Placed,
     ack: Option<i64>,
@@ -137,7 +130,7 @@ fn special_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> V
 
 /// What let a data segment leave, and the frame that did.
 #[inline(always)]
-pub(super) fn released_by(
+pub(crate) fn released_by(
     segment: &Segment,
     verdict: Verdict,
     sender: &Half,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Kind;
+use super::kind::Kind;
 
 /// What a segment's kind is known by. The order is that of `EVIDENCE` in `schema.py`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub enum ResentBy {
 
 impl ResentBy {
     /// The kind of a segment sent for this reason.
-    pub(super) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Fast => Kind::FastRetransmit,
             Self::Recovery => Kind::RecoveryRetransmit,
@@ -163,12 +163,12 @@ pub struct Verdict {
 
 impl Verdict {
     /// A verdict that needs no other frame.
-    pub(super) const fn new(kind: Kind, evidence: Evidence, confidence: Confidence) -> Self {
+    pub(crate) const fn new(kind: Kind, evidence: Evidence, confidence: Confidence) -> Self {
         Self { kind, evidence, confidence, resent_by: None, frame: 0 }
     }
 
     /// The same with the other frame of the proof.
-    pub(super) const fn with(self, frame: u64) -> Self {
+    pub(crate) const fn with(self, frame: u64) -> Self {
         Self { frame, ..self }
     }
 }

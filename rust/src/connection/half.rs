@@ -1,15 +1,13 @@
 //! One direction of a connection: what its sender has shown so far.
 
-use super::behaviour;
-use super::copies::Recent;
+use super::figures::{DirectionFigures, MAX_WINDOW_SCALE, SynOptions};
 use super::history::History;
-use super::holes::Holes;
-use super::outstanding::{Outstanding, Stamp};
-use super::row::{DirectionFigures, Nullable, SynOptions};
+use super::mss;
+use super::recent::Recent;
+use super::sequence_space::{Holes, Outstanding, Placed, Stamp};
+use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// RFC 7323, 2.3: larger shifts count as 14.
-pub(super) const MAX_WINDOW_SCALE: u8 = 14;
 /// Smaller numbers fit by some scale too often: writes have sizes like 1,024 and 4,096 (a heuristic).
 const LEAST_TELLING_WINDOW: u16 = 256;
 /// A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`).
@@ -17,18 +15,9 @@ const CLUSTER_BYTES: i64 = 2048;
 /// Linux halves no smaller window (`TCP_MSS_DEFAULT`, in `tcp_bound_to_half_wnd`).
 const TINY_WINDOW_BYTES: u32 = 536;
 
-/// A segment placed in the sequence space of its direction.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
-    /// Offset of its first byte (or SYN).
-    pub start: i64,
-    /// Offset behind its last byte, SYN and FIN counted.
-    pub end: i64,
-}
-
 /// What a segment without data showed by its number: bytes up to `end` were sent before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Overtaken {
+pub(crate) struct Overtaken {
     /// Offset behind the last of them.
     pub end: i64,
     /// Who showed it.
@@ -38,7 +27,7 @@ pub(super) struct Overtaken {
 /// State of one direction, named after its sender; `snd_*` as in RFC 9293, 3.3.1.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
-pub(super) struct Half {
+pub(crate) struct Half {
     /// Whether this side was seen to send anything.
     pub started: bool,
     /// Highest offset sent.
@@ -110,7 +99,7 @@ impl Half {
     /// first byte seen is 1, and one that a keepalive repeats was sent before. A RST fixes nothing: anyone may have made its
     /// numbers up (RFC 5961).
     #[inline]
-    pub(super) fn place(&mut self, segment: &Segment) -> Placed {
+    pub(crate) fn place(&mut self, segment: &Segment) -> Placed {
         let syn = segment.flags.any(TcpFlags::SYN);
         let first = if syn { segment.seq } else { segment.seq.wrapping_sub(1) };
         let isn = self.figures.isn.unwrap_or(first);
@@ -129,7 +118,7 @@ impl Half {
 
     /// A SYN that comes after other segments (late, or behind forged ones) moves offset 0 to itself, as long as no data
     /// was placed by the guess before. `receiver` has acknowledged by the same guess.
-    pub(super) fn anchor(&mut self, syn: &Segment, receiver: &mut Half) {
+    pub(crate) fn anchor(&mut self, syn: &Segment, receiver: &mut Half) {
         let guessed = self
             .figures
             .isn
@@ -148,7 +137,7 @@ impl Half {
 
     /// Places an acknowledgment of this side's bytes; it fixes offset 0 if nothing else has.
     #[inline]
-    pub(super) fn place_ack(&mut self, ack: u32) -> i64 {
+    pub(crate) fn place_ack(&mut self, ack: u32) -> i64 {
         let isn = *self.figures.isn.get_or_insert_with(|| {
             self.snd_max = 1;
             ack.wrapping_sub(1)
@@ -158,21 +147,21 @@ impl Half {
 
     /// Bytes sent and not acknowledged; `None` until the other side's first ACK.
     #[inline]
-    pub(super) fn in_flight(&self) -> Option<i64> {
+    pub(crate) fn in_flight(&self) -> Option<i64> {
         self.snd_una.get().map(|una| (self.snd_max - una).max(0))
     }
 
     /// Whether all that was seen of this side may be a keepalive without data: its number is one below the next one then
     /// (RFC 9293, 3.8.4), and what is acknowledged behind it is no byte that the capture missed.
     #[cold]
-    pub(super) fn may_have_probed(&self) -> bool {
+    pub(crate) fn may_have_probed(&self) -> bool {
         let DirectionFigures { segments, data_segments, syn_segments, fin_segments, .. } = self.figures;
         segments == 1 && data_segments == 0 && syn_segments == 0 && fin_segments == 0
     }
 
     /// Remembers the largest flight.
     #[inline]
-    pub(super) fn note_flight(&mut self) {
+    pub(crate) fn note_flight(&mut self) {
         if let Some(in_flight) = self.in_flight() {
             self.figures.max_in_flight_bytes = self.figures.max_in_flight_bytes.later(Some(in_flight).into());
         }
@@ -180,12 +169,12 @@ impl Half {
 
     /// Room left in the window that `other` offered.
     #[inline]
-    pub(super) fn usable_window(&self, other: &Half) -> Option<i64> {
+    pub(crate) fn usable_window(&self, other: &Half) -> Option<i64> {
         Some(self.snd_una.get()?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
     }
 
     /// Whether what ends at `end` fills the window that this side offers, whose scale is not known, by one of the scales there are.
-    pub(super) fn is_filled_by(&self, end: i64) -> bool {
+    pub(crate) fn is_filled_by(&self, end: i64) -> bool {
         let Some(acked) = self.acked.get().filter(|_| self.window_bytes.is_none() && self.raw_window > 0) else {
             return false;
         };
@@ -196,7 +185,7 @@ impl Half {
 
     /// Segments of at most the MSS in `bytes`.
     #[inline]
-    pub(super) fn virtual_segments(&self, bytes: u32) -> u32 {
+    pub(crate) fn virtual_segments(&self, bytes: u32) -> u32 {
         if bytes > self.mss_bytes && self.mss_bytes > 0 { bytes.div_ceil(self.mss_bytes) } else { 1 }
     }
 
@@ -204,7 +193,7 @@ impl Half {
     /// a little less (a tunnel), or where the sender rounds it to whole clusters, or what it makes of a small window.
     /// `two_flew`: two as long as the longest were in flight together. `most_window`: the largest window that it was offered.
     #[inline]
-    pub(super) fn full_bytes(&self, most_window: u32, two_flew: bool) -> i64 {
+    pub(crate) fn full_bytes(&self, most_window: u32, two_flew: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
         let mss = i64::from(self.mss_bytes);
         if mss == 0 {
@@ -237,7 +226,8 @@ impl Half {
 
     /// Whether two of its segments with so much data, in flight together, are full ones though its MSS is larger. Many stacks
     /// offer neither SACK nor timestamps and are yet no older than tunnels (libslirp counts 20 bytes too much for the headers).
-    /// Nagle's rule lets no second one that is not full leave, unless it is half of the largest window (rule book A1).
+    /// Nagle's rule lets no second one that is not full leave, unless it is half of the largest window (4.4BSD,
+    /// `tcp_output`).
     #[inline]
     fn are_full(longest: i64, most_window: u32) -> bool {
         longest * 2 < i64::from(most_window)
@@ -251,14 +241,14 @@ impl Half {
         self.figures.syn_options.is_some_and(refuses_both)
     }
 
-    /// Whether BSD lets so much leave whatever Nagle's rule says: half of the largest window (rule book A1).
+    /// Whether BSD lets so much leave whatever Nagle's algorithm says: half of the largest window (`tcp_output`).
     #[inline]
-    pub(super) fn is_half_a_window(&self, payload_bytes: u32, most_window: u32) -> bool {
+    pub(crate) fn is_half_a_window(&self, payload_bytes: u32, most_window: u32) -> bool {
         self.is_old() && most_window > 0 && payload_bytes >= most_window / 2
     }
 
     /// Whether `longest` is what 4.4BSD makes of an MSS above a cluster. Its elders do not round; of them half of the largest
-    /// window may leave (rule book A1), or what a locked buffer holds (A3), which is alone but for the FIN.
+    /// window may leave (`tcp_output`), or what the buffer of a throughput deadlock holds, which is alone but for the FIN.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, most_window: u32) -> bool {
         longest > 0
@@ -269,7 +259,7 @@ impl Half {
 
     /// Takes what this side's SYN offers; of several the first of which all options were captured counts. One that lacks what
     /// a cut one before it offers is none of its copies: after some tries stacks leave options out (XNU, Windows).
-    pub(super) fn take_syn_options(&mut self, syn: &Segment) {
+    pub(crate) fn take_syn_options(&mut self, syn: &Segment) {
         let options = &syn.options;
         let offered = SynOptions {
             mss: options.mss,
@@ -285,7 +275,7 @@ impl Half {
 
     /// The window that `segment` of this side advertises; windows of SYNs are never scaled (RFC 7323, 2.2).
     #[inline]
-    pub(super) fn advertised(&self, segment: &Segment) -> Option<u32> {
+    pub(crate) fn advertised(&self, segment: &Segment) -> Option<u32> {
         if segment.flags.any(TcpFlags::SYN) {
             return Some(u32::from(segment.window));
         }
@@ -295,13 +285,13 @@ impl Half {
     }
 
     /// What went wrong, from now on.
-    pub(super) fn history_mut(&mut self) -> &mut History {
+    pub(crate) fn history_mut(&mut self) -> &mut History {
         self.history.get_or_insert_with(Box::default)
     }
 
     /// Takes a round-trip sample in (RFC 6298, 2.2 and 2.3).
     #[inline]
-    pub(super) fn add_rtt(&mut self, rtt_ns: i64) {
+    pub(crate) fn add_rtt(&mut self, rtt_ns: i64) {
         self.figures.rtt_min_ns = self.figures.rtt_min_ns.earlier(Some(rtt_ns).into());
         let Some(smoothed_ns) = self.smoothed_rtt_ns.get() else {
             self.smoothed_rtt_ns = Some(rtt_ns).into();
@@ -319,7 +309,7 @@ impl Half {
 /// MUST-61), and what has more behind it is not so small: so stacks repeat the byte before the next one to ask whether the other
 /// side is there (3.8.4), or send the next one to ask whether a closed window has opened (3.8.6.1).
 #[inline]
-pub(super) fn is_single_without_push(segment: &Segment) -> bool {
+pub(crate) fn is_single_without_push(segment: &Segment) -> bool {
     const OTHERS: u16 = TcpFlags::PSH | TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::URG;
     segment.payload_bytes == 1 && segment.flags.any(TcpFlags::ACK) && !segment.flags.any(OTHERS)
 }
@@ -327,7 +317,7 @@ pub(super) fn is_single_without_push(segment: &Segment) -> bool {
 /// The scale of each side's windows, as far as the SYNs seen tell (RFC 7323, 2.2): both must have offered one. A
 /// SYN-ACK may offer a scale only in answer to one, so a SYN-ACK with the option settles its own side; a SYN without
 /// it settles both.
-pub(super) fn settle_window_scales(client: &mut Half, server: &mut Half, server_answered_syn: bool) {
+pub(crate) fn settle_window_scales(client: &mut Half, server: &mut Half, server_answered_syn: bool) {
     let offer = |half: &Half| half.figures.syn_options.and_then(|options| options.scale_offered());
     let (of_client, of_server) = match (offer(client), offer(server)) {
         (Some(Some(client)), Some(Some(server))) => (Some(client), Some(server)),
@@ -341,8 +331,8 @@ pub(super) fn settle_window_scales(client: &mut Half, server: &mut Half, server_
 
 /// The largest payload that segments between the two sides can have, by all that their SYNs have offered so far.
 #[cold]
-pub(super) fn settle_mss(sender: &mut Half, receiver: &mut Half, v6: bool) {
+pub(crate) fn settle_mss(sender: &mut Half, receiver: &mut Half, v6: bool) {
     let offers = [sender.figures.syn_options, receiver.figures.syn_options];
-    sender.mss_bytes = behaviour::segment_bytes(offers, v6);
+    sender.mss_bytes = mss::segment_bytes(offers, v6);
     receiver.mss_bytes = sender.mss_bytes;
 }

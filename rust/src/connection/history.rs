@@ -5,11 +5,10 @@
 use std::collections::VecDeque;
 
 use super::evidence::{Confidence, Evidence, ResentBy};
-use super::half::Placed;
-use super::outstanding::Stamp;
-use super::ranges::Ranges;
+use super::kind::Kind;
 use super::revisions::Revision;
-use super::row::{Kind, Nullable};
+use super::sequence_space::{Placed, Ranges, Stamp};
+use crate::nullable::Nullable;
 
 /// Resent segments remembered per direction.
 const MAX_RESENDS: usize = 256;
@@ -23,7 +22,7 @@ const MIN_JUDGED_RTT_NS: i64 = 1_000_000;
 
 /// A segment that was sent again, or captured again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Resend {
+pub(crate) struct Resend {
     start: i64,
     end: i64,
     stamp: Stamp,
@@ -44,7 +43,7 @@ impl Resend {
 
 /// What an ACK says about the resends before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     pub ts_ns: Nullable,
     pub frame: u64,
     /// Lowest offset that was not acknowledged before.
@@ -59,7 +58,7 @@ pub(super) struct Heard {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct History {
+pub(crate) struct History {
     resends: VecDeque<Resend>,
     /// Those of them that no ACK covers yet.
     unacknowledged: usize,
@@ -77,13 +76,13 @@ pub(super) struct History {
 
 impl History {
     /// Whether a recovery goes on that an ACK up to `una` does not end.
-    pub(super) fn recovers(&self, una: i64) -> bool {
+    pub(crate) fn recovers(&self, una: i64) -> bool {
         self.recovery_point.get().is_some_and(|point| una < point)
     }
 
     /// Whether an ACK behind `una` without SACK blocks shows nothing of it: nothing that was resent, reported or given up is open.
     #[inline]
-    pub(super) fn is_quiet(&self, una: i64) -> bool {
+    pub(crate) fn is_quiet(&self, una: i64) -> bool {
         self.unacknowledged == 0
             && !self.probing
             && !self.recovers(una)
@@ -92,7 +91,7 @@ impl History {
     }
 
     /// A segment was resent.
-    pub(super) fn resent(
+    pub(crate) fn resent(
         &mut self,
         placed: Placed,
         stamp: Stamp,
@@ -117,7 +116,7 @@ impl History {
     }
 
     /// A packet was there twice; `counted` as the network's doing.
-    pub(super) fn remember_copy(&mut self, placed: Placed, stamp: Stamp, counted: bool) {
+    pub(crate) fn remember_copy(&mut self, placed: Placed, stamp: Stamp, counted: bool) {
         if self.copies.len() >= MAX_COPIES {
             self.copies.pop_front();
         }
@@ -125,17 +124,17 @@ impl History {
     }
 
     /// The last resend of the byte at `start`.
-    pub(super) fn last_resend(&self, start: i64) -> Option<Stamp> {
+    pub(crate) fn last_resend(&self, start: i64) -> Option<Stamp> {
         self.resends.iter().rev().find(|resend| resend.start <= start && start < resend.end).map(|resend| resend.stamp)
     }
 
     /// The frame of the last resend.
-    pub(super) fn newest_resend(&self) -> Option<u64> {
+    pub(crate) fn newest_resend(&self) -> Option<u64> {
         self.resends.back().map(|resend| resend.stamp.frame)
     }
 
     /// The resend in `frame` was needless, as its original shows that came in `evidence_frame`.
-    pub(super) fn original_came(&mut self, frame: u64, evidence: Evidence, evidence_frame: u64) -> Option<Revision> {
+    pub(crate) fn original_came(&mut self, frame: u64, evidence: Evidence, evidence_frame: u64) -> Option<Revision> {
         let resend = self.resends.iter_mut().rev().find(|resend| resend.stamp.frame == frame && !resend.spurious)?;
         resend.spurious = true;
         Some(spurious(frame, evidence, evidence_frame, Confidence::Proved))
@@ -143,7 +142,7 @@ impl History {
 
     /// What an ACK shows of the resends before it.
     #[cold]
-    pub(super) fn judge(&mut self, heard: &Heard, mut revise: impl FnMut(Revision)) {
+    pub(crate) fn judge(&mut self, heard: &Heard, mut revise: impl FnMut(Revision)) {
         if heard.ack > heard.una {
             self.probing = false;
             if self.unacknowledged > 0 {
@@ -156,7 +155,7 @@ impl History {
     }
 
     /// What an ACK reports in its SACK blocks, D-SACK excepted, and what it gives up of what was reported before.
-    pub(super) fn report(&mut self, heard: &Heard, blocks: &[i64], snd_max: i64) {
+    pub(crate) fn report(&mut self, heard: &Heard, blocks: &[i64], snd_max: i64) {
         let una = heard.una.max(heard.ack);
         if let Some(end) = self.sacked.forget_below(una).filter(|_| heard.ack > heard.una) {
             // RFC 2018, 8: what is given up below may be given up above, too.

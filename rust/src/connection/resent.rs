@@ -1,11 +1,12 @@
 //! Segments that bring bytes from below the highest one seen: late on the path, or sent again, and then why.
 
-use super::classify::Novelty;
 use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
-use super::half::{Half, Placed};
-use super::outstanding::Stamp;
+use super::half::Half;
+use super::kind::Kind;
 use super::revisions::Revisions;
-use super::row::{Kind, Nullable};
+use super::sending::Novelty;
+use super::sequence_space::{Placed, Stamp};
+use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
 /// RFC 5681, 3.2: the third duplicate ACK lets a segment be resent.
@@ -28,8 +29,8 @@ const FIRST_TIMEOUT_NS: i64 = 900_000_000;
 /// A gap in the stream that closes within this time was reordering, where nothing better tells (Wireshark's bound).
 const REORDERING_NS: i64 = 3_000_000;
 /// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next
-/// (a heuristic; the rule book's ε).
-pub(super) const CAUSAL_NS: i64 = 1_000_000;
+/// (a heuristic).
+pub(crate) const CAUSAL_NS: i64 = 1_000_000;
 /// IP identifications of one host this close to each other were given one after the other (a heuristic: two of 65,536 random
 /// ones are that close in one case of a thousand).
 const NEAR_IP_IDS: i16 = 64;
@@ -38,7 +39,7 @@ const NEARLY_TENTHS: i64 = 9;
 
 /// Judges a segment that occupies sequence space below the highest one seen, or fills a hole.
 #[cold]
-pub(super) fn judge(
+pub(crate) fn judge(
     segment: &Segment,
     placed: Placed,
     novelty: Novelty,
@@ -264,7 +265,7 @@ fn fast(head: bool, sacked_above: bool, sender: &Half) -> Option<(Evidence, Conf
 
 /// Whether the duplicate ACKs or SACK blocks that came for what `sender` sent are enough for it to take a segment for lost.
 #[inline]
-pub(super) fn is_told_enough(sender: &Half) -> bool {
+pub(crate) fn is_told_enough(sender: &Half) -> bool {
     sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || is_sacked_enough(sender)
 }
 

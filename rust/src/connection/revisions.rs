@@ -1,7 +1,7 @@
 //! What later segments show about earlier ones whose rows have left already.
 
 use super::evidence::{Confidence, Evidence};
-use super::row::Kind;
+use super::kind::Kind;
 
 /// Most revisions remembered: 32 MB. Past it the rows keep the verdict of their own moment; the counters are right all the same.
 pub const MAX_REVISIONS: usize = 1 << 20;
@@ -27,7 +27,7 @@ pub struct Revisions {
 impl Revisions {
     /// Takes one in.
     #[cold]
-    pub(super) fn add(&mut self, revision: Revision) {
+    pub(crate) fn add(&mut self, revision: Revision) {
         if self.kept.len() < MAX_REVISIONS {
             self.kept.push(revision);
         } else {

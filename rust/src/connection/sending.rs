@@ -1,16 +1,24 @@
 //! What a segment brings to the stream of its sender: new bytes, holes opened and closed, and what counts.
 
-use super::classify::Novelty;
 use super::evidence::Verdict;
-use super::half::{Half, Overtaken, Placed};
-use super::holes::Filled;
-use super::outstanding::{Repeat, Stamp};
-use super::row::{DirectionFigures, Kind};
+use super::figures::DirectionFigures;
+use super::half::{Half, Overtaken};
+use super::kind::Kind;
+use super::sequence_space::{Filled, Placed, Repeat, Stamp};
 use crate::wire::{Segment, TcpFlags};
+
+/// What a segment brings to the stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Novelty {
+    /// Sequence numbers never seen before.
+    pub new: i64,
+    /// Who had jumped over the first of them, if they close a hole.
+    pub jumper: Option<Stamp>,
+}
 
 /// Sequence numbers of the segment that were never seen; closes the holes they fill and opens the one they jump over.
 #[inline(always)]
-pub(super) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
+pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
     let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
     let filled = sender.holes.as_deref_mut().map_or_else(Filled::default, |holes| holes.fill(placed.start, placed.end));
     let behind_ack = sender.snd_una.value() > sender.snd_max && placed.end > sender.snd_max;
@@ -73,7 +81,7 @@ fn jump(segment: &Segment, start: i64, sender: &mut Half) {
 
 /// What became of the bytes of a segment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     /// What is known of them if they were resent before they were acknowledged.
     pub repeat: Option<Repeat>,
     /// How often they were sent by now; 0 without sequence numbers.
@@ -82,7 +90,7 @@ pub(super) struct Sent {
 
 /// The segment occupies sequence space of its sender.
 #[inline(always)]
-pub(super) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half, receiver: &Half) -> Sent {
+pub(crate) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half, receiver: &Half) -> Sent {
     if placed.end <= placed.start {
         return Sent::default();
     }
@@ -102,7 +110,7 @@ pub(super) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: 
 
 /// Bytes beyond the highest one.
 #[inline(always)]
-pub(super) fn send_new(
+pub(crate) fn send_new(
     segment: &Segment,
     placed: Placed,
     controls: u8,
@@ -150,7 +158,7 @@ fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender
 
 /// Counts the segment, as far as later ones are judged by that.
 #[inline(always)]
-pub(super) fn count(segment: &Segment, figures: &mut DirectionFigures) {
+pub(crate) fn count(segment: &Segment, figures: &mut DirectionFigures) {
     let flags = segment.flags;
     figures.segments += 1;
     if segment.payload_bytes > 0 {

@@ -1,11 +1,15 @@
 //! Drives the layers as a pipeline of three threads with bounded memory: one reads frames and takes them apart, one
 //! concludes, and the caller's builds columns. Between them go a few chunks of fixed size.
 
+mod batch;
+mod judged;
 mod pipe;
 mod reader;
 mod selection;
+mod summary;
 
-use std::collections::BTreeMap;
+pub use summary::Summary;
+
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -13,22 +17,25 @@ use std::thread::JoinHandle;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
-use pipe::{Inlet, Outlet, pipe};
+pub use batch::Batch;
+use judged::Judged;
+use pipe::{CHUNKS_IN_FLIGHT, Inlet, Outlet, pipe};
 use reader::FrameReader;
 use selection::Selection;
 
-use crate::capture::{Capture, CaptureInfo, LinkType, Progress};
-use crate::connection::{
-    Accounting, ConnectionRow, Connections, DatagramRow, FlowRow, Flows, MAX_REVISIONS, Only, Revision, Revisions,
-};
+use crate::capture::{Capture, Progress};
+use crate::connection::{MAX_REVISIONS, Revision, Revisions};
 use crate::error::{CaptureError, Problem};
+use crate::flows::{Accounting, ConnectionRow, Connections, DatagramRow, FlowRow, Flows, Only};
+use crate::ledger::costs::MOST;
+use crate::ledger::live::MOST_MEMORY_BYTES;
+use crate::ledger::summary::DirectionDetails;
+use crate::ledger::{EndedWaits, LiveWaits, Worth};
 use crate::table::{self, Sample, SegmentRows, Segments};
 use crate::wire::{Packet, PathNames};
 
 /// Packets handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
 const CHUNK_PACKETS: usize = 1024;
-/// Chunks on their way between two threads.
-const CHUNKS_IN_FLIGHT: usize = 4;
 /// Rows per batch where the caller does not say: as many as fit a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
@@ -38,7 +45,7 @@ pub const DEFAULT_BATCH_ROWS: usize = 4096;
 pub struct Options {
     /// Rows per batch.
     pub batch_rows: usize,
-    /// Columns of the segments table; `None`: all.
+    /// Columns of the segments table; `None`: all; without any, no rows of it come.
     pub columns: Option<Vec<String>>,
     /// Connections, known from a pass before, whose segments are wanted; `None`: all.
     pub only: Option<Only>,
@@ -46,10 +53,16 @@ pub struct Options {
     pub datagrams: bool,
     /// Whether the rows of connections and flows are wanted.
     pub summaries: bool,
-    /// Whether of segments only those are wanted that ended a wait of their sender.
-    pub departures: bool,
     /// Whether times are wanted ([`Engine::take_samples`]).
     pub samples: bool,
+    /// The columns of the ledger, if every interval of every direction is wanted; none is one of them if empty.
+    pub ledger: Option<Vec<String>>,
+    /// What is worth a finding, if accounts and what findings are made of are wanted ([`Engine::details`]).
+    pub worth: Option<Vec<Worth>>,
+    /// How many costs that are worth a finding are kept, the largest ones.
+    pub most: usize,
+    /// Memory that the waits of live connections may take together; beyond it, they go to a temporary file.
+    pub waits_memory_bytes: usize,
 }
 
 impl Default for Options {
@@ -60,44 +73,12 @@ impl Default for Options {
             only: None,
             datagrams: false,
             summaries: true,
-            departures: false,
             samples: false,
+            ledger: None,
+            worth: None,
+            most: MOST,
+            waits_memory_bytes: MOST_MEMORY_BYTES,
         }
-    }
-}
-
-/// What was read so far.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// What the files said about themselves.
-    pub capture: CaptureInfo,
-    /// Link type → packets that had it.
-    pub link_types: BTreeMap<LinkType, u64>,
-    /// Frames, as Wireshark numbers them.
-    pub packets: u64,
-    /// TCP segments.
-    pub tcp_segments: u64,
-    /// Connections.
-    pub connections: usize,
-    /// UDP datagrams.
-    pub udp_datagrams: u64,
-    /// Earliest and latest capture time.
-    pub first_ts_ns: Option<i64>,
-    /// See `first_ts_ns`.
-    pub last_ts_ns: Option<i64>,
-    /// Frames of which the capture holds less than was on the wire.
-    pub snaplen_cut: u64,
-    /// Frames with a time before that of the frame before them.
-    pub clock_steps: u64,
-    /// What was survived.
-    pub problems: Vec<Problem>,
-}
-
-impl Summary {
-    /// Whether everything in the files could be used.
-    #[must_use]
-    pub fn complete(&self) -> bool {
-        !self.problems.iter().any(|problem| problem.loses_data)
     }
 }
 
@@ -114,19 +95,7 @@ pub struct Engine {
     progress: Progress,
     samples: Vec<Sample>,
     segments_seen: u64,
-}
-
-/// A batch of one of the tables. A connection and a flow come when they are over, behind their last segment or datagram.
-#[derive(Debug)]
-pub enum Batch {
-    /// Of the segments table.
-    Segments(RecordBatch),
-    /// Of the datagrams table.
-    Datagrams(RecordBatch),
-    /// Of the connections table: some that were closed, or the rest at the end; not in the order of their numbers.
-    Connections(RecordBatch),
-    /// Of the flows table, likewise.
-    Flows(RecordBatch),
+    judged: Judged,
 }
 
 /// Rows on their way to the caller.
@@ -134,8 +103,11 @@ pub enum Batch {
 enum Rows {
     Segments(SegmentRows),
     Datagrams(Vec<DatagramRow>),
-    Connections(Vec<ConnectionRow>),
+    /// With the waits of each, if they will be judged.
+    Connections(Vec<ConnectionRow>, Vec<EndedWaits>),
     Flows(Vec<FlowRow>),
+    /// Waits could not be kept: nothing more will come.
+    Failed(std::io::Error),
 }
 
 impl From<SegmentRows> for Rows {
@@ -149,6 +121,7 @@ impl From<SegmentRows> for Rows {
 struct Conclusion {
     connections: Connections,
     revisions: Revisions,
+    waits: Option<LiveWaits>,
     flows: Flows,
     summary: Summary,
 }
@@ -170,7 +143,19 @@ impl Engine {
         let progress = capture.progress();
         // What the headers told is there from the start; the rest comes at the end.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
-        let Options { batch_rows, columns, only, datagrams, summaries, departures, samples } = options;
+        let Options {
+            batch_rows,
+            columns,
+            only,
+            datagrams,
+            summaries,
+            samples,
+            ledger,
+            worth,
+            most,
+            waits_memory_bytes,
+        } = options;
+        let judged = Judged::new(ledger, worth, most);
         let only = only.map(Arc::new);
         let reader = FrameReader::new(capture, only.clone());
         let path_names = reader.dissector.path_names();
@@ -179,9 +164,11 @@ impl Engine {
         let (used_rows, spare) = channel();
         let segments = Inlet::new(batch_rows.max(1), full, spare);
         let table = Segments::new(columns.as_deref());
-        let counted = summaries || departures || table.has_departures();
+        let counted = summaries || judged.wanted() || table.has_departures();
         let accounts = if counted { Accounting::Kept } else { Accounting::Omitted };
-        let selection = Selection::new(departures, samples);
+        let waits = judged.wanted().then(|| LiveWaits::within(waits_memory_bytes));
+        let nothing = columns.as_ref().is_some_and(Vec::is_empty);
+        let selection = Selection::new(samples, nothing, waits);
         let wanted = Wanted { segments, selection, only, accounts, datagrams, summaries };
         let spawn_error = |error| CaptureError::io("", &error);
         let reading = std::thread::Builder::new()
@@ -191,13 +178,13 @@ impl Engine {
         let concluding = std::thread::Builder::new()
             .name("conclude".into())
             .spawn(move || {
-                let (mut connections, flows) = conclude(&packets, wanted);
+                let Concluded { mut connections, flows, waits } = conclude(&packets, wanted);
                 drop(packets);
                 let mut summary = Summary { connections: connections.len(), ..join(reading) };
                 summary.problems.extend(closed_early(&connections, &flows));
                 let revisions = connections.take_revisions();
                 summary.problems.extend(not_revised(&revisions));
-                Conclusion { connections, revisions, flows, summary }
+                Conclusion { connections, revisions, waits, flows, summary }
             })
             .map_err(spawn_error)?;
         Ok(Self {
@@ -211,7 +198,16 @@ impl Engine {
             progress,
             samples: Vec::new(),
             segments_seen: 0,
+            judged,
         })
+    }
+
+    /// The schema of batches of the ledger.
+    ///
+    /// # Errors
+    /// None in practice: the columns are those of an empty batch.
+    pub fn ledger_schema(&self) -> Result<SchemaRef, ArrowError> {
+        self.judged.ledger_schema()
     }
 
     /// The schema of the segment batches.
@@ -223,39 +219,73 @@ impl Engine {
     /// The next batch of rows; `None` at the end.
     ///
     /// # Errors
-    /// None in practice; see [`Segments::batch`].
+    /// Waits cannot be kept in temporary files ([`ArrowError::IoError`]); else none in practice: see [`Segments::batch`].
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
-        let batch = match self.rows.recv() {
-            Ok(Rows::Segments(mut rows)) => {
-                let batch = self.segments.batch(&rows, &self.paths);
-                self.samples.append(&mut rows.samples);
-                self.segments_seen += rows.seen;
-                rows.clear();
-                // The other end may be gone: then the rows are of no more use.
-                let _ = self.used_rows.send(rows);
-                Batch::Segments(batch?)
+        loop {
+            if let Some(batch) = self.judged.next_batch()? {
+                return Ok(Some(batch));
             }
-            Ok(Rows::Datagrams(rows)) => Batch::Datagrams(table::datagrams(&rows, &self.paths)?),
-            Ok(Rows::Connections(rows)) => Batch::Connections(table::connections(&rows)?),
-            Ok(Rows::Flows(rows)) => Batch::Flows(table::flows(&rows)?),
-            Err(_) => return self.rest(),
+            let batch = match self.rows.recv() {
+                Ok(Rows::Segments(rows)) => Some(self.segments(rows)?),
+                Ok(Rows::Datagrams(rows)) => Some(Batch::Datagrams(table::datagrams(&rows, &self.paths)?)),
+                Ok(Rows::Connections(rows, waits)) => self.connections(rows, waits)?,
+                Ok(Rows::Flows(rows)) => Some(Batch::Flows(table::flows(&rows)?)),
+                Ok(Rows::Failed(error)) => return Err(self.judged.fail(error)),
+                Err(_) => match self.rest()? {
+                    Rest::None => return Ok(None),
+                    Rest::Some(batch) => batch,
+                },
+            };
+            if batch.is_some() {
+                return Ok(batch);
+            }
+        }
+    }
+
+    fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
+        let batch = if rows.is_empty() {
+            RecordBatch::new_empty(self.segments.schema())
+        } else {
+            self.segments.batch(&rows, &self.paths)?
         };
-        Ok(Some(batch))
+        self.samples.append(&mut rows.samples);
+        self.segments_seen += rows.seen;
+        rows.clear();
+        // The other end may be gone: then the rows are of no more use.
+        let _ = self.used_rows.send(rows);
+        Ok(Batch::Segments(batch))
+    }
+
+    /// Connections that are over: their batch, if it is wanted. Their waits are judged from now on.
+    fn connections(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) -> Result<Option<Batch>, ArrowError> {
+        let batch = if self.summaries { Some(Batch::Connections(table::connections(&rows)?)) } else { None };
+        self.judged.add(rows, waits);
+        Ok(batch)
     }
 
     /// What is left at the end: the connections and flows that are not yet handed out.
-    fn rest(&mut self) -> Result<Option<Batch>, ArrowError> {
+    fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(concluding) = self.concluding.take() {
             self.conclusion = join(concluding);
         }
-        if !self.summaries {
-            return Ok(None);
+        if !self.summaries && !self.judged.wanted() {
+            return Ok(Rest::None);
         }
-        let Conclusion { connections, flows, .. } = &mut self.conclusion;
+        let Conclusion { connections, waits, flows, .. } = &mut self.conclusion;
         if let Some(rows) = connections.take_rest() {
-            return table::connections(&rows).map(|batch| Some(Batch::Connections(batch)));
+            let waits = ended(waits.as_mut(), &rows);
+            return self.connections(rows, waits).map(Rest::Some);
         }
-        flows.take_rest().map(|rows| table::flows(&rows).map(Batch::Flows)).transpose()
+        match flows.take_rest().filter(|_| self.summaries) {
+            Some(rows) => Ok(Rest::Some(Some(Batch::Flows(table::flows(&rows)?)))),
+            None => Ok(Rest::None),
+        }
+    }
+
+    /// What findings are made of: the details of the connections that lose most time, and of those whose handshake failed; complete
+    /// when the batches are exhausted.
+    pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
+        self.judged.details()
     }
 
     /// How much of the files was read by now.
@@ -289,6 +319,18 @@ impl Engine {
     }
 }
 
+/// What is left at the end.
+enum Rest {
+    None,
+    /// Some rows; they may give no batch by themselves.
+    Some(Option<Batch>),
+}
+
+/// The waits of connections that are over, if waits are kept.
+fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Vec<EndedWaits> {
+    waits.map_or_else(Vec::new, |waits| rows.iter().map(|row| waits.end(row.conn)).collect())
+}
+
 /// A thread's result; its panic goes on in this one.
 fn join<T>(thread: JoinHandle<T>) -> T {
     match thread.join() {
@@ -307,18 +349,26 @@ struct Wanted {
     summaries: bool,
 }
 
+/// What the concluding thread leaves behind.
+struct Concluded {
+    connections: Connections,
+    flows: Flows,
+    waits: Option<LiveWaits>,
+}
+
 /// The concluding thread: packets → rows, until there are no more or nobody wants them.
-fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
+fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> Concluded {
     let Wanted { mut segments, mut selection, only, accounts, datagrams, summaries } = wanted;
     let (mut connections, mut flows) = (Connections::of(only, accounts), Flows::default());
-    while let Some(chunk) = packets.next() {
+    'chunks: while let Some(chunk) = packets.next() {
         let mut datagram_rows = Vec::new();
         for packet in &chunk {
             match packet {
                 Packet::Tcp(segment) => {
                     connections.take(segment, &mut selection.onto(&mut segments.chunk));
+                    selection.revise(connections.revisions());
                     if !segments.pass_on_if_full() {
-                        return (connections, flows);
+                        break 'chunks;
                     }
                 }
                 Packet::Udp(datagram) if datagrams => datagram_rows.push(flows.take(datagram)),
@@ -330,12 +380,16 @@ fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> (Connections, Flows) {
         if !datagram_rows.is_empty() && full.send(Rows::Datagrams(datagram_rows)).is_err() {
             break;
         }
+        if let Some(error) = selection.waits.as_mut().and_then(LiveWaits::take_failure) {
+            let _ = segments.full.send(Rows::Failed(error)); // the other end may be gone
+            break;
+        }
         if !hand_out_closed(&mut connections, &mut flows, &mut segments, &mut selection, summaries) {
             break;
         }
     }
     segments.pass_on();
-    (connections, flows)
+    Concluded { connections, flows, waits: selection.waits }
 }
 
 /// Passes on the rows of connections and flows that are over, once they are many, behind their segments and datagrams.
@@ -349,8 +403,12 @@ fn hand_out_closed(
 ) -> bool {
     let over = connections.take_closed();
     selection.forget(over.as_deref().unwrap_or_default());
-    let closed = [over.map(Rows::Connections), flows.take_closed().map(Rows::Flows)];
-    closed.into_iter().flatten().all(|rows| !wanted || segments.pass_on() && segments.full.send(rows).is_ok())
+    let connections_over = over.filter(|_| wanted || selection.waits.is_some()).map(|rows| {
+        let waits = ended(selection.waits.as_mut(), &rows);
+        Rows::Connections(rows, waits)
+    });
+    let closed = [connections_over, flows.take_closed().filter(|_| wanted).map(Rows::Flows)];
+    closed.into_iter().flatten().all(|rows| segments.pass_on() && segments.full.send(rows).is_ok())
 }
 
 /// What was let go of before it was over.

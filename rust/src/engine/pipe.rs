@@ -2,8 +2,10 @@
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use super::CHUNKS_IN_FLIGHT;
 use crate::table::SegmentRows;
+
+/// Chunks on their way between two threads.
+pub(super) const CHUNKS_IN_FLIGHT: usize = 4;
 
 /// What items are collected in.
 pub(super) trait Chunk {
@@ -30,10 +32,11 @@ impl Chunk for SegmentRows {
         Self::default()
     }
 
-    /// Samples count, because they may come without a row.
+    /// Samples count, because they may come without a row; and segments, where no row of them is wanted.
     #[inline]
     fn items(&self) -> usize {
-        self.len().max(self.samples.len())
+        let seen = if self.is_empty() { self.seen as usize } else { 0 };
+        self.len().max(self.samples.len()).max(seen)
     }
 }
 

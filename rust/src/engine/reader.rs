@@ -3,11 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use super::Summary;
 use super::pipe::Inlet;
+use super::summary::Summary;
 use crate::capture::{Capture, LinkType};
-use crate::connection::Only;
 use crate::error::{CaptureError, Problem};
+use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
 /// Reasons told one by one; past them unknown link types are counted together.

@@ -6,23 +6,44 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-use crate::connection::{ConnectionRow, Nullable, SegmentRow, SegmentSink};
+use crate::connection::Revisions;
+use crate::flows::{ConnectionRow, SegmentRow, SegmentSink};
+use crate::ledger::LiveWaits;
+use crate::nullable::Nullable;
 use crate::table::{Sample, SegmentRows};
 use crate::wire::TcpFlags;
 
 /// Which rows, and which times.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
-    /// Only those that ended a wait.
-    pub departures: bool,
     pub samples: bool,
+    /// None: only what else is made of them is wanted.
+    pub nothing: bool,
+    /// The waits of the connections that are followed, if they will be judged.
+    pub waits: Option<LiveWaits>,
+    /// Revisions that `waits` knows of.
+    revised: usize,
+    /// The connection of the last row.
+    conn: u32,
     /// Connection → bits of the sides that have sent their FIN.
     finished: HashMap<u32, u8, RandomState>,
 }
 
 impl Selection {
-    pub(super) fn new(departures: bool, samples: bool) -> Self {
-        Self { departures, samples, ..Self::default() }
+    pub(super) fn new(samples: bool, nothing: bool, waits: Option<LiveWaits>) -> Self {
+        Self { samples, nothing, waits, ..Self::default() }
+    }
+
+    /// Remembers what the last segment showed of earlier ones of its connection, if it did.
+    #[inline]
+    pub(super) fn revise(&mut self, revisions: &Revisions) {
+        let known = revisions.as_slice();
+        if let Some(waits) = &mut self.waits
+            && let Some(new) = known.get(self.revised..).filter(|new| !new.is_empty())
+        {
+            waits.revise(self.conn, new);
+            self.revised = known.len();
+        }
     }
 
     /// Takes rows into `rows`, as far as they are wanted.
@@ -84,9 +105,12 @@ impl SegmentSink for Selected<'_> {
         if self.selection.samples {
             self.selection.sample(&row, &mut self.rows.samples);
         }
+        if let Some(waits) = &mut self.selection.waits {
+            self.selection.conn = row.conn;
+            waits.add(&row);
+        }
         self.rows.seen += 1;
-        let departs = row.departure.as_ref().is_some_and(|departure| departure.held_ns.is_some());
-        if departs || !self.selection.departures {
+        if !self.selection.nothing {
             self.rows.push(row);
         }
     }

@@ -6,8 +6,10 @@ use arrow_array::ArrayRef;
 use arrow_array::builder::{Int64Builder, LargeListBuilder, StringBuilder};
 use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt64Type};
 
-use super::{Column, maybe, nullable, numbers};
-use crate::connection::{Acking, Behaviour, ConnectionRow, Count, DirectionFigures, Nagle, SynShape};
+use super::columns::{Column, maybe, nullable, numbers};
+use crate::accounts::{Acking, Behaviour, Count, Nagle, SynShape};
+use crate::connection::DirectionFigures;
+use crate::flows::ConnectionRow;
 
 /// Adds the columns of one side (0 the client, 1 the server) under its name.
 pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {

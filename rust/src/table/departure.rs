@@ -1,56 +1,21 @@
-//! The columns that tell what held departures back: of segments, and of each side of a connection.
+//! How long departures waited, of segments; and what the waits of each side of a connection show.
 
 use std::sync::Arc;
 
-use arrow_array::types::{Int64Type, UInt8Type};
+use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, BooleanArray};
 
-use super::rows::{Block, NO_CODE, Of, SegmentRows};
-use super::segments::{SegmentColumn, amounts, boolean, but, nulls, set, some};
-use super::{Column, bits, maybe, nullable, numbers, validity};
-use crate::connection::{ConnectionRow, Nullable, Waits};
+use super::block_columns::{SegmentColumn, amounts, nulls, set, some};
+use super::columns::{Column, bits, maybe, nullable, numbers, validity};
+use super::rows::{Block, Of, SegmentRows};
+use crate::flows::ConnectionRow;
+use crate::nullable::Nullable;
+use crate::sender::DirectionTotals;
 
 /// Columns of the segments table; null for segments that occupy no sequence space.
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("held_ns", |rows, _| value(rows, |block| &block.held_ns)),
-    ("held_since_frame", |rows, _| value(rows, |block| &block.held_since_frame)),
-    ("sent_ticks", |rows, _| value(rows, |block| &block.sent_ticks)),
-    ("queued_ns", |rows, _| value(rows, |block| &block.queued_ns)),
-    ("queue_grew_ns", |rows, _| value(rows, |block| &block.queue_grew_ns)),
-    ("idle_ns", |rows, _| value(rows, |block| &block.idle_ns)),
-    ("acked_ago_ns", |rows, _| value(rows, |block| &block.acked_ago_ns)),
-    ("acked_by_frame", |rows, _| value(rows, |block| &block.acked_by_frame)),
-    ("acked_lag_ns", |rows, _| value(rows, |block| &block.acked_lag_ns)),
-    ("round_trip_ns", |rows, _| value(rows, |block| &block.round_trip_ns)),
-    ("neighbour_ns", |rows, _| value(rows, |block| &block.neighbour_ns)),
-    ("smoothed_ns", |rows, _| value(rows, |block| &block.smoothed_ns)),
-    ("loss_told_ns", |rows, _| value(rows, |block| &block.loss_told_ns)),
-    ("echo_ns", |rows, _| value(rows, |block| &block.echo_ns)),
-    ("window_opened_ns", |rows, _| value(rows, |block| &block.window_opened_ns)),
-    ("peer_first_ns", |rows, _| value(rows, |block| &block.peer_first_ns)),
-    ("peer_last_ns", |rows, _| value(rows, |block| &block.peer_last_ns)),
-    ("peer_payload_bytes", |rows, _| value(rows, |block| &block.peer_payload_bytes)),
-    ("payload_before_bytes", |rows, _| value(rows, |block| &block.payload_before_bytes)),
-    ("unacked_before_bytes", |rows, _| value(rows, |block| &block.unacked_before_bytes)),
-    ("unacked_bytes", |rows, _| value(rows, |block| &block.unacked_bytes)),
-    ("missed_bytes", |rows, _| value(rows, |block| &block.missed_bytes)),
-    ("left_out_segments", |rows, _| value(rows, |block| &block.left_out_segments)),
-    ("usable_before_bytes", |rows, _| value(rows, |block| &block.usable_before_bytes)),
-    ("flight_bytes", |rows, _| value(rows, |block| &block.flight_bytes)),
-    ("flown_before", |rows, _| flag(rows, |block| &block.flown_before)),
-    ("flown_bytes", |rows, _| value(rows, |block| &block.flown_bytes)),
     ("full_bytes", |rows, _| value(rows, |block| &block.full_bytes)),
-    ("window_closed", |rows, _| flag(rows, |block| &block.window_closed)),
-    ("small", |rows, _| flag(rows, |block| &block.small)),
-    ("small_before", |rows, _| flag(rows, |block| &block.small_before)),
-    ("held_before", |rows, _| flag(rows, |block| &block.held_before)),
-    ("pushed_before", |rows, _| flag(rows, |block| &block.pushed_before)),
-    ("small_unacked", |rows, _| flag(rows, |block| &block.small_unacked)),
-    ("small_passes", |rows, _| flag(rows, |block| &block.small_passes)),
-    ("recovering", |rows, _| flag(rows, |block| &block.recovering)),
-    ("repaired_by", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.repaired_by)),
-    ("after_loss", |rows, _| flag(rows, |block| &block.after_loss)),
-    ("fills_unscaled", |rows, _| flag(rows, |block| &block.fills_unscaled)),
 ];
 
 fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayRef {
@@ -58,15 +23,11 @@ fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayR
     amounts(rows, column, nulls)
 }
 
-fn flag(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<bool>) -> ArrayRef {
-    boolean(rows, |block| set(column(block)), nulls(rows, |block| set(&block.departs)))
-}
-
 /// Adds the columns of one side (0 the client, 1 the server) under its name.
 pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
-    let rows: Vec<&Waits> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
-    let amount = |value: fn(&Waits) -> Nullable| nullable(&rows, |row| value(row));
-    let count = |value: fn(&Waits) -> u32| numbers::<Int64Type, _>(&rows, |row| value(row).into());
+    let rows: Vec<&DirectionTotals> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
+    let amount = |value: fn(&DirectionTotals) -> Nullable| nullable(&rows, |row| value(row));
+    let count = |value: fn(&DirectionTotals) -> u32| numbers::<Int64Type, _>(&rows, |row| value(row).into());
     let named = [
         ("first_departure_ts_ns", maybe::<Int64Type, _>(&rows, |row| row.first.map(|first| first.ts_ns))),
         ("first_departure_frame", maybe::<Int64Type, _>(&rows, |row| row.first.map(|first| first.frame as i64))),

@@ -3,8 +3,9 @@
 use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;
 
-use super::{Column, rare};
-use crate::connection::{ConnectionRow, Rates};
+use super::columns::{Column, rare};
+use crate::accounts::Rates;
+use crate::flows::ConnectionRow;
 
 /// Adds the columns of one side (0 the client, 1 the server) under its name; null where it sent little.
 pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {

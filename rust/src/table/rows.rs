@@ -6,7 +6,8 @@
 
 #![allow(clippy::inline_always)] // measured: else rows are put together first, and taken apart again
 
-use crate::connection::{Departure, Nullable, SegmentRow, SegmentSink};
+use crate::flows::{SegmentRow, SegmentSink};
+use crate::nullable::Nullable;
 use crate::wire::AtmFacts;
 
 /// Rows per block: as many as there are bits in a word of a validity mask.
@@ -17,7 +18,7 @@ pub(super) const NO_CODE: u8 = u8::MAX;
 /// A column of one block.
 pub(super) type Of<T> = [T; BLOCK_ROWS];
 
-/// The columns of a block, named as in [`SegmentRow`]; those of [`Departure`] but the codes hold rests of earlier rows where `departs` is not set.
+/// The columns of a block, named as in [`SegmentRow`]; `held_ns` and `full_bytes` hold rests of earlier rows where `departs` is not set.
 #[derive(Debug)]
 pub(super) struct Block {
     pub len: usize,
@@ -66,44 +67,7 @@ pub(super) struct Block {
     pub path: Of<u16>,
     pub departs: Of<bool>,
     pub held_ns: Of<Nullable>,
-    pub held_since_frame: Of<Nullable>,
-    pub sent_ticks: Of<Nullable>,
-    pub queued_ns: Of<Nullable>,
-    pub queue_grew_ns: Of<Nullable>,
-    pub idle_ns: Of<Nullable>,
-    pub acked_ago_ns: Of<Nullable>,
-    pub acked_by_frame: Of<Nullable>,
-    pub acked_lag_ns: Of<Nullable>,
-    pub round_trip_ns: Of<Nullable>,
-    pub neighbour_ns: Of<Nullable>,
-    pub smoothed_ns: Of<Nullable>,
-    pub loss_told_ns: Of<Nullable>,
-    pub echo_ns: Of<Nullable>,
-    pub window_opened_ns: Of<Nullable>,
-    pub peer_first_ns: Of<Nullable>,
-    pub peer_last_ns: Of<Nullable>,
-    pub peer_payload_bytes: Of<Nullable>,
-    pub payload_before_bytes: Of<Nullable>,
-    pub unacked_before_bytes: Of<Nullable>,
-    pub unacked_bytes: Of<Nullable>,
-    pub missed_bytes: Of<Nullable>,
-    pub left_out_segments: Of<Nullable>,
-    pub usable_before_bytes: Of<Nullable>,
-    pub flight_bytes: Of<Nullable>,
-    pub flown_before: Of<bool>,
-    pub flown_bytes: Of<Nullable>,
     pub full_bytes: Of<Nullable>,
-    pub window_closed: Of<bool>,
-    pub small: Of<bool>,
-    pub small_before: Of<bool>,
-    pub held_before: Of<bool>,
-    pub pushed_before: Of<bool>,
-    pub small_unacked: Of<bool>,
-    pub small_passes: Of<bool>,
-    pub recovering: Of<bool>,
-    pub repaired_by: Of<u8>,
-    pub after_loss: Of<bool>,
-    pub fills_unscaled: Of<bool>,
 }
 
 impl Block {
@@ -154,44 +118,7 @@ impl Block {
             path: [0; BLOCK_ROWS],
             departs: NO,
             held_ns: NULLS,
-            held_since_frame: NULLS,
-            sent_ticks: NULLS,
-            queued_ns: NULLS,
-            queue_grew_ns: NULLS,
-            idle_ns: NULLS,
-            acked_ago_ns: NULLS,
-            acked_by_frame: NULLS,
-            acked_lag_ns: NULLS,
-            round_trip_ns: NULLS,
-            neighbour_ns: NULLS,
-            smoothed_ns: NULLS,
-            loss_told_ns: NULLS,
-            echo_ns: NULLS,
-            window_opened_ns: NULLS,
-            peer_first_ns: NULLS,
-            peer_last_ns: NULLS,
-            peer_payload_bytes: NULLS,
-            payload_before_bytes: NULLS,
-            unacked_before_bytes: NULLS,
-            unacked_bytes: NULLS,
-            missed_bytes: NULLS,
-            left_out_segments: NULLS,
-            usable_before_bytes: NULLS,
-            flight_bytes: NULLS,
-            flown_before: NO,
-            flown_bytes: NULLS,
             full_bytes: NULLS,
-            window_closed: NO,
-            small: NO,
-            small_before: NO,
-            held_before: NO,
-            pushed_before: NO,
-            small_unacked: NO,
-            small_passes: NO,
-            recovering: NO,
-            repaired_by: CODES,
-            after_loss: NO,
-            fills_unscaled: NO,
         }
     }
 
@@ -241,53 +168,10 @@ impl Block {
         set(&mut self.rtt_ns, at, row.rtt_ns);
         set(&mut self.path, at, row.path);
         set(&mut self.departs, at, row.departure.is_some());
-        let repaired_by = row.departure.as_ref().and_then(|left| left.repaired_by);
-        set(&mut self.repaired_by, at, repaired_by.map_or(NO_CODE, |by| by as u8));
-        if let Some(departure) = &row.departure {
-            self.put_departure(at, departure);
+        if let Some(wait) = &row.departure {
+            set(&mut self.held_ns, at, wait.held_ns);
+            set(&mut self.full_bytes, at, wait.full_bytes);
         }
-    }
-
-    #[inline(always)]
-    fn put_departure(&mut self, at: usize, left: &Departure) {
-        set(&mut self.held_ns, at, left.held_ns);
-        set(&mut self.held_since_frame, at, left.held_since_frame);
-        set(&mut self.sent_ticks, at, left.sent_ticks);
-        set(&mut self.queued_ns, at, left.queued_ns);
-        set(&mut self.queue_grew_ns, at, left.queue_grew_ns);
-        set(&mut self.idle_ns, at, left.idle_ns);
-        set(&mut self.acked_ago_ns, at, left.acked_ago_ns);
-        set(&mut self.acked_by_frame, at, left.acked_by_frame);
-        set(&mut self.acked_lag_ns, at, left.acked_lag_ns);
-        set(&mut self.round_trip_ns, at, left.round_trip_ns);
-        set(&mut self.neighbour_ns, at, left.neighbour_ns);
-        set(&mut self.smoothed_ns, at, left.smoothed_ns);
-        set(&mut self.loss_told_ns, at, left.loss_told_ns);
-        set(&mut self.echo_ns, at, left.echo_ns);
-        set(&mut self.window_opened_ns, at, left.window_opened_ns);
-        set(&mut self.peer_first_ns, at, left.peer_first_ns);
-        set(&mut self.peer_last_ns, at, left.peer_last_ns);
-        set(&mut self.peer_payload_bytes, at, left.peer_payload_bytes);
-        set(&mut self.payload_before_bytes, at, left.payload_before_bytes);
-        set(&mut self.unacked_before_bytes, at, left.unacked_before_bytes);
-        set(&mut self.unacked_bytes, at, left.unacked_bytes);
-        set(&mut self.missed_bytes, at, left.missed_bytes);
-        set(&mut self.left_out_segments, at, left.left_out_segments);
-        set(&mut self.usable_before_bytes, at, left.usable_before_bytes);
-        set(&mut self.flight_bytes, at, left.flight_bytes);
-        set(&mut self.flown_before, at, left.flown_before);
-        set(&mut self.flown_bytes, at, left.flown_bytes);
-        set(&mut self.full_bytes, at, left.full_bytes);
-        set(&mut self.window_closed, at, left.window_closed);
-        set(&mut self.small, at, left.small);
-        set(&mut self.small_before, at, left.small_before);
-        set(&mut self.held_before, at, left.held_before);
-        set(&mut self.pushed_before, at, left.pushed_before);
-        set(&mut self.small_unacked, at, left.small_unacked);
-        set(&mut self.small_passes, at, left.small_passes);
-        set(&mut self.recovering, at, left.recovering);
-        set(&mut self.after_loss, at, left.after_loss);
-        set(&mut self.fills_unscaled, at, left.fills_unscaled);
     }
 }
 

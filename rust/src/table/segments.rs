@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, Int64Array, LargeListArray, PrimitiveArray, RecordBatch};
+use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, Int64Array, LargeListArray, PrimitiveArray, RecordBatch};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use super::rows::{BLOCK_ROWS, Block, NO_CODE, Of, SegmentRows};
-use super::{departure, dictionary};
-use crate::connection::Nullable;
+use super::block_columns::{SegmentColumn, bits, boolean, but, flags, maybe, nullable, nulls, numbers, some, values};
+use super::columns::dictionary;
+use super::departure;
+use super::rows::{BLOCK_ROWS, NO_CODE, SegmentRows};
 use crate::wire::{AtmFacts, Ecn, PathNames};
-
-/// How a column of the segments table is made from rows.
-pub(super) type SegmentColumn = fn(&SegmentRows, &PathNames) -> ArrayRef;
 
 /// What each segment says and is, in the order of the table; [`departure::SEGMENT_COLUMNS`] follow.
 const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
@@ -116,117 +114,6 @@ impl Segments {
     }
 }
 
-/// All rows of a column.
-fn values<T, V>(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<T>, value: impl Fn(&T) -> V) -> Vec<V> {
-    let mut all = Vec::with_capacity(rows.len());
-    for block in rows.blocks() {
-        let column = column(block);
-        all.extend(column.get(..block.len).unwrap_or(column).iter().map(&value));
-    }
-    all
-}
-
-/// One bit per row of a block.
-#[inline]
-fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
-    /// Moves the lowest bits of eight bytes into the highest byte of the product, in order and without a carry.
-    const GATHER: u64 = 0x0102_0408_1020_4080;
-    // A loop of its own, of which the compiler takes several rows at a time.
-    let mut bytes = [0; BLOCK_ROWS];
-    for (byte, one) in bytes.iter_mut().zip(column) {
-        *byte = u8::from(value(one));
-    }
-    let (eights, _) = bytes.as_chunks::<8>();
-    let word = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56;
-    eights.iter().rev().fold(0, |words, eight| words << 8 | word(eight))
-}
-
-/// Which rows of a block are not null.
-#[inline]
-pub(super) fn some(column: &Of<Nullable>) -> u64 {
-    let (eights, _) = column.as_chunks::<8>();
-    // Mostly eight neighbours are all 0 or above, or all null, which is the smallest number: several at a time tell that.
-    let some = |eight: &[Nullable; 8]| {
-        let (any, all) = eight.iter().fold((0, -1), |(any, all), one| (any | one.value(), all & one.value()));
-        match (any, all) {
-            (0.., _) => 0xff,
-            (i64::MIN, i64::MIN) => 0,
-            _ => eight.iter().rev().fold(0, |bits, one| bits << 1 | u64::from(one.is_some())),
-        }
-    };
-    eights.iter().rev().fold(0, |bits, eight| bits << 8 | some(eight))
-}
-
-/// One bit per row.
-fn words(rows: &SegmentRows, word: impl Fn(&Block) -> u64) -> BooleanBuffer {
-    const { assert!(BLOCK_ROWS == u64::BITS as usize) };
-    let words: Vec<u64> = rows.blocks().map(|block| word(block).to_le()).collect();
-    BooleanBuffer::new(Buffer::from_vec(words), 0, rows.len())
-}
-
-/// Which rows are not null; `None` if all are.
-pub(super) fn nulls(rows: &SegmentRows, some: impl Fn(&Block) -> u64) -> Option<NullBuffer> {
-    Some(NullBuffer::new(words(rows, some))).filter(|nulls| nulls.null_count() > 0)
-}
-
-/// A column of bits.
-pub(super) fn boolean(rows: &SegmentRows, word: impl Fn(&Block) -> u64, nulls: Option<NullBuffer>) -> ArrayRef {
-    Arc::new(BooleanArray::new(words(rows, word), nulls))
-}
-
-fn flags(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<bool>) -> ArrayRef {
-    boolean(rows, |block| set(column(block)), None)
-}
-
-/// The bits of a column that has them as bytes.
-#[inline]
-pub(super) fn set(column: &Of<bool>) -> u64 {
-    bits(column, |flag| *flag)
-}
-
-fn numbers<T: ArrowPrimitiveType>(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<T::Native>) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), None))
-}
-
-/// Numbers of rows that have them.
-fn maybe<T: ArrowPrimitiveType>(
-    rows: &SegmentRows,
-    column: impl Fn(&Block) -> &Of<T::Native>,
-    has: impl Fn(&Block) -> &Of<bool>,
-) -> ArrayRef {
-    let nulls = nulls(rows, |block| set(has(block)));
-    Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), nulls))
-}
-
-/// Numbers, but `none`. Under a null stands 0: some readers of Arrow files look a null's code up in its dictionary.
-pub(super) fn but<T: ArrowPrimitiveType>(
-    rows: &SegmentRows,
-    none: T::Native,
-    column: impl Fn(&Block) -> &Of<T::Native>,
-) -> ArrayRef {
-    // All are counted, because an early end would keep the compiler from taking several rows at a time.
-    let with = |block: &Block| column(block).iter().filter(|value| **value != none).count();
-    if rows.blocks().map(with).sum::<usize>() == 0 {
-        return Arc::new(PrimitiveArray::<T>::new_null(rows.len()));
-    }
-    let nulls = nulls(rows, |block| bits(column(block), |value| *value != none));
-    let or_zero = |value: &T::Native| if *value == none { T::Native::default() } else { *value };
-    Arc::new(PrimitiveArray::<T>::new(values(rows, column, or_zero).into(), nulls))
-}
-
-fn nullable(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayRef {
-    amounts(rows, &column, nulls(rows, |block| some(column(block))))
-}
-
-/// A column of amounts, whose nulls are known.
-pub(super) fn amounts(
-    rows: &SegmentRows,
-    column: impl Fn(&Block) -> &Of<Nullable>,
-    nulls: Option<NullBuffer>,
-) -> ArrayRef {
-    Arc::new(Int64Array::new(values(rows, column, |value| value.value()).into(), nulls))
-}
-
 /// What the few rows have that came over ATM.
 fn of_atm(rows: &SegmentRows, value: impl Fn(AtmFacts) -> Option<u16>) -> ArrayRef {
     if rows.atm.is_empty() {
@@ -263,7 +150,8 @@ fn sack_blocks(rows: &SegmentRows) -> ArrayRef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::{Departure, SegmentRow, SegmentSink};
+    use crate::flows::{SegmentRow, SegmentSink};
+    use crate::sender::Wait;
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
     use proptest::prelude::*;
@@ -273,15 +161,14 @@ mod tests {
         let mut rows = SegmentRows::default();
         // Memory that was used before.
         for _ in 0..100 {
-            let departure = Departure { held_ns: Some(-1).into(), small: true, ..Departure::default() };
+            let departure = Wait { held_ns: Some(-1).into(), ..Wait::default() };
             rows.push(SegmentRow { departure: Some(departure), dsack: true, ..SegmentRow::default() });
         }
         rows.clear();
         for number in numbers {
-            let departure = number.map(|number| Departure {
+            let departure = number.map(|number| Wait {
                 held_ns: Some(i64::from(number)).filter(|held| held % 3 > 0).into(),
-                small: number % 2 > 0,
-                ..Departure::default()
+                ..Wait::default()
             });
             rows.push(SegmentRow {
                 ack: number.map(|number| i64::from(number) - 100).into(),
@@ -311,8 +198,6 @@ mod tests {
             let transmission = column("transmission").as_primitive::<UInt8Type>().iter().collect::<Vec<_>>();
             let sent = numbers.iter().map(|number| Some(number.unwrap_or(0) as u8).filter(|times| *times > 0));
             prop_assert_eq!(transmission, sent.collect::<Vec<_>>());
-            let small = column("small").as_boolean().iter().collect::<Vec<_>>();
-            prop_assert_eq!(small, numbers.iter().map(|n| n.map(|n| n % 2 > 0)).collect::<Vec<_>>());
             let dsack = column("dsack").as_boolean();
             prop_assert_eq!((dsack.true_count(), dsack.null_count()), (0, 0));
             for (number, blocks) in numbers.iter().zip(column("sack_blocks").as_list::<i64>().iter()) {

@@ -2,8 +2,9 @@
 
 use arrow_array::types::{Float64Type, Int64Type, UInt8Type};
 
-use super::{Column, Direction, maybe, nullable, numbers};
-use crate::connection::RttFigures;
+use super::columns::{Column, maybe, nullable, numbers};
+use super::direction::Direction;
+use crate::accounts::RttFigures;
 
 /// `sum / count`, rounded; `None` of nothing.
 fn mean(sum: u64, count: u64) -> Option<i64> {

@@ -1,0 +1,266 @@
+//! The account of one direction: everything that is kept of it beside what its segments are judged by, and how a judged segment
+//! changes it.
+
+use serde::{Deserialize, Serialize};
+
+use super::behaviour::{self, Acked, Answering, Behaviour};
+use super::counts::Counts;
+use super::rates::{self, Advanced, Advertised, Left, Rates};
+use super::statistics::{self, Statistics};
+use crate::connection::{Answer, Before, Half, Judged, Kind, ReleasedBy, Verdict, is_told_enough};
+use crate::nullable::Nullable;
+use crate::sender::{self, Arrival, DirectionTotals, Leaves, Missing, SenderView, Wait};
+use crate::wire::{Segment, TcpFlags};
+
+/// The account of one direction, named after its sender.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Account {
+    /// What its sender saw.
+    pub view: SenderView,
+    pub counts: Counts,
+    pub statistics: Statistics,
+    pub behaviour: Behaviour,
+    /// How fast it and its receiver are; `None` while it has sent little.
+    pub rates: Option<Box<Rates>>,
+}
+
+/// A direction: what its segments are judged by, and its account.
+#[derive(Debug)]
+pub(crate) struct Side<'a> {
+    pub half: &'a Half,
+    pub account: &'a mut Account,
+}
+
+impl Side<'_> {
+    /// What the whole direction shows of its waits, for the connections table.
+    pub(crate) fn totals(&self, other: &Self, last_ts_ns: Nullable) -> DirectionTotals {
+        self.account.view.totals(last_ts_ns, Distance::between(self, other).shift_ns())
+    }
+
+    /// What tells how soon it answers.
+    #[inline]
+    fn answering(&self, other: &Self) -> Answering {
+        self.account.behaviour.answering(&other.account.behaviour, other.half)
+    }
+}
+
+/// How far a side and the other one are from the capture point, in time.
+#[derive(Clone, Copy, Debug)]
+struct Distance {
+    own_ns: Option<i64>,
+    other_ns: Option<i64>,
+    /// The connection was captured from its beginning on.
+    begun: bool,
+}
+
+impl Distance {
+    #[inline]
+    fn between(side: &Side<'_>, other: &Side<'_>) -> Self {
+        Self {
+            own_ns: side.answering(other).turnaround_ns(),
+            other_ns: other.answering(side).turnaround_ns(),
+            begun: side.half.figures.syn_segments > 0 || other.half.figures.syn_segments > 0,
+        }
+    }
+
+    /// The distances from the point of view of the other side.
+    #[inline]
+    fn reversed(self) -> Self {
+        Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
+    }
+
+    /// How much later what the other one sends reaches the side than the capture's times say.
+    #[inline]
+    fn shift_ns(self) -> i64 {
+        sender::shift_ns(self.own_ns, self.other_ns, self.begun)
+    }
+
+    /// Whether there is no distance between the two.
+    #[inline]
+    fn at_either(self) -> bool {
+        sender::at_either(self.own_ns, self.other_ns)
+    }
+}
+
+/// Takes a segment of `sender` in. Gives the wait that it ended, if it left its sender now.
+#[inline(always)]
+pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut receiver: Side<'_>) -> Option<Wait> {
+    let Judged { placed, ack, novelty, repeat, ref before, ref verdict, ref answer, .. } = *judged;
+    let Before { in_flight, since_previous, window_bytes, .. } = *before;
+    let Verdict { kind, resent_by, .. } = *verdict;
+    sender.account.counts.sent(segment, placed, kind, novelty, window_bytes);
+    receiver.account.counts.heard(answer.rtt_ns);
+    let acknowledged = answer.acknowledged;
+    let counted = statistics::Event {
+        segment,
+        kind,
+        placed,
+        ack,
+        window_bytes,
+        since_previous,
+        repeat,
+        acknowledged,
+        sack_blocks: judged.sack_blocks.as_deref(),
+    };
+    counted.count((&mut sender.account.statistics, sender.half), (&mut receiver.account.statistics, receiver.half));
+    let mut behaved = behaviour::Event {
+        segment,
+        placed,
+        kind,
+        resent_by,
+        ack: ack.filter(|_| !segment.damaged),
+        in_flight,
+        offered_window_bytes: receiver.account.counts.max_window_bytes,
+        window_bytes,
+        since_previous,
+        needed_window: false,
+        in_burst: judged.released.is_some_and(|(by, _)| by == ReleasedBy::Burst),
+        acked: Acked {
+            bytes: answer.acked_bytes,
+            segments: acknowledged.wire_segments,
+            lag_ns: answer.lag_ns,
+            rtt_ns: answer.rtt_ns,
+        },
+    };
+    behaviour::take(
+        &mut behaved,
+        (&mut sender.account.behaviour, sender.half),
+        (&mut receiver.account.behaviour, receiver.half),
+    );
+    if kind == Kind::Keepalive {
+        sender.account.view.keeps_alive();
+        receiver.account.view.keeps_alive();
+    }
+    let distance = Distance::between(&sender, &receiver);
+    let wait = departs(&behaved, distance, &mut sender, &receiver);
+    arrives(&behaved, answer, distance.reversed(), &sender, &mut receiver);
+    wait
+}
+
+/// The segment leaves its sender, if that is news to the sender's view: late and repeated copies left before.
+#[inline(always)]
+fn departs(
+    event: &behaviour::Event<'_>,
+    distance: Distance,
+    sender: &mut Side<'_>,
+    receiver: &Side<'_>,
+) -> Option<Wait> {
+    let behaviour::Event { segment, placed, kind, resent_by, .. } = *event;
+    let ts_ns = segment.ts_ns?;
+    let stale = matches!(kind, Kind::Keepalive | Kind::OutOfOrder | Kind::CaptureDuplicate | Kind::Reset);
+    if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
+        return None;
+    }
+    let two_flew = sender.account.view.two_flew(i64::from(sender.half.figures.max_segment_bytes));
+    let most_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
+    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes(most_window, two_flew));
+    let left_out = sender.account.behaviour.numbering.take_left_out();
+    let leaves = Leaves {
+        ts_ns,
+        frame: segment.frame,
+        start: placed.start,
+        end: placed.end,
+        payload_bytes: i64::from(segment.payload_bytes),
+        full_bytes,
+        small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
+        never_held: flags.any(behaviour::NEVER_HELD)
+            || sender.half.is_half_a_window(segment.payload_bytes, most_window),
+        // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
+        resent_by: resent_by.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
+        cut: flags.any(TcpFlags::CWR),
+        is_syn: flags.any(TcpFlags::SYN),
+        pushed: flags.any(TcpFlags::PSH),
+        fills_unscaled: receiver.half.is_filled_by(placed.end),
+        at_either: distance.at_either(),
+        left_out,
+        tsval: segment.options.timestamps.map(|(value, _)| value),
+        tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
+    };
+    let wait = sender.account.view.departs(&leaves, distance.shift_ns());
+    let figures = &sender.half.figures;
+    if segment.payload_bytes > 0 && figures.data_segments >= rates::LEAST_DATA_SEGMENTS {
+        let left = Left {
+            held: &wait,
+            start: placed.start,
+            payload_bytes: i64::from(segment.payload_bytes),
+            frame: segment.frame,
+            pushed: flags.any(TcpFlags::PSH),
+            new: kind == Kind::New,
+            most_in_flight: figures.max_in_flight_bytes.get().unwrap_or(0),
+        };
+        sender.account.rates.get_or_insert_default().departs(&left);
+    }
+    Some(wait)
+}
+
+/// The segment arrives at the other side, whose departures it may let go.
+#[inline(always)]
+fn arrives(
+    event: &behaviour::Event<'_>,
+    answer: &Answer,
+    distance: Distance,
+    sender: &Side<'_>,
+    receiver: &mut Side<'_>,
+) {
+    let behaviour::Event { segment, kind, ack, window_bytes, .. } = *event;
+    let Some(ts_ns) = segment.ts_ns.filter(|_| !segment.damaged && kind != Kind::CaptureDuplicate) else { return };
+    let edge = ack.zip(window_bytes).filter(|_| kind != Kind::Reset).map(|(ack, window)| ack + i64::from(window));
+    let arrival = Arrival {
+        ts_ns,
+        ack: ack.unwrap_or(i64::MIN),
+        edge: edge.into(),
+        lag_ns: answer.lag_ns,
+        rtt_ns: answer.rtt_ns,
+        tsval: segment.options.timestamps.map(|(value, _)| value),
+        tsecr: segment.options.echo().filter(|_| ack.is_some()),
+        frame: segment.frame,
+        // A keepalive asks the stack, not the program.
+        has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
+            || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
+        payload_bytes: segment.payload_bytes,
+        missing: if ack.is_some() { missing(kind, answer, receiver.half) } else { Missing::Nothing },
+    };
+    if receiver.account.rates.is_some() {
+        drains(&arrival, window_bytes, kind, answer, sender, receiver);
+    }
+    if let Some((rtt_ns, newest)) = answer.rtt_ns.get().zip(answer.acknowledged.newest) {
+        receiver.account.view.answered(rtt_ns, newest.payload_bytes, i64::from(segment.payload_bytes));
+    }
+    receiver.account.view.arrives(arrival, distance.shift_ns());
+}
+
+/// What an ACK says of a loss to `half`, which sent what it is for.
+#[inline]
+fn missing(kind: Kind, answer: &Answer, half: &Half) -> Missing {
+    match (kind == Kind::DuplicateAck && !answer.dsack) || half.sacked_bytes > 0 {
+        false => Missing::Nothing,
+        true if is_told_enough(half) => Missing::Lost,
+        true => Missing::Perhaps,
+    }
+}
+
+/// The segment shows how far its sender has taken in what `receiver` sent.
+#[inline]
+fn drains(
+    arrival: &Arrival,
+    window_bytes: Option<u32>,
+    kind: Kind,
+    answer: &Answer,
+    sender: &Side<'_>,
+    receiver: &mut Side<'_>,
+) {
+    let Some(rates) = receiver.account.rates.as_deref_mut() else { return };
+    let Arrival { ts_ns, ack, .. } = *arrival;
+    if let Some(bytes) = answer.acked_bytes.get().filter(|bytes| *bytes > 0) {
+        let more = receiver.half.in_flight().is_some_and(|bytes| bytes > 0);
+        let rtt_min_ns = receiver.half.figures.rtt_min_ns.get().unwrap_or(i64::MAX);
+        rates.advanced(&Advanced { ts_ns, bytes, rtt_ns: answer.rtt_ns, rtt_min_ns, more });
+    } else if kind == Kind::DuplicateAck {
+        rates.interrupted();
+    }
+    let most = sender.account.counts.max_window_bytes;
+    if let Some((window, most)) = window_bytes.zip(most).filter(|_| ack != i64::MIN && kind != Kind::Reset) {
+        let (window_bytes, most_bytes) = (i64::from(window), i64::from(most));
+        rates.advertised(&Advertised { ts_ns, ack, window_bytes, most_bytes });
+    }
+}

@@ -1,0 +1,33 @@
+//! What a SYN tells beyond what the connection needs: the marks by which stacks are told apart.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::Segment;
+
+/// The marks of one SYN.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct SynShape {
+    /// Kinds of its options, in order: four bits each, the first lowest, 15 for any above 14, 0 behind the last.
+    kinds: u64,
+    /// Its window.
+    pub window_bytes: u16,
+    /// Time to live or hop limit with which it came.
+    pub ttl: u8,
+}
+
+/// Names of option kinds as tcpdump and RFCs know them.
+const NAMES: [&str; 9] = ["eol", "nop", "mss", "wscale", "sackOK", "sack", "echo", "echoreply", "TS"];
+
+impl SynShape {
+    pub(crate) fn of(segment: &Segment) -> Self {
+        Self { kinds: segment.options.kinds, window_bytes: segment.window, ttl: segment.ip.ttl }
+    }
+
+    /// The options in order: `mss,sackOK,TS,nop,wscale`; empty without any.
+    #[must_use]
+    pub fn option_names(&self) -> String {
+        let kinds = (0..16).map(|at| (self.kinds >> (4 * at) & 15) as usize).take_while(|kind| *kind > 0);
+        let names: Vec<&str> = kinds.map(|code| NAMES.get(code - 1).copied().unwrap_or("other")).collect();
+        names.join(",")
+    }
+}

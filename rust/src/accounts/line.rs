@@ -1,0 +1,117 @@
+//! What the line below a connection carried, and what share of it full segments could have at best.
+
+use super::counts::Counts;
+use crate::connection::DirectionFigures;
+use crate::wire::{AtmFacts, aal5_cells};
+
+/// A cell on the line: header of 5 bytes, payload of 48 (ITU-T I.361).
+const CELL_LINE_BYTES: u64 = 53;
+const CELL_PAYLOAD_BYTES: u64 = 48;
+/// Around each Ethernet frame: preamble and start delimiter of 8 bytes, frame check sequence of 4, gap of 12 (IEEE 802.3, 3.1.1
+/// and 4.4.2).
+const ETHERNET_AROUND_BYTES: u64 = 24;
+/// The shortest Ethernet frame, without its check sequence (IEEE 802.3, 4.4.2).
+const MIN_ETHERNET_BYTES: u64 = 60;
+
+/// Kinds of line whose cost is known. The order is that of `LINES` in `schema.py`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Line {
+    /// ATM with AAL5.
+    Atm,
+    /// Ethernet.
+    Ethernet,
+}
+
+/// The ATM channels that a connection came over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Channels {
+    /// It did not come over ATM yet.
+    #[default]
+    None,
+    /// VPI and VCI, where the capture says.
+    One(Option<(u16, u16)>),
+    Several,
+}
+
+impl Channels {
+    #[cold]
+    pub(crate) fn add(&mut self, atm: AtmFacts) {
+        *self = match *self {
+            Self::None => Self::One(atm.channel),
+            Self::One(channel) if channel == atm.channel => return,
+            _ => Self::Several,
+        };
+    }
+
+    /// The only one, if there is one that the capture names.
+    pub(crate) fn only(self) -> Option<(u16, u16)> {
+        if let Self::One(channel) = self { channel } else { None }
+    }
+}
+
+/// The line that a direction tells of.
+pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Line> {
+    if counts.cells > 0 {
+        return Some(Line::Atm);
+    }
+    (figures.header_bytes > 0).then_some(Line::Ethernet)
+}
+
+impl Counts {
+    /// Which share of its cells' bytes on the line was data; `None` if the cells seen cannot have carried all of it.
+    #[must_use]
+    pub fn cell_payload_share(&self) -> Option<f64> {
+        let holds = self.cells.saturating_mul(CELL_PAYLOAD_BYTES) >= self.payload_bytes;
+        let line_bytes = self.cells.saturating_mul(CELL_LINE_BYTES);
+        (self.cells > 0 && holds).then(|| self.payload_bytes as f64 / line_bytes as f64)
+    }
+}
+
+impl Line {
+    /// Which share of the line is data if every segment carries so many bytes, and `header_bytes` beside them.
+    #[must_use]
+    pub fn best_payload_share(self, full_segment_bytes: u16, header_bytes: u16) -> f64 {
+        let (full, header) = (u64::from(full_segment_bytes), u64::from(header_bytes));
+        let line_bytes = match self {
+            Self::Atm => aal5_cells((full + header) as usize) as u64 * CELL_LINE_BYTES,
+            Self::Ethernet => (full + header).max(MIN_ETHERNET_BYTES) + ETHERNET_AROUND_BYTES,
+        };
+        full as f64 / line_bytes as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In hundredths of a percent.
+    fn best(line: Line, full_segment_bytes: u16, header_bytes: u16) -> u64 {
+        (line.best_payload_share(full_segment_bytes, header_bytes) * 10_000.0).round() as u64
+    }
+
+    #[test]
+    fn an_mss_of_9148_takes_192_cells() {
+        // 9148 + 48 (LLC/SNAP, IP, TCP) + 8 of trailer = 9204 bytes; 192 cells are 10,176 bytes on the line.
+        assert_eq!(best(Line::Atm, 9148, 48), 8990);
+    }
+
+    #[test]
+    fn ethernet_carries_1460_of_1538_bytes() {
+        assert_eq!(best(Line::Ethernet, 1460, 54), 9493);
+        assert_eq!(best(Line::Ethernet, 1448, 66), 9415);
+        // One byte of data fills the shortest frame: 64 bytes with its check sequence, 84 on the line.
+        assert_eq!(best(Line::Ethernet, 1, 54), 119);
+    }
+
+    #[test]
+    fn several_channels_have_no_name() {
+        let mut channels = Channels::default();
+        let atm = |vci| AtmFacts { channel: Some((0, vci)), cells: 1 };
+        channels.add(atm(32));
+        assert_eq!(channels.only(), Some((0, 32)));
+        channels.add(atm(33));
+        channels.add(atm(32));
+        assert_eq!(channels.only(), None);
+    }
+}

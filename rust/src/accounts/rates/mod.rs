@@ -1,0 +1,179 @@
+//! How fast each end of a direction is when nothing holds it: the sender in its bursts, the receiver (or the path before it)
+//! while there is a backlog.
+//!
+//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these rates λ and μ and
+//! measure them on hosts that do nothing else. A capture shows them only for stretches: those are added up here, as bytes and
+//! the time that they took. What follows from the sums is written in `rates.py`.
+
+mod cuts;
+mod drain;
+mod left;
+mod passed;
+
+pub use cuts::Cuts;
+pub(super) use drain::{Advanced, Advertised};
+pub(super) use left::Left;
+pub use passed::Passed;
+
+use serde::{Deserialize, Serialize};
+
+use drain::{Drain, Reading};
+
+/// A direction with less data than this many segments is not followed: few numbers would come of it, and most connections
+/// of a large capture are so short.
+pub(super) const LEAST_DATA_SEGMENTS: u64 = 4;
+/// A longer time between two departures, or than two round trips, is a pause of the program, and no burst goes over it (rule
+/// book B: the stall on a LAN).
+const PAUSE_NS: i64 = 10_000_000;
+/// A departure so much later than the last ACK was not let go by it, where the congestion window had room anyway (a heuristic:
+/// several times what a kernel needs from an ACK to the segment that it releases).
+const AFTER_ACK_NS: i64 = 100_000;
+/// A departure so much later than the last ACK, or a quarter of the round trip if that is longer, was not let go by it where the window
+/// may have been used up: the time in which a
+/// blocked program is woken and writes.
+const WOKEN_NS: i64 = 200_000;
+const WOKEN_PART: i64 = 4;
+/// A flight is not the congestion window's or the send buffer's if an earlier one was larger by a tenth.
+const ROOM_PARTS: (i64, i64) = (9, 10);
+
+/// The sums of one direction, named by the sender of its data.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[allow(missing_docs)] // one fact has one home: `schema.py`
+pub struct Rates {
+    /// What left without having been held, and the time since the departure before.
+    pub burst: Passed,
+    /// What left after a pause of the program, and the time since the departure before.
+    pub paused: Passed,
+    drain: Drain,
+    reading: Reading,
+    pub cuts: Cuts,
+}
+
+impl Rates {
+    /// A segment with data leaves the sender.
+    #[inline]
+    pub(super) fn departs(&mut self, left: &Left<'_>) {
+        if !left.new || left.held.recovering {
+            self.cuts.interrupted();
+            return;
+        }
+        self.cuts.departs(left);
+        let Some(held_ns) = left.held.held_ns.get().filter(|_| was_free(left)) else { return };
+        let pause_ns = PAUSE_NS.max(left.held.round_trip_ns.get().unwrap_or(0).saturating_mul(2));
+        let sums = if held_ns <= pause_ns { &mut self.burst } else { &mut self.paused };
+        sums.add(left.payload_bytes, held_ns);
+    }
+
+    /// The receiver acknowledges bytes for the first time.
+    #[inline]
+    pub(super) fn advanced(&mut self, advanced: &Advanced) {
+        self.drain.advanced(advanced);
+    }
+
+    /// Something came of the receiver that shows a hole.
+    #[inline]
+    pub(super) fn interrupted(&mut self) {
+        self.drain.interrupted();
+    }
+
+    /// The receiver advertises a window.
+    #[inline]
+    pub(super) fn advertised(&mut self, advertised: &Advertised) {
+        self.reading.advertised(advertised);
+    }
+
+    /// What was acknowledged while more was queued behind it.
+    #[must_use]
+    pub fn drained(&self) -> Passed {
+        self.drain.sum()
+    }
+
+    /// What the receiving program read from a buffer that was at least half full.
+    #[must_use]
+    pub fn read(&self) -> Passed {
+        self.reading.sum
+    }
+}
+
+/// Whether nothing but the sender's own host and program can have kept the segment from leaving: the window had room, no data
+/// of the other side came, and no ACK let it go.
+#[inline]
+fn was_free(left: &Left<'_>) -> bool {
+    let Left { held, payload_bytes, most_in_flight, .. } = *left;
+    if held.peer_first_ns.is_some() || held.window_closed {
+        return false;
+    }
+    let (Some(usable), Some(before)) = (held.usable_before_bytes.get(), held.unacked_before_bytes.get()) else {
+        return false;
+    };
+    if usable < payload_bytes {
+        return false;
+    }
+    let Some(ago_ns) = held.acked_ago_ns.get() else { return true };
+    let woken_ns = WOKEN_NS.max(held.round_trip_ns.get().unwrap_or(0) / WOKEN_PART);
+    let had_room = !held.small
+        && !held.after_loss
+        && before.saturating_add(payload_bytes).saturating_mul(ROOM_PARTS.1)
+            <= most_in_flight.saturating_mul(ROOM_PARTS.0);
+    ago_ns > woken_ns || (had_room && ago_ns > AFTER_ACK_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Left, Passed, Rates};
+    use crate::sender::Wait;
+
+    /// A full segment behind a flight of 10,000 bytes, `held_ns` after the one before it; an ACK came `acked_ago_ns` before it.
+    fn after(held_ns: i64, acked_ago_ns: Option<i64>) -> Wait {
+        Wait {
+            held_ns: Some(held_ns).into(),
+            acked_ago_ns: acked_ago_ns.into(),
+            round_trip_ns: Some(20_000_000).into(),
+            unacked_before_bytes: Some(10_000).into(),
+            usable_before_bytes: Some(50_000).into(),
+            full_bytes: Some(1000).into(),
+            ..Wait::default()
+        }
+    }
+
+    fn rates(held: &Wait, most_in_flight: i64) -> Rates {
+        let mut rates = Rates::default();
+        let left = Left { held, start: 1, payload_bytes: 1000, frame: 5, pushed: false, new: true, most_in_flight };
+        rates.departs(&left);
+        rates
+    }
+
+    const ONE: Passed = Passed { bytes: 1000, ns: 1_000_000, samples: 1 };
+
+    #[test]
+    fn a_segment_that_no_ack_let_go_is_the_senders_own_pace() {
+        assert_eq!(rates(&after(1_000_000, None), 11_000).burst, ONE);
+    }
+
+    #[test]
+    fn a_segment_that_an_ack_let_go_tells_nothing_of_the_sender() {
+        assert_eq!(rates(&after(1_000_000, Some(50_000)), 11_000).burst, Passed::default());
+    }
+
+    #[test]
+    fn an_ack_lets_nothing_go_where_the_flight_was_larger_before() {
+        assert_eq!(rates(&after(1_000_000, Some(150_000)), 13_000).burst, ONE);
+        assert_eq!(rates(&after(1_000_000, Some(150_000)), 12_000).burst, Passed::default());
+    }
+
+    #[test]
+    fn a_program_that_writes_long_after_the_ack_was_not_waiting_for_it() {
+        assert_eq!(rates(&after(9_000_000, Some(5_000_001)), 11_000).burst.samples, 1);
+        assert_eq!(rates(&after(9_000_000, Some(5_000_000)), 11_000).burst.samples, 0);
+    }
+
+    #[test]
+    fn a_closed_window_an_answer_and_a_pause_are_no_bursts() {
+        let free = after(1_000_000, None);
+        let full = Wait { usable_before_bytes: Some(999).into(), ..free };
+        let answered = Wait { peer_first_ns: Some(500).into(), ..free };
+        assert_eq!(rates(&full, 0).burst.samples + rates(&answered, 0).burst.samples, 0);
+        let paused = rates(&after(40_000_001, None), 0);
+        assert_eq!((paused.burst.samples, paused.paused.samples), (0, 1));
+    }
+}

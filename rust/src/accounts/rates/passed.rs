@@ -1,0 +1,27 @@
+//! Bytes, and the time that they took.
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes that passed in some stretches of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // one fact has one home: `schema.py`
+pub struct Passed {
+    pub bytes: i64,
+    pub ns: i64,
+    pub samples: u32,
+}
+
+impl Passed {
+    #[inline]
+    pub(super) fn add(&mut self, bytes: i64, ns: i64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.ns = self.ns.saturating_add(ns);
+        self.samples = self.samples.saturating_add(1);
+    }
+
+    pub(super) fn join(&mut self, other: Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.ns = self.ns.saturating_add(other.ns);
+        self.samples = self.samples.saturating_add(other.samples);
+    }
+}

@@ -1,0 +1,55 @@
+//! Samples of a time in sum.
+
+use serde::{Deserialize, Serialize};
+
+/// Round trips, or other times, in sum.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct RttFigures {
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of their squares, ns².
+    squares: f64,
+    sum_ns: i64,
+    min_ns: i64,
+    max_ns: i64,
+}
+
+impl RttFigures {
+    /// Takes one sample in.
+    #[inline]
+    pub fn add(&mut self, rtt_ns: i64) {
+        self.min_ns = if self.samples == 0 { rtt_ns } else { self.min_ns.min(rtt_ns) };
+        self.max_ns = if self.samples == 0 { rtt_ns } else { self.max_ns.max(rtt_ns) };
+        self.sum_ns = self.sum_ns.saturating_add(rtt_ns);
+        self.squares += rtt_ns as f64 * rtt_ns as f64;
+        self.samples += 1;
+    }
+
+    /// Smallest sample.
+    #[inline]
+    #[must_use]
+    pub fn min_ns(&self) -> Option<i64> {
+        (self.samples > 0).then_some(self.min_ns)
+    }
+
+    /// Mean of the samples, rounded down.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<i64> {
+        // The sum saturates where a hostile clock makes samples of centuries.
+        (self.samples > 0).then(|| (self.sum_ns / self.samples as i64).clamp(self.min_ns, self.max_ns))
+    }
+
+    /// Standard deviation of the samples (of a sample: divided by n - 1); `None` below two.
+    #[must_use]
+    pub fn stdev_ns(&self) -> Option<i64> {
+        let (samples, sum_ns) = (self.samples as f64, self.sum_ns as f64);
+        let variance = (self.squares - sum_ns * sum_ns / samples) / (samples - 1.0);
+        (self.samples > 1).then(|| variance.max(0.0).sqrt().round() as i64)
+    }
+
+    /// Largest sample.
+    #[must_use]
+    pub fn max_ns(&self) -> Option<i64> {
+        (self.samples > 0).then_some(self.max_ns)
+    }
+}

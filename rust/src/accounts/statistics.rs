@@ -1,0 +1,303 @@
+//! Figures of one direction that no judgement needs: with [`crate::connection::DirectionFigures`] and [`super::Counts`] all of tcptrace's long
+//! listing, tshark's conversations, and round trips by TCP timestamps (RFC 7323).
+//!
+//! [`Event`] is what is known of one segment once it was judged; it counts for its sender and, by its ACK, for the
+//! other side. What only loss, resending or urgent data bring is kept apart, so that most connections do not pay for it.
+
+use serde::{Deserialize, Serialize};
+
+use super::rtt_figures::RttFigures;
+use crate::connection::{Acknowledged, Half, Kind, Placed, Repeat};
+use crate::nullable::Nullable;
+use crate::wire::{Segment, TcpFlags};
+
+/// RFC 5681, 3.2: the third duplicate ACK lets a segment be resent.
+const FAST_RETRANSMIT_DUPLICATE_ACKS: u32 = 3;
+
+/// The figures of one direction; `schema.py` says what each means.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // one fact has one home
+pub struct StatisticsFigures {
+    pub usual: Usual,
+    pub rare: Rare,
+}
+
+/// Figures that nearly every direction has.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[allow(missing_docs)] // one fact has one home
+pub struct Usual {
+    pub frame_bytes: u64,
+    pub cut_bytes: u64,
+    pub window_sum_bytes: u64,
+    pub window_samples: u64,
+    pub max_idle_ns: Nullable,
+    pub in_flight_sum_bytes: u64,
+    pub in_flight_samples: u64,
+    pub min_in_flight_bytes: Nullable,
+    /// Bytes in flight times nanoseconds, up to `level_ts_ns`.
+    pub in_flight_area: f64,
+    pub stream_end: Nullable,
+    pub advancing_acks: u64,
+    pub acked_bytes: u64,
+    pub acked_segments: u64,
+    pub cumulatively_acked_segments: u64,
+    pub rtt_handshake_ns: Nullable,
+    pub rtt_timestamps: RttFigures,
+    pub rtt_full_size: RttFigures,
+    pub rtt_full_size_bytes: u32,
+    pub max_acked_bytes: u32,
+    pub max_acked_segments: u32,
+    pub without_ack: u32,
+    pub pushed_without_data: u32,
+    pub min_segment_bytes: Option<u32>,
+    pub initial_window_bytes: u32,
+    pub initial_window_segments: u32,
+    pub sack_segments: u32,
+    pub dsack_segments: u32,
+    pub max_sack_blocks: u8,
+    /// Bytes in flight since `level_ts_ns`.
+    level_bytes: i64,
+    level_ts_ns: Nullable,
+}
+
+/// Figures of loss, resending, urgent data and the like.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[allow(missing_docs)] // one fact has one home
+pub struct Rare {
+    pub urgent_segments: u64,
+    pub urgent_bytes: u64,
+    pub zero_window_probe_bytes: u64,
+    pub post_loss_acks: u64,
+    pub triple_duplicate_acks: u64,
+    pub max_resends: u16,
+    /// From a segment's last transmission to an ACK that ends on it, if it was resent.
+    pub rtt_resent: RttFigures,
+    /// From a segment's last transmission to the next.
+    pub resend_wait: RttFigures,
+}
+
+/// The figures of one direction while its connection is followed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Statistics {
+    usual: Usual,
+    rare: Option<Box<Rare>>,
+}
+
+/// One segment, judged, with the state of both sides just behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event<'a> {
+    pub segment: &'a Segment,
+    pub kind: Kind,
+    pub placed: Placed,
+    /// What it acknowledges.
+    pub ack: Option<i64>,
+    pub window_bytes: Option<u32>,
+    pub since_previous: Nullable,
+    pub repeat: Option<Repeat>,
+    pub acknowledged: Acknowledged,
+    /// Left, right, left, right, … as offsets.
+    pub sack_blocks: Option<&'a [i64]>,
+}
+
+impl Event<'_> {
+    /// Counts it for its sender and for the side whose data it acknowledges.
+    #[inline]
+    pub(super) fn count(&self, (own, sender): (&mut Statistics, &Half), (others, receiver): (&mut Statistics, &Half)) {
+        own.sent(self, sender.in_flight(), sender.figures.syn_segments > 0, sender.snd_una);
+        others.heard(self, receiver.in_flight().unwrap_or(0), receiver.duplicate_acks_received);
+    }
+}
+
+impl Statistics {
+    /// The figures so far.
+    pub(crate) fn row(&self) -> StatisticsFigures {
+        let mut usual = self.usual;
+        if usual.max_idle_ns.value() < 0 {
+            usual.max_idle_ns = Nullable::NULL; // the clock went back at each segment: no silence was measured
+        }
+        StatisticsFigures { usual, rare: self.rare.as_deref().copied().unwrap_or_default() }
+    }
+
+    #[cold]
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_with(Box::default)
+    }
+
+    /// This side sent a segment; `una` is what the other side has acknowledged.
+    #[inline]
+    fn sent(&mut self, event: &Event<'_>, in_flight: Option<i64>, has_syn: bool, una: Nullable) {
+        let segment = event.segment;
+        let flags = segment.flags;
+        let usual = &mut self.usual;
+        usual.frame_bytes += u64::from(segment.frame_bytes);
+        usual.without_ack += u32::from(!flags.any(TcpFlags::ACK));
+        if event.since_previous.value() > usual.max_idle_ns.value() {
+            usual.max_idle_ns = event.since_previous;
+        }
+        if segment.payload_bytes > 0 {
+            usual.data(segment);
+            // RFC 5681, 3.1: what is sent before the first ACK of data.
+            if has_syn && !event.kind.is_resent() && una.get().is_none_or(|una| una <= 1) {
+                usual.initial_window_bytes = usual.initial_window_bytes.saturating_add(segment.payload_bytes);
+                usual.initial_window_segments += 1;
+            }
+        } else if flags.any(TcpFlags::PSH) {
+            usual.pushed_without_data += 1;
+        }
+        if !flags.any(TcpFlags::SYN | TcpFlags::RST) {
+            usual.sample_window(event);
+            usual.sample_in_flight(event.kind, in_flight);
+        }
+        usual.level(segment.ts_ns.into(), in_flight.unwrap_or(0));
+        if event.acknowledged.payload_bytes > 0 {
+            usual.advance(&event.acknowledged);
+        }
+        if let Some(blocks) = event.sack_blocks {
+            usual.sack(event.ack, blocks);
+        }
+        if flags.any(TcpFlags::FIN) && !flags.any(TcpFlags::RST) {
+            usual.stream_end = Some(event.placed.end - 1).into();
+        }
+        if flags.any(TcpFlags::URG) || event.kind == Kind::ZeroWindowProbe || event.repeat.is_some() {
+            self.sent_rarely(*event);
+        }
+    }
+
+    #[cold]
+    fn sent_rarely(&mut self, event: Event<'_>) {
+        let segment = event.segment;
+        let rare = self.rare();
+        if segment.flags.any(TcpFlags::URG) && segment.payload_bytes > 0 {
+            rare.urgent_segments += 1;
+            rare.urgent_bytes += u64::from(segment.payload_bytes.min(segment.urgent.into()));
+        }
+        if event.kind == Kind::ZeroWindowProbe {
+            rare.zero_window_probe_bytes += u64::from(segment.payload_bytes);
+        }
+        if let Some(repeat) = event.repeat {
+            rare.max_resends = rare.max_resends.max(repeat.resends);
+            let waited = Nullable::from(segment.ts_ns).since(repeat.before_ts_ns);
+            if let Some(waited_ns) = waited.get().filter(|waited_ns| *waited_ns >= 0) {
+                rare.resend_wait.add(waited_ns);
+            }
+        }
+    }
+
+    /// The other side's segment arrived: what its ACK says of this side's data.
+    #[inline]
+    fn heard(&mut self, event: &Event<'_>, in_flight: i64, duplicate_acks: u32) {
+        let now = Nullable::from(event.segment.ts_ns);
+        let usual = &mut self.usual;
+        usual.level(now, in_flight);
+        let Acknowledged { newest, segments, echoed_ts_ns, sample_from_ns, syn_ts_ns, .. } = event.acknowledged;
+        if syn_ts_ns.is_some() && !event.segment.flags.any(TcpFlags::RST) {
+            usual.rtt_handshake_ns = Some(now.since(syn_ts_ns).value()).filter(|rtt_ns| *rtt_ns >= 0).into();
+        }
+        if segments > 0 {
+            usual.cumulatively_acked_segments += u64::from(segments - u32::from(newest.is_some()));
+            if let Some(rtt_ns) = now.since(echoed_ts_ns).get().filter(|rtt_ns| *rtt_ns >= 0) {
+                usual.rtt_timestamps.add(rtt_ns);
+            }
+            if let Some(newest) = newest {
+                usual.sample_full_size(newest.payload_bytes, now.since(sample_from_ns));
+                if newest.overtaken || newest.resent {
+                    let rare = self.rare();
+                    if newest.overtaken {
+                        rare.post_loss_acks += 1;
+                    } else if let Some(rtt_ns) = now.since(newest.ts_ns).get().filter(|rtt_ns| *rtt_ns >= 0) {
+                        rare.rtt_resent.add(rtt_ns);
+                    }
+                }
+            }
+        }
+        if event.kind == Kind::DuplicateAck && duplicate_acks == FAST_RETRANSMIT_DUPLICATE_ACKS {
+            self.rare().triple_duplicate_acks += 1;
+        }
+    }
+}
+
+impl Usual {
+    /// Bytes in flight times nanoseconds, up to the end of the connection.
+    #[must_use]
+    pub fn in_flight_area_until(&self, last_ts_ns: Nullable) -> f64 {
+        let lasted_ns = last_ts_ns.since(self.level_ts_ns).get().unwrap_or(0).max(0);
+        self.in_flight_area + self.level_bytes as f64 * lasted_ns as f64
+    }
+
+    /// Sizes of a segment with data.
+    #[inline]
+    fn data(&mut self, segment: &Segment) {
+        self.cut_bytes += u64::from(segment.payload_bytes.saturating_sub(segment.captured_payload_bytes));
+        self.min_segment_bytes =
+            Some(self.min_segment_bytes.map_or(segment.payload_bytes, |least| least.min(segment.payload_bytes)));
+    }
+
+    #[inline]
+    fn sample_window(&mut self, event: &Event<'_>) {
+        if let (Some(window), Some(_)) = (event.window_bytes, event.ack) {
+            self.window_sum_bytes += u64::from(window);
+            self.window_samples += 1;
+        }
+    }
+
+    /// Bytes in flight behind a segment that went its way in order.
+    #[inline]
+    fn sample_in_flight(&mut self, kind: Kind, in_flight: Option<i64>) {
+        let Some(in_flight) = in_flight else { return };
+        if kind.is_resent() || matches!(kind, Kind::OutOfOrder | Kind::NetworkDuplicate) {
+            return;
+        }
+        self.in_flight_sum_bytes = self.in_flight_sum_bytes.saturating_add(in_flight as u64);
+        self.in_flight_samples += 1;
+        if in_flight > 0 && self.min_in_flight_bytes.get().is_none_or(|least| in_flight < least) {
+            self.min_in_flight_bytes = Some(in_flight).into();
+        }
+    }
+
+    /// The bytes in flight are `bytes` from now on.
+    #[inline]
+    fn level(&mut self, now: Nullable, bytes: i64) {
+        if bytes == self.level_bytes {
+            return;
+        }
+        if let Some(lasted_ns) = now.since(self.level_ts_ns).get().filter(|lasted_ns| *lasted_ns > 0) {
+            self.in_flight_area += self.level_bytes as f64 * lasted_ns as f64;
+        }
+        (self.level_bytes, self.level_ts_ns) = (bytes, now);
+    }
+
+    /// This side acknowledged data.
+    #[inline]
+    fn advance(&mut self, acknowledged: &Acknowledged) {
+        let bytes = u32::try_from(acknowledged.payload_bytes).unwrap_or(u32::MAX);
+        self.advancing_acks += 1;
+        self.acked_bytes += u64::from(bytes);
+        self.acked_segments += u64::from(acknowledged.segments);
+        self.max_acked_bytes = self.max_acked_bytes.max(bytes);
+        self.max_acked_segments = self.max_acked_segments.max(acknowledged.segments);
+    }
+
+    /// A D-SACK is the first block: below the ACK, or inside the second (RFC 2883, 4).
+    fn sack(&mut self, ack: Option<i64>, blocks: &[i64]) {
+        let (blocks, _) = blocks.as_chunks::<2>();
+        self.sack_segments += 1;
+        self.max_sack_blocks = self.max_sack_blocks.max(blocks.len() as u8);
+        let Some([left, right]) = blocks.first() else { return };
+        let acknowledged = ack.is_some_and(|ack| right <= &ack);
+        let inside = blocks.get(1).is_some_and(|[from, to]| from <= left && right <= to);
+        self.dsack_segments += u32::from(acknowledged || inside);
+    }
+
+    /// A round trip of a segment as large as any before it.
+    #[inline]
+    fn sample_full_size(&mut self, payload_bytes: i64, rtt: Nullable) {
+        let Some(rtt_ns) = rtt.get().filter(|rtt_ns| *rtt_ns >= 0) else { return };
+        let Some(bytes) = u32::try_from(payload_bytes).ok().filter(|bytes| *bytes > 0) else { return };
+        if bytes > self.rtt_full_size_bytes {
+            (self.rtt_full_size_bytes, self.rtt_full_size) = (bytes, RttFigures::default());
+        }
+        if bytes == self.rtt_full_size_bytes {
+            self.rtt_full_size.add(rtt_ns);
+        }
+    }
+}

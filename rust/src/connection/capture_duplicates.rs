@@ -1,0 +1,119 @@
+//! Packets that the capture, or the network, holds twice: found by comparing a segment that brings nothing new with
+//! those captured just before it.
+
+use super::evidence::{Confidence, Evidence, Verdict};
+use super::half::Half;
+use super::kind::Kind;
+use super::recent::Found;
+use super::sequence_space::{Placed, Stamp};
+use crate::wire::{Segment, TcpFlags};
+
+/// Without a round trip to compare with, what looks the same within this time is a copy (a heuristic).
+const COPY_NS: i64 = 1_000_000;
+/// The same where the IP identification, too, says that it is the same packet (a heuristic: far below the 200 ms of the
+/// shortest common retransmission timeout).
+const SAME_ID_COPY_NS: i64 = 10_000_000;
+/// The same where it came another way, too: queues and slow links lie between two points of one path (a heuristic: less than
+/// the shortest common retransmission timeout).
+const OTHER_WAY_COPY_NS: i64 = 200_000_000;
+/// A pure ACK without an identification can be a true repetition. It counts as a copy in a capture that holds at least one of
+/// so many segments twice (a heuristic).
+const SYSTEMATIC_SHARE: u64 = 3;
+impl Half {
+    /// Whether a segment of this side can be a copy: it sends and acknowledges nothing for the first time.
+    #[inline]
+    pub(crate) fn may_repeat(&self, segment: &Segment, receiver: &Half) -> bool {
+        if segment.payload_bytes > 0 {
+            let end = segment.seq.wrapping_add(segment.payload_bytes);
+            let sent_to = self.figures.isn.unwrap_or(0).wrapping_add(self.snd_max as u32);
+            if end.wrapping_sub(sent_to) as i32 > 0 {
+                return false;
+            }
+        }
+        if !segment.flags.any(TcpFlags::ACK) || !self.acked.is_some() {
+            return self.started || segment.flags.any(TcpFlags::RST);
+        }
+        let acked_to = receiver.figures.isn.unwrap_or(0).wrapping_add(self.acked.value() as u32);
+        segment.ack.wrapping_sub(acked_to) as i32 <= 0
+    }
+}
+
+/// The verdict on a segment that brings nothing new, if it is a copy of an earlier one.
+#[cold]
+pub(crate) fn copy_of(segment: &Segment, sender: &mut Half, receiver: &mut Half) -> Option<Verdict> {
+    if segment.damaged {
+        return None;
+    }
+    let verdict = judge(segment, sender, receiver)?;
+    sender.recent.remember_more();
+    receiver.recent.remember_more();
+    Some(verdict)
+}
+
+fn judge(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Verdict> {
+    let counts = sender.ip_id_moves && segment.ip.id.is_some_and(|id| id != 0);
+    let found = sender.recent.find(segment).or_else(|| in_flight(segment, sender, counts))?;
+    let round_trip_ns =
+        sender.figures.rtt_min_ns.get().map(|rtt| rtt.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)));
+    let quarter_ns = round_trip_ns.map(|rtt_ns| rtt_ns / 4);
+    let within = |bound_ns: i64| found.gap_ns.is_none_or(|gap_ns| gap_ns.abs() <= bound_ns);
+    let same_packet_ns = SAME_ID_COPY_NS.max(quarter_ns.unwrap_or(0));
+    let verdict = |evidence, confidence| Verdict::new(Kind::CaptureDuplicate, evidence, confidence).with(found.frame);
+    if found.other_way && within(if counts { OTHER_WAY_COPY_NS } else { same_packet_ns }) {
+        return Some(verdict(Evidence::Path, Confidence::Proved));
+    }
+    if counts && within(same_packet_ns) {
+        return Some(verdict(Evidence::IpId, Confidence::Consistent));
+    }
+    if counts && segment.options.timestamps.is_some() {
+        // The clock has moved since; some stacks resend with the same identification, but none with the same time.
+        return Some(Verdict::new(Kind::NetworkDuplicate, Evidence::IpId, Confidence::Consistent).with(found.frame));
+    }
+    if !within(quarter_ns.unwrap_or(COPY_NS)) {
+        return None;
+    }
+    let occupies = segment.payload_bytes > 0 || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN);
+    let copies = u64::from(sender.figures.capture_duplicates) + u64::from(receiver.figures.capture_duplicates);
+    let systematic = copies * SYSTEMATIC_SHARE >= sender.figures.segments + receiver.figures.segments;
+    if !occupies && !systematic {
+        return None;
+    }
+    let evidence = if segment.options.timestamps.is_some() { Evidence::Timestamp } else { Evidence::Time };
+    let confidence = if occupies { Confidence::Consistent } else { Confidence::Possible };
+    Some(verdict(evidence, confidence))
+}
+
+/// The packet whose bytes are still on their way, if it is the same packet.
+fn in_flight(segment: &Segment, sender: &Half, counts: bool) -> Option<Found> {
+    let isn = sender.figures.isn?;
+    let start = crate::seq::unwrap(segment.seq, isn, sender.snd_max);
+    let sent = sender.outstanding.at(start)?;
+    let stamp = Stamp::of(segment);
+    let whole = sent.start == start && sent.end == start + i64::from(segment.payload_bytes);
+    let same = whole && segment.payload_bytes > 0 && sent.stamp.tsval == stamp.tsval && sent.stamp.ip_id == stamp.ip_id;
+    let gap_ns = stamp.ts_ns.since(sent.stamp.ts_ns).get();
+    (same && counts).then_some(Found { frame: sent.stamp.frame, gap_ns, other_way: false })
+}
+
+/// What a copy adds to its direction: that it is one. Nothing else that is known of the connection moves.
+#[cold]
+pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender: &mut Half) {
+    if verdict.kind == Kind::CaptureDuplicate {
+        sender.figures.capture_duplicates += 1;
+    } else {
+        sender.figures.network_duplicates += 1;
+    }
+    if placed.end > placed.start {
+        let stamp = Stamp::of(segment);
+        let counted = verdict.kind == Kind::NetworkDuplicate;
+        sender.history_mut().remember_copy(placed, stamp, counted);
+    }
+}
+
+/// Notes whether this side's IP identifications tell its packets apart: a constant one does not.
+#[inline]
+pub(crate) fn note_ip_id(segment: &Segment, sender: &mut Half) {
+    // That of a SYN-ACK is 0 in some stacks, whatever comes behind it.
+    sender.ip_id_moves = sender.last_ip_id.is_some_and(|id| id != 0) && segment.ip.id != sender.last_ip_id;
+    sender.last_ip_id = segment.ip.id;
+}

@@ -1,0 +1,84 @@
+//! Header prediction (Van Jacobson; Linux `tcp_rcv_established`): what nearly every segment is, judged at once. That is the next
+//! data of an established connection, or an ACK of more than before, in a direction with nothing lost, late or doubtful.
+//! Anything else takes the long way of [`super::exchange`]; both come to the same conclusions.
+
+use super::ack;
+use super::classify;
+use super::half::Half;
+use super::judged::{Before, Judged};
+use super::rst_ecn_tfo::Signals;
+use super::sending::{self, Novelty};
+use super::sequence_space::Placed;
+use crate::seq;
+use crate::wire::{Segment, TcpFlags};
+
+/// Where a usual segment lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usual {
+    placed: Placed,
+    /// What it acknowledges, and what was acknowledged before.
+    ack: i64,
+    una: i64,
+}
+
+impl Usual {
+    /// `None` if the segment is not a usual one.
+    #[inline(always)]
+    pub(crate) fn of(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Self> {
+        let is_plain = segment.flags.0 & !TcpFlags::PSH == TcpFlags::ACK
+            && !segment.damaged
+            && segment.options.sack.is_empty()
+            // One byte may be a probe.
+            && segment.payload_bytes != 1;
+        let is_known = sender.acked.is_some() && receiver.snd_una.is_some();
+        if !is_plain || !is_known || receiver.last_was_probe {
+            return None;
+        }
+        // Nothing open lies behind the highest byte sent.
+        let start = sender.snd_max;
+        let is_next = segment.seq == sender.figures.isn?.wrapping_add(start as u32)
+            && sender.snd_una.value() <= start
+            && sender.overtaken.as_deref().is_none_or(|shown| shown.end <= start);
+        let una = receiver.snd_una.value();
+        let ack = seq::unwrap(segment.ack, receiver.figures.isn?, receiver.snd_max);
+        let acked = sender.acked.value();
+        let goes_on = if segment.payload_bytes > 0 { ack >= acked } else { ack > acked };
+        let is_quiet = receiver.history.as_deref().is_none_or(|history| history.is_quiet(una));
+        let placed = Placed { start, end: start + i64::from(segment.payload_bytes) };
+        (is_next && goes_on && una <= ack && ack <= receiver.snd_max && is_quiet).then_some(Self { placed, ack, una })
+    }
+
+    /// Judges the segment, which carries data or not, and moves the halves of its connection on.
+    #[inline(always)]
+    pub(crate) fn exchange<const DATA: bool>(
+        self,
+        segment: &Segment,
+        sender: &mut Half,
+        receiver: &mut Half,
+    ) -> Judged {
+        let Self { placed, ack, una } = self;
+        let before = Before::of(segment, sender, receiver);
+        let verdict = if DATA { classify::NEW } else { classify::ACK };
+        let released = if DATA { Some(classify::released_by(segment, verdict, sender, receiver)) } else { None };
+        sending::count(segment, &mut sender.figures);
+        if DATA {
+            sending::send_new(segment, placed, 0, 0, sender, receiver);
+            sender.note_flight();
+        }
+        receiver.sacked_bytes = 0;
+        Judged {
+            placed,
+            ack: Some(ack),
+            arrived_ack: Some(ack),
+            sack_blocks: None,
+            before,
+            novelty: Novelty { new: placed.end - placed.start, jumper: None },
+            repeat: None,
+            transmission: u8::from(DATA),
+            verdict,
+            signals: Signals::default(),
+            released,
+            answer: ack::move_on(segment, una, ack, receiver),
+        }
+    }
+}

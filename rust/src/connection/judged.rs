@@ -1,0 +1,106 @@
+//! What was found out about one segment, and what later ones are judged by.
+
+use super::ack::Answer;
+use super::capture_duplicates;
+use super::evidence::Verdict;
+use super::half::Half;
+use super::kind::{Kind, ReleasedBy};
+use super::rst_ecn_tfo::Signals;
+use super::sending::Novelty;
+use super::sequence_space::{Placed, Repeat};
+use crate::nullable::Nullable;
+use crate::wire::{Segment, TcpFlags};
+
+/// What was true just before a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    pub in_flight: Option<i64>,
+    pub usable_window: Option<i64>,
+    pub since_previous: Nullable,
+    pub since_last_ack: Nullable,
+    pub since_last_data: Nullable,
+    pub window_bytes: Option<u32>,
+}
+
+impl Before {
+    #[inline]
+    pub(crate) fn of(segment: &Segment, sender: &Half, receiver: &Half) -> Self {
+        let now = Nullable::from(segment.ts_ns);
+        Self {
+            in_flight: sender.in_flight(),
+            usable_window: sender.usable_window(receiver),
+            since_previous: now.since(sender.last_ts_ns),
+            since_last_ack: now.since(receiver.last_ack_ts_ns),
+            since_last_data: now.since(receiver.last_data_ts_ns),
+            window_bytes: sender.advertised(segment),
+        }
+    }
+}
+
+/// A segment that was judged and took effect on both halves, but is not yet remembered as its sender's last.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    pub placed: Placed,
+    /// What it acknowledges, whether it arrived or not.
+    pub ack: Option<i64>,
+    /// What it acknowledges, if it arrived: what the receiver's link threw away was sent, but its acknowledgment and window never
+    /// arrived.
+    pub arrived_ack: Option<i64>,
+    /// Left, right, left, right, … as offsets.
+    pub sack_blocks: Option<Box<[i64]>>,
+    pub before: Before,
+    pub novelty: Novelty,
+    /// What is known of its bytes if they were resent before they were acknowledged.
+    pub repeat: Option<Repeat>,
+    /// How often its bytes were sent by now; 0 without sequence numbers.
+    pub transmission: u8,
+    pub verdict: Verdict,
+    pub signals: Signals,
+    /// What let it leave, and the frame that did; only where it carries data.
+    pub released: Option<(ReleasedBy, Option<u64>)>,
+    /// What its acknowledgment tells; nothing if it never arrived.
+    pub answer: Answer,
+}
+
+impl Judged {
+    /// Remembers the segment as the last one of its sender: later ones are judged by it.
+    #[inline]
+    pub(crate) fn remember(&self, segment: &Segment, sender: &mut Half) {
+        let (kind, window_bytes) = (self.verdict.kind, self.before.window_bytes);
+        let now = Nullable::from(segment.ts_ns);
+        sender.last_ts_ns = now;
+        sender.last_sent_frame = segment.frame;
+        capture_duplicates::note_ip_id(segment, sender);
+        if segment.flags.any(TcpFlags::RST | TcpFlags::SYN) {
+            remember_controls(segment, sender);
+        }
+        sender.last_was_probe = kind == Kind::ZeroWindowProbe;
+        sender.last_was_keepalive = kind == Kind::Keepalive;
+        sender.last_was_data = segment.payload_bytes > 0;
+        if segment.payload_bytes > 0 {
+            sender.last_data_ts_ns = now;
+            sender.burst_frame = match self.released {
+                Some((ReleasedBy::Burst, Some(first))) => first,
+                _ => segment.frame,
+            };
+        }
+        let Some(ack) = self.arrived_ack else { return };
+        sender.last_ack_ts_ns = now;
+        sender.last_ack_frame = segment.frame;
+        // An old ACK that came late says nothing about the window of now (RFC 9293, 3.10.7.4: SND.WL2).
+        if kind != Kind::Reset && sender.acked.get().is_none_or(|acked| ack >= acked) {
+            sender.acked = Some(ack).into();
+            sender.raw_window = segment.window;
+            sender.window_bytes = window_bytes;
+        }
+    }
+}
+
+#[cold]
+fn remember_controls(segment: &Segment, sender: &mut Half) {
+    if segment.flags.any(TcpFlags::RST) {
+        sender.reset_frame = if sender.reset_frame == 0 { segment.frame } else { sender.reset_frame };
+    } else {
+        sender.syn_answered |= segment.flags.any(TcpFlags::ACK);
+    }
+}

@@ -1,0 +1,138 @@
+//! The segments of one direction that were captured last, to tell copies by.
+
+use crate::wire::Segment;
+
+/// Segments remembered per direction; copies mostly stand beside each other.
+const FEW: usize = 4;
+/// Segments remembered per direction once a copy was seen: bursts may come as a whole before their copies.
+const MANY: usize = 64;
+/// Nanoseconds of a tick of the remembered times, as a power of two: about a microsecond.
+const TICK_SHIFT: u32 = 10;
+
+/// What is remembered of a segment, in 16 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Print {
+    /// Everything that a copy has in common with its original; 0: nothing is remembered.
+    hash: u32,
+    /// Low bits of its time in ticks, and of its frame number.
+    ticks: u32,
+    frame: u32,
+    ttl: u8,
+    timed: bool,
+    path: u16,
+}
+
+impl Print {
+    #[inline]
+    fn of(segment: &Segment) -> Self {
+        const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+        let (value, echo) = segment.options.timestamps.unwrap_or_default();
+        let id = u64::from(segment.ip.id.unwrap_or(0));
+        let numbers = u64::from(segment.seq) << 32 | u64::from(segment.ack);
+        let times = u64::from(value) << 32 | u64::from(echo);
+        let rest = u64::from(segment.payload_bytes)
+            ^ (id << 16 | u64::from(segment.flags.0) << 48)
+            ^ u64::from(segment.window) << 32;
+        // Each is mixed before the next comes in: sequence numbers and identifications rise together, and would cancel.
+        let mut hash = numbers.wrapping_mul(MIX);
+        hash = (hash ^ hash >> 32 ^ rest).wrapping_mul(MIX);
+        hash = (hash ^ hash >> 32 ^ times).wrapping_mul(MIX);
+        for (left, right) in segment.options.sack.as_slice() {
+            hash = (hash ^ (u64::from(*left) << 32 | u64::from(*right))).wrapping_mul(MIX);
+            hash ^= hash >> 29;
+        }
+        Self {
+            hash: (hash >> 32) as u32 | 1,
+            ticks: (segment.ts_ns.unwrap_or(0) >> TICK_SHIFT) as u32,
+            frame: segment.frame as u32,
+            ttl: segment.ip.ttl,
+            timed: segment.ts_ns.is_some(),
+            path: segment.path,
+        }
+    }
+}
+
+/// The segments of one direction that were captured last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recent {
+    few: [Print; FEW],
+    next: u8,
+    many: Option<Box<[Print; MANY]>>,
+}
+
+impl Recent {
+    /// Remembers a segment.
+    #[inline]
+    pub(crate) fn push(&mut self, segment: &Segment) {
+        let print = Print::of(segment);
+        if let Some(slot) = self.few.get_mut(usize::from(self.next) % FEW) {
+            *slot = print;
+        }
+        if let Some(many) = &mut self.many
+            && let Some(slot) = many.get_mut(usize::from(self.next) % MANY)
+        {
+            *slot = print;
+        }
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// A capture that holds one packet twice holds others twice.
+    pub(crate) fn remember_more(&mut self) {
+        self.many.get_or_insert_with(|| Box::new([Print::default(); MANY]));
+    }
+
+    /// The one that this segment repeats: its frame, how long ago it was, and whether it came another way.
+    pub(crate) fn find(&self, segment: &Segment) -> Option<Found> {
+        let print = Print::of(segment);
+        let same = |one: &&Print| one.hash == print.hash;
+        let many = self.many.as_deref().map_or(&[][..], |many| &many[..]);
+        let one = self.few.iter().find(same).or_else(|| many.iter().find(same))?;
+        let timed = one.timed && print.timed;
+        let ticks = print.ticks.wrapping_sub(one.ticks) as i32;
+        Some(Found {
+            frame: segment.frame - u64::from(print.frame.wrapping_sub(one.frame)),
+            gap_ns: timed.then(|| i64::from(ticks) << TICK_SHIFT),
+            other_way: one.ttl != print.ttl || one.path != print.path,
+        })
+    }
+}
+
+/// An earlier segment that looks the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub frame: u64,
+    pub gap_ns: Option<i64>,
+    /// Another time to live, or other layers.
+    pub other_way: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MANY, Recent};
+    use crate::wire::Segment;
+
+    fn segment(frame: u64, seq: u32) -> Segment {
+        Segment { frame, seq, ts_ns: Some(frame as i64 * 1_000_000), ..Segment::default() }
+    }
+
+    #[test]
+    fn the_last_four_are_remembered_and_more_once_copies_are_known() {
+        let mut recent = Recent::default();
+        recent.push(&segment(1, 100));
+        for frame in 2..5 {
+            recent.push(&segment(frame, 200 + frame as u32));
+        }
+        let found = recent.find(&segment(5, 100)).map(|found| (found.frame, found.gap_ns));
+        assert_eq!(found.map(|found| found.0), Some(1));
+        assert!(found.and_then(|found| found.1).is_some_and(|gap_ns| (gap_ns - 4_000_000).abs() < 2_000));
+        recent.push(&segment(5, 300));
+        assert!(recent.find(&segment(6, 100)).is_none());
+        recent.remember_more();
+        recent.push(&segment(6, 400));
+        for frame in 7..7 + MANY as u64 - 1 {
+            recent.push(&segment(frame, 1000 + frame as u32));
+        }
+        assert!(recent.find(&segment(99, 400)).is_some());
+        assert!(recent.find(&Segment { window: 1, ..segment(99, 400) }).is_none());
+    }
+}

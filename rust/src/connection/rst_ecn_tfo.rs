@@ -1,0 +1,122 @@
+//! Segments with unusual flags: what a RST is to the side that it is sent to, and what SYNs and ECN flags say.
+
+use super::evidence::{EcnSignal, ResetKind, Tfo};
+use super::half::Half;
+use super::sequence_space::Placed;
+use crate::wire::{FastOpen, Segment, TcpFlags};
+
+/// Flags that few segments have.
+const UNUSUAL: u16 = TcpFlags::SYN | TcpFlags::RST | TcpFlags::ECE | TcpFlags::CWR | TcpFlags::AE;
+
+/// What the flags of a segment say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Signals {
+    pub reset_kind: Option<ResetKind>,
+    pub tfo: Option<Tfo>,
+    pub ecn: Option<EcnSignal>,
+}
+
+/// What the flags of a segment say; nothing for nearly every one. `ack` is what it acknowledges.
+#[inline]
+pub(crate) fn signals(
+    segment: &Segment,
+    placed: Placed,
+    ack: Option<i64>,
+    sender: &mut Half,
+    receiver: &mut Half,
+) -> Signals {
+    if segment.flags.any(UNUSUAL) { unusual(segment, placed, ack, sender, receiver) } else { Signals::default() }
+}
+
+#[cold]
+fn unusual(segment: &Segment, placed: Placed, ack: Option<i64>, sender: &mut Half, receiver: &mut Half) -> Signals {
+    let reset = segment.flags.any(TcpFlags::RST);
+    Signals {
+        reset_kind: reset.then(|| reset_kind(placed, ack, sender, receiver)),
+        tfo: if reset { None } else { fast_open(segment, ack, receiver) },
+        ecn: if reset { None } else { ecn_signal(segment.flags, sender, receiver) },
+    }
+}
+
+/// RFC 9293, 3.10.7.3 and RFC 5961, 3.2: what the other side does with a RST, as far as its ACKs tell.
+fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Half, receiver: &Half) -> ResetKind {
+    let closed = |half: &Half| half.figures.fin_segments > 0;
+    if sender.reset_frame > 0 || receiver.reset_frame > 0 {
+        return ResetKind::AfterClose;
+    }
+    let answers_syn = receiver.figures.syn_segments > 0 && receiver.acked.get().is_none();
+    if !sender.started && answers_syn && ack.is_some_and(|ack| ack == receiver.snd_max) {
+        return ResetKind::Refused;
+    }
+    let Some(expected) = receiver.acked.get().filter(|_| sender.figures.isn.is_some()) else {
+        return ResetKind::Unknown;
+    };
+    if closed(sender) && closed(receiver) && expected >= sender.snd_max {
+        return ResetKind::AfterClose;
+    }
+    // Bytes that are on their way will have arrived when it does; the capture point may be anywhere.
+    if placed.start == expected || placed.start == sender.snd_max {
+        return ResetKind::Exact;
+    }
+    let window = i64::from(receiver.window_bytes.unwrap_or_else(|| u32::from(receiver.raw_window)));
+    let inside = expected <= placed.start && placed.start < expected.max(sender.snd_max).saturating_add(window);
+    // Where the scale is unknown, the window may be larger than its field shows.
+    let perhaps_inside = receiver.window_bytes.is_none() && placed.start > expected;
+    match inside {
+        true => ResetKind::InWindow,
+        false if perhaps_inside => ResetKind::Unknown,
+        false => ResetKind::OutOfWindow,
+    }
+}
+
+/// RFC 7413, 4: the steps of Fast Open.
+fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Half) -> Option<Tfo> {
+    if !segment.flags.any(TcpFlags::SYN) {
+        return None;
+    }
+    let option = segment.options.fast_open;
+    let Some(ack) = ack else {
+        return match option {
+            _ if segment.payload_bytes > 0 => Some(Tfo::Data),
+            Some(FastOpen::Request) => Some(Tfo::CookieRequest),
+            Some(FastOpen::Cookie) => Some(Tfo::Cookie),
+            None => None,
+        };
+    };
+    // The client's SYN took offset 0; its data lie behind.
+    if receiver.figures.syn_segments > 0 && receiver.figures.data_segments > 0 {
+        receiver.syn_data_refused |= ack <= 1;
+        return Some(if ack > 1 { Tfo::DataAccepted } else { Tfo::DataRefused });
+    }
+    option.map(|_| Tfo::CookieGrant)
+}
+
+/// RFC 3168, 6.1; a SYN with all three flags offers the accurate kind (RFC 9768, 3.1).
+fn ecn_signal(flags: TcpFlags, sender: &mut Half, receiver: &mut Half) -> Option<EcnSignal> {
+    let (echo, reduced) = (flags.any(TcpFlags::ECE), flags.any(TcpFlags::CWR));
+    if flags.any(TcpFlags::SYN) && !flags.any(TcpFlags::ACK) {
+        sender.accurate_ecn = echo && reduced && flags.any(TcpFlags::AE);
+        return match (echo, reduced) {
+            (true, true) if sender.accurate_ecn => Some(EcnSignal::Accurate),
+            (true, true) => Some(EcnSignal::Setup),
+            _ => None,
+        };
+    }
+    if flags.any(TcpFlags::SYN) {
+        // RFC 9768, 3.1.2: a SYN-ACK with ECE alone takes the offer as a classic one, and none of the flags refuses it.
+        let accurate = receiver.accurate_ecn && (reduced || flags.any(TcpFlags::AE));
+        (sender.accurate_ecn, receiver.accurate_ecn) = (accurate, accurate);
+        return match (accurate, echo && !reduced) {
+            (true, _) => Some(EcnSignal::Accurate),
+            (false, true) => Some(EcnSignal::Accepted),
+            (false, false) => None,
+        };
+    }
+    match (echo, reduced) {
+        _ if sender.accurate_ecn => Some(EcnSignal::Accurate),
+        (true, true) => Some(EcnSignal::EchoReduced),
+        (true, false) => Some(EcnSignal::Echo),
+        (false, true) => Some(EcnSignal::Reduced),
+        (false, false) => None,
+    }
+}

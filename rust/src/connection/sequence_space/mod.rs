@@ -1,0 +1,12 @@
+//! The sequence space of one direction: what was sent, what is on its way, what is missing and what was reported.
+
+mod holes;
+mod outstanding;
+mod placed;
+mod queue;
+mod ranges;
+
+pub(crate) use holes::{Filled, Holes};
+pub(crate) use outstanding::{Acknowledged, Outstanding, Repeat, Stamp};
+pub(crate) use placed::Placed;
+pub(crate) use ranges::Ranges;

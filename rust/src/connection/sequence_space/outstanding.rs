@@ -1,0 +1,303 @@
+//! What one direction has sent and not yet seen acknowledged: the source of round-trip samples and ACK lags.
+
+use std::num::{NonZeroU16, NonZeroU32};
+
+use super::queue::Queue;
+use crate::nullable::Nullable;
+use crate::wire::Segment;
+
+/// Most segments remembered per direction: a flight of 180 MB in segments of 1448 bytes. Past it the newest are not
+/// remembered, so their samples are missing; nothing else changes.
+const MAX_SEGMENTS: usize = 1 << 17;
+/// The same where the other side was never seen (one direction captured only): its ACK may still come, for a while.
+const MAX_SEGMENTS_UNANSWERED: usize = 1 << 10;
+/// A queue that once grew past this gives its memory back when it runs empty.
+const KEPT_CAPACITY: usize = 256;
+
+/// One packet's identity: when it was seen, and what tells it from a later one with the same bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// When it was seen.
+    pub ts_ns: Nullable,
+    pub frame: u64,
+    /// Its TCP timestamp, where it has one; that of 0 is left out.
+    pub tsval: Option<NonZeroU32>,
+    /// Its IP identification, where it has one: a constant 0 orders nothing.
+    pub ip_id: Option<NonZeroU16>,
+}
+
+impl Stamp {
+    #[inline]
+    pub(crate) fn of(segment: &Segment) -> Self {
+        Self {
+            ts_ns: segment.ts_ns.into(),
+            frame: segment.frame,
+            tsval: segment.options.timestamps.and_then(|(value, _)| NonZeroU32::new(value)),
+            ip_id: segment.ip.id.and_then(NonZeroU16::new),
+        }
+    }
+}
+
+/// A range of bytes that is on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub start: i64,
+    pub end: i64,
+    /// The packet that brought them last.
+    pub stamp: Stamp,
+    /// How often any of these bytes was resent.
+    pub resends: u16,
+    /// How many of its sequence numbers are SYN or FIN.
+    controls: u8,
+}
+
+/// What is known of bytes that were resent before they were acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Repeat {
+    /// When the first of them was seen before.
+    pub before_ts_ns: Nullable,
+    /// How often one of them was resent by now, this time included.
+    pub resends: u16,
+}
+
+/// What an ACK tells about the bytes that it acknowledges for the first time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    /// Time of the oldest byte.
+    pub oldest_ts_ns: Nullable,
+    /// Time of the newest segment, where Karn's rule admits it as the start of a round trip.
+    pub sample_from_ns: Nullable,
+    /// The segment that the ACK ends on.
+    pub newest: Option<Newest>,
+    /// Segments of which the last byte is acknowledged for the first time.
+    pub segments: u32,
+    /// Segments of the wire acknowledged for the first time: what is longer than the MSS counts as those that it becomes.
+    pub wire_segments: u32,
+    /// Bytes of data acknowledged for the first time.
+    pub payload_bytes: i64,
+    /// Time of the oldest of the segments whose TCP timestamp the ACK echoes.
+    pub echoed_ts_ns: Nullable,
+    /// Time of the SYN, if it was sent once and the ACK reaches no segment behind it.
+    pub syn_ts_ns: Nullable,
+}
+
+/// The segment that an ACK ends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Newest {
+    /// When it was last seen.
+    pub ts_ns: Nullable,
+    /// Its bytes of data.
+    pub payload_bytes: i64,
+    /// Whether any of them was resent.
+    pub resent: bool,
+    /// Whether a segment before it was seen after it, so that the ACK may have waited for that one.
+    pub overtaken: bool,
+}
+
+/// The queue, ordered by offset.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outstanding {
+    queue: Queue<Sent>,
+}
+
+impl Outstanding {
+    /// Bytes `start..end` were sent, beyond all earlier ones that were seen.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, (start, end): (i64, i64), stamp: Stamp, controls: u8, resends: u16, answered: bool) {
+        let most = if answered { MAX_SEGMENTS } else { MAX_SEGMENTS_UNANSWERED };
+        if self.queue.len() < most {
+            self.queue.push_back(Sent { start, end, stamp, resends, controls });
+        }
+    }
+
+    /// Bytes `start..end`, below the highest sent, were seen now: again, or late for the first time. Tells of the
+    /// former if any of them were remembered.
+    pub(crate) fn seen_again(
+        &mut self,
+        start: i64,
+        end: i64,
+        stamp: Stamp,
+        controls: u8,
+        resent: bool,
+    ) -> Option<Repeat> {
+        let first = self.queue.partition_point(|sent| sent.end <= start);
+        let mut repeat: Option<Repeat> = None;
+        for sent in self.queue.iter_mut().skip(first).take_while(|sent| sent.start < end) {
+            sent.resends = sent.resends.saturating_add(u16::from(resent));
+            let repeat = repeat.get_or_insert(Repeat { before_ts_ns: sent.stamp.ts_ns, resends: 0 });
+            repeat.resends = repeat.resends.max(sent.resends);
+            sent.stamp = stamp;
+        }
+        if repeat.is_none() && self.queue.len() < MAX_SEGMENTS {
+            self.queue.insert(first, Sent { start, end, stamp, resends: u16::from(resent), controls });
+        }
+        repeat.filter(|_| resent)
+    }
+
+    /// Gives the memory of an empty queue back: nothing more is expected.
+    pub(crate) fn release(&mut self) {
+        if self.queue.is_empty() {
+            self.queue = Queue::default();
+        }
+    }
+
+    /// The range that holds the byte at `offset`, if it is outstanding.
+    pub(crate) fn at(&self, offset: i64) -> Option<&Sent> {
+        let at = self.queue.partition_point(|sent| sent.end <= offset);
+        self.queue.get(at).filter(|sent| sent.start <= offset)
+    }
+
+    /// When the SYN (offset 0) was sent that `ack` answers, if there is no doubt.
+    #[inline(always)]
+    fn answered_syn(&self, ack: i64) -> Nullable {
+        let syn =
+            self.queue.front().filter(|sent| sent.start == 0 && sent.controls > 0 && sent.resends == 0 && ack > 0);
+        let Some(syn) = syn else { return Nullable::NULL };
+        let behind = self.queue.get(1).is_some_and(|next| next.start < ack);
+        if behind { Nullable::NULL } else { syn.stamp.ts_ns }
+    }
+
+    /// All bytes below `ack` were acknowledged, those below `una` before. `echo` is the TCP timestamp that the ACK
+    /// echoes, 0 for none.
+    ///
+    /// A sample needs that the segment whose end is acknowledged was sent once, that nothing else acknowledged with it
+    /// was resent (Karn), that it is the one seen last (else a late one let the ACK go), and that the ACK ends on it.
+    #[inline(always)]
+    pub(crate) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32, mss_bytes: u32) -> Acknowledged {
+        let mss = if mss_bytes > 0 { i64::from(mss_bytes) } else { i64::MAX };
+        let mut found = Acknowledged::default();
+        let mut newest: Option<Sent> = None;
+        let mut resent = false;
+        let mut latest_ts_ns = Nullable::default();
+        found.syn_ts_ns = self.answered_syn(ack);
+        while let Some(sent) = self.queue.front().copied() {
+            if sent.start >= ack {
+                break;
+            }
+            if sent.end <= una {
+                // It came again behind its ACK: this one says nothing of it.
+                self.queue.pop_front();
+                continue;
+            }
+            if !found.oldest_ts_ns.is_some() {
+                found.oldest_ts_ns = sent.stamp.ts_ns;
+            }
+            if echo != 0 && sent.stamp.tsval.is_some_and(|value| value.get() == echo) && !found.echoed_ts_ns.is_some() {
+                found.echoed_ts_ns = sent.stamp.ts_ns;
+            }
+            found.payload_bytes += (sent.end.min(ack) - sent.start.max(una) - i64::from(sent.controls)).max(0);
+            if sent.end > ack {
+                found.wire_segments = found.wire_segments.saturating_add(((ack - sent.start) / mss) as u32);
+                newest = None;
+                if let Some(front) = self.queue.front_mut() {
+                    front.start = ack;
+                }
+                break;
+            }
+            found.segments += 1;
+            resent |= sent.resends > 0;
+            if let Some(before) = newest {
+                latest_ts_ns =
+                    if before.stamp.ts_ns.value() > latest_ts_ns.value() { before.stamp.ts_ns } else { latest_ts_ns };
+            }
+            newest = Some(sent);
+            let bytes = sent.end - sent.start;
+            let pieces = if bytes <= mss { 1 } else { (bytes / mss + i64::from(bytes % mss > 0)) as u32 };
+            found.wire_segments = found.wire_segments.saturating_add(pieces);
+            self.queue.pop_front();
+        }
+        if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
+            self.queue = Queue::default();
+        }
+        if let Some(sent) = newest.filter(|sent| sent.end == ack) {
+            let overtaken = latest_ts_ns.value() > sent.stamp.ts_ns.value();
+            let payload_bytes = sent.end - sent.start - i64::from(sent.controls);
+            found.newest = Some(Newest { ts_ns: sent.stamp.ts_ns, payload_bytes, resent: sent.resends > 0, overtaken });
+            if !resent && !overtaken {
+                found.sample_from_ns = sent.stamp.ts_ns;
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Newest, Nullable, Outstanding, Repeat, Stamp};
+
+    fn at(ts_ns: i64) -> Nullable {
+        Some(ts_ns).into()
+    }
+
+    fn seen(ts_ns: i64) -> Stamp {
+        Stamp { ts_ns: at(ts_ns), tsval: std::num::NonZeroU32::new(ts_ns as u32), ..Stamp::default() }
+    }
+
+    fn two_segments() -> Outstanding {
+        let mut sent = Outstanding::default();
+        sent.push((1, 1001), seen(10), 0, 0, true);
+        sent.push((1001, 2001), seen(20), 0, 0, true);
+        sent
+    }
+
+    #[test]
+    fn an_ack_of_two_samples_from_the_newest_and_lags_from_the_oldest() {
+        let acknowledged = two_segments().acknowledge(2001, 1, 0, 1460);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(10), at(20)));
+        assert_eq!((acknowledged.segments, acknowledged.payload_bytes), (2, 2000));
+    }
+
+    #[test]
+    fn a_resent_segment_gives_no_sample() {
+        let mut sent = two_segments();
+        let repeat = sent.seen_again(1, 1001, seen(300), 0, true);
+        assert_eq!(repeat, Some(Repeat { before_ts_ns: at(10), resends: 1 }));
+        let acknowledged = sent.acknowledge(2001, 1, 0, 1460);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(300), Nullable::default()));
+        let newest = Newest { ts_ns: at(20), payload_bytes: 1000, resent: false, overtaken: true };
+        assert_eq!(acknowledged.newest, Some(newest));
+    }
+
+    #[test]
+    fn a_segment_that_came_late_hides_the_sample_of_the_one_before_it() {
+        let mut sent = Outstanding::default();
+        sent.push((1001, 2001), seen(20), 0, 0, true);
+        assert_eq!(sent.seen_again(1, 1001, seen(25), 0, false), None);
+        let acknowledged = sent.acknowledge(2001, 1, 0, 1460);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(25), Nullable::default()));
+    }
+
+    #[test]
+    fn an_ack_inside_a_segment_gives_a_lag_but_no_sample() {
+        let mut sent = two_segments();
+        let acknowledged = sent.acknowledge(501, 1, 0, 1460);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(10), Nullable::default()));
+        assert_eq!((acknowledged.segments, acknowledged.payload_bytes, acknowledged.newest), (0, 500, None));
+        let acknowledged = sent.acknowledge(1001, 501, 0, 1460);
+        assert_eq!((acknowledged.oldest_ts_ns, acknowledged.sample_from_ns), (at(10), at(10)));
+    }
+
+    #[test]
+    fn an_echoed_timestamp_tells_which_segment_let_the_ack_go() {
+        assert_eq!(two_segments().acknowledge(2001, 1, 10, 1460).echoed_ts_ns, at(10));
+        assert_eq!(two_segments().acknowledge(2001, 1, 20, 1460).echoed_ts_ns, at(20));
+        assert_eq!(two_segments().acknowledge(2001, 1, 15, 1460).echoed_ts_ns, Nullable::default());
+    }
+
+    #[test]
+    fn bytes_that_were_acknowledged_before_are_not_counted_again() {
+        let mut sent = two_segments();
+        sent.acknowledge(2001, 1, 0, 1460);
+        sent.seen_again(1, 1001, seen(300), 0, true);
+        let acknowledged = sent.acknowledge(2001, 2001, 0, 1460);
+        assert_eq!((acknowledged.segments, acknowledged.payload_bytes, acknowledged.newest), (0, 0, None));
+    }
+
+    #[test]
+    fn a_super_segment_counts_as_the_segments_that_it_becomes() {
+        let mut sent = Outstanding::default();
+        sent.push((1, 3622), seen(10), 0, 0, true); // 3621 bytes: 1460, 1460, 701
+        assert_eq!(sent.acknowledge(2921, 1, 0, 1460).wire_segments, 2);
+        assert_eq!(sent.acknowledge(3622, 2921, 0, 1460).wire_segments, 1);
+    }
+}

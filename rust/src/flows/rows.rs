@@ -1,0 +1,202 @@
+//! The rows that leave this layer: one per segment, one per connection.
+
+use std::net::IpAddr;
+
+use crate::accounts::{Behaviour, Counts, Line, Rates, StatisticsFigures};
+use crate::connection::{
+    Confidence, DirectionFigures, EcnSignal, Evidence, Judged, Kind, ReleasedBy, ResentBy, ResetKind, Tfo,
+};
+use crate::nullable::Nullable;
+use crate::sender::{DirectionTotals, Wait};
+use crate::wire::{AtmFacts, Ecn, Segment, TcpFlags};
+
+/// One row of the segments table; `schema.py` says what each column means.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)] // one fact has one home
+pub struct SegmentRow {
+    pub frame: u64,
+    pub ts_ns: Nullable,
+    pub seq: i64,
+    pub ack: Nullable,
+    pub in_flight_bytes: Nullable,
+    pub usable_window_bytes: Nullable,
+    pub since_previous_ns: Nullable,
+    pub since_last_ack_ns: Nullable,
+    pub since_last_data_ns: Nullable,
+    pub released_by_frame: Nullable,
+    pub acked_bytes: Nullable,
+    pub acked_unseen_bytes: Nullable,
+    /// 0: none.
+    pub evidence_frame: u64,
+    pub ack_lag_ns: Nullable,
+    pub rtt_ns: Nullable,
+    /// Left, right, left, right, …
+    pub sack_blocks: Option<Box<[i64]>>,
+    pub conn: u32,
+    pub payload_bytes: u32,
+    pub captured_payload_bytes: u32,
+    pub window_bytes: Option<u32>,
+    pub timestamps: Option<(u32, u32)>,
+    pub ip_id: Option<u16>,
+    pub flags: TcpFlags,
+    pub from_client: bool,
+    pub ttl: u8,
+    pub ecn: Ecn,
+    pub kind: Kind,
+    pub evidence: Evidence,
+    pub confidence: Confidence,
+    pub resent_by: Option<ResentBy>,
+    pub dsack: bool,
+    pub reset_kind: Option<ResetKind>,
+    pub tfo: Option<Tfo>,
+    pub ecn_signal: Option<EcnSignal>,
+    /// How often these bytes were sent by now; 0 without sequence numbers.
+    pub transmission: u8,
+    pub released_by: Option<ReleasedBy>,
+    pub path: u16,
+    pub atm: Option<AtmFacts>,
+    /// Set where the segment occupies sequence space.
+    pub departure: Option<Wait>,
+}
+
+/// Where the row of a segment belongs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub conn: u32,
+    pub from_client: bool,
+}
+
+impl SegmentRow {
+    /// The row of a judged segment, and of the wait that it ended.
+    #[inline]
+    pub(crate) fn of(
+        segment: &Segment,
+        judged: Judged,
+        wait: Option<Wait>,
+        Place { conn, from_client }: Place,
+    ) -> Self {
+        let Judged { placed, ack, before, sack_blocks, verdict, signals, released, answer, transmission, .. } = judged;
+        Self {
+            frame: segment.frame,
+            ts_ns: segment.ts_ns.into(),
+            seq: placed.start,
+            ack: ack.into(),
+            in_flight_bytes: before.in_flight.into(),
+            usable_window_bytes: before.usable_window.into(),
+            since_previous_ns: before.since_previous,
+            since_last_ack_ns: before.since_last_ack,
+            since_last_data_ns: before.since_last_data,
+            released_by_frame: released.and_then(|(_, frame)| frame).map(|frame| frame as i64).into(),
+            acked_bytes: answer.acked_bytes,
+            acked_unseen_bytes: answer.unseen_bytes,
+            evidence_frame: verdict.frame,
+            ack_lag_ns: answer.lag_ns,
+            rtt_ns: answer.rtt_ns,
+            sack_blocks,
+            conn,
+            payload_bytes: segment.payload_bytes,
+            captured_payload_bytes: segment.captured_payload_bytes,
+            window_bytes: before.window_bytes,
+            timestamps: segment.options.timestamps,
+            ip_id: segment.ip.id,
+            flags: segment.flags,
+            from_client,
+            ttl: segment.ip.ttl,
+            ecn: segment.ip.ecn,
+            kind: verdict.kind,
+            evidence: verdict.evidence,
+            confidence: verdict.confidence,
+            resent_by: verdict.resent_by,
+            dsack: answer.dsack,
+            reset_kind: signals.reset_kind,
+            tfo: signals.tfo,
+            ecn_signal: signals.ecn,
+            transmission,
+            released_by: released.map(|(by, _)| by),
+            path: segment.path,
+            atm: segment.atm,
+            departure: wait,
+        }
+    }
+}
+
+/// Where rows of segments go, one after the other.
+pub trait SegmentSink {
+    /// Takes the next one.
+    fn push(&mut self, row: SegmentRow);
+}
+
+impl SegmentSink for Vec<SegmentRow> {
+    #[inline]
+    fn push(&mut self, row: SegmentRow) {
+        Self::push(self, row);
+    }
+}
+
+/// How the client was told from the server. The order is that of `CLIENT_KNOWN_BY` in `schema.py`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ClientKnownBy {
+    /// It sent the SYN.
+    Syn,
+    /// The other side sent the SYN-ACK.
+    SynAck,
+    /// The first data seen is a request, or an answer.
+    Data,
+    /// The server's port is the lower one.
+    Port,
+    /// Only who was seen first is known.
+    First,
+}
+
+/// What ended a connection. The order is that of `CLOSED_BY` in `schema.py`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ClosedBy {
+    /// FINs of both sides.
+    Fin,
+    /// A RST.
+    Reset,
+    /// Its ports were used again.
+    Reuse,
+    /// The capture ended.
+    End,
+    /// Too many connections at a time: the engine let go of it.
+    Room,
+    /// It was silent for hours, among many others: the engine let go of it.
+    Idle,
+}
+
+/// One row of the connections table; `schema.py` says what each column means.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)] // one fact has one home
+pub struct ConnectionRow {
+    pub conn: u32,
+    pub client: (IpAddr, u16),
+    pub server: (IpAddr, u16),
+    pub client_known_by: ClientKnownBy,
+    pub closed_by: ClosedBy,
+    pub first_frame: u64,
+    pub last_frame: u64,
+    pub first_ts_ns: Nullable,
+    pub last_ts_ns: Nullable,
+    pub syn_to_synack_ns: Nullable,
+    pub synack_to_ack_ns: Nullable,
+    pub line: Option<Line>,
+    /// VPI and VCI.
+    pub channel: Option<(u16, u16)>,
+    /// Largest payload of a segment in either direction.
+    pub full_segment_bytes: Option<u16>,
+    /// Client's, server's.
+    pub directions: [DirectionFigures; 2],
+    /// Client's, server's.
+    pub counts: [Counts; 2],
+    /// Client's, server's.
+    pub waits: [DirectionTotals; 2],
+    /// Client's, server's; `None` where few data were sent.
+    pub rates: [Option<Box<Rates>>; 2],
+    /// Client's, server's.
+    pub statistics: [StatisticsFigures; 2],
+    /// Client's, server's.
+    pub behaviours: [Behaviour; 2],
+}

@@ -1,0 +1,186 @@
+//! Which connections lose time that is worth a finding: the most expensive causes of a capture, kept while it is read.
+
+use std::cmp::Reverse;
+
+use super::cause::{CAUSES, Cause};
+use crate::flows::ConnectionRow;
+
+/// Costs that are kept of one capture where the caller does not say, the largest ones.
+pub const MOST: usize = 50;
+/// Connections whose handshake failed that are kept of one capture: those that lived longest.
+pub const MOST_FAILED: usize = 1000;
+
+/// Nanoseconds of each cause in one direction.
+pub type Sums = [i64; CAUSES];
+
+/// From when on a cause is worth a finding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worth {
+    /// The cause.
+    pub cause: Cause,
+    /// From this time on.
+    pub ns: i64,
+    /// And from this share of the direction's active time on.
+    pub share: f64,
+    /// In the client's direction alone.
+    pub of_client_alone: bool,
+    /// In directions with data alone.
+    pub of_data_alone: bool,
+}
+
+/// Time that one cause holds of one direction's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// The connection.
+    pub conn: u32,
+    /// Whose direction.
+    pub from_client: bool,
+    /// The cause.
+    pub cause: Cause,
+    /// The time.
+    pub ns: i64,
+}
+
+impl Cost {
+    /// The most expensive first, then by connection, the client's before the server's.
+    fn order(&self) -> (Reverse<i64>, u32, bool, u8) {
+        (Reverse(self.ns), self.conn, !self.from_client, self.cause as u8)
+    }
+}
+
+/// How long a connection lived; `None` without times.
+pub(super) fn life_ns(row: &ConnectionRow) -> Option<i64> {
+    row.last_ts_ns.since(row.first_ts_ns).get()
+}
+
+/// Whether nobody answered the client's SYN, or a RST did: the connection never was open. A client that goes on was answered, and the
+/// capture does not hold the answers.
+pub(super) fn has_failed(row: &ConnectionRow) -> bool {
+    let [client, server] = &row.directions;
+    let asked = client.syn_segments;
+    let unanswered = server.segments == 0 && client.segments <= u64::from(asked) + u64::from(client.rst_segments);
+    let refused = server.syn_segments == 0 && server.rst_segments > 0;
+    asked > 0 && (unanswered || refused)
+}
+
+/// The costs of a connection that are worth a finding.
+pub(super) fn worth_telling(row: &ConnectionRow, sums: &[Sums; 2], worths: &[Worth]) -> Vec<Cost> {
+    let Some(life_ns) = life_ns(row) else { return Vec::new() };
+    let failed = has_failed(row);
+    let mut costs = Vec::new();
+    for ((sums, counts), from_client) in sums.iter().zip(&row.counts).zip([true, false]) {
+        for worth in worths {
+            let of = |cause: Cause| sums.get(cause as usize).copied().unwrap_or(0);
+            let (ns, active_ns) = (of(worth.cause), life_ns - of(Cause::Idle));
+            let asked = (from_client || !worth.of_client_alone)
+                && (counts.payload_bytes > 0 || !worth.of_data_alone)
+                && !(failed && worth.cause == Cause::Handshake);
+            if asked && ns >= worth.ns && ns as f64 >= worth.share * active_ns as f64 {
+                costs.push(Cost { conn: row.conn, from_client, cause: worth.cause, ns });
+            }
+        }
+    }
+    costs
+}
+
+/// The largest costs so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Costs {
+    most: usize,
+    /// In order.
+    largest: Vec<Cost>,
+}
+
+impl Costs {
+    /// So many are kept.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, largest: Vec::new() }
+    }
+
+    /// Takes the costs of one connection in. Returns whether any of them is among the largest.
+    pub(super) fn add(&mut self, costs: &[Cost]) -> bool {
+        let mut any = false;
+        for cost in costs {
+            let place = self.largest.partition_point(|other| other.order() <= cost.order());
+            if place < self.most {
+                self.largest.insert(place, *cost);
+                self.largest.truncate(self.most);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Whether a connection has one of them.
+    pub(super) fn has(&self, conn: u32) -> bool {
+        self.largest.iter().any(|cost| cost.conn == conn)
+    }
+}
+
+/// The connections whose handshake failed that are kept so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Failed {
+    /// Life and number, in order.
+    longest: Vec<(Reverse<i64>, u32)>,
+}
+
+impl Failed {
+    /// Takes one in, if it is among those that lived longest.
+    pub(super) fn add(&mut self, row: &ConnectionRow) -> bool {
+        let Some(life_ns) = life_ns(row) else { return false };
+        let this = (Reverse(life_ns), row.conn);
+        let place = self.longest.partition_point(|other| *other <= this);
+        let kept = place < MOST_FAILED;
+        if kept {
+            self.longest.insert(place, this);
+            self.longest.truncate(MOST_FAILED);
+        }
+        kept
+    }
+
+    /// Whether a connection is among them.
+    pub(super) fn has(&self, conn: u32) -> bool {
+        self.longest.iter().any(|(_, other)| *other == conn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Cost, Costs, MOST};
+    use crate::ledger::Cause;
+
+    /// Costs of connections, in any order.
+    fn costs() -> impl Strategy<Value = Vec<Vec<Cost>>> {
+        let of_one = prop::collection::vec((any::<bool>(), 0..3_usize, 0_i64..30), 0..4);
+        prop::collection::vec((0_u32..1000, of_one), 0..200).prop_map(|connections| {
+            let made = connections.into_iter().map(|(conn, costs)| {
+                let cost = |(from_client, cause, ns): (bool, usize, i64)| Cost {
+                    conn,
+                    from_client,
+                    cause: Cause::ALL[cause],
+                    ns,
+                };
+                costs.into_iter().map(cost).collect()
+            });
+            made.collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_largest_costs_are_those_of_a_sorted_list(connections in costs()) {
+            let mut kept = Costs::new(MOST);
+            let mut all: Vec<Cost> = Vec::new();
+            for costs in &connections {
+                let any = kept.add(costs);
+                all.extend(costs);
+                all.sort_by_key(Cost::order);
+                prop_assert!(any || costs.iter().all(|cost| !all[..all.len().min(MOST)].contains(cost) || kept.largest.contains(cost)));
+            }
+            all.truncate(MOST);
+            prop_assert_eq!(kept.largest.iter().map(Cost::order).collect::<Vec<_>>(), all.iter().map(Cost::order).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! The final facts of one direction: what its waits are judged under.
+//!
+//! A [`Direction`] is made once, from the row of a connection that has ended. Each fact has one definition, here.
+
+mod line;
+mod pauses;
+
+pub use line::{AROUND_BYTES, LEAST_FRAME_BYTES, Line};
+pub use pauses::{LEAST_IDLE_NS, Pauses};
+
+use super::limits::{CAUSAL_NS, NS_PER_MS};
+use crate::connection::DirectionFigures;
+use crate::flows::ConnectionRow;
+use crate::nullable::Nullable;
+use crate::sender::DirectionTotals;
+use std::net::IpAddr;
+
+/// [`CAUSAL_NS`] as a share of the round trip, in a capture at the sender.
+pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
+/// [`CAUSAL_NS`] as a share of the round trip away from the sender, where the path is unsteady between cause and effect.
+const CAUSAL_SHARE_FAR: f64 = 0.5;
+/// Segments closer than this leave together: what a host needs for one (measured on loopback and veth: 1 to 10 µs).
+const BURST_NS: i64 = 20_000;
+/// [`BURST_NS`] as a share of the round trip.
+const BURST_SHARE: f64 = 0.002;
+/// A round trip longer than its minimum by this share has a queue in it (a heuristic).
+const QUEUE_SHARE: f64 = 0.25;
+/// Three waits of one kind prove what one is only consistent with (a heuristic).
+pub const HELD_TIMES: i64 = 3;
+/// Flights that did not grow for so many round trips stand on a plateau (a heuristic).
+const PLATEAU_ROUNDS: i64 = 5;
+/// A plateau closer to the largest window than this share is the window's (a heuristic).
+const BELOW_WINDOW_SHARE: f64 = 0.9;
+/// A program that was blocked by a full buffer needs so long to be woken and to write, whatever the path (a heuristic).
+const REFILL_NS: i64 = 4 * NS_PER_MS;
+/// [`REFILL_NS`] as a share of the round trip, away from the sender.
+const REFILL_SHARE: f64 = 0.25;
+/// A steady pace is shown by so many more segments at it than off it (a heuristic).
+const STEADY_SEGMENTS: i64 = 5;
+/// A steady pace of at most this part of the round trip is no round trip of a small buffer (a heuristic).
+const STEADY_PART: i64 = 4;
+/// There are no pauses between flights where so large a share of the segments more than not keeps the pace (a heuristic).
+const STEADY_SHARE: f64 = 0.75;
+/// A sender's pace is shown by so many more bursts at it than off it (a heuristic).
+const PACED_BURSTS: i64 = 5;
+/// A timestamp clock that seems to tick in this range, with the path's queues in between, ticks milliseconds (a heuristic:
+/// the next that is in use has 4 ms).
+const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
+/// A longest segment of this share of a full one may be what a tunnel leaves of it.
+const TUNNEL_SHARE: f64 = 0.9;
+/// What is sent where no MSS was offered (RFC 9293, 3.7.1).
+pub const DEFAULT_MSS_BYTES: i64 = 536;
+/// A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`).
+pub const CLUSTER_BYTES: i64 = 2048;
+/// Below this a round trip is the hosts' own time, and which end is near means nothing.
+const NO_DISTANCE_NS: i64 = 50_000;
+/// A side whose turnaround is less than this share of both is where the capture was taken.
+const NEAR_SHARE: f64 = 0.1;
+/// No path takes longer there and back (a heuristic: over two geostationary satellites it takes 1.1 s).
+pub const LONGEST_PATH_NS: i64 = 1_500_000_000;
+/// Times to live that stacks start with.
+const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
+/// Rates of drained queues are believed from so many ACKs on (a heuristic).
+const LEAST_RATE_SAMPLES: i64 = 10;
+
+/// The facts of one direction, named by the sender of its data. `*_ns` are nanoseconds.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, clippy::struct_excessive_bools)] // each name is a fact of its own
+pub struct Direction {
+    pub from_client: bool,
+    pub first_ts_ns: i64,
+    pub last_ts_ns: i64,
+    pub rtt_min_ns: Option<i64>,
+    pub rtt_max_ns: Option<i64>,
+    /// The capture was taken at the sender.
+    pub near_sender: bool,
+    /// The capture was taken at the receiver.
+    pub near_receiver: bool,
+    /// The capture does not show how far away the sender is.
+    pub sender_unplaced: bool,
+    /// Shortest time from the capture point to the sender and back.
+    pub to_sender_ns: i64,
+    /// Shortest round trip between the hosts, as far as the capture shows it.
+    pub rtt_ns: i64,
+    /// The largest window that the receiver offered.
+    pub max_window_bytes: Option<i64>,
+    pub receiver_last_data_ts_ns: Option<i64>,
+    pub receiver_syn_segments: i64,
+    pub receiver_departed: bool,
+    pub receiver_data_segments: i64,
+    pub receiver_finished: bool,
+    pub beginning_seen: bool,
+    pub pushes: bool,
+    pub finished: bool,
+    /// The receiver closed, or a RST came.
+    pub ended_by_others: bool,
+    /// Its sender numbers its packets one by one (IPv4 identification).
+    pub numbers_packets: bool,
+    /// Its SYN offers neither SACK (1996) nor timestamps (1992): such stacks are older than both, and than pacing.
+    pub old: bool,
+    /// Neither SACK (and so no DSACK, RFC 2883) nor timestamps (RFC 3522) are in use: no ACK shows that a copy arrived.
+    pub shows_no_copies: bool,
+    pub uses_sack: bool,
+    pub line: Line,
+    /// The payload to which a 4.4BSD of old rounds its MSS, where it does.
+    pub rounded_bytes: Option<i64>,
+    pub reaction_min_ns: Option<i64>,
+    pub nothing_lost: bool,
+    pub max_segment_bytes: i64,
+    pub max_in_flight_bytes: Option<i64>,
+    /// The largest flight, as captured and as the sender knew it.
+    pub most_in_flight_bytes: Option<i64>,
+    pub out_of_order_segments: i64,
+    pub tick_ns: Option<i64>,
+    pub totals: DirectionTotals,
+    pub drained: Option<Drained>,
+    /// Within this time of an ACK a departure may be its effect.
+    pub causal_window_ns: i64,
+    /// Allowance for the path's jitter; 0 in a capture at the sender.
+    pub unsteady_ns: i64,
+    pub burst_ns: i64,
+    pub refill_ns: i64,
+    /// A delay this much longer than the shortest round trip shows a queue.
+    pub queue_ns: i64,
+    /// At least 5 more segments of one write arrive at the common spacing than off it, in a direction without timestamps.
+    pub comes_steadily: bool,
+    /// The spacing follows the segments' size: it is a line's rate.
+    pub comes_by_size: bool,
+    /// The sender's bursts leave at an even interval: it paces them.
+    pub paces: bool,
+    /// The sender rounds its MSS, held small segments behind full ones and let none pass: what passed was full.
+    pub none_passed: bool,
+    /// Nagle's algorithm is on: small segments waited behind small ones.
+    pub holds_small: bool,
+    /// Nagle's algorithm in its first form (RFC 896): small segments waited behind full ones, too.
+    pub holds_behind_full: bool,
+    /// Small segments waited for an ACK behind flights that fill no send buffer.
+    pub surely_holds_small: bool,
+    /// The receiver sent data at least half as often as small segments waited for an ACK.
+    pub answered: bool,
+    /// Most departures leave at once when an ACK comes.
+    pub ack_clocked: bool,
+    pub plateau_bytes: Option<i64>,
+    pub other_plateau_bytes: Option<i64>,
+    pub low_top_bytes: Option<i64>,
+    pub top_bytes: Option<i64>,
+    /// The longest segments were a little shorter than a full one, and never two of them in flight: the program writes pieces of that
+    /// size, and no segment was full.
+    pub never_full: bool,
+    pub ticks_milliseconds: bool,
+    /// In a capture away from the sender: no segment was lost or out of order, and each retransmission was spurious.
+    pub only_late: bool,
+    /// A silence in which this side could go on and nobody owes anything is idle from this length on.
+    pub idle_after_ns: i64,
+    /// [`Self::idle_after_ns`] of the other direction.
+    pub receiver_idle_after_ns: i64,
+}
+
+/// Bytes that drained through the narrowest place of the path, and the time that they took.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Drained {
+    pub bytes: i64,
+    pub ns: i64,
+}
+
+/// Shortest time from the capture point to `side` and back; `None` without proof. Of a side that was never asked anything
+/// only the echoes in what it sends by itself tell, as late as its program is; where no router lies before it, and one before
+/// the other side, it is 0. One answer alone that took longer than any path tells nothing.
+fn turnaround_ns(row: &ConnectionRow, side: usize) -> Option<i64> {
+    let other = 1 - side;
+    let reaction = row.behaviours.get(side)?.reaction.min_ns.get();
+    let rtt = &row.counts.get(other)?.rtt;
+    let answered = [reaction, rtt.min_ns()].into_iter().flatten().min();
+    let too_late_alone = rtt.samples == 1 && answered.is_some_and(|ns| ns > LONGEST_PATH_NS);
+    if is_unasked(row, side) && is_on_the_link(row, side) {
+        return Some(0);
+    }
+    answered.filter(|_| !too_late_alone)
+}
+
+/// Whether nothing was captured that `side`, in a host of its own, had to answer.
+fn is_unasked(row: &ConnectionRow, side: usize) -> bool {
+    let unanswered = row.counts.get(1 - side).is_none_or(|counts| counts.rtt.min_ns().is_none());
+    unanswered && !is_loopback(row)
+}
+
+/// Whether routers lie between the capture point and the other side alone.
+fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
+    let ttl = |side: usize| row.behaviours.get(side).map(|behaviour| behaviour.ttl).filter(|ttl| *ttl > 0);
+    ttl(side)
+        .zip(ttl(1 - side))
+        .is_some_and(|(own, other)| INITIAL_TTLS.contains(&own) && !INITIAL_TTLS.contains(&other))
+}
+
+/// Whether both ends are one host: each packet is captured where it leaves and where it arrives, at one instant.
+fn is_loopback(row: &ConnectionRow) -> bool {
+    let local = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.is_loopback(),
+        IpAddr::V6(address) => {
+            address.is_loopback() || address.to_ipv4_mapped().is_some_and(|address| address.is_loopback())
+        }
+    };
+    row.client.0 == row.server.0 || (local(row.client.0) && local(row.server.0))
+}
+
+/// Whether the capture was taken at an end, or is not known not to be: by the turnarounds of that end and of the other one.
+fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
+    to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns + to_other_ns) as f64
+}
+
+/// A share of the round trip, but not less than so much.
+fn at_least(least_ns: i64, share: f64, rtt_ns: i64) -> i64 {
+    least_ns.max((rtt_ns as f64 * share) as i64)
+}
+
+impl Direction {
+    /// The facts of the direction whose data `side` (0 the client, 1 the server) sends; `None` without times.
+    #[must_use]
+    pub fn of(row: &ConnectionRow, side: usize) -> Option<Self> {
+        let other = 1 - side;
+        let (figures, others) = (row.directions.get(side)?, row.directions.get(other)?);
+        let (counts, other_counts) = (row.counts.get(side)?, row.counts.get(other)?);
+        let (totals, other_totals) = (row.waits.get(side)?, row.waits.get(other)?);
+        let behaviour = row.behaviours.get(side)?;
+        let rates = row.rates.get(side)?.as_deref();
+        let (bound, other_bound) = (turnaround_ns(row, side), turnaround_ns(row, other));
+        let (to_sender_ns, to_receiver_ns) = (bound.unwrap_or(0), other_bound.unwrap_or(0));
+        let (close, at_receiver) = (is_near(to_sender_ns, to_receiver_ns), is_near(to_receiver_ns, to_sender_ns));
+        let beginning_seen = figures.syn_segments.max(others.syn_segments) > 0;
+        let sender_unplaced = ((bound.is_none() && !is_loopback(row))
+            || ((is_unasked(row, side) || !beginning_seen) && !close))
+            && others.segments > 0;
+        let near_sender = close && !sender_unplaced;
+        let rtt_ns = to_receiver_ns + if near_sender { 0 } else { to_sender_ns };
+        let offers = |figures: &DirectionFigures, option: fn(&DirectionFigures) -> Option<bool>, is: bool| {
+            option(figures) == Some(is)
+        };
+        let sack = |figures: &DirectionFigures| figures.syn_options?.permits_sack();
+        let stamps = |figures: &DirectionFigures| figures.syn_options?.offers_timestamps();
+        let both = |option: fn(&DirectionFigures) -> Option<bool>| {
+            offers(figures, option, true) && offers(others, option, true)
+        };
+        let not_both = |option: fn(&DirectionFigures) -> Option<bool>| {
+            offers(figures, option, false) || offers(others, option, false)
+        };
+        let old = offers(figures, sack, false) && offers(figures, stamps, false);
+        let max_window_bytes = others.window_scale.and(other_counts.max_window_bytes).map(i64::from);
+        let max_in_flight_bytes = figures.max_in_flight_bytes.get();
+        let tick_ns = totals.tick_ns.get();
+        let drained = rates.map(crate::accounts::Rates::drained);
+        let nagle = behaviour.sending.nagle.as_deref().copied().unwrap_or_default();
+        let sure_holds =
+            i64::from(nagle.holds.count) + i64::from(nagle.holds_over_full.count) - i64::from(nagle.holds_in_doubt);
+        let most_in_flight_bytes = max_in_flight_bytes.max(totals.top_flight_bytes.get());
+        let mut direction = Self {
+            from_client: side == 0,
+            first_ts_ns: row.first_ts_ns.get()?,
+            last_ts_ns: row.last_ts_ns.get()?,
+            rtt_min_ns: counts.rtt.min_ns(),
+            rtt_max_ns: counts.rtt.max_ns(),
+            near_sender,
+            near_receiver: !near_sender && !sender_unplaced && at_receiver && other_bound.is_some(),
+            sender_unplaced,
+            to_sender_ns,
+            rtt_ns,
+            max_window_bytes,
+            receiver_last_data_ts_ns: other_counts.last_data_ts_ns.get(),
+            receiver_syn_segments: others.syn_segments.into(),
+            receiver_departed: other_totals.first.is_some(),
+            receiver_data_segments: others.data_segments as i64,
+            receiver_finished: others.fin_segments > 0,
+            beginning_seen,
+            pushes: counts.pushed_segments > 0,
+            finished: figures.fin_segments > 0,
+            ended_by_others: others.fin_segments > 0 || figures.rst_segments > 0 || others.rst_segments > 0,
+            numbers_packets: behaviour.numbering.missing().is_some(),
+            old,
+            shows_no_copies: not_both(sack) && not_both(stamps),
+            uses_sack: both(sack),
+            line: Line::of(totals, other_totals, near_sender, both(stamps)),
+            rounded_bytes: None,
+            reaction_min_ns: behaviour.reaction.min_ns.get(),
+            nothing_lost: counts.retransmitted_segments == figures.spurious_retransmissions,
+            max_segment_bytes: figures.max_segment_bytes.into(),
+            max_in_flight_bytes,
+            most_in_flight_bytes,
+            out_of_order_segments: counts.out_of_order_segments.into(),
+            tick_ns,
+            totals: *totals,
+            drained: drained
+                .filter(|drained| i64::from(drained.samples) >= LEAST_RATE_SAMPLES && drained.bytes > 0)
+                .map(|drained| Drained { bytes: drained.bytes, ns: drained.ns }),
+            unsteady_ns: if near_sender { 0 } else { at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR, rtt_ns) },
+            burst_ns: at_least(BURST_NS, BURST_SHARE, rtt_ns),
+            refill_ns: at_least(REFILL_NS, if near_sender { 0.0 } else { REFILL_SHARE }, rtt_ns),
+            queue_ns: (QUEUE_SHARE * rtt_ns as f64) as i64 + NS_PER_MS,
+            paces: i64::from(totals.paced_bursts) >= PACED_BURSTS && !old,
+            surely_holds_small: sure_holds >= HELD_TIMES,
+            answered: 2 * others.data_segments as i64
+                >= i64::from(totals.small_held_run) + i64::from(totals.small_held_over_full),
+            ack_clocked: totals.clocked > totals.unclocked,
+            idle_after_ns: Pauses::default().idle_after_ns(),
+            receiver_idle_after_ns: Pauses::default().idle_after_ns(),
+            ticks_milliseconds: tick_ns.is_some_and(|tick_ns| MILLISECOND_TICK_NS.contains(&tick_ns)),
+            ..Self::default()
+        };
+        direction.only_late = !near_sender && direction.nothing_lost && direction.out_of_order_segments == 0;
+        direction.causal_window_ns = at_least(CAUSAL_NS, direction.causal_share(), rtt_ns);
+        let full_bytes = row.full_segment_bytes.map(i64::from);
+        direction.rounded_bytes = direction.rounded_bytes(full_bytes);
+        direction.settle_pace();
+        direction.settle_nagle(full_bytes);
+        direction.settle_plateaus(full_bytes);
+        Some(direction)
+    }
+
+    /// Where most segments leave by themselves, a tenth of them come within a tenth of a round trip of an ACK by chance: no
+    /// share of the round trip tells then.
+    fn causal_share(&self) -> f64 {
+        match self.near_sender {
+            true if self.totals.unclocked > self.totals.clocked => 0.0,
+            true => CAUSAL_SHARE_NEAR,
+            false => CAUSAL_SHARE_FAR,
+        }
+    }
+
+    fn rounded_bytes(&self, full_bytes: Option<i64>) -> Option<i64> {
+        let (longest, full) = (self.max_segment_bytes, full_bytes?);
+        let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
+        let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
+        // One at a time, again and again, but for the two that a FIN lets go together: a locked buffer.
+        let locked = i64::from(self.totals.small_held_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
+        let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
+        (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)
+    }
+
+    fn settle_pace(&mut self) {
+        let totals = &self.totals;
+        let steady_ns = totals.steady_ns.get();
+        self.comes_by_size = totals.steady_other_sizes > 0;
+        let unlike_round_trip = self.comes_by_size
+            || steady_ns.is_some_and(|ns| ns as f64 > 1.25 * self.rtt_ns as f64 + NS_PER_MS as f64)
+            || steady_ns.is_some_and(|ns| STEADY_PART * ns <= self.rtt_ns);
+        let segments = i64::from(totals.steady_segments);
+        self.comes_steadily =
+            segments >= STEADY_SEGMENTS && self.tick_ns.is_none() && (self.near_sender || unlike_round_trip);
+        self.comes_by_size &= segments as f64 >= STEADY_SHARE * f64::from(totals.followed_segments);
+    }
+
+    fn settle_nagle(&mut self, full_bytes: Option<i64>) {
+        let totals = &self.totals;
+        let longest = self.max_segment_bytes;
+        let nearly_full = full_bytes.is_some_and(|full| longest < full && longest as f64 >= TUNNEL_SHARE * full as f64);
+        let below_any_mss = full_bytes.is_none() && longest < DEFAULT_MSS_BYTES;
+        self.never_full =
+            (nearly_full || below_any_mss) && self.most_in_flight_bytes.is_some_and(|most| most < 2 * longest);
+        let none_passed_full = totals.small_past_full == 0;
+        let run = i64::from(totals.small_held_run);
+        let over_full = none_passed_full && i64::from(totals.small_held_over_full) >= HELD_TIMES;
+        self.none_passed = over_full && self.rounded_bytes.is_some();
+        self.holds_small = (totals.small_behind_small == 0 || run >= HELD_TIMES || self.none_passed)
+            && (none_passed_full || !self.never_full);
+        self.holds_behind_full = over_full || (self.old && none_passed_full && run >= HELD_TIMES);
+    }
+
+    fn settle_plateaus(&mut self, full_bytes: Option<i64>) {
+        let totals = self.totals;
+        self.plateau_bytes = self.level(totals.level_flight_bytes, totals.level_rounds, full_bytes);
+        self.other_plateau_bytes = self.level(totals.other_level_flight_bytes, totals.other_level_rounds, full_bytes);
+        self.top_bytes = self.level(totals.top_flight_bytes, totals.top_rounds, full_bytes);
+        self.low_top_bytes = self.low_top(full_bytes);
+    }
+
+    /// A level that is a plateau, and not the window's; below two segments, as a program's own pace may be, if nothing left by
+    /// itself.
+    fn level(&self, level: Nullable, rounds: u16, full_bytes: Option<i64>) -> Option<i64> {
+        let level = level.get()?;
+        let shown = full_bytes.is_some_and(|full| level >= 2 * full) || self.totals.unclocked == 0;
+        (i64::from(rounds) >= PLATEAU_ROUNDS && shown && self.is_below_window(level, full_bytes)).then_some(level)
+    }
+
+    /// Far below the largest window; where the sender is old, and so sends each segment that fits, one segment is far enough.
+    fn is_below_window(&self, level: i64, full_bytes: Option<i64>) -> bool {
+        let Some(most) = self.max_window_bytes else { return false };
+        let fits = self.near_sender && self.old && full_bytes.is_some_and(|full| level + full <= most);
+        level as f64 <= BELOW_WINDOW_SHARE * most as f64 || fits
+    }
+
+    /// The largest flight of a direction that never had two full segments in flight, if ACKs let it go on often, and nothing
+    /// else did. Known where the round trip is so long that what leaves with an ACK leaves because of it.
+    fn low_top(&self, full_bytes: Option<i64>) -> Option<i64> {
+        let most = self.max_in_flight_bytes?;
+        let low = self.most_in_flight_bytes? < 2 * full_bytes?;
+        let clocked = i64::from(self.totals.clocked) >= PLATEAU_ROUNDS && self.totals.unclocked == 0;
+        let clear = CAUSAL_SHARE_NEAR * self.rtt_ns as f64 >= CAUSAL_NS as f64;
+        (low && clocked && clear && self.is_below_window(most, full_bytes)).then_some(most)
+    }
+
+    /// Behind a flight of just so many bytes full segments waited as well, three times and more: neither was in the send
+    /// buffer yet. Not where what the engine takes for full never was.
+    pub(super) fn is_a_stop(&self, flight_bytes: i64) -> bool {
+        let totals = &self.totals;
+        let stops = [
+            (totals.full_held_flight_bytes, totals.full_held_times),
+            (totals.other_full_held_flight_bytes, totals.other_full_held_times),
+        ];
+        stops.into_iter().any(|stop| is_held_at(stop, flight_bytes)) && !self.never_full
+    }
+
+    /// Behind a flight of just so many bytes, its last segment pushed, full ones waited three times and more, though the
+    /// window had room. In old stacks all that the sender had been given had left with them (4.4BSD, `tcp_output`): what
+    /// came behind was not in the buffer yet.
+    pub(super) fn is_emptied_by(&self, flight_bytes: i64) -> bool {
+        let totals = &self.totals;
+        let sizes = [
+            (totals.emptied_flight_bytes, totals.emptied_times),
+            (totals.other_emptied_flight_bytes, totals.other_emptied_times),
+        ];
+        self.old && sizes.into_iter().any(|size| is_held_at(size, flight_bytes))
+    }
+}
+
+fn is_held_at((size, times): (Nullable, u16), flight_bytes: i64) -> bool {
+    size.get() == Some(flight_bytes) && i64::from(times) >= HELD_TIMES
+}

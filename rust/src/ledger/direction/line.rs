@@ -1,0 +1,112 @@
+//! How long a segment keeps the lines of both directions busy, seen at the sender.
+
+use crate::sender::DirectionTotals;
+
+/// What a segment takes of an Ethernet beside its data (headers of IPv4 and TCP, frame, preamble and gap; IEEE 802.3). On
+/// other lines it is about as much, and little where the line's rate matters.
+pub const AROUND_BYTES: i64 = 78;
+/// The least that any segment takes of an Ethernet (IEEE 802.3).
+pub const LEAST_FRAME_BYTES: i64 = 84;
+/// Rates of the lines of both directions that differ by less are equal (a heuristic).
+const ALIKE_SHARE: f64 = 0.05;
+/// [`ALIKE_SHARE`] over ATM, where nothing but the clock of the capture is rounded.
+const ALIKE_IN_CELLS_SHARE: f64 = 0.02;
+/// Data in an ATM cell (ITU-T I.361).
+const CELL_BYTES: i64 = 48;
+/// Headers, LLC/SNAP and trailer of a segment over ATM (ITU-T I.363.5, RFC 2684).
+const AROUND_IN_CELLS_BYTES: i64 = 56;
+/// A segment without data takes so many cells.
+const LEAST_SEGMENT_CELLS: i64 = 2;
+/// What timestamps take of each segment behind the SYN (RFC 7323, appendix A).
+const TIMESTAMP_BYTES: i64 = 12;
+/// No line that a capture is made at takes longer for a segment (a heuristic: 1,538 bytes at 1,200 bit/s take 10 s).
+const LONGEST_ON_LINE_NS: i64 = 16_000_000_000;
+
+/// Time on a line, and the bytes that take it.
+type Busy = (Option<i64>, Option<i64>);
+
+/// The rates of the lines of both directions; nothing is known away from the sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Line {
+    own: Option<(i64, i64)>,
+    other: Option<(i64, i64)>,
+}
+
+impl Line {
+    /// From the totals of a direction and of the other one.
+    pub(super) fn of(totals: &DirectionTotals, other: &DirectionTotals, near_sender: bool, stamped: bool) -> Self {
+        if !near_sender {
+            return Self::default();
+        }
+        let option_bytes = if stamped { TIMESTAMP_BYTES } else { 0 };
+        let cells =
+            |payload: i64| (payload + option_bytes + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1).div_euclid(CELL_BYTES);
+        let line = busy(totals.line_ns.get(), totals.line_payload_bytes.get());
+        let exchange = (totals.exchange_ns.get(), totals.exchange_bytes.get());
+        let of_exchange = rate(exchange);
+        let of_exchange_cells = rate((totals.exchange_ns.get(), totals.exchange_cells.get()));
+        let least_segment_bytes = (option_bytes + AROUND_BYTES).max(LEAST_FRAME_BYTES);
+        let line_ns = totals.line_ns.get().map(|ns| ns as f64);
+        let fin_ns = other.fin_ns.get().map(|ns| ns as f64);
+        let line_payload = totals.line_payload_bytes.get();
+        let by = |ns: Option<f64>, bytes: Option<i64>| ns.zip(bytes).map(|(ns, bytes)| ns / bytes as f64);
+        let as_own = is_alike(of_exchange, by(line_ns, line_payload.map(|bytes| bytes + AROUND_BYTES)), ALIKE_SHARE)
+            || is_alike(of_exchange_cells, by(line_ns, line_payload.map(cells)), ALIKE_IN_CELLS_SHARE);
+        let as_fin = is_alike(of_exchange, by(fin_ns, Some(least_segment_bytes)), ALIKE_SHARE)
+            || is_alike(of_exchange_cells, by(fin_ns, Some(LEAST_SEGMENT_CELLS)), ALIKE_IN_CELLS_SHARE);
+        let fallback = |first: Busy, second: Busy, is: bool| {
+            let second = if is { second } else { (None, None) };
+            (first.0.or(second.0), first.1.or(second.1))
+        };
+        let spaced = busy(other.spaced_ns.get(), other.spaced_payload_bytes.get());
+        let other_line = busy(other.line_ns.get(), other.line_payload_bytes.get());
+        // Small segments of the other side tell of its line where their spacing is that of this side's line.
+        let others = if is_alike(rate(spaced), rate(line), ALIKE_SHARE) {
+            spaced
+        } else {
+            fallback(other_line, exchange, as_own || as_fin)
+        };
+        let known = |(ns, bytes): Busy| ns.zip(bytes).filter(|(_, bytes)| *bytes != 0);
+        Self { own: known(fallback(line, exchange, as_fin)), other: known(others) }
+    }
+
+    /// Nanoseconds for which so many bytes keep the sender's line busy; 0 where its rate is not known.
+    #[must_use]
+    pub fn own_ns(&self, bytes: i64) -> i64 {
+        on_line(bytes, self.own)
+    }
+
+    /// How much longer than a SYN a segment with so much data keeps the sender's line busy.
+    #[must_use]
+    pub fn own_beyond_least_ns(&self, payload_bytes: Option<i64>) -> i64 {
+        on_line(beyond_least(payload_bytes), self.own)
+    }
+
+    /// How much longer than a SYN a segment with so much data keeps the receiver's line busy.
+    #[must_use]
+    pub fn other_beyond_least_ns(&self, payload_bytes: Option<i64>) -> i64 {
+        on_line(beyond_least(payload_bytes), self.other)
+    }
+}
+
+fn beyond_least(payload_bytes: Option<i64>) -> i64 {
+    (payload_bytes.unwrap_or(0) + (AROUND_BYTES - LEAST_FRAME_BYTES)).max(0)
+}
+
+fn on_line(bytes: i64, busy: Option<(i64, i64)>) -> i64 {
+    let of = |(ns, of_bytes): (i64, i64)| (i128::from(bytes) * i128::from(ns)).div_euclid(i128::from(of_bytes));
+    busy.map_or(0, |busy| i64::try_from(of(busy)).unwrap_or(i64::MAX).max(0))
+}
+
+fn busy(ns: Option<i64>, payload_bytes: Option<i64>) -> Busy {
+    (ns.map(|ns| ns.min(LONGEST_ON_LINE_NS)), payload_bytes.map(|bytes| bytes + AROUND_BYTES))
+}
+
+fn rate((ns, bytes): Busy) -> Option<f64> {
+    ns.zip(bytes).map(|(ns, bytes)| ns as f64 / bytes as f64)
+}
+
+/// Whether both are known and differ by no more than a share.
+fn is_alike(one: Option<f64>, other: Option<f64>, share: f64) -> bool {
+    one.zip(other).is_some_and(|(one, other)| (one - other).abs() <= share * other)
+}

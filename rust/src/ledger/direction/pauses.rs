@@ -1,0 +1,64 @@
+//! The usual length of a direction's pauses, and from which length on a silence is idle.
+
+use super::super::limits::{CAUSAL_NS, NS_PER_MS};
+use super::super::record::WaitRecord;
+
+/// Silence is idle only if it is longer than this (a heuristic).
+pub const LEAST_IDLE_NS: i64 = 1000 * NS_PER_MS;
+/// Silence is idle only if it is longer than so many usual pauses (a heuristic).
+const USUAL_PAUSES: i64 = 10;
+/// A usual pause where a direction has no other to compare with (a heuristic).
+const UNKNOWN_PAUSE_NS: i64 = 1000 * NS_PER_MS;
+
+/// The pauses of a direction: times in which everything was acknowledged and nothing new had arrived, before its program went on
+/// by itself.
+#[derive(Clone, Debug, Default)]
+pub struct Pauses {
+    lengths_ns: Vec<i64>,
+}
+
+impl Pauses {
+    /// Takes a wait of the direction in.
+    pub fn add(&mut self, record: &WaitRecord, from_client: bool) {
+        let wait = &record.wait;
+        let spoke_ns = wait.peer_last_ns.get();
+        // A server that was asked owes an answer: its time to think is no pause.
+        let owes = !from_client && spoke_ns.is_some();
+        let Some(acked_ns) = wait.idle_ns.get().filter(|_| !owes && record.payload_bytes > 0) else { return };
+        let quiet_ns = spoke_ns.map_or(acked_ns, |spoke_ns| spoke_ns.min(acked_ns));
+        if quiet_ns > CAUSAL_NS && record.resent_by.is_none() {
+            self.lengths_ns.push(quiet_ns);
+        }
+    }
+
+    /// From this length on a silence is idle: ten times the median of the pauses but the longest, which may be the silence itself.
+    #[must_use]
+    pub fn idle_after_ns(mut self) -> i64 {
+        self.lengths_ns.sort_unstable();
+        self.lengths_ns.pop();
+        let usual_ns = self.lengths_ns.get(self.lengths_ns.len() / 2).copied().unwrap_or(UNKNOWN_PAUSE_NS);
+        usual_ns.saturating_mul(USUAL_PAUSES).max(LEAST_IDLE_NS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEAST_IDLE_NS, Pauses, UNKNOWN_PAUSE_NS};
+
+    fn idle_after_ms(pauses_ms: &[i64]) -> i64 {
+        Pauses { lengths_ns: pauses_ms.iter().map(|ms| ms * 1_000_000).collect() }.idle_after_ns() / 1_000_000
+    }
+
+    #[test]
+    fn silence_is_idle_from_ten_usual_pauses_on_and_never_below_a_second() {
+        assert_eq!(idle_after_ms(&[20, 30, 25_000, 25]), 1000, "a median of 25 ms, and a second at least");
+        assert_eq!(idle_after_ms(&[5; 100]), LEAST_IDLE_NS / 1_000_000);
+        assert_eq!(idle_after_ms(&[400, 25_000, 600, 500]), 5000);
+        assert_eq!(idle_after_ms(&[30_000, 30_000]), 300_000, "once every 30 s is a rhythm");
+    }
+
+    #[test]
+    fn one_pause_alone_has_nothing_to_compare_with() {
+        assert_eq!(idle_after_ms(&[25_000]), 10 * UNKNOWN_PAUSE_NS / 1_000_000);
+    }
+}

@@ -1,0 +1,137 @@
+//! The time of a direction before its first departure and after its last.
+
+use super::cause::Cause;
+use super::direction::{Direction, LEAST_IDLE_NS};
+use super::judged::MOST_SPANS;
+use super::timeline::{idle_before_close_ns, idle_before_peer_ns, transit_ns};
+use crate::connection::Confidence;
+
+/// The time of a direction before its first departure, after its last, or all of it where nothing departed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// When it begins, nanoseconds since 1970.
+    pub start_ns: i64,
+    /// The last departure before it.
+    pub frame_before: Option<u64>,
+    /// The departure that ended it.
+    pub frame_after: Option<u64>,
+    /// Its intervals in order of time, as of a wait.
+    pub spans: [(Cause, i64); MOST_SPANS],
+    /// How sure they are.
+    pub confidence: Confidence,
+}
+
+const NOTHING: (Cause, i64) = (Cause::Unknown, 0);
+
+/// The edges of a direction, in order of time.
+#[must_use]
+pub fn edges(direction: &Direction) -> [Option<Edge>; 2] {
+    if direction.totals.ending.held_ns.is_some() {
+        [before(direction), after(direction)]
+    } else {
+        [Some(silent(direction)), None]
+    }
+}
+
+fn edge(start_ns: i64, spans: [(Cause, i64); 6]) -> Edge {
+    let [handshake, transit, idle, peer, closing, rest] = spans;
+    let spans = [handshake, NOTHING, NOTHING, NOTHING, NOTHING, transit, NOTHING, idle, peer, closing, rest];
+    Edge { start_ns, frame_before: None, frame_after: None, spans, confidence: Confidence::Consistent }
+}
+
+/// Before the first departure: the handshake where that is a SYN, and else not known.
+fn before(direction: &Direction) -> Option<Edge> {
+    let first = direction.totals.first?;
+    let ns = first.ts_ns.saturating_sub(direction.first_ts_ns);
+    let (handshake_ns, rest_ns) = if first.is_syn { (ns, 0) } else { (0, ns) };
+    let spans = [(Cause::Handshake, handshake_ns), NOTHING, NOTHING, NOTHING, NOTHING, (Cause::Unknown, rest_ns)];
+    Some(Edge { frame_after: Some(first.frame), ..edge(direction.first_ts_ns, spans) })
+}
+
+/// After the last departure. Once everything is acknowledged, a sender that never receives data has nothing to send; for others
+/// it is not known which side would have gone on.
+fn after(direction: &Direction) -> Option<Edge> {
+    let ending = &direction.totals.ending;
+    let held_ns = ending.held_ns.get()?;
+    let (idle_ns, spoke_ns) = (ending.idle_ns.get(), ending.peer_last_ns.get());
+    let closing = direction.finished;
+    let only_syn =
+        !closing && direction.totals.first.is_some_and(|first| first.is_syn) && direction.max_segment_bytes == 0;
+    let again = direction.from_client && direction.receiver_syn_segments > 1 && spoke_ns.is_some();
+    let open_ns = if again { ending.peer_first_ns.get() } else { idle_ns };
+    let handshake_ns = if only_syn { (held_ns - open_ns.unwrap_or(0)).max(0) } else { 0 };
+    let quiet_ns = spoke_ns.or(idle_ns).unwrap_or(0);
+    let is_alone = direction.beginning_seen && direction.receiver_data_segments == 0;
+    let sent_all = is_alone && idle_ns.is_some_and(|idle_ns| 2 * idle_ns >= held_ns);
+    let cut = !closing && !direction.ended_by_others && !sent_all;
+    let in_flight = !closing && spoke_ns.is_none() && idle_ns.is_none();
+    let undisturbed_ns = direction.rtt_ns
+        + direction.line.own_beyond_least_ns(ending.payload_before_bytes.get())
+        + direction.line.other_beyond_least_ns(ending.peer_payload_bytes.get());
+    let transit_ns =
+        if closing { 0 } else { transit_ns(held_ns - handshake_ns - quiet_ns, undisturbed_ns, direction.unsteady_ns) };
+    let peer_ns = match spoke_ns {
+        Some(spoke_ns) if !closing => (held_ns - handshake_ns - spoke_ns - transit_ns).max(0),
+        _ => 0,
+    };
+    // Where the beginning was not captured, only answers show the round trip.
+    let unmeasured = !direction.beginning_seen && spoke_ns.is_some();
+    let transit_cause = if unmeasured { Cause::Unknown } else { Cause::Network };
+    let rest_ns = held_ns - handshake_ns - transit_ns - peer_ns;
+    let rest_cause = match closing {
+        true => Cause::Close,
+        false if is_idle(direction, rest_ns) => Cause::Idle,
+        false if in_flight || cut => Cause::Unknown,
+        false => Cause::Application,
+    };
+    let (idle_ns, closing_ns) = if closing || direction.max_segment_bytes == 0 {
+        (0, 0)
+    } else {
+        let before_ns = idle_before_peer_ns(ending, direction, peer_ns, rest_ns);
+        (before_ns, idle_before_close_ns(ending, direction).min(peer_ns - before_ns))
+    };
+    let spans = [
+        (Cause::Handshake, handshake_ns),
+        (transit_cause, transit_ns),
+        (Cause::Idle, idle_ns),
+        (Cause::Peer, peer_ns - idle_ns - closing_ns),
+        (Cause::Idle, closing_ns),
+        (rest_cause, rest_ns),
+    ];
+    let frame_before = ending.held_since_frame.get().and_then(|frame| u64::try_from(frame).ok());
+    Some(Edge { frame_before, ..edge(direction.last_ts_ns - held_ns, spans) })
+}
+
+/// Whether the silence at the end is idle: everything was acknowledged, and no request was open; the last word was the server's,
+/// or the client's in a connection in which nobody answers. Silence that lasts until the other side closes, or in which keepalives
+/// pass, need not be longer than other pauses of the client.
+fn is_idle(direction: &Direction, rest_ns: i64) -> bool {
+    let ending = &direction.totals.ending;
+    let spoke_ns = ending.peer_last_ns.get();
+    let answered = if direction.from_client {
+        spoke_ns.is_some() || direction.receiver_data_segments == 0
+    } else {
+        spoke_ns.is_none()
+    };
+    let usual_ns = if direction.from_client { direction.idle_after_ns } else { direction.receiver_idle_after_ns };
+    let least_ns = if direction.ended_by_others || ending.kept_alive { LEAST_IDLE_NS } else { usual_ns };
+    let silence_ns = ending.idle_ns.get().map_or(0, |acked_ns| acked_ns.min(rest_ns));
+    answered && silence_ns >= least_ns && direction.max_segment_bytes > 0
+}
+
+/// A direction without departures: its sender was silent since before the capture. It waits for what the other side sends, as far
+/// as that is known: not where the other side closes and this one does not, because it may have closed before the capture.
+fn silent(direction: &Direction) -> Edge {
+    let lived_ns = direction.last_ts_ns - direction.first_ts_ns;
+    let heard_ns = if direction.beginning_seen {
+        lived_ns
+    } else {
+        direction.receiver_last_data_ts_ns.map_or(0, |last_ns| last_ns - direction.first_ts_ns)
+    };
+    let may_be_closed = !direction.beginning_seen && direction.receiver_finished;
+    let peer_ns = if direction.receiver_departed && !may_be_closed { heard_ns } else { 0 };
+    edge(
+        direction.first_ts_ns,
+        [NOTHING, NOTHING, NOTHING, (Cause::Peer, peer_ns), NOTHING, (Cause::Unknown, lived_ns - peer_ns)],
+    )
+}

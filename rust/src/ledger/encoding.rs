@@ -1,0 +1,486 @@
+//! One wait in few bytes: each number is stored only if it differs from what the wait before predicts.
+//!
+//! A record begins with a bit set of the numbers that differ, as a varint; those follow, in a fixed order. A segment in the
+//! middle of a burst takes about 8 bytes, one that an ACK released about 35.
+
+#![allow(clippy::inline_always)] // measured: else the numbers of a record are not kept in registers
+
+use super::record::WaitRecord;
+use crate::connection::{Kind, ResentBy};
+use crate::nullable::Nullable;
+use crate::sender::Wait;
+use crate::wire::TcpFlags;
+
+/// All kinds, by their codes.
+const KINDS: [Kind; 21] = [
+    Kind::New,
+    Kind::Ack,
+    Kind::Retransmit,
+    Kind::FastRetransmit,
+    Kind::RtoRetransmit,
+    Kind::TailProbe,
+    Kind::Spurious,
+    Kind::OutOfOrder,
+    Kind::CaptureDuplicate,
+    Kind::Keepalive,
+    Kind::KeepaliveAck,
+    Kind::ZeroWindowProbe,
+    Kind::WindowUpdate,
+    Kind::DuplicateAck,
+    Kind::Reset,
+    Kind::LinkDamaged,
+    Kind::RecoveryRetransmit,
+    Kind::SynRetransmit,
+    Kind::NetworkDuplicate,
+    Kind::ZeroWindowProbeAck,
+    Kind::PartialAck,
+];
+/// What can make a sender send again, by its code.
+const RESENT_BY: [ResentBy; 6] = [
+    ResentBy::Fast,
+    ResentBy::Recovery,
+    ResentBy::Timeout,
+    ResentBy::TailProbe,
+    ResentBy::Handshake,
+    ResentBy::Unknown,
+];
+/// Stands for null among the numbers.
+const NULL: u64 = 0;
+/// Announces a number of eight bytes: its difference is too large for a varint.
+const WHOLE: u64 = 1;
+/// Differences are written as this more than their zigzag value.
+const FIRST_DIFFERENCE: u64 = 2;
+/// Bits of a varint's byte that hold the number.
+const VARINT_BITS: u32 = 7;
+/// Set in each byte of a varint but the last.
+const GOES_ON: u8 = 0x80;
+
+/// Goes through the numbers of a record in their order.
+trait Coder {
+    /// Whether it changes the record.
+    const READS: bool;
+
+    /// Writes `value`, or reads it: nothing is in the bytes if it is `expected`.
+    fn number(&mut self, value: &mut Nullable, expected: Nullable);
+}
+
+/// Turns records into bytes. Its memory is used again.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    numbers: Vec<u8>,
+}
+
+impl Encoder {
+    /// Adds `record` to `bytes`; `before` is the record added just before it.
+    #[inline]
+    pub(super) fn put(&mut self, record: &mut WaitRecord, before: &WaitRecord, bytes: &mut Vec<u8>) {
+        self.numbers.clear();
+        let mut writer = Writer { different: 0, place: 0, numbers: &mut self.numbers };
+        code(&mut writer, record, before);
+        put_varint(writer.different, bytes);
+        bytes.extend_from_slice(&self.numbers);
+    }
+}
+
+/// Writes the numbers of one record.
+struct Writer<'a> {
+    different: u64,
+    place: u32,
+    numbers: &'a mut Vec<u8>,
+}
+
+impl Coder for Writer<'_> {
+    const READS: bool = false;
+
+    #[inline(always)]
+    fn number(&mut self, value: &mut Nullable, expected: Nullable) {
+        if *value != expected {
+            self.different |= 1 << self.place;
+            put_number(*value, expected, self.numbers);
+        }
+        self.place += 1;
+    }
+}
+
+/// Turns bytes into records.
+#[derive(Debug)]
+pub(super) struct Decoder<'a> {
+    rest: &'a [u8],
+    before: WaitRecord,
+    different: u64,
+}
+
+impl<'a> Decoder<'a> {
+    /// Of bytes that were written from the begin of a block on.
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, before: WaitRecord::default(), different: 0 }
+    }
+}
+
+impl Iterator for Decoder<'_> {
+    type Item = WaitRecord;
+
+    #[inline]
+    fn next(&mut self) -> Option<WaitRecord> {
+        self.different = take_varint(&mut self.rest)?;
+        let (before, mut record) = (self.before, WaitRecord::default());
+        code(self, &mut record, &before);
+        self.before = record;
+        Some(record)
+    }
+}
+
+impl Coder for Decoder<'_> {
+    const READS: bool = true;
+
+    #[inline(always)]
+    fn number(&mut self, value: &mut Nullable, expected: Nullable) {
+        *value = if self.different & 1 == 0 { expected } else { take_number(expected, &mut self.rest) };
+        self.different >>= 1;
+    }
+}
+
+#[inline(never)]
+fn put_number(value: Nullable, expected: Nullable, bytes: &mut Vec<u8>) {
+    let Some(number) = value.get() else { return put_varint(NULL, bytes) };
+    let difference = number.wrapping_sub(expected.get().unwrap_or(0));
+    let zigzag = ((difference << 1) ^ (difference >> 63)) as u64;
+    if let Some(token) = zigzag.checked_add(FIRST_DIFFERENCE) {
+        put_varint(token, bytes);
+    } else {
+        put_varint(WHOLE, bytes);
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+#[inline]
+fn take_number(expected: Nullable, rest: &mut &[u8]) -> Nullable {
+    match take_varint(rest) {
+        None | Some(NULL) => Nullable::NULL,
+        Some(WHOLE) => {
+            let Some((number, behind)) = rest.split_first_chunk::<8>() else { return Nullable::NULL };
+            *rest = behind;
+            Some(i64::from_le_bytes(*number)).into()
+        }
+        Some(token) => {
+            let zigzag = token - FIRST_DIFFERENCE;
+            let difference = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
+            Some(expected.get().unwrap_or(0).wrapping_add(difference)).into()
+        }
+    }
+}
+
+/// LEB128: seven bits a byte, the lowest first.
+#[inline]
+fn put_varint(mut number: u64, bytes: &mut Vec<u8>) {
+    while number >= u64::from(GOES_ON) {
+        bytes.push(number as u8 | GOES_ON);
+        number >>= VARINT_BITS;
+    }
+    bytes.push(number as u8);
+}
+
+#[inline]
+fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let (byte, behind) = rest.split_first()?;
+        *rest = behind;
+        number |= u64::from(byte & !GOES_ON).checked_shl(shift)?;
+        if byte & GOES_ON == 0 {
+            return Some(number);
+        }
+        shift += VARINT_BITS;
+    }
+}
+
+/// `value`, so much later.
+#[inline(always)]
+fn later(value: Nullable, ns: i64) -> Nullable {
+    value.get().map(|value| value.wrapping_add(ns)).into()
+}
+
+/// `value`, if there is one, or else `other`.
+#[inline(always)]
+fn or(value: Nullable, other: Nullable) -> Nullable {
+    if value.is_some() { value } else { other }
+}
+
+/// A number that is never null.
+#[inline(always)]
+fn whole(coder: &mut impl Coder, value: &mut i64, expected: i64) {
+    let mut number = Nullable::from(Some(*value));
+    coder.number(&mut number, Some(expected).into());
+    *value = number.value();
+}
+
+/// All numbers of `record`, those that differ most often first; what is expected of each follows from the record `before`,
+/// and from the numbers that came before it.
+#[inline(always)]
+fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
+    let none = Nullable::NULL;
+    let mut frame = record.frame as i64;
+    whole(coder, &mut frame, (before.frame as i64).wrapping_add(1));
+    record.frame = frame as u64;
+    let (wait, last) = (&mut record.wait, &before.wait);
+    coder.number(&mut wait.held_ns, none);
+    let held_ns = wait.held_ns.get().unwrap_or(0);
+    coder.number(&mut wait.acked_ago_ns, none);
+    let acked = wait.acked_ago_ns;
+    coder.number(&mut wait.acked_by_frame, acked.get().map(|_| frame.wrapping_sub(1)).into());
+    coder.number(&mut wait.acked_lag_ns, if acked.is_some() { last.acked_lag_ns } else { none });
+    coder.number(&mut wait.unacked_before_bytes, later(last.unacked_bytes, before.payload_bytes));
+    let unacked_before = wait.unacked_before_bytes;
+    coder.number(&mut wait.unacked_bytes, if acked.is_some() { last.unacked_bytes } else { unacked_before });
+    let unacked = wait.unacked_bytes;
+    code_words(coder, record, before);
+    let (wait, last) = (&mut record.wait, &before.wait);
+    coder.number(&mut wait.round_trip_ns, last.round_trip_ns);
+    let resampled = wait.round_trip_ns != last.round_trip_ns;
+    coder.number(&mut wait.neighbour_ns, if resampled { last.round_trip_ns } else { last.neighbour_ns });
+    coder.number(&mut wait.smoothed_ns, last.smoothed_ns);
+    coder.number(&mut wait.queued_ns, last.queued_ns);
+    coder.number(&mut wait.queue_grew_ns, last.queue_grew_ns);
+    coder.number(&mut wait.sent_ticks, last.sent_ticks.get().map(|_| 0).into());
+    let echo = if acked.is_some() { acked } else { later(last.echo_ns, held_ns) };
+    coder.number(&mut wait.echo_ns, if last.echo_ns.is_some() { echo } else { none });
+    coder.number(&mut wait.window_opened_ns, if last.usable_before_bytes.is_some() { acked } else { none });
+    coder.number(&mut wait.peer_first_ns, none);
+    coder.number(&mut wait.peer_last_ns, wait.peer_first_ns);
+    coder.number(&mut wait.peer_data_ns, wait.peer_last_ns);
+    coder.number(
+        &mut wait.peer_payload_bytes,
+        if wait.peer_first_ns.is_some() { last.peer_payload_bytes } else { none },
+    );
+    coder.number(&mut wait.idle_ns, if unacked == Some(0).into() { acked } else { none });
+    coder.number(&mut wait.usable_before_bytes, later(before.usable_window_bytes, before.payload_bytes.wrapping_neg()));
+    let acked_bytes = unacked_before.get().unwrap_or(0).wrapping_sub(unacked.get().unwrap_or(0));
+    coder.number(&mut record.usable_window_bytes, later(wait.usable_before_bytes, acked_bytes));
+    let as_captured = before.in_flight_bytes == last.unacked_bytes;
+    let in_flight = if as_captured { unacked } else { later(before.in_flight_bytes, before.payload_bytes) };
+    coder.number(&mut record.in_flight_bytes, in_flight);
+    coder.number(&mut record.since_last_ack_ns, or(acked, later(before.since_last_ack_ns, held_ns)));
+    coder.number(&mut record.since_last_data_ns, or(wait.peer_last_ns, later(before.since_last_data_ns, held_ns)));
+    whole(coder, &mut record.payload_bytes, before.payload_bytes);
+    whole(coder, &mut record.seq, before.seq.wrapping_add(before.payload_bytes));
+    whole(coder, &mut record.ts_ns, before.ts_ns.wrapping_add(held_ns));
+    coder.number(&mut wait.flight_bytes, last.flight_bytes);
+    coder.number(&mut wait.flown_bytes, last.flown_bytes);
+    coder.number(&mut wait.missed_bytes, Some(0).into());
+    coder.number(&mut wait.left_out_segments, last.left_out_segments);
+    coder.number(&mut wait.loss_told_ns, later(last.loss_told_ns, held_ns));
+    coder.number(&mut wait.payload_before_bytes, Some(before.payload_bytes).into());
+    coder.number(&mut wait.held_since_frame, Some(before.frame as i64).into());
+    coder.number(&mut wait.full_bytes, last.full_bytes);
+}
+
+/// The flags and codes of a record as one number: the bits that differ from the record before.
+#[inline(always)]
+fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRecord) {
+    let expected = packed(before);
+    let mut different = (packed(record) ^ expected) as i64;
+    whole(coder, &mut different, 0);
+    if C::READS {
+        unpack(different as u64 ^ expected, record);
+    }
+}
+
+/// Bits in a packed word below the TCP flags, the kind, and what made the sender send again.
+const TCP_FLAGS_AT: u32 = 12;
+/// See [`TCP_FLAGS_AT`].
+const KIND_AT: u32 = TCP_FLAGS_AT + 16;
+/// See [`TCP_FLAGS_AT`].
+const RESENT_BY_AT: u32 = KIND_AT + 8;
+/// See [`TCP_FLAGS_AT`].
+const REPAIRED_BY_AT: u32 = RESENT_BY_AT + 3;
+
+/// The flags and codes of a record in one word; those that change often lowest.
+#[inline(always)]
+fn packed(record: &WaitRecord) -> u64 {
+    let Wait { flown_before, window_closed, small, small_before, held_before, pushed_before, .. } = record.wait;
+    let Wait { small_unacked, small_passes, recovering, after_loss, fills_unscaled, kept_alive, repaired_by, .. } =
+        record.wait;
+    let flags = [
+        small,
+        small_before,
+        pushed_before,
+        small_unacked,
+        flown_before,
+        held_before,
+        window_closed,
+        small_passes,
+        recovering,
+        after_loss,
+        fills_unscaled,
+        kept_alive,
+    ];
+    let bits = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag));
+    let code = |resent_by: Option<ResentBy>| resent_by.map_or(0, |by| by as u64 + 1);
+    bits | u64::from(record.flags.0) << TCP_FLAGS_AT
+        | (record.kind as u64) << KIND_AT
+        | code(record.resent_by) << RESENT_BY_AT
+        | code(repaired_by) << REPAIRED_BY_AT
+}
+
+#[inline(always)]
+fn unpack(word: u64, record: &mut WaitRecord) {
+    let flag = |place: u32| word >> place & 1 == 1;
+    let resent_by =
+        |place: u32| ((word >> place & 7) as usize).checked_sub(1).and_then(|code| RESENT_BY.get(code).copied());
+    record.wait.small = flag(0);
+    record.wait.small_before = flag(1);
+    record.wait.pushed_before = flag(2);
+    record.wait.small_unacked = flag(3);
+    record.wait.flown_before = flag(4);
+    record.wait.held_before = flag(5);
+    record.wait.window_closed = flag(6);
+    record.wait.small_passes = flag(7);
+    record.wait.recovering = flag(8);
+    record.wait.after_loss = flag(9);
+    record.wait.fills_unscaled = flag(10);
+    record.wait.kept_alive = flag(11);
+    record.flags = TcpFlags((word >> TCP_FLAGS_AT) as u16);
+    record.kind = KINDS.get((word >> KIND_AT & 0xff) as usize).copied().unwrap_or_default();
+    record.resent_by = resent_by(RESENT_BY_AT);
+    record.wait.repaired_by = resent_by(REPAIRED_BY_AT);
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::{Decoder, Encoder, KINDS, RESENT_BY};
+    use crate::ledger::WaitRecord;
+    use crate::nullable::Nullable;
+    use crate::sender::Wait;
+    use crate::wire::TcpFlags;
+
+    /// Numbers in all sizes, and null.
+    fn number() -> impl Strategy<Value = Option<i64>> {
+        prop_oneof![
+            Just(None),
+            any::<i64>().prop_map(Some),
+            (-5_i64..5).prop_map(Some),
+            (0_i64..1_000_000).prop_map(Some)
+        ]
+    }
+
+    /// Any record; every field is named, so that a new one cannot be forgotten.
+    pub(crate) fn record() -> impl Strategy<Value = WaitRecord> {
+        let codes = (0..KINDS.len(), 0..=RESENT_BY.len(), 0..=RESENT_BY.len());
+        (prop::collection::vec(number(), 36), any::<u64>(), codes).prop_map(|(numbers, flags, codes)| {
+            let mut numbers = numbers.into_iter();
+            let mut number = || Nullable::from(numbers.next().flatten());
+            let mut places = 0..64;
+            let mut flag = || flags >> places.next().unwrap() & 1 == 1;
+            let wait = Wait {
+                held_ns: number(),
+                held_since_frame: number(),
+                sent_ticks: number(),
+                queued_ns: number(),
+                queue_grew_ns: number(),
+                idle_ns: number(),
+                acked_ago_ns: number(),
+                acked_by_frame: number(),
+                acked_lag_ns: number(),
+                round_trip_ns: number(),
+                neighbour_ns: number(),
+                smoothed_ns: number(),
+                loss_told_ns: number(),
+                echo_ns: number(),
+                window_opened_ns: number(),
+                peer_first_ns: number(),
+                peer_last_ns: number(),
+                peer_data_ns: number(),
+                peer_payload_bytes: number(),
+                payload_before_bytes: number(),
+                unacked_before_bytes: number(),
+                unacked_bytes: number(),
+                missed_bytes: number(),
+                left_out_segments: number(),
+                usable_before_bytes: number(),
+                flight_bytes: number(),
+                flown_bytes: number(),
+                full_bytes: number(),
+                flown_before: flag(),
+                window_closed: flag(),
+                small: flag(),
+                small_before: flag(),
+                held_before: flag(),
+                pushed_before: flag(),
+                small_unacked: flag(),
+                small_passes: flag(),
+                recovering: flag(),
+                after_loss: flag(),
+                fills_unscaled: flag(),
+                kept_alive: flag(),
+                repaired_by: RESENT_BY.get(codes.1).copied(),
+            };
+            WaitRecord {
+                wait,
+                frame: number().value() as u64,
+                ts_ns: number().value(),
+                seq: number().value(),
+                flags: TcpFlags((flags >> 48) as u16),
+                payload_bytes: number().value(),
+                kind: KINDS[codes.0],
+                resent_by: RESENT_BY.get(codes.2).copied(),
+                in_flight_bytes: number(),
+                usable_window_bytes: number(),
+                since_last_ack_ns: number(),
+                since_last_data_ns: number(),
+            }
+        })
+    }
+
+    /// What a record says, in words.
+    pub(crate) fn told(records: &[WaitRecord]) -> Vec<String> {
+        records.iter().map(|record| format!("{record:?}")).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn every_record_comes_back(records in prop::collection::vec(record(), 1..6)) {
+            let (mut encoder, mut bytes, mut before) = (Encoder::default(), Vec::new(), WaitRecord::default());
+            for record in &records {
+                let mut record = *record;
+                encoder.put(&mut record, &before, &mut bytes);
+                before = record;
+            }
+            prop_assert_eq!(told(&Decoder::new(&bytes).collect::<Vec<_>>()), told(&records));
+        }
+
+        #[test]
+        fn bytes_that_are_no_record_end_the_reading(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(Decoder::new(&bytes).count() <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_record_as_expected_takes_few_bytes() {
+        let mut before = WaitRecord {
+            frame: 7,
+            payload_bytes: 1448,
+            seq: 1,
+            ts_ns: 1_700_000_000_000_000_000,
+            ..WaitRecord::default()
+        };
+        before.wait.unacked_bytes = Some(1448).into();
+        before.in_flight_bytes = Some(1448).into();
+        let mut next = WaitRecord {
+            frame: 8,
+            seq: 1449,
+            ts_ns: before.ts_ns + 5000,
+            in_flight_bytes: Some(2896).into(),
+            ..before
+        };
+        next.wait.held_ns = Some(5000).into();
+        next.wait.held_since_frame = Some(7).into();
+        next.wait.payload_before_bytes = Some(1448).into();
+        next.wait.missed_bytes = Some(0).into();
+        (next.wait.unacked_before_bytes, next.wait.unacked_bytes) = (Some(2896).into(), Some(2896).into());
+        let mut bytes = Vec::new();
+        Encoder::default().put(&mut next, &before, &mut bytes);
+        assert_eq!(bytes.len(), 3);
+    }
+}

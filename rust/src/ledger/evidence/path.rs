@@ -1,0 +1,85 @@
+//! The share of a wait that belongs to the path and the line, and what the two clocks show.
+
+use super::super::direction::{AROUND_BYTES, LEAST_FRAME_BYTES};
+use super::super::limits::{CAUSAL_NS, NS_PER_MS};
+use super::{Evidence, is};
+
+/// Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz).
+pub(super) const DRIFT_PART: i64 = 10_000;
+
+impl Evidence<'_> {
+    /// How long the sender's line carries the departure before: until then the next byte cannot leave. Known only in a capture at
+    /// the sender.
+    pub(in super::super) fn line_ns(&self) -> i64 {
+        let before = self.wait.payload_before_bytes.get().map_or(LEAST_FRAME_BYTES, |bytes| bytes + AROUND_BYTES);
+        self.direction.line.own_ns(before.max(LEAST_FRAME_BYTES))
+    }
+
+    /// How long the bottleneck still carries the flight, at the rate at which queues drained; it began with the flight's first byte.
+    pub(in super::super) fn draining_ns(&self) -> i64 {
+        let Some(drained) = self.direction.drained.filter(|_| self.direction.near_sender) else { return 0 };
+        let (Some(flight), Some(lag_ns)) = (self.flight_before(), self.wait.acked_lag_ns.get()) else { return 0 };
+        let whole_ns = (i128::from(flight) * i128::from(drained.ns)).div_euclid(i128::from(drained.bytes));
+        let stood_before_ns = lag_ns - self.wait_ns;
+        i64::try_from(whole_ns).unwrap_or(i64::MAX).saturating_sub(stood_before_ns).max(0)
+    }
+
+    /// The round trip of the departure before and its answer on an empty path.
+    pub(in super::super) fn undisturbed_ns(&self) -> i64 {
+        undisturbed_ns(self, self.wait.payload_before_bytes.get())
+    }
+
+    /// The round trip of all that was in flight.
+    pub(in super::super) fn undisturbed_flight_ns(&self) -> i64 {
+        undisturbed_ns(self, self.flight_before())
+    }
+
+    /// How much longer the wait was where it was captured than by the sender's own clock: the path delayed the departure
+    /// (RFC 7323, 3: timestamps are taken when a segment is sent).
+    pub(in super::super) fn jitter_ns(&self) -> i64 {
+        if self.direction.near_sender {
+            return 0;
+        }
+        let Some(ticks) = self.wait.sent_ticks.get() else { return 0 };
+        // Ticks counted behind a growing queue seem longer than they are: where they are milliseconds, that counts.
+        let by_clock_ns = if self.direction.ticks_milliseconds {
+            (ticks + 1).saturating_mul(NS_PER_MS).saturating_add(self.wait_ns.div_euclid(DRIFT_PART))
+        } else {
+            let Some(tick_ns) = self.direction.tick_ns else { return 0 };
+            (ticks + 1).saturating_mul(tick_ns)
+        };
+        self.wait_ns.saturating_sub(by_clock_ns).max(0)
+    }
+
+    /// Away from its sender, its timestamp shows the path's delay, so that no allowance for jitter is needed.
+    pub(in super::super) fn says_when(&self) -> bool {
+        !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queued_ns.is_some()
+    }
+
+    /// How much longer it took to the capture point than the quickest segment before it, by its own timestamp.
+    pub(in super::super) fn queueing_delay_ns(&self) -> i64 {
+        self.wait.queued_ns.get().filter(|_| self.says_when()).unwrap_or(0)
+    }
+
+    /// Most of the wait is the path's, or the departure had left at once behind the one before and was spaced on the way.
+    pub(in super::super) fn was_delayed_on_path(&self) -> bool {
+        let jitter_ns = self.jitter_ns();
+        let at_once = !self.direction.near_sender
+            && self.wait.sent_ticks.get() == Some(0)
+            && is(self.direction.tick_ns, |tick_ns| 2 * self.wait_ns > tick_ns);
+        (jitter_ns > CAUSAL_NS && self.wait_ns < 2 * jitter_ns) || at_once
+    }
+}
+
+fn undisturbed_ns(evidence: &Evidence<'_>, sent_bytes: Option<i64>) -> i64 {
+    let line = &evidence.direction.line;
+    evidence.rtt_ns()
+        + line.own_beyond_least_ns(sent_bytes)
+        + line.other_beyond_least_ns(evidence.wait.peer_payload_bytes.get())
+}
+
+/// The value, or the bound if that is known and smaller.
+#[must_use]
+pub fn at_most(bound: Option<i64>, value: i64) -> i64 {
+    bound.map_or(value, |bound| bound.min(value))
+}

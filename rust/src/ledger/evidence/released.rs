@@ -1,0 +1,147 @@
+//! Whether an ACK released the departure. It did not where no window or buffer was short of room, or where the sender paces itself.
+
+use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
+use super::super::limits::{CAUSAL_NS, NS_PER_MS};
+use super::{Evidence, are, is};
+
+/// An ACK that released a departure came within this part of its wait before its end (a heuristic; `sender/wait.rs` uses the same).
+pub(in super::super) const LET_GO_PART: i64 = 8;
+/// Of what a program writes by its own clock, one part in a hundred comes so close behind an ACK by chance.
+const NO_CHANCE: i64 = 100;
+/// What comes at a pace comes no sooner and no later than by this part of it (a heuristic).
+const PACE_PART: i64 = 4;
+/// A host lets go within this time of an ACK what waits for it (a heuristic: five times what it needs for a segment).
+pub(super) const REACTION_NS: i64 = NS_PER_MS / 10;
+/// Away from the sender an ACK is taken to reach it a little sooner than the shortest round trip says.
+const TOLERANCE_PART: i64 = 32;
+/// No stack has a smaller send buffer by itself: 4.2BSD 2,048 bytes (`tcp_sendspace`). The smallest that a program can have in
+/// Linux is 4,608 bytes (`SOCK_MIN_SNDBUF`), the kernel's own part of each segment included.
+pub(super) const LEAST_BUFFER_BYTES: i64 = 2048;
+
+impl Evidence<'_> {
+    /// Away from the sender some ACK seems to let go whatever leaves more often than the path is steady. By the timestamp that
+    /// the departure echoes, though, and its own, its sender had known of that ACK for some time.
+    fn ack_had_arrived_long_before(&self) -> bool {
+        self.says_when()
+            && 4 * self.wait_ns < 3 * self.rtt_ns()
+            && are(self.wait.echo_ns.get(), self.direction.reaction_min_ns, |echo_ns, least_ns| {
+                echo_ns - least_ns - self.queueing_delay_ns() > CAUSAL_NS
+            })
+            && is(self.wait.acked_ago_ns.get(), |ago_ns| LET_GO_PART * ago_ns > self.wait_ns)
+    }
+
+    /// The departure came closer behind an ACK than what a program writes by its own clock would.
+    pub(in super::super) fn came_with_ack(&self) -> bool {
+        is(self.wait.acked_ago_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
+    }
+
+    /// Small segments pass a small one in flight. Not where full segments looked like small ones, because the sender rounds
+    /// its MSS and that was not known yet.
+    pub(in super::super) fn small_ones_pass(&self) -> bool {
+        let taken_for_small = is(self.direction.rounded_bytes, |rounded| self.smss_bytes > rounded);
+        self.wait.small_passes && !taken_for_small && !self.direction.none_passed
+    }
+
+    /// With what was in flight it is no larger than a segment: no congestion window is smaller (RFC 5681, 3.1).
+    pub(super) fn fits_any_congestion_window(&self) -> bool {
+        is(self.flight_before(), |flight| flight + self.record.payload_bytes <= self.smss_bytes.max(DEFAULT_MSS_BYTES))
+    }
+
+    /// One segment was in flight, small enough that neither the congestion window, the receiver's, nor a send buffer was short
+    /// of room for this one: nothing but Nagle's algorithm can have kept it in the stack.
+    pub(in super::super) fn nothing_was_short(&self) -> bool {
+        let one_in_flight =
+            are(self.flight_before(), self.wait.payload_before_bytes.get(), |flight, payload| flight == payload)
+                && is(self.flight_before(), |flight| flight < LEAST_BUFFER_BYTES);
+        self.is_small()
+            && !self.is_after_loss()
+            && one_in_flight
+            && self.fits_any_congestion_window()
+            && is(self.room(), |room| room > self.record.payload_bytes)
+    }
+
+    /// The sender had more than full segments, and bursts of them leave evenly: this one, too, which no ACK let go, whatever
+    /// came before it by chance. What is in flight must differ from one burst a round trip, or take a whole round trip at that
+    /// pace.
+    pub(in super::super) fn left_at_its_pace(&self) -> bool {
+        let direction = self.direction;
+        let Some(pace_ns) = direction.totals.paced_ns.get().filter(|_| direction.paces) else { return false };
+        self.had_in_flight()
+            && !self.is_bare_fin()
+            && !self.peer_spoke()
+            && !self.is_behind_queue()
+            && !self.wait.small_before
+            && (PACE_PART - 1) * pace_ns <= PACE_PART * self.wait_ns
+            && PACE_PART * self.wait_ns <= (PACE_PART + 1) * pace_ns
+            && ((self.no_ack_is_near() && self.pace_is_no_round_trip(pace_ns)) || self.leaves_no_pause(pace_ns))
+    }
+
+    fn is_behind_queue(&self) -> bool {
+        let delay_ns = if self.says_when() { self.wait.queued_ns.get() } else { self.over_least_ns() };
+        is(delay_ns, |delay_ns| self.direction.queue_ns < delay_ns)
+    }
+
+    fn two_bursts_flew(&self) -> bool {
+        are(self.flight_before(), self.direction.totals.paced_payload_bytes.get(), |flight, burst| flight >= 2 * burst)
+    }
+
+    /// One flight in each round trip, and a program that goes on some time behind its ACK, look like bursts at a pace.
+    fn pace_is_no_round_trip(&self, pace_ns: i64) -> bool {
+        let rtt_ns = self.rtt_ns();
+        let like_round_trip = pace_ns * (PACE_PART + 1) >= PACE_PART * rtt_ns
+            && pace_ns * (PACE_PART - 1) <= PACE_PART * (rtt_ns + NS_PER_MS);
+        self.two_bursts_flew() || !like_round_trip
+    }
+
+    fn no_ack_is_near(&self) -> bool {
+        let near_ns = (CAUSAL_NS as f64).max(CAUSAL_SHARE_NEAR * self.rtt_ns() as f64);
+        !is(self.wait.acked_ago_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
+    }
+
+    /// What is in flight takes a round trip at that pace: the ACKs of a smaller flight leave a pause, and those of a larger one
+    /// show a queue. It came later than ACKs let go.
+    fn leaves_no_pause(&self, pace_ns: i64) -> bool {
+        let near = self.direction.near_sender;
+        let arrives_ns = self.rtt_ns() - if near { 0 } else { self.rtt_ns().div_euclid(TOLERANCE_PART) };
+        let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
+        let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {
+            flight.saturating_mul(pace_ns).div_euclid(burst) >= arrives_ns
+        });
+        let its_ack_ns = if near {
+            self.wait.acked_ago_ns.get()
+        } else {
+            self.wait.echo_ns.get().map(|echo_ns| echo_ns - self.queueing_delay_ns())
+        };
+        let reaction_ns = self.direction.reaction_min_ns.unwrap_or(0);
+        let just_acked = is(its_ack_ns, |ago_ns| ago_ns - reaction_ns <= REACTION_NS);
+        self.two_bursts_flew() && takes_a_round_trip && !just_acked
+    }
+
+    /// The pace is the sender's own. Away from it, where no timestamps tell of queues, a path that lets bursts pass (a token
+    /// bucket) looks alike.
+    pub(in super::super) fn was_paced_by_sender(&self) -> bool {
+        (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
+    }
+
+    /// An ACK without data let it leave: the program cannot have known of it.
+    pub(in super::super) fn was_released_by_ack(&self) -> bool {
+        if !self.had_in_flight() || self.is_bare_fin() {
+            return false;
+        }
+        let in_time = if self.all_acked() {
+            !self.peer_spoke()
+                && is(self.wait.idle_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.causal_ns())
+                && !self.may_be_far()
+        } else {
+            self.ack_just_came()
+        };
+        // The program wrote it, where neither a window nor the buffer was short of room and small segments pass.
+        let by_program = self.small_ones_pass() && !self.came_with_ack() && self.nothing_was_short();
+        in_time && !by_program && !self.ack_had_arrived_long_before() && !self.left_at_its_pace()
+    }
+
+    /// It left together with the departure before.
+    pub(in super::super) fn is_in_burst(&self) -> bool {
+        !self.wait.acked_ago_ns.is_some() && self.wait_ns <= self.direction.burst_ns
+    }
+}

@@ -1,0 +1,72 @@
+//! Congestion window: still small after a loss.
+//!
+//! RFC 5681, 3.1 and 3.2; RFC 9438. Opened by each ACK. Disproved by flights as large as before the loss; a growing round trip
+//! (the path itself is full).
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    (wait.is_after_loss()
+        && wait.is_bulk()
+        && !wait.has_begun_anew()
+        && !wait.is_on_plateau()
+        && !wait.is_no_larger()
+        && !wait.has_stopped())
+    .then(|| Closed::consistent(Cause::CongestionWindow))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::*;
+    use crate::connection::Confidence;
+    use crate::nullable::Nullable;
+
+    #[test]
+    fn a_window_that_a_loss_reduced_holds_flights_that_grow() {
+        check_gate(
+            gate,
+            &[
+                ("after a loss", |wait, _| wait.wait.after_loss = true, Some(Confidence::Consistent)),
+                ("before any loss", |_, _| (), None),
+                (
+                    "after a loss, on the plateau of a full buffer",
+                    |wait, direction| {
+                        wait.wait.after_loss = true;
+                        wait.wait.flight_bytes = some(10_000);
+                        direction.plateau_bytes = Some(10_000);
+                        direction.max_in_flight_bytes = Some(10_000);
+                    },
+                    None,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_departure_that_no_ack_released_is_not_the_congestion_windows() {
+        check_judge(&[
+            ("with an ACK", |wait, _| wait.wait.after_loss = true, Some(Cause::CongestionWindow)),
+            (
+                "9 ms behind the last ACK",
+                |wait, _| {
+                    wait.wait.after_loss = true;
+                    wait.wait.held_ns = some(15 * MS);
+                    wait.wait.acked_ago_ns = some(9 * MS);
+                },
+                None,
+            ),
+            (
+                "no ACK",
+                |wait, _| {
+                    wait.wait.after_loss = true;
+                    wait.wait.held_ns = some(15 * MS);
+                    wait.wait.acked_ago_ns = Nullable::NULL;
+                },
+                None,
+            ),
+        ]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Delayed ACK: the sender has used up what it may send, not by Nagle's algorithm, and the receiver holds its ACK back.
+//!
+//! RFC 5681, 4.2. Opened by the receiver's timer. Disproved by round trips as long without a pause; an ACK that carries data, or
+//! leaves out what had long left.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    let for_all = || wait.all_acked() && (wait.was_acked_at_once() || !wait.is_in_queue());
+    (wait.ack_was_late()
+        && wait.was_released_by_ack()
+        && (wait.ack_was_held() || for_all())
+        && !wait.was_drained_bit_by_bit())
+    .then(|| Closed::consistent(Cause::DelayedAck))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::*;
+    use crate::connection::Confidence;
+    use crate::nullable::Nullable;
+
+    fn late(wait: &mut super::super::super::WaitRecord, _: &mut super::super::super::Direction) {
+        wait.wait.held_ns = some(60 * MS);
+        wait.wait.acked_lag_ns = some(60 * MS);
+        wait.wait.round_trip_ns = some(60 * MS);
+        wait.wait.unacked_before_bytes = some(1000);
+        wait.wait.unacked_bytes = some(0);
+        wait.wait.idle_ns = some(50_000);
+    }
+
+    #[test]
+    fn an_ack_that_comes_40_ms_late_for_one_segment_was_delayed() {
+        check_gate(
+            gate,
+            &[
+                ("for one segment", late, Some(Confidence::Consistent)),
+                ("in time", |_, _| (), None),
+                (
+                    "later than any receiver may delay it",
+                    |wait, direction| {
+                        late(wait, direction);
+                        wait.wait.acked_lag_ns = some(600 * MS);
+                    },
+                    None,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_late_ack_that_came_long_before_the_departure_loses() {
+        check_judge(&[
+            ("just before", late, Some(Cause::DelayedAck)),
+            (
+                "15 ms before",
+                |wait, direction| {
+                    late(wait, direction);
+                    wait.wait.acked_ago_ns = some(15 * MS);
+                    wait.wait.idle_ns = some(15 * MS);
+                },
+                None,
+            ),
+            (
+                "one by one with its neighbour: a queue",
+                |wait, direction| {
+                    late(wait, direction);
+                    wait.wait.unacked_before_bytes = some(9000);
+                    wait.wait.neighbour_ns = some(59 * MS);
+                },
+                Some(Cause::Network),
+            ),
+            (
+                "no ACK at all",
+                |wait, direction| {
+                    late(wait, direction);
+                    wait.wait.acked_ago_ns = Nullable::NULL;
+                    wait.wait.idle_ns = Nullable::NULL;
+                },
+                None,
+            ),
+        ]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Loss recovery: something was lost, or taken for lost, and is being repaired.
+//!
+//! Opened by the ACK that ends the recovery (RFC 5681, 3.2; RFC 6675; RFC 8985). Disproved by ACKs that had covered what was
+//! sent again before it was. What was lost before the capture point is shown by its sender's IP identifications: packets to
+//! others in between look alike. A tail-loss probe asks whether something was lost (RFC 8985, 7.3), and shows no loss by itself.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    let lost_before_capture = wait.was_lost_before_capture();
+    let recovering = || wait.is_recovering() && wait.had_in_flight() && !wait.was_only_late();
+    (wait.is_repair() || lost_before_capture || wait.was_repaired() || recovering())
+        .then(|| Closed::proved(Cause::LossRecovery).but_possible_if(lost_before_capture || wait.is_tail_probe()))
+}
+
+/// What held a sender before it learned of a loss. It waited for an ACK, as behind other gates, but that ACK did not come; so their
+/// conditions apply without it.
+pub(in super::super) fn before_signal(wait: &Evidence<'_>) -> Cause {
+    if !wait.window_is_known() {
+        Cause::Unknown
+    } else if wait.wait.small_before {
+        // A small segment took everything that the program had given: a sender with nothing to send is not held.
+        Cause::Network
+    } else if wait.room().is_some_and(|room| room < wait.smss_bytes) {
+        Cause::ReceiverWindow
+    } else if wait.is_in_queue() {
+        Cause::Network
+    } else if wait.is_after_loss() && !wait.has_begun_anew() && !wait.is_on_plateau() {
+        Cause::CongestionWindow
+    } else if wait.is_on_plateau() || wait.is_no_larger() {
+        Cause::SendBuffer
+    } else {
+        Cause::SlowStart
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::*;
+    use crate::connection::{Confidence, Kind, ResentBy};
+    use crate::nullable::Nullable;
+
+    #[test]
+    fn a_repair_ends_with_the_ack_that_fills_the_last_hole() {
+        check_gate(
+            gate,
+            &[
+                (
+                    "sent again for duplicate ACKs",
+                    |wait, _| {
+                        wait.resent_by = Some(ResentBy::Fast);
+                        wait.kind = Kind::FastRetransmit;
+                    },
+                    Some(Confidence::Proved),
+                ),
+                (
+                    "a tail-loss probe",
+                    |wait, _| {
+                        wait.resent_by = Some(ResentBy::TailProbe);
+                        wait.kind = Kind::TailProbe;
+                    },
+                    Some(Confidence::Possible),
+                ),
+                (
+                    "sent again although it had arrived",
+                    |wait, _| {
+                        wait.resent_by = Some(ResentBy::Fast);
+                        wait.kind = Kind::Spurious;
+                    },
+                    None,
+                ),
+                ("new data in a recovery", |wait, _| wait.wait.recovering = true, Some(Confidence::Proved)),
+                (
+                    "away from the sender, a packet that it had numbered is missing",
+                    |wait, direction| {
+                        direction.near_sender = false;
+                        direction.numbers_packets = true;
+                        wait.wait.left_out_segments = some(1);
+                        wait.wait.held_ns = some(240 * MS);
+                    },
+                    Some(Confidence::Possible),
+                ),
+                ("nothing was lost", |_, _| (), None),
+            ],
+        );
+    }
+
+    #[test]
+    fn what_held_the_sender_until_it_was_told_of_the_loss() {
+        let before = |change: fn(&mut super::super::super::WaitRecord)| {
+            let (mut record, direction) = super::super::testing::bulk();
+            change(&mut record);
+            before_signal(&Evidence::of(&record, &direction))
+        };
+        assert_eq!(before(|_| ()), Cause::SlowStart);
+        assert_eq!(before(|wait| wait.wait.usable_before_bytes = Nullable::NULL), Cause::Unknown);
+        assert_eq!(before(|wait| wait.wait.usable_before_bytes = some(999)), Cause::ReceiverWindow);
+        assert_eq!(before(|wait| wait.wait.small_before = true), Cause::Network);
+        assert_eq!(before(|wait| wait.wait.after_loss = true), Cause::CongestionWindow);
+    }
+
+    #[test]
+    fn a_departure_that_only_a_window_probe_lets_go_is_no_repair() {
+        check_judge(&[(
+            "a probe in a recovery",
+            |wait, _| {
+                wait.kind = Kind::ZeroWindowProbe;
+                wait.wait.recovering = true;
+            },
+            Some(Cause::ZeroWindow),
+        )]);
+    }
+}

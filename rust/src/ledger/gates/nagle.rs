@@ -1,0 +1,125 @@
+//! Nagle: a small segment waits for the ACK of what is in flight.
+//!
+//! RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's form). Opened by the ACK of
+//! everything outstanding, in Minshall's form of the last small segment. With an ACK that the receiver delayed the cause is
+//! `nagle-delayed-ack` (RFC 1122, 4.2.3.2). Disproved by a small segment that leaves while an earlier small one is in flight.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+
+/// Where hardly more was ever in flight, a full send buffer looks the same.
+fn buffer_may_hold_it(wait: &Evidence<'_>) -> bool {
+    wait.may_fill_buffer() && !wait.more_was_buffered()
+}
+
+fn waits_for_ack(wait: &Evidence<'_>) -> bool {
+    (wait.was_released_by_ack() && wait.was_held_by_nagle()) || wait.was_released_late()
+}
+
+/// Nagle's algorithm waits for an ACK that the receiver delays.
+pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
+    (wait.ack_was_late() && waits_for_ack(wait)).then(|| {
+        Closed::consistent(Cause::NagleDelayedAck).but_possible_if(buffer_may_hold_it(wait) || wait.was_held_at_first())
+    })
+}
+
+/// Nagle's algorithm holds a small segment for a round trip, and no ACK is delayed; or what the program has given is kept back
+/// though the window has room.
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    let held = || waits_for_ack(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();
+    (held() || wait.was_kept_back()).then(|| Closed::consistent(Cause::Nagle).but_possible_if(buffer_may_hold_it(wait)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, small_behind_small, some};
+    use super::*;
+    use crate::connection::Confidence;
+    use crate::nullable::Nullable;
+
+    fn held_late(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::Direction) {
+        small_behind_small(wait, direction);
+        wait.wait.held_ns = some(60 * MS);
+        wait.wait.acked_lag_ns = some(60 * MS);
+        wait.wait.round_trip_ns = some(60 * MS);
+    }
+
+    #[test]
+    fn a_small_segment_waits_for_the_ack_of_an_earlier_small_one() {
+        check_gate(
+            gate,
+            &[
+                ("released by the ACK of all", small_behind_small, Some(Confidence::Consistent)),
+                (
+                    "small ones pass in this direction (TCP_NODELAY)",
+                    |wait, direction| {
+                        small_behind_small(wait, direction);
+                        direction.holds_small = false;
+                        wait.wait.small_passes = true;
+                    },
+                    None,
+                ),
+                (
+                    "behind a flight that may fill the send buffer",
+                    |wait, direction| {
+                        small_behind_small(wait, direction);
+                        wait.wait.unacked_before_bytes = some(4096);
+                        direction.max_in_flight_bytes = Some(4096);
+                    },
+                    Some(Confidence::Possible),
+                ),
+                (
+                    "it left 9 ms behind the ACK of all: the program wrote then",
+                    |wait, direction| {
+                        small_behind_small(wait, direction);
+                        wait.wait.idle_ns = some(9 * MS);
+                        wait.wait.acked_ago_ns = some(9 * MS);
+                    },
+                    None,
+                ),
+                (
+                    "an old stack had more in its buffer, and the window had room",
+                    |wait, direction| {
+                        wait.wait.acked_ago_ns = Nullable::NULL;
+                        direction.old = true;
+                        direction.pushes = true;
+                    },
+                    Some(Confidence::Consistent),
+                ),
+            ],
+        );
+        check_gate(
+            with_delayed_ack,
+            &[
+                ("the ACK came 40 ms late", held_late, Some(Confidence::Consistent)),
+                ("the ACK came in time", small_behind_small, None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_departure_long_after_the_ack_of_everything_is_not_nagles() {
+        check_judge(&[
+            ("with the late ACK", held_late, Some(Cause::NagleDelayedAck)),
+            (
+                "15 ms behind it",
+                |wait, direction| {
+                    held_late(wait, direction);
+                    wait.wait.idle_ns = some(15 * MS);
+                    wait.wait.acked_ago_ns = some(15 * MS);
+                },
+                None,
+            ),
+            (
+                "a full segment",
+                |wait, direction| {
+                    held_late(wait, direction);
+                    wait.payload_bytes = 1000;
+                    wait.wait.small = false;
+                },
+                Some(Cause::DelayedAck),
+            ),
+        ]);
+    }
+}

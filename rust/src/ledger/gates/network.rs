@@ -1,0 +1,156 @@
+//! Network: the path's own rate, or the queue before it, spaces the bytes.
+//!
+//! RFC 6349, 3.3 (round trips under load). Opened as the bottleneck drains. Disproved by round trips at their minimum while the
+//! sender waits. Without timestamps, a sender that spaces its segments evenly looks as a narrow path, or a shaper on its host,
+//! does.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::direction::AROUND_BYTES;
+use super::super::evidence::Evidence;
+use super::super::evidence::{LEAST_SPREAD_SEGMENTS, LET_GO_PART};
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    let by_sender_or_path = is_steady(wait) || (wait.left_at_its_pace() && !wait.was_paced_by_sender());
+    // Behind a message of the other side the path's delay is a part of the wait alone, where its length is known.
+    let delayed = || wait.was_delayed_on_path() && !(wait.peer_spoke() && wait.says_when());
+    ((wait.is_in_burst() && !wait.is_small())
+        || by_sender_or_path
+        || is_draining(wait)
+        || (wait.is_in_train() && !wait.is_after_loss() && !wait.is_on_plateau())
+        || is_evenly_spread(wait)
+        || delayed()
+        || wait.is_in_own_queue()
+        || wait.is_probe_of_new_data())
+    .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path))
+}
+
+/// ACKs let it go as its flight drains through a queue.
+fn is_draining(wait: &Evidence<'_>) -> bool {
+    let released = || wait.was_released_by_ack() && (!wait.was_acked_at_once() || wait.was_drained_bit_by_bit());
+    let still_out = || {
+        wait.had_in_flight()
+            && !wait.had_little_in_flight()
+            && !wait.all_acked()
+            && !wait.ack_was_held()
+            && !wait.is_bare_fin()
+            && !wait.sender_heard_nothing()
+    };
+    wait.is_in_queue()
+        && (still_out() || released())
+        && !((wait.was_late_alone() || wait.was_drained_bit_by_bit()) && wait.is_on_plateau())
+}
+
+/// What a segment has of a round trip over which its flight is spread evenly.
+fn share_of_round_trip(wait: &Evidence<'_>) -> Option<f64> {
+    let payload = wait.wait.payload_before_bytes.get()?;
+    wait.flight_before().map(|flight| (payload * wait.rtt_ns()) as f64 / flight as f64)
+}
+
+/// So many segments are in flight that their spacing tells a spread from flights with pauses.
+fn has_many(wait: &Evidence<'_>) -> bool {
+    wait.flight_before().is_some_and(|flight| flight >= LEAST_SPREAD_SEGMENTS * wait.smss_bytes)
+}
+
+fn is_no_burst(wait: &Evidence<'_>, share_ns: f64) -> bool {
+    (4 * wait.wait_ns) as f64 >= 3.0 * share_ns
+}
+
+fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
+    (3 * wait.wait_ns) as f64 <= 4.0 * share_ns
+}
+
+/// Away from the sender and without timestamps: segments are spread evenly over the round trip, to a quarter, without a pause.
+/// At the path's full rate, rate times round trip arrives in each round trip, so that the flight seems to stand on a plateau
+/// whatever the sender has in flight. What a full buffer releases comes in flights, with pauses between them.
+fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
+    if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
+        return false;
+    }
+    let Some(share_ns) = share_of_round_trip(wait) else { return false };
+    is_no_burst(wait, share_ns) && wait.is_bulk() && (wait.is_in_train() || is_no_pause(wait, share_ns))
+}
+
+/// In a direction without timestamps: it came no later, by a quarter, than the path's narrowest place lets a segment of its size
+/// pass. That pace is shown by segments that others of their write came behind: their program had given these, so that they did
+/// not wait for it. At the sender no ACK let it go: its own host keeps it that long (a shaper on the interface that is captured).
+fn is_steady(wait: &Evidence<'_>) -> bool {
+    let direction = wait.direction;
+    let totals = &direction.totals;
+    let Some((pace_ns, pace_bytes)) =
+        totals.steady_ns.get().zip(totals.steady_payload_bytes.get()).filter(|_| direction.comes_steadily)
+    else {
+        return false;
+    };
+    let at_pace_ns = ((wait.record.payload_bytes + AROUND_BYTES) * pace_ns) as f64 / (pace_bytes + AROUND_BYTES) as f64;
+    if (4 * wait.wait_ns) as f64 > 5.0 * at_pace_ns {
+        return false;
+    }
+    let acked_near = || wait.wait.acked_ago_ns.get().is_some_and(|ago_ns| LET_GO_PART * ago_ns <= wait.wait_ns);
+    let no_ack_released_it = !direction.near_sender || (!wait.wait.small_before && !acked_near());
+    let spread = || {
+        has_many(wait)
+            && share_of_round_trip(wait)
+                .is_some_and(|share_ns| is_no_burst(wait, share_ns) && is_no_pause(wait, share_ns))
+    };
+    no_ack_released_it && (direction.comes_by_size || spread() || !wait.is_on_plateau())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::*;
+    use crate::connection::Confidence;
+    use crate::nullable::Nullable;
+
+    #[test]
+    fn the_path_spaces_what_queues_and_trains_carry() {
+        check_gate(
+            gate,
+            &[
+                (
+                    "one burst",
+                    |wait, _| {
+                        wait.wait.held_ns = some(10_000);
+                        wait.wait.acked_ago_ns = Nullable::NULL;
+                    },
+                    Some(Confidence::Consistent),
+                ),
+                (
+                    "released by an ACK that was 10 ms late, as those around it",
+                    |wait, _| wait.wait.round_trip_ns = some(30 * MS),
+                    Some(Confidence::Consistent),
+                ),
+                ("a train, 1 ms apart", |wait, _| wait.wait.held_ns = some(MS), Some(Confidence::Consistent)),
+                (
+                    "handed down before the departure before was captured: a shaper on the host",
+                    |wait, direction| {
+                        direction.ticks_milliseconds = true;
+                        direction.totals.first =
+                            Some(crate::sender::FirstDeparture { ts_ns: wait.ts_ns, frame: 1, is_syn: true });
+                        wait.wait.queued_ns = some(12 * MS);
+                    },
+                    Some(Confidence::Consistent),
+                ),
+                ("a flight's first segment, with its ACK in time", |_, _| (), None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_queue_explains_no_departure_that_no_ack_released() {
+        check_judge(&[
+            ("a queue", |wait, _| wait.wait.round_trip_ns = some(30 * MS), Some(Cause::Network)),
+            (
+                "a queue, but all was acknowledged 9 ms before",
+                |wait, _| {
+                    wait.wait.round_trip_ns = some(30 * MS);
+                    wait.wait.unacked_bytes = some(0);
+                    wait.wait.idle_ns = some(9 * MS);
+                    wait.wait.acked_ago_ns = some(9 * MS);
+                },
+                None,
+            ),
+        ]);
+    }
+}

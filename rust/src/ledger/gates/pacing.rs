@@ -1,0 +1,78 @@
+//! Pacing: the sender spaces what it could send.
+//!
+//! Linux `net/ipv4/tcp_output.c` (internal pacing); BBR. Opened by the sender's own timer. Disproved by ACKs that release the
+//! segments; uneven spacing; a stack that is older than pacing.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+use super::super::evidence::PACED_PART;
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    let spaced = || {
+        wait.had_in_flight()
+            && !wait.all_acked()
+            && !wait.is_bare_fin()
+            && !wait.wait.small_before
+            && !wait.direction.old
+            && wait.wait_ns.saturating_mul(PACED_PART) <= wait.rtt_ns()
+            && !wait.room_is_unseen()
+            && !wait.ack_is_unseen()
+    };
+    (spaced() || wait.was_paced_by_sender()).then(|| Closed::consistent(Cause::Pacing).but_possible_if(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::*;
+    use crate::connection::Confidence;
+    use crate::nullable::Nullable;
+
+    fn spaced(wait: &mut super::super::super::WaitRecord, _: &mut super::super::super::Direction) {
+        wait.wait.acked_ago_ns = Nullable::NULL;
+        wait.wait.held_ns = some(5 * MS);
+    }
+
+    #[test]
+    fn segments_that_no_ack_releases_leave_within_half_a_round_trip() {
+        check_gate(
+            gate,
+            &[
+                ("5 ms apart", spaced, Some(Confidence::Possible)),
+                (
+                    "a stack older than pacing",
+                    |wait, direction| {
+                        spaced(wait, direction);
+                        direction.old = true;
+                    },
+                    None,
+                ),
+                (
+                    "behind a small segment: the program gave no more",
+                    |wait, direction| {
+                        spaced(wait, direction);
+                        wait.wait.small_before = true;
+                    },
+                    None,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_pause_of_most_of_a_round_trip_is_not_pacing() {
+        check_judge(&[
+            ("5 ms", spaced, Some(Cause::Pacing)),
+            (
+                "15 ms",
+                |wait, direction| {
+                    spaced(wait, direction);
+                    wait.wait.held_ns = some(15 * MS);
+                },
+                None,
+            ),
+            ("5 ms, with an ACK", |wait, _| wait.wait.held_ns = some(5 * MS), Some(Cause::SlowStart)),
+        ]);
+    }
+}

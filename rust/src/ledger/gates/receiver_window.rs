@@ -1,0 +1,140 @@
+//! Receiver window: the window has no room for the next segment.
+//!
+//! Opened by the first ACK that makes enough room (RFC 9293, 3.8.6). Disproved by room for a full segment, and for a third of
+//! the window, before the ACK that released it.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+use super::super::evidence::{LEAST_OVERRIDE_NS, TRAIN_PART};
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    let new = !wait.is_resent() && !wait.is_recovering();
+    let held = new
+        && (was_full(wait)
+            || was_nearly_full(wait)
+            || was_cut(wait)
+            || wait.first_was_forced_in()
+            || wait.was_forced_in_unscaled()
+            || wait.was_deferred_by_window()
+            || is_spaced_in_full_rounds(wait));
+    let needless = || wait.is_needless() && wait.window_was_full();
+    (held || needless()).then(|| Closed { opens_with_window: true, ..Closed::proved(Cause::ReceiverWindow) })
+}
+
+fn was_full(wait: &Evidence<'_>) -> bool {
+    wait.window_was_full() && (wait.window_opened() || wait.ack_just_came()) && wait.window_released_it()
+}
+
+/// Away from the sender, where the room in the window is not known exactly. A flight that grows while there is room for a
+/// full segment has not come to the window's edge yet; a sender that goes beyond its window is not held by it.
+fn was_nearly_full(wait: &Evidence<'_>) -> bool {
+    let Some(room) = wait.room().filter(|room| !wait.direction.near_sender && *room >= 0) else { return false };
+    let grows_with_room = room >= wait.smss_bytes
+        && wait.flight_before().zip(wait.previous_round_flight()).is_some_and(|(now, before)| now > before);
+    wait.window_was_nearly_full()
+        && !grows_with_room
+        && wait.had_in_flight()
+        && !wait.all_acked()
+        && !wait.is_small()
+        && !wait.is_bare_fin()
+        && !wait.ack_just_came()
+}
+
+fn was_cut(wait: &Evidence<'_>) -> bool {
+    wait.wait_ns >= LEAST_OVERRIDE_NS
+        && !wait.window_opened()
+        && wait.was_cut_to_window()
+        && !wait.left_as_half_a_window()
+        && wait.window_released_it()
+}
+
+/// Away from the sender, several ACKs within one tick of their timestamps may have released this segment, so it is not known how
+/// full the window was. But the flight of the round trip before had filled it, and the window is no larger now: the ACKs of that
+/// flight, as the path spaced them, release this train.
+fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
+    let filled = match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
+        (Some(before), Some(now), Some(room)) => before + wait.smss_bytes > now + room,
+        _ => false,
+    };
+    !wait.direction.near_sender
+        && filled
+        && wait.wait_ns.saturating_mul(TRAIN_PART) <= wait.rtt_ns()
+        && wait.had_in_flight()
+        && !wait.peer_spoke()
+        && !wait.is_small()
+        && !wait.is_bare_fin()
+        && !wait.is_after_loss()
+        && !wait.is_in_burst()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::*;
+    use crate::connection::Confidence;
+    use crate::nullable::Nullable;
+
+    #[test]
+    fn a_window_without_room_holds_until_an_ack_makes_some() {
+        check_gate(
+            gate,
+            &[
+                (
+                    "no room, until the ACK",
+                    |wait, _| {
+                        wait.wait.usable_before_bytes = some(0);
+                        wait.wait.window_opened_ns = some(50_000);
+                    },
+                    Some(Confidence::Proved),
+                ),
+                ("room for 50 segments", |_, _| (), None),
+                (
+                    "a small segment takes all the room there was, and the override timer let it go",
+                    |wait, _| {
+                        wait.payload_bytes = 300;
+                        wait.wait.small = true;
+                        wait.wait.held_ns = some(5000 * MS);
+                        wait.wait.usable_before_bytes = some(300);
+                        wait.usable_window_bytes = some(300);
+                        wait.wait.acked_ago_ns = Nullable::NULL;
+                    },
+                    Some(Confidence::Proved),
+                ),
+                (
+                    "away from the sender, room for less than two segments, and no larger flight",
+                    |wait, direction| {
+                        direction.near_sender = false;
+                        wait.wait.usable_before_bytes = some(1500);
+                        wait.wait.acked_ago_ns = some(9 * MS);
+                        wait.wait.flight_bytes = some(10_000);
+                    },
+                    Some(Confidence::Proved),
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_window_that_opened_long_before_loses() {
+        check_judge(&[
+            (
+                "it opened 8 ms before; nothing left then, but with the next ACK",
+                |wait, _| {
+                    wait.wait.usable_before_bytes = some(0);
+                    wait.wait.window_opened_ns = some(8 * MS);
+                    wait.wait.flight_bytes = some(10_000);
+                },
+                Some(Cause::SlowStart),
+            ),
+            (
+                "a repair",
+                |wait, _| {
+                    wait.wait.usable_before_bytes = some(0);
+                    wait.wait.recovering = true;
+                },
+                Some(Cause::LossRecovery),
+            ),
+        ]);
+    }
+}

@@ -1,0 +1,86 @@
+//! Send buffer: full of unacknowledged bytes.
+//!
+//! Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer). Opened by the first ACK that makes room.
+//! Disproved by flights that still grow; a loss before; a program that answers ACKs late. One small segment in each round trip
+//! may also be what the program wrote meanwhile, held by Nagle's algorithm.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    let one_by_one = wait.was_taken_one_by_one();
+    let stands = || wait.is_bulk() && (wait.is_on_plateau() || wait.is_no_larger() || wait.has_stopped());
+    let refilled = || {
+        wait.direction.ack_clocked && wait.window_is_known() && wait.may_have_refilled_buffer() && wait.is_on_plateau()
+    };
+    let written_with_ack = || wait.window_is_known() && wait.flight_stands() && wait.was_written_with_the_ack();
+    (one_by_one || stands() || refilled() || written_with_ack())
+        .then(|| Closed::consistent(Cause::SendBuffer).but_possible_if(one_by_one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::*;
+    use crate::connection::Confidence;
+    use crate::nullable::Nullable;
+
+    fn on_plateau(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::Direction) {
+        wait.wait.flight_bytes = some(10_000);
+        direction.plateau_bytes = Some(10_000);
+        direction.max_in_flight_bytes = Some(10_000);
+    }
+
+    #[test]
+    fn flights_that_stand_below_the_window_fill_a_buffer() {
+        check_gate(
+            gate,
+            &[
+                ("a plateau", on_plateau, Some(Confidence::Consistent)),
+                ("flights that grow", |_, _| (), None),
+                (
+                    "a plateau at the window's edge",
+                    |wait, direction| {
+                        on_plateau(wait, direction);
+                        wait.wait.usable_before_bytes = some(500);
+                    },
+                    None,
+                ),
+                (
+                    "the program refills the buffer 3 ms behind the ACK that made room",
+                    |wait, direction| {
+                        on_plateau(wait, direction);
+                        wait.wait.acked_ago_ns = some(3 * MS);
+                    },
+                    Some(Confidence::Consistent),
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_program_that_writes_long_behind_the_ack_has_room_in_its_buffer() {
+        check_judge(&[
+            ("with the ACK", on_plateau, Some(Cause::SendBuffer)),
+            (
+                "9 ms behind it",
+                |wait, direction| {
+                    on_plateau(wait, direction);
+                    wait.wait.held_ns = some(15 * MS);
+                    wait.wait.acked_ago_ns = some(9 * MS);
+                },
+                None,
+            ),
+            (
+                "no ACK",
+                |wait, direction| {
+                    on_plateau(wait, direction);
+                    wait.wait.held_ns = some(15 * MS);
+                    wait.wait.acked_ago_ns = Nullable::NULL;
+                },
+                None,
+            ),
+        ]);
+    }
+}

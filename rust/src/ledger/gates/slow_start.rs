@@ -1,0 +1,47 @@
+//! Slow start: flights still grow towards what the path can carry.
+//!
+//! RFC 5681, 3.1; RFC 6928. Opened by each ACK, which adds a segment. Disproved by flights that no longer grow; a loss before.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    wait.is_bulk().then(|| Closed::consistent(Cause::SlowStart))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::*;
+    use crate::connection::Confidence;
+    use crate::nullable::Nullable;
+
+    #[test]
+    fn an_ack_releases_a_flight_that_grows() {
+        check_gate(
+            gate,
+            &[
+                ("with the ACK", |_, _| (), Some(Confidence::Consistent)),
+                ("the window's scale is not known", |wait, _| wait.wait.usable_before_bytes = Nullable::NULL, None),
+                ("9 ms behind the ACK", |wait, _| wait.wait.acked_ago_ns = some(9 * MS), None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_program_that_writes_by_itself_is_not_slow_start() {
+        check_judge(&[
+            ("with the ACK", |_, _| (), Some(Cause::SlowStart)),
+            (
+                "9 ms behind it, and behind everything",
+                |wait, _| {
+                    wait.wait.acked_ago_ns = some(9 * MS);
+                    wait.wait.unacked_bytes = some(0);
+                    wait.wait.idle_ns = some(9 * MS);
+                },
+                None,
+            ),
+        ]);
+    }
+}

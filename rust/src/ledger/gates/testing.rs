@@ -1,0 +1,118 @@
+//! Waits for the gates' tables: a bulk transfer captured at its sender, changed row by row.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::direction::Direction;
+use super::super::evidence::Evidence;
+use super::super::judge::judge;
+use super::super::limits::NS_PER_MS;
+use super::super::record::WaitRecord;
+use crate::connection::{Confidence, Kind, ResentBy};
+use crate::nullable::Nullable;
+use crate::sender::Wait;
+
+pub(in super::super) const MS: i64 = NS_PER_MS;
+
+/// One row: what is special about the wait, how it differs from [`bulk`], and what is expected.
+pub(in super::super) type Row<E> = (&'static str, fn(&mut WaitRecord, &mut Direction), E);
+
+pub(in super::super) fn some(value: i64) -> Nullable {
+    Some(value).into()
+}
+
+/// Full segments of 1,000 bytes over a round trip of 20 ms: 10 in flight, and the ACK that came 50 µs ago let this one go.
+pub(in super::super) fn bulk() -> (WaitRecord, Direction) {
+    let wait = Wait {
+        held_ns: some(10 * MS),
+        held_since_frame: some(9),
+        acked_ago_ns: some(50_000),
+        acked_by_frame: some(10),
+        acked_lag_ns: some(20 * MS),
+        round_trip_ns: some(20 * MS),
+        smoothed_ns: some(20 * MS),
+        payload_before_bytes: some(1000),
+        unacked_before_bytes: some(10_000),
+        unacked_bytes: some(9000),
+        missed_bytes: some(0),
+        usable_before_bytes: some(50_000),
+        flight_bytes: some(5000),
+        flown_bytes: some(5000),
+        full_bytes: some(1000),
+        ..Wait::default()
+    };
+    let record = WaitRecord {
+        wait,
+        frame: 11,
+        ts_ns: 1000 * MS,
+        seq: 20_001,
+        payload_bytes: 1000,
+        kind: Kind::New,
+        in_flight_bytes: some(10_000),
+        usable_window_bytes: some(51_000),
+        since_last_ack_ns: some(50_000),
+        ..WaitRecord::default()
+    };
+    let direction = Direction {
+        from_client: true,
+        near_sender: true,
+        beginning_seen: true,
+        nothing_lost: true,
+        rtt_ns: 20 * MS,
+        rtt_min_ns: Some(20 * MS),
+        max_window_bytes: Some(65_535),
+        max_segment_bytes: 1000,
+        max_in_flight_bytes: Some(40_000),
+        most_in_flight_bytes: Some(40_000),
+        causal_window_ns: 2 * MS,
+        burst_ns: 40_000,
+        refill_ns: 4 * MS,
+        queue_ns: 6 * MS,
+        ack_clocked: true,
+        ..Direction::default()
+    };
+    (record, direction)
+}
+
+/// A small segment that left when everything was acknowledged, behind another small one.
+pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &mut Direction) {
+    record.payload_bytes = 100;
+    record.wait.small = true;
+    record.wait.small_before = true;
+    record.wait.small_unacked = true;
+    record.wait.held_ns = some(20 * MS);
+    record.wait.payload_before_bytes = some(100);
+    record.wait.unacked_before_bytes = some(100);
+    record.wait.unacked_bytes = some(0);
+    record.wait.idle_ns = some(50_000);
+    direction.holds_small = true;
+}
+
+/// The retransmission timer sends the oldest segment again.
+pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut Direction) {
+    record.resent_by = Some(ResentBy::Timeout);
+    record.kind = Kind::RtoRetransmit;
+    record.wait.held_ns = some(220 * MS);
+    record.wait.acked_ago_ns = Nullable::NULL;
+}
+
+/// What a gate alone answers.
+pub(in super::super) fn check_gate(gate: fn(&Evidence<'_>) -> Option<Closed>, rows: &[Row<Option<Confidence>>]) {
+    for (name, change, expected) in rows {
+        let (mut record, mut direction) = bulk();
+        change(&mut record, &mut direction);
+        let answer = gate(&Evidence::of(&record, &direction)).map(|closed| closed.confidence);
+        assert_eq!(answer, *expected, "{name}");
+    }
+}
+
+/// What the judge makes of a wait, where gates compete.
+pub(in super::super) fn check_judge(rows: &[Row<Option<Cause>>]) {
+    for (name, change, expected) in rows {
+        let (mut record, mut direction) = bulk();
+        change(&mut record, &mut direction);
+        let judged = judge(&record, &direction);
+        assert_eq!(judged.cause, *expected, "{name}");
+        let total: i64 = judged.spans.iter().map(|(_, ns)| ns).sum();
+        assert_eq!(Some(total), record.wait.held_ns.get(), "{name}: the intervals sum to the wait");
+    }
+}

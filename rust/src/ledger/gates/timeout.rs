@@ -1,0 +1,75 @@
+//! Retransmission timeout: the sender's timer ends the wait, or the ACK of what the timer sent again does.
+//!
+//! RFC 6298; Linux `net/ipv4/tcp_timer.c` (at least 200 ms). Disproved by ACKs or other segments within the timeout before it.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    // What had arrived was sent again, and the window had no room: without the timer nothing more had left until the ACK came.
+    let behind_full_window = || wait.is_needless() && wait.window_was_full();
+    ((wait.is_timed_out() && !behind_full_window()) || wait.was_repaired_by_timeout())
+        .then(|| Closed::proved(Cause::Timeout).but_possible_if(wait.may_have_timed_out_early()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some, timed_out};
+    use super::*;
+    use crate::connection::{Confidence, Kind, ResentBy};
+
+    #[test]
+    fn the_timer_and_the_ack_of_what_it_sent_again_end_a_timeout() {
+        check_gate(
+            gate,
+            &[
+                ("the timer", timed_out, Some(Confidence::Proved)),
+                (
+                    "the ACK of what it had sent again",
+                    |wait, _| wait.wait.repaired_by = Some(ResentBy::Timeout),
+                    Some(Confidence::Proved),
+                ),
+                (
+                    "one segment in flight, neither SACK nor timestamps: perhaps its ACK was only delayed",
+                    |wait, direction| {
+                        timed_out(wait, direction);
+                        wait.wait.unacked_before_bytes = some(1000);
+                        direction.shows_no_copies = true;
+                    },
+                    Some(Confidence::Possible),
+                ),
+                ("three duplicate ACKs", |wait, _| wait.resent_by = Some(ResentBy::Fast), None),
+            ],
+        );
+    }
+
+    #[test]
+    fn an_ack_that_comes_long_before_is_not_the_timers() {
+        check_judge(&[
+            ("nothing came", timed_out, Some(Cause::Timeout)),
+            (
+                "the flight was repaired by duplicate ACKs, and that ACK released it",
+                |wait, _| wait.wait.repaired_by = Some(ResentBy::Fast),
+                Some(Cause::LossRecovery),
+            ),
+            (
+                "what had arrived was sent again into a full window",
+                |wait, direction| {
+                    timed_out(wait, direction);
+                    wait.kind = Kind::Spurious;
+                    wait.wait.usable_before_bytes = some(0);
+                },
+                Some(Cause::ReceiverWindow),
+            ),
+            (
+                "longer than any timer runs",
+                |wait, direction| {
+                    timed_out(wait, direction);
+                    wait.wait.held_ns = some(200_000 * MS);
+                },
+                None,
+            ),
+        ]);
+    }
+}

@@ -1,0 +1,62 @@
+//! Unknown: Nagle's algorithm and a full send buffer explain the wait equally well, and their remedies differ.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    wait.was_taken_in_turn().then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_judge, small_behind_small, some};
+    use super::*;
+    use crate::nullable::Nullable;
+
+    #[test]
+    fn small_segments_one_a_round_trip_are_the_buffers_if_alike_and_unknown_if_not() {
+        fn one_a_round_trip(
+            wait: &mut super::super::super::WaitRecord,
+            direction: &mut super::super::super::Direction,
+        ) {
+            small_behind_small(wait, direction);
+            wait.payload_bytes = 900;
+            wait.wait.held_before = true;
+            wait.wait.full_bytes = some(10_000);
+            wait.wait.payload_before_bytes = some(2100);
+            wait.wait.unacked_before_bytes = some(2100);
+            direction.max_in_flight_bytes = Some(2100);
+        }
+        check_judge(&[
+            ("of several sizes", one_a_round_trip, Some(Cause::Unknown)),
+            (
+                "of one size",
+                |wait, direction| {
+                    one_a_round_trip(wait, direction);
+                    wait.payload_bytes = 2100;
+                    wait.wait.flight_bytes = some(2100);
+                },
+                Some(Cause::SendBuffer),
+            ),
+            (
+                "the flight leaves room in any buffer",
+                |wait, direction| {
+                    one_a_round_trip(wait, direction);
+                    direction.max_in_flight_bytes = Some(50_000);
+                },
+                Some(Cause::Nagle),
+            ),
+            (
+                "nothing was acknowledged",
+                |wait, direction| {
+                    one_a_round_trip(wait, direction);
+                    wait.wait.acked_ago_ns = Nullable::NULL;
+                    wait.wait.idle_ns = Nullable::NULL;
+                    wait.wait.unacked_bytes = some(2100);
+                },
+                None,
+            ),
+        ]);
+    }
+}

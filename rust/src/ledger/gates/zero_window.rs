@@ -1,0 +1,53 @@
+//! Zero window: the receiver offers no room.
+//!
+//! Closed while the window is 0 (RFC 9293, 3.8.6.1), opened by a window update or a probe. Disproved by a window with room for
+//! the segment before it left.
+
+use super::super::cause::Cause;
+use super::super::closed::Closed;
+use super::super::evidence::Evidence;
+
+pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
+    let closed = wait.wait.window_closed && wait.window_was_full() && wait.window_released_it();
+    (wait.is_window_probe() || closed).then(|| Closed { opens_with_window: true, ..Closed::proved(Cause::ZeroWindow) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::*;
+    use crate::connection::{Confidence, Kind};
+
+    #[test]
+    fn a_closed_window_holds_until_it_opens_or_is_probed() {
+        check_gate(
+            gate,
+            &[
+                (
+                    "closed, and opened just before",
+                    |wait, _| {
+                        wait.wait.window_closed = true;
+                        wait.wait.usable_before_bytes = some(0);
+                        wait.wait.window_opened_ns = some(50_000);
+                    },
+                    Some(Confidence::Proved),
+                ),
+                ("a probe", |wait, _| wait.kind = Kind::ZeroWindowProbe, Some(Confidence::Proved)),
+                ("closed meanwhile, with room for a segment before", |wait, _| wait.wait.window_closed = true, None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_window_that_opened_long_before_did_not_hold_the_departure() {
+        check_judge(&[(
+            "it opened 8 ms before, and an ACK released this one",
+            |wait, _| {
+                wait.wait.window_closed = true;
+                wait.wait.usable_before_bytes = some(0);
+                wait.wait.window_opened_ns = some(8 * MS);
+            },
+            Some(Cause::SlowStart),
+        )]);
+    }
+}

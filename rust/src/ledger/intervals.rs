@@ -1,0 +1,67 @@
+//! The intervals of a direction's life, as they are told to people.
+
+use super::cause::Cause;
+use super::edges::Edge;
+use super::judged::{JudgedWait, MOST_SPANS};
+use super::record::WaitRecord;
+use crate::connection::Confidence;
+
+/// Time of one direction that has one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// When it begins, nanoseconds since 1970.
+    pub start_ns: i64,
+    /// How long it is.
+    pub ns: i64,
+    /// Why the next byte of the direction did not leave.
+    pub cause: Cause,
+    /// The last departure before it.
+    pub frame_before: Option<u64>,
+    /// The departure that ended the wait that it belongs to.
+    pub frame_after: Option<u64>,
+    /// How sure the cause is.
+    pub confidence: Confidence,
+}
+
+impl Interval {
+    /// The intervals of a wait, in order of time.
+    pub(super) fn of_wait(record: &WaitRecord, judged: &JudgedWait) -> impl Iterator<Item = Self> + use<> {
+        let held_ns = record.wait.held_ns.get().unwrap_or(0);
+        of_edge(&Edge {
+            start_ns: record.ts_ns.saturating_sub(held_ns),
+            frame_before: record.wait.held_since_frame.get().map(|frame| frame as u64),
+            frame_after: Some(record.frame),
+            spans: judged.spans,
+            confidence: judged.confidence,
+        })
+    }
+}
+
+/// The intervals of the time before a direction's first departure or after its last, in order of time.
+pub(super) fn of_edge(edge: &Edge) -> impl Iterator<Item = Interval> + use<> {
+    let Edge { mut start_ns, frame_before, frame_after, spans, confidence } = *edge;
+    let spans: [(Cause, i64); MOST_SPANS] = spans;
+    spans.into_iter().filter(|(_, ns)| *ns != 0).map(move |(cause, ns)| {
+        let interval = Interval { start_ns, ns, cause, frame_before, frame_after, confidence };
+        start_ns = start_ns.saturating_add(ns);
+        interval
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Interval, of_edge};
+    use crate::connection::Confidence;
+    use crate::ledger::edges::Edge;
+    use crate::ledger::{Cause, MOST_SPANS};
+
+    #[test]
+    fn intervals_touch_and_leave_out_what_takes_no_time() {
+        let mut spans = [(Cause::Network, 0); MOST_SPANS];
+        (spans[1], spans[7]) = ((Cause::Network, 30), (Cause::Peer, 12));
+        let edge =
+            Edge { start_ns: 100, frame_before: Some(1), frame_after: None, spans, confidence: Confidence::Possible };
+        let found: Vec<_> = of_edge(&edge).map(|Interval { start_ns, ns, cause, .. }| (start_ns, ns, cause)).collect();
+        assert_eq!(found, [(100, 30, Cause::Network), (130, 12, Cause::Peer)]);
+    }
+}

@@ -1,0 +1,120 @@
+//! How many intervals of each cause a direction has, and their exact median.
+
+use super::cause::{CAUSES, Cause};
+use super::intervals::Interval;
+use crate::connection::Confidence;
+
+/// The intervals of one cause in one direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kind {
+    /// The cause.
+    pub cause: Cause,
+    /// Sum of the intervals.
+    pub ns: i64,
+    /// How many there are.
+    pub waits: u64,
+    /// How many of them are more than possible: nothing else explains them as well.
+    pub sure_waits: u64,
+    /// Median of their lengths.
+    pub median_ns: f64,
+}
+
+/// The lengths of intervals, by cause.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lengths {
+    by_cause: [OfCause; CAUSES],
+}
+
+#[derive(Clone, Debug, Default)]
+struct OfCause {
+    sure: u64,
+    ns: Vec<i64>,
+}
+
+impl Lengths {
+    #[inline]
+    pub(super) fn add(&mut self, interval: &Interval) {
+        if let Some(of_cause) = self.by_cause.get_mut(interval.cause as usize) {
+            of_cause.sure += u64::from(interval.confidence != Confidence::Possible);
+            of_cause.ns.push(interval.ns);
+        }
+    }
+
+    /// Adds those of other intervals.
+    pub(super) fn append(&mut self, others: &mut Self) {
+        for (own, other) in self.by_cause.iter_mut().zip(&mut others.by_cause) {
+            own.sure += std::mem::take(&mut other.sure);
+            own.ns.append(&mut other.ns);
+        }
+    }
+
+    /// What they come to; causes without intervals are left out.
+    pub(super) fn kinds(mut self) -> Vec<Kind> {
+        let named = Cause::ALL.into_iter().zip(&mut self.by_cause);
+        named
+            .filter_map(|(cause, OfCause { sure, ns })| {
+                let median_ns = median(ns)?;
+                Some(Kind { cause, ns: ns.iter().sum(), waits: ns.len() as u64, sure_waits: *sure, median_ns })
+            })
+            .collect()
+    }
+}
+
+/// The middle one of some numbers, or the mean of the middle two; `None` of nothing. Changes their order.
+pub(super) fn median(numbers: &mut [i64]) -> Option<f64> {
+    let count = numbers.len();
+    if count == 0 {
+        return None;
+    }
+    let (below, middle, _) = numbers.select_nth_unstable(count / 2);
+    let middle = *middle as f64;
+    let is_odd = !count.is_multiple_of(2);
+    let other = if is_odd { None } else { below.iter().max().copied() };
+    Some(other.map_or(middle, |other| middle.midpoint(other as f64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Lengths, median};
+    use crate::connection::Confidence;
+    use crate::ledger::Cause;
+    use crate::ledger::intervals::Interval;
+
+    fn naive(mut numbers: Vec<i64>) -> Option<f64> {
+        numbers.sort_unstable();
+        let middle = numbers.len() / 2;
+        match numbers.len() {
+            0 => None,
+            count if count % 2 == 1 => Some(numbers[middle] as f64),
+            _ => Some((numbers[middle - 1] as f64).midpoint(numbers[middle] as f64)),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_median_is_that_of_sorted_numbers(mut numbers in prop::collection::vec(0_i64..50, 0..40)) {
+            prop_assert_eq!(median(&mut numbers.clone()), naive(numbers.clone()));
+            for number in &mut numbers {
+                *number += 1 << 40;
+            }
+            prop_assert_eq!(median(&mut numbers.clone()), naive(numbers));
+        }
+    }
+
+    #[test]
+    fn possible_waits_are_not_sure() {
+        let mut lengths = Lengths::default();
+        for (ns, confidence) in [(5, Confidence::Proved), (7, Confidence::Possible), (12, Confidence::Consistent)] {
+            let (frame_before, frame_after) = (None, None);
+            lengths.add(&Interval { start_ns: 0, ns, cause: Cause::Peer, frame_before, frame_after, confidence });
+        }
+        let mut all = Lengths::default();
+        all.append(&mut lengths);
+        let kinds = all.kinds();
+        assert_eq!(kinds.len(), 1);
+        assert_eq!((kinds[0].cause, kinds[0].ns, kinds[0].waits, kinds[0].sure_waits), (Cause::Peer, 24, 3, 2));
+        assert!((kinds[0].median_ns - 7.0).abs() < f64::EPSILON);
+    }
+}

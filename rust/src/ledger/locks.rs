@@ -1,0 +1,332 @@
+//! Throughput deadlocks: rounds in a row that only the delayed-ACK timer ends.
+//!
+//! The receiver holds its ACK until A = min(2M, ⌈R/2⌉) bytes have come, at most (4.4BSD; less in older stacks); the sender holds what it has
+//! queued until it is H = min(M, W/2), or everything is acknowledged. M is a full segment, R the receive buffer, W the largest window; a
+//! capture shows R only as W. A lock is shown by three or more waits in a row, each ended by a late ACK of everything, with the same bytes
+//! u in flight (or two sizes in turn, where the rest of one write makes the next round longer), u bytes sent from one to the next, and no
+//! data of the other side between.
+
+use super::judged::{JudgedWait, Round};
+use super::kinds::median;
+use super::record::WaitRecord;
+use crate::nullable::Nullable;
+
+/// Half of the shortest delayed-ACK timer in use (Linux and FreeBSD, 40 ms): no round of a lock is shorter.
+const DELAYED_ACK_NS: i64 = 20_000_000;
+/// Rounds in a row that show a lock.
+const LEAST_ROUNDS: usize = 3;
+/// Rounds whose frames are named: the first.
+const EVIDENCE_ROUNDS: usize = 10;
+/// Share of the receive buffer that lets an ACK go at once in 4.4BSD (`tcp_output`): half of it.
+const BUFFER_PART: i64 = 2;
+
+/// Locked rounds of one direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lock {
+    /// In flight in each round; the larger of two sizes.
+    pub unacked_bytes: i64,
+    /// The smaller of two sizes, else the same.
+    pub least_unacked_bytes: i64,
+    /// Most that left with the ACK that ended a round; 0 where it was no small segment.
+    pub queued_bytes: i64,
+    /// Most that was in flight and queued in one round: the send buffer is not smaller.
+    pub least_buffer_bytes: i64,
+    /// A full segment.
+    pub full_bytes: i64,
+    /// The largest window.
+    pub window_bytes: i64,
+    /// How many rounds there are.
+    pub rounds: u64,
+    /// Time that their waits took.
+    pub ns: i64,
+    /// Median of their waits.
+    pub median_ns: i64,
+    /// All that left with the ACKs were small segments behind small ones.
+    pub nagle: bool,
+    /// Hardly more was ever in flight, so that a full send buffer explains the rounds as well.
+    pub may_fill_buffer: bool,
+    /// The ends of the first rounds' waits, and the late ACKs; in order.
+    pub frames: Vec<u64>,
+}
+
+/// A wait that is long enough for a late ACK.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LateWait {
+    ts_ns: i64,
+    seq: i64,
+    payload_bytes: i64,
+    since_last_data_ns: Nullable,
+    full_bytes: Nullable,
+    unacked_bytes: Nullable,
+    held_ns: i64,
+    caused_ns: i64,
+    frames: [Option<u64>; 3],
+    round: Option<Round>,
+}
+
+impl LateWait {
+    /// `None` if it is too short.
+    #[inline]
+    pub(super) fn of(record: &WaitRecord, judged: &JudgedWait) -> Option<Self> {
+        let wait = &record.wait;
+        let held_ns = wait.held_ns.get().filter(|held_ns| *held_ns >= DELAYED_ACK_NS)?;
+        let frame = |frame: Nullable| frame.get().map(|frame| frame as u64);
+        Some(Self {
+            ts_ns: record.ts_ns,
+            seq: record.seq,
+            payload_bytes: record.payload_bytes,
+            since_last_data_ns: record.since_last_data_ns,
+            full_bytes: wait.full_bytes,
+            unacked_bytes: wait.unacked_before_bytes,
+            held_ns,
+            caused_ns: judged.caused_ns,
+            frames: [frame(wait.held_since_frame), frame(wait.acked_by_frame), Some(record.frame)],
+            round: judged.round,
+        })
+    }
+
+    /// Its sizes, if it can be a round behind so large a window: the receiver waits for more than is in flight.
+    fn fits(&self, window_bytes: i64) -> Option<LockedRound> {
+        let round = self.round?;
+        let full_bytes = self.full_bytes.get().filter(|bytes| *bytes > 0)?;
+        let unacked_bytes = self.unacked_bytes.get()?;
+        let acked_at_once_bytes = (2 * full_bytes).min((window_bytes + BUFFER_PART - 1).div_euclid(BUFFER_PART));
+        let is_held = (round.nagle || round.may_be_held) && self.payload_bytes < full_bytes.min(window_bytes / 2);
+        let queued_bytes = if is_held { self.payload_bytes } else { 0 };
+        let fits = unacked_bytes < acked_at_once_bytes;
+        fits.then_some(LockedRound { wait: *self, round, window_bytes, full_bytes, unacked_bytes, queued_bytes })
+    }
+}
+
+/// A wait that can be a round of a lock.
+#[derive(Clone, Copy, Debug)]
+struct LockedRound {
+    wait: LateWait,
+    round: Round,
+    window_bytes: i64,
+    full_bytes: i64,
+    unacked_bytes: i64,
+    queued_bytes: i64,
+}
+
+impl LockedRound {
+    /// Whether it goes on where the round `before` it ended; `earlier` is the wait before that, if it can be a round.
+    fn follows(&self, before: &Self, earlier: Option<&Self>) -> bool {
+        let in_turn = earlier.is_some_and(|earlier| earlier.unacked_bytes == self.unacked_bytes);
+        let same = self.unacked_bytes == before.unacked_bytes || in_turn;
+        let since_ns = self.wait.ts_ns.saturating_sub(before.wait.ts_ns);
+        let silent = self.wait.since_last_data_ns.get().is_none_or(|ns| ns > since_ns);
+        same && self.wait.seq.saturating_sub(before.wait.seq) == self.unacked_bytes && silent
+    }
+}
+
+/// Rounds with the same sizes in flight.
+#[derive(Clone, Debug)]
+struct Group {
+    lock: Lock,
+    held_ns: Vec<i64>,
+}
+
+/// Finds the locks of one direction among its late waits, which come in their order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Locks {
+    /// The last two waits, the last one first; `None` where one cannot be a round.
+    before: [Option<LockedRound>; 2],
+    /// Rounds in a row, so far.
+    run: Vec<LockedRound>,
+    groups: Vec<Group>,
+}
+
+impl Locks {
+    /// Takes the next late wait in. Without a window that is known there are no locks.
+    pub(super) fn add(&mut self, wait: &LateWait, max_window_bytes: Option<i64>) {
+        let round = max_window_bytes.and_then(|bytes| wait.fits(bytes));
+        let [before, earlier] = &self.before;
+        let follows = round.zip(before.as_ref()).is_some_and(|(round, before)| round.follows(before, earlier.as_ref()));
+        if !follows {
+            self.end_run();
+        }
+        self.run.extend(round);
+        self.before = [round, self.before.first().copied().flatten()];
+    }
+
+    fn end_run(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        let sizes = || run.iter().map(|round| round.unacked_bytes);
+        let (Some(least), Some(most)) = (sizes().min(), sizes().max()) else { return };
+        if run.len() < LEAST_ROUNDS {
+            return;
+        }
+        let known = |group: &Group| (group.lock.least_unacked_bytes, group.lock.unacked_bytes) == (least, most);
+        let place = self.groups.iter().position(known).unwrap_or_else(|| {
+            let lock = Lock {
+                unacked_bytes: most,
+                least_unacked_bytes: least,
+                nagle: true,
+                may_fill_buffer: true,
+                ..Lock::default()
+            };
+            self.groups.push(Group { lock, held_ns: Vec::new() });
+            self.groups.len() - 1
+        });
+        if let Some(group) = self.groups.get_mut(place) {
+            for round in &run {
+                group.add(round);
+            }
+        }
+    }
+
+    /// The lock that took most time; of equal ones the last.
+    pub(super) fn most_expensive(mut self) -> Option<Lock> {
+        self.end_run();
+        let Group { mut lock, mut held_ns } = self.groups.into_iter().max_by_key(|group| group.lock.ns)?;
+        lock.median_ns = median(&mut held_ns)?.round_ties_even() as i64;
+        lock.frames.sort_unstable();
+        lock.frames.dedup();
+        Some(lock)
+    }
+}
+
+impl Group {
+    fn add(&mut self, round: &LockedRound) {
+        let lock = &mut self.lock;
+        if self.held_ns.len() < EVIDENCE_ROUNDS {
+            lock.frames.extend(round.wait.frames.iter().flatten());
+        }
+        self.held_ns.push(round.wait.held_ns);
+        lock.rounds += 1;
+        lock.ns = lock.ns.saturating_add(round.wait.caused_ns);
+        lock.queued_bytes = lock.queued_bytes.max(round.queued_bytes);
+        lock.least_buffer_bytes = lock.least_buffer_bytes.max(round.unacked_bytes.saturating_add(round.queued_bytes));
+        lock.window_bytes = lock.window_bytes.max(round.window_bytes);
+        lock.full_bytes = lock.full_bytes.max(round.full_bytes);
+        lock.nagle &= round.round.nagle;
+        lock.may_fill_buffer &= round.round.may_fill_buffer;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lock, Locks};
+    use crate::connection::Confidence;
+    use crate::ledger::locks::LateWait;
+    use crate::ledger::{Cause, JudgedWait, MOST_SPANS, Round, WaitRecord};
+
+    const MS: i64 = 1_000_000;
+    const WINDOW: i64 = 16_384;
+    const FULL: i64 = 9140;
+
+    /// The `count`-th wait: of `held_ms`, behind so many bytes in flight, sent where the one before ended.
+    fn wait(frame: u64, seq: i64, unacked: i64, held_ms: i64) -> (WaitRecord, JudgedWait) {
+        let mut record = WaitRecord {
+            frame,
+            ts_ns: frame as i64 * 200 * MS,
+            seq,
+            payload_bytes: 1000,
+            since_last_data_ns: None.into(),
+            ..WaitRecord::default()
+        };
+        record.wait.held_ns = Some(held_ms * MS).into();
+        record.wait.held_since_frame = Some(frame as i64 - 2).into();
+        record.wait.acked_by_frame = Some(frame as i64 - 1).into();
+        record.wait.full_bytes = Some(FULL).into();
+        record.wait.unacked_before_bytes = Some(unacked).into();
+        let round = Some(Round { nagle: true, may_be_held: true, may_fill_buffer: false });
+        let spans = [(Cause::NagleDelayedAck, 0); MOST_SPANS];
+        let (cause, confidence) = (Some(Cause::NagleDelayedAck), Confidence::Proved);
+        (record, JudgedWait { cause, confidence, spans, caused_ns: held_ms * MS, note: None, round })
+    }
+
+    fn found(waits: &[(WaitRecord, JudgedWait)]) -> Option<Lock> {
+        let mut locks = Locks::default();
+        for late in waits.iter().filter_map(|(record, judged)| LateWait::of(record, judged)) {
+            locks.add(&late, Some(WINDOW));
+        }
+        locks.most_expensive()
+    }
+
+    /// Rounds of so many bytes, one behind the other.
+    fn rounds(sizes: &[i64]) -> Vec<(WaitRecord, JudgedWait)> {
+        let mut seq = 1;
+        (0_u64..)
+            .zip(sizes)
+            .map(|(at, size)| {
+                seq += size;
+                wait(10 + 3 * at, seq, *size, 190 + at as i64)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn three_rounds_in_a_row_are_a_lock_and_two_are_none() {
+        assert_eq!(found(&rounds(&[4096, 4096])), None);
+        let lock = found(&rounds(&[4096, 4096, 4096])).unwrap();
+        let expected = Lock {
+            unacked_bytes: 4096,
+            least_unacked_bytes: 4096,
+            queued_bytes: 1000,
+            least_buffer_bytes: 5096,
+            full_bytes: FULL,
+            window_bytes: WINDOW,
+            rounds: 3,
+            ns: (190 + 191 + 192) * MS,
+            median_ns: 191 * MS,
+            nagle: true,
+            may_fill_buffer: false,
+            frames: vec![8, 9, 10, 11, 12, 13, 14, 15, 16],
+        };
+        assert_eq!(lock, expected);
+    }
+
+    #[test]
+    fn two_sizes_may_come_in_turn() {
+        let lock = found(&rounds(&[4096, 2048, 4096, 2048])).unwrap();
+        // The second of two sizes follows none that it is equal to: the run begins with it.
+        assert_eq!((lock.least_unacked_bytes, lock.unacked_bytes, lock.rounds), (2048, 4096, 3));
+        assert_eq!(found(&rounds(&[4096, 2048, 1024, 512])), None);
+    }
+
+    #[test]
+    fn what_lets_an_ack_go_is_no_round() {
+        assert_eq!(found(&rounds(&[8192, 8192, 8192])), None);
+    }
+
+    #[test]
+    fn a_long_wait_between_ends_the_run_and_a_short_one_does_not() {
+        let mut waits = rounds(&[4096, 4096, 4096, 4096]);
+        let mut between = wait(15, 1, 4096, 10);
+        between.1.round = None;
+        waits.insert(2, between);
+        assert_eq!(found(&waits).map(|lock| lock.rounds), Some(4));
+        waits[2].0.wait.held_ns = Some(20 * MS).into();
+        assert_eq!(found(&waits), None);
+    }
+
+    #[test]
+    fn data_of_the_other_side_between_end_the_run() {
+        let mut waits = rounds(&[4096; 4]);
+        waits[2].0.since_last_data_ns = Some(MS).into();
+        assert_eq!(found(&waits), None);
+    }
+
+    #[test]
+    fn runs_of_the_same_size_are_added_up_and_the_longest_ones_count() {
+        let mut waits = rounds(&[4096; 3]);
+        let later = |size: i64, first: u64| {
+            let mut later = rounds(&[size; 4]);
+            for (record, _) in &mut later {
+                record.frame += first;
+                record.wait.held_since_frame = Some(record.frame as i64 - 2).into();
+                record.wait.acked_by_frame = Some(record.frame as i64 - 1).into();
+                record.seq += 1_000_000 * first as i64;
+                record.ts_ns += first as i64 * 200 * MS;
+            }
+            later
+        };
+        waits.extend(later(2048, 100));
+        waits.extend(later(4096, 200));
+        let lock = found(&waits).unwrap();
+        assert_eq!((lock.unacked_bytes, lock.rounds, lock.frames.len()), (4096, 7, 21));
+        assert_eq!(lock.median_ns, 191 * MS);
+    }
+}

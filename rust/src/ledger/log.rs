@@ -1,0 +1,232 @@
+//! What is remembered of the waits of one direction until its connection ends.
+//!
+//! A log is a row of blocks, each of which can be read by itself: in memory at first, and in the spool when all logs
+//! together take too much of it.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use super::encoding::{Decoder, Encoder};
+use super::record::WaitRecord;
+use super::spool::{self, Spool};
+use crate::connection::Kind;
+
+/// Bytes of a block, a few thousand records: large enough to be read at once, small enough to be shared out to threads.
+const BLOCK_BYTES: usize = if cfg!(test) { 2 << 10 } else { 128 << 10 };
+
+/// Bytes that a block has room for at first: a record or two, which is all that many connections have.
+const FIRST_BYTES: usize = 120;
+
+/// Records, one behind the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Block {
+    pub records: u32,
+    pub bytes: Vec<u8>,
+}
+
+/// The waits of one direction of a live connection: in 24 bytes, because there may be a hundred thousand of them.
+#[derive(Debug, Default)]
+pub(super) struct WaitLog {
+    memory: Option<Box<InMemory>>,
+    /// The newest block in the spool, which knows where the one before it is.
+    spooled: Option<NonZeroU64>,
+    /// Its longest wait.
+    longest_ns: i64,
+}
+
+/// The part of a log that is not in the spool.
+#[derive(Debug, Default)]
+struct InMemory {
+    full: Vec<Block>,
+    open: Block,
+    /// The last record of the open block.
+    before: WaitRecord,
+}
+
+impl WaitLog {
+    /// Adds a record. Returns how many more bytes of memory the log takes.
+    #[inline]
+    pub(super) fn add(&mut self, record: &mut WaitRecord, encoder: &mut Encoder) -> usize {
+        let mut more_bytes = if self.memory.is_none() { size_of::<InMemory>() } else { 0 };
+        let memory = self.memory.get_or_insert_default();
+        let capacity = memory.open.bytes.capacity();
+        self.longest_ns = self.longest_ns.max(record.wait.held_ns.get().unwrap_or(0));
+        if capacity == 0 {
+            memory.open.bytes.reserve(FIRST_BYTES);
+        }
+        encoder.put(record, &memory.before, &mut memory.open.bytes);
+        more_bytes += memory.open.bytes.capacity() - capacity;
+        memory.open.records += 1;
+        memory.before = *record;
+        if memory.open.bytes.len() >= BLOCK_BYTES {
+            memory.full.push(std::mem::take(&mut memory.open));
+            memory.before = WaitRecord::default();
+        }
+        more_bytes
+    }
+
+    /// Bytes of memory that it takes beside itself.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.memory.as_deref().map_or(0, |memory| {
+            let blocks: usize = memory.full.iter().map(|block| block.bytes.capacity()).sum();
+            size_of::<InMemory>() + memory.open.bytes.capacity() + blocks
+        })
+    }
+
+    /// Writes all that is in memory into the spool.
+    pub(super) fn spill(&mut self, spool: &mut Spool) -> io::Result<()> {
+        let Some(memory) = self.memory.take() else { return Ok(()) };
+        for block in memory.full.iter().chain([&memory.open]).filter(|block| block.records > 0) {
+            self.spooled = Some(spool.append(self.spooled, block.records, &block.bytes)?);
+        }
+        Ok(())
+    }
+
+    /// The log of a direction that has ended.
+    fn ended(self, spool: Option<&Arc<File>>) -> EndedLog {
+        let in_memory = self.memory.map_or_else(Vec::new, |memory| {
+            let InMemory { mut full, open, .. } = *memory;
+            full.push(open);
+            full.retain(|block| block.records > 0);
+            full
+        });
+        EndedLog { in_memory, spooled: self.spooled.zip(spool.cloned()), longest_ns: self.longest_ns }
+    }
+}
+
+/// The waits of one direction of a connection that has ended.
+#[derive(Debug, Default)]
+pub struct EndedLog {
+    in_memory: Vec<Block>,
+    spooled: Option<(NonZeroU64, Arc<File>)>,
+    /// Nanoseconds of its longest wait.
+    pub(super) longest_ns: i64,
+}
+
+impl EndedLog {
+    /// Bytes of its records; `None` if some are in the spool.
+    fn bytes(&self) -> Option<usize> {
+        let in_memory = self.in_memory.iter().map(|block| block.bytes.len()).sum();
+        self.spooled.is_none().then_some(in_memory)
+    }
+
+    /// Its blocks, in order of time. Those in the spool are not read yet.
+    pub(super) fn into_blocks(self) -> io::Result<Vec<StoredBlock>> {
+        let mut blocks = Vec::new();
+        if let Some((newest, file)) = self.spooled {
+            let mut next = Some(newest);
+            while let Some(at) = next {
+                let (chunk, before) = spool::chunk(&file, at)?;
+                blocks.push(StoredBlock::Spooled(chunk, Arc::clone(&file)));
+                next = before;
+            }
+            blocks.reverse();
+        }
+        blocks.extend(self.in_memory.into_iter().map(StoredBlock::InMemory));
+        Ok(blocks)
+    }
+}
+
+/// A block of an ended log.
+#[derive(Debug)]
+pub(super) enum StoredBlock {
+    InMemory(Block),
+    Spooled(spool::Chunk, Arc<File>),
+}
+
+impl StoredBlock {
+    /// Number of its records.
+    pub(super) fn records(&self) -> u64 {
+        match self {
+            Self::InMemory(block) => block.records.into(),
+            Self::Spooled(chunk, _) => chunk.records.into(),
+        }
+    }
+
+    /// Calls `take` with each of its records, in order of time.
+    pub(super) fn each(&self, mut take: impl FnMut(&WaitRecord)) -> io::Result<()> {
+        match self {
+            Self::InMemory(block) => Decoder::new(&block.bytes).for_each(|record| take(&record)),
+            Self::Spooled(chunk, file) => Decoder::new(&chunk.read(file)?).for_each(|record| take(&record)),
+        }
+        Ok(())
+    }
+}
+
+/// What a live connection remembers.
+#[derive(Debug, Default)]
+pub(super) struct ConnectionLog {
+    /// Of the client, of the server.
+    pub directions: [WaitLog; 2],
+    /// Frames that turned out later to be something else, in the order in which that was found out.
+    pub revised: Vec<(u64, Kind)>,
+}
+
+impl ConnectionLog {
+    pub(super) fn ended(self, spool: Option<&Arc<File>>) -> EndedWaits {
+        EndedWaits { directions: self.directions.map(|log| log.ended(spool)), revised: Revised::new(self.revised) }
+    }
+}
+
+/// The waits of a connection that has ended.
+#[derive(Debug, Default)]
+pub struct EndedWaits {
+    /// Of the client, of the server.
+    pub directions: [EndedLog; 2],
+    /// What is known by now of their frames.
+    pub revised: Revised,
+}
+
+impl EndedWaits {
+    /// Whether they are so few, and in memory, that one thread judges them at once.
+    #[must_use]
+    pub fn are_few(&self) -> bool {
+        self.directions.iter().all(|log| log.bytes().is_some_and(|bytes| bytes <= BLOCK_BYTES))
+    }
+}
+
+/// The last word on each frame that turned out to be something else later.
+#[derive(Clone, Debug, Default)]
+pub struct Revised(Vec<(u64, Kind)>);
+
+impl Revised {
+    /// Of several verdicts on one frame the last counts.
+    fn new(mut verdicts: Vec<(u64, Kind)>) -> Self {
+        verdicts.sort_by_key(|(frame, _)| *frame);
+        verdicts.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                kept.1 = later.1;
+            }
+            same
+        });
+        Self(verdicts)
+    }
+
+    /// The record with the kind that its segment has by now.
+    #[inline]
+    pub(super) fn of(&self, record: &WaitRecord) -> Kind {
+        if self.0.is_empty() {
+            return record.kind;
+        }
+        let found = self.0.binary_search_by_key(&record.frame, |(frame, _)| *frame).ok();
+        found.and_then(|at| self.0.get(at)).map_or(record.kind, |(_, kind)| *kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Revised;
+    use crate::connection::Kind;
+    use crate::ledger::WaitRecord;
+
+    #[test]
+    fn the_last_verdict_on_a_frame_counts() {
+        let (resent, spurious) = (Kind::Retransmit, Kind::Spurious);
+        let revised = Revised::new(vec![(9, spurious), (4, spurious), (9, resent), (4, resent), (4, spurious)]);
+        let kind = |frame| revised.of(&WaitRecord { frame, kind: Kind::New, ..WaitRecord::default() });
+        assert_eq!([4, 5, 9].map(kind), [spurious, Kind::New, resent]);
+    }
+}

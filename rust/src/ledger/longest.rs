@@ -1,0 +1,237 @@
+//! The longest intervals of a direction and of each of its causes, each with what proves its cause.
+
+use std::cmp::Reverse;
+
+use super::cause::CAUSES;
+use super::intervals::Interval;
+use super::record::WaitRecord;
+use crate::connection::Kind;
+use crate::nullable::Nullable;
+
+/// Intervals that are kept of each direction, the longest ones.
+pub const LONGEST: usize = 300;
+/// An interval is kept only if it is at least this part of the direction's life.
+pub const LONG_PART: i64 = 1000;
+/// Intervals that are kept of each cause of a direction, the longest ones.
+pub const LONGEST_OF_CAUSE: usize = 10;
+
+/// An interval that is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptWait {
+    /// The interval.
+    pub interval: Interval,
+    /// What its sender knew; `None` before the first departure of a direction and after its last.
+    pub proof: Option<Proof>,
+    /// How many intervals of the direction are longer; `None` if they are as many as are kept.
+    pub place: Option<u16>,
+    /// The same among those of its cause.
+    pub place_in_cause: Option<u16>,
+    /// It is long enough for a stall.
+    pub is_stall: bool,
+}
+
+/// The numbers that prove the cause of a wait; named as the columns of the stalls table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Proof {
+    pub kind: Kind,
+    pub acked_by_frame: Nullable,
+    pub acked_lag_ns: Nullable,
+    pub unacked_before_bytes: Nullable,
+    pub unacked_bytes: Nullable,
+    pub usable_before_bytes: Nullable,
+    pub full_bytes: Nullable,
+    pub payload_bytes: i64,
+    pub wait_ns: Nullable,
+    pub since_all_acked_ns: Nullable,
+    pub since_ack_ns: Nullable,
+    pub peer_spoke: bool,
+}
+
+impl Proof {
+    pub(super) fn of(record: &WaitRecord) -> Self {
+        let wait = &record.wait;
+        Self {
+            kind: record.kind,
+            acked_by_frame: wait.acked_by_frame,
+            acked_lag_ns: wait.acked_lag_ns,
+            unacked_before_bytes: wait.unacked_before_bytes,
+            unacked_bytes: wait.unacked_bytes,
+            usable_before_bytes: wait.usable_before_bytes,
+            full_bytes: wait.full_bytes,
+            payload_bytes: record.payload_bytes,
+            wait_ns: wait.held_ns,
+            since_all_acked_ns: wait.idle_ns,
+            since_ack_ns: wait.acked_ago_ns,
+            peer_spoke: wait.peer_last_ns.is_some(),
+        }
+    }
+}
+
+type Candidate = (Interval, Option<Proof>);
+
+/// The order in which intervals are kept: the longest first, of equal ones the earliest.
+fn order((interval, _): &Candidate) -> (Reverse<i64>, i64) {
+    (Reverse(interval.ns), interval.start_ns)
+}
+
+/// The `MOST` first ones of some candidates.
+#[derive(Clone, Debug)]
+struct First<const MOST: usize> {
+    candidates: Vec<Candidate>,
+    /// What is not before this is none of them.
+    bound: (Reverse<i64>, i64),
+}
+
+impl<const MOST: usize> Default for First<MOST> {
+    fn default() -> Self {
+        Self { candidates: Vec::new(), bound: (Reverse(i64::MIN), i64::MAX) }
+    }
+}
+
+impl<const MOST: usize> First<MOST> {
+    #[inline]
+    fn add(&mut self, interval: &Interval, proof: impl FnOnce() -> Option<Proof>) {
+        if (Reverse(interval.ns), interval.start_ns) < self.bound {
+            self.candidates.push((*interval, proof()));
+            if self.candidates.len() >= 2 * MOST {
+                self.shorten();
+            }
+        }
+    }
+
+    fn append(&mut self, others: &mut Self) {
+        self.candidates.append(&mut others.candidates);
+        if self.candidates.len() >= 2 * MOST {
+            self.shorten();
+        }
+    }
+
+    /// Keeps the first ones, in order; of equal ones that which was added first.
+    fn shorten(&mut self) {
+        self.candidates.sort_by_key(order);
+        self.candidates.truncate(MOST);
+        if let Some(last) = self.candidates.get(MOST - 1) {
+            self.bound = order(last);
+        }
+    }
+}
+
+/// The longest intervals.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Longest {
+    of_all: First<LONGEST>,
+    by_cause: [First<LONGEST_OF_CAUSE>; CAUSES],
+}
+
+impl Longest {
+    #[inline]
+    pub(super) fn add(&mut self, interval: &Interval, record: Option<&WaitRecord>) {
+        let proof = || record.map(Proof::of);
+        self.of_all.add(interval, proof);
+        if let Some(of_cause) = self.by_cause.get_mut(interval.cause as usize) {
+            of_cause.add(interval, proof);
+        }
+    }
+
+    /// Adds those of later waits.
+    pub(super) fn append(&mut self, later: &mut Self) {
+        self.of_all.append(&mut later.of_all);
+        for (own, other) in self.by_cause.iter_mut().zip(&mut later.by_cause) {
+            own.append(other);
+        }
+    }
+
+    /// Those that are kept of a direction with such a life, in order of time: the longest ones if they are long enough or stalls, and
+    /// the longest ones of each cause.
+    pub(super) fn kept(mut self, life_ns: i64, stall_ns: i64) -> Vec<KeptWait> {
+        self.of_all.shorten();
+        self.by_cause.iter_mut().for_each(First::shorten);
+        let waits = |candidates: Vec<Candidate>| {
+            candidates.into_iter().zip(0_u16..).map(move |((interval, proof), place)| {
+                let is_stall = interval.ns >= stall_ns;
+                (place, KeptWait { interval, proof, place: None, place_in_cause: None, is_stall })
+            })
+        };
+        let mut kept: Vec<KeptWait> =
+            waits(self.of_all.candidates).map(|(place, wait)| KeptWait { place: Some(place), ..wait }).collect();
+        let of_causes = self.by_cause.into_iter().flat_map(|of_cause| waits(of_cause.candidates));
+        for (place, wait) in of_causes {
+            let place_in_cause = Some(place);
+            match kept.iter_mut().find(|kept| kept.place_in_cause.is_none() && kept.interval == wait.interval) {
+                Some(kept) => kept.place_in_cause = place_in_cause,
+                None => kept.push(KeptWait { place_in_cause, ..wait }),
+            }
+        }
+        kept.retain(|wait| {
+            let is_long = wait.interval.ns.saturating_mul(LONG_PART) >= life_ns;
+            wait.place_in_cause.is_some() || (wait.place.is_some() && (is_long || wait.is_stall))
+        });
+        kept.sort_by_key(|wait| (wait.interval.start_ns, wait.interval.ns));
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{KeptWait, LONG_PART, LONGEST, LONGEST_OF_CAUSE, Longest};
+    use crate::connection::Confidence;
+    use crate::ledger::Cause;
+    use crate::ledger::intervals::Interval;
+
+    fn intervals(lengths: &[(i64, bool)]) -> Vec<Interval> {
+        let mut start_ns = 0;
+        let mut made = Vec::new();
+        for (ns, is_peer) in lengths {
+            let cause = if *is_peer { Cause::Peer } else { Cause::Application };
+            let (frame_before, frame_after) = (None, Some(made.len() as u64));
+            made.push(Interval { start_ns, ns: *ns, cause, frame_before, frame_after, confidence: Confidence::Proved });
+            start_ns += ns;
+        }
+        made
+    }
+
+    /// The frames and places of what is kept, by sorting everything.
+    fn naive(all: &[Interval], life_ns: i64, stall_ns: i64) -> Vec<(Option<u64>, Option<u16>, Option<u16>)> {
+        let mut sorted = all.to_vec();
+        sorted.sort_by_key(|interval| (-interval.ns, interval.start_ns));
+        let mut kept = Vec::new();
+        for (place, interval) in sorted.iter().enumerate() {
+            let in_cause = sorted[..place].iter().filter(|other| other.cause == interval.cause).count();
+            let long = interval.ns * LONG_PART >= life_ns || interval.ns >= stall_ns;
+            if (place < LONGEST && long) || in_cause < LONGEST_OF_CAUSE {
+                let known = |place: usize, most: usize| (place < most).then_some(place as u16);
+                kept.push((interval, known(place, LONGEST), known(in_cause, LONGEST_OF_CAUSE)));
+            }
+        }
+        kept.sort_by_key(|(interval, ..)| interval.start_ns);
+        kept.into_iter().map(|(interval, place, in_cause)| (interval.frame_after, place, in_cause)).collect()
+    }
+
+    fn told(kept: &[KeptWait]) -> Vec<(Option<u64>, Option<u16>, Option<u16>)> {
+        kept.iter().map(|wait| (wait.interval.frame_after, wait.place, wait.place_in_cause)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn those_are_kept_that_sorting_would_give(
+            lengths in prop::collection::vec((1_i64..40, prop::bool::weighted(0.01)), 0..1500),
+            part in 1_usize..400,
+            life_ns in prop_oneof![Just(0_i64), 20_000_i64..40_000],
+            stall_ns in 1_i64..60,
+        ) {
+            let all = intervals(&lengths);
+            let mut longest = Longest::default();
+            for some in all.chunks(part) {
+                let mut later = Longest::default();
+                for interval in some {
+                    later.add(interval, None);
+                }
+                longest.append(&mut later);
+            }
+            prop_assert_eq!(told(&longest.kept(life_ns, stall_ns)), naive(&all, life_ns, stall_ns));
+        }
+    }
+}

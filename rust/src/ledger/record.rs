@@ -1,0 +1,48 @@
+//! What is kept of one wait until its connection ends: raw numbers and frames, no judgement.
+
+use crate::connection::{Kind, ResentBy};
+use crate::flows::SegmentRow;
+use crate::nullable::Nullable;
+use crate::sender::Wait;
+use crate::wire::TcpFlags;
+
+/// One wait: the departure that ended it, and what its sender saw since the departure before.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // each name is a fact of its own
+pub struct WaitRecord {
+    pub wait: Wait,
+    pub frame: u64,
+    pub ts_ns: i64,
+    pub seq: i64,
+    pub flags: TcpFlags,
+    pub payload_bytes: i64,
+    pub kind: Kind,
+    pub resent_by: Option<ResentBy>,
+    pub in_flight_bytes: Nullable,
+    pub usable_window_bytes: Nullable,
+    pub since_last_ack_ns: Nullable,
+    pub since_last_data_ns: Nullable,
+}
+
+impl WaitRecord {
+    /// The wait that a segment ended; `None` if it ended none: it occupies no sequence space, has no time, or is the
+    /// first of its direction.
+    #[must_use]
+    pub fn of(row: &SegmentRow) -> Option<Self> {
+        let wait = row.departure.as_ref().filter(|departure| departure.held_ns.is_some())?;
+        Some(Self {
+            wait: *wait,
+            frame: row.frame,
+            ts_ns: row.ts_ns.get()?,
+            seq: row.seq,
+            flags: row.flags,
+            payload_bytes: i64::from(row.payload_bytes),
+            kind: row.kind,
+            resent_by: row.resent_by,
+            in_flight_bytes: row.in_flight_bytes,
+            usable_window_bytes: row.usable_window_bytes,
+            since_last_ack_ns: row.since_last_ack_ns,
+            since_last_data_ns: row.since_last_data_ns,
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! One nameless temporary file, for logs that take too much memory: each chunk of a log knows where the chunk before it is.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that are collected before they are written: few calls of the system, however small the logs are.
+const WRITE_BYTES: usize = 1 << 20;
+/// What the file begins with, so that no chunk stands at 0.
+const MAGIC: &[u8; 8] = b"waits\0\0\0";
+/// Before the bytes of each chunk: where the chunk before of its log is (0: nowhere), its records, and its bytes.
+const HEADER_BYTES: usize = 16;
+/// Names that are tried: another file may have one of them.
+const MOST_NAMES: u64 = 1000;
+
+/// A file that nobody else sees: it has no name any more, and goes when it is closed.
+fn nameless_file() -> io::Result<File> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let folder = std::env::temp_dir();
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    for _ in 0..MOST_NAMES {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("tcptrace-lab-waits-{}-{count}", std::process::id()));
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => {
+                std::fs::remove_file(&path)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+/// The file that logs are written to.
+#[derive(Debug)]
+pub(super) struct Spool {
+    file: Arc<File>,
+    /// What is not written yet, and where it will begin.
+    unwritten: Vec<u8>,
+    begin: u64,
+}
+
+impl Spool {
+    /// What its chunks are read from.
+    pub(super) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { file: Arc::new(nameless_file()?), unwritten: MAGIC.to_vec(), begin: 0 })
+    }
+
+    /// Adds a chunk of so many records behind the one `before` it of the same log. Returns where it is.
+    pub(super) fn append(&mut self, before: Option<NonZeroU64>, records: u32, bytes: &[u8]) -> io::Result<NonZeroU64> {
+        let at = NonZeroU64::MIN.saturating_add(self.begin + self.unwritten.len() as u64 - 1);
+        self.unwritten.extend_from_slice(&before.map_or(0, NonZeroU64::get).to_le_bytes());
+        self.unwritten.extend_from_slice(&records.to_le_bytes());
+        self.unwritten.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        self.unwritten.extend_from_slice(bytes);
+        if self.unwritten.len() >= WRITE_BYTES {
+            self.write()?;
+        }
+        Ok(at)
+    }
+
+    /// Writes what is not written yet: before that, it cannot be read.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        (&*self.file).write_all(&self.unwritten)?;
+        self.begin += self.unwritten.len() as u64;
+        self.unwritten.clear();
+        Ok(())
+    }
+}
+
+/// A block in the spool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk {
+    pub records: u32,
+    begin: u64,
+    bytes: u32,
+}
+
+impl Chunk {
+    pub(super) fn read(&self, file: &File) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.bytes as usize];
+        file.read_exact_at(&mut bytes, self.begin)?;
+        Ok(bytes)
+    }
+}
+
+/// The chunk at a place in the spool, and where the one before of the same log is.
+pub(super) fn chunk(file: &File, at: NonZeroU64) -> io::Result<(Chunk, Option<NonZeroU64>)> {
+    let mut header = [0; HEADER_BYTES];
+    file.read_exact_at(&mut header, at.get())?;
+    let ([before, counts], _) = header.as_chunks::<8>() else { return Err(io::ErrorKind::InvalidData.into()) };
+    let counts = u64::from_le_bytes(*counts);
+    let begin = at.get() + HEADER_BYTES as u64;
+    let chunk = Chunk { records: counts as u32, begin, bytes: (counts >> 32) as u32 };
+    Ok((chunk, NonZeroU64::new(u64::from_le_bytes(*before))))
+}

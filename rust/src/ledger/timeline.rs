@@ -1,0 +1,288 @@
+//! One wait → its intervals, which touch and sum to the wait.
+//!
+//! Where a gate was closed, it owns the wait, except what the line and the path need for the bytes themselves. Where no gate was
+//! closed, what arrived meanwhile divides the wait:
+//!
+//! ```text
+//! departure ─ network: while the line carries the departure before, or the path's narrowest place the flight that slow
+//!           │ start lets go
+//!           └ handshake ─┬─ network: its transit, and that of the last byte of an answer back, at most a round trip, and
+//!                        │  queues; unknown where the capture began later than the connection, and only answers show the
+//!                        │  round trip
+//!                        ├─ idle: until the first data of the other side, where that had owed nothing, for long
+//!                        ├─ peer: until the last data of the other side before the departure
+//!                        └─ application: the rest; idle where nobody owed anything, for long
+//! ```
+
+use super::cause::Cause;
+use super::direction::{Direction, LEAST_IDLE_NS};
+use super::evidence::{DELAYED_ACK_NS, Evidence, at_most};
+use super::gates;
+use super::judged::{JudgedWait, Note, Round};
+use super::limits::{CAUSAL_NS, NS_PER_MS};
+use super::verdict::Verdict;
+use crate::sender::Wait;
+
+/// A pause of the program that ends a message, where two round trips are not longer (a heuristic).
+const PAUSE_NS: i64 = 10 * NS_PER_MS;
+/// An ACK of everything that comes this many round trips late, for a handful of segments, was released by the receiver's timer,
+/// even where the long round trip looks like a queue (a heuristic).
+const LATE_ROUNDS: i64 = 10;
+/// Causes that hold back bytes which the program has given.
+const HELD: [Cause; 9] = [
+    Cause::Nagle,
+    Cause::NagleDelayedAck,
+    Cause::DelayedAck,
+    Cause::SendBuffer,
+    Cause::ReceiverWindow,
+    Cause::ZeroWindow,
+    Cause::CongestionWindow,
+    Cause::LossRecovery,
+    Cause::Timeout,
+];
+
+/// How much of a time something was in transit: at most an undisturbed round trip, and away from the sender what paths vary by.
+pub(super) fn transit_ns(gap_ns: i64, undisturbed_ns: i64, unsteady_ns: i64) -> i64 {
+    gap_ns.min(undisturbed_ns + unsteady_ns).max(0)
+}
+
+/// Divides a wait into its intervals.
+pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
+    let (held_ns, direction) = (wait.wait_ns, wait.direction);
+    let handshake_ns = handshake_ns(wait);
+    let sending_ns = sending_ns(wait, verdict).min(held_ns - handshake_ns);
+    let left_ns = held_ns - handshake_ns - sending_ns;
+    let unexplained = verdict.cause.is_none();
+    let spoke_ns = wait.wait.peer_last_ns.get();
+    let late_ns = after_window_ns(wait, verdict, left_ns);
+    let grown_ns = if verdict.opens_with_window { wait.queue_growth_ns().min(left_ns - late_ns) } else { 0 };
+    // Without a handshake, the shortest round trip may be an answer that the other program took its time for.
+    let blind = unexplained
+        && (wait.flight_after().is_none()
+            || wait.is_strange()
+            || wait.may_be_far()
+            || wait.room_is_unseen()
+            || wait.ack_is_unseen());
+    let unmeasured = unexplained && spoke_ns.is_some() && (blind || !wait.direction.beginning_seen);
+    let queued_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.idle_ns.get()).unwrap_or(0));
+    // The departure left after the other side's data had arrived, and was in transit since.
+    let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queued_ns));
+    let transit_ns = if unexplained {
+        transit_of_unexplained_ns(wait, handshake_ns, sending_ns, on_its_way_ns).min(left_ns)
+    } else {
+        0
+    };
+    let owned_ns = if unexplained { 0 } else { left_ns - late_ns - grown_ns };
+    let filled_ns = full_window_ns(wait, verdict, left_ns).min(owned_ns);
+    let unsignalled_ns = before_loss_signal_ns(wait, verdict, left_ns).min(owned_ns - filled_ns);
+    let caused_ns = owned_ns - filled_ns - unsignalled_ns;
+    let network_ns = if unexplained && !blind && !unmeasured { transit_ns } else { grown_ns };
+    let unmeasured_ns = if unmeasured { transit_ns } else { 0 };
+    let before_ns = owned_ns + network_ns + unmeasured_ns;
+    let passing_ns = if unexplained && !blind { on_its_way_ns } else { 0 };
+    let then = verdict.then.filter(|_| verdict.opens_with_window);
+    let peer_ns = match spoke_ns {
+        Some(spoke_ns) if unexplained || (then.is_none() && late_ns > 0) => {
+            (left_ns - (before_ns - passing_ns) - spoke_ns).max(0)
+        }
+        _ => 0,
+    };
+    let rest_ns = left_ns - before_ns - peer_ns;
+    let (idle_ns, closing_ns) = if unexplained && !blind && !wait.is_first_data() {
+        let before_ns = idle_before_peer_ns(wait.wait, direction, peer_ns, rest_ns);
+        (before_ns, idle_before_close_ns(wait.wait, direction).min(peer_ns - before_ns))
+    } else {
+        (0, 0)
+    };
+    let rest_cause = match then {
+        _ if blind => Cause::Unknown,
+        Some(then) => then,
+        None if wait.answer_may_be_lost() => Cause::LossRecovery,
+        None if is_idle(wait, verdict, rest_ns) => Cause::Idle,
+        None => Cause::Application,
+    };
+    let unsignalled_cause = if unsignalled_ns > 0 { gates::before_signal(wait) } else { Cause::SlowStart };
+    let held = filled_ns + caused_ns;
+    JudgedWait {
+        cause: verdict.cause,
+        confidence: verdict.confidence,
+        spans: [
+            (Cause::Handshake, handshake_ns),
+            (Cause::Network, sending_ns),
+            (Cause::ReceiverWindow, filled_ns),
+            (unsignalled_cause, unsignalled_ns),
+            (verdict.cause.unwrap_or(Cause::Unknown), caused_ns),
+            (Cause::Network, network_ns),
+            (Cause::Unknown, unmeasured_ns),
+            (Cause::Idle, idle_ns),
+            (Cause::Peer, peer_ns - idle_ns - closing_ns),
+            (Cause::Idle, closing_ns),
+            (rest_cause, rest_ns),
+        ],
+        caused_ns: held,
+        note: note(wait, verdict, held, rest_ns),
+        round: round(wait, verdict),
+    }
+}
+
+/// The part of the first wait in which the connection was not open. A client's transit was not measured yet when the SYN-ACK
+/// went there.
+fn handshake_ns(wait: &Evidence<'_>) -> i64 {
+    if !wait.is_first_data() {
+        return 0;
+    }
+    let direction = wait.direction;
+    let there_ns = if direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 };
+    let answered_ns = if wait.was_answered_again() { wait.wait.peer_first_ns.get() } else { wait.wait.idle_ns.get() };
+    (wait.wait_ns - (answered_ns.unwrap_or(0) - there_ns)).clamp(0, wait.wait_ns)
+}
+
+/// The part in which the line carried the departure before. Where slow start or a buffer held the sender, also the part in which
+/// the bottleneck carried its flight: a larger flight would have waited for the bottleneck as well.
+fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
+    let stood_behind_queue = verdict.cause == Some(Cause::SendBuffer) && wait.was_drained_bit_by_bit();
+    let mut carried_ns = wait.line_ns();
+    if verdict.cause == Some(Cause::SlowStart) || stood_behind_queue {
+        carried_ns = carried_ns.max(wait.draining_ns());
+    }
+    if stood_behind_queue {
+        carried_ns = carried_ns.max(wait.wait_ns - wait.rtt_ns());
+    }
+    carried_ns
+}
+
+/// The part after the window opened, of a wait that a window held until then, less the time for which the departure stood in a
+/// queue before the capture point, by its own timestamp.
+fn after_window_ns(wait: &Evidence<'_>, verdict: Verdict, left_ns: i64) -> i64 {
+    let Some(opened_ns) = wait.wait.window_opened_ns.get().filter(|_| verdict.opens_with_window) else { return 0 };
+    let after_ns = (opened_ns - wait.queueing_delay_ns()).max(0);
+    let applies =
+        after_ns > wait.causal_ns() && !wait.direction.near_sender && !wait.window_owns_all() && !wait.was_on_the_way();
+    if applies { after_ns.min(left_ns) } else { 0 }
+}
+
+fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, on_its_way_ns: i64) -> i64 {
+    let direction = wait.direction;
+    let spoke_ns = wait.wait.peer_last_ns.get();
+    // In the first wait of a capture that begins later, how far the sender is was not known yet when something came for it.
+    let ahead = wait.heard_first_ack() && !direction.beginning_seen && direction.sender_unplaced;
+    let ahead_ns = if ahead { direction.to_sender_ns } else { 0 };
+    let quiet_ns = (spoke_ns.or(wait.wait.idle_ns.get()).unwrap_or(0) - ahead_ns).max(0);
+    let undisturbed_ns = wait.undisturbed_ns().max(wait.still_queued_ns());
+    let gap_ns = wait.wait_ns - quiet_ns - handshake_ns;
+    let mut there_and_back_ns = transit_ns(gap_ns, undisturbed_ns, direction.unsteady_ns) - sending_ns;
+    if spoke_ns.is_some() && (direction.near_receiver || wait.says_when()) {
+        there_and_back_ns = there_and_back_ns.min(undisturbed_ns);
+    }
+    there_and_back_ns.max(0) + on_its_way_ns
+}
+
+/// The part at the beginning that a full window owns. A wait for a closed window began with a window full to its edge, which
+/// closed when everything was acknowledged. What Nagle's algorithm kept back behind a full window was the window's until it
+/// opened. A sender that had gone beyond its window (a probe) found it closed.
+fn full_window_ns(wait: &Evidence<'_>, verdict: Verdict, left_ns: i64) -> i64 {
+    let until_ns = match verdict.cause {
+        Some(Cause::ZeroWindow)
+            if wait.had_in_flight() && wait.room().is_some_and(|room| (0..wait.smss_bytes).contains(&room)) =>
+        {
+            wait.wait.idle_ns.get()
+        }
+        Some(Cause::Nagle) if wait.was_kept_behind_window() && wait.was_kept_back() => wait.wait.window_opened_ns.get(),
+        _ => None,
+    };
+    until_ns.map_or(0, |until_ns| (left_ns - until_ns).max(0))
+}
+
+/// The part before the sender learned of the loss. The repair begins with that signal; until then the sender waited as for any
+/// other ACK.
+fn before_loss_signal_ns(wait: &Evidence<'_>, verdict: Verdict, left_ns: i64) -> i64 {
+    if verdict.cause != Some(Cause::LossRecovery) || wait.is_recovering() {
+        return 0;
+    }
+    wait.wait.loss_told_ns.get().map_or(0, |told_ns| (left_ns - told_ns).max(0))
+}
+
+/// Whether a side had said all that it had begun to say, and all of it was acknowledged: what left last was small, or ended a
+/// write, or was answered.
+fn is_complete(wait: &Evidence<'_>) -> bool {
+    wait.wait.idle_ns.is_some() && (wait.wait.small_before || wait.wait.pushed_before || wait.peer_spoke())
+}
+
+/// Whether the sender's program was silent for long, and owed nothing: it had not been asked, as a server is by data of its
+/// client, and was in the middle of no message. Silence that lasts until the close, or in which keepalives pass, need not be
+/// longer than other pauses.
+fn is_idle(wait: &Evidence<'_>, verdict: Verdict, rest_ns: i64) -> bool {
+    let direction = wait.direction;
+    let owes = wait.peer_spoke() && !direction.from_client;
+    let closes = wait.is_bare_fin();
+    let least_ns = if closes || wait.wait.kept_alive { LEAST_IDLE_NS } else { direction.idle_after_ns };
+    let silence_ns = wait.wait.idle_ns.get().map_or(0, |acked_ns| acked_ns.min(rest_ns));
+    verdict.cause.is_none() && silence_ns >= least_ns && !owes && !wait.is_first_data() && is_complete(wait)
+}
+
+/// The part of a server's wait before its client said anything new, or closed, where it is idle: the server had answered.
+pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &Direction, peer_ns: i64, rest_ns: i64) -> i64 {
+    let (Some(spoke_ns), Some(acked_ns)) = (wait.peer_first_ns.get(), wait.idle_ns.get()) else { return 0 };
+    let silence_ns = (peer_ns + rest_ns - spoke_ns).clamp(0, peer_ns);
+    let closes = wait.peer_payload_bytes.get() == Some(0) && wait.peer_first_ns == wait.peer_last_ns;
+    let least_ns = if closes || wait.kept_alive { LEAST_IDLE_NS } else { direction.receiver_idle_after_ns };
+    let had_answered = !direction.from_client && acked_ns >= spoke_ns && (wait.small_before || wait.pushed_before);
+    if had_answered && silence_ns >= least_ns { silence_ns } else { 0 }
+}
+
+/// The part of a client's wait between the last data of its server and the server's FIN, where it is idle: the server had answered,
+/// and closed a connection that was left open.
+pub(super) fn idle_before_close_ns(wait: &Wait, direction: &Direction) -> i64 {
+    let (Some(closed_ns), Some(data_ns), Some(acked_ns)) =
+        (wait.peer_last_ns.get(), wait.peer_data_ns.get(), wait.idle_ns.get())
+    else {
+        return 0;
+    };
+    let silence_ns = data_ns.min(acked_ns) - closed_ns;
+    let is_fin = wait.peer_payload_bytes.get() == Some(0);
+    if direction.from_client && is_fin && silence_ns >= LEAST_IDLE_NS { silence_ns } else { 0 }
+}
+
+fn note(wait: &Evidence<'_>, verdict: Verdict, caused_ns: i64, rest_ns: i64) -> Option<Note> {
+    let stall_ns = Evidence::stall_ns(wait.direction);
+    let stall_cause = if caused_ns < stall_ns {
+        None
+    } else if verdict.cause == Some(Cause::Network) {
+        timer_released_it(wait).then_some(Cause::DelayedAck)
+    } else {
+        verdict.cause.filter(|cause| HELD.contains(cause))
+    };
+    let due_ns = wait.undisturbed_flight_ns() + wait.rtt_ns().max(CAUSAL_NS);
+    let pause_ns = PAUSE_NS.max(2 * wait.rtt_ns());
+    let note = Note {
+        stall_cause,
+        brief: verdict.cause == Some(Cause::Nagle) && caused_ns > due_ns && caused_ns < stall_ns,
+        paused: verdict.cause.is_none() && rest_ns >= pause_ns,
+        is_resent: wait.is_resent(),
+    };
+    Some(note).filter(|note| *note != Note::default())
+}
+
+/// Whether a wait that is the network's ended with a delayed ACK.
+fn timer_released_it(wait: &Evidence<'_>) -> bool {
+    let lag_ns = wait.wait.acked_lag_ns.get();
+    let rounds_late = lag_ns.zip(wait.direction.rtt_min_ns).is_some_and(|(lag, least)| lag >= LATE_ROUNDS * least);
+    rounds_late
+        && wait.ack_was_late()
+        && wait.all_acked()
+        && wait.is_small()
+        && !wait.is_after_loss()
+        && wait.was_released_by_ack()
+}
+
+fn round(wait: &Evidence<'_>, verdict: Verdict) -> Option<Round> {
+    let cause = verdict.cause.filter(|cause| matches!(cause, Cause::NagleDelayedAck | Cause::DelayedAck))?;
+    let known = wait.flight_before().is_some() && wait.smss_bytes > 0 && wait.direction.max_window_bytes.is_some();
+    let is_round =
+        known && wait.wait_ns >= DELAYED_ACK_NS && wait.all_acked() && wait.ack_was_late() && !wait.peer_spoke();
+    is_round.then(|| Round {
+        nagle: cause == Cause::NagleDelayedAck,
+        may_be_held: wait.is_small() && wait.direction.totals.small_behind_small == 0,
+        may_fill_buffer: wait.may_fill_buffer(),
+    })
+}

@@ -1,0 +1,303 @@
+//! What was captured on its way to a sender, and has perhaps not arrived there yet.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::nullable::Nullable;
+
+/// Arrivals remembered that are on their way. More of them within one round trip count as arrived earlier than they did.
+const MAX_ON_THE_WAY: usize = 1 << 10;
+
+/// Places that a queue has at first.
+const FIRST_PLACES: usize = 4;
+
+/// One segment of the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// When it was captured.
+    pub ts_ns: i64,
+    /// What it acknowledges; below everything if nothing.
+    pub ack: i64,
+    /// Right edge of the window it offers, if its scale is known.
+    pub edge: Nullable,
+    /// Time since the oldest byte that it acknowledges was captured.
+    pub lag_ns: Nullable,
+    /// Its round-trip sample.
+    pub rtt_ns: Nullable,
+    /// Its TCP timestamp, and the one that it echoes.
+    pub tsval: Option<u32>,
+    pub tsecr: Option<u32>,
+    /// Its frame.
+    pub frame: u64,
+    /// It carries data, SYN or FIN: the program hears of it.
+    pub has_data: bool,
+    /// The data.
+    pub payload_bytes: u32,
+    /// What it says of a loss.
+    pub missing: Missing,
+}
+
+/// What an arrival says about losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Missing {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Something is: it is a duplicate ACK, or brings SACK blocks.
+    Perhaps,
+    /// Enough of that came for its sender to take it for lost (RFC 5681, 3.2; RFC 6675, 4: `IsLost`).
+    Lost,
+}
+
+/// The part of an arrival that is stored for each one.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Own {
+    ts_ns: i64,
+    /// Lower half of its frame.
+    frame: u32,
+    /// 0 where it has none.
+    tsval: u32,
+}
+
+/// The part that many arrivals in a row mostly have in common, as when data comes to a side that sends none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Common {
+    ack: i64,
+    edge: Nullable,
+    lag_ns: Nullable,
+    rtt_ns: Nullable,
+    tsecr: Option<u32>,
+    /// Upper half of the frame.
+    frame: u32,
+    has_tsval: bool,
+    has_data: bool,
+    missing: Missing,
+    payload_bytes: u32,
+}
+
+impl Arrival {
+    #[inline]
+    fn apart(&self) -> (Own, Common) {
+        let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, missing } = *self;
+        let own = Own { ts_ns, frame: frame as u32, tsval: tsval.unwrap_or(0) };
+        let frame = (frame >> 32) as u32;
+        let has_tsval = tsval.is_some();
+        (own, Common { ack, edge, lag_ns, rtt_ns, tsecr, frame, has_tsval, has_data, missing, payload_bytes })
+    }
+
+    #[inline]
+    fn of(own: Own, common: Common) -> Self {
+        let Common { ack, edge, lag_ns, rtt_ns, tsecr, has_tsval, has_data, missing, payload_bytes, .. } = common;
+        let frame = u64::from(common.frame) << 32 | u64::from(own.frame);
+        let tsval = has_tsval.then_some(own.tsval);
+        Self { ts_ns: own.ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, missing }
+    }
+}
+
+/// A queue of arrivals, 16 bytes each. It stays full where a side sends nothing, so it is small, and each new arrival takes the
+/// place of the oldest.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Queue {
+    /// A ring; its length is 0 or a power of two, at most [`MAX_ON_THE_WAY`].
+    places: Vec<Own>,
+    /// Place of the oldest.
+    first: usize,
+    len: usize,
+    /// How many have left.
+    left: u64,
+    /// Of the oldest, and of the newest.
+    oldest: Common,
+    newest: Common,
+    /// Where that changes in between, counted from the first arrival of all.
+    changes: VecDeque<(u64, Common)>,
+}
+
+impl Queue {
+    #[inline]
+    fn front(&self) -> Option<Arrival> {
+        let own = self.places.get(self.first).filter(|_| self.len > 0)?;
+        Some(Arrival::of(*own, self.oldest))
+    }
+
+    #[inline]
+    fn push(&mut self, arrival: &Arrival) -> Option<Arrival> {
+        let (own, common) = arrival.apart();
+        if self.len == 0 {
+            (self.oldest, self.newest) = (common, common);
+        } else if common != self.newest {
+            self.changes.push_back((self.left + self.len as u64, common));
+            self.newest = common;
+        }
+        let oldest = if self.len == MAX_ON_THE_WAY { self.pop() } else { None };
+        if self.len == self.places.len() {
+            self.grow();
+        }
+        let behind = self.place(self.len);
+        if let Some(place) = self.places.get_mut(behind) {
+            *place = own;
+            self.len += 1;
+        }
+        oldest
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Arrival> {
+        let front = self.front()?;
+        self.first = self.place(1);
+        self.len -= 1;
+        self.left += 1;
+        if self.changes.front().is_some_and(|(at, _)| *at == self.left)
+            && let Some((_, common)) = self.changes.pop_front()
+        {
+            self.oldest = common;
+        }
+        Some(front)
+    }
+
+    /// Twice as many places.
+    #[cold]
+    fn grow(&mut self) {
+        self.places.rotate_left(self.first);
+        self.first = 0;
+        self.places.resize((self.len * 2).max(FIRST_PLACES), Own::default());
+    }
+
+    /// The place that comes so many behind that of the oldest.
+    #[inline]
+    fn place(&self, behind: usize) -> usize {
+        (self.first + behind) & self.places.len().wrapping_sub(1)
+    }
+}
+
+/// The arrivals that are on their way, in the order of the capture.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Arrivals {
+    /// Once there were any.
+    queue: Option<Box<Queue>>,
+    /// The timestamp echoed last, and when the first segment with it was captured.
+    echoed: Option<(u32, i64)>,
+}
+
+impl Arrivals {
+    /// Whether nothing is on its way.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.as_ref().is_none_or(|queue| queue.len == 0)
+    }
+
+    /// One more; hands out the oldest if there are too many.
+    #[inline]
+    pub(super) fn push(&mut self, arrival: &Arrival) -> Option<Arrival> {
+        self.queue.get_or_insert_default().push(arrival)
+    }
+
+    /// When the next one was captured.
+    pub(super) fn next_ns(&self) -> Option<i64> {
+        Some(self.queue.as_deref()?.front()?.ts_ns)
+    }
+
+    /// The next one, whether it has arrived or not.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Arrival> {
+        self.queue.as_deref_mut()?.pop()
+    }
+
+    /// The next one that had arrived when a segment that echoes `tsecr` was captured at `now_ns`.
+    ///
+    /// Where there are timestamps they tell it: what the segment echoes and all before it have arrived, and nothing newer
+    /// (RFC 7323, 4.3). Of several with that same timestamp the first has, and the others if there was time.
+    pub(super) fn next_arrived(&mut self, tsecr: Option<u32>, now_ns: i64, shift_ns: i64) -> Option<Arrival> {
+        let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
+        let in_time = ts_ns.saturating_add(shift_ns) <= now_ns;
+        let arrived = match tsval.zip(tsecr) {
+            Some((tsval, tsecr)) if tsval == tsecr => self.is_first_echoed(tsecr, ts_ns) || in_time,
+            Some((tsval, tsecr)) => (tsval.wrapping_sub(tsecr) as i32) < 0,
+            None => in_time,
+        };
+        if arrived { self.pop() } else { None }
+    }
+
+    fn is_first_echoed(&mut self, tsecr: u32, ts_ns: i64) -> bool {
+        let first = self.echoed.is_none_or(|(tsval, _)| tsval != tsecr);
+        if first {
+            self.echoed = Some((tsecr, ts_ns));
+        }
+        first
+    }
+
+    /// Time since the first segment was captured whose timestamp `tsecr` echoes; known only away from the sender.
+    pub(super) fn echo_ns(&self, tsecr: Option<u32>, now_ns: i64) -> Nullable {
+        let echoed = self.echoed.filter(|(tsval, _)| Some(*tsval) == tsecr);
+        echoed.map(|(_, ts_ns)| now_ns.saturating_sub(ts_ns)).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arrival, Arrivals, Missing, Nullable};
+
+    fn ack(ts_ns: i64, ack: i64, tsval: Option<u32>) -> Arrival {
+        let unknown = Nullable::default();
+        Arrival {
+            ts_ns,
+            ack,
+            edge: unknown,
+            lag_ns: unknown,
+            rtt_ns: unknown,
+            tsval,
+            tsecr: None,
+            frame: 0,
+            has_data: false,
+            payload_bytes: 0,
+            missing: Missing::Nothing,
+        }
+    }
+
+    fn arrived(arrivals: &mut Arrivals, tsecr: Option<u32>, now_ns: i64, shift_ns: i64) -> Vec<i64> {
+        std::iter::from_fn(|| arrivals.next_arrived(tsecr, now_ns, shift_ns)).map(|arrival| arrival.ack).collect()
+    }
+
+    #[test]
+    fn without_timestamps_an_ack_arrives_after_the_round_trip_to_the_sender() {
+        let mut arrivals = Arrivals::default();
+        arrivals.push(&ack(0, 1000, None));
+        arrivals.push(&ack(30, 2000, None));
+        assert_eq!(arrived(&mut arrivals, None, 20, 20), [1000]);
+        assert_eq!(arrived(&mut arrivals, None, 49, 20), [0; 0]);
+        assert_eq!(arrived(&mut arrivals, None, 50, 20), [2000]);
+    }
+
+    #[test]
+    fn of_more_than_fit_the_oldest_are_handed_out_as_they_came() {
+        let mut arrivals = Arrivals::default();
+        let came = (0..2 * super::MAX_ON_THE_WAY as i64 + 44).map(|number| Arrival {
+            frame: u64::from(u32::MAX) - 500 + number as u64,
+            has_data: number % 5 > 0,
+            missing: if number % 7 == 0 { Missing::Lost } else { Missing::Nothing },
+            rtt_ns: Some(number).filter(|number| number % 97 == 0).into(),
+            ..ack(number, number / 30, Some(number as u32 / 2).filter(|_| number % 64 > 0))
+        });
+        let mut out = Vec::new();
+        for arrival in came.clone() {
+            out.extend(arrivals.push(&arrival));
+            if arrival.ts_ns == 2 {
+                out.extend(arrivals.pop()); // so that the ring grows from its middle
+            }
+        }
+        assert_eq!(out.len(), super::MAX_ON_THE_WAY + 44);
+        out.extend(std::iter::from_fn(|| arrivals.pop()));
+        assert!(arrivals.is_empty() && out.into_iter().eq(came));
+    }
+
+    #[test]
+    fn an_echo_shows_what_arrived_and_that_nothing_newer_did() {
+        let mut arrivals = Arrivals::default();
+        for (ts_ns, offset, tsval) in [(0, 1000, 7), (10, 2000, 8), (11, 3000, 8), (12, 4000, 9)] {
+            arrivals.push(&ack(ts_ns, offset, Some(tsval)));
+        }
+        // Long after the round trip of 20, because the segment was queued: it echoes 8, so 9 had not arrived when it left.
+        assert_eq!(arrived(&mut arrivals, Some(8), 500, 20), [1000, 2000, 3000]);
+        assert_eq!(arrivals.echo_ns(Some(8), 500).get(), Some(490));
+    }
+}

@@ -1,0 +1,136 @@
+//! The sender's timestamp clock (RFC 7323), read off its departures: how long a tick is, and how late each departure was captured.
+
+use serde::{Deserialize, Serialize};
+
+use crate::nullable::Nullable;
+
+/// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
+const LEAST_TICKS: i64 = 50;
+/// A tick of nearly all timestamp clocks of today (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
+const MILLISECOND_NS: i64 = 1_000_000;
+/// Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz).
+const DRIFT_PART: i64 = 10_000;
+
+/// The clock, as far as departures have shown it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Clock {
+    /// Of the last departure that moved it.
+    tsval: Option<u32>,
+    /// Ticks since the first departure, and nanoseconds of the capture.
+    ticks: i64,
+    lasted_ns: i64,
+    /// Of the departure that was captured soonest after its own time, by that clock: how soon, and when.
+    soonest_ns: i64,
+    soonest_at_ns: i64,
+    /// Of the one that was captured latest after its own time, the same, less the tick by which that may be wrong.
+    latest_ns: i64,
+    latest_at_ns: i64,
+}
+
+impl Clock {
+    /// Ticks since the departure before, which was captured `held_ns` ago.
+    #[inline]
+    pub(super) fn departs(&mut self, tsval: Option<u32>, held_ns: Nullable) -> Option<i64> {
+        let now = tsval?;
+        let before = self.tsval.replace(now)?;
+        let ticks = i64::from(now.wrapping_sub(before) as i32);
+        self.ticks = self.ticks.saturating_add(ticks);
+        self.lasted_ns = self.lasted_ns.saturating_add(held_ns.get().unwrap_or(0));
+        if self.behind_ns() <= self.soonest_ns {
+            (self.soonest_ns, self.soonest_at_ns) = (self.behind_ns(), self.lasted_ns);
+        }
+        Some(ticks)
+    }
+
+    /// How much later than the first, against its own time, the last departure was captured, if ticks are milliseconds.
+    fn behind_ns(&self) -> i64 {
+        self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
+    }
+
+    /// How much later than the soonest so far it was captured, against its own time. What neither a tick nor clock drift explains, a
+    /// queue before the capture point does.
+    pub(super) fn queued_ns(&self) -> i64 {
+        let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
+        let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
+        later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).max(0)
+    }
+
+    /// By how much the queue was longer for the last departure than for any before it, beyond a tick and clock drift. Growth that drains
+    /// again does not count, and the tick counts once: these values sum to how much longer the queue became.
+    pub(super) fn queue_grew_ns(&mut self) -> i64 {
+        let drift_ns = self.lasted_ns.saturating_sub(self.latest_at_ns) / DRIFT_PART;
+        let now_ns = self.behind_ns().saturating_sub(drift_ns.saturating_add(MILLISECOND_NS));
+        let grew_ns = now_ns.saturating_sub(self.latest_ns).max(0);
+        if grew_ns > 0 {
+            (self.latest_ns, self.latest_at_ns) = (now_ns, self.lasted_ns);
+        }
+        grew_ns
+    }
+
+    /// How long before the last departure the clock showed `tsval`, if it is known how long a tick is.
+    pub(super) fn since_ns(&self, tsval: u32) -> Option<i64> {
+        let ticks = i64::from(self.tsval?.wrapping_sub(tsval) as i32);
+        self.tick_ns().get().map(|tick_ns| ticks.saturating_mul(tick_ns))
+    }
+
+    /// How long a tick is.
+    pub(super) fn tick_ns(&self) -> Nullable {
+        Some(self.lasted_ns).filter(|_| self.ticks >= LEAST_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, MILLISECOND_NS, Nullable};
+
+    /// A clock of milliseconds whose departures were captured so many after the one before, and ticked so often between.
+    fn after(departures: &[(i64, u32)]) -> Clock {
+        let (mut clock, mut tsval) = (Clock::default(), 0);
+        clock.departs(Some(tsval), Nullable::NULL);
+        for (held_ms, ticks) in departures {
+            tsval += ticks;
+            assert_eq!(clock.departs(Some(tsval), Some(held_ms * MILLISECOND_NS).into()), Some(i64::from(*ticks)));
+        }
+        clock
+    }
+
+    #[test]
+    fn what_comes_later_than_its_own_time_stood_in_a_queue_less_a_tick() {
+        assert_eq!(after(&[(10, 10), (30, 10)]).queued_ns(), 19 * MILLISECOND_NS - 3_000);
+        assert_eq!(after(&[(30, 10), (10, 30)]).queued_ns(), 0, "the first stood in one, the second in none");
+        assert_eq!(after(&[(10, 30), (30, 10)]).queued_ns(), 19 * MILLISECOND_NS - 3_000, "the soonest is what counts");
+    }
+
+    #[test]
+    fn a_queue_grew_where_it_is_longer_than_ever() {
+        let (mut clock, mut tsval) = (Clock::default(), 0);
+        clock.departs(Some(tsval), Nullable::NULL);
+        let mut grew = Vec::new();
+        for (held_ms, ticks) in [(30, 10), (10, 15), (20, 10), (40, 30)] {
+            tsval += ticks;
+            clock.departs(Some(tsval), Some(held_ms * MILLISECOND_NS).into());
+            grew.push(clock.queue_grew_ns());
+        }
+        // Behind by 20, 15, 25 and 35 ms, less a tick; in 30, 30 and 40 ms the clocks may drift by 3, 3 and 4 µs.
+        assert_eq!(grew, [19 * MILLISECOND_NS - 3_000, 0, 5 * MILLISECOND_NS, 10 * MILLISECOND_NS - 1_000]);
+    }
+
+    #[test]
+    fn a_clock_that_drifts_by_a_ten_thousandth_queues_nothing() {
+        assert_eq!(after(&[(100_010, 100_000)]).queued_ns(), 0);
+    }
+
+    #[test]
+    fn when_a_timestamp_was_the_clocks_is_known_in_whole_ticks() {
+        let clock = after(&[(40, 10), (160, 40), (20, 5)]);
+        assert_eq!(clock.since_ns(50), Some(20 * MILLISECOND_NS));
+        assert_eq!(clock.since_ns(10), Some(180 * MILLISECOND_NS));
+        assert_eq!(after(&[(40, 10)]).since_ns(0), None, "how long a tick is, is not known yet");
+    }
+
+    #[test]
+    fn the_length_of_a_tick_is_known_after_fifty() {
+        assert_eq!(after(&[(40, 10), (156, 39)]).tick_ns().get(), None);
+        assert_eq!(after(&[(40, 10), (160, 40)]).tick_ns().get(), Some(4 * MILLISECOND_NS));
+    }
+}

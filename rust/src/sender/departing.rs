@@ -1,0 +1,157 @@
+//! A segment leaves its sender: the wait that it ended, and what the sender's state is behind it.
+
+use super::leaves::Leaves;
+use super::spacing::{AROUND_BYTES, Seen};
+use super::view::{SenderView, Since, Timeout};
+use super::wait::{FirstDeparture, Wait};
+use crate::connection::ResentBy;
+use crate::nullable::Nullable;
+
+/// What was captured less than this part of the round trip to the sender before a departure had not reached the sender yet (a heuristic). The
+/// round trip is known from the handshake, and no path is that much quicker than its handshake.
+const TOO_QUICK_PART: i64 = 8;
+/// Behind a lost SYN a sender begins with one segment (RFC 5681, 3.1), and its threshold of slow start may be two (4.4BSD, whose timer
+/// sets it). One whose first flight is larger took its SYN for no sign of a full path: Linux, which begins as ever behind one lost SYN,
+/// and restores the threshold (`tcp_init_metrics`).
+const LEAST_THRESHOLD_SEGMENTS: i64 = 2;
+/// Behind a pause of its retransmission timeout a sender may begin with a small congestion window again (RFC 5681, 4.1); Linux
+/// has the least (`TCP_RTO_MIN`).
+const BEGINS_ANEW_NS: i64 = 200_000_000;
+
+impl SenderView {
+    /// A segment leaves. Returns the wait that it ended.
+    #[inline]
+    pub(crate) fn departs(&mut self, leaves: &Leaves, shift_ns: i64) -> Wait {
+        // A clock that was set back does not let a wait end before it began.
+        let leaves =
+            Leaves { ts_ns: self.since.left_ns.get().map_or(leaves.ts_ns, |left| left.max(leaves.ts_ns)), ..*leaves };
+        if self.first.is_none() {
+            self.first = Some(FirstDeparture { ts_ns: leaves.ts_ns, frame: leaves.frame, is_syn: leaves.is_syn });
+        }
+        self.take_arrived(&leaves, shift_ns);
+        let mut held = self.held(&leaves, shift_ns);
+        held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
+        self.spacing.stamped(leaves.tsval.is_some());
+        held.queued_ns = held.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
+        held.queue_grew_ns = held.sent_ticks.get().map(|_| self.clock.queue_grew_ns()).into();
+        if let Some(held_ns) = held.held_ns.get().filter(|_| line_may_be_busy(&held)) {
+            let seen = match (leaves.at_either, shift_ns) {
+                (true, _) => Seen::AtEither,
+                (false, 0) => Seen::AtSender,
+                _ => Seen::Away,
+            };
+            self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, seen);
+        }
+        // At the sender it is seen what an ACK let go.
+        let let_go = shift_ns == 0 && held.acked_ago_ns.get().is_some_and(|ago_ns| held.may_be_ended_by(ago_ns));
+        if let Some(held_ns) = held.held_ns.get().filter(|_| !let_go && self.goes_on(&leaves)) {
+            self.steady.came(held_ns, leaves.payload_bytes, AROUND_BYTES);
+        }
+        if let Some(held_ns) = held.held_ns.get().filter(|_| leaves.payload_bytes > 0) {
+            self.paced.departs(leaves.ts_ns, held_ns, leaves.payload_bytes, leaves.full_bytes, self.since.was_small);
+        }
+        if leaves.resent_by.is_none() {
+            self.count_clocked(&held, shift_ns);
+        }
+        self.count_behind_held(&held, shift_ns);
+        let resent = leaves.resent_by.is_some();
+        if leaves.small && !resent && !leaves.never_held {
+            self.count_small(&held, leaves.payload_bytes, shift_ns);
+        } else if !leaves.small && !resent && leaves.payload_bytes > 0 {
+            self.count_full(&held, leaves.payload_bytes, shift_ns);
+        }
+        let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
+        let waited_behind_small = leaves.small && self.waited_behind_small(&held, shift_ns);
+        self.left(&leaves, was_held, shift_ns);
+        self.since.had_waited_behind_small = waited_behind_small;
+        held
+    }
+
+    /// Whether the program had given its data when the full segment before left: that segment did not end its write.
+    fn goes_on(&self, leaves: &Leaves) -> bool {
+        let before = self.since.payload_bytes;
+        before > 0 && before >= self.full_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
+    }
+
+    /// Whether it is several segments captured as one (segmentation offload), of which the last is small. Known only once full segments of
+    /// this size were seen: before that, the sender's real segments may be shorter, on a path with a smaller MTU.
+    fn has_small_tail(&self, leaves: &Leaves) -> bool {
+        self.whole_bytes == leaves.full_bytes && leaves.payload_bytes > leaves.full_bytes && !leaves.is_whole()
+    }
+
+    /// Moves the state on behind a departure; `was_held`: a small one, behind a small one, until all was acknowledged.
+    #[inline]
+    fn left(&mut self, leaves: &Leaves, was_held: bool, shift_ns: i64) {
+        self.full_bytes = leaves.full_bytes;
+        let (una, ends_small) = (self.una.get(), leaves.small || self.has_small_tail(leaves));
+        self.whole_bytes = if leaves.is_whole() { leaves.full_bytes } else { self.whole_bytes };
+        if leaves.resent_by.is_some() {
+            if una.is_none_or(|una| !self.recovers(una)) {
+                self.recover = Some(self.snd_max).into();
+                let timed_out = leaves.resent_by == Some(ResentBy::Timeout) && !leaves.is_syn;
+                self.timeout = timed_out.then_some(Timeout { tsval: leaves.tsval, after_loss: self.after_loss });
+            }
+            self.after_loss = true;
+            self.only_syn_lost = leaves.is_syn;
+            self.repairs_by = leaves.resent_by;
+        }
+        if ends_small {
+            // Without timestamps only what was not even captured is sure not to have arrived, or so shortly before that no path is so quick.
+            let sure = leaves.tsecr.is_some()
+                || self
+                    .small_acked_ns
+                    .get()
+                    .is_none_or(|acked_ns| leaves.ts_ns.saturating_sub(acked_ns) < shift_ns / TOO_QUICK_PART);
+            let behind = leaves.resent_by.is_none()
+                && !leaves.never_held
+                && sure
+                && una.is_some_and(|una| self.small_end.value() > una);
+            if behind {
+                self.small_behind_small = self.small_behind_small.saturating_add(1);
+                self.held.run = 0;
+            }
+            let small_end = self.small_end.later(Some(leaves.end).into());
+            if small_end != self.small_end {
+                (self.small_end, self.small_acked_ns) = (small_end, Nullable::NULL);
+            }
+        }
+        self.snd_max = self.snd_max.max(leaves.end);
+        if let Some(una) = una {
+            if self.only_syn_lost
+                && !self.rounds.last_flight().is_some()
+                && self.snd_max - una > LEAST_THRESHOLD_SEGMENTS * self.full_bytes
+            {
+                (self.only_syn_lost, self.after_loss) = (false, false);
+            }
+            self.rounds.departs(una, self.snd_max, self.full_bytes, self.after_loss);
+            if self.since.emptied_ns.get().is_some_and(|emptied| leaves.ts_ns.saturating_sub(emptied) >= BEGINS_ANEW_NS)
+            {
+                self.rounds.begin_anew();
+            }
+            if leaves.cut || self.recovers(una) {
+                self.rounds.cut();
+            }
+        }
+        self.since = Since {
+            left_ns: Some(leaves.ts_ns).into(),
+            frame: leaves.frame,
+            payload_bytes: leaves.payload_bytes,
+            was_small: ends_small,
+            was_pushed: leaves.pushed,
+            was_held,
+            small_unacked: una.is_some_and(|una| self.small_end.value() > una),
+            loss_told: self.taken_for_lost || una.is_some_and(|una| self.recovers(una)),
+            unacked: una.map(|una| (self.snd_max - una).max(0)).into(),
+            usable: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
+            closed: self.edge.is_some() && self.edge == self.una,
+            ..Since::default()
+        };
+    }
+}
+
+/// Whether the departure before may have kept the line busy all the time until this one: it is not acknowledged yet, and neither
+/// an answer nor an ACK let this one go.
+fn line_may_be_busy(left: &Wait) -> bool {
+    let let_go = left.acked_ago_ns.get().is_some_and(|ago_ns| left.may_be_ended_by(ago_ns));
+    !let_go && !left.peer_first_ns.is_some() && left.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
+}

@@ -1,0 +1,247 @@
+//! Flights, one per round trip: whether they grow, and the level at which they stand.
+
+use serde::{Deserialize, Serialize};
+
+use crate::nullable::Nullable;
+
+/// Flights that differ by less than this part are equal (a heuristic).
+const LEVEL_PART: i64 = 20;
+/// Where the other side's program sends data, smaller flights show no level: a program that asks and waits makes equal flights,
+/// too (a heuristic).
+const LEVEL_SEGMENTS: i64 = 2;
+
+/// The congestion window of old stacks, if it is used up, grows by half a segment in each round at least, whatever the receiver
+/// delays (RFC 5681, 3.1): flights that have not grown by a segment in so many rounds are not held by one.
+const STEADY_ROUNDS: u16 = 5;
+
+/// The flights of one direction. A round ends when the last byte of its flight is acknowledged.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Rounds {
+    ends: i64,
+    flight: i64,
+    last_flight: Nullable,
+    /// The largest flight of all rounds before, since the sender last began anew or cut its congestion window.
+    highest: i64,
+    /// The one that was a segment larger than any before, and rounds since then.
+    grown: i64,
+    steady: u16,
+    /// The round of now is one in which it cut it: its flight counts what was lost.
+    cut: bool,
+    /// The level of now: a flight, and how many that are about equal came one after the other; and the one before it, because
+    /// flights may take turns: a program that writes large pieces fills its buffer now more, now less.
+    now: Level,
+    before: Level,
+    /// The two levels at which flights stood longest, before any loss, the longer first.
+    longest: [Level; 2],
+    /// The largest flights, before any loss, in a row or not.
+    top: Level,
+    /// The other side has sent data.
+    answered: bool,
+}
+
+/// Flights about as large as this one, and how many in a row.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Level {
+    flight: i64,
+    rounds: u16,
+}
+
+impl Level {
+    fn has(self, flight: i64) -> bool {
+        (flight - self.flight).abs() <= self.flight / LEVEL_PART
+    }
+}
+
+impl Rounds {
+    /// Something left, and all up to `snd_max` is sent; below `una` all is acknowledged.
+    pub(super) fn departs(&mut self, una: i64, snd_max: i64, full_bytes: i64, after_loss: bool) {
+        if una >= self.ends {
+            if self.ends > 0 {
+                self.finish(full_bytes, after_loss);
+            }
+            self.ends = snd_max;
+            self.flight = 0;
+            self.cut = false;
+        }
+        self.flight = self.flight.max(snd_max - una);
+    }
+
+    fn finish(&mut self, full_bytes: i64, after_loss: bool) {
+        self.last_flight = Some(self.flight).into();
+        if !self.cut {
+            self.stand(full_bytes);
+        }
+        if !self.now.has(self.flight) {
+            let back = self.before.has(self.flight);
+            let other = if back { self.before } else { Level { flight: self.flight, rounds: 0 } };
+            self.before = std::mem::replace(&mut self.now, other);
+        }
+        self.now.rounds = self.now.rounds.saturating_add(1);
+        if !after_loss && (!self.answered || self.flight >= LEVEL_SEGMENTS * full_bytes) {
+            self.keep();
+            if self.top.has(self.flight) {
+                self.top.rounds = self.top.rounds.saturating_add(1);
+            } else if self.flight > self.top.flight {
+                self.top = Level { flight: self.flight, rounds: 1 };
+            }
+        }
+    }
+
+    /// Remembers how high a flight was, and for how long none was higher.
+    fn stand(&mut self, full_bytes: i64) {
+        self.highest = self.highest.max(self.flight);
+        if self.flight >= self.grown + full_bytes {
+            (self.grown, self.steady) = (self.flight, 0);
+        } else {
+            self.steady = self.steady.saturating_add(1);
+        }
+    }
+
+    /// Puts the level of now among the longest.
+    fn keep(&mut self) {
+        let [first, second] = &mut self.longest;
+        if first.has(self.now.flight) {
+            first.rounds = first.rounds.max(self.now.rounds);
+            return;
+        }
+        if second.has(self.now.flight) {
+            second.rounds = second.rounds.max(self.now.rounds);
+        } else if self.now.rounds > second.rounds {
+            *second = self.now;
+        }
+        if second.rounds > first.rounds {
+            std::mem::swap(first, second);
+        }
+    }
+
+    /// The other side's program speaks.
+    pub(super) fn answered(&mut self) {
+        self.answered = true;
+    }
+
+    /// What flew before tells no longer how much may fly.
+    pub(super) fn begin_anew(&mut self) {
+        (self.highest, self.grown, self.steady) = (0, 0, 0);
+    }
+
+    /// The sender cuts its congestion window in this round.
+    pub(super) fn cut(&mut self) {
+        self.begin_anew();
+        self.cut = true;
+    }
+
+    /// The largest flight of all rounds before, since the sender last began anew or cut its congestion window.
+    pub(super) fn highest(&self) -> i64 {
+        self.highest
+    }
+
+    /// Whether so much flew in a round before, since the sender last began anew or cut its congestion window; after a loss, whether
+    /// the flights have been steady since then.
+    pub(super) fn has_flown(&self, flight: i64, after_loss: bool) -> bool {
+        0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
+    }
+
+    /// The largest flight of the round before.
+    pub(super) fn last_flight(&self) -> Nullable {
+        self.last_flight
+    }
+
+    /// The largest flight, and how many were about as large.
+    pub(super) fn top(&self) -> (Nullable, u16) {
+        (Some(self.top.flight).filter(|_| self.top.rounds > 0).into(), self.top.rounds)
+    }
+
+    /// The two levels at which the flights stood longest, and for how many rounds each.
+    pub(super) fn levels(&self) -> [(Nullable, u16); 2] {
+        self.longest.map(|level| (Some(level.flight).filter(|_| level.rounds > 0).into(), level.rounds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rounds;
+
+    /// Flights of so many bytes, each acknowledged before the next leaves.
+    fn after(flights: &[i64], after_loss: bool) -> Rounds {
+        between(Rounds { answered: true, ..Rounds::default() }, flights, after_loss)
+    }
+
+    fn between(mut rounds: Rounds, flights: &[i64], after_loss: bool) -> Rounds {
+        let mut una = 1;
+        for flight in flights {
+            rounds.departs(una, una + flight, 500, after_loss);
+            una += flight;
+        }
+        rounds.departs(una, una + 1, 500, after_loss);
+        rounds
+    }
+
+    #[test]
+    fn flights_that_double_stand_at_no_level() {
+        assert_eq!(after(&[1000, 2000, 4000, 8000], false).levels()[0].1, 1);
+    }
+
+    #[test]
+    fn flights_of_one_size_stand_at_it() {
+        let rounds = after(&[1000, 2000, 4000, 4000, 4096, 4000], false);
+        assert_eq!((rounds.levels()[0].0.get(), rounds.levels()[0].1), (Some(4000), 4));
+        assert_eq!(rounds.last_flight().get(), Some(4000));
+    }
+
+    #[test]
+    fn as_much_as_ever_flew_has_flown_until_the_sender_begins_anew() {
+        let mut rounds = after(&[4000, 1000, 2000], false);
+        assert_eq!([3999, 4000, 4001].map(|flight| rounds.has_flown(flight, false)), [true, true, false]);
+        rounds.begin_anew();
+        assert_eq!((rounds.has_flown(1, false), rounds.last_flight().get()), (false, Some(2000)));
+    }
+
+    #[test]
+    fn after_a_loss_flights_have_flown_that_have_not_grown_by_a_segment_in_five_rounds() {
+        assert!(!after(&[4000, 4000, 4100, 4000, 4200], true).has_flown(4000, true), "four rounds behind the first");
+        assert!(after(&[4000, 4000, 4100, 4000, 4200, 4000], true).has_flown(4200, true));
+        let growing = [4000, 4250, 4500, 4750, 5000, 5250, 5500, 5750, 6000];
+        assert!((1..=growing.len()).all(|rounds| !after(&growing[..rounds], true).has_flown(4000, true)));
+    }
+
+    #[test]
+    fn the_flight_of_a_round_in_which_the_sender_cuts_its_window_counts_what_was_lost() {
+        let mut rounds = after(&[4000], true);
+        rounds.cut();
+        let mut una = 4001;
+        for flight in [2000; 8] {
+            rounds.departs(una, una + flight, 500, true);
+            una += flight;
+        }
+        assert!(rounds.has_flown(2000, true) && !rounds.has_flown(2001, true));
+    }
+
+    #[test]
+    fn a_level_after_a_loss_is_the_congestion_windows() {
+        assert_eq!(after(&[4000, 4000, 4000], true).levels()[0].1, 0);
+    }
+
+    #[test]
+    fn a_transfer_may_stand_at_two_levels() {
+        let rounds = after(&[2000, 4000, 4000, 9000, 9000, 9100, 9000, 4000], false);
+        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(9000), 4), (Some(4000), 3)]);
+    }
+
+    #[test]
+    fn flights_that_take_turns_stand_at_two_levels() {
+        let rounds = after(&[4000, 5000, 4000, 5000, 4000, 5000], false);
+        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(4000), 3), (Some(5000), 3)]);
+    }
+
+    #[test]
+    fn flights_that_come_and_go_below_one_level_have_a_top() {
+        let rounds = after(&[1000, 4000, 2500, 4100, 3000, 3900, 2000, 4000], false);
+        assert_eq!((rounds.top().0.get(), rounds.top().1), (Some(4000), 4));
+    }
+
+    #[test]
+    fn flights_below_two_segments_stand_at_a_level_only_where_nobody_answers() {
+        assert_eq!(after(&[900, 900, 900, 900], false).levels()[0].1, 0);
+        assert_eq!(between(Rounds::default(), &[900, 900, 900, 900], false).levels()[0].1, 4);
+    }
+}

@@ -1,0 +1,96 @@
+//! The interval at which most segments of a direction came. Only segments that the program had given before count; at the sender, only those
+//! that no ACK released.
+
+use serde::{Deserialize, Serialize};
+
+use crate::nullable::Nullable;
+
+/// Paces and sizes are alike that differ by less than this part (a heuristic).
+const ALIKE_PART: u64 = 8;
+
+/// The pace of most segments, or bursts, that followed one which did not end its write (RFC 9293, 3.9.1: PSH): their program had given them
+/// before.
+///
+/// A majority vote (Boyer & Moore 1981): a segment at the pace is a vote for it, any other one against it. When no votes are left, the next
+/// segment's pace takes its place. So the outliers of a busy host change nothing.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Steady {
+    bytes: i64,
+    ns: i64,
+    votes: u32,
+    /// What the line carries around each of the data.
+    around_bytes: i64,
+    /// All of them, at the pace or not.
+    all: u32,
+    /// Those at the pace whose size is not alike.
+    other_sizes: u32,
+}
+
+impl Steady {
+    /// A segment with this much data and overhead came this long behind one that did not end its write.
+    #[inline]
+    pub(super) fn came(&mut self, held_ns: i64, payload_bytes: i64, around_bytes: i64) {
+        let bytes = payload_bytes.saturating_add(around_bytes);
+        self.around_bytes = around_bytes;
+        self.all = self.all.saturating_add(1);
+        if self.votes == 0 {
+            *self = Self { bytes, ns: held_ns, votes: 1, other_sizes: 0, ..*self };
+        } else if are_alike(held_ns.saturating_mul(self.bytes), self.ns.saturating_mul(bytes)) {
+            self.votes = self.votes.saturating_add(1);
+            self.other_sizes = self.other_sizes.saturating_add(u32::from(!are_alike(bytes, self.bytes)));
+        } else {
+            self.votes -= 1;
+        }
+    }
+
+    /// Data of one of them, and how long behind the one before it came.
+    pub(super) fn pace(self) -> (Nullable, Nullable) {
+        if self.votes == 0 {
+            return Default::default();
+        }
+        (Some(self.bytes - self.around_bytes).into(), Some(self.ns).into())
+    }
+
+    /// How many segments followed one that did not end its write, how many more of them kept the pace than did not, and how many of these
+    /// had another size.
+    pub(super) fn segments(self) -> (u32, u32, u32) {
+        (self.all, self.votes, self.other_sizes)
+    }
+}
+
+fn are_alike(one: i64, other: i64) -> bool {
+    one.abs_diff(other) <= other.unsigned_abs() / ALIKE_PART
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spacing::AROUND_BYTES;
+    use super::Steady;
+
+    fn after(came: &[(i64, i64)]) -> (Option<i64>, Option<i64>, u32, u32, u32) {
+        let mut steady = Steady::default();
+        for (held_ns, bytes) in came {
+            steady.came(*held_ns, *bytes, AROUND_BYTES);
+        }
+        let ((bytes, ns), (all, votes, other_sizes)) = (steady.pace(), steady.segments());
+        (bytes.get(), ns.get(), all, votes, other_sizes)
+    }
+
+    #[test]
+    fn the_time_that_segments_take_for_their_size_is_the_pace_and_outliers_move_it_not() {
+        // 1 Mb/s: 1460 bytes and what is around them take 12.304 ms, 422 take 4 ms.
+        let came = [(12_304_000, 1460), (12_400_000, 1460), (4_000_000, 422), (5_000, 1460), (12_200_000, 1460)];
+        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 5, 3, 1));
+    }
+
+    #[test]
+    fn the_pace_of_most_takes_the_place_of_that_of_the_first() {
+        let came = [(1_000, 1460), (12_304_000, 1460), (12_304_000, 1460), (12_304_000, 1460)];
+        assert_eq!(after(&came), (Some(1460), Some(12_304_000), 4, 2, 0));
+    }
+
+    #[test]
+    fn segments_each_at_its_own_pace_have_none_in_common() {
+        assert_eq!(after(&[(1_000_000, 1460), (9_000_000, 1460)]), (None, None, 2, 0, 0));
+    }
+}

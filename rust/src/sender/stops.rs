@@ -1,0 +1,60 @@
+//! Flights behind which even a full segment waited until all of them was acknowledged: there the program could give no more.
+
+use serde::{Deserialize, Serialize};
+
+use crate::nullable::Nullable;
+
+/// Flight sizes that are counted. A sender that is held by its buffer stops at a few sizes (a heuristic).
+const KEPT: usize = 4;
+
+/// The flights of one direction at which a full segment was held, by their bytes, and how often.
+///
+/// Neither Nagle's rule nor silly-window avoidance holds a full segment. Where the window had room, and nothing was lost, what
+/// is held behind a flight of just so many bytes, again and again, found no place in the send buffer.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Stops(Option<Box<[Stop; KEPT]>>);
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Stop {
+    flight: i64,
+    times: u16,
+}
+
+impl Stops {
+    /// A full segment waited until this flight was acknowledged. Of more flights than are kept the rarest is forgotten.
+    pub(super) fn held_behind(&mut self, flight: i64) {
+        let stops = self.0.get_or_insert_default();
+        if let Some(stop) = stops.iter_mut().find(|stop| stop.flight == flight) {
+            stop.times = stop.times.saturating_add(1);
+        } else if let Some(rarest) = stops.iter_mut().min_by_key(|stop| stop.times) {
+            *rarest = Stop { flight, times: 1 };
+        }
+    }
+
+    /// The two flights at which most were held, and how many.
+    pub(super) fn most(&self) -> [(Nullable, u16); 2] {
+        let mut stops = self.0.as_deref().copied().unwrap_or_default();
+        stops.sort_by_key(|stop| std::cmp::Reverse(stop.times));
+        let [first, second, ..] = stops;
+        [first, second].map(|stop| (Some(stop.flight).filter(|_| stop.times > 0).into(), stop.times))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stops;
+
+    #[test]
+    fn the_flights_at_which_a_sender_stopped_most_often_are_kept() {
+        let mut stops = Stops::default();
+        for flight in [4380, 100, 5272, 200, 4380, 300, 5272, 400, 4380] {
+            stops.held_behind(flight);
+        }
+        assert_eq!(stops.most().map(|(flight, times)| (flight.get(), times)), [(Some(4380), 3), (Some(5272), 2)]);
+    }
+
+    #[test]
+    fn a_sender_that_never_stopped_has_no_such_flight() {
+        assert_eq!(Stops::default().most().map(|(flight, times)| (flight.get(), times)), [(None, 0); 2]);
+    }
+}

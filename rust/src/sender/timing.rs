@@ -1,0 +1,42 @@
+//! How far the sender is from the capture point, and how close in time cause and effect are.
+
+/// The capture is taken to be at the sender where the round trip to it is less than this part of the whole (a heuristic).
+const NEAR_SENDER_PART: i64 = 10;
+/// Below this a round trip is the hosts' own time, and which end is near means nothing: the order of the capture decides.
+const NO_DISTANCE_NS: i64 = 50_000;
+/// The distance below which order decides where no handshake tells how soon the stacks answer, only their programs (`HOST_NS` of `vantage.py`).
+const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
+/// The round trip to the sender is taken shorter by this part: the shortest one seen was not the shortest possible.
+pub(super) const TOLERANCE_PART: i64 = 32;
+/// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next (a
+/// heuristic).
+pub(super) const CAUSAL_NS: i64 = 1_000_000;
+
+/// Whether both hosts are so near that the capture may have been made at either, though the sender answers later than the receiver.
+#[inline]
+pub(crate) fn at_either(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) -> bool {
+    let near = |(sender_ns, receiver_ns): (i64, i64)| {
+        sender_ns > receiver_ns && sender_ns.saturating_add(receiver_ns) < NO_DISTANCE_NS
+    };
+    to_sender_ns.zip(to_receiver_ns).is_some_and(near)
+}
+
+/// How much later an arrival reaches the sender than the capture shows, beside departures captured at the same time: about the
+/// shortest round trip between the capture point and the sender. 0 in a capture at the sender.
+#[inline]
+pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, begun: bool) -> i64 {
+    let Some(to_sender_ns) = to_sender_ns else { return 0 };
+    let whole_ns = to_sender_ns.saturating_add(to_receiver_ns.unwrap_or(0));
+    let no_distance_ns = if begun { NO_DISTANCE_NS } else { NO_DISTANCE_OF_PROGRAMS_NS };
+    if to_sender_ns < no_distance_ns.max(whole_ns / NEAR_SENDER_PART) {
+        0
+    } else {
+        to_sender_ns - to_sender_ns / TOLERANCE_PART
+    }
+}
+
+/// The shortest round trip between the capture point and the sender. [`shift_ns`] is a little less, so that what may have arrived
+/// counts as arrived; this is the time at which it did.
+pub(super) fn whole_ns(shift_ns: i64) -> i64 {
+    shift_ns.saturating_add(shift_ns / (TOLERANCE_PART - 1))
+}

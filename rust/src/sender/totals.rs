@@ -1,0 +1,73 @@
+//! What a whole direction shows of its sender.
+
+use super::leaves::Leaves;
+use super::timing::whole_ns;
+use super::view::SenderView;
+use super::wait::DirectionTotals;
+use crate::nullable::Nullable;
+
+impl SenderView {
+    /// All that is known when the connection ends at `last_ts_ns`. What is still on its way arrives before.
+    pub(crate) fn totals(&self, last_ts_ns: Nullable, shift_ns: i64) -> DirectionTotals {
+        let mut view = self.clone();
+        while let Some(arrival) = view.arrivals.pop() {
+            let arrived_ns = arrival.ts_ns.saturating_add(whole_ns(shift_ns));
+            view.arrived(&arrival, arrived_ns.min(last_ts_ns.get().unwrap_or(i64::MAX)));
+        }
+        let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() }, shift_ns);
+        let (line_payload_bytes, line_ns) = self.spacing.line();
+        let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
+        let (exchange_bytes, exchange_cells, exchange_ns) = self.spacing.exchange();
+        let (steady_payload_bytes, steady_ns) = self.steady.pace();
+        let (followed_segments, steady_segments, steady_other_sizes) = self.steady.segments();
+        let (paced_payload_bytes, paced_ns) = self.paced.pace();
+        let (top_flight_bytes, top_rounds) = self.rounds.top();
+        let [(full_held_flight_bytes, full_held_times), (other_full_held_flight_bytes, other_full_held_times)] =
+            self.stops.most();
+        let [(emptied_flight_bytes, emptied_times), (other_emptied_flight_bytes, other_emptied_times)] =
+            self.emptied.most();
+        let [(level_flight_bytes, level_rounds), (other_level_flight_bytes, other_level_rounds)] = self.rounds.levels();
+        DirectionTotals {
+            first: self.first,
+            ending: last_ts_ns.get().map(end).unwrap_or_default(),
+            level_flight_bytes,
+            level_rounds,
+            other_level_flight_bytes,
+            other_level_rounds,
+            clocked: self.clocked,
+            unclocked: self.unclocked,
+            small_behind_small: self.small_behind_small,
+            small_held_run: self.held.longest_run,
+            small_past_full: self.held.passed_full,
+            small_held_over_full: self.held.over_full,
+            small_held_went_on: self.held.went_on,
+            tick_ns: self.clock.tick_ns(),
+            line_payload_bytes,
+            line_ns,
+            spaced_payload_bytes,
+            spaced_ns,
+            exchange_bytes,
+            exchange_cells,
+            exchange_ns,
+            fin_ns: self.spacing.fin_ns(),
+            steady_payload_bytes,
+            steady_ns,
+            followed_segments,
+            steady_segments,
+            steady_other_sizes,
+            paced_payload_bytes,
+            paced_ns,
+            paced_bursts: self.paced.bursts(),
+            top_flight_bytes,
+            top_rounds,
+            full_held_flight_bytes,
+            full_held_times,
+            other_full_held_flight_bytes,
+            other_full_held_times,
+            emptied_flight_bytes,
+            emptied_times,
+            other_emptied_flight_bytes,
+            other_emptied_times,
+        }
+    }
+}

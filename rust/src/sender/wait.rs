@@ -1,0 +1,125 @@
+//! The records of waits: one for each departure, on the row of its segment, and the totals of a whole direction.
+
+use serde::{Deserialize, Serialize};
+
+use crate::connection::ResentBy;
+use crate::nullable::Nullable;
+
+/// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
+const LET_GO_PART: i64 = 8;
+
+/// One wait, and what the sender knew when it ended with a departure.
+///
+/// Times are from the event to the departure, but for four: the lag of the last ACK, the last round-trip sample and the one of
+/// the segment just before it, and the smoothed round trip.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // each name is a fact of its own
+#[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states
+pub struct Wait {
+    pub held_ns: Nullable,
+    pub held_since_frame: Nullable,
+    pub sent_ticks: Nullable,
+    pub queued_ns: Nullable,
+    pub queue_grew_ns: Nullable,
+    pub idle_ns: Nullable,
+    pub acked_ago_ns: Nullable,
+    pub acked_by_frame: Nullable,
+    pub acked_lag_ns: Nullable,
+    pub round_trip_ns: Nullable,
+    pub neighbour_ns: Nullable,
+    pub smoothed_ns: Nullable,
+    pub loss_told_ns: Nullable,
+    pub echo_ns: Nullable,
+    pub window_opened_ns: Nullable,
+    pub peer_first_ns: Nullable,
+    pub peer_last_ns: Nullable,
+    /// Time from the last data of the other side, or its SYN, to the end: more than `peer_last_ns` where a bare FIN came last.
+    pub peer_data_ns: Nullable,
+    pub peer_payload_bytes: Nullable,
+    pub payload_before_bytes: Nullable,
+    pub unacked_before_bytes: Nullable,
+    pub unacked_bytes: Nullable,
+    pub missed_bytes: Nullable,
+    pub left_out_segments: Nullable,
+    pub usable_before_bytes: Nullable,
+    pub flight_bytes: Nullable,
+    pub flown_before: bool,
+    pub flown_bytes: Nullable,
+    pub full_bytes: Nullable,
+    pub window_closed: bool,
+    pub small: bool,
+    pub small_before: bool,
+    pub held_before: bool,
+    pub pushed_before: bool,
+    pub small_unacked: bool,
+    pub small_passes: bool,
+    pub recovering: bool,
+    pub repaired_by: Option<ResentBy>,
+    pub after_loss: bool,
+    pub fills_unscaled: bool,
+    /// A keepalive passed between the hosts.
+    pub kept_alive: bool,
+}
+
+impl Wait {
+    /// Whether an event this long before its end may have ended it.
+    pub(super) fn may_be_ended_by(&self, ago_ns: i64) -> bool {
+        ago_ns.saturating_mul(LET_GO_PART) <= self.held_ns.get().unwrap_or(0)
+    }
+}
+
+/// What only a whole direction shows of its waits and departures.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // each name is a fact of its own
+pub struct DirectionTotals {
+    pub first: Option<FirstDeparture>,
+    /// The wait that the end of the connection ended.
+    pub ending: Wait,
+    pub level_flight_bytes: Nullable,
+    pub level_rounds: u16,
+    pub other_level_flight_bytes: Nullable,
+    pub other_level_rounds: u16,
+    pub clocked: u32,
+    pub unclocked: u32,
+    pub small_behind_small: u32,
+    pub small_held_run: u16,
+    pub small_past_full: u16,
+    pub small_held_over_full: u16,
+    pub small_held_went_on: u16,
+    pub tick_ns: Nullable,
+    pub line_payload_bytes: Nullable,
+    pub line_ns: Nullable,
+    pub spaced_payload_bytes: Nullable,
+    pub spaced_ns: Nullable,
+    pub exchange_bytes: Nullable,
+    pub exchange_cells: Nullable,
+    pub exchange_ns: Nullable,
+    pub fin_ns: Nullable,
+    pub steady_payload_bytes: Nullable,
+    pub steady_ns: Nullable,
+    pub followed_segments: u32,
+    pub steady_segments: u32,
+    pub steady_other_sizes: u32,
+    pub paced_payload_bytes: Nullable,
+    pub paced_ns: Nullable,
+    pub paced_bursts: u32,
+    pub top_flight_bytes: Nullable,
+    pub top_rounds: u16,
+    pub full_held_flight_bytes: Nullable,
+    pub full_held_times: u16,
+    pub other_full_held_flight_bytes: Nullable,
+    pub other_full_held_times: u16,
+    pub emptied_flight_bytes: Nullable,
+    pub emptied_times: u16,
+    pub other_emptied_flight_bytes: Nullable,
+    pub other_emptied_times: u16,
+}
+
+/// Where the waits of a direction begin.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FirstDeparture {
+    pub ts_ns: i64,
+    pub frame: u64,
+    pub is_syn: bool,
+}

@@ -1,0 +1,21 @@
+//! One direction of a connection, as its columns see it.
+
+use crate::accounts::{Counts, StatisticsFigures};
+use crate::connection::DirectionFigures;
+use crate::flows::ConnectionRow;
+
+/// One direction of one connection.
+pub(super) struct Direction<'a> {
+    pub connection: &'a ConnectionRow,
+    pub figures: &'a DirectionFigures,
+    pub counts: &'a Counts,
+    pub statistics: &'a StatisticsFigures,
+}
+
+impl<'a> Direction<'a> {
+    /// That of the client (0) or of the server (1).
+    pub(super) fn of(connection: &'a ConnectionRow, at: usize) -> Option<Self> {
+        let (figures, counts) = (connection.directions.get(at)?, connection.counts.get(at)?);
+        Some(Self { connection, figures, counts, statistics: connection.statistics.get(at)? })
+    }
+}

@@ -1,0 +1,255 @@
+//! The tables of judged waits: accounts, ledger, notes, and what findings are made of.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{Int64Builder, LargeListBuilder};
+use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use super::columns::{bits, validity};
+use super::{Column, batch, flags, maybe, numbers};
+use crate::ledger::direction::Direction;
+use crate::ledger::kinds::Kind;
+use crate::ledger::locks::Lock;
+use crate::ledger::longest::{KeptWait, Proof};
+use crate::ledger::summary::{AccountRow, Bounds, DirectionDetails, LedgerRow, NoteRow};
+use crate::ledger::{Cause, Interval};
+use crate::nullable::Nullable;
+
+/// One batch of the accounts table.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
+    let mut columns: Vec<Column> = vec![("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn))];
+    for (side, name) in ["client", "server"].into_iter().enumerate() {
+        columns.extend(Cause::ALL.map(|cause| {
+            let ns = |row: &AccountRow| row.sums?.get(side)?.get(cause as usize).copied();
+            (format!("{name}_{}_ns", cause.name().replace('-', "_")), maybe::<Int64Type, _>(rows, ns))
+        }));
+    }
+    batch(columns)
+}
+
+/// The schema of accounts batches.
+///
+/// # Errors
+/// None in practice: the columns are those of an empty batch.
+pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
+    accounts(&[]).map(|batch| batch.schema())
+}
+
+/// An interval of a direction of a connection, with what a wait shows of it.
+struct Told {
+    conn: u32,
+    from_client: bool,
+    interval: Interval,
+    proof: Option<Proof>,
+    bounds: Bounds,
+}
+
+impl From<&LedgerRow> for Told {
+    fn from(row: &LedgerRow) -> Self {
+        let LedgerRow { conn, from_client, interval, proof, bounds } = *row;
+        Self { conn, from_client, interval, proof, bounds }
+    }
+}
+
+impl From<&Of<'_, KeptWait>> for Told {
+    fn from(row: &Of<'_, KeptWait>) -> Self {
+        let KeptWait { interval, proof, .. } = *row.value;
+        let (from_client, bounds) = (row.direction.from_client, Bounds::of(row.direction));
+        Self { conn: row.conn, from_client, interval, proof, bounds }
+    }
+}
+
+type MakeColumn = fn(&[Told]) -> ArrayRef;
+
+/// The columns of an interval: those of the ledger, and what the wait shows that it is a part of (`schema.WAITS`).
+const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
+    ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
+    ("from_client", |rows| flags(rows, |row| row.from_client)),
+    ("start_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.interval.start_ns)),
+    ("end_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.interval.start_ns.saturating_add(row.interval.ns))),
+    ("cause", |rows| numbers::<UInt8Type, _>(rows, |row| row.interval.cause as u8)),
+    ("frame_before", |rows| maybe::<Int64Type, _>(rows, |row| row.interval.frame_before.map(|frame| frame as i64))),
+    ("frame_after", |rows| maybe::<Int64Type, _>(rows, |row| row.interval.frame_after.map(|frame| frame as i64))),
+    ("confidence", |rows| numbers::<UInt8Type, _>(rows, |row| row.interval.confidence as u8)),
+    ("kind", |rows| maybe::<UInt8Type, _>(rows, |row| row.proof.map(|proof| proof.kind as u8))),
+    ("threshold_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.threshold_ns)),
+    ("round_trip_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.rtt_ns)),
+    ("acked_by_frame", |rows| proved(rows, |proof| proof.acked_by_frame)),
+    ("acked_lag_ns", |rows| proved(rows, |proof| proof.acked_lag_ns)),
+    ("ack_late_ns", |rows| {
+        let late_ns =
+            |row: &Told| row.proof?.acked_lag_ns.get().map(|lag_ns| lag_ns.saturating_sub(row.bounds.rtt_min_ns));
+        maybe::<Int64Type, _>(rows, |row| late_ns(row).map(|late_ns| late_ns.max(0)))
+    }),
+    ("unacked_before_bytes", |rows| proved(rows, |proof| proof.unacked_before_bytes)),
+    ("unacked_bytes", |rows| proved(rows, |proof| proof.unacked_bytes)),
+    ("usable_before_bytes", |rows| proved(rows, |proof| proof.usable_before_bytes)),
+    ("full_bytes", |rows| proved(rows, |proof| proof.full_bytes)),
+    ("payload_bytes", |rows| maybe::<Int64Type, _>(rows, |row| row.proof.map(|proof| proof.payload_bytes))),
+    ("wait_ns", |rows| proved(rows, |proof| proof.wait_ns)),
+    ("since_all_acked_ns", |rows| proved(rows, |proof| proof.since_all_acked_ns)),
+    ("since_ack_ns", |rows| proved(rows, |proof| proof.since_ack_ns)),
+    ("peer_spoke", |rows| {
+        let values = bits(rows, |row| row.proof.is_some_and(|proof| proof.peer_spoke));
+        Arc::new(BooleanArray::new(values, validity(rows, |row| row.proof.is_some())))
+    }),
+];
+
+fn proved(rows: &[Told], value: fn(&Proof) -> Nullable) -> ArrayRef {
+    maybe::<Int64Type, _>(rows, |row| value(&row.proof?).get())
+}
+
+/// The names of the columns of the ledger.
+#[must_use]
+pub fn ledger_column_names() -> [&'static str; WAIT_COLUMNS.len()] {
+    WAIT_COLUMNS.map(|(name, _)| name)
+}
+
+/// One batch of the ledger, with these columns.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn ledger(rows: &[LedgerRow], columns: &[String]) -> Result<RecordBatch, ArrowError> {
+    let rows: Vec<Told> = rows.iter().map(Told::from).collect();
+    let wanted = WAIT_COLUMNS.iter().filter(|(name, _)| columns.iter().any(|column| column == name));
+    batch(wanted.map(|(name, make)| ((*name).into(), make(&rows))).collect())
+}
+
+/// One batch of notes.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
+    batch(vec![
+        ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
+        ("frame".into(), numbers::<UInt64Type, _>(rows, |row| row.frame)),
+        ("stall_cause".into(), maybe::<UInt8Type, _>(rows, |row| row.note.stall_cause.map(|cause| cause as u8))),
+        ("caused_ns".into(), numbers::<Int64Type, _>(rows, |row| row.caused_ns)),
+        ("brief".into(), flags(rows, |row| row.note.brief)),
+        ("paused".into(), flags(rows, |row| row.note.paused)),
+        ("is_resent".into(), flags(rows, |row| row.note.is_resent)),
+    ])
+}
+
+/// The schema of batches of notes.
+///
+/// # Errors
+/// None in practice: the columns are those of an empty batch.
+pub fn notes_schema() -> Result<SchemaRef, ArrowError> {
+    notes(&[]).map(|batch| batch.schema())
+}
+
+/// Something of one direction.
+struct Of<'a, T> {
+    conn: u32,
+    direction: &'a Direction,
+    value: &'a T,
+}
+
+/// The columns that name the direction.
+fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
+    vec![
+        ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
+        ("from_client".into(), flags(rows, |row| row.direction.from_client)),
+    ]
+}
+
+/// A row for each of some values that a direction has.
+fn rows_of<'a, T>(
+    details: impl Iterator<Item = (u32, &'a DirectionDetails)>,
+    values: fn(&'a DirectionDetails) -> &'a [T],
+) -> Vec<Of<'a, T>> {
+    details
+        .flat_map(|(conn, of)| values(of).iter().map(move |value| Of { conn, direction: &of.direction, value }))
+        .collect()
+}
+
+/// How much time each cause took in each direction, in how many waits.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
+    let rows: Vec<Of<'_, Kind>> = rows_of(details, |of| &of.kinds);
+    let mut columns = keys(&rows);
+    columns.extend([
+        ("cause".into(), numbers::<UInt8Type, _>(&rows, |row| row.value.cause as u8)),
+        ("ns".into(), numbers::<Int64Type, _>(&rows, |row| row.value.ns)),
+        ("waits".into(), numbers::<Int64Type, _>(&rows, |row| row.value.waits as i64)),
+        ("sure_waits".into(), numbers::<Int64Type, _>(&rows, |row| row.value.sure_waits as i64)),
+        ("median_ns".into(), numbers::<Float64Type, _>(&rows, |row| row.value.median_ns)),
+    ]);
+    batch(columns)
+}
+
+/// The longest waits of each direction and each cause, with their proof.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
+    let rows: Vec<Of<'_, KeptWait>> = rows_of(details, |of| &of.waits);
+    let told: Vec<Told> = rows.iter().map(Told::from).collect();
+    let place = |value: fn(&KeptWait) -> Option<u16>| {
+        maybe::<Int64Type, _>(&rows, |row: &Of<'_, KeptWait>| value(row.value).map(i64::from))
+    };
+    let mut columns: Vec<Column> = WAIT_COLUMNS.iter().map(|(name, make)| ((*name).into(), make(&told))).collect();
+    columns.extend([
+        ("place".into(), place(|wait| wait.place)),
+        ("place_in_cause".into(), place(|wait| wait.place_in_cause)),
+        // The threshold is the same for a whole direction, so stalls are its longest intervals.
+        ("place_in_stalls".into(), place(|wait| wait.place.filter(|_| wait.is_stall))),
+    ]);
+    batch(columns)
+}
+
+/// The throughput deadlocks, at most one of each direction.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
+    let rows: Vec<Of<'_, Lock>> = rows_of(details, |of| of.lock.as_slice());
+    let bytes = |value: fn(&Lock) -> i64| numbers::<Int64Type, _>(&rows, |row| value(row.value));
+    let mut columns = keys(&rows);
+    columns.extend([
+        ("unacked_bytes".into(), bytes(|lock| lock.unacked_bytes)),
+        ("least_unacked_bytes".into(), bytes(|lock| lock.least_unacked_bytes)),
+        ("queued_bytes".into(), bytes(|lock| lock.queued_bytes)),
+        ("least_buffer_bytes".into(), bytes(|lock| lock.least_buffer_bytes)),
+        ("full_bytes".into(), bytes(|lock| lock.full_bytes)),
+        ("window_bytes".into(), bytes(|lock| lock.window_bytes)),
+        ("rounds".into(), numbers::<Int64Type, _>(&rows, |row| row.value.rounds as i64)),
+        ("ns".into(), bytes(|lock| lock.ns)),
+        ("median_ns".into(), bytes(|lock| lock.median_ns)),
+        ("nagle".into(), flags(&rows, |row| row.value.nagle)),
+        ("may_fill_buffer".into(), flags(&rows, |row| row.value.may_fill_buffer)),
+        ("frames".into(), {
+            let mut frames = LargeListBuilder::new(Int64Builder::new());
+            for row in &rows {
+                frames.append_value(row.value.frames.iter().map(|frame| Some(*frame as i64)));
+            }
+            Arc::new(frames.finish()) as ArrayRef
+        }),
+    ]);
+    batch(columns)
+}
+
+/// Where the directions were captured.
+///
+/// # Errors
+/// None in practice: all columns have one value per row.
+pub fn direction_facts<'a>(
+    details: impl Iterator<Item = (u32, &'a DirectionDetails)>,
+) -> Result<RecordBatch, ArrowError> {
+    let rows: Vec<Of<'_, DirectionDetails>> = rows_of(details, |of| std::slice::from_ref(of));
+    let mut columns = keys(&rows);
+    columns.extend([
+        ("near_sender".into(), flags(&rows, |row| row.direction.near_sender)),
+        ("to_sender_ns".into(), numbers::<Int64Type, _>(&rows, |row| row.direction.to_sender_ns)),
+        ("rtt_whole_ns".into(), numbers::<Int64Type, _>(&rows, |row| row.direction.rtt_ns)),
+    ]);
+    batch(columns)
+}

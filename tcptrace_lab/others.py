@@ -1,0 +1,103 @@
+"""Rules of others: waits whose cause another package knows better than the engine.
+
+The engine is asked for every interval of the ledger, each with the numbers that describe its wait. Where a rule holds, the interval has the
+rule's cause; sums and the details of findings are made anew from all intervals. That costs several times what the engine takes, and
+nothing where no rule is installed. What the engine says beside the ledger stays: throughput deadlocks, and what held messages back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import rules, schema, stalls
+from tcptrace_lab.errors import RuleUnusable
+from tcptrace_lab.reread import Judged, nothing_judged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcptrace_lab.rules import Rule
+    from tcptrace_lab.segments import Tables
+
+_NAMES = {
+    "unacked_before_bytes": "flight_before_bytes",
+    "unacked_bytes": "flight_after_bytes",
+    "usable_before_bytes": "usable_window_before_bytes",
+    "full_bytes": "smss_bytes",
+}
+WAITS = {_NAMES.get(column.name, column.name): column for column in schema.WAITS}
+"""What a rule may look at: name → what it is, under another name, in `schema.WAITS`."""
+
+_CAUSE = ("conn", "from_client", "cause")
+_WAY = _CAUSE[:2]
+
+
+def overridden(tables: Tables) -> Tables:
+    """A capture's tables with the causes that the rules of others give; unchanged where there are none.
+
+    Raises:
+        RuleUnusable: a rule looks at what waits do not have.
+    """
+    found = rules.others()
+    if not found:
+        return tables
+    ledger = _with_causes(tables.ledger, found)
+
+    def again(conns: Sequence[int]) -> Judged:
+        return _judged(ledger.filter(pl.col("conn").is_in(conns)).collect(), tables.details(conns))
+
+    return replace(tables, ledger=ledger, accounts=_accounts(ledger, tables.accounts), judged=nothing_judged(), again=again)
+
+
+def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFrame:
+    """The intervals, each with the cause and the confidence of the first rule that holds, if one does."""
+    cause, confidence = pl.col("cause"), pl.col("confidence")
+    for where, rule in reversed(tuple(found.items())):
+        if rule.holds is None:
+            continue
+        missing = sorted(set(rule.holds.meta.root_names()) - WAITS.keys())
+        if missing:
+            remedy = "docs/rules.md tells what rules may look at"
+            raise RuleUnusable(f"the rule looks at {', '.join(missing)}, which is nowhere", where=where, remedy=remedy)
+        holds = pl.col("frame_after").is_not_null() & rule.holds
+        cause = pl.when(holds).then(pl.lit(rule.cause, schema.WAITS["cause"].polars_type())).otherwise(cause)
+        confidence = pl.when(holds).then(pl.lit(str(rule.confidence), schema.WAITS["confidence"].polars_type())).otherwise(confidence)
+    known = ledger.rename(_NAMES).with_columns(cause=cause, confidence=confidence)
+    return known.rename({name: old for old, name in _NAMES.items()}).select(schema.WAITS.names)
+
+
+def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows of `schema.ACCOUNTS` of these intervals, for the connections that `accounts` has; null where it is."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    sums = ledger.group_by(_CAUSE).agg(ns=length.sum()).collect(engine="streaming")
+    side = pl.when("from_client").then(pl.lit("client")).otherwise(pl.lit("server"))
+    cause = pl.col("cause").cast(pl.String).str.replace_all("-", "_")
+    names = [name for name in schema.ACCOUNTS.names if name != "conn"]
+    named = sums.select("conn", "ns", column=pl.concat_str(side, pl.lit("_"), cause, pl.lit("_ns")))
+    wide = named.pivot(on="column", on_columns=names, index="conn", values="ns", aggregate_function="first")
+    known = accounts.select("conn", known=pl.col(names[0]).is_not_null()).join(wide.lazy(), on="conn", how="left", maintain_order="left")
+    return known.with_columns(pl.when("known").then(pl.col(names).fill_null(0))).select(schema.ACCOUNTS.names)
+
+
+def _judged(waits: pl.DataFrame, by_engine: Judged) -> Judged:
+    """What findings on some connections are made of; deadlocks and places as the engine has them."""
+    conns = waits["conn"].unique()
+    ns = pl.col("end_ns") - pl.col("start_ns")
+    kinds = waits.group_by(_CAUSE).agg(
+        ns=ns.sum(),
+        waits=pl.len().cast(pl.Int64),
+        sure_waits=(pl.col("confidence") != str(rules.Confidence.POSSIBLE)).sum().cast(pl.Int64),
+        median_ns=ns.median(),
+    )
+    place = pl.int_range(pl.len())
+    stalled = pl.when(stalls.IS_STALL)
+    ranked = waits.sort(ns, "start_ns", descending=[True, False]).with_columns(
+        place=place.over(_WAY),
+        place_in_cause=place.over(_CAUSE),
+        place_in_stalls=stalled.then(stalls.IS_STALL.cast(pl.Int64).cum_sum().over(_WAY) - 1),
+    )
+    here = pl.col("conn").is_in(conns.implode())
+    return Judged(kinds, ranked.select(schema.LONGEST.names), by_engine.locks.filter(here), by_engine.places.filter(here))

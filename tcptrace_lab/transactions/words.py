@@ -1,0 +1,35 @@
+"""Whether a capture can hold HTTP/1 or FTP at all, by a look at its bytes: words that both need are searched for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_SEARCHED_BYTES = 1 << 27
+"""Of each file, in search of a word: some 0.06 s."""
+_BLOCK_BYTES = 1 << 20
+
+_WORDS = (b"HTTP/1.", b"USER ", b"AUTH ")
+"""Whoever speaks HTTP/1 or FTP says one of these, sooner or later."""
+
+
+def mentioned(paths: Sequence[str]) -> bool:
+    """Whether any of the files has a word in it that HTTP or FTP cannot do without."""
+    longest = max(map(len, _WORDS))
+    said = pl.any_horizontal(pl.col("block").bin.contains(word) for word in _WORDS)  # four times as fast as Python's own search
+    for path in paths:
+        with open(path, "rb") as file:  # noqa: PTH123  (names as the user gave them)
+            kept = b""
+            for _ in range(MOST_SEARCHED_BYTES // _BLOCK_BYTES):
+                block = file.read(_BLOCK_BYTES)
+                if not block:
+                    break
+                whole = pl.DataFrame({"block": [block]}, schema={"block": pl.Binary})
+                if whole.select(said).item() or any(word in kept + block[:longest] for word in _WORDS):
+                    return True
+                kept = block[-longest:]
+    return False

@@ -147,6 +147,7 @@ pub fn engine(input: &[u8]) -> Account {
                 Batch::Datagrams(batch) => found.add("datagrams", &batch),
                 Batch::Connections(batch) => found.add("connections", &batch),
                 Batch::Flows(batch) => found.add("flows", &batch),
+                Batch::Accounts(_) | Batch::Ledger(_) | Batch::Notes(_) => panic!("nobody asked for accounts"),
             }
             if first_only {
                 return account;

@@ -5,6 +5,7 @@
 mod line;
 mod pauses;
 
+pub(super) use line::at_rate;
 pub use line::{AROUND_BYTES, LEAST_FRAME_BYTES, Line};
 pub use pauses::{LEAST_IDLE_NS, Pauses};
 

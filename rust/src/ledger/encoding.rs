@@ -1,7 +1,7 @@
 //! One wait in few bytes: each number is stored only if it differs from what the wait before predicts.
 //!
-//! A record begins with a bit set of the numbers that differ, as a varint; those follow, in a fixed order. A segment in the
-//! middle of a burst takes about 8 bytes, one that an ACK released about 35.
+//! A record begins with a bit set of the numbers that differ; those follow, in a fixed order. A segment in the middle of a
+//! burst takes about 8 bytes, one that an ACK released about 35.
 
 #![allow(clippy::inline_always)] // measured: else the numbers of a record are not kept in registers
 
@@ -46,14 +46,14 @@ const RESENT_BY: [ResentBy; 6] = [
 ];
 /// Stands for null among the numbers.
 const NULL: u64 = 0;
-/// Announces a number of eight bytes: its difference is too large for a varint.
+/// Announces a number of eight bytes: its difference is too large for a token.
 const WHOLE: u64 = 1;
 /// Differences are written as this more than their zigzag value.
 const FIRST_DIFFERENCE: u64 = 2;
-/// Bits of a varint's byte that hold the number.
-const VARINT_BITS: u32 = 7;
-/// Set in each byte of a varint but the last.
-const GOES_ON: u8 = 0x80;
+/// Bytes of the longest token.
+const MOST_TOKEN_BYTES: usize = 9;
+/// Bytes that the numbers of a record never exceed: 64 of them, each announced and whole.
+const MOST_NUMBERS_BYTES: usize = 64 * (1 + size_of::<i64>());
 
 /// Goes through the numbers of a record in their order.
 trait Coder {
@@ -65,20 +65,28 @@ trait Coder {
 }
 
 /// Turns records into bytes. Its memory is used again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Encoder {
-    numbers: Vec<u8>,
+    numbers: [u8; MOST_NUMBERS_BYTES],
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self { numbers: [0; MOST_NUMBERS_BYTES] }
+    }
 }
 
 impl Encoder {
     /// Adds `record` to `bytes`; `before` is the record added just before it.
     #[inline]
     pub(super) fn put(&mut self, record: &mut WaitRecord, before: &WaitRecord, bytes: &mut Vec<u8>) {
-        self.numbers.clear();
-        let mut writer = Writer { different: 0, place: 0, numbers: &mut self.numbers };
+        let mut writer = Writer { different: 0, place: 0, numbers: &mut self.numbers, length: 0 };
         code(&mut writer, record, before);
-        put_varint(writer.different, bytes);
-        bytes.extend_from_slice(&self.numbers);
+        let (different, length) = (writer.different, writer.length);
+        let mut head = [0; MOST_TOKEN_BYTES];
+        let head_length = put_token(different, &mut head);
+        bytes.extend_from_slice(head.get(..head_length).unwrap_or_default());
+        bytes.extend_from_slice(self.numbers.get(..length).unwrap_or_default());
     }
 }
 
@@ -86,7 +94,15 @@ impl Encoder {
 struct Writer<'a> {
     different: u64,
     place: u32,
-    numbers: &'a mut Vec<u8>,
+    numbers: &'a mut [u8],
+    length: usize,
+}
+
+impl Writer<'_> {
+    #[inline(always)]
+    fn put(&mut self, token: u64) {
+        self.length += put_token(token, self.numbers.get_mut(self.length..).unwrap_or_default());
+    }
 }
 
 impl Coder for Writer<'_> {
@@ -96,7 +112,7 @@ impl Coder for Writer<'_> {
     fn number(&mut self, value: &mut Nullable, expected: Nullable) {
         if *value != expected {
             self.different |= 1 << self.place;
-            put_number(*value, expected, self.numbers);
+            put_number(self, *value, expected);
         }
         self.place += 1;
     }
@@ -105,32 +121,49 @@ impl Coder for Writer<'_> {
 /// Turns bytes into records.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
-    rest: &'a [u8],
-    before: WaitRecord,
-    different: u64,
+    reader: Reader<'a>,
+    /// The last record and the one before it, in turns.
+    records: [WaitRecord; 2],
 }
 
 impl<'a> Decoder<'a> {
     /// Of bytes that were written from the begin of a block on.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, before: WaitRecord::default(), different: 0 }
+        Self { reader: Reader { rest: bytes, different: 0 }, records: Default::default() }
+    }
+
+    /// Calls `take` with each record.
+    pub(super) fn each(mut self, mut take: impl FnMut(&WaitRecord)) {
+        let [one, other] = &mut self.records;
+        while self.reader.read(one, other) {
+            take(one);
+            if !self.reader.read(other, one) {
+                break;
+            }
+            take(other);
+        }
     }
 }
 
-impl Iterator for Decoder<'_> {
-    type Item = WaitRecord;
+/// Reads the numbers of one record after the other.
+#[derive(Debug)]
+struct Reader<'a> {
+    rest: &'a [u8],
+    different: u64,
+}
 
+impl Reader<'_> {
+    /// Reads a record behind the one `before`. False if there are no more.
     #[inline]
-    fn next(&mut self) -> Option<WaitRecord> {
-        self.different = take_varint(&mut self.rest)?;
-        let (before, mut record) = (self.before, WaitRecord::default());
-        code(self, &mut record, &before);
-        self.before = record;
-        Some(record)
+    fn read(&mut self, record: &mut WaitRecord, before: &WaitRecord) -> bool {
+        let Some(different) = take_token(&mut self.rest) else { return false };
+        self.different = different;
+        code(self, record, before);
+        true
     }
 }
 
-impl Coder for Decoder<'_> {
+impl Coder for Reader<'_> {
     const READS: bool = true;
 
     #[inline(always)]
@@ -140,22 +173,25 @@ impl Coder for Decoder<'_> {
     }
 }
 
-#[inline(never)]
-fn put_number(value: Nullable, expected: Nullable, bytes: &mut Vec<u8>) {
-    let Some(number) = value.get() else { return put_varint(NULL, bytes) };
+#[inline]
+fn put_number(writer: &mut Writer<'_>, value: Nullable, expected: Nullable) {
+    let Some(number) = value.get() else { return writer.put(NULL) };
     let difference = number.wrapping_sub(expected.get().unwrap_or(0));
     let zigzag = ((difference << 1) ^ (difference >> 63)) as u64;
     if let Some(token) = zigzag.checked_add(FIRST_DIFFERENCE) {
-        put_varint(token, bytes);
+        writer.put(token);
     } else {
-        put_varint(WHOLE, bytes);
-        bytes.extend_from_slice(&number.to_le_bytes());
+        writer.put(WHOLE);
+        if let Some(place) = writer.numbers.get_mut(writer.length..).and_then(<[u8]>::first_chunk_mut) {
+            *place = number.to_le_bytes();
+            writer.length += place.len();
+        }
     }
 }
 
 #[inline]
 fn take_number(expected: Nullable, rest: &mut &[u8]) -> Nullable {
-    match take_varint(rest) {
+    match take_token(rest) {
         None | Some(NULL) => Nullable::NULL,
         Some(WHOLE) => {
             let Some((number, behind)) = rest.split_first_chunk::<8>() else { return Nullable::NULL };
@@ -170,27 +206,44 @@ fn take_number(expected: Nullable, rest: &mut &[u8]) -> Nullable {
     }
 }
 
-/// LEB128: seven bits a byte, the lowest first.
-#[inline]
-fn put_varint(mut number: u64, bytes: &mut Vec<u8>) {
-    while number >= u64::from(GOES_ON) {
-        bytes.push(number as u8 | GOES_ON);
-        number >>= VARINT_BITS;
+/// Writes a number below 2^56 in as few bytes as hold seven bits each, and a larger one behind a 0; returns how many bytes that are.
+/// The zeros below the lowest one of the first byte tell how many bytes follow it: no byte has to be looked at to find the next number.
+#[inline(always)]
+fn put_token(token: u64, bytes: &mut [u8]) -> usize {
+    let length = (70 - (token | 1).leading_zeros()) / 7;
+    if length < 9 {
+        if let Some(place) = bytes.first_chunk_mut() {
+            *place = ((token << 1 | 1) << (length - 1)).to_le_bytes();
+        }
+        length as usize
+    } else {
+        if let Some((first, place)) =
+            bytes.split_first_mut().and_then(|(first, rest)| Some((first, rest.first_chunk_mut()?)))
+        {
+            (*first, *place) = (0, token.to_le_bytes());
+        }
+        MOST_TOKEN_BYTES
     }
-    bytes.push(number as u8);
 }
 
-#[inline]
-fn take_varint(rest: &mut &[u8]) -> Option<u64> {
-    let (mut number, mut shift) = (0, 0);
-    loop {
-        let (byte, behind) = rest.split_first()?;
+/// Takes a number off the front; `None` where it is not whole.
+#[inline(always)]
+fn take_token(rest: &mut &[u8]) -> Option<u64> {
+    let word = if let Some(word) = rest.first_chunk() {
+        u64::from_le_bytes(*word)
+    } else {
+        let mut word = [0; 8];
+        word.get_mut(..rest.len())?.copy_from_slice(rest);
+        u64::from_le_bytes(word)
+    };
+    let length = word.trailing_zeros() + 1;
+    if length < 9 {
+        *rest = rest.get(length as usize..)?;
+        Some(word << (64 - 8 * length) >> (64 - 7 * length))
+    } else {
+        let (token, behind) = rest.get(1..)?.split_first_chunk()?;
         *rest = behind;
-        number |= u64::from(byte & !GOES_ON).checked_shl(shift)?;
-        if byte & GOES_ON == 0 {
-            return Some(number);
-        }
-        shift += VARINT_BITS;
+        Some(u64::from_le_bytes(*token))
     }
 }
 
@@ -349,7 +402,7 @@ fn unpack(word: u64, record: &mut WaitRecord) {
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::{Decoder, Encoder, KINDS, RESENT_BY};
+    use super::{Decoder, Encoder, KINDS, RESENT_BY, put_token, take_token};
     use crate::ledger::WaitRecord;
     use crate::nullable::Nullable;
     use crate::sender::Wait;
@@ -438,6 +491,28 @@ pub(super) mod tests {
         records.iter().map(|record| format!("{record:?}")).collect()
     }
 
+    fn decoded(bytes: &[u8]) -> Vec<WaitRecord> {
+        let mut records = Vec::new();
+        Decoder::new(bytes).each(|record| records.push(*record));
+        records
+    }
+
+    #[test]
+    fn tokens_of_all_lengths_come_back_and_none_that_is_cut_off() {
+        for token in (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, u64::MAX >> bit]) {
+            let mut bytes = [0; 32];
+            let length = put_token(token, &mut bytes);
+            assert_eq!(
+                length,
+                if token < 1 << 56 { (64 - (token | 1).leading_zeros()).div_ceil(7) as usize } else { 9 }
+            );
+            let mut rest = bytes.as_slice();
+            assert_eq!((take_token(&mut rest), rest.len()), (Some(token), bytes.len() - length));
+            assert_eq!(take_token(&mut &bytes[..length]), Some(token));
+            assert_eq!(take_token(&mut &bytes[..length - 1]), None);
+        }
+    }
+
     proptest! {
         #[test]
         fn every_record_comes_back(records in prop::collection::vec(record(), 1..6)) {
@@ -447,12 +522,12 @@ pub(super) mod tests {
                 encoder.put(&mut record, &before, &mut bytes);
                 before = record;
             }
-            prop_assert_eq!(told(&Decoder::new(&bytes).collect::<Vec<_>>()), told(&records));
+            prop_assert_eq!(told(&decoded(&bytes)), told(&records));
         }
 
         #[test]
         fn bytes_that_are_no_record_end_the_reading(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(Decoder::new(&bytes).count() <= bytes.len());
+            prop_assert!(decoded(&bytes).len() <= bytes.len());
         }
     }
 

@@ -146,10 +146,10 @@ impl StoredBlock {
     }
 
     /// Calls `take` with each of its records, in order of time.
-    pub(super) fn each(&self, mut take: impl FnMut(&WaitRecord)) -> io::Result<()> {
+    pub(super) fn each(&self, take: impl FnMut(&WaitRecord)) -> io::Result<()> {
         match self {
-            Self::InMemory(block) => Decoder::new(&block.bytes).for_each(|record| take(&record)),
-            Self::Spooled(chunk, file) => Decoder::new(&chunk.read(file)?).for_each(|record| take(&record)),
+            Self::InMemory(block) => Decoder::new(&block.bytes).each(take),
+            Self::Spooled(chunk, file) => Decoder::new(&chunk.read(file)?).each(take),
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ use super::record::WaitRecord;
 use crate::flows::ConnectionRow;
 
 /// A log of more records than this is judged by several threads.
-const PARALLEL_RECORDS: u64 = if cfg!(test) { 500 } else { 100_000 };
+const PARALLEL_RECORDS: u64 = if cfg!(test) { 500 } else { 10_000 };
 /// Blocks that one thread judges at a time.
 const BLOCKS_AT_A_TIME: usize = 4;
 /// Details are made at once of a connection with more records than this: to judge it twice would take longer.
@@ -225,7 +225,9 @@ impl Facts<'_> {
 
     #[inline]
     fn judge(&self, record: &WaitRecord, part: &mut Part) {
-        let record = &WaitRecord { kind: self.revised.of(record), ..*record };
+        let kind = self.revised.of(record);
+        let revised = if kind == record.kind { None } else { Some(WaitRecord { kind, ..*record }) };
+        let record = revised.as_ref().unwrap_or(record);
         let judged = judge(record, self.direction);
         for interval in Interval::of_wait(record, &judged) {
             part.add(&interval, Some(record), self.wanted);
@@ -246,7 +248,8 @@ impl Facts<'_> {
         thread::scope(|scope| {
             let start =
                 |blocks| thread::Builder::new().name("judge".into()).spawn_scoped(scope, move || self.judged(blocks));
-            let judging = blocks.chunks(BLOCKS_AT_A_TIME).map(start).collect::<io::Result<Vec<_>>>()?;
+            let judging =
+                blocks.chunks(blocks.len().div_ceil(threads).max(1)).map(start).collect::<io::Result<Vec<_>>>()?;
             judging
                 .into_iter()
                 .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

@@ -94,8 +94,16 @@ fn beyond_least(payload_bytes: Option<i64>) -> i64 {
 }
 
 fn on_line(bytes: i64, busy: Option<(i64, i64)>) -> i64 {
-    let of = |(ns, of_bytes): (i64, i64)| (i128::from(bytes) * i128::from(ns)).div_euclid(i128::from(of_bytes));
-    busy.map_or(0, |busy| i64::try_from(of(busy)).unwrap_or(i64::MAX).max(0))
+    busy.map_or(0, |busy| at_rate(bytes, busy).max(0))
+}
+
+/// Nanoseconds that so many bytes take at a rate: the time that some bytes took, and these bytes, more than 0. Rounded down, and never
+/// more than an `i64` holds.
+pub(in super::super) fn at_rate(bytes: i64, (ns, of_bytes): (i64, i64)) -> i64 {
+    bytes.checked_mul(ns).map_or_else(
+        || i64::try_from((i128::from(bytes) * i128::from(ns)).div_euclid(i128::from(of_bytes))).unwrap_or(i64::MAX),
+        |product| product.div_euclid(of_bytes),
+    )
 }
 
 fn busy(ns: Option<i64>, payload_bytes: Option<i64>) -> Busy {

@@ -1,6 +1,6 @@
 //! The share of a wait that belongs to the path and the line, and what the two clocks show.
 
-use super::super::direction::{AROUND_BYTES, LEAST_FRAME_BYTES};
+use super::super::direction::{AROUND_BYTES, LEAST_FRAME_BYTES, at_rate};
 use super::super::limits::{CAUSAL_NS, NS_PER_MS};
 use super::{Evidence, is};
 
@@ -19,9 +19,8 @@ impl Evidence<'_> {
     pub(in super::super) fn draining_ns(&self) -> i64 {
         let Some(drained) = self.direction.drained.filter(|_| self.direction.near_sender) else { return 0 };
         let (Some(flight), Some(lag_ns)) = (self.flight_before(), self.wait.acked_lag_ns.get()) else { return 0 };
-        let whole_ns = (i128::from(flight) * i128::from(drained.ns)).div_euclid(i128::from(drained.bytes));
         let stood_before_ns = lag_ns - self.wait_ns;
-        i64::try_from(whole_ns).unwrap_or(i64::MAX).saturating_sub(stood_before_ns).max(0)
+        at_rate(flight, (drained.ns, drained.bytes)).saturating_sub(stood_before_ns).max(0)
     }
 
     /// The round trip of the departure before and its answer on an empty path.

@@ -136,6 +136,7 @@ def analyze(
     where: str | None = None,
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
+    proofs: bool = False,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Analysis:
@@ -148,6 +149,7 @@ def analyze(
             `schema.ACCOUNTS`; null is not true.
         spill_rows: as for `read`.
         reread_bytes: as for `read`.
+        proofs: as for `read`; of the ledger of the result alone.
         progress: as for `read`.
         say: as for `read`.
 
@@ -166,7 +168,7 @@ def analyze(
         reread_bytes=reread_bytes,
         udp=_flow_figures,
         worth=rules.worth(),
-        proofs=bool(rules.others()),
+        proofs=proofs or bool(rules.others()),
         most=MOST_OF_SELECTED if selected or rules.others() else MOST_COSTS,
         progress=progress,
         say=say,

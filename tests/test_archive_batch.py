@@ -221,8 +221,8 @@ def test_a_file_that_changes_while_it_is_read_is_left_for_the_next_run(tmp_path:
     task = Analyze("x" * 20, (str(path),), (digest,), (looks,), size_bytes, settings, str(tmp_path / "out"), reports=False)
     read = analysis.analyze
 
-    def grown(*arguments: Any) -> Any:  # noqa: ANN401  (whatever analyze takes)
-        made = read(*arguments)
+    def grown(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401  (whatever analyze takes)
+        made = read(*arguments, **options)
         with path.open("ab") as file:
             file.write(b"more")
         return made

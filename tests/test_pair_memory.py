@@ -2,7 +2,7 @@
 
 How much is resident differs by some megabytes from run to run: a bound in bytes would either fail by chance or say nothing. The same
 process on the same packets without the pair is the measure: what laying them side by side adds is held against what is promised of a whole
-pair (`pair.packets`).
+pair (`pair.packets`). Both load the code of `--pair` (NumPy is in it), which takes the same for any number of segments.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SEGMENTS = 60_000
-"""In each capture: so many that a kilobyte for each of them would be seen, and in memory, not in temporary files."""
+SEGMENTS = 120_000
+"""In each capture: so many that half a kilobyte for each of them is more than runs differ by, and in memory, not in temporary files."""
 
 PROMISED_BYTES = 1_050_000_000 / MOST_PACKETS
 """Of a whole pair, per segment of each capture (`MOST_PACKETS`): the analyses are in it, so that it is generous for what a pair adds."""
@@ -28,6 +28,7 @@ DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000
 
 PEAK = """
 import sys
+import tcptrace_lab.pair.between, tcptrace_lab.pair.clocks, tcptrace_lab.pair.match, tcptrace_lab.pair.road
 from tcptrace_lab.cli import run
 
 code = run(sys.argv[1:])

@@ -154,7 +154,7 @@ def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str
     from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415  (Polars: what only tells of a task need not pay for it)
     from tcptrace_lab.archive import rows  # noqa: PLC0415
 
-    analysis = analyze(paths)
+    analysis = analyze(paths, proofs=True)  # the archive keeps all stalls
     if not all(map(_is_still, paths, task.paths, task.digests, task.looks)):
         raise FileNotFoundError("it changed while it was read")
     if task.reports:

@@ -13,7 +13,7 @@ use super::limits::{CAUSAL_NS, NS_PER_MS};
 use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
-use crate::sender::DirectionTotals;
+use crate::sender::{DirectionTotals, LONGEST_NS};
 use std::net::IpAddr;
 
 /// [`CAUSAL_NS`] as a share of the round trip, in a capture at the sender.
@@ -216,10 +216,16 @@ fn at_least(least_ns: i64, share: f64, rtt_ns: i64) -> i64 {
 }
 
 impl Direction {
-    /// The facts of the direction whose data `side` (0 the client, 1 the server) sends; `None` without times.
+    /// The facts of the direction whose data `side` (0 the client, 1 the server) sends; `None` without times. Of a connection that lasts
+    /// longer than [`LONGEST_NS`] nothing but its beginning and its end is a fact.
     #[must_use]
     pub fn of(row: &ConnectionRow, side: usize) -> Option<Self> {
         let other = 1 - side;
+        let (from_client, first_ts_ns, last_ts_ns) = (side == 0, row.first_ts_ns.get()?, row.last_ts_ns.get()?);
+        let alone = Self { from_client, first_ts_ns, last_ts_ns, ..Self::default() };
+        if alone.lasts_too_long() {
+            return Some(alone);
+        }
         let (figures, others) = (row.directions.get(side)?, row.directions.get(other)?);
         let (counts, other_counts) = (row.counts.get(side)?, row.counts.get(other)?);
         let (totals, other_totals) = (row.waits.get(side)?, row.waits.get(other)?);
@@ -255,9 +261,9 @@ impl Direction {
             i64::from(nagle.holds.count) + i64::from(nagle.holds_over_full.count) - i64::from(nagle.holds_in_doubt);
         let most_in_flight_bytes = max_in_flight_bytes.max(totals.top_flight_bytes.get());
         let mut direction = Self {
-            from_client: side == 0,
-            first_ts_ns: row.first_ts_ns.get()?,
-            last_ts_ns: row.last_ts_ns.get()?,
+            from_client,
+            first_ts_ns,
+            last_ts_ns,
             rtt_min_ns: counts.rtt.min_ns(),
             rtt_max_ns: counts.rtt.max_ns(),
             near_sender,
@@ -314,6 +320,17 @@ impl Direction {
         direction.settle_nagle(full_bytes);
         direction.settle_plateaus(full_bytes);
         Some(direction)
+    }
+
+    /// From the connection's first segment to its last; as much as an i64 holds if that is more.
+    #[must_use]
+    pub fn life_ns(&self) -> i64 {
+        self.last_ts_ns.saturating_sub(self.first_ts_ns)
+    }
+
+    /// Whether it lasts longer than any real connection: then its times are broken, and none of its waits is judged.
+    pub(super) fn lasts_too_long(&self) -> bool {
+        self.life_ns() > LONGEST_NS
     }
 
     /// Where most segments leave by themselves, a tenth of them come within a tenth of a round trip of an ACK by chance: no

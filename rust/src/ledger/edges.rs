@@ -120,9 +120,10 @@ fn is_idle(direction: &Direction, rest_ns: i64) -> bool {
 }
 
 /// A direction without departures: its sender was silent since before the capture. It waits for what the other side sends, as far
-/// as that is known: not where the other side closes and this one does not, because it may have closed before the capture.
+/// as that is known: not where the other side closes and this one does not, because it may have closed before the capture. A connection
+/// that lasts longer than any real one is `unknown` from end to end.
 fn silent(direction: &Direction) -> Edge {
-    let lived_ns = direction.last_ts_ns - direction.first_ts_ns;
+    let lived_ns = direction.life_ns();
     let heard_ns = if direction.beginning_seen {
         lived_ns
     } else {
@@ -134,4 +135,17 @@ fn silent(direction: &Direction) -> Edge {
         direction.first_ts_ns,
         [NOTHING, NOTHING, NOTHING, (Cause::Peer, peer_ns), NOTHING, (Cause::Unknown, lived_ns - peer_ns)],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cause, Direction, edges};
+
+    #[test]
+    fn a_life_of_more_than_a_number_holds_is_unknown_from_end_to_end() {
+        let direction = Direction { first_ts_ns: i64::MIN + 1, last_ts_ns: i64::MAX, ..Direction::default() };
+        let [whole, none] = edges(&direction);
+        let known: Vec<_> = whole.unwrap().spans.into_iter().filter(|(_, ns)| *ns > 0).collect();
+        assert_eq!((known, none), (vec![(Cause::Unknown, i64::MAX)], None));
+    }
 }

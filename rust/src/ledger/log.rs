@@ -14,7 +14,13 @@ use super::spool::{self, Spool};
 use crate::connection::Kind;
 
 /// Bytes of a block, a few thousand records: large enough to be read at once, small enough to be shared out to threads.
-const BLOCK_BYTES: usize = if cfg!(test) { 2 << 10 } else { 128 << 10 };
+const BLOCK_BYTES: usize = if cfg!(test) {
+    2 << 10
+} else if cfg!(feature = "small-limits") {
+    256
+} else {
+    128 << 10
+};
 
 /// Bytes that a block has room for at first: a record or two, which is all that many connections have.
 const FIRST_BYTES: usize = 120;
@@ -110,6 +116,14 @@ impl EndedLog {
     fn bytes(&self) -> Option<usize> {
         let in_memory = self.in_memory.iter().map(|block| block.bytes.len()).sum();
         self.spooled.is_none().then_some(in_memory)
+    }
+
+    /// Calls `take` with each of its records, in order of time.
+    ///
+    /// # Errors
+    /// The spool cannot be read.
+    pub fn each_record(self, mut take: impl FnMut(&WaitRecord)) -> io::Result<()> {
+        self.into_blocks()?.iter().try_for_each(|block| block.each(&mut take))
     }
 
     /// Its blocks, in order of time. Those in the spool are not read yet.

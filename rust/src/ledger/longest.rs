@@ -9,7 +9,7 @@ use crate::connection::Kind;
 use crate::nullable::Nullable;
 
 /// Intervals that are kept of each direction, the longest ones.
-pub const LONGEST: usize = 300;
+pub const LONGEST: usize = if cfg!(all(feature = "small-limits", not(test))) { 20 } else { 300 };
 /// An interval is kept only if it is at least this part of the direction's life.
 pub const LONG_PART: i64 = 1000;
 /// Intervals that are kept of each cause of a direction, the longest ones.

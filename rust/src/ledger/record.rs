@@ -7,7 +7,7 @@ use crate::sender::Wait;
 use crate::wire::TcpFlags;
 
 /// One wait: the departure that ended it, and what its sender saw since the departure before.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each name is a fact of its own
 pub struct WaitRecord {
     pub wait: Wait,

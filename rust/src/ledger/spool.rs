@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that are collected before they are written: few calls of the system, however small the logs are.
-const WRITE_BYTES: usize = 1 << 20;
+const WRITE_BYTES: usize = if cfg!(feature = "small-limits") { 1 << 10 } else { 1 << 20 };
 /// What the file begins with, so that no chunk stands at 0.
 const MAGIC: &[u8; 8] = b"waits\0\0\0";
 /// Before the bytes of each chunk: where the chunk before of its log is (0: nowhere), its records, and its bytes.

@@ -23,11 +23,17 @@ use super::record::WaitRecord;
 use crate::flows::ConnectionRow;
 
 /// A log of more records than this is judged by several threads.
-const PARALLEL_RECORDS: u64 = if cfg!(test) { 500 } else { 10_000 };
+const PARALLEL_RECORDS: u64 = if cfg!(test) {
+    500
+} else if cfg!(feature = "small-limits") {
+    20
+} else {
+    10_000
+};
 /// Blocks that one thread judges at a time.
 const BLOCKS_AT_A_TIME: usize = 4;
 /// Details are made at once of a connection with more records than this: to judge it twice would take longer.
-const DETAILS_AT_ONCE_RECORDS: u64 = 4096;
+const DETAILS_AT_ONCE_RECORDS: u64 = if cfg!(feature = "small-limits") { 30 } else { 4096 };
 
 /// What tells a stall from a wait in one direction, and a late ACK from one in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -276,10 +282,11 @@ impl Judging {
     fn of(row: ConnectionRow, waits: EndedWaits, wanted: Wanted, threads: usize) -> io::Result<Self> {
         let [client, server] = waits.directions;
         let is_idle_for_long = client.longest_ns.max(server.longest_ns) >= LEAST_IDLE_NS;
-        let blocks = [client.into_blocks()?, server.into_blocks()?];
+        let mut directions = [0, 1].map(|side| Direction::of(&row, side));
+        let broken = directions.iter().flatten().any(Direction::lasts_too_long);
+        let blocks = if broken { Default::default() } else { [client.into_blocks()?, server.into_blocks()?] };
         let records: u64 = blocks.iter().flatten().map(StoredBlock::records).sum();
         let wanted = Wanted { details: wanted.details && records > DETAILS_AT_ONCE_RECORDS, ..wanted };
-        let mut directions = [0, 1].map(|side| Direction::of(&row, side));
         if is_idle_for_long {
             set_idle_bounds(&mut directions, &blocks)?;
         }
@@ -344,7 +351,7 @@ impl Judging {
 
 fn details(direction: Option<Direction>, part: Part) -> Option<DirectionDetails> {
     let (direction, evidence) = (direction?, *part.details?);
-    let life_ns = direction.last_ts_ns.saturating_sub(direction.first_ts_ns);
+    let life_ns = direction.life_ns();
     let Evidence { lengths, longest, locks, .. } = evidence;
     let waits = longest.kept(life_ns, Bounds::of(&direction).threshold_ns);
     Some(DirectionDetails { direction, kinds: lengths.kinds(), waits, lock: locks.most_expensive() })
@@ -478,7 +485,7 @@ mod tests {
     use crate::ledger::costs::MOST;
     use crate::ledger::{Cause, LiveWaits, Worth};
     use crate::nullable::Nullable;
-    use crate::sender::Wait;
+    use crate::sender::{LONGEST_NS, Wait};
     use crate::wire::{FlowKey, Segment, TcpFlags};
 
     const MS: i64 = 1_000_000;
@@ -674,5 +681,39 @@ mod tests {
             .map(|wait| wait.proof.unwrap().kind)
             .collect();
         assert!(!kinds.is_empty() && kinds.iter().all(|kind| *kind == Kind::Spurious));
+    }
+
+    /// Data and ACKs until `last_ns` after the first; then all of that is judged.
+    fn judged_life(last_ns: i64) -> Vec<(bool, Cause, i64)> {
+        let mut connections = Connections::of(None, Accounting::Kept);
+        let mut rows = Vec::new();
+        for frame in 2..30 {
+            let ts_ns = if frame < 20 { i64::MIN + frame as i64 * MS } else { i64::MIN + 2 * MS + last_ns };
+            connections.take(&Segment { ts_ns: Some(ts_ns), ..segment(frame) }, &mut rows);
+        }
+        let mut live = LiveWaits::default();
+        rows.iter().for_each(|row| live.add(row));
+        let row = connections.take_rest().unwrap().remove(0);
+        let mut summaries = Summaries::new(true, Some(everything()), MOST);
+        let mut judged = JudgedRows::default();
+        let waits = live.end(row.conn);
+        summaries.judge_all(vec![(row, waits)], &mut judged).unwrap();
+        let sums = judged.accounts[0].sums.unwrap();
+        let life_ns = sums[0].iter().sum::<i64>();
+        assert_eq!(sums[1].iter().sum::<i64>(), life_ns);
+        assert_eq!(
+            summaries.details().flat_map(|(_, side)| &side.kinds).map(|kind| kind.ns).max().map(|ns| ns <= life_ns),
+            Some(true)
+        );
+        judged.ledger.iter().map(|row| (row.from_client, row.interval.cause, row.interval.ns)).collect()
+    }
+
+    #[test]
+    fn a_connection_that_lasts_longer_than_any_is_unknown_in_both_directions() {
+        for life_ns in [LONGEST_NS + 1, 1 << 60, i64::MAX] {
+            let unknown = [true, false].map(|from_client| (from_client, Cause::Unknown, life_ns));
+            assert_eq!(judged_life(life_ns), unknown);
+        }
+        assert!(judged_life(LONGEST_NS).len() > 2, "the longest life is judged as any other");
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::nullable::Nullable;
 
 /// Arrivals remembered that are on their way. More of them within one round trip count as arrived earlier than they did.
-const MAX_ON_THE_WAY: usize = 1 << 10;
+const MAX_ON_THE_WAY: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
 
 /// Places that a queue has at first.
 const FIRST_PLACES: usize = 4;

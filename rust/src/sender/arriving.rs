@@ -2,7 +2,7 @@
 
 use super::arrivals::{Arrival, Missing};
 use super::leaves::Leaves;
-use super::timing::{TOLERANCE_PART, whole_ns};
+use super::timing::{LONGEST_NS, TOLERANCE_PART, whole_ns};
 use super::view::{SenderView, Timeout};
 use crate::nullable::Nullable;
 
@@ -130,13 +130,13 @@ impl SenderView {
 
     /// The round trip that the sender takes from an ACK: that of the oldest byte acknowledged, whose timestamp comes back (RFC 7323,
     /// 4.3), and which counts without timestamps, too (Linux `tcp_clean_rtx_queue`). Of what was sent twice a timestamp alone tells
-    /// it (RFC 6298, 3; RFC 7323, 4.1).
+    /// it (RFC 6298, 3; RFC 7323, 4.1): [`LONGEST_NS`] at most, because the timestamp may be any number.
     fn senders_sample_ns(&self, arrival: &Arrival, now_ns: i64) -> Option<i64> {
         if let Some(rtt_ns) = arrival.rtt_ns.get() {
             return Some(arrival.lag_ns.get().map_or(rtt_ns, |lag_ns| lag_ns.max(rtt_ns)));
         }
         let left_ns = self.since.left_ns.get()?.saturating_sub(self.clock.since_ns(arrival.tsecr?)?);
-        Some(now_ns.saturating_sub(left_ns)).filter(|sample_ns| *sample_ns > 0)
+        Some(now_ns.saturating_sub(left_ns).min(LONGEST_NS)).filter(|sample_ns| *sample_ns > 0)
     }
 
     /// Takes in what had arrived at the sender when a segment left.
@@ -175,5 +175,32 @@ impl SenderView {
         }
         let early_ns = self.arrivals.next_ns().map_or(0, |ts_ns| ts_ns.saturating_add(shift_ns).saturating_sub(now_ns));
         if (1..=shift_ns / SOONER_PART).contains(&early_ns) { early_ns + shift_ns / TOLERANCE_PART } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arrival, LONGEST_NS, Missing, Nullable, SenderView};
+
+    #[test]
+    fn a_timestamp_from_before_the_beginning_gives_no_round_trip_longer_than_the_longest_life() {
+        let mut view = SenderView::default();
+        view.clock.departs(Some(1 << 31), Nullable::NULL);
+        view.clock.departs(Some((1 << 31) + 60), Some(LONGEST_NS).into());
+        view.since.left_ns = Some(LONGEST_NS).into();
+        let ack = Arrival {
+            ts_ns: LONGEST_NS,
+            ack: 1,
+            edge: Nullable::NULL,
+            lag_ns: Nullable::NULL,
+            rtt_ns: Nullable::NULL,
+            tsval: None,
+            tsecr: Some(1 << 10),
+            frame: 3,
+            has_data: false,
+            payload_bytes: 0,
+            missing: Missing::Nothing,
+        };
+        assert_eq!(view.senders_sample_ns(&ack, LONGEST_NS), Some(LONGEST_NS));
     }
 }

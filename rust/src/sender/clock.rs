@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::timing::LONGEST_NS;
 use crate::nullable::Nullable;
 
 /// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
@@ -48,11 +49,11 @@ impl Clock {
     }
 
     /// How much later than the soonest so far it was captured, against its own time. What neither a tick nor clock drift explains, a
-    /// queue before the capture point does.
+    /// queue before the capture point does. Ticks that no clock counts in the time of the capture make it [`LONGEST_NS`] at most.
     pub(super) fn queued_ns(&self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
-        later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).max(0)
+        later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).clamp(0, LONGEST_NS)
     }
 
     /// By how much the queue was longer for the last departure than for any before it, beyond a tick and clock drift. Growth that drains
@@ -60,7 +61,7 @@ impl Clock {
     pub(super) fn queue_grew_ns(&mut self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.latest_at_ns) / DRIFT_PART;
         let now_ns = self.behind_ns().saturating_sub(drift_ns.saturating_add(MILLISECOND_NS));
-        let grew_ns = now_ns.saturating_sub(self.latest_ns).max(0);
+        let grew_ns = now_ns.saturating_sub(self.latest_ns).clamp(0, LONGEST_NS);
         if grew_ns > 0 {
             (self.latest_ns, self.latest_at_ns) = (now_ns, self.lasted_ns);
         }
@@ -81,7 +82,7 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use super::{Clock, MILLISECOND_NS, Nullable};
+    use super::{Clock, LONGEST_NS, MILLISECOND_NS, Nullable};
 
     /// A clock of milliseconds whose departures were captured so many after the one before, and ticked so often between.
     fn after(departures: &[(i64, u32)]) -> Clock {
@@ -132,5 +133,15 @@ mod tests {
     fn the_length_of_a_tick_is_known_after_fifty() {
         assert_eq!(after(&[(40, 10), (156, 39)]).tick_ns().get(), None);
         assert_eq!(after(&[(40, 10), (160, 40)]).tick_ns().get(), Some(4 * MILLISECOND_NS));
+    }
+
+    #[test]
+    fn a_clock_that_runs_backwards_for_years_makes_no_queue_longer_than_the_longest_life() {
+        let (mut clock, mut tsval) = (Clock::default(), 0_u32);
+        for _ in 0..200 {
+            tsval = tsval.wrapping_sub(1 << 30);
+            clock.departs(Some(tsval), Some(MILLISECOND_NS).into());
+        }
+        assert_eq!((clock.queued_ns(), clock.queue_grew_ns()), (LONGEST_NS, LONGEST_NS));
     }
 }

@@ -28,6 +28,7 @@ mod wait;
 
 pub(crate) use arrivals::{Arrival, Missing};
 pub(crate) use leaves::Leaves;
+pub use timing::LONGEST_NS;
 pub(crate) use timing::{at_either, shift_ns};
 pub(crate) use view::SenderView;
 pub use wait::{DirectionTotals, FirstDeparture, Wait};

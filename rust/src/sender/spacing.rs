@@ -191,7 +191,7 @@ impl Spacing {
         let (line_bytes, line_ns) = self.line();
         line_bytes.get().zip(line_ns.get()).is_some_and(|(bytes, ns)| {
             let line = Pace { bytes: bytes + AROUND_BYTES, ns };
-            held_ns <= 2 * line.of(payload_bytes + AROUND_BYTES)
+            held_ns <= line.of(payload_bytes + AROUND_BYTES).saturating_mul(2)
         })
     }
 
@@ -210,7 +210,10 @@ impl Spacing {
     /// takes no longer than any data, in whole cells either.
     fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {
         self.seen != Seen::Away
-            && self.first_rtt_ns.get().is_some_and(|first_ns| 2 * line.of(SYN_LINE_BYTES).min(line.ns) > first_ns)
+            && self
+                .first_rtt_ns
+                .get()
+                .is_some_and(|first_ns| line.of(SYN_LINE_BYTES).min(line.ns).saturating_mul(2) > first_ns)
     }
 }
 
@@ -354,5 +357,15 @@ mod tests {
             spacing.line().1.get()
         };
         assert_eq!((told(190_000), told(15_000_000)), (None, Some(50_000_000)));
+    }
+
+    #[test]
+    fn segments_that_follow_each_other_in_centuries_tell_of_no_line() {
+        let mut spacing = Spacing::default();
+        spacing.answered(90_000_000, 0, 0);
+        spacing.departs(i64::MAX, 1, 1, 1, Seen::AtSender);
+        assert_eq!(spacing.line().1.get(), None, "too slow for the handshake");
+        spacing.departs(i64::MAX, 1, 1, 1, Seen::Away);
+        assert!(spacing.may_carry(1 << 32, i64::MAX));
     }
 }

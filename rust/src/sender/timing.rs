@@ -11,6 +11,9 @@ pub(super) const TOLERANCE_PART: i64 = 32;
 /// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next (a
 /// heuristic).
 pub(super) const CAUSAL_NS: i64 = 1_000_000;
+/// The longest life of a connection whose waits are judged: 2^57 ns, about 4.5 years (a heuristic: no capture is that long). Sums of 60
+/// such times, and products with numbers up to 60, stay within an i64. What lasts longer has packets with broken times.
+pub const LONGEST_NS: i64 = 1 << 57;
 
 /// Whether both hosts are so near that the capture may have been made at either, though the sender answers later than the receiver.
 #[inline]
@@ -39,4 +42,15 @@ pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, b
 /// counts as arrived; this is the time at which it did.
 pub(super) fn whole_ns(shift_ns: i64) -> i64 {
     shift_ns.saturating_add(shift_ns / (TOLERANCE_PART - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LONGEST_NS;
+
+    #[test]
+    fn sixty_of_the_longest_times_fit_in_a_number() {
+        assert!(LONGEST_NS.checked_mul(60).is_some());
+        assert!(LONGEST_NS / 1_000_000_000 / 86_400 / 365 == 4, "years");
+    }
 }

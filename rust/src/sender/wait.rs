@@ -12,7 +12,7 @@ const LET_GO_PART: i64 = 8;
 ///
 /// Times are from the event to the departure, but for four: the lag of the last ACK, the last round-trip sample and the one of
 /// the segment just before it, and the smoothed round trip.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each name is a fact of its own
 #[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states
 pub struct Wait {

@@ -114,6 +114,6 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
     // What a queue delays comes among other ACKs; a timer's ACK comes after silence as long as the delay, less a quarter.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
-        acking.delayed(lag_ns - least_ns, acked.segments, bytes, now);
+        acking.delayed(lag_ns.saturating_sub(least_ns), acked.segments, bytes, now);
     }
 }

@@ -192,7 +192,7 @@ impl Sending {
         let (of_small, of_all) = (self.emptied_of_small, self.emptied_of_all);
         let nagle = self.nagle();
         nagle.releases = nagle.releases.saturating_add(1);
-        let late_ns = now.since(emptied).get().unwrap_or(i64::MAX) - turnaround_ns.unwrap_or(0);
+        let late_ns = now.since(emptied).get().unwrap_or(i64::MAX).saturating_sub(turnaround_ns.unwrap_or(0));
         if late_ns <= CAUSAL_NS.min(waited_ns / 16) {
             let holds = if of_small { &mut nagle.holds } else { &mut nagle.holds_over_full };
             holds.add(segment.frame);

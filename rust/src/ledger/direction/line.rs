@@ -1,6 +1,6 @@
 //! How long a segment keeps the lines of both directions busy, seen at the sender.
 
-use crate::sender::DirectionTotals;
+use crate::sender::{DirectionTotals, LONGEST_NS};
 
 /// What a segment takes of an Ethernet beside its data (headers of IPv4 and TCP, frame, preamble and gap; IEEE 802.3). On
 /// other lines it is about as much, and little where the line's rate matters.
@@ -94,16 +94,16 @@ fn beyond_least(payload_bytes: Option<i64>) -> i64 {
 }
 
 fn on_line(bytes: i64, busy: Option<(i64, i64)>) -> i64 {
-    busy.map_or(0, |busy| at_rate(bytes, busy).max(0))
+    busy.map_or(0, |busy| at_rate(bytes, busy).clamp(0, LONGEST_NS))
 }
 
 /// Nanoseconds that so many bytes take at a rate: the time that some bytes took, and these bytes, more than 0. Rounded down, and never
-/// more than an `i64` holds.
+/// more than [`LONGEST_NS`].
 pub(in super::super) fn at_rate(bytes: i64, (ns, of_bytes): (i64, i64)) -> i64 {
-    bytes.checked_mul(ns).map_or_else(
-        || i64::try_from((i128::from(bytes) * i128::from(ns)).div_euclid(i128::from(of_bytes))).unwrap_or(i64::MAX),
-        |product| product.div_euclid(of_bytes),
-    )
+    let exact = || i64::try_from((i128::from(bytes) * i128::from(ns)).div_euclid(i128::from(of_bytes)));
+    let at_rate_ns =
+        bytes.checked_mul(ns).map_or_else(|| exact().unwrap_or(LONGEST_NS), |product| product.div_euclid(of_bytes));
+    at_rate_ns.min(LONGEST_NS)
 }
 
 fn busy(ns: Option<i64>, payload_bytes: Option<i64>) -> Busy {
@@ -117,4 +117,16 @@ fn rate((ns, bytes): Busy) -> Option<f64> {
 /// Whether both are known and differ by no more than a share.
 fn is_alike(one: Option<f64>, other: Option<f64>, share: f64) -> bool {
     one.zip(other).is_some_and(|(one, other)| (one - other).abs() <= share * other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST_NS, Line};
+
+    #[test]
+    fn no_line_takes_longer_for_a_segment_than_the_longest_life() {
+        let line = Line { own: Some((LONGEST_NS, 79)), other: Some((1_538_000, 1_538)) };
+        assert_eq!(line.own_ns(1 << 32), LONGEST_NS);
+        assert_eq!(line.other_beyond_least_ns(Some(1460)), 1_454_000);
+    }
 }

@@ -71,7 +71,7 @@ impl Evidence<'_> {
     /// segments at least. It waited for most of a round trip, so that the spacing of ACKs did not keep it back.
     fn waits_for_a_piece(&self, was_larger: bool) -> bool {
         let (Some(room), Some(now)) = (self.room(), self.flight_before()) else { return false };
-        let paced_in_ms = |flight: i64| (PACED_AHEAD * NS_PER_MS * flight) as f64 / self.rtt_ns().max(1) as f64;
+        let paced_in_ms = |flight: i64| (PACED_AHEAD * NS_PER_MS) as f64 * flight as f64 / self.rtt_ns().max(1) as f64;
         let less_than_a_piece = room < 2 * self.smss_bytes
             || (room < LARGEST_PIECE_BYTES
                 && is(self.previous_round_flight(), |flight| (room as f64) < paced_in_ms(flight)));

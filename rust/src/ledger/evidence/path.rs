@@ -34,7 +34,7 @@ impl Evidence<'_> {
     }
 
     /// How much longer the wait was where it was captured than by the sender's own clock: the path delayed the departure
-    /// (RFC 7323, 3: timestamps are taken when a segment is sent).
+    /// (RFC 7323, 3: timestamps are taken when a segment is sent). Never more than the wait, though a broken clock may run backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;
@@ -47,7 +47,7 @@ impl Evidence<'_> {
             let Some(tick_ns) = self.direction.tick_ns else { return 0 };
             (ticks + 1).saturating_mul(tick_ns)
         };
-        self.wait_ns.saturating_sub(by_clock_ns).max(0)
+        self.wait_ns.saturating_sub(by_clock_ns).clamp(0, self.wait_ns)
     }
 
     /// Away from its sender, its timestamp shows the path's delay, so that no allowance for jitter is needed.
@@ -81,4 +81,31 @@ fn undisturbed_ns(evidence: &Evidence<'_>, sent_bytes: Option<i64>) -> i64 {
 #[must_use]
 pub fn at_most(bound: Option<i64>, value: i64) -> i64 {
     bound.map_or(value, |bound| bound.min(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::direction::Direction;
+    use super::super::super::record::WaitRecord;
+    use super::{Evidence, NS_PER_MS};
+
+    fn jitter_ns(ticks: i64, tick_ns: i64) -> i64 {
+        let mut record = WaitRecord::default();
+        record.wait.held_ns = Some(30 * NS_PER_MS).into();
+        record.wait.sent_ticks = Some(ticks).into();
+        let direction = Direction { tick_ns: Some(tick_ns), ..Direction::default() };
+        Evidence::of(&record, &direction).jitter_ns()
+    }
+
+    #[test]
+    fn what_the_senders_clock_does_not_show_is_the_paths() {
+        assert_eq!(jitter_ns(9, NS_PER_MS), 20 * NS_PER_MS);
+        assert_eq!(jitter_ns(50, NS_PER_MS), 0);
+    }
+
+    #[test]
+    fn a_clock_that_runs_backwards_makes_the_whole_wait_jitter_and_no_more() {
+        assert_eq!(jitter_ns(-1_000, NS_PER_MS), 30 * NS_PER_MS);
+        assert_eq!(jitter_ns(i64::from(i32::MIN), i64::MAX), 30 * NS_PER_MS);
+    }
 }

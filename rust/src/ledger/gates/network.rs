@@ -44,7 +44,7 @@ fn is_draining(wait: &Evidence<'_>) -> bool {
 /// What a segment has of a round trip over which its flight is spread evenly.
 fn share_of_round_trip(wait: &Evidence<'_>) -> Option<f64> {
     let payload = wait.wait.payload_before_bytes.get()?;
-    wait.flight_before().map(|flight| (payload * wait.rtt_ns()) as f64 / flight as f64)
+    wait.flight_before().map(|flight| payload as f64 * wait.rtt_ns() as f64 / flight as f64)
 }
 
 /// So many segments are in flight that their spacing tells a spread from flights with pauses.
@@ -82,7 +82,8 @@ fn is_steady(wait: &Evidence<'_>) -> bool {
     else {
         return false;
     };
-    let at_pace_ns = ((wait.record.payload_bytes + AROUND_BYTES) * pace_ns) as f64 / (pace_bytes + AROUND_BYTES) as f64;
+    let around = |bytes: i64| (bytes + AROUND_BYTES) as f64;
+    let at_pace_ns = around(wait.record.payload_bytes) * pace_ns as f64 / around(pace_bytes);
     if (4 * wait.wait_ns) as f64 > 5.0 * at_pace_ns {
         return false;
     }
@@ -98,10 +99,13 @@ fn is_steady(wait: &Evidence<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::direction::Direction;
+    use super::super::super::record::WaitRecord;
     use super::super::testing::{MS, check_gate, check_judge, some};
     use super::*;
     use crate::connection::Confidence;
     use crate::nullable::Nullable;
+    use crate::sender::LONGEST_NS;
 
     #[test]
     fn the_path_spaces_what_queues_and_trains_carry() {
@@ -152,5 +156,21 @@ mod tests {
                 None,
             ),
         ]);
+    }
+
+    #[test]
+    fn years_and_huge_flights_are_judged_as_well() {
+        fn lasts_for_years(wait: &mut WaitRecord, direction: &mut Direction) {
+            direction.near_sender = false;
+            direction.rtt_ns = LONGEST_NS;
+            direction.comes_steadily = true;
+            direction.totals.steady_ns = some(LONGEST_NS);
+            direction.totals.steady_payload_bytes = some(1000);
+            wait.payload_bytes = 1 << 32;
+            wait.wait.payload_before_bytes = some(1 << 32);
+            wait.wait.unacked_before_bytes = some(1 << 40);
+            wait.wait.held_ns = some(LONGEST_NS);
+        }
+        check_gate(gate, &[("spread over years", lasts_for_years, Some(Confidence::Possible))]);
     }
 }

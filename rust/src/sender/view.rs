@@ -62,8 +62,7 @@ pub(crate) struct SenderView {
     /// Small segments that left while another was in flight.
     pub(super) small_behind_small: u32,
     pub(super) held: SmallHeld,
-    pub(super) stops: Stops,
-    /// Stops behind flights whose last segment was pushed; those behind losses count, too.
+    /// Flights whose last segment was pushed, and behind which a full one waited.
     pub(super) emptied: Stops,
     pub(super) clock: Clock,
     pub(super) spacing: Spacing,

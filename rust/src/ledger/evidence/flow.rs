@@ -20,8 +20,7 @@ impl Evidence<'_> {
     /// The program may have been woken by an ACK that made room in a full buffer: in old stacks, in one that was full but for a
     /// piece.
     pub(in super::super) fn may_have_refilled_buffer(&self) -> bool {
-        self.had_in_flight()
-            && !self.is_bare_fin()
+        !self.is_bare_fin()
             && !self.peer_spoke()
             && is(self.wait.acked_ago_ns.get(), |ago_ns| ago_ns <= self.direction.refill_ns)
             && (!self.direction.old || self.may_fill_buffer())
@@ -43,7 +42,6 @@ impl Evidence<'_> {
         let acked_before_it_spoke = !self.peer_spoke()
             || are(self.wait.idle_ns.get(), self.wait.peer_first_ns.get(), |acked_ns, spoke_ns| acked_ns > spoke_ns);
         let queued = acked_before_it_spoke
-            && self.had_in_flight()
             && !self.had_little_in_flight()
             && self.was_late_with_neighbour()
             && self.is_in_queue();
@@ -120,10 +118,8 @@ impl Evidence<'_> {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
         }
-        let update_released_it = self.all_acked()
-            && !self.peer_spoke()
-            && self.ack_just_came()
-            && is(self.wait.idle_ns.get(), |ns| ns > self.causal_ns());
+        let update_released_it =
+            !self.peer_spoke() && self.ack_just_came() && is(self.wait.idle_ns.get(), |ns| ns > self.causal_ns());
         self.was_released_by_ack() || update_released_it || self.is_needless()
     }
 

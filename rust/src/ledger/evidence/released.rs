@@ -39,7 +39,7 @@ impl Evidence<'_> {
     /// its MSS and that was not known yet.
     pub(in super::super) fn small_ones_pass(&self) -> bool {
         let taken_for_small = is(self.direction.rounded_bytes, |rounded| self.smss_bytes > rounded);
-        self.wait.small_passes && !taken_for_small && !self.direction.none_passed
+        self.wait.small_passes && !taken_for_small
     }
 
     /// With what was in flight it is no larger than a segment: no congestion window is smaller (RFC 5681, 3.1).
@@ -53,8 +53,7 @@ impl Evidence<'_> {
         let one_in_flight =
             are(self.flight_before(), self.wait.payload_before_bytes.get(), |flight, payload| flight == payload)
                 && is(self.flight_before(), |flight| flight < LEAST_BUFFER_BYTES);
-        self.is_small()
-            && !self.is_after_loss()
+        !self.is_after_loss()
             && one_in_flight
             && self.fits_any_congestion_window()
             && is(self.room(), |room| room > self.record.payload_bytes)

@@ -16,7 +16,7 @@
 
 use super::cause::Cause;
 use super::direction::{Direction, LEAST_IDLE_NS};
-use super::evidence::{DELAYED_ACK_NS, Evidence, at_most};
+use super::evidence::{Evidence, at_most};
 use super::gates;
 use super::judged::{JudgedWait, Note, Round};
 use super::limits::{CAUSAL_NS, NS_PER_MS};
@@ -252,9 +252,7 @@ fn note(wait: &Evidence<'_>, verdict: Verdict, caused_ns: i64, rest_ns: i64) -> 
 
 fn round(wait: &Evidence<'_>, verdict: Verdict) -> Option<Round> {
     let cause = verdict.cause.filter(|cause| matches!(cause, Cause::NagleDelayedAck | Cause::DelayedAck))?;
-    let known = wait.flight_before().is_some() && wait.smss_bytes > 0 && wait.direction.max_window_bytes.is_some();
-    let is_round = known && wait.wait_ns >= DELAYED_ACK_NS && wait.all_acked();
-    is_round.then(|| Round {
+    wait.all_acked().then(|| Round {
         nagle: cause == Cause::NagleDelayedAck,
         may_be_held: wait.is_small() && wait.direction.totals.small_behind_small == 0,
         may_fill_buffer: wait.may_fill_buffer(),

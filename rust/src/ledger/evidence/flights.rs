@@ -72,10 +72,9 @@ impl Evidence<'_> {
     /// The first of flights that are all less than two segments, and as large as any later, but for a FIN: the congestion window
     /// has grown since, and no more flew.
     fn is_first_and_largest(&self) -> bool {
-        let Some(low_top) = self.direction.low_top_bytes.filter(|_| !self.peer_spoke()) else { return false };
         self.direction.near_sender
             && self.previous_round_flight().is_none()
-            && is(self.flight_before(), |flight| flight + 1 >= low_top)
+            && are(self.flight_before(), self.direction.low_top_bytes, |flight, low_top| flight + 1 >= low_top)
     }
 
     /// The window had no room for what leaves at once: a full segment, or half of the largest window in BSD's stacks
@@ -134,12 +133,9 @@ impl Evidence<'_> {
     /// senders of today that is so before any loss, where the sender stopped for long, and slow start cannot have ended, or
     /// congestion avoidance adds a segment in each round trip.
     pub(in super::super) fn is_no_larger(&self) -> bool {
-        self.direction.near_sender
-            && if self.direction.old {
-                (self.stands_again() || self.began_at_once()) && !self.window_is_near()
-            } else {
-                self.stands_today() && !self.window_is_near()
-            }
+        let stands =
+            || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };
+        self.direction.near_sender && !self.window_is_near() && stands()
     }
 
     /// Below two segments nothing but ACKs may have let it go.

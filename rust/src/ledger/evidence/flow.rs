@@ -59,9 +59,7 @@ impl Evidence<'_> {
             .map(|first| self.record.ts_ns.saturating_sub(first.ts_ns).div_euclid(DRIFT_PART));
         self.direction.near_sender
             && self.direction.ticks_milliseconds
-            && !self.peer_spoke()
             && !self.wait.small_before
-            && self.wait_ns > 0
             && are(self.wait.queued_ns.get(), drifted_ns, |queued_ns, drifted_ns| {
                 queued_ns - drifted_ns >= self.wait_ns
             })

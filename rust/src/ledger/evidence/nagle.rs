@@ -174,7 +174,7 @@ impl Evidence<'_> {
 
     /// The window had room for a full segment, or for what left.
     fn had_room(&self) -> bool {
-        is(self.room(), |room| room >= self.smss_bytes || room >= self.record.payload_bytes)
+        is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
     /// The window had no room, until it opened.

@@ -30,10 +30,6 @@ pub const HELD_TIMES: i64 = 3;
 const PLATEAU_ROUNDS: i64 = 5;
 /// A plateau closer to the largest window than this share is the window's (a heuristic).
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// A program that was blocked by a full buffer needs so long to be woken and to write, whatever the path (a heuristic).
-const REFILL_NS: i64 = 4 * NS_PER_MS;
-/// [`REFILL_NS`] as a share of the round trip, away from the sender.
-const REFILL_SHARE: f64 = 0.25;
 /// A steady pace is shown by so many more segments at it than off it (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;
 /// A steady pace of at most this part of the round trip is no round trip of a small buffer (a heuristic).
@@ -118,7 +114,6 @@ pub struct Direction {
     /// Allowance for the path's jitter; 0 in a capture at the sender.
     pub unsteady_ns: i64,
     pub burst_ns: i64,
-    pub refill_ns: i64,
     /// A delay this much longer than the shortest round trip shows a queue.
     pub queue_ns: i64,
     /// At least 5 more segments of one write arrive at the common spacing than off it, in a direction without timestamps.
@@ -285,7 +280,6 @@ impl Direction {
                 .map(|drained| Drained { bytes: drained.bytes, ns: drained.ns }),
             unsteady_ns: if near_sender { 0 } else { at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR, rtt_ns) },
             burst_ns: at_least(BURST_NS, BURST_SHARE, rtt_ns),
-            refill_ns: at_least(REFILL_NS, if near_sender { 0.0 } else { REFILL_SHARE }, rtt_ns),
             queue_ns: (QUEUE_SHARE * rtt_ns as f64) as i64 + NS_PER_MS,
             paces: i64::from(totals.paced_bursts) >= PACED_BURSTS && !old,
             surely_holds_small: sure_holds >= HELD_TIMES,

@@ -10,6 +10,8 @@ const PROBE_ROUND_TRIPS: i64 = 2;
 const LATEST_PROBE: f64 = 2.25;
 /// Linux adds at least two jiffies (`tcp_schedule_loss_probe`), and its ticks are coarse.
 const PROBE_TICKS_NS: i64 = 12 * super::super::limits::NS_PER_MS;
+/// A program that was blocked by a full buffer needs so long to be woken and to write, whatever the path (a heuristic).
+const REFILL_NS: i64 = 4 * super::super::limits::NS_PER_MS;
 
 impl Evidence<'_> {
     /// The program had given more than could leave; an ACK let this part go, and the window was not what held it.
@@ -22,7 +24,7 @@ impl Evidence<'_> {
     pub(in super::super) fn may_have_refilled_buffer(&self) -> bool {
         !self.is_bare_fin()
             && !self.peer_spoke()
-            && is(self.wait.acked_ago_ns.get(), |ago_ns| ago_ns <= self.direction.refill_ns)
+            && is(self.wait.acked_ago_ns.get(), |ago_ns| ago_ns <= REFILL_NS)
             && (!self.direction.old || self.may_fill_buffer())
             && !self.left_at_its_pace()
     }

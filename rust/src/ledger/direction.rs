@@ -14,7 +14,6 @@ use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
 use crate::sender::{DirectionTotals, LONGEST_NS};
-use std::net::IpAddr;
 
 /// [`CAUSAL_NS`] as a share of the round trip, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
@@ -32,10 +31,6 @@ pub const HELD_TIMES: i64 = 3;
 const PLATEAU_ROUNDS: i64 = 5;
 /// A plateau closer to the largest window than this share is the window's (a heuristic).
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// A program that was blocked by a full buffer needs so long to be woken and to write, whatever the path (a heuristic).
-const REFILL_NS: i64 = 4 * NS_PER_MS;
-/// [`REFILL_NS`] as a share of the round trip, away from the sender.
-const REFILL_SHARE: f64 = 0.25;
 /// A steady pace is shown by so many more segments at it than off it (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;
 /// A steady pace of at most this part of the round trip is no round trip of a small buffer (a heuristic).
@@ -120,7 +115,6 @@ pub struct Direction {
     /// Allowance for the path's jitter; 0 in a capture at the sender.
     pub unsteady_ns: i64,
     pub burst_ns: i64,
-    pub refill_ns: i64,
     /// A delay this much longer than the shortest round trip shows a queue.
     pub queue_ns: i64,
     /// At least 5 more segments of one write arrive at the common spacing than off it, in a direction without timestamps.
@@ -129,8 +123,6 @@ pub struct Direction {
     pub comes_by_size: bool,
     /// The sender's bursts leave at an even interval: it paces them.
     pub paces: bool,
-    /// The sender rounds its MSS, held small segments behind full ones and let none pass: what passed was full.
-    pub none_passed: bool,
     /// Nagle's algorithm is on: small segments waited behind small ones.
     pub holds_small: bool,
     /// Nagle's algorithm in its first form (RFC 896): small segments waited behind full ones, too.
@@ -194,15 +186,10 @@ fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
         .is_some_and(|(own, other)| INITIAL_TTLS.contains(&own) && !INITIAL_TTLS.contains(&other))
 }
 
-/// Whether both ends are one host: each packet is captured where it leaves and where it arrives, at one instant.
+/// Whether both ends are one host: each packet is captured where it leaves and where it arrives, at one instant. A loopback address
+/// never leaves its host (RFC 1122, 3.2.1.3).
 fn is_loopback(row: &ConnectionRow) -> bool {
-    let local = |address: IpAddr| match address {
-        IpAddr::V4(address) => address.is_loopback(),
-        IpAddr::V6(address) => {
-            address.is_loopback() || address.to_ipv4_mapped().is_some_and(|address| address.is_loopback())
-        }
-    };
-    row.client.0 == row.server.0 || (local(row.client.0) && local(row.server.0))
+    row.client.0 == row.server.0 || row.client.0.is_loopback()
 }
 
 /// Whether the capture was taken at an end, or is not known not to be: by the turnarounds of that end and of the other one.
@@ -300,7 +287,6 @@ impl Direction {
                 .map(|drained| Drained { bytes: drained.bytes, ns: drained.ns }),
             unsteady_ns: if near_sender { 0 } else { at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR, rtt_ns) },
             burst_ns: at_least(BURST_NS, BURST_SHARE, rtt_ns),
-            refill_ns: at_least(REFILL_NS, if near_sender { 0.0 } else { REFILL_SHARE }, rtt_ns),
             queue_ns: (QUEUE_SHARE * rtt_ns as f64) as i64 + NS_PER_MS,
             paces: i64::from(totals.paced_bursts) >= PACED_BURSTS && !old,
             surely_holds_small: sure_holds >= HELD_TIMES,
@@ -376,9 +362,7 @@ impl Direction {
         let none_passed_full = totals.small_past_full == 0;
         let run = i64::from(totals.small_held_run);
         let over_full = none_passed_full && i64::from(totals.small_held_over_full) >= HELD_TIMES;
-        self.none_passed = over_full && self.rounded_bytes.is_some();
-        self.holds_small = (totals.small_behind_small == 0 || run >= HELD_TIMES || self.none_passed)
-            && (none_passed_full || !self.never_full);
+        self.holds_small = totals.small_behind_small == 0 || run >= HELD_TIMES;
         self.holds_behind_full = over_full || (self.old && none_passed_full && run >= HELD_TIMES);
     }
 
@@ -413,17 +397,6 @@ impl Direction {
         let clocked = i64::from(self.totals.clocked) >= PLATEAU_ROUNDS && self.totals.unclocked == 0;
         let clear = CAUSAL_SHARE_NEAR * self.rtt_ns as f64 >= CAUSAL_NS as f64;
         (low && clocked && clear && self.is_below_window(most, full_bytes)).then_some(most)
-    }
-
-    /// Behind a flight of just so many bytes full segments waited as well, three times and more: neither was in the send
-    /// buffer yet. Not where what the engine takes for full never was.
-    pub(super) fn is_a_stop(&self, flight_bytes: i64) -> bool {
-        let totals = &self.totals;
-        let stops = [
-            (totals.full_held_flight_bytes, totals.full_held_times),
-            (totals.other_full_held_flight_bytes, totals.other_full_held_times),
-        ];
-        stops.into_iter().any(|stop| is_held_at(stop, flight_bytes)) && !self.never_full
     }
 
     /// Behind a flight of just so many bytes, its last segment pushed, full ones waited three times and more, though the

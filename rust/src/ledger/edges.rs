@@ -3,7 +3,7 @@
 use super::cause::Cause;
 use super::direction::{Direction, LEAST_IDLE_NS};
 use super::judged::MOST_SPANS;
-use super::timeline::{idle_before_close_ns, idle_before_peer_ns, transit_ns};
+use super::timeline::{idle_before_close_ns, idle_before_peer_ns, opened_ns, transit_ns};
 use crate::connection::Confidence;
 
 /// The time of a direction before its first departure, after its last, or all of it where nothing departed.
@@ -55,16 +55,14 @@ fn after(direction: &Direction) -> Option<Edge> {
     let held_ns = ending.held_ns.get()?;
     let (idle_ns, spoke_ns) = (ending.idle_ns.get(), ending.peer_last_ns.get());
     let closing = direction.finished;
-    let only_syn =
-        !closing && direction.totals.first.is_some_and(|first| first.is_syn) && direction.max_segment_bytes == 0;
-    let again = direction.from_client && direction.receiver_syn_segments > 1 && spoke_ns.is_some();
-    let open_ns = if again { ending.peer_first_ns.get() } else { idle_ns };
+    let only_syn = !closing && direction.max_segment_bytes == 0;
+    let open_ns = opened_ns(ending, direction);
     let handshake_ns = if only_syn { (held_ns - open_ns.unwrap_or(0)).max(0) } else { 0 };
     let quiet_ns = spoke_ns.or(idle_ns).unwrap_or(0);
     let is_alone = direction.beginning_seen && direction.receiver_data_segments == 0;
     let sent_all = is_alone && idle_ns.is_some_and(|idle_ns| 2 * idle_ns >= held_ns);
-    let cut = !closing && !direction.ended_by_others && !sent_all;
-    let in_flight = !closing && spoke_ns.is_none() && idle_ns.is_none();
+    let cut = !direction.ended_by_others && !sent_all;
+    let in_flight = spoke_ns.is_none() && idle_ns.is_none();
     let undisturbed_ns = direction.rtt_ns
         + direction.line.own_beyond_least_ns(ending.payload_before_bytes.get())
         + direction.line.other_beyond_least_ns(ending.peer_payload_bytes.get());
@@ -84,12 +82,8 @@ fn after(direction: &Direction) -> Option<Edge> {
         false if in_flight || cut => Cause::Unknown,
         false => Cause::Application,
     };
-    let (idle_ns, closing_ns) = if closing || direction.max_segment_bytes == 0 {
-        (0, 0)
-    } else {
-        let before_ns = idle_before_peer_ns(ending, direction, peer_ns, rest_ns);
-        (before_ns, idle_before_close_ns(ending, direction).min(peer_ns - before_ns))
-    };
+    let idle_ns = idle_before_peer_ns(ending, direction, peer_ns, rest_ns);
+    let closing_ns = idle_before_close_ns(ending, direction).min(peer_ns - idle_ns);
     let spans = [
         (Cause::Handshake, handshake_ns),
         (transit_cause, transit_ns),

@@ -16,7 +16,7 @@
 
 use super::cause::Cause;
 use super::direction::{Direction, LEAST_IDLE_NS};
-use super::evidence::{DELAYED_ACK_NS, Evidence, at_most};
+use super::evidence::{Evidence, at_most};
 use super::gates;
 use super::judged::{JudgedWait, Note, Round};
 use super::limits::{CAUSAL_NS, NS_PER_MS};
@@ -25,9 +25,6 @@ use crate::sender::Wait;
 
 /// A pause of the program that ends a message, where two round trips are not longer (a heuristic).
 const PAUSE_NS: i64 = 10 * NS_PER_MS;
-/// An ACK of everything that comes this many round trips late, for a handful of segments, was released by the receiver's timer,
-/// even where the long round trip looks like a queue (a heuristic).
-const LATE_ROUNDS: i64 = 10;
 /// Causes that hold back bytes which the program has given.
 const HELD: [Cause; 9] = [
     Cause::Nagle,
@@ -67,11 +64,7 @@ pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
     let queued_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.idle_ns.get()).unwrap_or(0));
     // The departure left after the other side's data had arrived, and was in transit since.
     let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queued_ns));
-    let transit_ns = if unexplained {
-        transit_of_unexplained_ns(wait, handshake_ns, sending_ns, on_its_way_ns).min(left_ns)
-    } else {
-        0
-    };
+    let transit_ns = transit_of_unexplained_ns(wait, handshake_ns, sending_ns, on_its_way_ns).min(left_ns);
     let owned_ns = if unexplained { 0 } else { left_ns - late_ns - grown_ns };
     let filled_ns = full_window_ns(wait, verdict, left_ns).min(owned_ns);
     let unsignalled_ns = before_loss_signal_ns(wait, verdict, left_ns).min(owned_ns - filled_ns);
@@ -80,7 +73,7 @@ pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
     let unmeasured_ns = if unmeasured { transit_ns } else { 0 };
     let before_ns = owned_ns + network_ns + unmeasured_ns;
     let passing_ns = if unexplained && !blind { on_its_way_ns } else { 0 };
-    let then = verdict.then.filter(|_| verdict.opens_with_window);
+    let then = verdict.then;
     let peer_ns = match spoke_ns {
         Some(spoke_ns) if unexplained || (then.is_none() && late_ns > 0) => {
             (left_ns - (before_ns - passing_ns) - spoke_ns).max(0)
@@ -133,8 +126,13 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     }
     let direction = wait.direction;
     let there_ns = if direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 };
-    let answered_ns = if wait.was_answered_again() { wait.wait.peer_first_ns.get() } else { wait.wait.idle_ns.get() };
-    (wait.wait_ns - (answered_ns.unwrap_or(0) - there_ns)).clamp(0, wait.wait_ns)
+    (wait.wait_ns - (opened_ns(wait.wait, direction).unwrap_or(0) - there_ns)).clamp(0, wait.wait_ns)
+}
+
+/// How long ago the handshake ended: for a client whose server sent its SYN-ACK again with that (RFC 9293, 3.5).
+pub(super) fn opened_ns(wait: &Wait, direction: &Direction) -> Option<i64> {
+    let again = direction.from_client && direction.receiver_syn_segments > 1;
+    wait.peer_first_ns.get().filter(|_| again).or(wait.idle_ns.get())
 }
 
 /// The part in which the line carried the departure before. Where slow start or a buffer held the sender, also the part in which
@@ -144,9 +142,6 @@ fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
     let mut carried_ns = wait.line_ns();
     if verdict.cause == Some(Cause::SlowStart) || stood_behind_queue {
         carried_ns = carried_ns.max(wait.draining_ns());
-    }
-    if stood_behind_queue {
-        carried_ns = carried_ns.max(wait.wait_ns - wait.rtt_ns());
     }
     carried_ns
 }
@@ -164,8 +159,8 @@ fn after_window_ns(wait: &Evidence<'_>, verdict: Verdict, left_ns: i64) -> i64 {
 fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, on_its_way_ns: i64) -> i64 {
     let direction = wait.direction;
     let spoke_ns = wait.wait.peer_last_ns.get();
-    // In the first wait of a capture that begins later, how far the sender is was not known yet when something came for it.
-    let ahead = wait.heard_first_ack() && !direction.beginning_seen && direction.sender_unplaced;
+    // In the first wait, how far such a sender is was not known yet when something came for it.
+    let ahead = wait.heard_first_ack() && direction.sender_unplaced;
     let ahead_ns = if ahead { direction.to_sender_ns } else { 0 };
     let quiet_ns = (spoke_ns.or(wait.wait.idle_ns.get()).unwrap_or(0) - ahead_ns).max(0);
     let undisturbed_ns = wait.undisturbed_ns().max(wait.still_queued_ns());
@@ -202,10 +197,9 @@ fn before_loss_signal_ns(wait: &Evidence<'_>, verdict: Verdict, left_ns: i64) ->
     wait.wait.loss_told_ns.get().map_or(0, |told_ns| (left_ns - told_ns).max(0))
 }
 
-/// Whether a side had said all that it had begun to say, and all of it was acknowledged: what left last was small, or ended a
-/// write, or was answered.
+/// Whether a side had said all that it had begun to say: what left last was small, or ended a write, or was answered.
 fn is_complete(wait: &Evidence<'_>) -> bool {
-    wait.wait.idle_ns.is_some() && (wait.wait.small_before || wait.wait.pushed_before || wait.peer_spoke())
+    wait.wait.small_before || wait.wait.pushed_before || wait.peer_spoke()
 }
 
 /// Whether the sender's program was silent for long, and owed nothing: it had not been asked, as a server is by data of its
@@ -239,19 +233,12 @@ pub(super) fn idle_before_close_ns(wait: &Wait, direction: &Direction) -> i64 {
         return 0;
     };
     let silence_ns = data_ns.min(acked_ns) - closed_ns;
-    let is_fin = wait.peer_payload_bytes.get() == Some(0);
-    if direction.from_client && is_fin && silence_ns >= LEAST_IDLE_NS { silence_ns } else { 0 }
+    if direction.from_client && silence_ns >= LEAST_IDLE_NS { silence_ns } else { 0 }
 }
 
 fn note(wait: &Evidence<'_>, verdict: Verdict, caused_ns: i64, rest_ns: i64) -> Option<Note> {
     let stall_ns = Evidence::stall_ns(wait.direction);
-    let stall_cause = if caused_ns < stall_ns {
-        None
-    } else if verdict.cause == Some(Cause::Network) {
-        timer_released_it(wait).then_some(Cause::DelayedAck)
-    } else {
-        verdict.cause.filter(|cause| HELD.contains(cause))
-    };
+    let stall_cause = verdict.cause.filter(|cause| caused_ns >= stall_ns && HELD.contains(cause));
     let due_ns = wait.undisturbed_flight_ns() + wait.rtt_ns().max(CAUSAL_NS);
     let pause_ns = PAUSE_NS.max(2 * wait.rtt_ns());
     let note = Note {
@@ -263,24 +250,9 @@ fn note(wait: &Evidence<'_>, verdict: Verdict, caused_ns: i64, rest_ns: i64) -> 
     Some(note).filter(|note| *note != Note::default())
 }
 
-/// Whether a wait that is the network's ended with a delayed ACK.
-fn timer_released_it(wait: &Evidence<'_>) -> bool {
-    let lag_ns = wait.wait.acked_lag_ns.get();
-    let rounds_late = lag_ns.zip(wait.direction.rtt_min_ns).is_some_and(|(lag, least)| lag >= LATE_ROUNDS * least);
-    rounds_late
-        && wait.ack_was_late()
-        && wait.all_acked()
-        && wait.is_small()
-        && !wait.is_after_loss()
-        && wait.was_released_by_ack()
-}
-
 fn round(wait: &Evidence<'_>, verdict: Verdict) -> Option<Round> {
     let cause = verdict.cause.filter(|cause| matches!(cause, Cause::NagleDelayedAck | Cause::DelayedAck))?;
-    let known = wait.flight_before().is_some() && wait.smss_bytes > 0 && wait.direction.max_window_bytes.is_some();
-    let is_round =
-        known && wait.wait_ns >= DELAYED_ACK_NS && wait.all_acked() && wait.ack_was_late() && !wait.peer_spoke();
-    is_round.then(|| Round {
+    wait.all_acked().then(|| Round {
         nagle: cause == Cause::NagleDelayedAck,
         may_be_held: wait.is_small() && wait.direction.totals.small_behind_small == 0,
         may_fill_buffer: wait.may_fill_buffer(),

@@ -75,9 +75,6 @@ impl SenderView {
         if !has_waited_with_room(left, payload_bytes) {
             return;
         }
-        if !self.after_loss && self.let_go_by_the_ack_of_all(left, shift_ns) {
-            self.stops.held_behind(flight);
-        }
         if left.pushed_before && self.let_go_by_an_ack(left, shift_ns) {
             self.emptied.held_behind(flight);
         }

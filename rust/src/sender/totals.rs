@@ -22,8 +22,6 @@ impl SenderView {
         let (followed_segments, steady_segments, steady_other_sizes) = self.steady.segments();
         let (paced_payload_bytes, paced_ns) = self.paced.pace();
         let (top_flight_bytes, top_rounds) = self.rounds.top();
-        let [(full_held_flight_bytes, full_held_times), (other_full_held_flight_bytes, other_full_held_times)] =
-            self.stops.most();
         let [(emptied_flight_bytes, emptied_times), (other_emptied_flight_bytes, other_emptied_times)] =
             self.emptied.most();
         let [(level_flight_bytes, level_rounds), (other_level_flight_bytes, other_level_rounds)] = self.rounds.levels();
@@ -60,10 +58,6 @@ impl SenderView {
             paced_bursts: self.paced.bursts(),
             top_flight_bytes,
             top_rounds,
-            full_held_flight_bytes,
-            full_held_times,
-            other_full_held_flight_bytes,
-            other_full_held_times,
             emptied_flight_bytes,
             emptied_times,
             other_emptied_flight_bytes,

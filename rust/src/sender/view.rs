@@ -62,8 +62,7 @@ pub(crate) struct SenderView {
     /// Small segments that left while another was in flight.
     pub(super) small_behind_small: u32,
     pub(super) held: SmallHeld,
-    pub(super) stops: Stops,
-    /// Stops behind flights whose last segment was pushed; those behind losses count, too.
+    /// Flights whose last segment was pushed, and behind which a full one waited.
     pub(super) emptied: Stops,
     pub(super) clock: Clock,
     pub(super) spacing: Spacing,
@@ -168,7 +167,6 @@ impl SenderView {
         // What was taken to arrive later than it did has arrived by now.
         let age = |then: Nullable| Nullable::from(then.get().map(|then| leaves.ts_ns.saturating_sub(then).max(0)));
         let una = self.una.get();
-        let all_acked = una.is_some_and(|una| una >= self.snd_max);
         let frame = |known: Nullable, frame: u64| Nullable::from(known.get().map(|_| frame as i64));
         Wait {
             held_ns: age(since.left_ns),
@@ -176,7 +174,7 @@ impl SenderView {
             sent_ticks: Nullable::default(),
             queued_ns: Nullable::default(),
             queue_grew_ns: Nullable::default(),
-            idle_ns: if all_acked { age(since.emptied_ns) } else { Nullable::default() },
+            idle_ns: age(since.emptied_ns),
             acked_ago_ns: age(since.acked_ns),
             acked_by_frame: frame(since.acked_ns, since.acked_frame),
             acked_lag_ns: since.acked_lag_ns,

@@ -33,12 +33,6 @@ impl Evidence<'_> {
         self.wait.peer_last_ns.is_some()
     }
 
-    /// Of the first departure behind the SYN: the server sent its SYN-ACK again, for which the connection was not open before
-    /// (RFC 9293, 3.5).
-    pub(in super::super) fn was_answered_again(&self) -> bool {
-        self.direction.from_client && self.direction.receiver_syn_segments > 1 && self.peer_spoke()
-    }
-
     /// More left since the departure before than the capture holds, and than a tool can have cut off that one; away from the
     /// sender it was acknowledged since, and so not lost before. When it left is not known, nor how long this one waited and
     /// behind what flight: no verdict goes across such a hole.
@@ -166,7 +160,7 @@ impl Evidence<'_> {
 
     /// The flight, which is acknowledged to its last byte, went through a queue segment by segment.
     pub(in super::super) fn was_drained_bit_by_bit(&self) -> bool {
-        self.all_acked() && !self.had_little_in_flight() && !self.peer_spoke() && self.was_late_with_neighbour()
+        self.all_acked() && !self.had_little_in_flight() && self.was_late_with_neighbour()
     }
 
     /// A late ACK for less than two full segments, or late alone, and the sender was idle for most of the time that it was

@@ -37,8 +37,7 @@ impl Evidence<'_> {
             are(self.flight_before(), self.previous_round_flight(), |now, before| now + self.smss_bytes <= before);
         if is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns()) {
             let room_then = self.record.usable_window_bytes.get();
-            return self.window_was_full()
-                && (was_larger || self.is_too_little(room_then) || self.window_is_no_larger(room_then));
+            return was_larger || self.is_too_little(room_then) || self.window_is_no_larger(room_then);
         }
         (self.is_too_little(self.room()) && (was_larger || self.did_not_grow())) || self.waits_for_a_piece(was_larger)
     }

@@ -21,14 +21,14 @@ const LEAST_PROBING_SEGMENTS: i64 = 4;
 
 impl Evidence<'_> {
     /// Flights stand at one level of two segments or more, well below the largest window, and more would fit the one of now; or
-    /// they come and go below one that they reach again and again; or they are all less than two segments, and as large as the
-    /// one before. What was in the buffer already the program has not filled it with since.
+    /// they come and go below one that they reach again and again; or they are all less than two segments, and the first was as
+    /// large as any. What was in the buffer already the program has not filled it with since.
     pub(in super::super) fn is_on_plateau(&self) -> bool {
         let direction = self.direction;
         let plateaus = [direction.top_bytes, direction.plateau_bytes, direction.other_plateau_bytes];
         let stands = plateaus.into_iter().flatten().any(|level| self.stands_at(level) || self.is_below(level))
             || self.is_below_top()
-            || self.is_as_before();
+            || self.is_first_and_largest();
         stands && !self.window_is_near() && !(self.is_small() && self.more_was_buffered())
     }
 
@@ -69,19 +69,12 @@ impl Evidence<'_> {
         })
     }
 
-    /// As large as the flight before, of flights that are all less than two segments. The first flight counts if it is as large
-    /// as any later, but for a FIN: the congestion window has grown since, and no more flew.
-    fn is_as_before(&self) -> bool {
-        let Some(low_top) = self.direction.low_top_bytes.filter(|_| !self.peer_spoke()) else { return false };
-        let low = share(LEVEL_SHARE, low_top);
-        let again = are(self.flight_before(), self.previous_round_flight(), |flight, before| {
-            low <= flight as f64 && low <= before as f64
-        });
-        let first = self.direction.near_sender
+    /// The first of flights that are all less than two segments, and as large as any later, but for a FIN: the congestion window
+    /// has grown since, and no more flew.
+    fn is_first_and_largest(&self) -> bool {
+        self.direction.near_sender
             && self.previous_round_flight().is_none()
-            && !self.is_after_loss()
-            && is(self.flight_before(), |flight| flight + 1 >= low_top);
-        again || first
+            && are(self.flight_before(), self.direction.low_top_bytes, |flight, low_top| flight + 1 >= low_top)
     }
 
     /// The window had no room for what leaves at once: a full segment, or half of the largest window in BSD's stacks
@@ -94,7 +87,7 @@ impl Evidence<'_> {
         let Some(room) = self.room() else { return false };
         if self.direction.old {
             let half = self.direction.max_window_bytes.map_or(f64::INFINITY, |most| most as f64 / 2.0);
-            let small_fits = self.is_small() && self.wait.small_passes && room > self.record.payload_bytes;
+            let small_fits = self.wait.small_passes && room > self.record.payload_bytes;
             return (room as f64) < half.min(self.smss_bytes as f64) && !small_fits;
         }
         room < self.smss_bytes || (!self.is_small() && self.is_too_little(Some(room)))
@@ -103,7 +96,7 @@ impl Evidence<'_> {
     /// All that the sender had been given had left, so that the congestion window held nothing, and the program gave more as
     /// soon as there was room again.
     pub(in super::super) fn has_stopped(&self) -> bool {
-        self.direction.near_sender && self.buffer_was_emptied() && !self.window_is_near()
+        self.direction.near_sender && self.buffer_was_emptied()
     }
 
     /// Small segments, one in each round trip, behind a flight that may fill the buffer.
@@ -114,7 +107,6 @@ impl Evidence<'_> {
             && self.may_fill_buffer()
             && self.was_released_by_ack()
             && self.was_held_behind_small()
-            && !self.ack_was_late()
     }
 
     /// Small segments of one size, one in each round trip. Nagle's algorithm holds no full segment, and lets all go that the
@@ -141,12 +133,9 @@ impl Evidence<'_> {
     /// senders of today that is so before any loss, where the sender stopped for long, and slow start cannot have ended, or
     /// congestion avoidance adds a segment in each round trip.
     pub(in super::super) fn is_no_larger(&self) -> bool {
-        self.direction.near_sender
-            && if self.direction.old {
-                (self.stands_again() || self.began_at_once()) && !self.window_is_near()
-            } else {
-                self.stands_today() && !self.window_is_near()
-            }
+        let stands =
+            || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };
+        self.direction.near_sender && !self.window_is_near() && stands()
     }
 
     /// Below two segments nothing but ACKs may have let it go.

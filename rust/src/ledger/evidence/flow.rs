@@ -10,6 +10,8 @@ const PROBE_ROUND_TRIPS: i64 = 2;
 const LATEST_PROBE: f64 = 2.25;
 /// Linux adds at least two jiffies (`tcp_schedule_loss_probe`), and its ticks are coarse.
 const PROBE_TICKS_NS: i64 = 12 * super::super::limits::NS_PER_MS;
+/// A program that was blocked by a full buffer needs so long to be woken and to write, whatever the path (a heuristic).
+const REFILL_NS: i64 = 4 * super::super::limits::NS_PER_MS;
 
 impl Evidence<'_> {
     /// The program had given more than could leave; an ACK let this part go, and the window was not what held it.
@@ -20,10 +22,9 @@ impl Evidence<'_> {
     /// The program may have been woken by an ACK that made room in a full buffer: in old stacks, in one that was full but for a
     /// piece.
     pub(in super::super) fn may_have_refilled_buffer(&self) -> bool {
-        self.had_in_flight()
-            && !self.is_bare_fin()
+        !self.is_bare_fin()
             && !self.peer_spoke()
-            && is(self.wait.acked_ago_ns.get(), |ago_ns| ago_ns <= self.direction.refill_ns)
+            && is(self.wait.acked_ago_ns.get(), |ago_ns| ago_ns <= REFILL_NS)
             && (!self.direction.old || self.may_fill_buffer())
             && !self.left_at_its_pace()
     }
@@ -43,7 +44,6 @@ impl Evidence<'_> {
         let acked_before_it_spoke = !self.peer_spoke()
             || are(self.wait.idle_ns.get(), self.wait.peer_first_ns.get(), |acked_ns, spoke_ns| acked_ns > spoke_ns);
         let queued = acked_before_it_spoke
-            && self.had_in_flight()
             && !self.had_little_in_flight()
             && self.was_late_with_neighbour()
             && self.is_in_queue();
@@ -61,9 +61,7 @@ impl Evidence<'_> {
             .map(|first| self.record.ts_ns.saturating_sub(first.ts_ns).div_euclid(DRIFT_PART));
         self.direction.near_sender
             && self.direction.ticks_milliseconds
-            && !self.peer_spoke()
             && !self.wait.small_before
-            && self.wait_ns > 0
             && are(self.wait.queued_ns.get(), drifted_ns, |queued_ns, drifted_ns| {
                 queued_ns - drifted_ns >= self.wait_ns
             })
@@ -120,10 +118,8 @@ impl Evidence<'_> {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
         }
-        let update_released_it = self.all_acked()
-            && !self.peer_spoke()
-            && self.ack_just_came()
-            && is(self.wait.idle_ns.get(), |ns| ns > self.causal_ns());
+        let update_released_it =
+            !self.peer_spoke() && self.ack_just_came() && is(self.wait.idle_ns.get(), |ns| ns > self.causal_ns());
         self.was_released_by_ack() || update_released_it || self.is_needless()
     }
 

@@ -49,9 +49,7 @@ impl Evidence<'_> {
     }
 
     fn may_be_held(&self) -> bool {
-        let at_a_stop =
-            is(self.flight_before(), |flight| self.direction.is_a_stop(flight)) || self.buffer_was_emptied();
-        self.is_small() && !self.is_never_held() && !self.is_half() && !at_a_stop
+        self.is_small() && !self.is_never_held() && !self.is_half() && !self.buffer_was_emptied()
     }
 
     /// The sender holds small segments at this point of the transfer.
@@ -96,20 +94,15 @@ impl Evidence<'_> {
     /// later, as OpenSSH's does behind the login, had not set it yet.
     pub(in super::super) fn was_held_at_first(&self) -> bool {
         self.may_be_held()
-            && self.minshall_pending()
             && !self.small_ones_pass()
             && self.nothing_was_short()
             && self.came_with_ack()
-            && self.was_released_by_ack()
             && !self.was_held_behind_small()
     }
 
     /// Where three held segments in a row left at once, one that left a little later than its ACK was held, too.
     pub(in super::super) fn was_released_late(&self) -> bool {
-        self.had_in_flight()
-            && self.all_acked()
-            && !self.peer_spoke()
-            && !self.is_bare_fin()
+        !self.peer_spoke()
             && i64::from(self.direction.totals.small_held_run) >= HELD_TIMES
             && is(self.wait.idle_ns.get(), |ns| ns.saturating_mul(A_LITTLE_LATE) <= self.wait_ns)
             && self.was_held_behind_small()
@@ -119,16 +112,12 @@ impl Evidence<'_> {
     /// (Linux). A tail that the congestion window holds looks alike, so the sender must have done it three times, never let one
     /// pass, and have lost nothing.
     fn was_held_behind_full(&self) -> bool {
-        let opened_before = self.direction.near_sender
-            && self.room() == Some(self.record.payload_bytes)
-            && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns());
         self.direction.holds_behind_full
             && self.may_be_held()
             && !self.minshall_pending()
             && self.holds_now()
             && self.all_acked()
-            && (is(self.flight_before(), |flight| flight <= 2 * self.smss_bytes) || self.was_acked_at_once())
-            && (is(self.room(), |room| room > self.record.payload_bytes) || opened_before)
+            && is(self.room(), |room| room > self.record.payload_bytes)
             && !self.is_after_loss()
     }
 
@@ -185,7 +174,7 @@ impl Evidence<'_> {
 
     /// The window had room for a full segment, or for what left.
     fn had_room(&self) -> bool {
-        is(self.room(), |room| room >= self.smss_bytes || (self.is_small() && room >= self.record.payload_bytes))
+        is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
     /// The window had no room, until it opened.

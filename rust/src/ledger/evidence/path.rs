@@ -1,7 +1,7 @@
 //! The share of a wait that belongs to the path and the line, and what the two clocks show.
 
 use super::super::direction::{AROUND_BYTES, LEAST_FRAME_BYTES, at_rate};
-use super::super::limits::{CAUSAL_NS, NS_PER_MS};
+use super::super::limits::NS_PER_MS;
 use super::{Evidence, is};
 
 /// Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz).
@@ -66,7 +66,7 @@ impl Evidence<'_> {
         let at_once = !self.direction.near_sender
             && self.wait.sent_ticks.get() == Some(0)
             && is(self.direction.tick_ns, |tick_ns| 2 * self.wait_ns > tick_ns);
-        (jitter_ns > CAUSAL_NS && self.wait_ns < 2 * jitter_ns) || at_once
+        self.wait_ns < 2 * jitter_ns || at_once
     }
 }
 

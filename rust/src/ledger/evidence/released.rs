@@ -12,8 +12,6 @@ const NO_CHANCE: i64 = 100;
 const PACE_PART: i64 = 4;
 /// A host lets go within this time of an ACK what waits for it (a heuristic: five times what it needs for a segment).
 pub(super) const REACTION_NS: i64 = NS_PER_MS / 10;
-/// Away from the sender an ACK is taken to reach it a little sooner than the shortest round trip says.
-const TOLERANCE_PART: i64 = 32;
 /// No stack has a smaller send buffer by itself: 4.2BSD 2,048 bytes (`tcp_sendspace`). The smallest that a program can have in
 /// Linux is 4,608 bytes (`SOCK_MIN_SNDBUF`), the kernel's own part of each segment included.
 pub(super) const LEAST_BUFFER_BYTES: i64 = 2048;
@@ -39,7 +37,7 @@ impl Evidence<'_> {
     /// its MSS and that was not known yet.
     pub(in super::super) fn small_ones_pass(&self) -> bool {
         let taken_for_small = is(self.direction.rounded_bytes, |rounded| self.smss_bytes > rounded);
-        self.wait.small_passes && !taken_for_small && !self.direction.none_passed
+        self.wait.small_passes && !taken_for_small
     }
 
     /// With what was in flight it is no larger than a segment: no congestion window is smaller (RFC 5681, 3.1).
@@ -53,8 +51,7 @@ impl Evidence<'_> {
         let one_in_flight =
             are(self.flight_before(), self.wait.payload_before_bytes.get(), |flight, payload| flight == payload)
                 && is(self.flight_before(), |flight| flight < LEAST_BUFFER_BYTES);
-        self.is_small()
-            && !self.is_after_loss()
+        !self.is_after_loss()
             && one_in_flight
             && self.fits_any_congestion_window()
             && is(self.room(), |room| room > self.record.payload_bytes)
@@ -101,13 +98,11 @@ impl Evidence<'_> {
     /// What is in flight takes a round trip at that pace: the ACKs of a smaller flight leave a pause, and those of a larger one
     /// show a queue. It came later than ACKs let go.
     fn leaves_no_pause(&self, pace_ns: i64) -> bool {
-        let near = self.direction.near_sender;
-        let arrives_ns = self.rtt_ns() - if near { 0 } else { self.rtt_ns().div_euclid(TOLERANCE_PART) };
         let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
         let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {
-            flight.saturating_mul(pace_ns).div_euclid(burst) >= arrives_ns
+            flight.saturating_mul(pace_ns).div_euclid(burst) >= self.rtt_ns()
         });
-        let its_ack_ns = if near {
+        let its_ack_ns = if self.direction.near_sender {
             self.wait.acked_ago_ns.get()
         } else {
             self.wait.echo_ns.get().map(|echo_ns| echo_ns - self.queueing_delay_ns())

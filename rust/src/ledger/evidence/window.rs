@@ -31,7 +31,6 @@ impl Evidence<'_> {
         self.direction.near_sender
             && self.is_first_data()
             && self.fills_window()
-            && is(self.record.usable_window_bytes.get(), |room| room < self.smss_bytes)
             && is(self.wait.idle_ns.get(), |ns| ns >= LEAST_OVERRIDE_NS)
             && is(self.direction.reaction_min_ns, |ns| ns >= LEAST_OVERRIDE_NS)
     }
@@ -39,8 +38,7 @@ impl Evidence<'_> {
     /// Away from the sender: the departure before was cut to the room there was, and waited for more than the ACKs made, until
     /// the sender's timer (RFC 9293, 3.8.6.2.1) or its window probe's (Linux, `tcp_send_probe0`: an RTO) let this one go.
     pub(in super::super) fn was_forced_in(&self) -> bool {
-        !self.direction.near_sender
-            && self.is_small()
+        self.is_small()
             && self.wait.small_before
             && self.room() == Some(0)
             && !self.peer_spoke()
@@ -55,7 +53,6 @@ impl Evidence<'_> {
     pub(in super::super) fn was_forced_in_unscaled(&self) -> bool {
         self.wait.fills_unscaled
             && self.is_small()
-            && self.all_acked()
             && !self.peer_spoke()
             && is(self.wait.idle_ns.get(), |ns| ns >= LEAST_OVERRIDE_NS)
     }
@@ -76,7 +73,7 @@ impl Evidence<'_> {
             || is(self.direction.max_window_bytes, |most| most <= self.record.payload_bytes)
             || self.was_cut_to_window();
         // Where a window is smaller than a segment, it is all open when all is acknowledged.
-        let emptied_ns = self.wait.idle_ns.get().filter(|ns| self.all_acked() && *ns > self.causal_ns());
+        let emptied_ns = self.wait.idle_ns.get().filter(|ns| *ns > self.causal_ns());
         let peer_came_later =
             near && are(self.wait.peer_last_ns.get(), opened_ns.or(emptied_ns), |peer_ns, open_ns| peer_ns < open_ns);
         in_time && !peer_came_later
@@ -86,7 +83,7 @@ impl Evidence<'_> {
     /// came to the capture point behind what the window's opening can have let go, or this one does not know of an ACK that
     /// would have reached its sender. Not said of the first flight: its ACK opens the congestion window as much as this one.
     pub(in super::super) fn was_on_the_way(&self) -> bool {
-        if self.direction.near_sender || !is(self.previous_round_flight(), |flight| flight > 0) {
+        if !is(self.previous_round_flight(), |flight| flight > 0) {
             return false;
         }
         let opened_before = is(self.wait.window_opened_ns.get(), |ns| ns > self.wait_ns);
@@ -105,7 +102,7 @@ impl Evidence<'_> {
             return self.wait.queue_grew_ns.get().unwrap_or(0);
         }
         let queued = self.previous_round_flight().is_none() || self.was_on_the_way();
-        if !self.direction.near_sender && queued { self.jitter_ns() } else { 0 }
+        if queued { self.jitter_ns() } else { 0 }
     }
 
     /// How much room the window had is known.

@@ -10,7 +10,7 @@ use super::super::evidence::Evidence;
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let lost_before_capture = wait.was_lost_before_capture();
-    let recovering = || wait.is_recovering() && wait.had_in_flight() && !wait.was_only_late();
+    let recovering = || wait.is_recovering() && !wait.was_only_late();
     (wait.is_repair() || lost_before_capture || wait.was_repaired() || recovering())
         .then(|| Closed::proved(Cause::LossRecovery).but_possible_if(lost_before_capture || wait.is_tail_probe()))
 }

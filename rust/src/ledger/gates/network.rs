@@ -29,8 +29,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
 fn is_draining(wait: &Evidence<'_>) -> bool {
     let released = || wait.was_released_by_ack() && (!wait.was_acked_at_once() || wait.was_drained_bit_by_bit());
     let still_out = || {
-        wait.had_in_flight()
-            && !wait.had_little_in_flight()
+        !wait.had_little_in_flight()
             && !wait.all_acked()
             && !wait.ack_was_held()
             && !wait.is_bare_fin()

@@ -10,8 +10,7 @@ use super::super::evidence::PACED_PART;
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let spaced = || {
-        wait.had_in_flight()
-            && !wait.all_acked()
+        !wait.all_acked()
             && !wait.is_bare_fin()
             && !wait.wait.small_before
             && !wait.direction.old

@@ -34,7 +34,6 @@ fn was_nearly_full(wait: &Evidence<'_>) -> bool {
         && wait.flight_before().zip(wait.previous_round_flight()).is_some_and(|(now, before)| now > before);
     wait.window_was_nearly_full()
         && !grows_with_room
-        && wait.had_in_flight()
         && !wait.all_acked()
         && !wait.is_small()
         && !wait.is_bare_fin()
@@ -60,8 +59,6 @@ fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
     !wait.direction.near_sender
         && filled
         && wait.wait_ns.saturating_mul(TRAIN_PART) <= wait.rtt_ns()
-        && wait.had_in_flight()
-        && !wait.peer_spoke()
         && !wait.is_small()
         && !wait.is_bare_fin()
         && !wait.is_after_loss()

@@ -65,7 +65,6 @@ pub(in super::super) fn bulk() -> (WaitRecord, Direction) {
         most_in_flight_bytes: Some(40_000),
         causal_window_ns: 2 * MS,
         burst_ns: 40_000,
-        refill_ns: 4 * MS,
         queue_ns: 6 * MS,
         ack_clocked: true,
         ..Direction::default()

@@ -250,22 +250,29 @@ class _Collector:
         self.holes = Holes()
         self.merged = request.data_segments[from_client] > request.line_points[from_client]
         self.bursts: list[pl.DataFrame] = []
-        self.lines = {name: _Line() for name in ("acked", "window_edge", "flight", "offered", "rtt", "ack_lag", "payload")}
+        self.lines = {name: _Line() for name in _LINES}
         self.marks = {name: _Marks() for name in MARKS}
         self.bins: list[pl.DataFrame] = []
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take the next rows of the connection, both directions, as `Tracker` gives them for this one."""
-        found = {one.name: one.item() for one in rows.select(_SEQUENCE if self.only_sequence else _ALL)}
-        self._add_bursts(found["sent"].struct.unnest())
+        seen = rows.select(_SEQUENCE if self.only_sequence else _ALL)
+
+        def points(which: str, **columns: pl.Series) -> pl.DataFrame:
+            return pl.DataFrame({name: column.filter(seen[which]) for name, column in columns.items()})
+
+        t_ns, seq, payload_bytes, frame = (rows[name] for name in _SENT_SCHEMA)
+        self._add_bursts(points("sent", t_ns=t_ns, seq=seq, payload_bytes=payload_bytes, frame=frame))
         for name, marks in self.marks.items():
-            if len(found[name]):
-                marks.add(found[name].struct.unnest())
-        for name, line in self.lines.items():
-            if name in found:
-                line.add(found[name].struct.unnest())
+            if seen[name].any():
+                marks.add(points(name, t_ns=t_ns, low=seen[_MARK_OFFSETS[name]], payload_bytes=payload_bytes, frame=frame))
+        for name, source in _LINES.items():
+            if name in seen.columns:
+                self.lines[name].add(points(name, t_ns=t_ns, y=rows[source], frame=frame))
         if not self.only_sequence:
-            self._add_bins(found["unique"].struct.unnest(), found["holes"].struct.unnest())
+            unique = points("new", t_ns=t_ns, unique_bytes=seen["unique_bytes"])
+            changes = points("holes", place=seen["place"], seq=seq, payload_bytes=payload_bytes, sent_before=rows["sent_before"])
+            self._add_bins(unique, changes)
 
     def _add_bins(self, unique: pl.DataFrame, changes: pl.DataFrame) -> None:
         """Count the bytes of the sender's data segments that this capture sees for the first time.
@@ -311,25 +318,29 @@ class _Collector:
 _MINE, _KIND = pl.col("mine"), pl.col("kind")
 _ORDINARY = _MINE & ~_KIND.is_in(SENDER_MARKS)
 _ALIVE = ~_MINE & ~has(RST)
+_DATA = _MINE & (pl.col("payload_bytes") > 0)
+_NEW = _DATA & ~has(RST)
+"""Rows whose bytes may be new."""
+
 _MARKED = {
     **{name: _MINE & (pl.col("kind") == name) for name in SENDER_MARKS},
     "syn": _ORDINARY & has(SYN),
     "fin": _ORDINARY & has(FIN),
     "zero_window": _ALIVE & (pl.col("window_bytes") == 0) & pl.col("ack").is_not_null(),
     "peer_reset": ~_MINE & has(RST),
-    "duplicate_ack": _ALIVE & (_KIND == "duplicate_ack"),
+    "duplicate_ack": _ALIVE & (pl.col("kind") == "duplicate_ack"),
 }
 """Which rows get each of `MARKS`."""
 
-_MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, pl.col("seq")) | {
-    "reset": pl.coalesce("sent", pl.lit(0)),  # it may carry any sequence number; it is drawn where the stream stood
-    "syn": pl.col("seq"),
-    "fin": pl.col("seq") + pl.col("payload_bytes"),
-    "zero_window": pl.col("ack"),
-    "peer_reset": pl.coalesce("acked", "sent", pl.lit(0)),
-    "duplicate_ack": pl.col("ack"),
+_MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, "seq") | {
+    "reset": "stood",  # it may carry any sequence number; it is drawn where the stream stood
+    "syn": "seq",
+    "fin": "end",
+    "zero_window": "ack",
+    "peer_reset": "acknowledged",
+    "duplicate_ack": "ack",
 }
-"""And where on the sequence axis it stands."""
+"""And where on the sequence axis it stands: a column of `_SEQUENCE`."""
 
 _SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
 
@@ -354,51 +365,48 @@ def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
     )[_BURST_COLUMNS]
 
 
-def _points(name: str, rows: pl.Expr, *columns: pl.Expr) -> pl.Expr:
-    """These columns of some rows, as one list. Columns are filtered, and then put together: structs are filtered ten times slower."""
-    return pl.struct(column.filter(rows) for column in columns).implode().alias(name)
+def _changes(source: str) -> pl.Expr:
+    """Where a step line changes, and where it ends, so that it reaches the end."""
+    y = pl.col(source)
+    last = pl.int_range(pl.len()) == y.is_not_null().arg_true().last()
+    return y.is_not_null() & (y.ne_missing(y.forward_fill().shift(1)) | last)
 
 
-_T, _SEQ, _PAYLOAD, _FRAME = (pl.col(name) for name in _SENT_SCHEMA)
+_LINES = {
+    "acked": "acked",
+    "window_edge": "edge",
+    "flight": "flight",
+    "offered": "offered",
+    "rtt": "rtt_ns",
+    "ack_lag": "ack_lag_ns",
+    "payload": "payload_bytes",
+}
+"""Each line, and its column of the rows."""
 
-
-def _line(name: str, source: str, rows: pl.Expr) -> pl.Expr:
-    """The points of a line."""
-    return _points(name, rows, _T, pl.col(source).alias("y"), _FRAME)
-
-
-def _changes(name: str, source: str) -> pl.Expr:
-    """The points at which a step line changes, and the last, so that the line reaches the end."""
-    is_known, y = pl.col(source).is_not_null(), pl.col(source).drop_nulls()
-    is_change = (y != y.shift(1)).fill_null(value=True) | (pl.int_range(y.len()) == y.len() - 1)
-    return _points(name, is_change, _T.filter(is_known), y.alias("y"), _FRAME.filter(is_known))
-
-
-_DATA = _MINE & (_PAYLOAD > 0)
-_NEW = _DATA & ~has(RST)
-"""Rows whose bytes may be new."""
-
-_SENT_BEFORE = pl.col("sent_before")
+_SEQ, _PAYLOAD, _SENT_BEFORE = pl.col("seq"), pl.col("payload_bytes"), pl.col("sent_before")
 _FRESH = (_SEQ + _PAYLOAD - pl.max_horizontal(_SEQ, _SENT_BEFORE)).clip(0, _PAYLOAD)
-_UNIQUE = pl.when(_KIND.is_in(_AGAIN_KINDS)).then(_FRESH).otherwise(_PAYLOAD)
 _CHANGES_HOLES = (_SEQ > _SENT_BEFORE) | ((_SEQ < _SENT_BEFORE) & _KIND.is_in(_FILLING_KINDS))
 
 _SEQUENCE = [
-    _points("sent", _ORDINARY & _DATA, _T, _SEQ, _PAYLOAD, _FRAME),
-    _changes("acked", "acked"),
-    _changes("window_edge", "edge"),
-    *(_points(name, rows, _T, _MARK_OFFSETS[name].alias("low"), _PAYLOAD, _FRAME) for name, rows in _MARKED.items()),
+    (_ORDINARY & _DATA).alias("sent"),
+    *(_changes(_LINES[name]).alias(name) for name in ("acked", "window_edge")),
+    *(rows.alias(name) for name, rows in _MARKED.items()),
+    _SEQ,
+    pl.col("ack"),
+    (_SEQ + _PAYLOAD).alias("end"),
+    pl.coalesce("sent", pl.lit(0)).alias("stood"),
+    pl.coalesce("acked", "sent", pl.lit(0)).alias("acknowledged"),
 ]
-"""Segments, lines and marks of a time-sequence figure, each as a list: one query instead of two dozen."""
+"""Which rows a time-sequence figure has of each kind, and where its marks stand: one query instead of two dozen."""
 
 _ALL = [
     *_SEQUENCE,
-    _changes("flight", "flight"),
-    _changes("offered", "offered"),
-    _line("rtt", "rtt_ns", ~_MINE & pl.col("rtt_ns").is_not_null()),
-    _line("ack_lag", "ack_lag_ns", ~_MINE & pl.col("ack_lag_ns").is_not_null()),
-    _line("payload", "payload_bytes", _DATA),
-    _points("unique", _NEW, _T, _UNIQUE.alias("unique_bytes")),
-    _points("holes", _NEW & _CHANGES_HOLES, (_NEW.cum_sum() - 1).alias("place"), _SEQ, _PAYLOAD, _SENT_BEFORE),
+    *(_changes(_LINES[name]).alias(name) for name in ("flight", "offered")),
+    *((~_MINE & pl.col(_LINES[name]).is_not_null()).alias(name) for name in ("rtt", "ack_lag")),
+    _DATA.alias("payload"),
+    _NEW.alias("new"),
+    pl.when(_KIND.is_in(_AGAIN_KINDS)).then(_FRESH).otherwise(_PAYLOAD).alias("unique_bytes"),
+    (_NEW & _CHANGES_HOLES).alias("holes"),
+    (_NEW.cum_sum() - 1).alias("place"),
 ]
 """The same for all figures."""

@@ -146,10 +146,11 @@ def findings(
     here = pl.col("conn").is_in(conns)
     some = connections.filter(here).collect()
     judged = details(conns)
-    known = _known(some.select("conn", *asked), judged.places.filter(here), some)
+    known = _known(some[["conn", *asked]], judged.places.filter(here), some)
     costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
     ways = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {(group.conn, True, attempts.CAUSE) for group in failed}
-    waits = _evidence(judged.waits.filter(here), ways)
+    longest = judged.waits.filter(here)
+    waits = _evidence(longest, ways)
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
     again = {way for way in again if known[way]["max_resends"] >= path_mtu.LEAST_SENT - 1}
     for way, large in path_mtu.found(segments, again).items():
@@ -166,7 +167,7 @@ def findings(
         made.append(attempts.finding(group, _frames(own if group.count == 1 else own[:1])))
     costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
     told = (*costly, *path_findings.findings(segments, connections, costly), *small)
-    return Advised(told, *_longest(judged.waits.filter(here), some, ways))
+    return Advised(told, *_longest(longest, some, ways))
 
 
 def _advising() -> dict[str, Rule]:
@@ -245,15 +246,16 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
 
     Both in order of time; the client's direction before the server's.
     """
-    lives = {conn: (last or 0) - (first or 0) for conn, first, last in connections.select("conn", "first_ts_ns", "last_ts_ns").iter_rows()}
+    lives = {conn: (last or 0) - (first or 0) for conn, first, last in connections[["conn", "first_ts_ns", "last_ts_ns"]].iter_rows()}
 
     def is_kept(row: Mapping[str, Any]) -> bool:
         proves = row["place_in_cause"] is not None and row["place_in_cause"] < EVIDENCE_WAITS and _kind(row) in kinds
         among = row["place"] is not None and row["place"] < LONGEST
         return proves or (among and (row["end_ns"] - row["start_ns"]) * LONG_PART >= lives[row["conn"]])
 
-    asked = waits.select(*_KIND, "start_ns", "end_ns", "place", "place_in_cause")
-    longest = waits.filter(pl.Series([is_kept(row) for row in asked.iter_rows(named=True)], dtype=pl.Boolean)).select(schema.LEDGER.names)
+    asked = waits[[*_KIND, "start_ns", "end_ns", "place", "place_in_cause"]]
+    kept = pl.Series([is_kept(row) for row in asked.iter_rows(named=True)], dtype=pl.Boolean)
+    longest = waits[list(schema.LEDGER.names)].filter(kept)
     stalled = stalls.stalls(waits.filter(pl.col("place_in_stalls") < LONGEST).lazy(), connections.lazy())
     return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), stalled.collect()
 

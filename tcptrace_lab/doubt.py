@@ -56,7 +56,7 @@ def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:
     }
     if not told or waits.is_empty():
         return waits
-    rows = waits.select("conn", "from_client", "cause", "confidence").iter_rows()
+    rows = waits[["conn", "from_client", "cause", "confidence"]].iter_rows()
     sure = [told.get((conn, from_client, cause), confidence) for conn, from_client, cause, confidence in rows]
     return waits.with_columns(pl.Series("confidence", sure, waits.schema["confidence"]))
 

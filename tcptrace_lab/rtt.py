@@ -51,8 +51,8 @@ class Samples:
         if sample_ns.is_empty():
             return
         samples = pl.DataFrame({"conn": conn, "from_client": from_client, "time_ns": sample_ns})
-        keyed = samples.select("time_ns", key=self._blurred(_DIRECTION * _BUCKETS + _BUCKET))
-        counts = keyed.group_by("key").agg(samples=pl.len().cast(pl.Int64), sum_ns=pl.col("time_ns").sum())
+        buckets = samples.group_by(self._blurred(_DIRECTION * _BUCKETS + _BUCKET).alias("key"))
+        counts = buckets.agg(samples=pl.len().cast(pl.Int64), sum_ns=pl.col("time_ns").sum())
         self._counts.append(counts)
         self._rows += counts.height
         if self._rows > self._merge_at:
@@ -73,7 +73,7 @@ class Samples:
     def take(self, conn: pl.Series) -> pl.DataFrame:
         """The quantiles of some connections, as `quantiles` gives them; their samples are forgotten."""
         counts = self._together()
-        wanted = (counts["key"] // (2 * _BUCKETS)).is_in(conn.cast(pl.UInt64).implode())
+        wanted = (_KEY // (2 * _BUCKETS)).is_in(pl.lit(conn.cast(pl.UInt64)).implode())
         self._counts = [counts.filter(~wanted)]
         self._rows = self._counts[0].height
         return _quantiles(counts.filter(wanted))
@@ -116,13 +116,14 @@ _COUNTS = {"key": pl.UInt64, "samples": pl.Int64, "sum_ns": pl.Int64}
 
 _RANK = pl.col("samples").cum_sum()  # of the last sample in a bucket
 _MEAN_NS = (pl.col("sum_ns") / pl.col("samples")).round(mode="half_to_even").cast(pl.Int64)
-_OF_DIRECTION = {name: _MEAN_NS.filter(_RANK.ge((share * pl.col("samples").sum()).ceil())).first() for name, share in QUANTILES.items()}
+_OF_DIRECTION = {
+    "conn": (_KEY.first() // (2 * _BUCKETS)).cast(pl.Int64),
+    "from_client": _KEY.first() // _BUCKETS % 2 == 1,
+    **{name: _MEAN_NS.filter(_RANK.ge((share * pl.col("samples").sum()).ceil())).first() for name, share in QUANTILES.items()},
+}
 
 
 def _quantiles(counts: pl.DataFrame) -> pl.DataFrame:
     """The quantiles of the directions whose buckets these are."""
-    sorted_counts = _merged(counts).sort("key").with_columns(direction=_KEY // _BUCKETS)
-    found = sorted_counts.group_by("direction", maintain_order=True).agg(**_OF_DIRECTION)
-    return found.select(
-        (pl.col("direction") // 2).cast(pl.Int64).alias("conn"), (pl.col("direction") % 2 == 1).alias("from_client"), *QUANTILES
-    )
+    directions = _merged(counts).sort("key").group_by((_KEY // _BUCKETS).alias("direction"), maintain_order=True)
+    return directions.agg(**_OF_DIRECTION)[list(_OF_DIRECTION)]

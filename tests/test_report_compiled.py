@@ -71,11 +71,31 @@ def test_without_a_place_for_bytecode_pages_are_made_all_the_same(tmp_path: Path
     assert said(tmp_path) == "one &lt;b&gt;"
 
 
-def test_nothing_is_written_where_python_is_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytecode_goes_to_the_users_cache_where_python_writes_none_beside_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`PYTHONDONTWRITEBYTECODE` keeps source folders (images of containers) as they are. Compiling at each start would double its time."""
+    package, cache = tmp_path / "package", tmp_path / "cache"
+    package.mkdir()
+    cache.mkdir()
+    (package / "page.j2").write_text("one {{ value }}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert said(package) == "one &lt;b&gt;"
+    assert not (package / "__pycache__").exists()
+    monkeypatch.setattr(Environment, "compile", None)
+    assert said(package) == "one &lt;b&gt;"
+
+
+def test_nothing_is_written_where_python_writes_no_bytecode_and_the_user_has_no_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "page.j2").write_text("one {{ value }}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "missing"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert said(tmp_path) == "one &lt;b&gt;"
     assert not (tmp_path / "__pycache__").exists()
+    assert not (tmp_path / "missing").exists()
 
 
 def test_bytecode_goes_to_the_users_cache_where_the_package_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """Templates compiled once, as Python's own modules are: the bytecode stands beside them in `__pycache__`, or in the user's cache.
 
-Compiling them takes longer than all else that makes a small report's page. Only a package that its user may not write has its bytecode in
-the user's cache (`XDG_CACHE_HOME`): bytecode is code, and is taken from there only if the folder is the user's own.
+Compiling them takes longer than all else that makes a small report's page. The bytecode is in the user's cache (`XDG_CACHE_HOME`) where
+the user may not write the package, or Python is told to write no bytecode beside the source (`PYTHONDONTWRITEBYTECODE`, as in most
+containers). Bytecode is code: it is taken from the cache only if the folder is the user's own.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Compiled(BytecodeCache):
         """The file that holds a template's bytecode."""
         beside = Path(cache_from_source(filename or name, optimization=self._made_by))
         folder = beside.parent if beside.parent.exists() else beside.parent.parent
-        own = None if beside.exists() or os.access(folder, os.W_OK) else _users_cache()
+        stays_beside = beside.exists() or (os.access(folder, os.W_OK) and not sys.dont_write_bytecode)
+        own = None if stays_beside else _users_cache()
         return str(beside if own is None else own / f"{zlib.crc32(os.fsencode(folder)):08x}" / beside.name)
 
     def load_bytecode(self, bucket: Bucket) -> None:
@@ -51,9 +53,9 @@ class Compiled(BytecodeCache):
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Write it, whole or not at all; where that is not allowed, the next run compiles again."""
-        if sys.dont_write_bytecode:
-            return
         path = Path(bucket.key)
+        if sys.dont_write_bytecode and path.parent.name == "__pycache__":
+            return
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=path.name)

@@ -203,11 +203,10 @@ def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
     }
 
 
-def named_frame(row: pl.DataFrame, frame: Frame) -> dict[str, Any]:
-    """The number of the only row's frame, written beside it."""
-    (x,), y = frame.seconds(row["t_ns"]), row.select(_offset()).item()
+def named_frame(number: int, x: float, y: int) -> dict[str, Any]:
+    """The number of a frame, written beside its ring."""
     look = {"showarrow": False, "xanchor": "right", "xshift": -7, "yshift": 12, "font": {"size": 11}}
-    return {"x": x, "y": y, "text": f"frame {row.item(0, 'frame')}", **look}
+    return {"x": x, "y": y, "text": f"frame {number}", **look}
 
 
 def _offset() -> pl.Expr:

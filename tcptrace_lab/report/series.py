@@ -250,33 +250,47 @@ class _Collector:
         self.holes = Holes()
         self.merged = request.data_segments[from_client] > request.line_points[from_client]
         self.bursts: list[pl.DataFrame] = []
-        self.lines = {name: _Line() for name in ("acked", "window_edge", "flight", "offered", "rtt", "ack_lag", "payload")}
+        self.lines = {name: _Line() for name in _LINES}
         self.marks = {name: _Marks() for name in MARKS}
         self.bins: list[pl.DataFrame] = []
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take the next rows of the connection, both directions, as `Tracker` gives them for this one."""
-        self._add_bursts(rows.select(*_SENT_SCHEMA, "mine", "kind").filter(_ORDINARY, pl.col("payload_bytes") > 0))
-        self._add_marks(rows)
-        for name, source in (("acked", "acked"), ("window_edge", "edge")):
-            self.lines[name].add(_changes(rows, source))
-        if self.only_sequence:
-            return
-        data = rows.select(*_DATA).filter("mine", pl.col("payload_bytes") > 0)
-        self._add_bins(data)
-        self.lines["payload"].add(data.select("t_ns", pl.col("payload_bytes").alias("y"), "frame"))
-        for name in ("flight", "offered"):
-            self.lines[name].add(_changes(rows, name))
-        for name, source in (("rtt", "rtt_ns"), ("ack_lag", "ack_lag_ns")):
-            known = rows.select("t_ns", pl.col(source).alias("y"), "frame", "mine").filter(~pl.col("mine"), pl.col("y").is_not_null())
-            self.lines[name].add(known.drop("mine"))
+        seen = rows.select(_SEQUENCE if self.only_sequence else _ALL)
 
-    def _add_bins(self, sent: pl.DataFrame) -> None:
-        data = sent.filter(~has(RST))
-        bins = data.with_columns(self._unique(data).alias("unique_bytes")).group_by(
-            pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns
-        )
-        self.bins.append(bins.agg(pl.col("unique_bytes").sum()).filter(pl.col("unique_bytes") > 0))
+        def points(which: str, **columns: pl.Series) -> pl.DataFrame:
+            return pl.DataFrame({name: column.filter(seen[which]) for name, column in columns.items()})
+
+        t_ns, seq, payload_bytes, frame = (rows[name] for name in _SENT_SCHEMA)
+        self._add_bursts(points("sent", t_ns=t_ns, seq=seq, payload_bytes=payload_bytes, frame=frame))
+        for name, marks in self.marks.items():
+            if seen[name].any():
+                marks.add(points(name, t_ns=t_ns, low=seen[_MARK_OFFSETS[name]], payload_bytes=payload_bytes, frame=frame))
+        for name, source in _LINES.items():
+            if name in seen.columns:
+                self.lines[name].add(points(name, t_ns=t_ns, y=rows[source], frame=frame))
+        if not self.only_sequence:
+            unique = points("new", t_ns=t_ns, unique_bytes=seen["unique_bytes"])
+            changes = points("holes", place=seen["place"], seq=seq, payload_bytes=payload_bytes, sent_before=rows["sent_before"])
+            self._add_bins(unique, changes)
+
+    def _add_bins(self, unique: pl.DataFrame, changes: pl.DataFrame) -> None:
+        """Count the bytes of the sender's data segments that this capture sees for the first time.
+
+        Args:
+            unique: `t_ns unique_bytes` of each, apart from what fills holes.
+            changes: `place seq payload_bytes sent_before` of those of them that open or may fill one.
+        """
+        filled: dict[int, int] = {}
+        for place, seq, payload_bytes, sent_before in changes.iter_rows():
+            if seq > sent_before:
+                self.holes.open(sent_before, seq)
+            elif len(self.holes):
+                filled[place] = unique.item(place, "unique_bytes") + self.holes.fill(seq, min(seq + payload_bytes, sent_before))
+        if filled:
+            unique = unique.with_columns(unique["unique_bytes"].scatter(list(filled), list(filled.values())))
+        bins = unique.group_by(pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns)
+        self.bins.append(bins.agg(pl.col("unique_bytes").sum()))
 
     def finish(self) -> Direction:
         """The reduced series."""
@@ -292,67 +306,45 @@ class _Collector:
             line_counts={name: series.count for name, series in self.lines.items()},
             marks={name: self.marks[name].take(budget) for name, budget in zip(names, granted, strict=True)},
             mark_counts={name: self.marks[name].count for name in names},
-            throughput=bins.group_by("t_ns").agg(pl.col("unique_bytes").sum()).sort("t_ns"),
+            throughput=bins.group_by("t_ns").agg(pl.col("unique_bytes").sum()).filter(pl.col("unique_bytes") > 0).sort("t_ns"),
         )
-
-    def _unique(self, sent: pl.DataFrame) -> pl.Series:
-        """Bytes of each of the sender's data segments that this capture sees for the first time."""
-        behind = pl.col("seq") < pl.col("sent_before")
-        again = pl.col("kind").cast(pl.String).is_in(_AGAIN_KINDS)
-        fresh = (pl.col("seq") + pl.col("payload_bytes") - pl.max_horizontal("seq", "sent_before")).clip(0, pl.col("payload_bytes"))
-        unique = sent.select(pl.when(again).then(fresh).otherwise(pl.col("payload_bytes"))).to_series()
-        changes = sent.with_row_index("place").filter(
-            (pl.col("seq") > pl.col("sent_before")) | (behind & pl.col("kind").cast(pl.String).is_in(_FILLING_KINDS))
-        )
-        filled: dict[int, int] = {}
-        for place, seq, payload_bytes, sent_before in changes.select("place", "seq", "payload_bytes", "sent_before").iter_rows():
-            if seq > sent_before:
-                self.holes.open(sent_before, seq)
-            elif len(self.holes):
-                filled[place] = self.holes.fill(seq, min(seq + payload_bytes, sent_before))
-        return unique.scatter(list(filled), [unique[place] + missing for place, missing in filled.items()]) if filled else unique
 
     def _add_bursts(self, sent: pl.DataFrame) -> None:
         points = max(self.request.line_points[self.from_client], 1)
         run = -(-self.request.data_segments[self.from_client] // points)
         self.bursts.append(_bursts(sent, run, max(self.request.duration_ns // points, 1)))
 
-    def _add_marks(self, rows: pl.DataFrame) -> None:
-        """All tests at once, and then those marks that there are: most of the rows have none."""
-        for found in rows.select(_MARKED):
-            if found.any():
-                self.marks[found.name].add(rows.filter(found).select(_MARK_COLUMNS[found.name]))
 
-
-_MINE, _KIND = pl.col("mine"), pl.col("kind").cast(pl.String)
-_ORDINARY = _MINE & _KIND.is_in(SENDER_MARKS).not_()
+_MINE, _KIND = pl.col("mine"), pl.col("kind")
+_ORDINARY = _MINE & ~_KIND.is_in(SENDER_MARKS)
 _ALIVE = ~_MINE & ~has(RST)
-_MARKED = [
-    *((_MINE & (pl.col("kind") == name)).alias(name) for name in SENDER_MARKS),
-    (_ORDINARY & has(SYN)).alias("syn"),
-    (_ORDINARY & has(FIN)).alias("fin"),
-    (_ALIVE & (pl.col("window_bytes") == 0) & pl.col("ack").is_not_null()).alias("zero_window"),
-    (~_MINE & has(RST)).alias("peer_reset"),
-    (_ALIVE & (pl.col("kind") == "duplicate_ack")).alias("duplicate_ack"),
-]
+_DATA = _MINE & (pl.col("payload_bytes") > 0)
+_NEW = _DATA & ~has(RST)
+"""Rows whose bytes may be new."""
+
+_MARKED = {
+    **{name: _MINE & (pl.col("kind") == name) for name in SENDER_MARKS},
+    "syn": _ORDINARY & has(SYN),
+    "fin": _ORDINARY & has(FIN),
+    "zero_window": _ALIVE & (pl.col("window_bytes") == 0) & pl.col("ack").is_not_null(),
+    "peer_reset": ~_MINE & has(RST),
+    "duplicate_ack": _ALIVE & (pl.col("kind") == "duplicate_ack"),
+}
 """Which rows get each of `MARKS`."""
 
-_MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, pl.col("seq")) | {
-    "reset": pl.coalesce("sent", pl.lit(0)),  # it may carry any sequence number; it is drawn where the stream stood
-    "syn": pl.col("seq"),
-    "fin": pl.col("seq") + pl.col("payload_bytes"),
-    "zero_window": pl.col("ack"),
-    "peer_reset": pl.coalesce("acked", "sent", pl.lit(0)),
-    "duplicate_ack": pl.col("ack"),
+_MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, "seq") | {
+    "reset": "stood",  # it may carry any sequence number; it is drawn where the stream stood
+    "syn": "seq",
+    "fin": "end",
+    "zero_window": "ack",
+    "peer_reset": "acknowledged",
+    "duplicate_ack": "ack",
 }
-"""And where on the sequence axis it stands."""
-
-_MARK_COLUMNS = {name: (pl.col("t_ns"), low.alias("low"), pl.col("payload_bytes"), pl.col("frame")) for name, low in _MARK_OFFSETS.items()}
-
-_DATA = ("t_ns", "seq", "payload_bytes", "frame", "flags", "kind", "mine", "sent_before")
-"""Columns that bins of throughput, and the sizes of data segments, are made of."""
+"""And where on the sequence axis it stands: a column of `_SEQUENCE`."""
 
 _SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
+
+_BURST_COLUMNS = ["t_ns", "t_end_ns", "low", "high", "segments", "payload_bytes", "frame", "frame_end"]
 
 
 def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
@@ -360,8 +352,7 @@ def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
     pause = (pl.col("t_ns") - pl.col("t_ns").shift(1)) > silence_ns
     parted = (pl.int_range(pl.len()) % run == 0) | pause.fill_null(value=True)
     return (
-        sent.group_by(parted.cum_sum().alias("run"), maintain_order=True)
-        .agg(
+        sent.group_by(parted.cum_sum().alias("run"), maintain_order=True).agg(
             pl.col("t_ns").first(),
             pl.col("t_ns").last().alias("t_end_ns"),
             pl.col("seq").min().alias("low"),
@@ -371,15 +362,51 @@ def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
             pl.col("frame").first(),
             pl.col("frame").last().alias("frame_end"),
         )
-        .drop("run")
-    )
+    )[_BURST_COLUMNS]
 
 
-def _changes(rows: pl.DataFrame, source: str) -> pl.DataFrame:
-    """The rows at which a step line changes, and the last row, so that the line reaches the end."""
-    known = rows[["t_ns", source, "frame"]].drop_nulls(source)
-    known.columns = ["t_ns", "y", "frame"]
-    return known.filter(_IS_CHANGE)
+def _changes(source: str) -> pl.Expr:
+    """Where a step line changes, and where it ends, so that it reaches the end."""
+    y = pl.col(source)
+    last = pl.int_range(pl.len()) == y.is_not_null().arg_true().last()
+    return y.is_not_null() & (y.ne_missing(y.forward_fill().shift(1)) | last)
 
 
-_IS_CHANGE = (pl.col("y") != pl.col("y").shift(1)).fill_null(value=True) | (pl.int_range(pl.len()) == pl.len() - 1)
+_LINES = {
+    "acked": "acked",
+    "window_edge": "edge",
+    "flight": "flight",
+    "offered": "offered",
+    "rtt": "rtt_ns",
+    "ack_lag": "ack_lag_ns",
+    "payload": "payload_bytes",
+}
+"""Each line, and its column of the rows."""
+
+_SEQ, _PAYLOAD, _SENT_BEFORE = pl.col("seq"), pl.col("payload_bytes"), pl.col("sent_before")
+_FRESH = (_SEQ + _PAYLOAD - pl.max_horizontal(_SEQ, _SENT_BEFORE)).clip(0, _PAYLOAD)
+_CHANGES_HOLES = (_SEQ > _SENT_BEFORE) | ((_SEQ < _SENT_BEFORE) & _KIND.is_in(_FILLING_KINDS))
+
+_SEQUENCE = [
+    (_ORDINARY & _DATA).alias("sent"),
+    *(_changes(_LINES[name]).alias(name) for name in ("acked", "window_edge")),
+    *(rows.alias(name) for name, rows in _MARKED.items()),
+    _SEQ,
+    pl.col("ack"),
+    (_SEQ + _PAYLOAD).alias("end"),
+    pl.coalesce("sent", pl.lit(0)).alias("stood"),
+    pl.coalesce("acked", "sent", pl.lit(0)).alias("acknowledged"),
+]
+"""Which rows a time-sequence figure has of each kind, and where its marks stand: one query instead of two dozen."""
+
+_ALL = [
+    *_SEQUENCE,
+    *(_changes(_LINES[name]).alias(name) for name in ("flight", "offered")),
+    *((~_MINE & pl.col(_LINES[name]).is_not_null()).alias(name) for name in ("rtt", "ack_lag")),
+    _DATA.alias("payload"),
+    _NEW.alias("new"),
+    pl.when(_KIND.is_in(_AGAIN_KINDS)).then(_FRESH).otherwise(_PAYLOAD).alias("unique_bytes"),
+    (_NEW & _CHANGES_HOLES).alias("holes"),
+    (_NEW.cum_sum() - 1).alias("place"),
+]
+"""The same for all figures."""

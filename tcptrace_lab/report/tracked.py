@@ -59,5 +59,5 @@ class Tracker:
             pl.when(pl.col("sent") >= pl.col("acked")).then(pl.col("sent") - pl.col("acked")).alias("flight"),
             (pl.col("edge") - pl.col("acked")).alias("offered"),
         )
-        self._sent, self._acked, self._edge = rows.select("sent", "acked", "edge").row(-1)
+        self._sent, self._acked, self._edge = (rows.item(-1, name) for name in ("sent", "acked", "edge"))
         return rows

@@ -6,6 +6,7 @@ first frames. From there so many segments each way are kept, whatever the size o
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -97,13 +98,15 @@ def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | 
     """The frames around the longest wait that the finding names."""
     col = pl.col
     frames = list(finding.evidence_frames)
-    known = longest.with_columns(col("cause").cast(pl.String), before=col("frame_before").fill_null(col("frame_after"))).with_columns(
-        after=col("frame_after").fill_null(col("before"))
-    )
-    own = (col("conn") == finding.conn) & (col("from_client") == finding.from_client) & col("cause").is_in(finding.causes)
-    named = col("before").is_in(frames) & col("after").is_in(frames)
-    waits = known.filter(own & named).top_k(1, by=[col("end_ns") - col("start_ns"), "start_ns"], reverse=[False, True])
-    return None if waits.is_empty() else waits.select("before", "after").row(0)
+    cause = col("cause").cast(pl.String)
+    own = (col("conn") == finding.conn) & (col("from_client") == finding.from_client) & cause.is_in(finding.causes)
+    ends = (pl.coalesce("frame_before", "frame_after"), pl.coalesce("frame_after", "frame_before"))
+    waits = longest.filter(own, *(end.is_in(frames) for end in ends)).iter_rows(named=True)
+    wait = max(waits, key=lambda row: (row["end_ns"] - row["start_ns"], -row["start_ns"]), default=None)
+    if wait is None:
+        return None
+    before, after = wait["frame_before"], wait["frame_after"]
+    return (after if before is None else before), (before if after is None else after)
 
 
 @dataclass(slots=True)
@@ -122,9 +125,9 @@ class Window:
         """Keep what belongs here of the next rows of the capture, in frame order, with all columns that are wanted of them."""
         if self._after.height >= AROUND_SEGMENTS:
             return
-        own = (rows["conn"] == self.place.conn).arg_true()
-        frames = rows["frame"].gather(own)
-        begin, end = frames.search_sorted(self.place.first_frame, "left"), frames.search_sorted(self.place.last_frame, "right")
+        is_own = pl.col("conn") == self.place.conn
+        own, frames = rows.select(pl.arg_where(is_own).alias("place"), pl.col("frame").filter(is_own)).get_columns()
+        begin, end = bisect_left(frames, self.place.first_frame), bisect_right(frames, self.place.last_frame)
         half = BETWEEN_SEGMENTS // 2
         between = own[begin:end]
         room = half - self._first.height
@@ -140,8 +143,8 @@ class Window:
         parts = self._parts()
         frames = pl.concat([part["frame"] for part in parts]) if parts else pl.Series([], dtype=pl.UInt64)
         if frames.len() and tracked_rows.item(-1, "frame") >= frames[0] and tracked_rows.item(0, "frame") <= frames[-1]:
-            told = [self._tracked, tracked_rows.select("frame", *tracked.MADE)]
-            self._tracked = pl.concat([part for part in told if part.height]).filter(pl.col("frame").is_in(frames.implode()))
+            told = [self._tracked, tracked_rows[["frame", *tracked.MADE]]]
+            self._tracked = pl.concat([part for part in told if part.height]).filter(pl.col("frame").is_in(pl.lit(frames).implode()))
 
     def finish(self) -> Kept | None:
         """What was kept, cut to the times that are shown; None where the place was not met."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab.numbers import NS_PER_S
-from tcptrace_lab.report import plots, series
+from tcptrace_lab.report import plots, series, spent
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
@@ -62,17 +62,13 @@ def _spans(shown: Sequence[tuple[Place, Kept]], ledger: pl.LazyFrame) -> pl.Data
 def _bands(place: Place, kept: Kept, spans: pl.DataFrame) -> list[Band]:
     """What each moment that is shown waited for; the same cause twice in a row is one band."""
     col = pl.col
-    begin, end = col("start_ns") - place.first_ts_ns, col("end_ns") - place.first_ts_ns
+    from_ns, to_ns = place.first_ts_ns + kept.from_ns, place.first_ts_ns + kept.to_ns
     own = spans.filter(
-        (col("conn") == place.conn) & (col("from_client") == place.from_client) & (end > kept.from_ns) & (begin < kept.to_ns)
-    ).select(begin.clip(kept.from_ns, kept.to_ns).alias("start_ns"), end.clip(kept.from_ns, kept.to_ns).alias("end_ns"), "cause")
-    new = (col("cause") != col("cause").shift()) | (col("start_ns") != col("end_ns").shift())
-    joined = own.group_by(new.fill_null(value=True).cum_sum(), maintain_order=True).agg(
-        col("start_ns").first(), col("end_ns").last(), col("cause").first().alias("name")
+        (col("conn") == place.conn) & (col("from_client") == place.from_client) & (col("end_ns") > from_ns) & (col("start_ns") < to_ns)
     )
     return [
-        {"start_ns": start, "end_ns": stop, "cause": cause}
-        for start, stop, cause in joined.select("start_ns", "end_ns", "name").iter_rows()
+        {"start_ns": max(start, from_ns) - place.first_ts_ns, "end_ns": min(end, to_ns) - place.first_ts_ns, "cause": cause}
+        for start, end, cause in spent.joined(own)
     ]
 
 
@@ -82,11 +78,13 @@ def _zoom(place: Place, kept: Kept, bands: list[Band], resolution_ns: int) -> Zo
     proving = shown.filter(pl.col("frame").is_in(list(place.frames)))
     frame = plots.Frame(kept.to_ns, resolution_ns)
     figure = plots.time_sequence(direction, frame, bands)
-    figure["data"].append(plots.rings(proving, frame))
+    rings = plots.rings(proving, frame)
+    figure["data"].append(rings)
     figure["layout"]["shapes"] += [plots.shade(band) for band in bands if band["cause"] in place.causes]
     figure["layout"]["xaxis"]["range"] = _range(kept)
     ends = {place.first_frame, place.last_frame}
-    figure["layout"]["annotations"] = [plots.named_frame(row, frame) for row in proving.iter_slices(1) if row.item(0, "frame") in ends]
+    named = zip(proving["frame"], rings["x"], rings["y"], strict=True)
+    figure["layout"]["annotations"] = [plots.named_frame(*one) for one in named if one[0] in ends]
     seen = {band["cause"] for band in bands}
     return {
         "conn": place.conn,

@@ -10,17 +10,23 @@ pub struct Closed {
     pub cause: Cause,
     /// How sure that is.
     pub confidence: Confidence,
-    /// The gate opens with the window: what comes after the window opened has another reason.
-    pub opens_with_window: bool,
+    /// When the gate says that the sender may go on: so many nanoseconds before the departure the window opened. What comes after that
+    /// has another reason. `None`: at the departure.
+    pub opened_ago_ns: Option<i64>,
 }
 
 impl Closed {
     pub(super) fn proved(cause: Cause) -> Self {
-        Self { cause, confidence: Confidence::Proved, opens_with_window: false }
+        Self { cause, confidence: Confidence::Proved, opened_ago_ns: None }
     }
 
     pub(super) fn consistent(cause: Cause) -> Self {
         Self { confidence: Confidence::Consistent, ..Self::proved(cause) }
+    }
+
+    /// It opened so many nanoseconds before the departure.
+    pub(super) fn opened_before(self, ns: i64) -> Self {
+        Self { opened_ago_ns: Some(ns), ..self }
     }
 
     /// Something else explains the wait as well.

@@ -1,8 +1,8 @@
 //! Which gate held a wait.
 //!
 //! The gate that opened last owns the time until it opened. Gates open with an event: an ACK, a window that opens, a timer. Where
-//! several were closed until the same event, the first in [`gates::ORDER`] counts. A gate that opens with the window owns the
-//! wait until then only; what comes after belongs to the next gate in the order that does not open with the window.
+//! several were closed until the same event, the first in [`gates::ORDER`] counts. A gate that opened before the departure (the
+//! window's) owns the wait until then only; what comes after belongs to the next gate in the order that opened with the departure.
 
 use super::cause::Cause;
 use super::closed::Closed;
@@ -25,8 +25,8 @@ pub fn judge(record: &WaitRecord, direction: &Direction) -> JudgedWait {
 fn verdict(wait: &Evidence<'_>) -> Verdict {
     let mut closed = gates::ORDER.iter().filter_map(|gate| gate(wait));
     let first = closed.next();
-    let opens_with_window = first.is_some_and(|first| first.opens_with_window);
-    let then = if opens_with_window { closed.find(|closed| !closed.opens_with_window) } else { None };
+    let opened_ago_ns = first.and_then(|first| first.opened_ago_ns);
+    let then = opened_ago_ns.and_then(|_| closed.find(|closed| closed.opened_ago_ns.is_none()));
     let missing = wait.bytes_are_missing();
     let (cause, confidence) = match first {
         _ if missing => (Some(Cause::Unknown), Confidence::Possible),
@@ -34,5 +34,5 @@ fn verdict(wait: &Evidence<'_>) -> Verdict {
         None if wait.answer_may_be_lost() => (None, Confidence::Possible),
         None => (None, Confidence::Consistent),
     };
-    Verdict { cause, confidence, opens_with_window, then: then.map(|then| then.cause) }
+    Verdict { cause, confidence, opened_ago_ns, then: then.map(|then| then.cause) }
 }

@@ -51,8 +51,8 @@ pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
     let left_ns = held_ns - handshake_ns - sending_ns;
     let unexplained = verdict.cause.is_none();
     let spoke_ns = wait.wait.peer_last_ns.get();
-    let late_ns = after_window_ns(wait, verdict, left_ns);
-    let grown_ns = if verdict.opens_with_window { wait.queue_growth_ns().min(left_ns - late_ns) } else { 0 };
+    let late_ns = verdict.opened_ago_ns.unwrap_or(0).min(left_ns);
+    let grown_ns = if verdict.opened_ago_ns.is_some() { wait.queue_growth_ns().min(left_ns - late_ns) } else { 0 };
     // Without a handshake, the shortest round trip may be an answer that the other program took its time for.
     let blind = unexplained
         && (wait.flight_after().is_none()
@@ -144,16 +144,6 @@ fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
         carried_ns = carried_ns.max(wait.draining_ns());
     }
     carried_ns
-}
-
-/// The part after the window opened, of a wait that a window held until then, less the time for which the departure stood in a
-/// queue before the capture point, by its own timestamp.
-fn after_window_ns(wait: &Evidence<'_>, verdict: Verdict, left_ns: i64) -> i64 {
-    let Some(opened_ns) = wait.wait.window_opened_ns.get().filter(|_| verdict.opens_with_window) else { return 0 };
-    let after_ns = (opened_ns - wait.queueing_delay_ns()).max(0);
-    let applies =
-        after_ns > wait.causal_ns() && !wait.direction.near_sender && !wait.window_owns_all() && !wait.was_on_the_way();
-    if applies { after_ns.min(left_ns) } else { 0 }
 }
 
 fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, on_its_way_ns: i64) -> i64 {

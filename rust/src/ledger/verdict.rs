@@ -9,8 +9,8 @@ pub(super) struct Verdict {
     /// The gate that owns the wait; `None` where none was closed.
     pub cause: Option<Cause>,
     pub confidence: Confidence,
-    /// The gate opens with the window, and owns the wait until then.
-    pub opens_with_window: bool,
-    /// The gate that owns what comes after the window opened.
+    /// The gate opened so many nanoseconds before the departure, and owns the wait until then; `None`: it owns all.
+    pub opened_ago_ns: Option<i64>,
+    /// The gate that owns what comes after that.
     pub then: Option<Cause>,
 }

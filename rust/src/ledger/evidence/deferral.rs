@@ -96,4 +96,15 @@ impl Evidence<'_> {
     pub(in super::super) fn window_owns_all(&self) -> bool {
         self.fills_window() || self.was_forced_in() || self.is_window_probe() || self.was_deferred_by_window()
     }
+
+    /// How long before the departure the window opened, less the time for which the departure stood in a queue before the capture
+    /// point, by its own timestamp. 0 where that is no longer than an effect takes, and where nothing else can have held the sender.
+    pub(in super::super) fn window_opened_before_ns(&self) -> i64 {
+        let ago_ns = (self.wait.window_opened_ns.get().unwrap_or(0) - self.queueing_delay_ns()).max(0);
+        let had_time = ago_ns > self.causal_ns()
+            && !self.direction.near_sender
+            && !self.window_owns_all()
+            && !self.was_on_the_way();
+        if had_time { ago_ns } else { 0 }
+    }
 }

@@ -19,7 +19,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
             || wait.was_deferred_by_window()
             || is_spaced_in_full_rounds(wait));
     let needless = || wait.is_needless() && wait.window_was_full();
-    (held || needless()).then(|| Closed { opens_with_window: true, ..Closed::proved(Cause::ReceiverWindow) })
+    (held || needless()).then(|| Closed::proved(Cause::ReceiverWindow).opened_before(wait.window_opened_before_ns()))
 }
 
 fn was_full(wait: &Evidence<'_>) -> bool {
@@ -67,7 +67,7 @@ fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, check_gate, check_judge, some};
+    use super::super::testing::{MS, bulk, check_gate, check_judge, some};
     use super::*;
     use crate::connection::Confidence;
     use crate::nullable::Nullable;
@@ -133,5 +133,18 @@ mod tests {
                 Some(Cause::LossRecovery),
             ),
         ]);
+    }
+
+    #[test]
+    fn away_from_the_sender_the_window_owns_the_wait_until_it_opened() {
+        let opened_ago_ns = |opened_ns| {
+            let (mut record, mut direction) = bulk();
+            direction.near_sender = false;
+            record.wait.usable_before_bytes = some(0);
+            (record.wait.acked_ago_ns, record.wait.window_opened_ns) = (some(opened_ns), some(opened_ns));
+            gate(&Evidence::of(&record, &direction)).and_then(|closed| closed.opened_ago_ns)
+        };
+        assert_eq!(opened_ago_ns(4 * MS), Some(4 * MS), "longer ago than an ACK takes to let it go");
+        assert_eq!(opened_ago_ns(MS), Some(0), "just before");
     }
 }

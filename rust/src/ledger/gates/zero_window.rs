@@ -9,7 +9,8 @@ use super::super::evidence::Evidence;
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let closed = wait.wait.window_closed && wait.window_was_full() && wait.window_released_it();
-    (wait.is_window_probe() || closed).then(|| Closed { opens_with_window: true, ..Closed::proved(Cause::ZeroWindow) })
+    (wait.is_window_probe() || closed)
+        .then(|| Closed::proved(Cause::ZeroWindow).opened_before(wait.window_opened_before_ns()))
 }
 
 #[cfg(test)]

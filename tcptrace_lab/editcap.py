@@ -12,8 +12,7 @@ import shutil
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tcptrace_lab.streams import CHUNK_BYTES, written
 
@@ -45,8 +44,7 @@ ROOT_WARNING = "Running as user "
 """Begins a line that the tools print when root runs them; it is not about the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """A file for a program.
 
     Attributes:

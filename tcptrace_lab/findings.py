@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcptrace_lab.numbers import NS_PER_S
 
@@ -84,8 +84,7 @@ def mendable_first(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.severity == Severity.INFO)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelledGain:
+class ModelledGain(NamedTuple):
     """What a remedy brings by models of the stacks that first made the connection again (`replay.gains`).
 
     Attributes:

@@ -11,8 +11,7 @@ import os
 import stat
 import struct
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from tcptrace_lab import unpacked
 from tcptrace_lab.errors import TcptraceLabError
@@ -46,8 +45,7 @@ _SIMPLE_HEAD_BYTES = 12
 _OPTION_RESOLUTION = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """Time (for the merging of files only; in picoseconds, without overflow), and bytes as captured; empty if they are not wanted."""
 
     at: int

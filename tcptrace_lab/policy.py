@@ -111,7 +111,7 @@ def beside(connections: Frame) -> Frame:
 @cache
 def _steps() -> tuple[Mapping[str, pl.Expr], ...]:
     """The columns of `beside`, and those on the way to them, in steps that look at those before."""
-    steps = ((_delays,), (_bands, _counts, _nagle), (_timer, _threshold), (_policy,))
+    steps = ((_classes,), (_delays,), (_bands, _counts, _nagle), (_timer, _threshold), (_policy,))
     return tuple(
         {f"{side}_{name}": expression for side in SIDES for step in each for name, expression in step(side).items()} for each in steps
     )
@@ -121,15 +121,16 @@ def timers(connections: pl.LazyFrame) -> pl.LazyFrame:
     """The delayed-ACK timer of both sides alone: `conn`, and of each side `ack_timer_ms` and `ack_timer_kind` (`beside`)."""
     counted = ("delayed_acks", "ack_delays", "heartbeat_concentration")
     rows = connections.select("conn", *(f"{side}_{name}" for side in SIDES for name in counted))
-    for step in (_delays, _bands, _timer):
+    for step in (_classes, _delays, _bands, _timer):
         rows = rows.with_columns(**{f"{side}_{name}": expression for side in SIDES for name, expression in step(side).items()})
     return rows.select("conn", *(f"{side}_{name}" for side in SIDES for name in ("ack_timer_ms", "ack_timer_kind")))
 
 
-_MEDIAN, _FIXED, _BEATS = "ack_delay_median_ms", "ack_timer_fixed_ms", "ack_timer_beats"
+_SHARES = (0.1, 0.5, 0.9)
+_CLASSES, _MEDIAN, _FIXED, _BEATS = "ack_delay_classes", "ack_delay_median_ms", "ack_timer_fixed_ms", "ack_timer_beats"
 _ACKS, _ONE, _TWO, _MORE, _RULE = "acks_not_delayed", "acks_of_one", "acks_of_two", "acks_of_more", "ack_threshold"
 _BY_BYTES = ("per-2-mss", "buffer-35", "buffer-50")
-_ON_THE_WAY = (_MEDIAN, _FIXED, _BEATS, _ACKS, _ONE, _TWO, _MORE, _RULE, *_BY_BYTES)
+_ON_THE_WAY = (_CLASSES, _MEDIAN, _FIXED, _BEATS, _ACKS, _ONE, _TWO, _MORE, _RULE, *_BY_BYTES)
 """Columns on the way to those of `beside`."""
 
 
@@ -184,18 +185,20 @@ def _policy(side: str) -> dict[str, pl.Expr]:
     return {"ack_policy": policy, "ack_policy_samples": acks + delayed}
 
 
+def _classes(side: str) -> dict[str, pl.Expr]:
+    """The classes of this side's delayed ACKs in which the shares of `_SHARES` lie, as one list: one look at the counts."""
+    counts = pl.element()
+    low, middle, high = ((counts.cum_sum() < counts.sum() * share).sum() for share in _SHARES)
+    return {_CLASSES: pl.col(f"{side}_ack_delays").list.eval(low.append(middle).append(high))}
+
+
 def _delays(side: str) -> dict[str, pl.Expr]:
     """Where the delays of this side's delayed ACKs lie."""
-    delays = pl.col(f"{side}_ack_delays")
-
-    def quantile_class(share: float) -> pl.Expr:
-        below = pl.element().cum_sum() < pl.element().sum() * share
-        return delays.list.eval(below.sum()).list.first().cast(pl.Int64)
-
+    low, median, high = (pl.col(f"{side}_{_CLASSES}").list.get(place).cast(pl.Int64) for place in range(len(_SHARES)))
     return {
-        "ack_delay_from_ms": quantile_class(0.1) * DELAY_CLASS_MS,
-        _MEDIAN: quantile_class(0.5) * DELAY_CLASS_MS,
-        "ack_delay_to_ms": (quantile_class(0.9) + 1) * DELAY_CLASS_MS,
+        "ack_delay_from_ms": low * DELAY_CLASS_MS,
+        _MEDIAN: median * DELAY_CLASS_MS,
+        "ack_delay_to_ms": (high + 1) * DELAY_CLASS_MS,
     }
 
 

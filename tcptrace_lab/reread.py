@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -285,8 +284,7 @@ class Files:
                 raise CaptureUnreadable("changed while it was read", where=name, remedy="wait until it is complete, or analyze a copy")
 
 
-@dataclass(frozen=True, slots=True)
-class _Query:
+class _Query(NamedTuple):
     """What Polars asks of a source: columns (None: all), a predicate, and how many rows at most."""
 
     columns: list[str] | None

@@ -5,8 +5,7 @@ A new command gets its entry here; a test holds that each has one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +17,7 @@ WIDTH = 78
 """Columns of an example: help indents it by two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guide:
+class Guide(NamedTuple):
     """One command.
 
     Attributes:

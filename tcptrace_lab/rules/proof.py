@@ -5,8 +5,7 @@ Each is told of a row of `schema.STALLS`, and left out where it is not known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcptrace_lab import numbers
 from tcptrace_lab.schema import STALL_TIMERS
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """One value of a proof.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -90,8 +90,7 @@ class Advice:
     instead: Mapping[Case, Instead] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(NamedTuple):
     """What is said where the waits of a cause might as well have been another's: the engine calls them only possible.
 
     Attributes:

@@ -11,16 +11,17 @@ RUST := $(wildcard rust/Cargo.* rust/src/*.rs rust/src/*/*.rs rust/src/*/*/*.rs)
 include rust/fuzz/fuzz.mk
 
 .DEFAULT_GOAL := help
-.PHONY: help install build lint format test python-test rust-test bench docs man ci clean
+.PHONY: help install build lint format test python-test rust-test instructions instructions-test bench docs man ci clean
 
 help:
 	@echo 'install      make $(VENV) with the package, as a user gets it'
 	@echo 'build        make $(VENV) for work on the package: editable, with the test tools'
 	@echo 'lint         ruff, mypy, stubtest, import-linter, cargo fmt, clippy'
 	@echo 'test         build, then all tests of both halves'
+	@echo 'instructions renew the figures of instructions per packet that instructions-test, a part of test, compares with'
 	@echo 'bench        benchmarks against peers'
 	@echo 'docs         renew the man page, the pages of docs/ and the lists in JSON Schemas that are made from the package'
-	@echo 'fuzz         fuzz every target for FUZZ_SECONDS (655: two hours in all); fuzz-smoke as CI does it'
+	@echo 'fuzz         fuzz every target for FUZZ_SECONDS (555: two hours in all); fuzz-smoke as CI does it'
 	@echo 'ci           what CI runs, on this machine'
 	@echo 'clean        remove what was built'
 
@@ -51,7 +52,7 @@ format: build
 	$(BIN)/ruff format .
 	$(CARGO) fmt $(MANIFEST)
 
-test: build rust-test python-test
+test: build rust-test python-test instructions-test
 
 python-test: build
 	$(BIN)/python tests/browser/fetch_axe.py
@@ -60,6 +61,13 @@ python-test: build
 
 rust-test:
 	$(CARGO) test $(MANIFEST) --quiet
+
+# Without valgrind or cargo these say so, and count nothing.
+instructions: $(BIN)/python
+	$(BIN)/python benchmarks/instructions.py --renew
+
+instructions-test: $(BIN)/python
+	$(BIN)/python benchmarks/instructions.py
 
 bench: build
 	$(BIN)/python benchmarks/run.py

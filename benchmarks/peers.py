@@ -135,7 +135,7 @@ def commands(capture: Capture, reports: Path) -> list[Command]:
         command(ENGINE_FRAMES, (*engine, "frames", path), counted),
         command(ENGINE_SMALL, (*engine, "small", path), counted),
         command(ENGINE_EVERYTHING, (*engine, "everything", path), counted),
-        command(ANALYZE, (*_PROGRAM, "analyze", path, "-o", str(report), "--quiet"), lambda _: _report_is_there(report)),
+        command(ANALYZE, (*PROGRAM, "analyze", path, "-o", str(report), "--quiet"), lambda _: report_is_there(report)),
         command(TCPTRACE, ("tcptrace", "-lr", "-n", path), _tcptrace_read_all(capture)),
         command(TSHARK, tshark, lambda printed: _equal("lines", printed.lines, prefix_packets), prefix_packets),
         command(CAPINFOS, ("capinfos", "-c", "-M", path), _all_of(**{"Number of packets": whole})),
@@ -147,7 +147,7 @@ def starts(capture: Capture, reports: Path) -> list[Command]:
     """`--help`, and engine and `analyze` on the first packets of `capture`: what starting costs."""
     small = str(first_packets(capture, _START_PACKETS))
     drain = (sys.executable, str(HERE / "consume.py"), "drain", small)
-    said = (*_PROGRAM, "--help")
+    said = (*PROGRAM, "--help")
     return [
         Command(HELP, START, said, 1, 1, lambda printed: None if "analyze" in printed.head else "no help"),
         Command(ENGINE_DRAIN, START, drain, _START_PACKETS, _START_PACKETS, _all_of(segments=_START_PACKETS)),
@@ -163,11 +163,11 @@ def hundred_mb(capture: Capture, reports: Path) -> list[Command]:
 
 def _analyze_first(capture: Capture, called: str, packets: int, reports: Path) -> Command:
     report = reports / f"{capture.kind}-{packets}.html"
-    arguments = (*_PROGRAM, "analyze", str(first_packets(capture, packets)), "-o", str(report), "--quiet")
-    return Command(ANALYZE, called, arguments, packets, packets, lambda _: _report_is_there(report))
+    arguments = (*PROGRAM, "analyze", str(first_packets(capture, packets)), "-o", str(report), "--quiet")
+    return Command(ANALYZE, called, arguments, packets, packets, lambda _: report_is_there(report))
 
 
-_PROGRAM: Final = (str(Path(sys.executable).with_name("tcptrace-lab")),)
+PROGRAM: Final = (str(Path(sys.executable).with_name("tcptrace-lab")),)
 """The installed command of the Python that runs this."""
 
 
@@ -194,5 +194,6 @@ def _tcptrace_read_all(capture: Capture) -> Check:
     return _all_of(**{"packets seen": capture.packets, "TCP connections? traced": capture.connections})
 
 
-def _report_is_there(report: Path) -> str | None:
+def report_is_there(report: Path) -> str | None:
+    """What is wrong with a report that should have been written."""
     return None if report.exists() and report.stat().st_size else "wrote no report"

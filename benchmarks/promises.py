@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import peers
+import small_captures
 from measure import Measured
 
 Results: TypeAlias = Mapping[tuple[str, str], Measured]
 """(kind of capture, tool) → what was measured; only what works."""
 
 MB: Final = 1_000_000
+_SMALL: Final = ((small_captures.SMALL, peers.ANALYZE), (small_captures.SMALL, small_captures.TSHARK_CONVERSATIONS))
+_BATCH: Final = ((small_captures.BATCH, small_captures.BATCH_TABLES), (small_captures.BATCH, small_captures.TSHARK_LOOP))
+"""Ours and tshark's, on the captures of the repository."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ def judge(results: Results, report_bytes: int | None) -> list[Verdict]:
         _many_connections(results),
         _start(results, "--help <= 0.2 s", peers.HELP, limit_s=0.2),
         _start(results, "analyze of 1,000 packets <= 1.5 s", peers.ANALYZE, limit_s=1.5),
+        _against_tshark(results, "small analyze <= 1.5 x tshark conv", _SMALL, most=1.5),
+        _against_tshark(results, "batch <= 1/3 of tshark, all cores", _BATCH, most=1 / 3),
         _report(report_bytes),
     ]
 
@@ -119,6 +125,14 @@ def _start(results: Results, promise: str, tool: str, limit_s: float) -> Verdict
     if found is None:
         return Verdict(promise, "", None)
     return Verdict(promise, f"{found.wall_median_s:.2f} s", found.wall_median_s <= limit_s)
+
+
+def _against_tshark(results: Results, promise: str, both: tuple[tuple[str, str], tuple[str, str]], most: float) -> Verdict:
+    ours, theirs = (results.get(one) for one in both)
+    if ours is None or theirs is None:
+        return Verdict(promise, "", None)
+    ratio = ours.wall_median_s / theirs.wall_median_s
+    return Verdict(promise, f"{ratio:.2f} ({ours.wall_median_s:.2f} s, {theirs.wall_median_s:.2f} s)", ratio <= most)
 
 
 def _report(report_bytes: int | None) -> Verdict:

@@ -18,18 +18,18 @@ from typing import Final
 
 import peers
 import promises
+import small_captures
 import table
 from measure import Command, measure
 
 _QUICK_DIVISOR: Final = 100
+_KINDS: Final = (*peers.KINDS, *small_captures.KINDS)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measures the engine, analyze and their peers on big captures.")
     parser.add_argument("--quick", action="store_true", help=f"{_QUICK_DIVISOR} times smaller captures; promises are not judged")
-    parser.add_argument(
-        "--only", nargs="+", choices=peers.KINDS, default=peers.KINDS, metavar="CAPTURE", help=f"of {', '.join(peers.KINDS)}"
-    )
+    parser.add_argument("--only", nargs="+", choices=_KINDS, default=_KINDS, metavar="CAPTURE", help=f"of {', '.join(_KINDS)}")
     parser.add_argument("--tools", nargs="+", metavar="WORD", help=f"only tools with such a word in their name: {'; '.join(peers.TOOLS)}")
     parser.add_argument("--runs", type=int, default=3, help="counted runs of each command, after one warm-up (default: %(default)s)")
     parser.add_argument("--data", type=Path, default=peers.HERE / "data", metavar="FOLDER", help="where the captures are kept")
@@ -40,8 +40,10 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _captures(divisor: int, kinds: list[str], folder: Path) -> list[peers.Capture]:
+def captures(divisor: int, kinds: list[str], folder: Path) -> list[peers.Capture]:
     """The captures, made where missing (in a process of its own, whose memory must not count as this one's)."""
+    if not kinds:
+        return []
     maker = [sys.executable, str(peers.HERE / "make_captures.py"), "--divisor", str(divisor), "--into", str(folder), "--only", *kinds]
     subprocess.run(maker, check=True)
     suffix = "" if divisor == 1 else f"-{divisor}th"
@@ -54,14 +56,18 @@ def _captures(divisor: int, kinds: list[str], folder: Path) -> list[peers.Captur
     return found
 
 
-def _commands(captures: list[peers.Capture], words: list[str] | None, reports: Path) -> list[Command]:
+def _commands(captures: list[peers.Capture], kinds: list[str], words: list[str] | None, data: Path, reports: Path) -> list[Command]:
     commands = [command for capture in captures for command in peers.commands(capture, reports)]
     commands += [command for capture in captures if capture.kind == "mixed" for command in peers.starts(capture, reports)]
     commands += [command for capture in captures for command in peers.hundred_mb(capture, reports)]
+    if small_captures.SMALL in kinds:
+        commands += small_captures.small(reports)
+    if small_captures.BATCH in kinds:
+        commands += small_captures.batch(data / "batch", reports)
     return [command for command in commands if not words or any(word in command.tool for word in words)]
 
 
-def _progress(doing: str) -> None:
+def progress(doing: str) -> None:
     """What is done now, on a terminal; nothing in a log."""
     if sys.stderr.isatty():
         print(f"{doing:<79}", file=sys.stderr, end="\r", flush=True)
@@ -77,25 +83,26 @@ def _engine_build() -> tuple[str, int] | None:
 def main() -> int:
     """Measures, prints and keeps the results; 1 if a promise is broken."""
     options = _options()
-    captures = _captures(_QUICK_DIVISOR if options.quick else 1, list(options.only), options.data)
+    generated = [kind for kind in options.only if kind in peers.KINDS]
+    made = captures(_QUICK_DIVISOR if options.quick else 1, generated, options.data)
     about = {"date": dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%d %H:%M UTC"), **table.machine()}
     with tempfile.TemporaryDirectory() as folder:
-        commands = _commands(captures, options.tools, Path(folder))
+        commands = _commands(made, list(options.only), options.tools, options.data, Path(folder))
         if any(command.tool == peers.WALK for command in commands):
             peers.build_walk()
         before = _engine_build()
-        measured = measure(commands, options.runs, _progress)
+        measured = measure(commands, options.runs, progress)
         if _engine_build() != before:
             about["warning"] = "the engine was rebuilt during the run: the figures mix two builds"
         report = Path(folder) / "mixed.html"
         report_bytes = report.stat().st_size if report.exists() else None
     works = {(found.command.capture, found.command.tool): found for found in measured if found.works}
     verdicts = [] if options.quick else promises.judge(works, report_bytes)
-    printed = table.text(about, captures, measured, verdicts)
+    printed = table.text(about, made, measured, verdicts)
     print(printed, end="")
     options.results.mkdir(parents=True, exist_ok=True)
     (options.results / "latest.txt").write_text(printed)
-    (options.results / "latest.json").write_text(json.dumps(table.as_json(about, captures, measured, verdicts), indent=1) + "\n")
+    (options.results / "latest.json").write_text(json.dumps(table.as_json(about, made, measured, verdicts), indent=1) + "\n")
     return int(any(verdict.holds is False for verdict in verdicts))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import peers
+import small_captures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,7 +62,7 @@ def text(about: dict[str, str], captures: Sequence[peers.Capture], measured: Seq
     for capture in captures:
         lines += ["", *_heading(capture), _HEADINGS, *_rows(capture.kind, measured)]
     lines += ["", "Start, and small captures", _HEADINGS]
-    for kind in (peers.START, *peers.HUNDRED_MB.values()):
+    for kind in (peers.START, *peers.HUNDRED_MB.values(), *small_captures.KINDS):
         lines += _rows(kind, measured)
     lines += [
         "",

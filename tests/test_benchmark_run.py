@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,6 +108,8 @@ def test_promises_are_judged_by_wall_time_of_the_frames(measure: ModuleType, pro
         "1 M connections >= 0.5 x rate of 1": None,
         "--help <= 0.2 s": None,
         "analyze of 1,000 packets <= 1.5 s": None,
+        "small analyze <= 1.5 x tshark conv": None,
+        "batch <= 1/3 of tshark, all cores": None,
         "report of 10 M packets <= 6 MB": True,
     }
 
@@ -144,6 +147,48 @@ def test_the_rate_of_many_connections_is_taken_without_the_start_of_the_process(
     verdict = next(verdict for verdict in promises.judge(results, None) if "1 M connections" in verdict.promise)
     assert verdict.measured == "0.50 (5.0 of 10.0 M/s)"
     assert verdict.holds
+
+
+@pytest.mark.parametrize(("small_s", "batch_s", "hold"), [(0.75, 10.0, (True, True)), (0.76, 10.1, (False, False))])
+def test_small_captures_are_held_against_tsharks_conversations(
+    measure: ModuleType, promises: ModuleType, small_s: float, batch_s: float, hold: tuple[bool, bool]
+) -> None:
+    peers, small_captures = importlib.import_module("peers"), importlib.import_module("small_captures")
+    results = {
+        ("small", peers.ANALYZE): measured(measure, small_s),
+        ("small", small_captures.TSHARK_CONVERSATIONS): measured(measure, 0.5),
+        ("batch", small_captures.BATCH_TABLES): measured(measure, batch_s),
+        ("batch", small_captures.TSHARK_LOOP): measured(measure, 30.0),
+    }
+    verdicts = [verdict for verdict in promises.judge(results, None) if "tshark" in verdict.promise and verdict.measured]
+    assert tuple(verdict.holds for verdict in verdicts) == hold
+
+
+def test_copies_of_captures_differ_in_their_times(measure: ModuleType, tmp_path: Path) -> None:
+    assert measure.__file__ is not None
+    if shutil.which("editcap") is None:
+        pytest.skip("editcap is not installed")
+    made = importlib.import_module("small_captures").copies(tmp_path)
+    assert len(made) >= 2 * 50
+    assert len({path.read_bytes() for path in made}) == len(made), "batch analyzes equal files once"
+
+
+def test_a_stage_may_take_five_percent_more_instructions_than_its_figure(measure: ModuleType) -> None:
+    assert measure.__file__ is not None
+    instructions = importlib.import_module("instructions")
+    figures = {"segments": 1000, "accounts": 2000}
+    assert instructions.compared(figures, {"segments": 1049.0, "accounts": 1500.0}) == []
+    assert instructions.compared(figures, {"segments": 1051.0}) == ["segments: 1,051 instructions per packet, +5.1% of 1,000"]
+    assert instructions.compared(figures, {"ledger": 1.0}) == ["ledger: no figure to compare with; make instructions"]
+
+
+@pytest.mark.parametrize(("variables", "status"), [({}, 0), ({"CI": "true"}, 1)])
+def test_without_valgrind_nothing_is_counted_and_ci_says_so(variables: dict[str, str], status: int) -> None:
+    environment = {"PATH": "/nowhere"} | variables
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "instructions.py")], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (done.returncode, done.stderr) == (status, "instructions are not counted: valgrind is not installed\n")
 
 
 def test_the_engine_reads_all_of_a_made_capture_and_the_table_fits_a_terminal(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from scapy.layers.inet import IP, TCP
 from seed_files import MODIFIED, captures, pcap, pcapng_all_blocks
 from seed_frames import ATM, ERF, ETHERNET, LOOPBACK_COOKED_RAW, WIFI_PPP_OTHER, Frames, exchange
 from seed_segments import SCENARIOS
+from seed_waits import LEDGER, SENDER
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tests"))
@@ -153,6 +154,8 @@ def main() -> None:
     for target, seeds in from_tests.items():
         write(target, seeds)
     write("segments", {name: b"".join(records) for name, records in SCENARIOS.items()})
+    write("sender", SENDER)
+    write("ledger", LEDGER)
 
 
 if __name__ == "__main__":

@@ -8,22 +8,29 @@
 //! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]: frames of one family
 //!   of link types.
 //! - [`segments`]: TCP segments between few endpoints, with any numbers in them.
+//! - [`sender`], [`ledger`]: the same at any times; the waits of their senders, and the causes of these. Limits in memory are so low
+//!   here that short inputs reach them (`small-limits` of the engine).
 //!
-//! All go through [`pipeline`], which does in one thread what the engine does in three, and checks what it gives;
+//! All but the last two go through [`pipeline`], which does in one thread what the engine does in three, and checks what it gives;
 //! [`totals`] says whether both gave the same.
 //! [`bounds`] holds every input to its time and memory; [`memory`] counts.
 
 pub mod bounds;
 pub mod file;
 pub mod files;
+pub mod followed;
 pub mod frames;
+pub mod ledger;
 pub mod memory;
 pub mod pipeline;
+pub mod sender;
 pub mod tcp;
 pub mod totals;
 
 pub use file::file;
 pub use files::{engine, merge};
+pub use ledger::ledger;
+pub use sender::sender;
 pub use tcp::segments;
 
 use pipeline::Account;
@@ -32,7 +39,7 @@ use pipeline::Account;
 pub type Target = fn(&[u8]) -> Account;
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("file", file),
     ("merge", merge),
     ("engine", engine),
@@ -44,6 +51,8 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("pseudo", pseudo),
     ("juniper", juniper),
     ("segments", segments),
+    ("sender", sender),
+    ("ledger", ledger),
 ];
 
 /// Ethernet, with all that can stand on it: VLAN tags, MPLS, `PPPoE`, tunnels, IP fragments.

@@ -11,18 +11,23 @@ use crate::pipeline::{Account, Pipeline};
 /// Bytes of a segment's description.
 pub const RECORD_BYTES: usize = 24;
 /// RAW in the LINKTYPE registry: IP without a link header.
-const RAW: u32 = 101;
+pub const RAW: u32 = 101;
 /// TCP's options have this much room (RFC 9293, 3.1).
 const MAX_OPTION_BYTES: usize = 40;
 /// Units of time steps: none, 1 µs, 1 ms, and back by 1 ms.
 const STEP_UNITS_NS: [i64; 4] = [0, 1_000, 1_000_000, -1_000_000];
 
 /// One segment's description, byte by byte.
-struct Record<'a> {
+pub struct Record<'a> {
     bytes: &'a [u8; RECORD_BYTES],
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    /// The segment that these bytes describe.
+    pub fn of(bytes: &'a [u8; RECORD_BYTES]) -> Self {
+        Self { bytes }
+    }
+
     fn bit(&self, at: usize, bit: u8) -> bool {
         self.bytes[at] >> bit & 1 == 1
     }
@@ -36,7 +41,7 @@ impl Record<'_> {
     }
 
     /// Byte 0, bits 0 and 1: which of four connections; bit 2: its direction.
-    fn connection(&self) -> usize {
+    pub fn connection(&self) -> usize {
         usize::from(self.bytes[0] & 3)
     }
 
@@ -48,9 +53,14 @@ impl Record<'_> {
         self.bit(0, 3)
     }
 
+    /// Byte 2: how many units of time pass before it.
+    pub fn step_count(&self) -> u8 {
+        self.bytes[2]
+    }
+
     /// Byte 0, bits 4 and 5: unit; byte 2: how many.
-    fn step_ns(&self) -> i64 {
-        STEP_UNITS_NS[usize::from(self.bytes[0] >> 4 & 3)] * i64::from(self.bytes[2])
+    pub fn step_ns(&self) -> i64 {
+        STEP_UNITS_NS[usize::from(self.bytes[0] >> 4 & 3)] * i64::from(self.step_count())
     }
 
     /// Byte 0, bit 6: the data were not captured.
@@ -116,20 +126,25 @@ impl Record<'_> {
 
 /// What one direction sent last.
 #[derive(Clone, Copy, Default)]
-struct Sent {
+pub struct Sent {
     next: u32,
     tsval: u32,
+}
+
+/// What each direction of each connection has sent before the first segment.
+pub fn nothing_sent() -> [[Sent; 2]; 4] {
+    [[Sent::default(); 2]; 4]
 }
 
 /// Reads the segments of `input`.
 pub fn segments(input: &[u8]) -> Account {
     bounds::hold(input, 0, || {
         let mut pipeline = Pipeline::default();
-        let mut sent = [[Sent::default(); 2]; 4];
+        let mut sent = nothing_sent();
         let mut ts_ns = 0i64;
         let (records, _) = input.as_chunks::<RECORD_BYTES>();
         for (bytes, number) in records.iter().zip(1..) {
-            let record = Record { bytes };
+            let record = Record::of(bytes);
             ts_ns += record.step_ns();
             let (data, original_bytes) = packet(&record, &mut sent[record.connection()]);
             pipeline.take(&Frame { number, ts_ns: Some(ts_ns), link_type: Some(RAW), original_bytes, data: &data });
@@ -141,7 +156,7 @@ pub fn segments(input: &[u8]) -> Account {
 }
 
 /// The captured bytes of the packet that `record` describes, and its length on the wire.
-fn packet(record: &Record<'_>, sent: &mut [Sent; 2]) -> (Vec<u8>, u32) {
+pub fn packet(record: &Record<'_>, sent: &mut [Sent; 2]) -> (Vec<u8>, u32) {
     let (from, to) = if record.backwards() { (1, 0) } else { (0, 1) };
     let (seq, ack) = (record.seq(sent[from].next), record.ack(sent[to].next));
     let options = record.options(ack, sent[to].tsval);

@@ -162,6 +162,16 @@ fn any_segments_give_as_many_rows() {
 }
 
 #[test]
+fn any_segments_end_waits_that_fill_the_life_of_their_connection() {
+    fuzz("sender");
+}
+
+#[test]
+fn any_waits_are_judged_and_fill_the_life_of_their_direction() {
+    fuzz("ledger");
+}
+
+#[test]
 fn any_files_together_give_the_frames_of_each() {
     fuzz("merge");
 }

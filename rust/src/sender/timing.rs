@@ -51,6 +51,5 @@ mod tests {
     #[test]
     fn sixty_of_the_longest_times_fit_in_a_number() {
         assert!(LONGEST_NS.checked_mul(60).is_some());
-        assert!(LONGEST_NS / 1_000_000_000 / 86_400 / 365 == 4, "years");
     }
 }

@@ -1,0 +1,70 @@
+//! Passes over captures as far as one stage: `pass segments|accounts|ledger|details FILE…` reads the files as one capture, merged by
+//! time, and prints what the stage gave. What a stage costs shows beside the one before it; `benchmarks/instructions.py` counts.
+//!
+//! - `segments`: rows of segments, without accounts
+//! - `accounts`: what is added up of each connection, and its row; no rows of segments
+//! - `ledger`: accounts, and every interval of every direction with its cause
+//! - `details`: accounts, and the sums, the longest waits and the deadlocks that findings are made of
+
+use tcptrace_lab_core::engine::{Batch, Engine, Options};
+use tcptrace_lab_core::ledger::{Cause, Worth};
+
+/// Columns of segments that need no account.
+const SEGMENT_COLUMNS: [&str; 8] = ["frame", "ts_ns", "conn", "seq", "ack", "payload_bytes", "kind", "rtt_ns"];
+/// Columns of the ledger.
+const LEDGER_COLUMNS: [&str; 5] = ["conn", "start_ns", "end_ns", "cause", "confidence"];
+
+/// What a stage asks the engine for.
+fn options(stage: &str) -> Option<Options> {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let worth = |cause| Worth { cause, ns: 1, share: 0.0, of_client_alone: false, of_data_alone: false };
+    let accounts = Options { columns: Some(Vec::new()), ..Options::default() };
+    match stage {
+        "segments" => Some(Options { columns: Some(owned(&SEGMENT_COLUMNS)), summaries: false, ..Options::default() }),
+        "accounts" => Some(accounts),
+        "ledger" => Some(Options { ledger: Some(owned(&LEDGER_COLUMNS)), ..accounts }),
+        "details" => Some(Options { worth: Some(Cause::ALL.map(worth).to_vec()), ..accounts }),
+        _ => None,
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((options, files)) = arguments
+        .split_first()
+        .and_then(|(stage, files)| Some((options(stage)?, files)))
+        .filter(|(_, files)| !files.is_empty())
+    else {
+        eprintln!("usage: pass segments|accounts|ledger|details FILE…");
+        return 2.into();
+    };
+    match pass(files, options) {
+        Ok(counts) => {
+            println!("{counts}");
+            0.into()
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            1.into()
+        }
+    }
+}
+
+/// Drains the engine. Gives its rows, in words.
+fn pass(files: &[String], options: Options) -> Result<String, Box<dyn std::error::Error>> {
+    let mut engine = Engine::open(files, options)?;
+    let (mut segments, mut connections, mut intervals, mut notes) = (0, 0, 0, 0);
+    while let Some(batch) = engine.next_batch()? {
+        match batch {
+            Batch::Segments(batch) => segments += batch.num_rows(),
+            Batch::Connections(batch) => connections += batch.num_rows(),
+            Batch::Ledger(batch) => intervals += batch.num_rows(),
+            Batch::Notes(batch) => notes += batch.num_rows(),
+            Batch::Accounts(_) | Batch::Datagrams(_) | Batch::Flows(_) => {}
+        }
+    }
+    let (packets, details) = (engine.summary().packets, engine.details().count());
+    Ok(format!(
+        "{packets} packets, {segments} segments, {connections} connections, {intervals} intervals, {notes} notes, {details} details"
+    ))
+}

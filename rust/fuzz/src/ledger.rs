@@ -6,7 +6,7 @@ use tcptrace_lab_core::flows::ConnectionRow;
 use tcptrace_lab_core::ledger::costs::MOST;
 use tcptrace_lab_core::ledger::direction::Drained;
 use tcptrace_lab_core::ledger::summary::{DirectionDetails, JudgedRows, LedgerRow};
-use tcptrace_lab_core::ledger::{Cause, Direction, JudgedWait, Summaries, WaitRecord, Worth, edges, judge};
+use tcptrace_lab_core::ledger::{Cause, Direction, JudgedWait, Note, Summaries, WaitRecord, Worth, edges, judge};
 use tcptrace_lab_core::nullable::Nullable;
 use tcptrace_lab_core::sender::{DirectionTotals, FirstDeparture, LONGEST_NS, Wait};
 use tcptrace_lab_core::table;
@@ -116,7 +116,7 @@ fn check(followed: &Followed, results: &Results) {
         }
     }
     for note in &results.rows.notes {
-        assert!(note.note != Default::default() && (0..=LONGEST_NS).contains(&note.caused_ns), "{note:?}");
+        assert!(note.note != Note::default() && (0..=LONGEST_NS).contains(&note.caused_ns), "{note:?}");
     }
     results.details.iter().for_each(|(_, details)| check_details(details));
     check_tables(followed, results);
@@ -158,6 +158,7 @@ fn check_intervals<'a>(row: &ConnectionRow, life_ns: i64, intervals: impl Iterat
     assert_eq!(filled_ns, life_ns, "intervals fill the life");
 }
 
+#[allow(clippy::cast_precision_loss)] // a median is a float
 fn check_details(details: &DirectionDetails) {
     let life_ns = details.direction.life_ns();
     assert_eq!(details.kinds.iter().map(|kind| kind.ns).sum::<i64>(), life_ns, "kinds sum to the life");
@@ -260,8 +261,6 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> Direction {
         small_held_run: numbers.count(),
         small_held_went_on: numbers.count(),
         small_behind_small: numbers.count().into(),
-        full_held_flight_bytes: numbers.bytes(),
-        full_held_times: numbers.count(),
         emptied_flight_bytes: numbers.bytes(),
         emptied_times: numbers.count(),
         ..DirectionTotals::default()
@@ -303,7 +302,6 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> Direction {
         causal_window_ns: 1_000_000 + rtt_ns / 10,
         unsteady_ns: rtt_ns / 10,
         burst_ns: 20_000,
-        refill_ns: 4_000_000,
         queue_ns: 1_000_000 + rtt_ns / 4,
         comes_steadily: numbers.flag(),
         comes_by_size: numbers.flag(),

@@ -158,7 +158,7 @@ fn check_intervals<'a>(row: &ConnectionRow, life_ns: i64, intervals: impl Iterat
     assert_eq!(filled_ns, life_ns, "intervals fill the life");
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a median is a float")]
+#[allow(clippy::cast_precision_loss)] // a median is a float
 fn check_details(details: &DirectionDetails) {
     let life_ns = details.direction.life_ns();
     assert_eq!(details.kinds.iter().map(|kind| kind.ns).sum::<i64>(), life_ns, "kinds sum to the life");

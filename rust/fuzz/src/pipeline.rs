@@ -1,12 +1,12 @@
 //! Frames → rows as the engine does it, in one thread; every result is checked against what holds of any capture.
 
 use arrow_array::RecordBatch;
-use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::accounts::Counts;
+use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::connection::{DirectionFigures, Kind, MAX_REVISIONS};
+use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
 use tcptrace_lab_core::flows::{ConnectionRow, Connections, DatagramRow, FlowRow, Flows, SegmentRow, SegmentSink};
 use tcptrace_lab_core::nullable::Nullable;
-use tcptrace_lab_core::engine::DEFAULT_BATCH_ROWS;
 use tcptrace_lab_core::table::{self, SegmentRows, Segments};
 use tcptrace_lab_core::wire::{Datagram, Dissector, Packet, Segment};
 

@@ -96,7 +96,8 @@ def _rows(kind: str, measured: Sequence[Measured]) -> Iterator[str]:
         about = "~" if found.scale > 1 else ""
         wall = f"{about}{found.wall_median_s:.2f}"
         spread = f"{(max(found.wall_s) - min(found.wall_s)) * found.scale / found.wall_median_s:.0%}" if len(found.wall_s) > 1 else "-"
-        rate = f"{found.packets_per_s / 1e6:.3f}" if found.command.tool != peers.HELP else "-"
+        reads_packets = found.command.tool != peers.HELP and kind != small_captures.BATCH  # which counts captures
+        rate = f"{found.packets_per_s / 1e6:.3f}" if reads_packets else "-"
         ratio = f"{about}{found.wall_median_s / engine.wall_median_s:.2f}" if engine else "-"
         peak = f"{found.peak_max_bytes / _MB:,.0f}"
         yield f"{name:<23}{wall:>8}{spread:>7}{found.cpu_median_s:>8.2f}{rate:>8}{peak:>9}{ratio:>10}{len(found.wall_s):>5}"

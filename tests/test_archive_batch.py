@@ -16,7 +16,7 @@ import pytest
 from command import PROGRAM, only_line, tcptrace_lab
 
 from tcptrace_lab import analysis, analyze
-from tcptrace_lab.archive import fingerprint, lock, query
+from tcptrace_lab.archive import fingerprint, lock, query, workers
 from tcptrace_lab.archive.place import at
 from tcptrace_lab.archive.run import Means, batch
 from tcptrace_lab.archive.task import Analyze
@@ -195,7 +195,8 @@ def test_the_lock_of_a_killed_run_holds_nobody(tmp_path: Path) -> None:
         assert (tmp_path / lock.LOCK).exists()
 
 
-def test_a_worker_that_is_killed_costs_one_capture_and_not_the_run(twelve: Path, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_costs_one_capture_and_not_the_run(twelve: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "LOOK_S", 0.001)  # a small capture is analyzed sooner than a worker is usually looked at
     told = batch(sorted(twelve.iterdir())[:3], tmp_path / "out", means=Means(jobs=1, memory_bytes=10_000_000), reports=False)
     assert told.unreadable or set(told.captures["state"]) == {"lost"}
     reasons = [*told.unreadable.values(), *told.captures["reason"]]

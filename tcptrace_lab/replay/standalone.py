@@ -457,10 +457,13 @@ def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.
     if fcntl is None or not os.path.exists("/dev/net/tun"):
         raise OSError("the stall needs a path, made of Linux' tun interfaces; or play it between two hosts: --serve and --connect")
     unshare = ctypes.CDLL(None, use_errno=True).unshare
+    refused = "the stall needs a path, and this user may build none (%s): run it as root, or --serve and --connect"
     if unshare(CLONE_NEWNET) and unshare(CLONE_NEWUSER | CLONE_NEWNET):
-        words = os.strerror(ctypes.get_errno())
-        raise OSError(f"the stall needs a path, and this user may build none ({words}): run it as root, or --serve and --connect")
-    far = tun(SERVER_ADDRESS)
+        raise OSError(refused % os.strerror(ctypes.get_errno()))
+    try:
+        far = tun(SERVER_ADDRESS)
+    except PermissionError as error:  # some systems give /dev/net/tun to root alone
+        raise OSError(refused % error.strerror) from error
     listener = listening(server, SERVER_ADDRESS, asked.port, near=False)
     if unshare(CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -137,9 +137,9 @@ struct Pulled {
 }
 
 impl Pulled {
-    /// A connection's row is as large as so many of a segment.
+    /// A connection's row is as large as so many segments' rows.
     const ROWS_PER_CONNECTION: usize = 16;
-    /// The same of its account.
+    /// A connection's account is as large as so many segments' rows.
     const ROWS_PER_ACCOUNT: usize = 4;
 
     fn add(&mut self, batch: Batch) {

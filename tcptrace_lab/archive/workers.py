@@ -139,7 +139,7 @@ class Pool:
         worker.task = None
         if isinstance(result, BaseException):
             raise result
-        if worker.left <= 0:
+        if worker.left <= 0 or self._is_too_large(worker):
             worker.pipe.close()
             worker.process.join()
             self._workers.remove(worker)
@@ -159,14 +159,17 @@ class Pool:
         return f"its worker ended with code {code}"
 
     def _look(self) -> None:
-        """End workers that have grown too large."""
+        """End workers that have grown too large with their task."""
         for worker in self._workers:
-            if worker.task is not None and worker.process.pid is not None:
-                resident = _resident_bytes(worker.process.pid)
-                self.peak_bytes = max(self.peak_bytes, resident)
-                if resident > self.memory_bytes:
-                    worker.too_large = True
-                    worker.process.kill()
+            if worker.task is not None and self._is_too_large(worker):
+                worker.too_large = True
+                worker.process.kill()
+
+    def _is_too_large(self, worker: _Worker) -> bool:
+        """Whether a worker takes more memory than it may."""
+        resident = 0 if worker.process.pid is None else _resident_bytes(worker.process.pid)
+        self.peak_bytes = max(self.peak_bytes, resident)
+        return resident > self.memory_bytes
 
 
 def _resident_bytes(pid: int) -> int:

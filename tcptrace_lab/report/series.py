@@ -409,4 +409,4 @@ _ALL = [
     (_NEW & _CHANGES_HOLES).alias("holes"),
     (_NEW.cum_sum() - 1).alias("place"),
 ]
-"""The same for all figures."""
+"""`_SEQUENCE`, and what all other figures of a direction need."""

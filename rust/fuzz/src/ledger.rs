@@ -76,7 +76,7 @@ fn judged_in_turn(followed: &Followed, most: usize, memory_bytes: usize, threads
     let mut rows = JudgedRows::default();
     for row in &followed.connections {
         let mut judging = summaries.begin(row.clone(), live.end(row.conn)).expect("the temporary file can be read");
-        while summaries.go_on(&mut judging, &mut rows).expect("the temporary file can be read") {}
+        while judging.go_on(&mut rows).expect("the temporary file can be read") {}
         summaries.end(judging, &mut rows).expect("the temporary file can be read");
     }
     Results::of(&summaries, rows)

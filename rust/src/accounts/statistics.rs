@@ -7,12 +7,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::rtt_figures::RttFigures;
-use crate::connection::{Acknowledged, Half, Kind, Placed, Repeat};
+use crate::connection::{Acknowledged, FAST_RETRANSMIT_DUPLICATE_ACKS, Half, Kind, Placed, Repeat};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
-
-/// RFC 5681, 3.2: the third duplicate ACK lets a segment be resent.
-const FAST_RETRANSMIT_DUPLICATE_ACKS: u32 = 3;
 
 /// The figures of one direction; `schema.py` says what each means.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! What a segment's acknowledgment tells of the other side's data.
+//! What a segment's ACK tells of the other side's data.
 
 use super::figures::DirectionFigures;
 use super::half::Half;
@@ -35,7 +35,7 @@ pub(crate) fn dsack(ack: i64, blocks: &[i64]) -> Option<(i64, i64)> {
     (left < right && (*right <= ack || inside)).then_some((*left, *right))
 }
 
-/// What an acknowledgment tells.
+/// What an ACK tells.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answer {
     pub acked_bytes: Nullable,

@@ -11,7 +11,7 @@ use crate::wire::{Segment, TcpFlags};
 /// Smaller numbers fit by some scale too often: writes have sizes like 1,024 and 4,096 (a heuristic).
 const LEAST_TELLING_WINDOW: u16 = 256;
 /// A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`).
-const CLUSTER_BYTES: i64 = 2048;
+pub(crate) const CLUSTER_BYTES: i64 = 2048;
 /// Linux halves no smaller window (`TCP_MSS_DEFAULT`, in `tcp_bound_to_half_wnd`).
 const TINY_WINDOW_BYTES: u32 = 536;
 

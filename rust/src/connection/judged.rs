@@ -43,7 +43,7 @@ pub(crate) struct Judged {
     pub placed: Placed,
     /// What it acknowledges, whether it arrived or not.
     pub ack: Option<i64>,
-    /// What it acknowledges, if it arrived: what the receiver's link threw away was sent, but its acknowledgment and window never
+    /// What it acknowledges, if it arrived: what the receiver's link threw away was sent, but its ACK and window never
     /// arrived.
     pub arrived_ack: Option<i64>,
     /// Left, right, left, right, … as offsets.
@@ -58,7 +58,7 @@ pub(crate) struct Judged {
     pub signals: Signals,
     /// What let it leave, and the frame that did; only where it carries data.
     pub released: Option<(ReleasedBy, Option<u64>)>,
-    /// What its acknowledgment tells; nothing if it never arrived.
+    /// What its ACK tells; nothing if it never arrived.
     pub answer: Answer,
 }
 

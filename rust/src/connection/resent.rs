@@ -10,14 +10,14 @@ use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
 /// RFC 5681, 3.2: the third duplicate ACK lets a segment be resent.
-const FAST_RETRANSMIT_DUPLICATE_ACKS: u32 = 3;
+pub(crate) const FAST_RETRANSMIT_DUPLICATE_ACKS: u32 = 3;
 /// Smallest retransmission timeout in use (Linux `TCP_RTO_MIN`, 200 ms, on top of the round trip; RFC 6298 asks for 1 s): a byte
 /// resent sooner was not resent by this timer.
 const MIN_RTO_NS: i64 = 200_000_000;
 /// What a timeout lasts at least beyond the round trip, less than any stack's own margin (Linux: 200 ms; RFC 6298: 4 · RTTVAR).
 const TIMER_MARGIN_NS: i64 = 100_000_000;
 /// RFC 8985, 7.2: the probe timer waits two round trips; where one segment is out, for its delayed ACK, too.
-const PROBE_ROUND_TRIPS: i64 = 2;
+pub(crate) const PROBE_ROUND_TRIPS: i64 = 2;
 /// `WCDelAckT` of RFC 8985, 7.2, and the same in Linux (`TCP_RTO_MIN` in `tcp_schedule_loss_probe`).
 const PROBE_DELAYED_ACK_NS: i64 = 200_000_000;
 /// Timers fire late: by ticks of 4 ms (HZ = 250) and scheduling (a heuristic).

@@ -5,17 +5,17 @@ use arrow_array::RecordBatch;
 /// A batch of one of the tables. A connection and a flow come when they are over, behind their last segment or datagram.
 #[derive(Debug)]
 pub enum Batch {
-    /// Of the segments table.
+    /// Rows of the segments table.
     Segments(RecordBatch),
-    /// Of the datagrams table.
+    /// Rows of the datagrams table.
     Datagrams(RecordBatch),
-    /// Of the connections table: some that were closed, or the rest at the end; not in the order of their numbers.
+    /// Rows of the connections table: connections that were closed, or the rest at the end; not in the order of their numbers.
     Connections(RecordBatch),
-    /// Of the flows table, likewise.
+    /// Rows of the flows table: flows that were closed, or the rest at the end.
     Flows(RecordBatch),
-    /// Of the accounts table: of connections that are over.
+    /// Rows of the accounts table, for connections that are over.
     Accounts(RecordBatch),
-    /// Of the ledger table: all of one connection before those of another, the client's direction first, in order of time.
+    /// Rows of the ledger table: all rows of one connection before those of another, the client's direction first, in order of time.
     Ledger(RecordBatch),
     /// What messages have to know of departures.
     Notes(RecordBatch),

@@ -87,7 +87,7 @@ impl Judged {
             self.judging = Some(summaries.begin(row, waits)?);
         }
         if let Some(mut judging) = self.judging.take() {
-            if summaries.go_on(&mut judging, &mut self.rows)? {
+            if judging.go_on(&mut self.rows)? {
                 self.judging = Some(judging);
             } else {
                 summaries.end(judging, &mut self.rows)?;

@@ -6,14 +6,15 @@ mod line;
 mod pauses;
 
 pub(super) use line::at_rate;
-pub use line::{AROUND_BYTES, LEAST_FRAME_BYTES, Line};
+pub use line::{LEAST_FRAME_BYTES, Line};
 pub use pauses::{LEAST_IDLE_NS, Pauses};
 
-use super::limits::{CAUSAL_NS, NS_PER_MS};
-use crate::connection::DirectionFigures;
+use super::limits::NS_PER_MS;
+use crate::accounts::INITIAL_TTLS;
+use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
-use crate::sender::{DirectionTotals, LONGEST_NS};
+use crate::sender::{DirectionTotals, LONGEST_NS, NO_DISTANCE_NS};
 
 /// [`CAUSAL_NS`] as a share of the round trip, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
@@ -46,16 +47,10 @@ const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
 const TUNNEL_SHARE: f64 = 0.9;
 /// What is sent where no MSS was offered (RFC 9293, 3.7.1).
 pub const DEFAULT_MSS_BYTES: i64 = 536;
-/// A cluster of mbufs in 4.4BSD (`MCLBYTES`), to whole ones of which it rounds a larger MSS (`tcp_mss`).
-pub const CLUSTER_BYTES: i64 = 2048;
-/// Below this a round trip is the hosts' own time, and which end is near means nothing.
-const NO_DISTANCE_NS: i64 = 50_000;
 /// A side whose turnaround is less than this share of both is where the capture was taken.
 const NEAR_SHARE: f64 = 0.1;
 /// No path takes longer there and back (a heuristic: over two geostationary satellites it takes 1.1 s).
 pub const LONGEST_PATH_NS: i64 = 1_500_000_000;
-/// Times to live that stacks start with.
-const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 /// Rates of drained queues are believed from so many ACKs on (a heuristic).
 const LEAST_RATE_SAMPLES: i64 = 10;
 

@@ -127,7 +127,7 @@ pub(super) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Of bytes that were written from the begin of a block on.
+    /// Reads the bytes of a block from its beginning.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { reader: Reader { rest: bytes, different: 0 }, records: Default::default() }
     }

@@ -17,7 +17,6 @@ mod resent;
 mod window;
 
 pub use path::at_most;
-pub(super) use released::LET_GO_PART;
 
 use super::direction::Direction;
 use super::record::WaitRecord;

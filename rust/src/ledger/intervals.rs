@@ -1,4 +1,4 @@
-//! The intervals of a direction's life, as they are told to people.
+//! The intervals of a direction's life, with their frames, as tables and reports give them.
 
 use super::cause::Cause;
 use super::edges::Edge;

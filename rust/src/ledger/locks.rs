@@ -6,13 +6,12 @@
 //! u in flight (or two sizes in turn, where the rest of one write makes the next round longer), u bytes sent from one to the next, and no
 //! data of the other side between.
 
+use super::evidence::DELAYED_ACK_NS;
 use super::judged::{JudgedWait, Round};
 use super::kinds::median;
 use super::record::WaitRecord;
 use crate::nullable::Nullable;
 
-/// Half of the shortest delayed-ACK timer in use (Linux and FreeBSD, 40 ms): no round of a lock is shorter.
-const DELAYED_ACK_NS: i64 = 20_000_000;
 /// Rounds in a row that show a lock.
 const LEAST_ROUNDS: usize = 3;
 /// Rounds whose frames are named: the first.

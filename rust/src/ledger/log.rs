@@ -172,7 +172,7 @@ impl StoredBlock {
 /// What a live connection remembers.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionLog {
-    /// Of the client, of the server.
+    /// The client's log, then the server's.
     pub directions: [WaitLog; 2],
     /// Frames that turned out later to be something else, in the order in which that was found out.
     pub revised: Vec<(u64, Kind)>,
@@ -187,7 +187,7 @@ impl ConnectionLog {
 /// The waits of a connection that has ended.
 #[derive(Debug, Default)]
 pub struct EndedWaits {
-    /// Of the client, of the server.
+    /// The client's log, then the server's.
     pub directions: [EndedLog; 2],
     /// What is known by now of their frames.
     pub revised: Revised,
@@ -206,7 +206,7 @@ impl EndedWaits {
 pub struct Revised(Vec<(u64, Kind)>);
 
 impl Revised {
-    /// Of several verdicts on one frame the last counts.
+    /// The last verdict on a frame counts.
     fn new(mut verdicts: Vec<(u64, Kind)>) -> Self {
         verdicts.sort_by_key(|(frame, _)| *frame);
         verdicts.dedup_by(|later, kept| {

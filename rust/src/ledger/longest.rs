@@ -24,7 +24,7 @@ pub struct KeptWait {
     pub proof: Option<Proof>,
     /// How many intervals of the direction are longer; `None` if they are as many as are kept.
     pub place: Option<u16>,
-    /// The same among those of its cause.
+    /// How many intervals of the direction with the same cause are longer; `None` if they are as many as are kept.
     pub place_in_cause: Option<u16>,
     /// It is long enough for a stall.
     pub is_stall: bool,

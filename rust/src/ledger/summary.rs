@@ -246,7 +246,7 @@ impl Facts<'_> {
         }
     }
 
-    /// The same by several threads, in the same order.
+    /// Judges blocks with several threads; the results come in the order of the blocks.
     fn judged_by(&self, threads: usize, blocks: &[StoredBlock]) -> io::Result<Vec<Part>> {
         if threads < 2 {
             return Ok(vec![self.judged(blocks)?]);
@@ -296,7 +296,10 @@ impl Judging {
     }
 
     /// Judges the next waits, and adds the rows that they give to `rows`. False when there are no more.
-    fn go_on(&mut self, rows: &mut JudgedRows) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// The spool cannot be read.
+    pub fn go_on(&mut self, rows: &mut JudgedRows) -> io::Result<bool> {
         let (conn, side) = (self.row.conn, self.side);
         let (Some(direction), Some(blocks), Some(part)) =
             (self.directions.get(side), self.blocks.get(side), self.parts.get_mut(side))
@@ -377,7 +380,7 @@ impl Summaries {
         Self { wants_intervals, worths, threads, costs: Costs::new(most), ..Self::default() }
     }
 
-    /// The same with so many threads.
+    /// Judges with this many threads.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self { threads, ..self }
@@ -434,14 +437,6 @@ impl Summaries {
             Ok((judging, rows))
         };
         connections.into_iter().map(judge).collect()
-    }
-
-    /// Judges some more waits of a connection, and adds the rows that are made by now to `rows`. False when it is done.
-    ///
-    /// # Errors
-    /// The spool cannot be read.
-    pub fn go_on(&mut self, judging: &mut Judging, rows: &mut JudgedRows) -> io::Result<bool> {
-        judging.go_on(rows)
     }
 
     /// Takes in what a connection came to, of which all waits are judged.
@@ -533,7 +528,7 @@ mod tests {
         let mut summaries = Summaries::new(true, Some(everything()), MOST).with_threads(threads);
         let mut rows = JudgedRows::default();
         let mut judging = summaries.begin(row.clone(), live.end(row.conn)).unwrap();
-        while summaries.go_on(&mut judging, &mut rows).unwrap() {}
+        while judging.go_on(&mut rows).unwrap() {}
         summaries.end(judging, &mut rows).unwrap();
         let JudgedRows { accounts, ledger, notes } = rows;
         format!("{accounts:?} {ledger:?} {notes:?} {:?}", summaries.details().collect::<Vec<_>>())
@@ -572,7 +567,7 @@ mod tests {
         let (mut alone, mut rows) = (Summaries::new(true, Some(everything()), MOST), JudgedRows::default());
         for (row, waits) in ended() {
             let mut judging = alone.begin(row, waits).unwrap();
-            while alone.go_on(&mut judging, &mut rows).unwrap() {}
+            while judging.go_on(&mut rows).unwrap() {}
             alone.end(judging, &mut rows).unwrap();
         }
         let alone = words(rows, &alone);
@@ -594,7 +589,7 @@ mod tests {
         let mut summaries = Summaries::new(true, Some(everything()), MOST);
         let mut rows = JudgedRows::default();
         let mut judging = summaries.begin(row.clone(), live.end(row.conn)).unwrap();
-        while summaries.go_on(&mut judging, &mut rows).unwrap() {}
+        while judging.go_on(&mut rows).unwrap() {}
         summaries.end(judging, &mut rows).unwrap();
         let life_ns = row.last_ts_ns.value() - row.first_ts_ns.value();
         for (from_client, side) in [(true, 0), (false, 1)] {
@@ -620,7 +615,7 @@ mod tests {
             }
             let mut rows = JudgedRows::default();
             let mut judging = summaries.begin(row.clone(), live.end(row.conn)).unwrap();
-            while summaries.go_on(&mut judging, &mut rows).unwrap() {}
+            while judging.go_on(&mut rows).unwrap() {}
             summaries.end(judging, &mut rows).unwrap();
             assert!(rows.ledger.is_empty());
             summaries.details().map(|(_, side)| side.clone()).collect()
@@ -672,7 +667,7 @@ mod tests {
         let mut summaries = Summaries::new(false, Some(everything()), MOST);
         let mut rows = JudgedRows::default();
         let mut judging = summaries.begin(row.clone(), live.end(row.conn)).unwrap();
-        while summaries.go_on(&mut judging, &mut rows).unwrap() {}
+        while judging.go_on(&mut rows).unwrap() {}
         summaries.end(judging, &mut rows).unwrap();
         let kept: Vec<_> = summaries.details().flat_map(|(_, side)| &side.waits).collect();
         let kinds: Vec<_> = kept

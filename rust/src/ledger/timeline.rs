@@ -19,8 +19,9 @@ use super::direction::{Direction, LEAST_IDLE_NS};
 use super::evidence::{Evidence, at_most};
 use super::gates;
 use super::judged::{JudgedWait, Note, Round};
-use super::limits::{CAUSAL_NS, NS_PER_MS};
+use super::limits::NS_PER_MS;
 use super::verdict::Verdict;
+use crate::connection::CAUSAL_NS;
 use crate::sender::Wait;
 
 /// A pause of the program that ends a message, where two round trips are not longer (a heuristic).

@@ -10,7 +10,7 @@ const LEAST_TICKS: i64 = 50;
 /// A tick of nearly all timestamp clocks of today (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
 const MILLISECOND_NS: i64 = 1_000_000;
 /// Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz).
-const DRIFT_PART: i64 = 10_000;
+pub(crate) const DRIFT_PART: i64 = 10_000;
 
 /// The clock, as far as departures have shown it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -27,8 +27,11 @@ mod view;
 mod wait;
 
 pub(crate) use arrivals::{Arrival, Missing};
+pub(crate) use clock::DRIFT_PART;
 pub(crate) use leaves::Leaves;
+pub(crate) use spacing::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, TIMESTAMP_BYTES};
 pub use timing::LONGEST_NS;
-pub(crate) use timing::{at_either, shift_ns};
+pub(crate) use timing::{NO_DISTANCE_NS, at_either, shift_ns};
 pub(crate) use view::SenderView;
+pub(crate) use wait::LET_GO_PART;
 pub use wait::{DirectionTotals, FirstDeparture, Wait};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::steady::Steady;
-use super::timing::CAUSAL_NS;
+use crate::connection::CAUSAL_NS;
 use crate::nullable::Nullable;
 
 /// A sender that paces lets two segments go at once, or more (Linux, `tcp_tso_autosize`), and then nothing for as long as they take at

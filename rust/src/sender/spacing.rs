@@ -6,16 +6,16 @@ use crate::nullable::Nullable;
 
 /// What a segment takes on an Ethernet beside its data: headers of IPv4 and TCP, frame, preamble and gap (IEEE 802.3). On
 /// other lines it is about as much, and next to full segments little.
-pub(super) const AROUND_BYTES: i64 = 78;
+pub(crate) const AROUND_BYTES: i64 = 78;
 /// What a SYN takes, which is padded.
 const SYN_LINE_BYTES: i64 = 84;
 /// Over ATM a segment takes whole cells, of which each carries so many bytes (ITU-T I.361), with a trailer and LLC/SNAP behind its
 /// headers (ITU-T I.363.5, RFC 2684); a SYN with any options takes two.
-const CELL_BYTES: i64 = 48;
-const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
+pub(crate) const CELL_BYTES: i64 = 48;
+pub(crate) const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
 const SYN_CELLS: i64 = 2;
 /// What timestamps take of each segment behind the SYN (RFC 7323, appendix A).
-const TIMESTAMP_BYTES: i64 = 12;
+pub(crate) const TIMESTAMP_BYTES: i64 = 12;
 /// A shorter round trip of a SYN is its receiver's own time: the capture was taken there, behind the line.
 const LEAST_PATH_NS: i64 = 20_000;
 /// Round trips that differ from a SYN's by no more than this show nothing of the line: it may be a clock's tick, or the host's own

@@ -3,14 +3,11 @@
 /// The capture is taken to be at the sender where the round trip to it is less than this part of the whole (a heuristic).
 const NEAR_SENDER_PART: i64 = 10;
 /// Below this a round trip is the hosts' own time, and which end is near means nothing: the order of the capture decides.
-const NO_DISTANCE_NS: i64 = 50_000;
+pub(crate) const NO_DISTANCE_NS: i64 = 50_000;
 /// The distance below which order decides where no handshake tells how soon the stacks answer, only their programs (`HOST_NS` of `vantage.py`).
 const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
 /// The round trip to the sender is taken shorter by this part: the shortest one seen was not the shortest possible.
 pub(super) const TOLERANCE_PART: i64 = 32;
-/// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next (a
-/// heuristic).
-pub(super) const CAUSAL_NS: i64 = 1_000_000;
 /// The longest life of a connection whose waits are judged: 2^57 ns, about 4.5 years (a heuristic: no capture is that long). Sums of 60
 /// such times, and products with numbers up to 60, stay within an i64. What lasts longer has packets with broken times.
 pub const LONGEST_NS: i64 = 1 << 57;

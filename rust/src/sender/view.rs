@@ -10,9 +10,8 @@ use super::rounds::Rounds;
 use super::spacing::Spacing;
 use super::steady::Steady;
 use super::stops::Stops;
-use super::timing::CAUSAL_NS;
 use super::wait::{FirstDeparture, Wait};
-use crate::connection::ResentBy;
+use crate::connection::{CAUSAL_NS, ResentBy};
 use crate::nullable::Nullable;
 
 /// So many small segments in a row that waited for the ACK of all show that Nagle's algorithm holds them again (a heuristic).

@@ -6,7 +6,7 @@ use crate::connection::ResentBy;
 use crate::nullable::Nullable;
 
 /// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
-const LET_GO_PART: i64 = 8;
+pub(crate) const LET_GO_PART: i64 = 8;
 
 /// One wait, and what the sender knew when it ended with a departure.
 ///

@@ -26,11 +26,11 @@ pub(crate) struct Event<'a> {
     pub needed_window: bool,
     /// It follows another data segment of its sender at once.
     pub in_burst: bool,
-    /// What its acknowledgment tells.
+    /// What its ACK tells.
     pub acked: Acked,
 }
 
-/// What an acknowledgment tells of the data that it covers for the first time.
+/// What an ACK tells of the data that it covers for the first time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
     /// Sequence numbers.

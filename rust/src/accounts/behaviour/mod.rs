@@ -16,10 +16,12 @@ pub use acking::Acking;
 pub(super) use event::{Acked, Event};
 pub use ip_id::Numbering;
 pub use reaction::Reaction;
+pub(crate) use sending::LEAST_BUFFER_BYTES;
 pub(super) use sending::NEVER_HELD;
 pub use sending::{Count, Nagle, Sending};
 pub use syn::SynShape;
 pub(super) use turnaround::Answering;
+pub(crate) use turnaround::INITIAL_TTLS;
 
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +57,7 @@ impl Behaviour {
     }
 }
 
-/// Takes in one segment of `sender`, after its acknowledgment took effect on `receiver` and before `sender` is told of
+/// Takes in one segment of `sender`, after its ACK took effect on `receiver` and before `sender` is told of
 /// it as its last. Each comes with the accumulators of its behaviour.
 #[inline]
 pub(crate) fn take(

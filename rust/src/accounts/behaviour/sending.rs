@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Event;
 use super::turnaround::Answering;
-use crate::connection::{Half, Kind};
+use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, Half, Kind};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
@@ -13,17 +13,12 @@ use crate::wire::TcpFlags;
 /// (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
 /// What a send buffer holds at least: 4.2BSD's by default.
-const LEAST_BUFFER_BYTES: i64 = 2048;
-/// What a program waits to have room for in a full one: a segment, or a cluster of mbufs in BSD (`sosend`, `MCLBYTES`).
-const CLUSTER_BYTES: i64 = 2048;
+pub(crate) const LEAST_BUFFER_BYTES: i64 = 2048;
 /// A side that reacts within this time is where the capture was taken: hosts need so long themselves (a heuristic).
 const HOST_NS: i64 = 200_000;
 /// What Nagle's algorithm never holds: a close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD,
 /// `tcp_output`).
 pub(crate) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG;
-/// Within this time, or a sixteenth of the time that passed before, one event is taken to have caused the next (the rule
-/// book's ε; the share is a heuristic).
-const CAUSAL_NS: i64 = 1_000_000;
 /// A wait shorter than this is no hold: programs write as often by themselves (a heuristic).
 const MIN_HOLD_NS: i64 = 2_000_000;
 

@@ -1,4 +1,4 @@
-//! What a SYN tells beyond what the connection needs: the marks by which stacks are told apart.
+//! Properties of a SYN that identify its TCP stack and that the connection itself does not need.
 
 use serde::{Deserialize, Serialize};
 

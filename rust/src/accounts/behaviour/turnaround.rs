@@ -1,9 +1,9 @@
-//! How soon a side answers, by all that tells of it.
+//! The shortest time that a side takes to answer, by everything in the capture that shows it.
 
 use crate::nullable::Nullable;
 
 /// Times to live that stacks start with (`INITIAL_TTLS` of `fingerprint.py`): no router has passed such a packet on.
-const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
+pub(crate) const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 
 /// What tells how soon a side answers.
 #[derive(Clone, Copy, Debug)]

@@ -1,24 +1,15 @@
 //! How long a segment keeps the lines of both directions busy, seen at the sender.
 
-use crate::sender::{DirectionTotals, LONGEST_NS};
+use crate::sender::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, DirectionTotals, LONGEST_NS, TIMESTAMP_BYTES};
 
-/// What a segment takes of an Ethernet beside its data (headers of IPv4 and TCP, frame, preamble and gap; IEEE 802.3). On
-/// other lines it is about as much, and little where the line's rate matters.
-pub const AROUND_BYTES: i64 = 78;
 /// The least that any segment takes of an Ethernet (IEEE 802.3).
 pub const LEAST_FRAME_BYTES: i64 = 84;
 /// Rates of the lines of both directions that differ by less are equal (a heuristic).
 const ALIKE_SHARE: f64 = 0.05;
 /// [`ALIKE_SHARE`] over ATM, where nothing but the clock of the capture is rounded.
 const ALIKE_IN_CELLS_SHARE: f64 = 0.02;
-/// Data in an ATM cell (ITU-T I.361).
-const CELL_BYTES: i64 = 48;
-/// Headers, LLC/SNAP and trailer of a segment over ATM (ITU-T I.363.5, RFC 2684).
-const AROUND_IN_CELLS_BYTES: i64 = 56;
 /// A segment without data takes so many cells.
 const LEAST_SEGMENT_CELLS: i64 = 2;
-/// What timestamps take of each segment behind the SYN (RFC 7323, appendix A).
-const TIMESTAMP_BYTES: i64 = 12;
 /// No line that a capture is made at takes longer for a segment (a heuristic: 1,538 bytes at 1,200 bit/s take 10 s).
 const LONGEST_ON_LINE_NS: i64 = 16_000_000_000;
 

@@ -1,7 +1,8 @@
 //! The usual length of a direction's pauses, and from which length on a silence is idle.
 
-use super::super::limits::{CAUSAL_NS, NS_PER_MS};
+use super::super::limits::NS_PER_MS;
 use super::super::record::WaitRecord;
+use crate::connection::CAUSAL_NS;
 
 /// Silence is idle only if it is longer than this (a heuristic).
 pub const LEAST_IDLE_NS: i64 = 1000 * NS_PER_MS;

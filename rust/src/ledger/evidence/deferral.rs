@@ -7,7 +7,7 @@ use super::{Evidence, are, is};
 /// Linux keeps a segment back while an ACK is due soon and there is room for less than this part of the window
 /// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). It counts the time as the receiver window's (`rwnd_limited`).
 const DEFER_PART: i64 = 3;
-/// Of flights in a round trip, no sender of Linux has paced more: its congestion window grows to twice the flight at most
+/// A Linux sender paces no more than this many flights in a round trip: its congestion window grows to twice the flight at most
 /// (`tcp_is_cwnd_limited`), and it paces two of those in each round trip of slow start (`net.ipv4.tcp_pacing_ss_ratio`).
 const PACED_AHEAD: i64 = 4;
 /// No piece is larger (Linux `sk_setup_caps`: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and 1), unless its host was told to.

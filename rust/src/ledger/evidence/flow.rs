@@ -1,11 +1,9 @@
 //! How a sender goes on that has more to send: by ACKs, through a queue, behind a repair.
 
-use super::path::DRIFT_PART;
 use super::{Evidence, TRAIN_PART, are, is};
-use crate::connection::ResentBy;
+use crate::connection::{PROBE_ROUND_TRIPS, ResentBy};
+use crate::sender::DRIFT_PART;
 
-/// A tail-loss probe leaves so many smoothed round trips after the last segment (RFC 8985, 7.2).
-const PROBE_ROUND_TRIPS: i64 = 2;
 /// Linux' probe timer may run an eighth longer (kernel/time/timer.c: levels of eight).
 const LATEST_PROBE: f64 = 2.25;
 /// Linux adds at least two jiffies (`tcp_schedule_loss_probe`), and its ticks are coarse.

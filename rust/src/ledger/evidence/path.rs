@@ -1,11 +1,9 @@
 //! The share of a wait that belongs to the path and the line, and what the two clocks show.
 
-use super::super::direction::{AROUND_BYTES, LEAST_FRAME_BYTES, at_rate};
+use super::super::direction::{LEAST_FRAME_BYTES, at_rate};
 use super::super::limits::NS_PER_MS;
 use super::{Evidence, is};
-
-/// Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz).
-pub(super) const DRIFT_PART: i64 = 10_000;
+use crate::sender::{AROUND_BYTES, DRIFT_PART};
 
 impl Evidence<'_> {
     /// How long the sender's line carries the departure before: until then the next byte cannot leave. Known only in a capture at

@@ -1,20 +1,18 @@
 //! Whether an ACK released the departure. It did not where no window or buffer was short of room, or where the sender paces itself.
 
 use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
-use super::super::limits::{CAUSAL_NS, NS_PER_MS};
+use super::super::limits::NS_PER_MS;
 use super::{Evidence, are, is};
+use crate::accounts::LEAST_BUFFER_BYTES;
+use crate::connection::CAUSAL_NS;
+use crate::sender::LET_GO_PART;
 
-/// An ACK that released a departure came within this part of its wait before its end (a heuristic; `sender/wait.rs` uses the same).
-pub(in super::super) const LET_GO_PART: i64 = 8;
 /// Of what a program writes by its own clock, one part in a hundred comes so close behind an ACK by chance.
 const NO_CHANCE: i64 = 100;
 /// What comes at a pace comes no sooner and no later than by this part of it (a heuristic).
 const PACE_PART: i64 = 4;
 /// A host lets go within this time of an ACK what waits for it (a heuristic: five times what it needs for a segment).
 pub(super) const REACTION_NS: i64 = NS_PER_MS / 10;
-/// No stack has a smaller send buffer by itself: 4.2BSD 2,048 bytes (`tcp_sendspace`). The smallest that a program can have in
-/// Linux is 4,608 bytes (`SOCK_MIN_SNDBUF`), the kernel's own part of each segment included.
-pub(super) const LEAST_BUFFER_BYTES: i64 = 2048;
 
 impl Evidence<'_> {
     /// Away from the sender some ACK seems to let go whatever leaves more often than the path is steady. By the timestamp that

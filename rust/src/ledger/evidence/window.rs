@@ -1,7 +1,7 @@
 //! What the receiver's window had room for, when it opened, and whether that let the departure go.
 
-use super::super::limits::CAUSAL_NS;
 use super::{Evidence, LEAST_OVERRIDE_NS, LEAST_RTO_NS, are, is};
+use crate::connection::CAUSAL_NS;
 
 impl Evidence<'_> {
     /// There was room for less than a full segment, and for less than this one, or for none.

@@ -6,9 +6,9 @@
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;
-use super::super::direction::AROUND_BYTES;
 use super::super::evidence::Evidence;
-use super::super::evidence::{LEAST_SPREAD_SEGMENTS, LET_GO_PART};
+use super::super::evidence::LEAST_SPREAD_SEGMENTS;
+use crate::sender::{AROUND_BYTES, LET_GO_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let by_sender_or_path = is_steady(wait) || (wait.left_at_its_pace() && !wait.was_paced_by_sender());

@@ -8,12 +8,14 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::batch::Batch;
 use crate::flows::ConnectionRow;
-use crate::ledger::summary::{DirectionDetails, JudgedRows, Judging, Summaries};
+use crate::ledger::summary::{DirectionDetails, JudgedRows, Judging, PARALLEL_RECORDS, Summaries};
 use crate::ledger::{EndedWaits, Worth};
 use crate::table;
 
-/// Connections with few waits that are judged together, by all threads.
+/// Connections that are judged together, each by one of the threads.
 const TOGETHER: usize = 256;
+/// Waits of those connections, about.
+const TOGETHER_RECORDS: u64 = 1 << 16;
 /// Rows of one batch, about.
 const BATCH_ROWS: usize = 16_384;
 
@@ -78,7 +80,12 @@ impl Judged {
     fn judge_more(&mut self) -> io::Result<bool> {
         let Some(summaries) = &mut self.summaries else { return Ok(false) };
         if self.judging.is_none() {
-            let few = self.coming.iter().take(TOGETHER).take_while(|(_, waits)| waits.are_few()).count();
+            let mut records = 0;
+            let is_one_of_them = |(_, waits): &&(_, EndedWaits)| {
+                records += waits.records();
+                waits.records() <= PARALLEL_RECORDS && records <= TOGETHER_RECORDS
+            };
+            let few = self.coming.iter().take(TOGETHER).take_while(is_one_of_them).count();
             if few > 1 {
                 summaries.judge_all(self.coming.drain(..few).collect(), &mut self.rows)?;
                 return Ok(true);

@@ -32,7 +32,7 @@ pub(super) struct Block {
     pub bytes: Vec<u8>,
 }
 
-/// The waits of one direction of a live connection: in 24 bytes, because there may be a hundred thousand of them.
+/// The waits of one direction of a live connection: in 32 bytes, because there may be a hundred thousand of them.
 #[derive(Debug, Default)]
 pub(super) struct WaitLog {
     memory: Option<Box<InMemory>>,
@@ -40,6 +40,7 @@ pub(super) struct WaitLog {
     spooled: Option<NonZeroU64>,
     /// Its longest wait.
     longest_ns: i64,
+    records: u32,
 }
 
 /// The part of a log that is not in the spool.
@@ -65,6 +66,7 @@ impl WaitLog {
         encoder.put(record, &memory.before, &mut memory.open.bytes);
         more_bytes += memory.open.bytes.capacity() - capacity;
         memory.open.records += 1;
+        self.records = self.records.saturating_add(1);
         memory.before = *record;
         if memory.open.bytes.len() >= BLOCK_BYTES {
             memory.full.push(std::mem::take(&mut memory.open));
@@ -98,7 +100,8 @@ impl WaitLog {
             full.retain(|block| block.records > 0);
             full
         });
-        EndedLog { in_memory, spooled: self.spooled.zip(spool.cloned()), longest_ns: self.longest_ns }
+        let Self { longest_ns, records, .. } = self;
+        EndedLog { in_memory, spooled: self.spooled.zip(spool.cloned()), longest_ns, records }
     }
 }
 
@@ -109,14 +112,10 @@ pub struct EndedLog {
     spooled: Option<(NonZeroU64, Arc<File>)>,
     /// Nanoseconds of its longest wait.
     pub(super) longest_ns: i64,
+    records: u32,
 }
 
 impl EndedLog {
-    /// Bytes of its records; `None` if some are in the spool.
-    fn bytes(&self) -> Option<usize> {
-        let in_memory = self.in_memory.iter().map(|block| block.bytes.len()).sum();
-        self.spooled.is_none().then_some(in_memory)
-    }
 
     /// Calls `take` with each of its records, in order of time.
     ///
@@ -194,10 +193,10 @@ pub struct EndedWaits {
 }
 
 impl EndedWaits {
-    /// Whether they are so few, and in memory, that one thread judges them at once.
+    /// Number of waits, of both directions together.
     #[must_use]
-    pub fn are_few(&self) -> bool {
-        self.directions.iter().all(|log| log.bytes().is_some_and(|bytes| bytes <= BLOCK_BYTES))
+    pub fn records(&self) -> u64 {
+        self.directions.iter().map(|log| u64::from(log.records)).sum()
     }
 }
 

@@ -22,8 +22,8 @@ use super::longest::{KeptWait, Longest, Proof};
 use super::record::WaitRecord;
 use crate::flows::ConnectionRow;
 
-/// A log of more records than this is judged by several threads.
-const PARALLEL_RECORDS: u64 = if cfg!(test) {
+/// A connection with more waits than this is judged by several threads, and others by one thread each.
+pub const PARALLEL_RECORDS: u64 = if cfg!(test) {
     500
 } else if cfg!(feature = "small-limits") {
     20
@@ -360,6 +360,23 @@ fn details(direction: Option<Direction>, part: Part) -> Option<DirectionDetails>
     Some(DirectionDetails { direction, kinds: lengths.kinds(), waits, lock: locks.most_expensive() })
 }
 
+/// Connections, divided into at most so many parts that have about as many waits each, in their order.
+fn shared_out(connections: Vec<(ConnectionRow, EndedWaits)>, parts: usize) -> Vec<Vec<(ConnectionRow, EndedWaits)>> {
+    let weight = |(_, waits): &(ConnectionRow, EndedWaits)| waits.records() + 1;
+    let each = connections.iter().map(weight).sum::<u64>().div_ceil(parts.max(1) as u64);
+    let (mut shared, mut sum) = (Vec::<Vec<_>>::new(), 0);
+    for connection in connections {
+        if sum >= each * shared.len() as u64 {
+            shared.push(Vec::new());
+        }
+        sum += weight(&connection);
+        if let Some(part) = shared.last_mut() {
+            part.push(connection);
+        }
+    }
+    shared
+}
+
 /// What a capture's connections come to, one after the other.
 #[derive(Debug, Default)]
 pub struct Summaries {
@@ -396,7 +413,7 @@ impl Summaries {
         Judging::of(row, waits, wanted, self.threads)
     }
 
-    /// Judges some connections with few waits each, a part of them by each thread, and takes in what they came to, in their order.
+    /// Judges some connections, each by one of the threads, and takes in what they came to, in their order.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -405,12 +422,8 @@ impl Summaries {
         connections: Vec<(ConnectionRow, EndedWaits)>,
         rows: &mut JudgedRows,
     ) -> io::Result<()> {
-        let (mut parts, mut rest) = (Vec::new(), connections);
-        let each = rest.len().div_ceil(self.threads.max(1)).max(1);
-        while rest.len() > each {
-            let later = rest.split_off(each);
-            parts.push(std::mem::replace(&mut rest, later));
-        }
+        let mut parts = shared_out(connections, self.threads);
+        let rest = parts.pop().unwrap_or_default();
         let summaries = &*self;
         let judged = thread::scope(|scope| {
             let begin =

@@ -69,30 +69,30 @@ class Engine:
         only: Sequence[_KnownConnection] | None = ...,
         datagrams: bool = ...,
         summaries: bool = ...,
-        samples: bool = ...,
         ledger: Sequence[str] | None = ...,
         worth: Sequence[_Worth] | None = ...,
         most: int = ...,
         waits_memory_bytes: int = ...,
+        threads: int | None = ...,
     ) -> Self:
-        """With `samples`, times come with `pull`.
+        """Open the files, and start to read.
 
         `ledger` are the columns of `schema.WAITS` that every interval is wanted with. With `worth`, which says what time is worth a finding
         (`tcptrace_lab.reread.Worth`), accounts and notes come with `pull`, and what findings are made of is kept of the `most` largest
         costs. What waits of live connections take beyond `waits_memory_bytes` (64 MB) of memory goes to a nameless file in `TMPDIR`.
+        Where no columns of segments are wanted, connections are divided over so many `threads` (as many as there are processors); what
+        comes does not depend on it.
         """
     def drain(self) -> int:
         """Run all segment batches through and drop them; the number of rows."""
     def segments(self, max_rows: int | None = None) -> ArrowStream:
         """The next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
-    def pull(
-        self, max_rows: int
-    ) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
-        """The next rows of segments, datagrams, connections, flows, times, accounts, ledger and notes.
+    def pull(self, max_rows: int) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
+        """The next rows of segments, datagrams, connections, flows, accounts, ledger and notes.
 
         The rows together at least `max_rows` (a connection counts as 16), or fewer when four times as many segments went by, or all that
         remain; all empty, and `segments_seen` as before, at the end. Connections and flows come when they are over, behind their last
-        segment or datagram, and the rest at the end; not in the order of their numbers. Times are `conn from_client ack_lag ns`.
+        segment or datagram, and the rest at the end; not in the order of their numbers.
 
         Accounts (`schema.ACCOUNTS`), ledger (`schema.LEDGER`: all rows of one connection before those of another, the client's direction
         first, in order of time) and notes come behind their connection. Notes are what messages have to know of departures, by

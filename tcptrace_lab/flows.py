@@ -16,7 +16,7 @@ from tcptrace_lab import schema
 from tcptrace_lab.dense import Dense, Places, Sums
 from tcptrace_lab.ip_ids import NONE, IpIds
 from tcptrace_lab.numbers import NS_PER_S
-from tcptrace_lab.rtt import RttSamples
+from tcptrace_lab.rtt import Samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +70,7 @@ class FlowFigures:
         self._squares = Dense(0, np.float64)
         self._least = {name: Dense(_ENDLESS) for name in ("payload_bytes", "ts_ns", "echo_ns")}
         self._most = {name: Dense(_UNKNOWN) for name in ("payload_bytes", "ts_ns", "echo_ns", "gap_ns")}
-        self._times = RttSamples()
+        self._times = Samples()
         self._ip_ids = IpIds()
         self._sizes = _Sizes()
 
@@ -79,8 +79,8 @@ class FlowFigures:
         for part in rows.select(self.columns).iter_slices(SLICE_ROWS):
             place = pl.Series("place", self._places.of(part["flow"].to_numpy().astype(np.int64)))
             sorted_rows = part.with_columns(place).select(**_prepared()).sort("key", maintain_order=True)
-            self._times.add(_as_samples(sorted_rows, "gap_ns", _GAP))
-            self._times.add(_as_samples(sorted_rows, "echo_ns", _ECHO))
+            self._times.count(*_as_samples(sorted_rows, "gap_ns", _GAP))
+            self._times.count(*_as_samples(sorted_rows, "echo_ns", _ECHO))
             self._add({name: sorted_rows[name].to_numpy() for name in sorted_rows.columns})
 
     def _add(self, values: dict[str, NDArray[np.int64]]) -> None:
@@ -218,10 +218,11 @@ def _prepared() -> dict[str, pl.Expr]:
     }
 
 
-def _as_samples(rows: pl.DataFrame, name: str, kind: int) -> pl.DataFrame:
-    """The times `name` as `RttSamples` takes them: each direction has two kinds of them, and so two numbers."""
+def _as_samples(rows: pl.DataFrame, name: str, kind: int) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """The times `name` as `Samples` takes them: each direction has two kinds of them, and so two numbers."""
     number = pl.col("direction") * _KINDS + kind
-    return rows.filter(pl.col(name) != _UNKNOWN).select(conn=number, from_client=pl.lit(value=False), rtt_ns=name)
+    known = rows.filter(pl.col(name) != _UNKNOWN).select(number=number, from_client=pl.lit(value=True), time_ns=name)
+    return known["number"], known["from_client"], known["time_ns"]
 
 
 def _figures() -> list[pl.Expr]:

@@ -95,10 +95,9 @@ def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
 class Pulled(NamedTuple):
     """Rows of each table that the engine gave at a time.
 
-    Those of connections and flows come when they are over, behind their segments and datagrams, and in no order. They lack the
-    columns that are made in Python. `share` is what share of the files was read by then (see `share_read`), and `seen` how many segments,
-    wanted or not. `samples` are `conn from_client ack_lag ns`: round trips (of data of that side) and lags (of its ACKs).
-    `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come with their connection, where the engine was asked for them.
+    Those of connections and flows come when they are over, behind their segments and datagrams, and in no order. Flows lack the columns
+    that are made in Python. `share` is what share of the files was read by then (see `share_read`), and `seen` how many segments, wanted
+    or not. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come with their connection, where the engine was asked for them.
     """
 
     share: float | None
@@ -107,19 +106,25 @@ class Pulled(NamedTuple):
     datagrams: pl.DataFrame
     connections: pl.DataFrame
     flows: pl.DataFrame
-    samples: pl.DataFrame
     accounts: pl.DataFrame
     ledger: pl.DataFrame
     notes: pl.DataFrame
 
     def goes_on(self, before: Pulled | None) -> bool:
         """False behind the end: nothing came since `before`."""
-        tables = (self.segments, self.datagrams, self.connections, self.flows, self.samples, self.accounts, self.ledger, self.notes)
+        tables = (self.segments, self.datagrams, self.connections, self.flows, self.accounts, self.ledger, self.notes)
         return self.seen > (0 if before is None else before.seen) or not all(table.is_empty() for table in tables)
 
 
-_PULLED = (schema.SEGMENTS, schema.DATAGRAMS, schema.CONNECTIONS, schema.FLOWS)
-_JUDGED = (schema.ACCOUNTS, schema.WAITS, schema.NOTES)
+_PULLED = (
+    schema.SEGMENTS,
+    schema.DATAGRAMS,
+    schema.CONNECTIONS,
+    schema.FLOWS,
+    schema.ACCOUNTS,
+    schema.WAITS,
+    schema.NOTES,
+)
 
 
 def pulled_all(engine: Engine) -> Iterator[Pulled]:
@@ -129,9 +134,7 @@ def pulled_all(engine: Engine) -> Iterator[Pulled]:
     """
 
     def pull() -> Pulled:
-        *streams, samples, accounts, ledger, notes = engine.pull(PULL_ROWS)
-        data: Any = samples
-        tables = (*map(frame, streams, _PULLED), pl.DataFrame(data), *map(frame, (accounts, ledger, notes), _JUDGED))
+        tables = map(frame, engine.pull(PULL_ROWS), _PULLED)
         return Pulled(share_read(engine), engine.segments_seen(), *tables)
 
     before = None

@@ -1,9 +1,9 @@
-"""Times of each direction (round trips, lags of ACKs) → their median and 95th percentile, in the pass that reads them, with bounded memory.
+"""Times of each direction of UDP flows → their median and 95th percentile, in the pass that reads them, with bounded memory.
 
 A capture may hold more samples than memory. So samples are counted in buckets that are 0.1 % wide; the quantile is the mean of the
 samples in the bucket that holds its rank. It is exact where those are equal, as in all small captures, and otherwise
-within 0.1 % (wider where very many connections are open at a time, see `MOST_BUCKETS`). What belongs to a connection is
-forgotten when the connection is over.
+within 0.1 % (wider where very many flows are open at a time, see `MOST_BUCKETS`). What belongs to a flow is forgotten when it is over.
+The engine counts the times of TCP connections in the same way (`rust/src/flows/times.rs`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MERGE_ROWS = 8_000_000
 """Buckets (24 bytes each) that are collected before equal ones are added up: 190 MB, and as much again while that is done."""
 
 MOST_BUCKETS = 4_000_000
-"""Buckets that may remain after that; where there are more, all become twice as wide. It takes 65,000 connections open at a time, each with
+"""Buckets that may remain after that; where there are more, all become twice as wide. It takes 65,000 flows open at a time, each with
 30 different round trips both ways."""
 
 PART_ROWS = 1_000_000
@@ -94,17 +94,6 @@ class Samples:
         """`key` without the bits that wider buckets do without."""
         width = 1 << self._blurred_bits
         return key // width * width if self._blurred_bits else key
-
-
-class RttSamples(Samples):
-    """Counts round trips as segments go by (a `segments.Watcher`). Those of the client's data are samples on the *server's* ACKs."""
-
-    columns = ("conn", "from_client", "rtt_ns")
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Count the samples in some rows of `schema.SEGMENTS`."""
-        samples = rows.select(self.columns).drop_nulls("rtt_ns")
-        self.count(samples["conn"], ~samples["from_client"], samples["rtt_ns"])
 
 
 def _merged(counts: pl.DataFrame) -> pl.DataFrame:

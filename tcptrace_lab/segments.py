@@ -22,7 +22,6 @@ from tcptrace_lab.errors import ReadInPart, UsageError, place
 from tcptrace_lab.ordered import Ordered
 from tcptrace_lab.reread import BATCH_ROWS, Files, Judged, frame, judged, nothing_judged, pulled_all
 from tcptrace_lab.revisions import Revisions
-from tcptrace_lab.rtt import QUANTILES, Samples
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
@@ -208,14 +207,13 @@ class _Sorting:
         intervals: schema.Table,
         progress: Progress | None,
     ) -> None:
-        self._round_trips, self._ack_lags = Samples(), Samples()
         self._watchers = watchers
         self._udp = None if udp is None else cache(udp)
         self._worth = worth
         self._most = most
         self._progress = progress
         part_rows = spill_rows // ROWS_PER_CONNECTION
-        self._connections = Ordered(schema.CONNECTIONS.polars_schema(), "conn", part_rows, self._with_quantiles)
+        self._connections = Ordered(schema.CONNECTIONS.polars_schema(), "conn", part_rows)
         self._flows = None if udp is None else Ordered(schema.FLOWS.polars_schema(), "flow", part_rows, self._flow_figures)
         self._accounts = Ordered(schema.ACCOUNTS.polars_schema(), "conn", part_rows)
         self._notes = Spill(schema.NOTES.polars_schema(), spill_rows)
@@ -231,9 +229,7 @@ class _Sorting:
         """One that gives what is wanted, with these columns of segments, and with the ledger, if anybody asks why senders waited."""
         ledger = self._intervals.names if with_ledger and self._worth is not None else None
         datagrams = self._udp is not None
-        return Engine(
-            names, BATCH_ROWS, columns=columns, datagrams=datagrams, samples=True, ledger=ledger, worth=self._worth, most=self._most
-        )
+        return Engine(names, BATCH_ROWS, columns=columns, datagrams=datagrams, ledger=ledger, worth=self._worth, most=self._most)
 
     def read(self, source: Source, engine: Engine, keep: Callable[[pl.DataFrame], None] | None = None) -> Tables:
         """Read all; the rows of segments that the engine gives go to `keep`, too, if it is there. Gives all tables but segments."""
@@ -243,7 +239,6 @@ class _Sorting:
                     keep(rows.segments)
                 for watcher in self._watchers:
                     watcher.add(rows.segments)
-            self._count(rows.samples)
             if self._udp is not None and not rows.datagrams.is_empty():
                 self._udp().add(rows.datagrams)
             self._connections.add(rows.connections)
@@ -277,23 +272,6 @@ class _Sorting:
     def _flow_figures(self, flows: pl.DataFrame) -> pl.DataFrame:
         assert self._udp is not None  # noqa: S101  (there are no flows unless UDP is watched)
         return self._udp().take(flows)
-
-    def _count(self, samples: pl.DataFrame) -> None:
-        for is_lag, counted in ((False, self._round_trips), (True, self._ack_lags)):
-            own = samples.filter(pl.col("ack_lag") == is_lag)
-            counted.count(own["conn"], own["from_client"], own["ns"])
-
-    def _with_quantiles(self, connections: pl.DataFrame) -> pl.DataFrame:
-        """Connections as the engine gives them, with the quantiles of their round trips and of the lags of their ACKs."""
-        for what, samples in (("rtt", self._round_trips), ("ack_lag", self._ack_lags)):
-            sides = {
-                f"{side}_{what}_{name}": pl.col(name).filter(pl.col("from_client") == from_client).first()
-                for side, from_client in schema.SIDES.items()
-                for name in QUANTILES
-            }
-            found = samples.take(connections["conn"]).group_by(pl.col("conn").cast(pl.UInt32)).agg(**sides)
-            connections = connections.join(found, on="conn", how="left", maintain_order="left")
-        return connections[list(schema.CONNECTIONS.names)]
 
 
 def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:

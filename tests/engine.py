@@ -38,7 +38,7 @@ def read(*paths: Path) -> Read:
     """
     engine = _core.Engine([str(path) for path in paths])
     segments = _frame(engine.segments(), schema.SEGMENTS)
-    connections = _frame(engine.connections(), schema.ENGINE_CONNECTIONS).sort("conn")
+    connections = _frame(engine.connections(), schema.CONNECTIONS).sort("conn")
     segments = Revisions(_revisions(engine)).of(segments)
     return Read(segments, connections, engine.info(), engine.problems())
 

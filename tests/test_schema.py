@@ -228,8 +228,8 @@ def test_every_column_says_what_it_means(table: schema.Table) -> None:
 def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "both.pcap", f"{transfer.TEXT}\n0.4 C > S udp 100\n0.5 S > C udp 100")
     engine = _core.Engine([str(path)], datagrams=True, ledger=schema.WAITS.names, worth=())
-    segments, datagrams, connections, flows, _samples, accounts, ledger, notes = engine.pull(1_000)
-    for stream, table in ((segments, schema.SEGMENTS), (datagrams, schema.DATAGRAMS), (connections, schema.ENGINE_CONNECTIONS)):
+    segments, datagrams, connections, flows, accounts, ledger, notes = engine.pull(1_000)
+    for stream, table in ((segments, schema.SEGMENTS), (datagrams, schema.DATAGRAMS), (connections, schema.CONNECTIONS)):
         assert dict(reread.frame(stream, table).schema) == table.polars_schema()
     for stream, table in ((accounts, schema.ACCOUNTS), (ledger, schema.WAITS), (notes, schema.NOTES)):
         assert dict(reread.frame(stream, table).schema) == table.polars_schema()
@@ -244,7 +244,7 @@ def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Pat
 def test_the_causes_of_the_engine_are_those_of_the_schema_in_the_same_order(path: Path) -> None:
     """Tables hold the codes of causes; the columns of accounts have their names."""
     engine = _core.Engine([str(path)], ledger=(), worth=())
-    accounts = reread.frame(engine.pull(1_000)[5], schema.ACCOUNTS)
+    accounts = reread.frame(engine.pull(1_000)[4], schema.ACCOUNTS)
     assert tuple(accounts.columns) == schema.ACCOUNTS.names
 
 

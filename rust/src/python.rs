@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -19,7 +20,7 @@ use crate::flows::{Known, Only};
 use crate::ledger::costs::MOST;
 use crate::ledger::live::MOST_MEMORY_BYTES;
 use crate::ledger::{Cause, Worth};
-use crate::table::{self, Sample};
+use crate::table;
 use crate::wire::{link_name, link_supported};
 
 create_exception!(tcptrace_lab._core, EngineError, PyException);
@@ -161,9 +162,8 @@ fn stream(batches: Vec<RecordBatch>, schema: SchemaRef) -> ArrowStream {
     ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema))
 }
 
-/// Segments, datagrams, connections, flows, times, accounts, ledger, and notes.
-type PulledStreams =
-    (ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream);
+/// Segments, datagrams, connections, flows, accounts, ledger, and notes.
+type PulledStreams = (ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream);
 
 /// What is worth a finding: code of a cause, from which time and share of a direction's life on, whether in the client's direction alone,
 /// and in those with data alone.
@@ -179,10 +179,6 @@ fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyRe
 fn whole(table: RecordBatch) -> ArrowStream {
     let schema = table.schema();
     stream(vec![table], schema)
-}
-
-fn samples(rows: &[Sample]) -> Result<ArrowStream, ArrowError> {
-    table::samples(rows).map(whole)
 }
 
 /// The next segment batches, up to a number of rows.
@@ -229,7 +225,7 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true, samples = false, ledger = None, worth = None, most = MOST, waits_memory_bytes = MOST_MEMORY_BYTES))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true, ledger = None, worth = None, most = MOST, waits_memory_bytes = MOST_MEMORY_BYTES, threads = None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // by name, in Python
     fn new(
         py: Python<'_>,
@@ -239,11 +235,11 @@ impl Engine {
         only: Option<Vec<KnownTuple>>,
         datagrams: bool,
         summaries: bool,
-        samples: bool,
         ledger: Option<Vec<String>>,
         worth: Option<Vec<WorthTuple>>,
         most: usize,
         waits_memory_bytes: usize,
+        threads: Option<NonZeroUsize>,
     ) -> PyResult<Self> {
         let known = |name: &String| table::segment_column_names().any(|column| column == name);
         if let Some(unknown) = columns.iter().flatten().find(|name| !known(name)) {
@@ -262,11 +258,11 @@ impl Engine {
             only,
             datagrams,
             summaries,
-            samples,
             ledger,
             worth,
             most,
             waits_memory_bytes,
+            threads,
         };
         let opened = py.detach(|| engine::Engine::open(&paths, options));
         let engine = opened.map_err(|error| to_python(py, &error))?;
@@ -299,7 +295,6 @@ impl Engine {
                 stream(pulled.datagrams, table::datagrams_schema()?),
                 stream(pulled.connections, table::connections_schema()?),
                 stream(pulled.flows, table::flows_schema()?),
-                samples(&pass.engine.take_samples())?,
                 stream(pulled.accounts, table::accounts_schema()?),
                 stream(pulled.ledger, pass.engine.ledger_schema()?),
                 stream(pulled.notes, table::notes_schema()?),

@@ -14,7 +14,7 @@ mod statistics;
 pub use ledger::{
     accounts, accounts_schema, direction_facts, kinds, ledger, ledger_column_names, locks, notes, notes_schema, waits,
 };
-pub use rows::{Sample, SegmentRows};
+pub use rows::SegmentRows;
 pub use segments::{Segments, segment_column_names};
 
 use std::sync::Arc;
@@ -25,7 +25,8 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::connection::Revision;
-use crate::flows::{ConnectionRow, DatagramRow, FlowRow};
+use crate::flows::{ConnectionRow, DatagramRow, DirectionTimes, FlowRow};
+use crate::nullable::Nullable;
 use crate::wire::PathNames;
 use columns::{Column, addresses, batch, dictionary, flags, maybe, nullable, numbers};
 use direction::Direction;
@@ -69,20 +70,10 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         departure::columns(side, at, rows, &mut columns);
         rates::columns(side, at, rows, &mut columns);
     }
+    for (at, side) in ["client", "server"].into_iter().enumerate() {
+        times(side, at, rows, &mut columns);
+    }
     batch(columns)
-}
-
-/// One batch of times.
-///
-/// # Errors
-/// None in practice: all columns have one value per row.
-pub fn samples(rows: &[Sample]) -> Result<RecordBatch, ArrowError> {
-    batch(vec![
-        ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
-        ("from_client".into(), flags(rows, |row| row.from_client)),
-        ("ack_lag".into(), flags(rows, |row| row.ack_lag)),
-        ("ns".into(), numbers::<Int64Type, _>(rows, |row| row.ns)),
-    ])
 }
 
 fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
@@ -142,6 +133,17 @@ fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
         ("last_data_ts_ns", nullable(rows, |row| row.counts.last_data_ts_ns)),
     ];
     columns.extend(named.into_iter().map(|(name, array)| (format!("{side}_{name}"), array)));
+}
+
+fn times(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+    let of_side: Vec<DirectionTimes> = rows.iter().filter_map(|row| row.times.get(at).copied()).collect();
+    let mut add = |name: &str, value: fn(&DirectionTimes) -> Nullable| {
+        columns.push((format!("{side}_{name}"), nullable(&of_side, value)));
+    };
+    add("rtt_p50_ns", |times| times.rtt.p50_ns);
+    add("rtt_p95_ns", |times| times.rtt.p95_ns);
+    add("ack_lag_p50_ns", |times| times.ack_lag.p50_ns);
+    add("ack_lag_p95_ns", |times| times.ack_lag.p95_ns);
 }
 
 /// Which share of the line is data at best; unknown without a line whose cost is known, or a size of segments.

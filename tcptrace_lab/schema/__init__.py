@@ -23,7 +23,6 @@ from tcptrace_lab.schema.column import Column, Table, Unit
 from tcptrace_lab.schema.connections import (
     CONNECTIONS,
     DIRECTION_NAMES,
-    ENGINE_CONNECTIONS,
     MORE_STATISTICS_NAMES,
     SIDES,
     SPREADS,
@@ -72,7 +71,6 @@ __all__ = [
     "DATAGRAMS",
     "DIRECTION_NAMES",
     "ECN_SIGNALS",
-    "ENGINE_CONNECTIONS",
     "EVIDENCE",
     "FLOWS",
     "FLOW_DIRECTION_NAMES",

@@ -33,17 +33,17 @@ MORE_STATISTICS_NAMES = tuple(column.name for column in MORE_STATISTICS)
 DIRECTION_NAMES = tuple(column.name for column in (*DIRECTION, *MORE_STATISTICS, *BEHAVIOUR, *WAITS, *PACE))
 
 _QUANTILES = (
-    Column("rtt_p50_ns", "Int64", Unit.NS, "Median of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),
-    Column("rtt_p95_ns", "Int64", Unit.NS, "95th percentile of the round-trip samples", "nearest rank, to within 0.1 % (see `rtt`); null without samples"),
-    Column("ack_lag_p50_ns", "Int64", Unit.NS, "Median of the times from the oldest data that an ACK without data covers to it", "of the samples of ack_lag_min_ns; nearest rank, to within 0.1 % (see `rtt`); null without samples"),
+    Column("rtt_p50_ns", "Int64", Unit.NS, "Median of the round-trip samples", "nearest rank, to within 0.1 %; null without samples"),
+    Column("rtt_p95_ns", "Int64", Unit.NS, "95th percentile of the round-trip samples", "nearest rank, to within 0.1 %; null without samples"),
+    Column("ack_lag_p50_ns", "Int64", Unit.NS, "Median of the times from the oldest data that an ACK without data covers to it", "of the samples of ack_lag_min_ns; nearest rank, to within 0.1 %; null without samples"),
     Column("ack_lag_p95_ns", "Int64", Unit.NS, "95th percentile of these times", "as ack_lag_p50_ns"),
 )
-"""Figures of one direction that are not made by the engine but from its segments, as they go by."""
+"""How the times of one direction are spread."""
 
 SPREADS = (*_QUANTILES, *(column for column in BEHAVIOUR if column.name.startswith("ack_lag_")))
 """How round trips and the lags of ACKs are spread: in the report's table of figures beside `STATISTICS`."""
 
-ENGINE_CONNECTIONS = table(
+CONNECTIONS = table(
     "connections",
     "one TCP connection",
     [
@@ -72,12 +72,7 @@ ENGINE_CONNECTIONS = table(
         Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null as vpi is"),
         *sided("client"),
         *sided("server"),
+        *sided("client", _QUANTILES),
+        *sided("server", _QUANTILES),
     ],
-)
-"""The connections as the engine gives them."""
-
-CONNECTIONS = table(
-    "connections",
-    ENGINE_CONNECTIONS.row,
-    [*ENGINE_CONNECTIONS, *sided("client", _QUANTILES), *sided("server", _QUANTILES)],
 )

@@ -17,7 +17,7 @@ pub struct Revision {
     pub confidence: Confidence,
 }
 
-/// All revisions of a capture, in the order in which they were made.
+/// All revisions of some connections, those of each in the order in which they were made.
 #[derive(Debug, Default)]
 pub struct Revisions {
     kept: Vec<Revision>,
@@ -33,6 +33,12 @@ impl Revisions {
         } else {
             self.dropped += 1;
         }
+    }
+
+    /// Takes in those of other connections.
+    pub(crate) fn append(&mut self, others: Self) {
+        self.dropped += others.dropped;
+        others.kept.into_iter().for_each(|revision| self.add(revision));
     }
 
     /// Those that were kept.

@@ -1,16 +1,27 @@
-//! Drives the layers as a pipeline of three threads with bounded memory: one reads frames and takes them apart, one
-//! concludes, and the caller's builds columns. Between them go a few chunks of fixed size.
+//! Drives the layers as a pipeline of threads with bounded memory: one reads frames and takes them apart, others conclude, and the
+//! caller's builds columns. Between them go a few chunks of fixed size.
+//!
+//! ```text
+//! read ─┬─ conclude (flow tables 0, 2, 4, 6) ─┬─ caller: numbers connections, judges their waits, builds columns
+//!       └─ conclude (flow tables 1, 3, 5, 7) ─┘
+//! ```
+//!
+//! Connections are divided over a fixed number of flow tables, and these over as many threads as there are processors; over one thread
+//! where rows of segments are wanted, because these are in the order of the capture.
 
 mod batch;
+mod conclude;
 mod judged;
+mod numbers;
 mod pipe;
 mod reader;
-mod selection;
+mod shards;
 mod summary;
 
 pub use summary::Summary;
 
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -18,21 +29,23 @@ use std::thread::JoinHandle;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 pub use batch::Batch;
+use conclude::{Concluded, Epoch, Rows, Wanted, Worker, ended};
 use judged::Judged;
-use pipe::{CHUNKS_IN_FLIGHT, Inlet, Outlet, pipe};
+use numbers::Numbers;
+use pipe::{CHUNKS_IN_FLIGHT, Inlet, spread};
 use reader::FrameReader;
-use selection::Selection;
+use shards::SHARDS;
 
 use crate::capture::{Capture, Progress};
 use crate::connection::{MAX_REVISIONS, Revision, Revisions};
 use crate::error::{CaptureError, Problem};
-use crate::flows::{Accounting, ConnectionRow, Connections, DatagramRow, FlowRow, Flows, Only};
+use crate::flows::{Accounting, ConnectionRow, Connections, Only};
 use crate::ledger::costs::MOST;
 use crate::ledger::live::MOST_MEMORY_BYTES;
 use crate::ledger::summary::DirectionDetails;
-use crate::ledger::{EndedWaits, LiveWaits, Worth};
-use crate::table::{self, Sample, SegmentRows, Segments};
-use crate::wire::{Packet, PathNames};
+use crate::ledger::{EndedWaits, Worth};
+use crate::table::{self, SegmentRows, Segments};
+use crate::wire::PathNames;
 
 /// Packets handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
 const CHUNK_PACKETS: usize = 1024;
@@ -53,8 +66,6 @@ pub struct Options {
     pub datagrams: bool,
     /// Whether the rows of connections and flows are wanted.
     pub summaries: bool,
-    /// Whether times are wanted ([`Engine::take_samples`]).
-    pub samples: bool,
     /// The columns of the ledger, if every interval of every direction is wanted; none is one of them if empty.
     pub ledger: Option<Vec<String>>,
     /// What is worth a finding, if accounts and what findings are made of are wanted ([`Engine::details`]).
@@ -63,6 +74,8 @@ pub struct Options {
     pub most: usize,
     /// Memory that the waits of live connections may take together; beyond it, they go to a temporary file.
     pub waits_memory_bytes: usize,
+    /// Threads that conclude, where no rows of segments are wanted; `None`: as many as there are processors.
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl Default for Options {
@@ -73,11 +86,11 @@ impl Default for Options {
             only: None,
             datagrams: false,
             summaries: true,
-            samples: false,
             ledger: None,
             worth: None,
             most: MOST,
             waits_memory_bytes: MOST_MEMORY_BYTES,
+            threads: None,
         }
     }
 }
@@ -86,43 +99,37 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Engine {
     segments: Segments,
+    wants_rows: bool,
     summaries: bool,
     paths: PathNames,
-    rows: Receiver<Rows>,
+    /// From each thread that concludes.
+    rows: Vec<Receiver<Rows>>,
+    /// Whose rows come next: each tells of the same chunks before any tells of later ones.
+    turn: usize,
+    epochs: Vec<Epoch>,
+    numbers: Numbers,
     used_rows: Sender<SegmentRows>,
-    concluding: Option<JoinHandle<Conclusion>>,
+    threads: Option<Threads>,
     conclusion: Conclusion,
     progress: Progress,
-    samples: Vec<Sample>,
     segments_seen: u64,
     judged: Judged,
 }
 
-/// Rows on their way to the caller.
+/// The threads of a pass.
 #[derive(Debug)]
-enum Rows {
-    Segments(SegmentRows),
-    Datagrams(Vec<DatagramRow>),
-    /// With the waits of each, if they will be judged.
-    Connections(Vec<ConnectionRow>, Vec<EndedWaits>),
-    Flows(Vec<FlowRow>),
-    /// Waits could not be kept: nothing more will come.
-    Failed(std::io::Error),
-}
-
-impl From<SegmentRows> for Rows {
-    fn from(rows: SegmentRows) -> Self {
-        Self::Segments(rows)
-    }
+struct Threads {
+    reading: JoinHandle<Summary>,
+    concluding: Vec<JoinHandle<Concluded>>,
 }
 
 /// What the threads leave behind at the end.
 #[derive(Debug, Default)]
 struct Conclusion {
-    connections: Connections,
+    threads: Vec<Concluded>,
+    /// The next flow table that is asked for what it has left.
+    shard: usize,
     revisions: Revisions,
-    waits: Option<LiveWaits>,
-    flows: Flows,
     summary: Summary,
 }
 
@@ -149,54 +156,55 @@ impl Engine {
             only,
             datagrams,
             summaries,
-            samples,
             ledger,
             worth,
             most,
             waits_memory_bytes,
+            threads,
         } = options;
         let judged = Judged::new(ledger, worth, most);
         let only = only.map(Arc::new);
         let reader = FrameReader::new(capture, only.clone());
         let path_names = reader.dissector.path_names();
-        let (mut to_concluding, packets) = pipe(CHUNK_PACKETS);
-        let (full, rows) = sync_channel(CHUNKS_IN_FLIGHT);
-        let (used_rows, spare) = channel();
-        let segments = Inlet::new(batch_rows.max(1), full, spare);
         let table = Segments::new(columns.as_deref());
+        let wants_rows = columns.is_none_or(|columns| !columns.is_empty());
         let counted = summaries || judged.wanted() || table.has_departures();
         let accounts = if counted { Accounting::Kept } else { Accounting::Omitted };
-        let waits = judged.wanted().then(|| LiveWaits::within(waits_memory_bytes));
-        let nothing = columns.as_ref().is_some_and(Vec::is_empty);
-        let selection = Selection::new(samples, nothing, waits);
-        let wanted = Wanted { segments, selection, only, accounts, datagrams, summaries };
+        let waits_memory_bytes = judged.wanted().then_some(waits_memory_bytes);
+        let count = if wants_rows { 1 } else { threads.map_or_else(processors, NonZeroUsize::get).min(SHARDS) };
+        let numbers = Numbers::of(if count > 1 && only.is_none() { count } else { 0 });
+        let wanted = Wanted { only, accounts, datagrams, summaries, segments: wants_rows, waits_memory_bytes };
+        let (mut to_concluding, outlets) = spread(CHUNK_PACKETS, count);
+        let (used_rows, spare) = channel();
+        let mut spare = Some(spare);
         let spawn_error = |error| CaptureError::io("", &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
             .spawn(move || reader.run(&mut to_concluding))
             .map_err(spawn_error)?;
-        let concluding = std::thread::Builder::new()
-            .name("conclude".into())
-            .spawn(move || {
-                let Concluded { mut connections, flows, waits } = conclude(&packets, wanted);
-                drop(packets);
-                let mut summary = Summary { connections: connections.len(), ..join(reading) };
-                summary.problems.extend(closed_early(&connections, &flows));
-                let revisions = connections.take_revisions();
-                summary.problems.extend(not_revised(&revisions));
-                Conclusion { connections, revisions, waits, flows, summary }
-            })
-            .map_err(spawn_error)?;
+        let (mut rows, mut concluding) = (Vec::new(), Vec::new());
+        for (thread, outlet) in outlets.into_iter().enumerate() {
+            let (full, taken) = sync_channel(CHUNKS_IN_FLIGHT);
+            let spare = spare.take().unwrap_or_else(|| channel().1);
+            let inlet = Inlet::new(batch_rows.max(1), full, spare);
+            let worker = Worker::new(thread, count, wanted.clone(), inlet);
+            let started = std::thread::Builder::new().name("conclude".into()).spawn(move || worker.run(&outlet));
+            concluding.push(started.map_err(spawn_error)?);
+            rows.push(taken);
+        }
         Ok(Self {
             segments: table,
+            wants_rows,
             summaries,
             paths: path_names,
             rows,
+            turn: 0,
+            epochs: Vec::new(),
+            numbers,
             used_rows,
-            concluding: Some(concluding),
+            threads: Some(Threads { reading, concluding }),
             conclusion: Conclusion { summary, ..Conclusion::default() },
             progress,
-            samples: Vec::new(),
             segments_seen: 0,
             judged,
         })
@@ -225,13 +233,12 @@ impl Engine {
             if let Some(batch) = self.judged.next_batch()? {
                 return Ok(Some(batch));
             }
-            let batch = match self.rows.recv() {
-                Ok(Rows::Segments(rows)) => Some(self.segments(rows)?),
-                Ok(Rows::Datagrams(rows)) => Some(Batch::Datagrams(table::datagrams(&rows, &self.paths)?)),
-                Ok(Rows::Connections(rows, waits)) => self.connections(rows, waits)?,
-                Ok(Rows::Flows(rows)) => Some(Batch::Flows(table::flows(&rows)?)),
-                Ok(Rows::Failed(error)) => return Err(self.judged.fail(error)),
-                Err(_) => match self.rest()? {
+            let batch = match self.rows.get(self.turn).map(Receiver::recv) {
+                Some(Ok(Rows::Segments(rows))) => Some(self.segments(rows)?),
+                Some(Ok(Rows::Datagrams(rows))) => Some(Batch::Datagrams(table::datagrams(&rows, &self.paths)?)),
+                Some(Ok(Rows::Flows(rows))) => Some(Batch::Flows(table::flows(&rows)?)),
+                Some(Ok(Rows::Epoch(epoch))) => self.epoch(epoch)?,
+                Some(Err(_)) | None => match self.rest()? {
                     Rest::None => return Ok(None),
                     Rest::Some(batch) => batch,
                 },
@@ -242,14 +249,43 @@ impl Engine {
         }
     }
 
+    /// A thread tells what it has concluded. Once all have, their connections are numbered, and those that are over are handed out.
+    fn epoch(&mut self, mut epoch: Epoch) -> Result<Option<Batch>, ArrowError> {
+        if let Some(error) = epoch.failure.take() {
+            self.rows.clear();
+            return Err(self.judged.fail(error));
+        }
+        self.segments_seen += epoch.seen;
+        self.epochs.push(epoch);
+        self.turn = self.epochs.len() % self.rows.len();
+        if self.turn > 0 {
+            return Ok(None);
+        }
+        let epochs = std::mem::take(&mut self.epochs);
+        self.numbers.add(epochs.iter().map(|epoch| epoch.opened.as_slice()));
+        let mut over = Vec::new();
+        for (thread, epoch) in epochs.into_iter().enumerate() {
+            over.extend(epoch.over.into_iter().map(|over| (thread, over)));
+        }
+        over.sort_by_key(|(_, over)| over.shard);
+        let (mut rows, mut waits) = (Vec::new(), Vec::new());
+        for (thread, mut over) in over {
+            for row in &mut over.rows {
+                row.conn = self.numbers.number(thread, row.conn);
+            }
+            rows.append(&mut over.rows);
+            waits.append(&mut over.waits);
+        }
+        if rows.is_empty() { Ok(self.nothing()) } else { self.connections(rows, waits) }
+    }
+
+    /// Where no rows of segments are wanted, the caller hears now and then that reading goes on.
+    fn nothing(&self) -> Option<Batch> {
+        (!self.wants_rows).then(|| Batch::Segments(RecordBatch::new_empty(self.segments.schema())))
+    }
+
     fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
-        let batch = if rows.is_empty() {
-            RecordBatch::new_empty(self.segments.schema())
-        } else {
-            self.segments.batch(&rows, &self.paths)?
-        };
-        self.samples.append(&mut rows.samples);
-        self.segments_seen += rows.seen;
+        let batch = self.segments.batch(&rows, &self.paths)?;
         rows.clear();
         // The other end may be gone: then the rows are of no more use.
         let _ = self.used_rows.send(rows);
@@ -265,18 +301,29 @@ impl Engine {
 
     /// What is left at the end: the connections and flows that are not yet handed out.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
-        if let Some(concluding) = self.concluding.take() {
-            self.conclusion = join(concluding);
+        if let Some(threads) = self.threads.take() {
+            // A thread that waits for its rows to be taken would wait forever.
+            self.rows.clear();
+            self.conclusion = Conclusion::of(threads);
         }
         if !self.summaries && !self.judged.wanted() {
             return Ok(Rest::None);
         }
-        let Conclusion { connections, waits, flows, .. } = &mut self.conclusion;
-        if let Some(rows) = connections.take_rest() {
-            let waits = ended(waits.as_mut(), &rows);
-            return self.connections(rows, waits).map(Rest::Some);
+        while self.conclusion.shard < SHARDS {
+            let (shard, threads) = (self.conclusion.shard, self.conclusion.threads.len());
+            let thread = shard % threads;
+            let Some(Concluded { tables, waits, .. }) = self.conclusion.threads.get_mut(thread) else { break };
+            if let Some(mut rows) = tables.get_mut(shard / threads).and_then(Connections::take_rest) {
+                let waits = ended(waits.as_mut(), &rows);
+                for row in &mut rows {
+                    row.conn = self.numbers.number(thread, row.conn);
+                }
+                return self.connections(rows, waits).map(Rest::Some);
+            }
+            self.conclusion.shard += 1;
         }
-        match flows.take_rest().filter(|_| self.summaries) {
+        let flows = self.conclusion.threads.first_mut().and_then(|first| first.flows.take_rest());
+        match flows.filter(|_| self.summaries) {
             Some(rows) => Ok(Rest::Some(Some(Batch::Flows(table::flows(&rows)?)))),
             None => Ok(Rest::None),
         }
@@ -292,12 +339,6 @@ impl Engine {
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
-    }
-
-    /// The times of the batches so far, each once; none unless they were wanted.
-    #[must_use]
-    pub fn take_samples(&mut self) -> Vec<Sample> {
-        std::mem::take(&mut self.samples)
     }
 
     /// How many segments there were up to the last batch, wanted or not.
@@ -326,11 +367,6 @@ enum Rest {
     Some(Option<Batch>),
 }
 
-/// The waits of connections that are over, if waits are kept.
-fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Vec<EndedWaits> {
-    waits.map_or_else(Vec::new, |waits| rows.iter().map(|row| waits.end(row.conn)).collect())
-}
-
 /// A thread's result; its panic goes on in this one.
 fn join<T>(thread: JoinHandle<T>) -> T {
     match thread.join() {
@@ -339,98 +375,52 @@ fn join<T>(thread: JoinHandle<T>) -> T {
     }
 }
 
-/// What the caller wants of the conclusions.
-struct Wanted {
-    segments: Inlet<SegmentRows, Rows>,
-    selection: Selection,
-    only: Option<Arc<Only>>,
-    accounts: Accounting,
-    datagrams: bool,
-    summaries: bool,
-}
-
-/// What the concluding thread leaves behind.
-struct Concluded {
-    connections: Connections,
-    flows: Flows,
-    waits: Option<LiveWaits>,
-}
-
-/// The concluding thread: packets → rows, until there are no more or nobody wants them.
-fn conclude(packets: &Outlet<Packet>, wanted: Wanted) -> Concluded {
-    let Wanted { mut segments, mut selection, only, accounts, datagrams, summaries } = wanted;
-    let (mut connections, mut flows) = (Connections::of(only, accounts), Flows::default());
-    'chunks: while let Some(chunk) = packets.next() {
-        let mut datagram_rows = Vec::new();
-        for packet in &chunk {
-            match packet {
-                Packet::Tcp(segment) => {
-                    connections.take(segment, &mut selection.onto(&mut segments.chunk));
-                    selection.revise(connections.revisions());
-                    if !segments.pass_on_if_full() {
-                        break 'chunks;
-                    }
-                }
-                Packet::Udp(datagram) if datagrams => datagram_rows.push(flows.take(datagram)),
-                Packet::Udp(_) => {}
-            }
+impl Conclusion {
+    /// What the threads leave behind, once they are done.
+    fn of(Threads { reading, concluding }: Threads) -> Self {
+        let mut threads: Vec<_> = concluding.into_iter().map(join).collect();
+        let mut revisions = Revisions::default();
+        for table in threads.iter_mut().flat_map(|thread| &mut thread.tables) {
+            revisions.append(table.take_revisions());
         }
-        packets.give_back(chunk);
-        let full = &segments.full;
-        if !datagram_rows.is_empty() && full.send(Rows::Datagrams(datagram_rows)).is_err() {
-            break;
-        }
-        if let Some(error) = selection.waits.as_mut().and_then(LiveWaits::take_failure) {
-            let _ = segments.full.send(Rows::Failed(error)); // the other end may be gone
-            break;
-        }
-        if !hand_out_closed(&mut connections, &mut flows, &mut segments, &mut selection, summaries) {
-            break;
-        }
+        let connections = tables(&threads).map(Connections::len).sum();
+        let mut summary = Summary { connections, ..join(reading) };
+        summary.problems.extend(closed_early(&threads));
+        summary.problems.extend(not_revised(&revisions));
+        Self { threads, shard: 0, revisions, summary }
     }
-    segments.pass_on();
-    Concluded { connections, flows, waits: selection.waits }
 }
 
-/// Passes on the rows of connections and flows that are over, once they are many, behind their segments and datagrams.
-/// False when nobody listens any more.
-fn hand_out_closed(
-    connections: &mut Connections,
-    flows: &mut Flows,
-    segments: &mut Inlet<SegmentRows, Rows>,
-    selection: &mut Selection,
-    wanted: bool,
-) -> bool {
-    let over = connections.take_closed();
-    selection.forget(over.as_deref().unwrap_or_default());
-    let connections_over = over.filter(|_| wanted || selection.waits.is_some()).map(|rows| {
-        let waits = ended(selection.waits.as_mut(), &rows);
-        Rows::Connections(rows, waits)
-    });
-    let closed = [connections_over, flows.take_closed().filter(|_| wanted).map(Rows::Flows)];
-    closed.into_iter().flatten().all(|rows| segments.pass_on() && segments.full.send(rows).is_ok())
+/// The flow tables of all threads.
+fn tables(threads: &[Concluded]) -> impl Iterator<Item = &Connections> {
+    threads.iter().flat_map(|thread| &thread.tables)
+}
+
+/// How many threads can run at a time.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// What was let go of before it was over.
-fn closed_early(connections: &Connections, flows: &Flows) -> impl Iterator<Item = Problem> + use<> {
+fn closed_early(threads: &[Concluded]) -> impl Iterator<Item = Problem> + use<> {
     let counts = [
         (
-            connections.closed_for_room(),
+            tables(threads).map(Connections::closed_for_room).sum(),
             "more connections at a time than are followed: the longest silent was closed; what it still sent counts as \
              another connection",
         ),
         (
-            connections.closed_idle(),
+            tables(threads).map(Connections::closed_idle).sum(),
             "a connection among many was silent for more than 2 hours and was closed; what it still sent counts as \
              another connection",
         ),
         (
-            flows.closed_early(),
+            threads.iter().map(|thread| thread.flows.closed_early()).sum(),
             "more UDP flows at a time than are followed: a long silent one was closed; what it still sent counts as \
              another flow",
         ),
     ];
-    counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| Problem {
+    counts.into_iter().filter(|(count, _): &(u64, _)| *count > 0).map(|(count, what)| Problem {
         what: what.into(),
         path: OsString::new(),
         frame: None,

@@ -1,95 +1,113 @@
 //! Channels between the threads: chunks of items go one way, and come back empty to be filled again.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
+use super::shards::shard_of;
 use crate::table::SegmentRows;
+use crate::wire::Packet;
 
 /// Chunks on their way between two threads.
 pub(super) const CHUNKS_IN_FLIGHT: usize = 4;
 
-/// What items are collected in.
-pub(super) trait Chunk {
-    /// An empty one for `size` items.
-    fn for_items(size: usize) -> Self;
-    /// Number of items.
-    fn items(&self) -> usize;
+/// Packets, and the shard that each belongs to.
+#[derive(Debug, Default)]
+pub(super) struct Packets {
+    pub packets: Vec<Packet>,
+    pub shards: Vec<u8>,
 }
 
-impl<T> Chunk for Vec<T> {
-    fn for_items(size: usize) -> Self {
-        Self::with_capacity(size)
-    }
-
-    #[inline]
-    fn items(&self) -> usize {
-        self.len()
-    }
-}
-
-impl Chunk for SegmentRows {
-    /// Memory is taken as it is needed.
-    fn for_items(_size: usize) -> Self {
-        Self::default()
-    }
-
-    /// Samples count, because they may come without a row; and segments, where no row of them is wanted.
-    #[inline]
-    fn items(&self) -> usize {
-        let seen = if self.is_empty() { self.seen as usize } else { 0 };
-        self.len().max(self.samples.len()).max(seen)
-    }
-}
-
-/// The two ends of a channel that carries chunks of `size` items; used chunks go back and are filled again.
-pub(super) fn pipe<T>(size: usize) -> (Inlet<Vec<T>, Vec<T>>, Outlet<T>) {
-    let (full, taken) = sync_channel(CHUNKS_IN_FLIGHT);
-    let (used, spare) = channel();
-    (Inlet::new(size, full, spare), Outlet { taken, used })
-}
-
-/// Where chunks are filled. `M` is what they travel as.
-pub(super) struct Inlet<C, M> {
-    pub(super) chunk: C,
+/// Where packets are collected for all threads that conclude: each gets all, and takes those of its shards.
+pub(super) struct Spread {
+    pub(super) packets: Vec<Packet>,
     size: usize,
-    pub(super) full: SyncSender<M>,
-    spare: Receiver<C>,
+    full: Vec<SyncSender<Arc<Packets>>>,
+    spare: Receiver<Packets>,
+    shards: Vec<u8>,
 }
 
-impl<C: Chunk, M: From<C>> Inlet<C, M> {
-    /// Chunks of `size` items go to `full` and come back by `spare`.
-    pub(super) fn new(size: usize, full: SyncSender<M>, spare: Receiver<C>) -> Self {
-        Self { chunk: C::for_items(size), size, full, spare }
-    }
+/// Where packets are taken.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    taken: Receiver<Arc<Packets>>,
+    used: Sender<Packets>,
+}
 
-    /// Passes the chunk on if it is full. False when nobody listens any more.
+/// Channels that carry chunks of `size` packets to each of `readers`; used chunks go back and are filled again.
+pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
+    let (used, spare) = channel();
+    let (full, outlets) = (0..readers)
+        .map(|_| {
+            let (full, taken) = sync_channel(CHUNKS_IN_FLIGHT);
+            (full, Outlet { taken, used: used.clone() })
+        })
+        .unzip();
+    (Spread { packets: Vec::with_capacity(size), size, full, spare, shards: Vec::new() }, outlets)
+}
+
+impl Spread {
+    /// Passes the packets on if they are enough. False when nobody listens any more.
     #[inline]
     pub(super) fn pass_on_if_full(&mut self) -> bool {
-        self.chunk.items() < self.size || self.pass_on()
+        self.packets.len() < self.size || self.pass_on()
     }
 
     pub(super) fn pass_on(&mut self) -> bool {
-        let next = self.spare.try_recv().unwrap_or_else(|_| C::for_items(self.size));
-        let chunk = std::mem::replace(&mut self.chunk, next);
-        chunk.items() == 0 || self.full.send(chunk.into()).is_ok()
+        if self.packets.is_empty() {
+            return true;
+        }
+        let next = self.spare.try_recv().unwrap_or_default();
+        let packets = std::mem::replace(&mut self.packets, next.packets);
+        let mut shards = std::mem::replace(&mut self.shards, next.shards);
+        shards.extend(packets.iter().map(shard_of));
+        let chunk = Arc::new(Packets { packets, shards });
+        self.full.iter().all(|full| full.send(Arc::clone(&chunk)).is_ok())
     }
 }
 
-/// Where chunks are used.
-#[derive(Debug)]
-pub(super) struct Outlet<T> {
-    taken: Receiver<Vec<T>>,
-    used: Sender<Vec<T>>,
-}
-
-impl<T> Outlet<T> {
+impl Outlet {
     /// The next chunk, never empty; `None` at the end.
-    pub(super) fn next(&self) -> Option<Vec<T>> {
+    pub(super) fn next(&self) -> Option<Arc<Packets>> {
         self.taken.recv().ok()
     }
 
-    pub(super) fn give_back(&self, mut chunk: Vec<T>) {
-        chunk.clear();
-        // The other end may be gone: then the chunk is of no more use.
-        let _ = self.used.send(chunk);
+    /// The last of all threads that gives a chunk back lets it be filled again.
+    pub(super) fn give_back(&self, chunk: Arc<Packets>) {
+        if let Some(mut chunk) = Arc::into_inner(chunk) {
+            chunk.packets.clear();
+            chunk.shards.clear();
+            // The other end may be gone: then the chunk is of no more use.
+            let _ = self.used.send(chunk);
+        }
+    }
+}
+
+/// Where rows of segments are collected. `M` is what they travel as.
+pub(super) struct Inlet<M> {
+    pub(super) rows: SegmentRows,
+    size: usize,
+    pub(super) full: SyncSender<M>,
+    spare: Receiver<SegmentRows>,
+}
+
+impl<M: From<SegmentRows>> Inlet<M> {
+    /// Chunks of `size` rows go to `full` and come back by `spare`.
+    pub(super) fn new(size: usize, full: SyncSender<M>, spare: Receiver<SegmentRows>) -> Self {
+        Self { rows: SegmentRows::default(), size, full, spare }
+    }
+
+    /// Passes the rows on if they are enough. False when nobody listens any more.
+    #[inline]
+    pub(super) fn pass_on_if_full(&mut self) -> bool {
+        self.rows.len() < self.size || self.pass_on()
+    }
+
+    pub(super) fn pass_on(&mut self) -> bool {
+        if self.rows.is_empty() {
+            return true;
+        }
+        let next = self.spare.try_recv().unwrap_or_default();
+        let rows = std::mem::replace(&mut self.rows, next);
+        self.full.send(rows.into()).is_ok()
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use super::pipe::Inlet;
+use super::pipe::Spread;
 use super::summary::Summary;
 use crate::capture::{Capture, LinkType};
 use crate::error::{CaptureError, Problem};
@@ -44,7 +44,7 @@ impl FrameReader {
     }
 
     /// Reads to the end, or until nobody listens any more.
-    pub(super) fn run(mut self, to_concluding: &mut Inlet<Vec<Packet>, Vec<Packet>>) -> Summary {
+    pub(super) fn run(mut self, to_concluding: &mut Spread) -> Summary {
         loop {
             match self.capture.advance() {
                 Ok(true) => {}
@@ -54,7 +54,7 @@ impl FrameReader {
                     continue;
                 }
             }
-            self.read_frame(&mut to_concluding.chunk);
+            self.read_frame(&mut to_concluding.packets);
             if !to_concluding.pass_on_if_full() {
                 break;
             }

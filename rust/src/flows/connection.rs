@@ -2,6 +2,7 @@
 
 use super::handshake::{Handshake, guess_client};
 use super::rows::{ClientKnownBy, ClosedBy, ConnectionRow, Place, SegmentRow, SegmentSink};
+use super::times::Times;
 use crate::accounts::{self, Account, Accounts, Channels, Side, line_of};
 use crate::connection::{
     Half, Judged, Revisions, Usual, Verdict, copied, copy_of, exchange, full_segment_bytes, settle_window_scales,
@@ -29,6 +30,8 @@ pub(super) struct Connection {
     pub(super) server: Half,
     /// `None` where none are kept.
     pub(super) accounts: Option<Accounts>,
+    /// None are counted without accounts.
+    pub(super) times: Times,
 }
 
 impl Connection {
@@ -50,6 +53,7 @@ impl Connection {
             client: Half::default(),
             server: Half::default(),
             accounts,
+            times: Times::default(),
         }
     }
 
@@ -128,17 +132,18 @@ impl Connection {
         sender.recent.push(segment);
         let accounts = if ACCOUNTS { self.accounts.as_mut().and_then(Accounts::at_hand) } else { None };
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
+        let sums = Sums { accounts, times: &mut self.times };
         match usual {
             // Compiled twice: most of what is done for data has no meaning for an ACK.
             Some(usual) if segment.payload_bytes > 0 => {
                 let judged = usual.exchange::<true>(segment, sender, receiver);
-                conclude::<ACCOUNTS>(segment, judged, sender, receiver, accounts, place, rows);
+                conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
             }
             Some(usual) => {
                 let judged = usual.exchange::<false>(segment, sender, receiver);
-                conclude::<ACCOUNTS>(segment, judged, sender, receiver, accounts, place, rows);
+                conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
             }
-            None => take_unusual::<ACCOUNTS>(segment, sender, receiver, accounts, place, revisions, rows),
+            None => take_unusual::<ACCOUNTS>(segment, sender, receiver, sums, place, revisions, rows),
         }
     }
 
@@ -204,8 +209,16 @@ impl Connection {
             waits,
             statistics: [client_account.statistics.row(), server_account.statistics.row()],
             behaviours: [client_account.behaviour, server_account.behaviour],
+            times: self.times.quantiles(),
         })
     }
+}
+
+/// Where a segment is added up.
+struct Sums<'a> {
+    /// Its sender's, its receiver's; `None` where none are kept.
+    accounts: Option<(&'a mut Account, &'a mut Account)>,
+    times: &'a mut Times,
 }
 
 /// A segment that header prediction does not cover.
@@ -214,34 +227,37 @@ fn take_unusual<const ACCOUNTS: bool>(
     segment: &Segment,
     sender: &mut Half,
     receiver: &mut Half,
-    accounts: Option<(&mut Account, &mut Account)>,
+    sums: Sums<'_>,
     place: Place,
     revisions: &mut Revisions,
     rows: &mut impl SegmentSink,
 ) {
     let judged = exchange(segment, sender, receiver, revisions);
-    conclude::<ACCOUNTS>(segment, judged, sender, receiver, accounts, place, rows);
+    conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
 }
 
-/// A segment was judged: its accounts (its sender's, its receiver's) take it in, later ones are judged by it, and its row leaves.
+/// A segment was judged: its accounts (its sender's, its receiver's) and times take it in, later ones are judged by it, and its row leaves.
 #[inline(always)]
 fn conclude<const ACCOUNTS: bool>(
     segment: &Segment,
     judged: Judged,
     sender: &mut Half,
     receiver: &Half,
-    accounts: Option<(&mut Account, &mut Account)>,
+    sums: Sums<'_>,
     place: Place,
     rows: &mut impl SegmentSink,
 ) {
     // Not in a closure, which would be compiled once for all callers, and not for data and ACKs each.
-    let wait = match accounts {
+    let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
             let (own, other) = (Side { half: sender, account: own }, Side { half: receiver, account: other });
             accounts::take(segment, &judged, own, other)
         }
         _ => None,
     };
+    if ACCOUNTS {
+        sums.times.take(segment, &judged, place.from_client, receiver.figures.fin_segments > 0);
+    }
     judged.remember(segment, sender);
     rows.push(SegmentRow::of(segment, judged, wait, place));
 }

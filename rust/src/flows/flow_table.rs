@@ -15,13 +15,14 @@ use hashbrown::HashTable;
 use super::connection::Connection;
 use super::only::Only;
 use super::rows::{ClosedBy, ConnectionRow, SegmentSink};
+use super::times::{BUCKET_BITS, MOST_BUCKETS};
 use crate::accounts::Accounts;
 use crate::connection::Revisions;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Most connections that are followed at a time: about 520 MB, and 300 MB where they have ended. Past it, for each new one
-/// an old one is closed.
+/// Most connections that are followed at a time, by all tables together: about 520 MB, and 300 MB where they have ended. Past it, for
+/// each new one an old one is closed.
 const MAX_LIVE: usize = 1 << 17;
 /// While there are fewer at a time (about 65 MB), none is closed before the capture ends.
 const FEW: usize = 1 << 14;
@@ -66,6 +67,10 @@ pub struct Connections {
     live: Slabs,
     latest: usize,
     count: usize,
+    /// Number of the next connection.
+    next: u32,
+    /// They are those of one of 2^bits flow tables, which share the limits below.
+    shared_bits: u32,
     /// Places whose connection was closed, and not yet taken by another.
     vacant: Vec<u32>,
     /// Rows of connections that were closed.
@@ -75,6 +80,9 @@ pub struct Connections {
     /// Where the search for some to close goes on.
     hand: usize,
     accounts: Accounting,
+    /// Buckets of times, of all connections together, and by how many bits they are wider than at first.
+    buckets: usize,
+    blurred_bits: u32,
     /// Connections known from a pass before, if only some are wanted.
     only: Option<Arc<Only>>,
     revisions: Revisions,
@@ -108,7 +116,18 @@ impl Connections {
     /// All connections, or only those.
     #[must_use]
     pub fn of(only: Option<Arc<Only>>, accounts: Accounting) -> Self {
-        Self { accounts, only, lately: vec![(0, 0); LATELY], ..Self::default() }
+        Self::one_of(0, only, accounts)
+    }
+
+    /// The same as one of 2^`shared_bits` flow tables: it follows that part of the connections at a time.
+    pub(crate) fn one_of(shared_bits: u32, only: Option<Arc<Only>>, accounts: Accounting) -> Self {
+        Self { shared_bits, accounts, only, lately: vec![(0, 0); LATELY >> shared_bits], ..Self::default() }
+    }
+
+    /// The next connection gets this number.
+    #[inline]
+    pub(crate) fn number_from(&mut self, next: u32) {
+        self.next = next;
     }
 
     /// Takes one segment in, concludes, and adds its row to `rows`.
@@ -126,12 +145,30 @@ impl Connections {
         if let Some(connection) = self.live.get_mut(at) {
             match self.accounts {
                 Accounting::Kept => {
+                    let before = connection.times.len();
                     connection.take::<true>(segment, &mut self.revisions, rows);
+                    self.buckets += connection.times.len() - before;
                     if connection.has_ended() {
                         connection.end();
                     }
                 }
                 Accounting::Omitted => connection.take::<false>(segment, &mut self.revisions, rows),
+            }
+        }
+        if self.buckets > MOST_BUCKETS >> self.shared_bits {
+            self.blur();
+        }
+    }
+
+    /// Makes the buckets of times wider, until there are half as many as there may be.
+    #[cold]
+    fn blur(&mut self) {
+        while self.buckets > (MOST_BUCKETS / 2) >> self.shared_bits && self.blurred_bits < BUCKET_BITS {
+            self.blurred_bits += 1;
+            self.buckets = 0;
+            for connection in self.live.slabs.iter_mut().flatten().filter(|connection| !connection.handed_out) {
+                connection.times.blur(self.blurred_bits);
+                self.buckets += connection.times.len();
             }
         }
     }
@@ -150,7 +187,8 @@ impl Connections {
 
     /// The rows of connections that were closed, once they are many.
     pub fn take_closed(&mut self) -> Option<Vec<ConnectionRow>> {
-        (self.closed.len() >= CLOSED_ROWS).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(CLOSED_ROWS)))
+        let rows = CLOSED_ROWS >> self.shared_bits;
+        (self.closed.len() >= rows).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(rows)))
     }
 
     /// At the end: some of the rows that were not yet handed out, `None` if there are no more. Gives their memory back as
@@ -177,7 +215,7 @@ impl Connections {
             return self.latest;
         }
         let hash = self.hasher.hash_one(segment.key);
-        let (slot, tag) = (hash as usize % LATELY, (hash >> 32) as u32);
+        let (slot, tag) = (hash as usize % (LATELY >> self.shared_bits), (hash >> 32) as u32);
         if let Some((of, at)) = self.lately.get(slot).map(|(of, at)| (*of, *at as usize))
             && of == tag
             && has_key(at)
@@ -199,16 +237,17 @@ impl Connections {
     #[cold]
     fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>, number: Option<u32>) -> usize {
         let accounts = (self.accounts == Accounting::Kept).then(Accounts::default);
-        let connection = Connection::new(segment, number.unwrap_or(self.count as u32), accounts);
+        let connection = Connection::new(segment, number.unwrap_or(self.next), accounts);
+        self.next = self.next.wrapping_add(1);
         self.count += 1;
         if let Some(before) = before {
             self.close(before, ClosedBy::Reuse);
-        } else if self.live.len - self.vacant.len() >= FEW {
+        } else if self.live.len - self.vacant.len() >= FEW >> self.shared_bits {
             self.sweep(segment.ts_ns.into());
         }
         let place = match self.vacant.pop() {
             Some(place) => place as usize,
-            None if self.live.len < MAX_LIVE => self.live.len,
+            None if self.live.len < MAX_LIVE >> self.shared_bits => self.live.len,
             None => self.make_room(segment.ts_ns.into()),
         };
         self.live.put(place, connection);
@@ -250,6 +289,7 @@ impl Connections {
         let ended = connection.has_ended();
         let row = connection.row();
         connection.handed_out = true;
+        self.buckets -= std::mem::take(&mut connection.times).len();
         match reason {
             ClosedBy::Room if !ended => self.closed_for_room += 1,
             ClosedBy::Idle if !ended => self.closed_idle += 1,

@@ -14,8 +14,10 @@ mod only;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod times;
 
 pub use datagrams::{DatagramRow, FlowRow, Flows};
 pub use flow_table::{Accounting, Connections};
 pub use only::{Known, Only};
 pub use rows::{ClientKnownBy, ClosedBy, ConnectionRow, SegmentRow, SegmentSink};
+pub use times::{DirectionTimes, Quantiles};

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::times::DirectionTimes;
 use crate::accounts::{Behaviour, Counts, Line, Rates, StatisticsFigures};
 use crate::connection::{
     Confidence, DirectionFigures, EcnSignal, Evidence, Judged, Kind, ReleasedBy, ResentBy, ResetKind, Tfo,
@@ -199,4 +200,6 @@ pub struct ConnectionRow {
     pub statistics: [StatisticsFigures; 2],
     /// Client's, server's.
     pub behaviours: [Behaviour; 2],
+    /// Client's, server's.
+    pub times: [DirectionTimes; 2],
 }

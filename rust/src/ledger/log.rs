@@ -116,7 +116,6 @@ pub struct EndedLog {
 }
 
 impl EndedLog {
-
     /// Calls `take` with each of its records, in order of time.
     ///
     /// # Errors

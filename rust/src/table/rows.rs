@@ -192,23 +192,8 @@ pub struct SegmentRows {
     /// What few rows have, and the rows.
     pub(super) sack_blocks: Vec<(usize, Box<[i64]>)>,
     pub(super) atm: Vec<(usize, AtmFacts)>,
-    /// Times that came meanwhile, and segments: also those without a row here.
-    pub samples: Vec<Sample>,
-    /// See `samples`.
+    /// Segments that came meanwhile, also those without a row here.
     pub seen: u64,
-}
-
-/// A time of one way of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// The connection.
-    pub conn: u32,
-    /// Whose data a round trip is of, or whose ACK was so late.
-    pub from_client: bool,
-    /// Whether it is the lag of an ACK; else a round trip.
-    pub ack_lag: bool,
-    /// Nanoseconds.
-    pub ns: i64,
 }
 
 impl SegmentRows {
@@ -233,7 +218,6 @@ impl SegmentRows {
         self.len = 0;
         self.sack_blocks.clear();
         self.atm.clear();
-        self.samples.clear();
         self.seen = 0;
     }
 

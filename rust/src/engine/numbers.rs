@@ -1,0 +1,49 @@
+//! Numbers of connections in the order in which they were opened.
+
+/// The connections of all threads, each of which counts its own.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    /// By thread, the number of each connection.
+    threads: Vec<Vec<u32>>,
+    count: u32,
+}
+
+impl Numbers {
+    /// For so many threads; none where each counts what is to be told.
+    pub(super) fn of(threads: usize) -> Self {
+        Self { threads: vec![Vec::new(); threads], count: 0 }
+    }
+
+    /// Takes in the places of packets, of each thread in order, that opened connections.
+    pub(super) fn add<'a>(&mut self, opened: impl Iterator<Item = &'a [u32]>) {
+        let of_thread = |(thread, places): (usize, &'a [u32])| places.iter().map(move |place| (*place, thread));
+        let mut all: Vec<_> = opened.enumerate().flat_map(of_thread).collect();
+        all.sort_unstable();
+        for (_, thread) in all {
+            if let Some(numbers) = self.threads.get_mut(thread) {
+                numbers.push(self.count);
+                self.count = self.count.wrapping_add(1);
+            }
+        }
+    }
+
+    /// The number of a connection that is `own` to a thread.
+    pub(super) fn number(&self, thread: usize, own: u32) -> u32 {
+        self.threads.get(thread).and_then(|numbers| numbers.get(own as usize)).copied().unwrap_or(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Numbers;
+
+    #[test]
+    fn connections_are_numbered_as_they_were_opened() {
+        let mut numbers = Numbers::of(2);
+        numbers.add([[1, 7].as_slice(), &[3]].into_iter());
+        numbers.add([[].as_slice(), &[2, 9]].into_iter());
+        numbers.add([[4].as_slice(), &[]].into_iter());
+        let of = |thread, owns: std::ops::Range<u32>| owns.map(|own| numbers.number(thread, own)).collect::<Vec<_>>();
+        assert_eq!((of(0, 0..3), of(1, 0..3)), (vec![0, 2, 5], vec![1, 3, 4]));
+    }
+}

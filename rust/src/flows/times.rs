@@ -1,0 +1,219 @@
+//! Round trips and lags of ACKs of one connection → their medians and 95th percentiles.
+//!
+//! A connection may have more of them than memory. So they are counted in buckets that are 0.1 % wide; a quantile is the mean of
+//! the times in the bucket that holds its rank. It is exact where those are equal, and otherwise within 0.1 % (wider where very
+//! many long connections are followed at a time, see [`MOST_BUCKETS`]).
+
+use hashbrown::HashTable;
+
+use crate::connection::Judged;
+use crate::nullable::Nullable;
+use crate::wire::{Segment, TcpFlags};
+
+/// A bucket is a 32-bit float without its last 13 of 23 fraction bits: the 10 that stay make steps of 2^-10.
+const DROPPED_BITS: u32 = 13;
+/// Bits of a bucket's number (a float without its sign).
+pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
+/// Buckets of all connections together (16 bytes each); where there are more, all become twice as wide.
+pub(super) const MOST_BUCKETS: usize = 1 << 22;
+
+/// The quantiles of some times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quantiles {
+    /// Median.
+    pub p50_ns: Nullable,
+    /// 95th percentile.
+    pub p95_ns: Nullable,
+}
+
+/// The times of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirectionTimes {
+    /// Round trips of its data.
+    pub rtt: Quantiles,
+    /// How late its ACKs without data were.
+    pub ack_lag: Quantiles,
+}
+
+/// What a time is of.
+#[derive(Clone, Copy)]
+enum What {
+    Rtt,
+    AckLag,
+}
+
+/// A bucket with times.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// What the times are of, and whose; and the bucket's number.
+    key: u32,
+    times: u32,
+    sum_ns: i64,
+}
+
+/// The times of one connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times {
+    buckets: HashTable<Bucket>,
+    /// Low bits of buckets' numbers that are left out.
+    blurred_bits: u32,
+}
+
+#[inline]
+fn hash(key: u32) -> u64 {
+    u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[inline]
+fn group(what: What, from_client: bool) -> u32 {
+    (2 * what as u32 + u32::from(!from_client)) << BUCKET_BITS
+}
+
+impl Times {
+    /// Number of buckets.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// Takes in what the ACK of a segment tells. `other_has_finished`: the other side's FIN came before.
+    #[inline]
+    pub(super) fn take(&mut self, segment: &Segment, judged: &Judged, from_client: bool, other_has_finished: bool) {
+        let answer = &judged.answer;
+        let Some(rtt_ns) = answer.rtt_ns.get() else { return };
+        // A round trip is that of the data's side, whoever acknowledges it.
+        self.add(group(What::Rtt, !from_client), rtt_ns);
+        let is_pure = segment.payload_bytes == 0 && !segment.flags.any(TcpFlags::FIN | TcpFlags::SYN | TcpFlags::RST);
+        let beyond_syn = judged.ack.is_some_and(|ack| ack > 1);
+        // What a FIN ends is acknowledged at once.
+        if let Some(lag_ns) = answer.lag_ns.get().filter(|lag_ns| *lag_ns >= 0)
+            && is_pure
+            && beyond_syn
+            && !other_has_finished
+        {
+            self.add(group(What::AckLag, from_client), lag_ns);
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, group: u32, time_ns: i64) {
+        // A clock that steps back makes times below 0.
+        let bucket = (time_ns.max(0) as f32).to_bits() >> DROPPED_BITS;
+        let key = group | bucket >> self.blurred_bits << self.blurred_bits;
+        self.merge(Bucket { key, times: 1, sum_ns: time_ns });
+    }
+
+    #[inline]
+    fn merge(&mut self, more: Bucket) {
+        let hash_of = |bucket: &Bucket| hash(bucket.key);
+        let bucket = self.buckets.entry(hash(more.key), |bucket| bucket.key == more.key, hash_of);
+        let mut bucket = bucket.or_insert(Bucket { times: 0, sum_ns: 0, ..more });
+        let bucket = bucket.get_mut();
+        bucket.times = bucket.times.saturating_add(more.times);
+        bucket.sum_ns = bucket.sum_ns.saturating_add(more.sum_ns);
+    }
+
+    /// Makes the buckets wider, by so many bits in all.
+    pub(super) fn blur(&mut self, bits: u32) {
+        self.blurred_bits = bits;
+        for Bucket { key, times, sum_ns } in std::mem::take(&mut self.buckets) {
+            self.merge(Bucket { key: key >> bits << bits, times, sum_ns });
+        }
+    }
+
+    /// The quantiles, of the client's direction and of the server's.
+    pub(super) fn quantiles(&self) -> [DirectionTimes; 2] {
+        let mut buckets: Vec<_> = self.buckets.iter().copied().collect();
+        buckets.sort_unstable_by_key(|bucket| bucket.key);
+        let of = |what, from_client| {
+            let group = group(what, from_client) >> BUCKET_BITS;
+            let start = buckets.partition_point(|bucket| bucket.key >> BUCKET_BITS < group);
+            let end = buckets.partition_point(|bucket| bucket.key >> BUCKET_BITS <= group);
+            quantiles(buckets.get(start..end).unwrap_or_default())
+        };
+        [true, false].map(|from_client| DirectionTimes {
+            rtt: of(What::Rtt, from_client),
+            ack_lag: of(What::AckLag, from_client),
+        })
+    }
+}
+
+/// The quantiles of sorted buckets, by nearest rank.
+fn quantiles(buckets: &[Bucket]) -> Quantiles {
+    let times: u64 = buckets.iter().map(|bucket| u64::from(bucket.times)).sum();
+    let at = |percent: u64| {
+        let rank = (times * percent).div_ceil(100);
+        let mut counted = 0;
+        let found = buckets.iter().find(|bucket| {
+            counted += u64::from(bucket.times);
+            counted >= rank
+        });
+        found.map(|bucket| (bucket.sum_ns as f64 / f64::from(bucket.times)).round_ties_even() as i64).into()
+    };
+    Quantiles { p50_ns: at(50), p95_ns: at(95) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Times, What, group};
+
+    fn counted(times_ns: &[i64], blurred_bits: u32) -> Times {
+        let mut times = Times { blurred_bits, ..Times::default() };
+        for ns in times_ns {
+            times.add(group(What::Rtt, true), *ns);
+        }
+        times
+    }
+
+    fn found(times: &Times) -> (Option<i64>, Option<i64>) {
+        let [client, _] = times.quantiles();
+        (client.rtt.p50_ns.get(), client.rtt.p95_ns.get())
+    }
+
+    /// By the definition of the nearest rank.
+    fn nearest_rank(sorted: &[i64], percent: usize) -> Option<i64> {
+        sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
+    }
+
+    fn is_within(found: Option<i64>, expected: Option<i64>, width: f64) -> bool {
+        match (found, expected) {
+            (Some(found), Some(expected)) => (found - expected).abs() as f64 <= 1.0_f64.max(expected as f64 * width),
+            _ => found == expected,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_the_nearest_ranks_to_within_a_bucket(mut times_ns in prop::collection::vec(0_i64..1_000_000_000_000, 0..200), bits in 0_u32..4) {
+            let mut times = counted(&times_ns, 0);
+            let (p50_ns, p95_ns) = found(&times);
+            times_ns.sort_unstable();
+            prop_assert!(is_within(p50_ns, nearest_rank(&times_ns, 50), 0.001));
+            prop_assert!(is_within(p95_ns, nearest_rank(&times_ns, 95), 0.001));
+            times.blur(bits);
+            let (p50_ns, p95_ns) = found(&times);
+            let width = 0.001 * f64::from(1 << bits);
+            prop_assert!(is_within(p50_ns, nearest_rank(&times_ns, 50), width));
+            prop_assert!(is_within(p95_ns, nearest_rank(&times_ns, 95), width));
+            prop_assert_eq!(found(&counted(&times_ns, bits)), (p50_ns, p95_ns));
+        }
+    }
+
+    #[test]
+    fn equal_times_give_their_value_exactly() {
+        assert_eq!(found(&counted(&[40_000_123; 5], 0)), (Some(40_000_123), Some(40_000_123)));
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_makes_the_smallest_times() {
+        assert_eq!(found(&counted(&[-5000, 1000, 2000, 3000], 0)), (Some(1000), Some(3000)));
+        assert_eq!(found(&counted(&[-5000, 1000, -5000, -5000], 0)), (Some(-5000), Some(1000)));
+    }
+
+    #[test]
+    fn without_times_there_are_no_quantiles() {
+        assert_eq!(found(&Times::default()), (None, None));
+    }
+}

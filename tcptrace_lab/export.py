@@ -12,6 +12,7 @@ import polars as pl
 
 from tcptrace_lab import messages, others, rates, schema, stalls, transactions
 from tcptrace_lab.datagrams import read_datagrams
+from tcptrace_lab.departures import departures
 from tcptrace_lab.formats import Format, TableName
 from tcptrace_lab.segments import names_of, read
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.segments import Tables
 
 
-_JUDGED = frozenset({TableName.LEDGER, TableName.STALLS, TableName.ACCOUNTS, TableName.MESSAGES})
+_JUDGED = frozenset({TableName.LEDGER, TableName.DEPARTURES, TableName.STALLS, TableName.ACCOUNTS, TableName.MESSAGES})
 """Tables for which somebody has to ask why senders waited."""
 
 
@@ -51,6 +52,8 @@ def _tcp_rows(tcp: Tables, table: TableName, names: list[str]) -> pl.LazyFrame: 
             return tcp.connections
         case TableName.LEDGER:
             return tcp.ledger.select(schema.LEDGER.names)
+        case TableName.DEPARTURES:
+            return departures(tcp.ledger)
         case TableName.STALLS:
             return stalls.stalls(tcp.ledger, tcp.connections)
         case TableName.ACCOUNTS:

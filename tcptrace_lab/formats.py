@@ -32,6 +32,7 @@ class TableName(StrEnum):
     SEGMENTS = "segments"
     CONNECTIONS = "connections"
     LEDGER = "ledger"
+    DEPARTURES = "departures"
     STALLS = "stalls"
     ACCOUNTS = "accounts"
     MESSAGES = "messages"

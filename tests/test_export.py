@@ -16,6 +16,7 @@ from test_cli import on_terminal
 
 from tcptrace_lab import messages, rates, read, schema, stalls, transactions
 from tcptrace_lab.datagrams import read_datagrams
+from tcptrace_lab.departures import departures
 from tcptrace_lab.export import export
 from tcptrace_lab.formats import Format, TableName
 from tcptrace_lab.segments import REREAD_BYTES
@@ -46,6 +47,7 @@ def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
         TableName.SEGMENTS: tcp.segments,
         TableName.CONNECTIONS: tcp.connections,
         TableName.LEDGER: tcp.ledger.select(schema.LEDGER.names),
+        TableName.DEPARTURES: departures(tcp.ledger),
         TableName.STALLS: stalls.stalls(tcp.ledger, tcp.connections),
         TableName.ACCOUNTS: tcp.accounts,
         TableName.MESSAGES: messages.messages(tcp.segments, tcp.notes, 1),

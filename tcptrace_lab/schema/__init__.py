@@ -30,7 +30,7 @@ from tcptrace_lab.schema.connections import (
 )
 from tcptrace_lab.schema.datagrams import DATAGRAMS, FLOW_DIRECTION_NAMES, FLOWS
 from tcptrace_lab.schema.judged import KINDS_OF_WAITS, LOCKS, LONGEST, NOTES, PLACES, WAITS
-from tcptrace_lab.schema.ledger import ACCOUNTS, CAUSES, LEDGER, STALL_TIMERS, STALLS
+from tcptrace_lab.schema.ledger import ACCOUNTS, CAUSES, DEPARTURES, LEDGER, STALL_TIMERS, STALLS
 from tcptrace_lab.schema.messages import MESSAGES
 from tcptrace_lab.schema.rates import RATES
 from tcptrace_lab.schema.segments import SEGMENTS
@@ -69,6 +69,7 @@ __all__ = [
     "CONFIDENCES",
     "CONNECTIONS",
     "DATAGRAMS",
+    "DEPARTURES",
     "DIRECTION_NAMES",
     "ECN_SIGNALS",
     "EVIDENCE",
@@ -111,5 +112,5 @@ __all__ = [
     "Unit",
 ]
 
-TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, STALLS, ACCOUNTS, MESSAGES, TRANSACTIONS, RATES, DATAGRAMS, FLOWS)}
+TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, DEPARTURES, STALLS, ACCOUNTS, MESSAGES, TRANSACTIONS, RATES, DATAGRAMS, FLOWS)}
 """All tables that are made of a capture, by name; those of an archive are `ARCHIVE_TABLES`, and what the engine says beyond these is in `judged`."""

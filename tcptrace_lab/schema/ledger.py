@@ -43,6 +43,21 @@ LEDGER = table(
     ],
 )
 
+DEPARTURES = table(
+    "departures",
+    "one segment with data, SYN or FIN: how long its sender had waited with it, and why for the most part",
+    [
+        Column("conn", "UInt32", Unit.NONE, "Connection"),
+        Column("from_client", "Boolean", Unit.NONE, "True if the client sent it"),
+        Column("frame", "UInt64", Unit.FRAME, "The segment", "one frame may carry segments of several connections"),
+        Column("ts_ns", "Int64", Unit.NS, "When it left, since 1970-01-01 UTC"),
+        Column("wait_ns", "Int64", Unit.NS, "Time since the departure before it, or since the direction began"),
+        Column("cause", "Enum", Unit.NONE, "The cause of the longest interval of that time", "the first of several as long", tuple(CAUSES)),
+        Column("cause_ns", "Int64", Unit.NS, "How long that interval is"),
+        Column("confidence", "Enum", Unit.NONE, "How sure its cause is", values=CONFIDENCES),
+    ],
+)
+
 ACCOUNTS = table(
     "accounts",
     "where the time of one connection's directions went",

@@ -52,6 +52,9 @@ const CHUNK_PACKETS: usize = 1024;
 /// Rows per batch where the caller does not say: as many as fit a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
+/// Connections that are handed out at a time at the end, about.
+const REST_ROWS: usize = 1024;
+
 /// What a pass over a capture should give.
 #[allow(clippy::struct_excessive_bools)] // each asks for something else, by name
 #[derive(Debug)]
@@ -309,18 +312,24 @@ impl Engine {
         if !self.summaries && !self.judged.wanted() {
             return Ok(Rest::None);
         }
-        while self.conclusion.shard < SHARDS {
+        let (mut rows, mut waits) = (Vec::new(), Vec::new());
+        while self.conclusion.shard < SHARDS && rows.len() < REST_ROWS {
             let (shard, threads) = (self.conclusion.shard, self.conclusion.threads.len());
             let thread = shard % threads;
-            let Some(Concluded { tables, waits, .. }) = self.conclusion.threads.get_mut(thread) else { break };
-            if let Some(mut rows) = tables.get_mut(shard / threads).and_then(Connections::take_rest) {
-                let waits = ended(waits.as_mut(), &rows);
-                for row in &mut rows {
-                    row.conn = self.numbers.number(thread, row.conn);
+            let Some(concluded) = self.conclusion.threads.get_mut(thread) else { break };
+            match concluded.tables.get_mut(shard / threads).and_then(Connections::take_rest) {
+                Some(mut some) => {
+                    waits.append(&mut ended(concluded.waits.as_mut(), &some));
+                    for row in &mut some {
+                        row.conn = self.numbers.number(thread, row.conn);
+                    }
+                    rows.append(&mut some);
                 }
-                return self.connections(rows, waits).map(Rest::Some);
+                None => self.conclusion.shard += 1,
             }
-            self.conclusion.shard += 1;
+        }
+        if !rows.is_empty() {
+            return self.connections(rows, waits).map(Rest::Some);
         }
         let flows = self.conclusion.threads.first_mut().and_then(|first| first.flows.take_rest());
         match flows.filter(|_| self.summaries) {

@@ -11,19 +11,25 @@ use crate::wire::Packet;
 pub(super) const CHUNKS_IN_FLIGHT: usize = 4;
 
 /// Packets, and the shard that each belongs to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Packets {
     pub packets: Vec<Packet>,
     pub shards: Vec<u8>,
 }
 
+impl Packets {
+    /// With room for so many.
+    fn with_capacity(size: usize) -> Self {
+        Self { packets: Vec::with_capacity(size), shards: Vec::with_capacity(size) }
+    }
+}
+
 /// Where packets are collected for all threads that conclude: each gets all, and takes those of its shards.
 pub(super) struct Spread {
-    pub(super) packets: Vec<Packet>,
+    chunk: Packets,
     size: usize,
     full: Vec<SyncSender<Arc<Packets>>>,
     spare: Receiver<Packets>,
-    shards: Vec<u8>,
 }
 
 /// Where packets are taken.
@@ -42,25 +48,30 @@ pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
             (full, Outlet { taken, used: used.clone() })
         })
         .unzip();
-    (Spread { packets: Vec::with_capacity(size), size, full, spare, shards: Vec::new() }, outlets)
+    (Spread { chunk: Packets::with_capacity(size), size, full, spare }, outlets)
 }
 
 impl Spread {
+    /// Where the next packets go.
+    #[inline]
+    pub(super) fn packets(&mut self) -> &mut Vec<Packet> {
+        &mut self.chunk.packets
+    }
+
     /// Passes the packets on if they are enough. False when nobody listens any more.
     #[inline]
     pub(super) fn pass_on_if_full(&mut self) -> bool {
-        self.packets.len() < self.size || self.pass_on()
+        self.chunk.packets.len() < self.size || self.pass_on()
     }
 
     pub(super) fn pass_on(&mut self) -> bool {
-        if self.packets.is_empty() {
+        if self.chunk.packets.is_empty() {
             return true;
         }
-        let next = self.spare.try_recv().unwrap_or_default();
-        let packets = std::mem::replace(&mut self.packets, next.packets);
-        let mut shards = std::mem::replace(&mut self.shards, next.shards);
-        shards.extend(packets.iter().map(shard_of));
-        let chunk = Arc::new(Packets { packets, shards });
+        let next = self.spare.try_recv().unwrap_or_else(|_| Packets::with_capacity(self.size));
+        let mut chunk = std::mem::replace(&mut self.chunk, next);
+        chunk.shards.extend(chunk.packets.iter().map(shard_of));
+        let chunk = Arc::new(chunk);
         self.full.iter().all(|full| full.send(Arc::clone(&chunk)).is_ok())
     }
 }

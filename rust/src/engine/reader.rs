@@ -54,7 +54,7 @@ impl FrameReader {
                     continue;
                 }
             }
-            self.read_frame(&mut to_concluding.packets);
+            self.read_frame(to_concluding.packets());
             if !to_concluding.pass_on_if_full() {
                 break;
             }

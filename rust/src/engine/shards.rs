@@ -3,10 +3,6 @@
 //! Connections are divided by their endpoints, always in the same way: so each flow table can be a thread's own, and the results do not
 //! depend on the number of threads.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
-
 use crate::wire::Packet;
 
 /// Number of flow tables, as a power of 2.
@@ -18,7 +14,7 @@ pub(super) const SHARDS: usize = 1 << SHARD_BITS;
 #[inline]
 pub(super) fn shard_of(packet: &Packet) -> u8 {
     match packet {
-        Packet::Tcp(segment) => (FixedState::default().hash_one(segment.key) >> (u64::BITS - SHARD_BITS)) as u8,
+        Packet::Tcp(segment) => segment.key.part(SHARD_BITS),
         Packet::Udp(_) => 0,
     }
 }

@@ -209,7 +209,7 @@ impl Connection {
             waits,
             statistics: [client_account.statistics.row(), server_account.statistics.row()],
             behaviours: [client_account.behaviour, server_account.behaviour],
-            times: self.times.quantiles(),
+            times: std::mem::take(&mut self.times).quantiles(),
         })
     }
 }

@@ -147,7 +147,7 @@ impl Connections {
                 Accounting::Kept => {
                     let before = connection.times.len();
                     connection.take::<true>(segment, &mut self.revisions, rows);
-                    self.buckets += connection.times.len() - before;
+                    self.buckets = self.buckets + connection.times.len() - before;
                     if connection.has_ended() {
                         connection.end();
                     }
@@ -287,9 +287,9 @@ impl Connections {
     fn close(&mut self, place: usize, reason: ClosedBy) {
         let Some(connection) = self.live.get_mut(place) else { return };
         let ended = connection.has_ended();
+        self.buckets -= connection.times.len();
         let row = connection.row();
         connection.handed_out = true;
-        self.buckets -= std::mem::take(&mut connection.times).len();
         match reason {
             ClosedBy::Room if !ended => self.closed_for_room += 1,
             ClosedBy::Idle if !ended => self.closed_idle += 1,
@@ -345,7 +345,7 @@ impl Slabs {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{Accounting, Connections, FEW, IDLE_NS};
+    use super::{Accounting, Connections, FEW, IDLE_NS, MOST_BUCKETS};
     use crate::flows::SegmentRow;
     use crate::wire::{FlowKey, Segment, TcpFlags};
 
@@ -353,6 +353,40 @@ mod tests {
         let host = |bits: usize| IpAddr::V4(Ipv4Addr::from_bits(bits as u32));
         let key = FlowKey::between([(host(flow), 1024), (host(1 << 31), 80)]);
         Segment { ts_ns: Some(ts_ns), key, from_low: true, flags: TcpFlags(TcpFlags::ACK), ..Segment::default() }
+    }
+
+    /// Data of 100 bytes, or its ACK after `lag_ns`.
+    fn exchange(flow: usize, number: i64, lag_ns: i64) -> [Segment; 2] {
+        let (data, answer) = (ack(flow, number * 1_000_000_000), ack(flow, number * 1_000_000_000 + lag_ns));
+        let sent = number as u32 * 100;
+        [
+            Segment { seq: sent + 1, payload_bytes: 100, captured_payload_bytes: 100, ..data },
+            Segment { from_low: false, ack: sent + 101, ..answer },
+        ]
+    }
+
+    #[test]
+    fn quantiles_of_many_times_are_less_exact_and_take_bounded_memory() {
+        let mut connections = Connections::of(None, Accounting::Kept);
+        let mut rows = Vec::<SegmentRow>::new();
+        let lag_ns = |number: i64| (1_000_000.0 * 1.01_f64.powi(number as i32)) as i64;
+        for number in 0..200 {
+            for flow in 0..10 {
+                for segment in exchange(flow, number, lag_ns(number)) {
+                    connections.take(&segment, &mut rows);
+                    assert!(connections.buckets <= MOST_BUCKETS);
+                }
+            }
+        }
+        assert!(connections.blurred_bits > 0);
+        let width = 0.001 * f64::from(1 << connections.blurred_bits);
+        let rows = connections.take_rest().unwrap();
+        assert_eq!(rows.len(), 10);
+        for row in rows {
+            let found = row.times.map(|times| times.rtt.p50_ns.get()).into_iter().flatten().next().unwrap() as f64;
+            let expected = lag_ns(99) as f64;
+            assert!((found - expected).abs() <= expected * (0.01 + width), "{found} {expected}");
+        }
     }
 
     /// Its place is still vacant then, and among those that came lately.

@@ -4,8 +4,6 @@
 //! the times in the bucket that holds its rank. It is exact where those are equal, and otherwise within 0.1 % (wider where very
 //! many long connections are followed at a time, see [`MOST_BUCKETS`]).
 
-use hashbrown::HashTable;
-
 use crate::connection::Judged;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
@@ -14,8 +12,10 @@ use crate::wire::{Segment, TcpFlags};
 const DROPPED_BITS: u32 = 13;
 /// Bits of a bucket's number (a float without its sign).
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
+/// Times that are collected before they are counted; more where there are more buckets than twice as many.
+const LEAST_PENDING: usize = 32;
 /// Buckets of all connections together (16 bytes each); where there are more, all become twice as wide.
-pub(super) const MOST_BUCKETS: usize = 1 << 22;
+pub(super) const MOST_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 /// The quantiles of some times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,14 +54,12 @@ struct Bucket {
 /// The times of one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Times {
-    buckets: HashTable<Bucket>,
+    /// By key.
+    buckets: Vec<Bucket>,
+    /// The last times, not yet counted.
+    pending: Vec<Bucket>,
     /// Low bits of buckets' numbers that are left out.
     blurred_bits: u32,
-}
-
-#[inline]
-fn hash(key: u32) -> u64 {
-    u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[inline]
@@ -70,10 +68,10 @@ fn group(what: What, from_client: bool) -> u32 {
 }
 
 impl Times {
-    /// Number of buckets.
+    /// Number of buckets, and of times that have none yet.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.buckets.len()
+        self.buckets.len() + self.pending.len()
     }
 
     /// Takes in what the ACK of a segment tells. `other_has_finished`: the other side's FIN came before.
@@ -100,31 +98,42 @@ impl Times {
         // A clock that steps back makes times below 0.
         let bucket = (time_ns.max(0) as f32).to_bits() >> DROPPED_BITS;
         let key = group | bucket >> self.blurred_bits << self.blurred_bits;
-        self.merge(Bucket { key, times: 1, sum_ns: time_ns });
+        self.pending.push(Bucket { key, times: 1, sum_ns: time_ns });
+        if self.pending.len() >= LEAST_PENDING.max(self.buckets.len() / 2) {
+            self.count();
+        }
     }
 
-    #[inline]
-    fn merge(&mut self, more: Bucket) {
-        let hash_of = |bucket: &Bucket| hash(bucket.key);
-        let bucket = self.buckets.entry(hash(more.key), |bucket| bucket.key == more.key, hash_of);
-        let mut bucket = bucket.or_insert(Bucket { times: 0, sum_ns: 0, ..more });
-        let bucket = bucket.get_mut();
-        bucket.times = bucket.times.saturating_add(more.times);
-        bucket.sum_ns = bucket.sum_ns.saturating_add(more.sum_ns);
+    /// Counts the last times.
+    #[cold]
+    fn count(&mut self) {
+        self.pending.sort_unstable_by_key(|bucket| bucket.key);
+        self.buckets.append(&mut self.pending);
+        // Two sorted runs, which this sort merges.
+        self.buckets.sort_by_key(|bucket| bucket.key);
+        self.buckets.dedup_by(|later, kept| {
+            let same = later.key == kept.key;
+            if same {
+                kept.times = kept.times.saturating_add(later.times);
+                kept.sum_ns = kept.sum_ns.saturating_add(later.sum_ns);
+            }
+            same
+        });
     }
 
     /// Makes the buckets wider, by so many bits in all.
     pub(super) fn blur(&mut self, bits: u32) {
         self.blurred_bits = bits;
-        for Bucket { key, times, sum_ns } in std::mem::take(&mut self.buckets) {
-            self.merge(Bucket { key: key >> bits << bits, times, sum_ns });
+        for bucket in self.buckets.iter_mut().chain(&mut self.pending) {
+            bucket.key = bucket.key >> bits << bits;
         }
+        self.count();
     }
 
     /// The quantiles, of the client's direction and of the server's.
-    pub(super) fn quantiles(&self) -> [DirectionTimes; 2] {
-        let mut buckets: Vec<_> = self.buckets.iter().copied().collect();
-        buckets.sort_unstable_by_key(|bucket| bucket.key);
+    pub(super) fn quantiles(mut self) -> [DirectionTimes; 2] {
+        self.count();
+        let buckets = &self.buckets;
         let of = |what, from_client| {
             let group = group(what, from_client) >> BUCKET_BITS;
             let start = buckets.partition_point(|bucket| bucket.key >> BUCKET_BITS < group);
@@ -168,7 +177,7 @@ mod tests {
     }
 
     fn found(times: &Times) -> (Option<i64>, Option<i64>) {
-        let [client, _] = times.quantiles();
+        let [client, _] = times.clone().quantiles();
         (client.rtt.p50_ns.get(), client.rtt.p95_ns.get())
     }
 

@@ -33,6 +33,17 @@ impl Hash for FlowKey {
 }
 
 impl FlowKey {
+    /// Which of 2^`bits` parts it belongs to, at most 2^8: the same in every run.
+    #[inline]
+    #[must_use]
+    pub(crate) fn part(&self, bits: u32) -> u8 {
+        // Multiplied by odd numbers without a pattern (of the golden ratio, and of SplitMix64), so that the high bits depend on all.
+        let low = (self.low[0] ^ self.low[1]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let high = (self.high[0] ^ self.high[1]).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (low ^ high ^ self.ports).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed >> (u64::BITS - bits)) as u8
+    }
+
     /// The key of a segment from `source` to `destination`, and whether the source is its low end.
     #[inline]
     #[must_use]

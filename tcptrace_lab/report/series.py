@@ -10,6 +10,7 @@ All times are nanoseconds since the connection's first segment.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -262,7 +263,7 @@ class _Collector:
         self.bursts: list[pl.DataFrame] = []
         self.lines = {name: _Line() for name in _LINES}
         self.marks = {name: _Marks() for name in MARKS}
-        self.bins: list[pl.DataFrame] = []
+        self.bins: Counter[int] = Counter()
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take the next rows of the connection, both directions, as `Tracker` gives them for this one."""
@@ -299,8 +300,8 @@ class _Collector:
                 filled[place] = unique.item(place, "unique_bytes") + self.holes.fill(seq, min(seq + payload_bytes, sent_before))
         if filled:
             unique = unique.with_columns(unique["unique_bytes"].scatter(list(filled), list(filled.values())))
-        bins = unique.group_by(pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns)
-        self.bins.append(bins.agg(pl.col("unique_bytes").sum()))
+        bins = unique.group_by(pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns).agg(pl.col("unique_bytes").sum())
+        self.bins.update(dict(bins.iter_rows()))
 
     def finish(self) -> Direction:
         """The reduced series."""
@@ -308,7 +309,6 @@ class _Collector:
         names = [name for name in MARKS if self.marks[name].count]
         granted = thin.share([self.marks[name].count for name in names], self.request.mark_points[self.from_client])
         keep = self.request.line_points[self.from_client]
-        bins = pl.concat(self.bins) if self.bins else pl.DataFrame(schema={"t_ns": pl.Int64, "unique_bytes": pl.Int64})
         return Direction(
             bursts=bursts,
             merged=self.merged,
@@ -316,7 +316,7 @@ class _Collector:
             line_counts={name: series.count for name, series in self.lines.items()},
             marks={name: self.marks[name].take(budget) for name, budget in zip(names, granted, strict=True)},
             mark_counts={name: self.marks[name].count for name in names},
-            throughput=bins.group_by("t_ns").agg(pl.col("unique_bytes").sum()).filter(pl.col("unique_bytes") > 0).sort("t_ns"),
+            throughput=pl.DataFrame(sorted((+self.bins).items()), {"t_ns": pl.Int64, "unique_bytes": pl.Int64}, orient="row"),
         )
 
     def _add_bursts(self, sent: pl.DataFrame) -> None:
@@ -334,6 +334,8 @@ class _Way(NamedTuple):
 
     def take(self, part: pl.DataFrame) -> None:
         """The next rows of the connection."""
+        if self.collector is None and all(window.is_full for window in self.windows):
+            return
         rows = self.tracker.follow(part)
         if self.collector is not None:
             self.collector.add(rows)
@@ -370,25 +372,31 @@ _MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, "seq") | {
 
 _SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
 
-_BURST_COLUMNS = ["t_ns", "t_end_ns", "low", "high", "segments", "payload_bytes", "frame", "frame_end"]
-
 
 def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
     """Data segments in runs of up to `run`; a run ends at a pause longer than `silence_ns`, so that no stroke hides one."""
-    pause = (pl.col("t_ns") - pl.col("t_ns").shift(1)) > silence_ns
-    parted = (pl.int_range(pl.len()) % run == 0) | pause.fill_null(value=True)
-    return (
-        sent.group_by(parted.cum_sum().alias("run"), maintain_order=True).agg(
-            pl.col("t_ns").first(),
-            pl.col("t_ns").last().alias("t_end_ns"),
-            pl.col("seq").min().alias("low"),
-            (pl.col("seq") + pl.col("payload_bytes")).max().alias("high"),
-            pl.len().cast(pl.Int64).alias("segments"),
-            pl.col("payload_bytes").sum(),
-            pl.col("frame").first(),
-            pl.col("frame").last().alias("frame_end"),
-        )
-    )[_BURST_COLUMNS]
+    t_ns, seq, payload_bytes, frame = (pl.col(name) for name in _SENT_SCHEMA)
+    bursts = sent.select(
+        t_ns,
+        t_ns.alias("t_end_ns"),
+        seq.alias("low"),
+        (seq + payload_bytes).alias("high"),
+        pl.lit(1, pl.Int64).alias("segments"),
+        payload_bytes,
+        frame,
+        frame.alias("frame_end"),
+    )
+    if run == 1:
+        return bursts
+    parted = (pl.int_range(pl.len()) % run == 0) | ((t_ns - t_ns.shift(1)) > silence_ns).fill_null(value=True)
+    reduced = (
+        pl.col("t_ns", "frame").first(),
+        pl.col("t_end_ns", "frame_end").last(),
+        pl.col("low").min(),
+        pl.col("high").max(),
+        pl.col("segments", "payload_bytes").sum(),
+    )
+    return bursts.group_by(parted.cum_sum().alias("run"), maintain_order=True).agg(reduced)[bursts.columns]
 
 
 def _changes(source: str) -> pl.Expr:

@@ -121,9 +121,14 @@ class Window:
     _omitted: int = 0
     _waits: list[tuple[int, int, str]] = field(default_factory=list)
 
+    @property
+    def is_full(self) -> bool:
+        """True if no later segment belongs here."""
+        return self._after.height >= AROUND_SEGMENTS
+
     def pick(self, rows: pl.DataFrame) -> None:
         """Keep what belongs here of the next rows of the connection, as `tracked.Tracker` gives them for this direction."""
-        if self._after.height >= AROUND_SEGMENTS:
+        if self.is_full:
             return
         frames = rows["frame"]
         begin, end = bisect_left(frames, self.place.first_frame), bisect_right(frames, self.place.last_frame)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import Problem
     from tcptrace_lab.errors import ReadInPart
     from tcptrace_lab.findings import Finding
-    from tcptrace_lab.reread import Progress
+    from tcptrace_lab.reread import Progress, Together
     from tcptrace_lab.segments import FlowWatcher, Tables
     from tcptrace_lab.size_groups import GroupSizes
 
@@ -59,6 +59,7 @@ class Analysis:
             (see `Tables`).
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
         ledger: rows of `schema.LEDGER` of these connections, beside which there may be other columns: every interval (see `Tables`).
+        together: gives rows of `segments` and `ledger` in one pass, where that is not the same as two queries (see `Tables`).
         notes: rows of `schema.NOTES` of these connections.
         flows: rows of `schema.FLOWS`, by `flow`; none where one connection was asked for.
         accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
@@ -79,6 +80,7 @@ class Analysis:
     notes: pl.LazyFrame
     flows: pl.LazyFrame
     accounts: pl.LazyFrame
+    together: Together | None = None
     findings: tuple[Finding, ...] = ()
     longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     stalls: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.STALLS.polars_schema()))
@@ -198,6 +200,7 @@ def analyze(
         connections=connections,
         segments=segments,
         ledger=tables.ledger,
+        together=tables.together,
         notes=tables.notes,
         flows=flows,
         accounts=sums,

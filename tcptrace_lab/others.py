@@ -49,7 +49,7 @@ def overridden(tables: Tables) -> Tables:
     def again(conns: Sequence[int]) -> Judged:
         return _judged(ledger.filter(pl.col("conn").is_in(conns)).collect(), tables.details(conns))
 
-    return replace(tables, ledger=ledger, accounts=_accounts(ledger, tables.accounts), judged=nothing_judged(), again=again)
+    return replace(tables, ledger=ledger, together=None, accounts=_accounts(ledger, tables.accounts), judged=nothing_judged(), again=again)
 
 
 def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFrame:

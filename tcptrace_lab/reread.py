@@ -44,8 +44,15 @@ slowly (`collect_batches`), Polars holds six times as much on its way, and twelv
 BATCH_ROWS = 16_384
 """Rows of one batch of the engine: Polars takes a third more time for batches that are four times smaller."""
 
+TOGETHER_WAITS_BYTES = 16_000_000
+"""Memory for waits where segments come of the same pass, a quarter of what the engine takes otherwise: what segments need comes on top."""
+
 MOST_ONLY = 10_000
 """Connections that the engine is told to look for; where more are wanted, it gives all, and Polars picks."""
+
+Together: TypeAlias = "Callable[[Sequence[int], Sequence[str], Sequence[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]"
+"""Is asked for connections, columns of `schema.SEGMENTS` and columns of `schema.WAITS`; gives some rows of both at a time, in one pass:
+segments in frame order, and the ledger of each connection behind its segments."""
 
 Progress: TypeAlias = "Callable[[int, float | None], None]"
 """Is told now and then how many rows were read, and what share of the files (0 to 1; None where their size is not known)."""
@@ -240,6 +247,29 @@ class Files:
             return query.ledger(self._names, connections)
 
         return self._again(schema.WAITS, None, pull)
+
+    def together(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> Together:
+        """Gives rows of `segments` and of `ledger` from one reading. It raises CaptureUnreadable as a query does."""
+
+        def rows(conns: Sequence[int], columns: Sequence[str], waits: Sequence[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+            self._check_unchanged()
+            only = known_connections(connections, pl.col("conn").is_in(conns))
+            try:
+                engine = Engine(
+                    self._names,
+                    BATCH_ROWS,
+                    columns=columns,
+                    only=only,
+                    summaries=False,
+                    ledger=waits,
+                    waits_memory_bytes=TOGETHER_WAITS_BYTES,
+                )
+                for pulled_rows in pulled_all(engine):
+                    yield revisions.of(pulled_rows.segments.filter(pl.col("frame") <= last_frame)), pulled_rows.ledger
+            except EngineError as error:
+                raise from_engine(error) from error
+
+        return rows
 
     def judged(self, connections: pl.LazyFrame, conns: Sequence[int], worth: Sequence[Worth]) -> Judged:
         """What findings on some connections are made of. Raises CaptureUnreadable as a query of `ledger` does."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tcptrace_lab._core import CaptureInfo, Problem
-    from tcptrace_lab.reread import Progress, Worth
+    from tcptrace_lab.reread import Progress, Together, Worth
 
 SPILL_ROWS = 262_144
 """Segment rows kept in memory, about 40 MB. The promise behind both bounds: 300 MB in all for a capture of 100 MB, 1.5 GB for any."""
@@ -84,6 +84,7 @@ class Tables:
         ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` where it was read without `proofs`. Those
             of a connection stand together, in the order in which connections end; the client's before the server's, those of a direction
             in the order of time. On a large capture each query is a pass over its files, as one on `segments` is.
+        together: gives rows of `segments` and `ledger` in one pass over a large capture; None where the two are kept.
         notes: rows of `schema.NOTES`, those of a connection together.
         judged: what findings are made of: of the connections with most time worth a finding.
         again: the same of other connections, by their numbers, for which the files are read again; None where they cannot be.
@@ -96,6 +97,7 @@ class Tables:
     flows: pl.LazyFrame | None = None
     accounts: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.ACCOUNTS.polars_schema()))
     ledger: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.WAITS.polars_schema()))
+    together: Together | None = None
     notes: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.NOTES.polars_schema()))
     judged: Judged = field(default_factory=nothing_judged)
     again: Callable[[Sequence[int]], Judged] | None = None
@@ -286,8 +288,8 @@ def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
     """Read a capture that can be read again: its segments and its ledger are not kept, and nobody but watchers needs them now."""
     engine = sorting.engine(source.names, sorting.columns, with_ledger=False)
     tables = sorting.read(source, engine)
-    segments = files.segments(engine.info()["packets"], tables.connections, _revisions(engine))
-    return replace(tables, segments=segments, ledger=files.ledger(tables.connections))
+    all_rows = (engine.info()["packets"], tables.connections, _revisions(engine))
+    return replace(tables, segments=files.segments(*all_rows), ledger=files.ledger(tables.connections), together=files.together(*all_rows))
 
 
 def _revisions(engine: Engine) -> Revisions:

@@ -23,6 +23,7 @@ class HandMade:
     connections: pl.LazyFrame
     segments: pl.LazyFrame
     ledger: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.WAITS.polars_schema()))
+    together: None = None
     transactions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema()))
     flows: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.FLOWS.polars_schema()))
     accounts: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.ACCOUNTS.polars_schema()))

@@ -156,6 +156,22 @@ def test_a_missing_temporary_directory_is_said(path: Path, tmp_path: Path, monke
         read(path, spill_rows=0, reread_bytes=FAR)
 
 
+def together(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Segments and ledger of the first connection, of one pass."""
+    assert tables.together is not None
+    segments, waits = zip(*tables.together([0], ["frame", "kind"], ["conn", "start_ns", "cause"]), strict=True)
+    return pl.concat(segments), pl.concat(waits)
+
+
+def test_segments_and_ledger_of_one_pass_are_those_of_two(path: Path) -> None:
+    tables = read(path, reread_bytes=0, worth=())
+    segments, waits = together(tables)
+    assert waits.height > 0
+    assert_frame_equal(segments, tables.segments.select("frame", "kind").collect(), check_column_order=False)
+    assert_frame_equal(waits, tables.ledger.select("conn", "start_ns", "cause").collect(), check_column_order=False)
+    assert read(path, worth=()).together is None, "both are kept"
+
+
 def test_frames_that_were_written_later_are_left_out_when_a_growing_file_is_read_again(tmp_path: Path) -> None:
     frames = packets.frames(transfer.TEXT)
     path = tmp_path / "growing.pcap"
@@ -165,6 +181,7 @@ def test_frames_that_were_written_later_are_left_out_when_a_growing_file_is_read
     with path.open("ab") as growing:
         growing.write((tmp_path / "whole.pcap").read_bytes()[path.stat().st_size :])
     assert tables.segments.collect()["frame"].to_list() == list(range(1, 9))
+    assert together(tables)[0]["frame"].to_list() == list(range(1, 9))
     assert read(path).segments.collect().height == transfer.SEGMENTS
 
 
@@ -173,6 +190,8 @@ def test_a_file_that_was_replaced_is_not_taken_for_the_one_that_was_read(path: P
     packets.capture(path.with_name("other.pcap"), "0 C > S S 0:0(0)").replace(path)
     with pytest.raises(errors.CaptureUnreadable, match="changed while it was read"):
         tables.segments.collect()
+    with pytest.raises(errors.CaptureUnreadable, match="changed while it was read"):
+        together(tables)
 
 
 def test_a_file_that_is_gone_cannot_be_read_again(path: Path) -> None:

@@ -18,7 +18,7 @@ def test_figures_add_up_to_the_table(capture: Path) -> None:
     """Throughput sums to the unique bytes, flight peaks as in the table, every segment with data is drawn, every resent one marked."""
     analysis = analyze(capture)
     chosen = choose.chosen(analysis.connections).drawn
-    found = series.read(analysis.segments, choose.requests(chosen))
+    found = series.read(analysis, choose.requests(chosen))
     drawn = [
         (row, side, found[row["conn"]][schema.SIDES[side]])
         for row in chosen.iter_rows(named=True)

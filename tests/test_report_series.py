@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def read(made: HandMade, room: choose.Room = choose.ALONE) -> dict[int, dict[bool, Direction]]:
     """The series of the connections that the report would draw."""
-    return series.read(made.segments, choose.requests(choose.chosen(made.connections).drawn, room))
+    return series.read(made, choose.requests(choose.chosen(made.connections).drawn, room))
 
 
 def upload(made: HandMade, room: choose.Room = choose.ALONE) -> Direction:

@@ -198,3 +198,9 @@ def test_the_same_is_drawn_whether_the_capture_comes_at_once_or_in_slices(nagle:
     made = HandMade(**{name: getattr(nagle, name) for name in HandMade.__dataclass_fields__})
     made.segments = pl.concat([piece.lazy() for piece in nagle.segments.collect().iter_slices(7)])
     assert zoom(made) == whole
+
+
+def test_a_capture_that_is_read_again_is_drawn_as_one_that_is_kept(nagle: Analysis) -> None:
+    again = analyze(CAPTURES / "ethernet-nagle-on.pcapng", reread_bytes=0)
+    assert again.together is not None
+    assert report.data(again) == report.data(nagle)

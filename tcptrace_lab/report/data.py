@@ -43,13 +43,13 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
     looked_at = [None if place is None else windows.Window(place) for place in places]
     time = drawn.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
     connections = drawn.connections(
-        analysis.segments, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None], room
+        analysis, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None], room
     )
     found = _by_connection(analysis.findings)
     return {
         "name": analysis.name,
         "headline": _headline(analysis),
-        "findings": spent.found(listed, zoom.zooms(looked_at, analysis.ledger, resolution_ns), _ends(chosen.found)),
+        "findings": spent.found(listed, zoom.zooms(looked_at, resolution_ns), _ends(chosen.found)),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture, chosen.total),
         "complete": bool(capture["complete"]),

@@ -12,7 +12,7 @@ from tcptrace_lab.report import choose, plots, series, spent, statistics, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcptrace_lab.report.shape import Connection, Figure, Value
+    from tcptrace_lab.report.shape import Analysed, Connection, Figure, Value
     from tcptrace_lab.report.windows import Window
 
 _LABELS = {"client": "client → server", "server": "server → client"}
@@ -30,7 +30,7 @@ class Spent(NamedTuple):
 
 
 def connections(
-    segments: pl.LazyFrame,
+    analysis: Analysed,
     chosen: pl.DataFrame,
     time: Spent,
     resolution_ns: int,
@@ -40,7 +40,7 @@ def connections(
     """Read and draw the chosen rows of `schema.CONNECTIONS`, in their order.
 
     Args:
-        segments: rows of `schema.SEGMENTS`.
+        analysis: whose connections they are.
         chosen: as `choose.drawn` gives them.
         time: where it went.
         resolution_ns: of the capture's clock.
@@ -52,7 +52,7 @@ def connections(
     }
     requests = choose.requests(chosen, room)
     chosen = behaviour.beside(chosen, resolution_ns)
-    found = series.read(segments, requests, windows)
+    found = series.read(analysis, requests, windows)
     by_conn = {request.conn: request for request in requests}
     fast = _rates(chosen)
     return [

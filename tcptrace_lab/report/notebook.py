@@ -70,9 +70,7 @@ def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool 
     if chosen.is_empty():
         raise UsageError(f"no connection {connection}", remedy="`analysis.connections` has their numbers, as `conn`")
     time = drawn.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
-    (shown,) = drawn.connections(
-        analysis.segments.filter(pl.col("conn") == connection), chosen, time, analysis.capture["trust"]["resolution_ns"]
-    )
+    (shown,) = drawn.connections(analysis, chosen, time, analysis.capture["trust"]["resolution_ns"])
     sides = [side for side, client in SIDES.items() if client == from_client] or [one["key"] for one in shown["sides"][:1]]
     ways = [one for one in shown["figures"] if one["by"] in {"both", *sides}]
     for one in ways:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from operator import sub
+from operator import eq, sub
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ _LEVEL = 6
 """Of zlib: its own middle between time and size."""
 
 _NOTHING = type(None)
+_PLAIN = {str, int, float, bool, _NOTHING}
+"""Types of values that JSON has."""
 
 _LARGEST_EXACT = 2**53
 """Integers beyond this lose digits in JavaScript; a list that needs them stays as it is."""
@@ -44,42 +46,43 @@ def _squeezed(value: object) -> object:
     if isinstance(value, dict):
         return {key: _squeezed(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        squeezed = _numbers(value) if len(value) > SHORT else None
-        return [_squeezed(item) for item in value] if squeezed is None else squeezed
+        types = set(map(type, value))
+        squeezed = _numbers(value, types) if len(value) > SHORT else None
+        return squeezed or (value if types <= _PLAIN else [_squeezed(item) for item in value])
     return value
 
 
-def _numbers(values: Sequence[Any]) -> dict[str, Any] | None:
-    """The compact form of a list of numbers or of tuples of numbers; None if it is neither."""
-    types = set(map(type, values))
-    gaps = _NOTHING in types
-    types.discard(_NOTHING)
+def _numbers(values: Sequence[Any], types: set[type]) -> dict[str, Any] | None:
+    """The compact form of a list of numbers or of tuples of numbers, which has values of these types; None if it is neither."""
+    known = [value for value in values if value is not None] if _NOTHING in types else values
+    types = types - {_NOTHING}
     if types and types <= {list, tuple}:
-        return _columns([value for value in values if value is not None] if gaps else values, values if gaps else None)
+        columns = _columns(known)
+        return None if columns is None else {"t": [{**column, "d": _spaced(column["d"], values, known)} for column in columns]}
     if not types or not types <= {int, float}:
         return None
-    scaled = _integers([value for value in values if value is not None] if gaps else values, whole=types == {int})
+    scaled = _integers(known, whole=types == {int})
     if scaled is None:
         return None
     decimals, integers = scaled
-    steps: list[int | None] = list(map(sub, integers, [0, *integers]))
-    if gaps:
-        known = iter(steps)
-        steps = [None if value is None else next(known) for value in values]
-    return {"d": steps, "e": decimals}
+    return {"d": _spaced(list(map(sub, integers, [0, *integers])), values, known), "e": decimals}
 
 
-def _columns(known: Sequence[Any], spaced: Sequence[Any] | None) -> dict[str, Any] | None:
-    """The compact form of a list of tuples, those that are there; `spaced` are they with null where there is none, if there are such."""
-    width = len(known[0])
-    if set(map(len, known)) != {width}:
+def _spaced(steps: list[int | None], values: Sequence[Any], known: Sequence[Any]) -> list[int | None]:
+    """One step for each value that is known, and null where a value is."""
+    if known is values:
+        return steps
+    rest = iter(steps)
+    return [None if value is None else next(rest) for value in values]
+
+
+def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
+    """The compact form of each position of some tuples, if they are equally long and hold numbers."""
+    if len(set(map(len, known))) > 1:
         return None
-    if spaced is None:
-        places: Sequence[Sequence[Any]] = list(zip(*known, strict=True))
-    else:
-        places = [[None if value is None else value[place] for value in spaced] for place in range(width)]
-    columns = [_numbers(place) for place in places]
-    return {"t": columns} if all(column and "d" in column for column in columns) else None
+    columns = [_numbers(column, set(map(type, column))) for column in zip(*known, strict=True)]
+    found = [column for column in columns if column and "d" in column]
+    return found if len(found) == len(columns) else None
 
 
 def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]] | None:
@@ -90,10 +93,10 @@ def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]]
         return 0, known
     for decimals in _DECIMALS:
         scale = 10**decimals
-        if not all(round(value * scale) / scale == value for value in known):
-            continue
-        units = [round(value * scale) for value in known]
-        return None if max(map(abs, units)) >= _LARGEST_EXACT else (decimals, units)
+        if round(known[-1] * scale) / scale == known[-1]:  # most lists that need more decimals are known by one value
+            units = [round(value * scale) for value in known]
+            if all(map(eq, known, [unit / scale for unit in units])):
+                return None if max(map(abs, units)) >= _LARGEST_EXACT else (decimals, units)
     return None
 
 

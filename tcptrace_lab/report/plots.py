@@ -376,7 +376,7 @@ def _rate(name: str, direction: Direction, frame: Frame, bin_ns: int, colour: st
     """Every bin from the first segment to the last, empty ones too."""
     bins = max(frame.duration_ns, 0) // bin_ns + 1
     totals = [0] * (bins + 1)
-    for t_ns, unique_bytes in direction.throughput.select("t_ns", "unique_bytes").iter_rows():
+    for t_ns, unique_bytes in direction.throughput.iter_rows():
         totals[min(max(t_ns // bin_ns, 0), bins - 1)] += unique_bytes
     return {
         "type": "scatter",

@@ -1,7 +1,7 @@
 """Segments → what the figures of the chosen connections are drawn from, in one pass with bounded memory.
 
-The segment table may be larger than memory. It is read once, for all chosen connections together; each slice of it is
-reduced to a bounded number of points before the next one is taken. Exact counts are kept of
+The tables of segments and of intervals may be larger than memory. They are read once, for all chosen connections and windows together;
+each slice is reduced to a bounded number of points before the next one is taken. Exact counts are kept of
 whatever is thinned out, so that the page can say what it leaves away.
 
 A *direction* is named by its sender: `from_client=True` is the data of the client and the ACKs of the server for it.
@@ -10,6 +10,7 @@ All times are nanoseconds since the connection's first segment.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,19 +24,20 @@ from tcptrace_lab.report.tracked import FIN, RST, SYN, Tracker, has
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tcptrace_lab.report.shape import Analysed
     from tcptrace_lab.report.windows import Window
 
-SLICE_ROWS = 65_536
-"""Segments picked from together: about 6 MB of the columns below."""
-
-SLICES_TOGETHER = 4
-"""So many slices of the columns below are worked on together: what is asked of a few thousand rows costs as much as of a few hundred."""
+SLICE_ROWS = 262_144
+"""Rows worked on together, about 20 MB: what is asked of a few thousand rows costs as much as of a few hundred."""
 
 HELD_POINTS = 20_000
 """Points of one series held between two slices; several times what is drawn in the end, so that reducing twice costs nothing visible."""
 
 COLUMNS = ("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "kind", "ack_lag_ns", "rtt_ns")
 """The columns of `schema.SEGMENTS` that the figures need."""
+
+WAIT_COLUMNS = ("conn", "from_client", "start_ns", "end_ns", "cause")
+"""And those of `schema.LEDGER`."""
 
 SENDER_MARKS = (*schema.RESENT, "out_of_order", "network_duplicate", "capture_duplicate", "keepalive", "zero_window_probe", "reset")
 """Kinds of the sender's segments that get a mark of their own; all of them are counted, and drawn up to the budget."""
@@ -97,37 +99,36 @@ class Direction:
     throughput: pl.DataFrame
 
 
-def read(segments: pl.LazyFrame, requests: Sequence[Request], windows: Sequence[Window] = ()) -> dict[int, dict[bool, Direction]]:
+def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Window] = ()) -> dict[int, dict[bool, Direction]]:
     """Read the series of all requested connections, by `conn` and direction.
 
     Args:
-        segments: rows of `schema.SEGMENTS` in frame order.
+        analysis: whose segments and ledger are read.
         requests: connections, each at most once.
         windows: pick their rows as these go by.
     """
-    collectors = {(request.conn, side): _Collector(request, from_client=side) for request in requests for side in request.data_segments}
-    begins = {(request.conn, side): request.first_ts_ns for request in requests for side in request.data_segments}
-    begins |= {(window.place.conn, window.place.from_client): window.place.first_ts_ns for window in windows}
-    trackers = {key: Tracker(first_ts_ns, from_client=key[1]) for key, first_ts_ns in begins.items()}
-    columns = [name for name in schema.SEGMENTS.names if name in COLUMNS]  # in the order of the source, see `reread.PULL_VALUES`
-    slices = _slices(segments, sorted({conn for conn, _ in trackers}), columns)
-
-    def take(key: tuple[int, bool], part: pl.DataFrame) -> None:
-        tracked = trackers[key].follow(part)
-        if key in collectors:
-            collectors[key].add(tracked)
-        for window in windows:
-            if (window.place.conn, window.place.from_client) == key:
-                window.follow(tracked)
-
-    for part in _by_connection(_together(slices, windows)):
-        for key in ((part.item(0, "conn"), side) for side in schema.SIDES.values()):
-            if key in trackers:
-                take(key, part)
-    found: dict[int, dict[bool, Direction]] = {request.conn: {} for request in requests}
-    for (conn, side), collector in collectors.items():
-        found[conn][side] = collector.finish()
-    return found
+    ways: dict[int, dict[bool, _Way]] = {request.conn: {} for request in requests}
+    for request in requests:
+        for side in request.data_segments:
+            ways[request.conn][side] = _Way(Tracker(request.first_ts_ns, from_client=side), _Collector(request, from_client=side), [])
+    for window in windows:
+        conn, side, first_ts_ns = window.place[:3]
+        ways.setdefault(conn, {}).setdefault(side, _Way(Tracker(first_ts_ns, from_client=side), None, [])).windows.append(window)
+    for segments, waits in _slices(_passing(analysis, sorted(ways), with_ledger=bool(windows))):
+        parts = _by_connection(segments)
+        del segments  # the parts are copies
+        while parts:
+            part = parts.pop(0)
+            for way in ways[part.item(0, "conn")].values():
+                way.take(part)
+        for conn, own in _runs(waits):
+            for way in ways[conn].values():
+                for window in way.windows:
+                    window.wait(own)
+    return {
+        request.conn: {side: way.collector.finish() for side, way in ways[request.conn].items() if way.collector is not None}
+        for request in requests
+    }
 
 
 def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
@@ -153,51 +154,61 @@ def bin_width_ns(duration_ns: int, data_segments: int) -> int:
     return next(decade * step for step in (1, 2, 5, 10) if decade * step >= wanted_ns)
 
 
-def _slices(segments: pl.LazyFrame, conns: Sequence[int], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """These connections' rows, a bounded number at a time, in frame order; one query, so one pass over the capture."""
+def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Segments and intervals of the ledger of these connections, a bounded number at a time, and in one pass over a large capture.
+
+    Segments come in frame order, intervals behind all segments of their connection.
+    """
+    columns = [name for name in schema.SEGMENTS.names if name in COLUMNS]  # in the order of the source, see `reread.PULL_VALUES`
+    timed, own = pl.col("ts_ns").is_not_null(), pl.col("conn").is_in(conns)
     if not conns:
         return
-    wanted = pl.col("conn").is_in(conns) & pl.col("ts_ns").is_not_null()
-    held: list[pl.DataFrame] = []
-    for batch in segments.filter(wanted).select(columns).collect_batches(maintain_order=True):
+    if with_ledger and analysis.together is not None:
+        for segments, waits in analysis.together(conns, columns, WAIT_COLUMNS):
+            yield segments.filter(timed), waits
+        return
+    none_of_segments, none_of_waits = (
+        pl.DataFrame(schema={name: types[name] for name in names})
+        for names, types in ((columns, schema.SEGMENTS.polars_schema()), (WAIT_COLUMNS, schema.LEDGER.polars_schema()))
+    )
+    for batch in analysis.segments.filter(own & timed).select(columns).collect_batches(maintain_order=True):
         for piece in batch.iter_slices(SLICE_ROWS):
-            held.append(piece)
-            del piece  # what is still named stays in memory until the next one comes
-            if sum(part.height for part in held) >= SLICE_ROWS:
-                yield _taken(held)
-        del batch
-    if held:
-        yield _taken(held)
+            yield piece, none_of_waits
+    if with_ledger:
+        for batch in analysis.ledger.filter(own).select(WAIT_COLUMNS).collect_batches(maintain_order=True):
+            yield none_of_segments, batch
 
 
-def _taken(held: list[pl.DataFrame]) -> pl.DataFrame:
-    """All that is held, as one; it is held no more."""
-    rows = pl.concat(held)
-    held.clear()
-    return rows
-
-
-def _together(slices: Iterator[pl.DataFrame], windows: Sequence[Window]) -> Iterator[pl.DataFrame]:
-    """Some slices as one; the windows have picked from them before."""
-    held: list[pl.DataFrame] = []
-    for rows in slices:
-        for window in windows:
-            window.pick(rows)
-        held.append(rows.select(COLUMNS).rechunk())  # a copy: columns as the engine gives them keep all others of their batch
-        del rows
-        if len(held) == SLICES_TOGETHER:
+def _slices(passing: Iterator[tuple[pl.DataFrame, pl.DataFrame]]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Some of what passes as one."""
+    held: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+    for both in passing:
+        held.append(both)
+        del both  # what is still named stays in memory until the next comes
+        if sum(segments.height + waits.height for segments, waits in held) >= SLICE_ROWS:
             yield _taken(held)
     if held:
         yield _taken(held)
 
 
-def _by_connection(slices: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The rows of each connection, slice by slice."""
-    for rows in slices:
-        parts = [rows] if rows["conn"].n_unique() == 1 else rows.partition_by("conn", maintain_order=True)
-        del rows
-        while parts:
-            yield parts.pop(0)
+def _taken(held: list[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All that is held, as one; it is held no more."""
+    segments, waits = (pl.concat(rows) for rows in zip(*held, strict=True))
+    held.clear()
+    return segments, waits
+
+
+def _by_connection(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """The rows of each connection."""
+    return [rows] if rows["conn"].n_unique() == 1 else rows.partition_by("conn", maintain_order=True)
+
+
+def _runs(waits: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The intervals of each connection, which stand together."""
+    begin = 0
+    for length, conn in waits["conn"].rle().struct.unnest().iter_rows():
+        yield conn, waits.slice(begin, length)
+        begin += length
 
 
 @dataclass(slots=True)
@@ -252,7 +263,7 @@ class _Collector:
         self.bursts: list[pl.DataFrame] = []
         self.lines = {name: _Line() for name in _LINES}
         self.marks = {name: _Marks() for name in MARKS}
-        self.bins: list[pl.DataFrame] = []
+        self.bins: Counter[int] = Counter()
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take the next rows of the connection, both directions, as `Tracker` gives them for this one."""
@@ -289,8 +300,8 @@ class _Collector:
                 filled[place] = unique.item(place, "unique_bytes") + self.holes.fill(seq, min(seq + payload_bytes, sent_before))
         if filled:
             unique = unique.with_columns(unique["unique_bytes"].scatter(list(filled), list(filled.values())))
-        bins = unique.group_by(pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns)
-        self.bins.append(bins.agg(pl.col("unique_bytes").sum()))
+        bins = unique.group_by(pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns).agg(pl.col("unique_bytes").sum())
+        self.bins.update(dict(bins.iter_rows()))
 
     def finish(self) -> Direction:
         """The reduced series."""
@@ -298,7 +309,6 @@ class _Collector:
         names = [name for name in MARKS if self.marks[name].count]
         granted = thin.share([self.marks[name].count for name in names], self.request.mark_points[self.from_client])
         keep = self.request.line_points[self.from_client]
-        bins = pl.concat(self.bins) if self.bins else pl.DataFrame(schema={"t_ns": pl.Int64, "unique_bytes": pl.Int64})
         return Direction(
             bursts=bursts,
             merged=self.merged,
@@ -306,13 +316,31 @@ class _Collector:
             line_counts={name: series.count for name, series in self.lines.items()},
             marks={name: self.marks[name].take(budget) for name, budget in zip(names, granted, strict=True)},
             mark_counts={name: self.marks[name].count for name in names},
-            throughput=bins.group_by("t_ns").agg(pl.col("unique_bytes").sum()).filter(pl.col("unique_bytes") > 0).sort("t_ns"),
+            throughput=pl.DataFrame(sorted((+self.bins).items()), {"t_ns": pl.Int64, "unique_bytes": pl.Int64}, orient="row"),
         )
 
     def _add_bursts(self, sent: pl.DataFrame) -> None:
         points = max(self.request.line_points[self.from_client], 1)
         run = -(-self.request.data_segments[self.from_client] // points)
         self.bursts.append(_bursts(sent, run, max(self.request.duration_ns // points, 1)))
+
+
+class _Way(NamedTuple):
+    """Who takes the rows of one direction: what follows it, what all figures are drawn from, and places of findings."""
+
+    tracker: Tracker
+    collector: _Collector | None
+    windows: list[Window]
+
+    def take(self, part: pl.DataFrame) -> None:
+        """The next rows of the connection."""
+        if self.collector is None and all(window.is_full for window in self.windows):
+            return
+        rows = self.tracker.follow(part)
+        if self.collector is not None:
+            self.collector.add(rows)
+        for window in self.windows:
+            window.pick(rows)
 
 
 _MINE, _KIND = pl.col("mine"), pl.col("kind")
@@ -344,25 +372,31 @@ _MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, "seq") | {
 
 _SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
 
-_BURST_COLUMNS = ["t_ns", "t_end_ns", "low", "high", "segments", "payload_bytes", "frame", "frame_end"]
-
 
 def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
     """Data segments in runs of up to `run`; a run ends at a pause longer than `silence_ns`, so that no stroke hides one."""
-    pause = (pl.col("t_ns") - pl.col("t_ns").shift(1)) > silence_ns
-    parted = (pl.int_range(pl.len()) % run == 0) | pause.fill_null(value=True)
-    return (
-        sent.group_by(parted.cum_sum().alias("run"), maintain_order=True).agg(
-            pl.col("t_ns").first(),
-            pl.col("t_ns").last().alias("t_end_ns"),
-            pl.col("seq").min().alias("low"),
-            (pl.col("seq") + pl.col("payload_bytes")).max().alias("high"),
-            pl.len().cast(pl.Int64).alias("segments"),
-            pl.col("payload_bytes").sum(),
-            pl.col("frame").first(),
-            pl.col("frame").last().alias("frame_end"),
-        )
-    )[_BURST_COLUMNS]
+    t_ns, seq, payload_bytes, frame = (pl.col(name) for name in _SENT_SCHEMA)
+    bursts = sent.select(
+        t_ns,
+        t_ns.alias("t_end_ns"),
+        seq.alias("low"),
+        (seq + payload_bytes).alias("high"),
+        pl.lit(1, pl.Int64).alias("segments"),
+        payload_bytes,
+        frame,
+        frame.alias("frame_end"),
+    )
+    if run == 1:
+        return bursts
+    parted = (pl.int_range(pl.len()) % run == 0) | ((t_ns - t_ns.shift(1)) > silence_ns).fill_null(value=True)
+    reduced = (
+        pl.col("t_ns", "frame").first(),
+        pl.col("t_end_ns", "frame_end").last(),
+        pl.col("low").min(),
+        pl.col("high").max(),
+        pl.col("segments", "payload_bytes").sum(),
+    )
+    return bursts.group_by(parted.cum_sum().alias("run"), maintain_order=True).agg(reduced)[bursts.columns]
 
 
 def _changes(source: str) -> pl.Expr:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tcptrace_lab.report.plots import Figure as PlotlyFigure
+    from tcptrace_lab.reread import Together
     from tcptrace_lab.size_groups import GroupSizes
 
 
@@ -35,6 +36,10 @@ class Analysed(Protocol):
     @property
     def ledger(self) -> pl.LazyFrame:
         """`schema.LEDGER`: every interval; possibly larger than memory."""
+
+    @property
+    def together(self) -> Together | None:
+        """Gives rows of `segments` and `ledger` in one pass; None where two queries cost no more."""
 
     @property
     def flows(self) -> pl.LazyFrame:

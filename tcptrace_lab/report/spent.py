@@ -10,7 +10,7 @@ from tcptrace_lab import stalls
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from tcptrace_lab.findings import Finding
     from tcptrace_lab.report.shape import Band, Bar, Found, Part, Stall, Zoom
@@ -100,12 +100,16 @@ def _filter(before: int | None, after: int | None) -> str:
 def bands(longest: pl.DataFrame, conn: int, *, from_client: bool, begin_ns: int) -> list[Band]:
     """The longest waits of one direction in order of time: seconds since the connection's begin, and the cause."""
     own = longest.filter((pl.col("conn") == conn) & (pl.col("from_client") == from_client)).sort("start_ns")
-    return [{"start_ns": start - begin_ns, "end_ns": end - begin_ns, "cause": cause} for start, end, cause in joined(own)]
+    waits = own[["start_ns", "end_ns", "cause"]].iter_rows()
+    return [{"start_ns": start - begin_ns, "end_ns": end - begin_ns, "cause": cause} for start, end, cause in joined(waits)]
 
 
-def joined(waits: pl.DataFrame) -> Iterator[tuple[int, int, str]]:
+def joined(waits: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
     """Begin, end and cause of intervals in order of time; the same cause twice in a row is one."""
-    col = pl.col
-    new = (col("cause") != col("cause").shift()) | (col("start_ns") != col("end_ns").shift())
-    runs = waits.group_by(new.fill_null(value=True).cum_sum().alias("run"), maintain_order=True)
-    return runs.agg(col("start_ns").first(), col("end_ns").last(), col("cause").first())[["start_ns", "end_ns", "cause"]].iter_rows()
+    runs: list[tuple[int, int, str]] = []
+    for start, end, cause in waits:
+        if runs and runs[-1][1:] == (start, cause):
+            runs[-1] = (runs[-1][0], end, cause)
+        else:
+            runs.append((start, end, cause))
+    return runs

@@ -48,7 +48,9 @@ def even(count: int, keep: int) -> list[int]:
 
 def gap_ends(x: pl.Series, gaps: int = LONGEST_GAPS) -> pl.Series:
     """Positions on both sides of the `gaps` longest steps of `x`."""
-    after = x.diff().arg_sort(descending=True, nulls_last=True).head(min(gaps, len(x) - 1))
+    steps = x.diff()
+    long = (steps >= steps.top_k(gaps).min()).arg_true()
+    after = long.gather(steps.gather(long).arg_sort(descending=True)).head(gaps)
     return pl.concat([after - 1, after])
 
 
@@ -74,6 +76,7 @@ def line(rows: pl.DataFrame, x: str, y: str, keep: int) -> pl.DataFrame:
 def _of_columns(across: pl.Series, y: pl.Series, columns: int) -> pl.Series:
     """Positions of the first, last, lowest and highest point of each of so many columns; `across` is sorted and begins with 0."""
     place, width = pl.col("place"), (across[-1] + 1) / columns
-    extremes = (place.first(), place.last(), place.get(pl.col("y").arg_min()), place.get(pl.col("y").arg_max()))
-    rows = pl.DataFrame({"column": (across / width).floor(), "y": y}).with_row_index("place")
-    return rows.group_by("column").agg(chosen=pl.concat_list(extremes))["chosen"].explode().unique()
+    rows = pl.DataFrame({"column": (across / width).floor().set_sorted(), "y": y}).with_row_index("place")
+    found = rows.group_by("column").agg(place.first(), last=place.last(), low=pl.col("y").arg_min(), high=pl.col("y").arg_max())
+    first = found["place"]
+    return pl.concat([first, found["last"], first + found["low"], first + found["high"]]).unique()

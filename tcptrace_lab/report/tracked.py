@@ -50,14 +50,13 @@ class Tracker:
         )
         # An ACK that arrives late, behind a newer one, says nothing about the window now.
         current = ~mine & ~reset & (pl.col("ack") == pl.col("acked"))
-        edge = pl.when(current).then(pl.col("ack") + pl.col("window_bytes")).forward_fill()
+        edge = pl.when(current).then(pl.col("ack") + pl.col("window_bytes")).forward_fill().fill_null(pl.lit(self._edge, pl.Int64))
         rows = rows.with_columns(
-            edge.fill_null(pl.lit(self._edge, pl.Int64)).alias("edge"),
+            edge.alias("edge"),
             pl.col("sent").shift(1).fill_null(pl.lit(self._sent, pl.Int64)).alias("sent_before"),
-        ).with_columns(
             # Below zero, the ACK is for data that the capture did not see: then nobody knows what is on its way.
             pl.when(pl.col("sent") >= pl.col("acked")).then(pl.col("sent") - pl.col("acked")).alias("flight"),
-            (pl.col("edge") - pl.col("acked")).alias("offered"),
+            (edge - pl.col("acked")).alias("offered"),
         )
         self._sent, self._acked, self._edge = (rows.item(-1, name) for name in ("sent", "acked", "edge"))
         return rows

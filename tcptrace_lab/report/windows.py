@@ -1,4 +1,4 @@
-"""Where a finding is looked at closely: which frames, and every segment around them, kept while the capture goes by.
+"""Where a finding is looked at closely: which frames, and every segment and wait around them, kept while the capture goes by.
 
 A finding names the frames that prove it. One place of them is shown: the longest wait that it is about, or, where the ledger has none, the
 first frames. From there so many segments each way are kept, whatever the size of the capture.
@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
-
-from tcptrace_lab.report import tracked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,15 +60,17 @@ class Place(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The rows of a place, with what `tracked.Tracker` says of them.
+    """What goes by at a place.
 
     Attributes:
-        rows: in frame order; one more at either end than the times below hold, so that lines go through.
+        rows: as `tracked.Tracker` gives them, in frame order; one more at either end than the times below hold, so that lines go through.
+        waits: begin, end and cause of the intervals of the direction in these times, in order of time.
         from_ns, to_ns: the times that are shown, since the connection's first segment.
         omitted: segments in the middle that had no room.
     """
 
     rows: pl.DataFrame
+    waits: list[tuple[int, int, str]]
     from_ns: int
     to_ns: int
     omitted: int
@@ -119,49 +119,51 @@ class Window:
     _last: pl.DataFrame = field(default_factory=pl.DataFrame)
     _after: pl.DataFrame = field(default_factory=pl.DataFrame)
     _omitted: int = 0
-    _tracked: pl.DataFrame = field(default_factory=pl.DataFrame)
+    _waits: list[tuple[int, int, str]] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        """True if no later segment belongs here."""
+        return self._after.height >= AROUND_SEGMENTS
 
     def pick(self, rows: pl.DataFrame) -> None:
-        """Keep what belongs here of the next rows of the capture, in frame order, with all columns that are wanted of them."""
-        if self._after.height >= AROUND_SEGMENTS:
+        """Keep what belongs here of the next rows of the connection, as `tracked.Tracker` gives them for this direction."""
+        if self.is_full:
             return
-        is_own = pl.col("conn") == self.place.conn
-        own, frames = rows.select(pl.arg_where(is_own).alias("place"), pl.col("frame").filter(is_own)).get_columns()
+        frames = rows["frame"]
         begin, end = bisect_left(frames, self.place.first_frame), bisect_right(frames, self.place.last_frame)
         half = BETWEEN_SEGMENTS // 2
-        between = own[begin:end]
-        room = half - self._first.height
-        beyond = between[room:]
-        self._omitted += max(self._last.height + beyond.len() - half, 0)
-        self._before = _with(self._before, rows, own[:begin].tail(AROUND_SEGMENTS)).tail(AROUND_SEGMENTS)
-        self._first = _with(self._first, rows, between[:room])
-        self._last = _with(self._last, rows, beyond.tail(half)).tail(half)
-        self._after = _with(self._after, rows, own[end : end + AROUND_SEGMENTS - self._after.height])
+        split = min(begin + half - self._first.height, end)
+        self._omitted += max(self._last.height + end - split - half, 0)
+        self._before = _with(self._before, rows, max(begin - AROUND_SEGMENTS, 0), begin).tail(AROUND_SEGMENTS)
+        self._first = _with(self._first, rows, begin, split)
+        self._last = _with(self._last, rows, max(end - half, split), end).tail(half)
+        self._after = _with(self._after, rows, end, min(end + AROUND_SEGMENTS - self._after.height, rows.height))
 
-    def follow(self, tracked_rows: pl.DataFrame) -> None:
-        """The next rows of the connection, as `tracked.Tracker` gives them, behind those picked: what it says of these is kept."""
-        parts = self._parts()
-        frames = pl.concat([part["frame"] for part in parts]) if parts else pl.Series([], dtype=pl.UInt64)
-        if frames.len() and tracked_rows.item(-1, "frame") >= frames[0] and tracked_rows.item(0, "frame") <= frames[-1]:
-            told = [self._tracked, tracked_rows[["frame", *tracked.MADE]]]
-            self._tracked = pl.concat([part for part in told if part.height]).filter(pl.col("frame").is_in(pl.lit(frames).implode()))
+    def wait(self, waits: pl.DataFrame) -> None:
+        """Keep what belongs here of the next rows of the connection's ledger; all its segments have gone by."""
+        if self._first.height:
+            from_ns, to_ns = (self.place.first_ts_ns + time_ns for time_ns in self._times())
+            shown = (pl.col("end_ns") > from_ns) & (pl.col("start_ns") < to_ns)
+            own = waits.filter(shown & (pl.col("from_client") == self.place.from_client))
+            self._waits += own[["start_ns", "end_ns", "cause"]].iter_rows()
 
     def finish(self) -> Kept | None:
         """What was kept, cut to the times that are shown; None where the place was not met."""
         if self._first.is_empty():
             return None
-        rows = pl.concat(self._parts()).join(self._tracked, on="frame", how="left", maintain_order="left")
-        begin, end = self._before.height, rows.height - self._after.height - 1
-        from_ns, to_ns = self._times(rows["t_ns"], rows.item(begin, "t_ns"), rows.item(end, "t_ns"))
+        from_ns, to_ns = self._times()
         seen = pl.col("t_ns").is_between(from_ns, to_ns)
         near = seen | seen.shift(1, fill_value=False) | seen.shift(-1, fill_value=False)
-        return Kept(rows.filter(near), from_ns, to_ns, self._omitted)
+        return Kept(pl.concat(self._parts()).filter(near), self._waits, from_ns, to_ns, self._omitted)
 
     def _parts(self) -> list[pl.DataFrame]:
         return [part for part in (self._before, self._first, self._last, self._after) if part.height]
 
-    def _times(self, kept: pl.Series, start_ns: int, end_ns: int) -> tuple[int, int]:
+    def _times(self) -> tuple[int, int]:
         """What is shown: the time between the place's two ends, and margins as far as segments were kept."""
+        kept = pl.concat([part["t_ns"] for part in self._parts()])
+        start_ns, end_ns = kept[self._before.height], kept[-1 - self._after.height]
         least, most = (round(margin * (end_ns - start_ns)) for margin in self.place.margins)
         before, after = kept.filter(kept < start_ns).sort().tail(LEAST_AROUND), kept.filter(kept > end_ns).sort().head(LEAST_AROUND)
         wanted_from: list[Any] = [before.min() if before.len() else start_ns, kept.min()]
@@ -173,8 +175,9 @@ class Window:
         return from_ns, to_ns
 
 
-def _with(kept: pl.DataFrame, rows: pl.DataFrame, places: pl.Series) -> pl.DataFrame:
-    """What was kept, and the rows at these places."""
-    if places.is_empty():
+def _with(kept: pl.DataFrame, rows: pl.DataFrame, begin: int, end: int) -> pl.DataFrame:
+    """What was kept, and copies of the rows from one place to another: a slice would keep all others, too."""
+    if begin == end:
         return kept
-    return rows[places] if kept.is_empty() else pl.concat([kept, rows[places]])
+    more = rows[pl.int_range(begin, end, eager=True)]
+    return more if kept.is_empty() else pl.concat([kept, more])

@@ -25,54 +25,31 @@ _CLOCK_DECIMALS = 9
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
 
 
-def zooms(windows: Sequence[Window | None], ledger: pl.LazyFrame, resolution_ns: int) -> list[Zoom | None]:
+def zooms(windows: Sequence[Window | None], resolution_ns: int) -> list[Zoom | None]:
     """The figures of windows whose rows have gone by; None where there is nothing to show.
 
     Args:
         windows: one for each finding, in their order; None where a finding has no place.
-        ledger: rows of `schema.LEDGER`; read once, of the connections and times that are shown.
         resolution_ns: of the capture's clock.
     """
     kept = [None if window is None else window.finish() for window in windows]
-    both = zip(windows, kept, strict=True)
-    spans = _spans([(window.place, one) for window, one in both if window is not None and one is not None], ledger)
     return [
-        None if window is None or one is None else _zoom(window.place, one, _bands(window.place, one, spans), resolution_ns)
+        None if window is None or one is None else _zoom(window.place, one, resolution_ns)
         for window, one in zip(windows, kept, strict=True)
     ]
 
 
-def _spans(shown: Sequence[tuple[Place, Kept]], ledger: pl.LazyFrame) -> pl.DataFrame:
-    """The intervals of the directions and times that are shown, in order of time."""
-    col = pl.col
-    any_of = pl.any_horizontal(
-        False,  # noqa: FBT003  (without any place)
-        *(
-            (col("conn") == place.conn)
-            & (col("from_client") == place.from_client)
-            & (col("end_ns") > place.first_ts_ns + kept.from_ns)
-            & (col("start_ns") < place.first_ts_ns + kept.to_ns)
-            for place, kept in shown
-        ),
-    )
-    here = col("conn").is_in(sorted({place.conn for place, _ in shown}))
-    return ledger.filter(here).select("conn", "from_client", "start_ns", "end_ns", "cause").filter(any_of).collect().sort("start_ns")
-
-
-def _bands(place: Place, kept: Kept, spans: pl.DataFrame) -> list[Band]:
+def _bands(place: Place, kept: Kept) -> list[Band]:
     """What each moment that is shown waited for; the same cause twice in a row is one band."""
-    col = pl.col
     from_ns, to_ns = place.first_ts_ns + kept.from_ns, place.first_ts_ns + kept.to_ns
-    own = spans.filter(
-        (col("conn") == place.conn) & (col("from_client") == place.from_client) & (col("end_ns") > from_ns) & (col("start_ns") < to_ns)
-    )
     return [
         {"start_ns": max(start, from_ns) - place.first_ts_ns, "end_ns": min(end, to_ns) - place.first_ts_ns, "cause": cause}
-        for start, end, cause in spent.joined(own)
+        for start, end, cause in spent.joined(kept.waits)
     ]
 
 
-def _zoom(place: Place, kept: Kept, bands: list[Band], resolution_ns: int) -> Zoom:
+def _zoom(place: Place, kept: Kept, resolution_ns: int) -> Zoom:
+    bands = _bands(place, kept)
     direction = series.of_rows(kept.rows, from_client=place.from_client)
     shown = kept.rows.filter(pl.col("t_ns").is_between(kept.from_ns, kept.to_ns))
     proving = shown.filter(pl.col("frame").is_in(list(place.frames)))

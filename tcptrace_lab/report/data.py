@@ -35,7 +35,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
     capture = analysis.capture
     problems = list(capture["problems"])
     chosen = choose.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None], room)
-    flows_total, flows = udp.listed(analysis.flows)
+    flows_total, flows = udp.listed(analysis.flows) if capture["udp_datagrams"] else (0, [])
     resolution_ns = capture["trust"]["resolution_ns"]
     listed = mendable_first(analysis.findings)[: room.findings]
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
@@ -116,7 +116,8 @@ def _counted(found: Mapping[int, Sequence[str]]) -> dict[str, int]:
 
 def _ends(rows: pl.DataFrame) -> dict[int, str]:
     """Who each of these connections is between."""
-    return {row["conn"]: " → ".join(table.endpoint(row, side) for side in SIDES) for row in rows.iter_rows(named=True)}
+    named = rows.select("conn", *(f"{side}_{what}" for side in SIDES for what in ("addr", "port")))
+    return {row["conn"]: " → ".join(table.endpoint(row, side) for side in SIDES) for row in named.iter_rows(named=True)}
 
 
 def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:

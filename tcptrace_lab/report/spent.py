@@ -10,7 +10,7 @@ from tcptrace_lab import stalls
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from tcptrace_lab.findings import Finding
     from tcptrace_lab.report.shape import Band, Bar, Found, Part, Stall, Zoom
@@ -103,9 +103,10 @@ def bands(longest: pl.DataFrame, conn: int, *, from_client: bool, begin_ns: int)
     return [{"start_ns": start - begin_ns, "end_ns": end - begin_ns, "cause": cause} for start, end, cause in joined(own)]
 
 
-def joined(waits: pl.DataFrame) -> Iterator[tuple[int, int, str]]:
+def joined(waits: pl.DataFrame) -> list[tuple[int, int, str]]:
     """Begin, end and cause of intervals in order of time; the same cause twice in a row is one."""
-    col = pl.col
-    new = (col("cause") != col("cause").shift()) | (col("start_ns") != col("end_ns").shift())
-    runs = waits.group_by(new.fill_null(value=True).cum_sum().alias("run"), maintain_order=True)
-    return runs.agg(col("start_ns").first(), col("end_ns").last(), col("cause").first())[["start_ns", "end_ns", "cause"]].iter_rows()
+    runs: list[tuple[int, int, str]] = []
+    for start, end, cause in waits[["start_ns", "end_ns", "cause"]].iter_rows():
+        goes_on = bool(runs) and runs[-1][1:] == (start, cause)
+        runs.append((runs.pop()[0] if goes_on else start, end, cause))
+    return runs

@@ -103,13 +103,13 @@ def beside(connections: Frame) -> Frame:
         `ack_delay_from_ms`, `ack_delay_to_ms`: where the middle 80 % of its delayed ACKs lie; null without;
         `nagle`: `on`, `off` or `unknown`; `nagle_confidence`: `proved` or `consistent`, null if unknown; `nagle_frame`: first proof.
     """
-    for made in _steps():
+    for made in steps():
         connections = connections.with_columns(**made)
     return connections.drop(f"{side}_{name}" for side in SIDES for name in _ON_THE_WAY)
 
 
 @cache
-def _steps() -> tuple[Mapping[str, pl.Expr], ...]:
+def steps() -> tuple[Mapping[str, pl.Expr], ...]:
     """The columns of `beside`, and those on the way to them, in steps that look at those before."""
     steps = ((_classes,), (_delays,), (_fixed, _beats, _counts, _nagle), (_timer, _threshold), (_policy,))
     return tuple(

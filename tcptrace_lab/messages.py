@@ -69,8 +69,7 @@ def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.Lazy
 
 def _found(segments: pl.LazyFrame, notes: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """Finished rows of `schema.MESSAGES`, as they come."""
-    open_rows = pl.DataFrame(schema=_PARTIAL)
-    ends = pl.DataFrame(schema=_ENDS)
+    open_rows, ends = _NO_MESSAGES, _NO_ENDS
     noted = notes.drop("conn").collect()
     wanted = _col("held_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
     for batch in segments.filter(wanted).select(_LOOKED_AT).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
@@ -116,6 +115,8 @@ _PARTIAL = {
 
 _ENDS = {"conn": pl.UInt32(), "client_end": pl.Int64(), "server_end": pl.Int64()}
 """How far the two streams of a connection have come."""
+
+_NO_MESSAGES, _NO_ENDS = pl.DataFrame(schema=_PARTIAL), pl.DataFrame(schema=_ENDS)
 
 _col = pl.col
 _STREAM_END = _col("seq") + _col("payload_bytes")

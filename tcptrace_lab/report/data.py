@@ -13,7 +13,7 @@ import polars as pl
 
 from tcptrace_lab import numbers, trust, verdict
 from tcptrace_lab.findings import mendable_first
-from tcptrace_lab.report import choose, define, drawn, sizes, spent, table, transactions, udp, windows, zoom
+from tcptrace_lab.report import choose, drawn, sizes, spent, table, transactions, udp, windows, zoom
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
         "drawn": connections,
         "pair": None if pair is None else _pair(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
-        "definitions": define.words(),
     }
 
 

@@ -42,7 +42,7 @@ def unpack(text: str) -> Any:  # noqa: ANN401  (any JSON value)
 
 def _squeezed(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _squeezed(item) for key, item in value.items()}
+        return {key: _squeezed(item) if isinstance(item, dict | list | tuple) else item for key, item in value.items()}
     if isinstance(value, list | tuple):
         squeezed = _numbers(value) if len(value) > SHORT else None
         return [_squeezed(item) for item in value] if squeezed is None else squeezed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import stat
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.streams import is_compressed
@@ -48,8 +49,10 @@ def at_hand(paths: Sequence[str]) -> Iterator[None]:
 
 def _are_small(paths: Sequence[str]) -> bool:
     try:
-        size_bytes = sum(os.stat(path).st_size for path in paths)  # noqa: PTH116  (names as given)
-        return size_bytes <= SMALL_BYTES and not any(map(is_compressed, paths))
+        looks = [os.stat(path) for path in paths]  # noqa: PTH116  (names as given)
+        if not all(stat.S_ISREG(look.st_mode) for look in looks):
+            return False  # what is read of a pipe is gone
+        return sum(look.st_size for look in looks) <= SMALL_BYTES and not any(map(is_compressed, paths))
     except OSError:
         return False  # none of this machine's files; or what the engine will complain of
 

@@ -41,8 +41,10 @@ def test_only_small_plain_files_are_taken_for_at_hand(tmp_path: Path) -> None:
     plain.write_bytes(bytes(100))
     packed.write_bytes(gzip.compress(bytes(100)))
     large.write_bytes(bytes(memory.SMALL_BYTES))
+    os.mkfifo(tmp_path / "pipe")
     before = os.environ.get(AFFINITY)
-    for paths, engine in (([plain], "in-memory"), ([plain, packed], before), ([plain, large], before), ([tmp_path / "none"], before)):
+    others = ([plain, packed], [plain, large], [tmp_path / "pipe"], [tmp_path / "none"])
+    for paths, engine in (([plain], "in-memory"), *((paths, before) for paths in others)):
         with memory.at_hand([str(path) for path in paths]):
             assert os.environ.get(AFFINITY) == engine
         assert os.environ.get(AFFINITY) == before

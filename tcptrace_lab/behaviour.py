@@ -6,13 +6,16 @@ segments, and which stack it may be.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab import fingerprint, policy, trust, vantage
-from tcptrace_lab.schema import SIDES
+from tcptrace_lab.schema import CONNECTIONS, SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    import polars as pl
 
     from tcptrace_lab.policy import Frame
 
@@ -34,6 +37,21 @@ def beside(connections: Frame, resolution_ns: int) -> Frame:
     """
     placed = vantage.beside(connections, resolution_ns)
     return policy.beside(placed.with_columns(**trust.connection_columns(), **fingerprint.columns()))
+
+
+def of_rows(connections: pl.DataFrame, resolution_ns: int) -> pl.DataFrame:
+    """The same of rows that are at hand; only the columns that are looked at are taken along from step to step."""
+    asked = _asked(resolution_ns)
+    concluded = beside(connections[asked], resolution_ns)
+    return connections.hstack(concluded[[name for name in concluded.columns if name not in asked]])
+
+
+@cache
+def _asked(resolution_ns: int) -> list[str]:
+    """The columns of `schema.CONNECTIONS` that `beside` looks at."""
+    steps = (*vantage.steps(resolution_ns), trust.connection_columns(), fingerprint.columns(), *policy.steps())
+    named = {name for step in steps for value in step.values() for name in value.meta.root_names()}
+    return [name for name in CONNECTIONS.names if name in named]
 
 
 def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)

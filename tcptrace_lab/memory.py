@@ -5,7 +5,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from typing import Final
+import stat
+from typing import TYPE_CHECKING, Final
+
+from tcptrace_lab.streams import is_compressed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SMALL_BYTES: Final = 1_000_000
+"""Captures up to this size have tables that fit into memory several times."""
 
 _SETTINGS: Final = {
     "OPENBLAS_NUM_THREADS": "1",  # of numpy, which is asked for no matrix: else threads wait for one, busily at first
@@ -20,6 +29,32 @@ def bound() -> None:
     """Have Polars and numpy keep little; what the user has set stays. To be called before they are imported, which read this once."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
+
+
+@contextlib.contextmanager
+def at_hand(paths: Sequence[str]) -> Iterator[None]:
+    """While the block lasts, queries are run as on tables in memory if these files are small and not compressed.
+
+    Polars' streaming engine, which bounds what a query holds, takes longer to begin than queries on a few rows take. The setting is the
+    process's: for programs that analyze one capture at a time.
+    """
+    if not _are_small(paths):
+        yield
+        return
+    import polars as pl  # noqa: PLC0415  (`bound` is to be called before)
+
+    with pl.Config(engine_affinity="in-memory"):
+        yield
+
+
+def _are_small(paths: Sequence[str]) -> bool:
+    try:
+        looks = [os.stat(path) for path in paths]  # noqa: PTH116  (names as given)
+        if not all(stat.S_ISREG(look.st_mode) for look in looks):
+            return False  # what is read of a pipe is gone
+        return sum(look.st_size for look in looks) <= SMALL_BYTES and not any(map(is_compressed, paths))
+    except OSError:
+        return False  # none of this machine's files; or what the engine will complain of
 
 
 def give_back() -> None:

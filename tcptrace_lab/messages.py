@@ -22,7 +22,7 @@ from tcptrace_lab.numbers import NS_PER_MS
 from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 GAP_NS = 10 * NS_PER_MS
 """A pause of the program that ends a message, where two round trips are not longer (the rule book's stall on a LAN; a heuristic): the
@@ -69,8 +69,7 @@ def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.Lazy
 
 def _found(segments: pl.LazyFrame, notes: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """Finished rows of `schema.MESSAGES`, as they come."""
-    open_rows = pl.DataFrame(schema=_PARTIAL)
-    ends = pl.DataFrame(schema=_ENDS)
+    open_rows, ends = _NO_MESSAGES, _NO_ENDS
     noted = notes.drop("conn").collect()
     wanted = _col("held_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
     for batch in segments.filter(wanted).select(_LOOKED_AT).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
@@ -117,6 +116,8 @@ _PARTIAL = {
 _ENDS = {"conn": pl.UInt32(), "client_end": pl.Int64(), "server_end": pl.Int64()}
 """How far the two streams of a connection have come."""
 
+_NO_MESSAGES, _NO_ENDS = pl.DataFrame(schema=_PARTIAL), pl.DataFrame(schema=_ENDS)
+
 _col = pl.col
 _STREAM_END = _col("seq") + _col("payload_bytes")
 _NEW = (_col("kind") == "new") & (_col("payload_bytes") > 0)
@@ -142,16 +143,23 @@ _LOOKED_AT = (
 _FLAGS = ("brief", "paused", "is_resent")
 
 
+def _beside(rows: pl.DataFrame, known: pl.DataFrame, *on: str) -> pl.DataFrame:
+    """The rows with what is known of each; of the first rows of a capture that is nothing."""
+    if known.is_empty():
+        return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in known.schema.items() if name not in on)
+    return rows.join(known, on=on, how="left", maintain_order="left")
+
+
 def _with_notes(rows: pl.DataFrame, noted: pl.DataFrame) -> pl.DataFrame:
     """The segments with what the engine noted of them; of most it is nothing."""
-    both = rows.join(noted, on="frame", how="left", maintain_order="left")
+    both = _beside(rows, noted, "frame")
     return both.with_columns(_col("frame").cast(pl.Int64), _col("stall_cause").cast(pl.String), _col(_FLAGS).fill_null(value=False))
 
 
 def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The rows with how far both streams had come before each, `own_end` and `other_end` (null before any); and the ends after the last."""
     brings = _BRINGS & _col("seq").is_not_null()
-    known = rows.join(ends, on="conn", how="left", maintain_order="left")
+    known = _beside(rows, ends, "conn")
     sides = {}
     for side, from_client in schema.SIDES.items():
         own = pl.when(brings & (_col("from_client") == from_client)).then(_STREAM_END)
@@ -166,34 +174,34 @@ def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFram
         other_end=pl.when("from_client").then("server_before").otherwise("client_before"),
     )
     after = pl.concat([last, ends.filter(_col("conn").is_in(last["conn"].implode()).not_())]).select(*_ENDS)
-    return known.select(*rows.columns, "own_end", "other_end"), after
+    return known[[*rows.columns, "own_end", "other_end"]], after
 
 
 def _numbered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
     """The segments with data with the `index` of their message in their direction, from 0 on."""
     last = open_rows.sort("index").group_by(WAY).agg(last_index=_col("index").last(), last_heard=_col("heard").last())
-    rows = rows.join(last, on=list(WAY), how="left", maintain_order="left")
-    heard = pl.when(_NEW).then(pl.min_horizontal("ack", "other_end").fill_null(0))
-    before = pl.coalesce(heard.shift(1).forward_fill().over(WAY), "last_heard")
-    first = (pl.int_range(pl.len()).over(WAY) == 0) & _col("last_index").is_null()
-    hears_all = _col("other_end").is_null() | (_col("ack") >= _col("other_end"))
-    turned = hears_all & (heard > before).fill_null(value=False)
-    starts = _NEW & (turned | _col("paused")) & ~first & (_col("seq") >= _col("own_end").fill_null(0))
-    index = (starts | first).cast(pl.Int64).cum_sum().over(WAY) - 1 + (_col("last_index") + 1).fill_null(0)
-    return rows.with_columns(
-        index=index,
+    rows = _beside(rows, last, *WAY).with_columns(
+        heard=pl.when(_NEW).then(pl.min_horizontal("ack", "other_end").fill_null(0)),
+        first=(pl.int_range(pl.len()).over(WAY) == 0) & _col("last_index").is_null(),
+        hears_all=_col("other_end").is_null() | (_col("ack") >= _col("other_end")),
+    )
+    before = pl.coalesce(_col("heard").shift(1).forward_fill().over(WAY), "last_heard")
+    turned = _col("hears_all") & (_col("heard") > before).fill_null(value=False)
+    starts = _NEW & (turned | _col("paused")) & ~_col("first") & (_col("seq") >= _col("own_end").fill_null(0))
+    rows = rows.with_columns(
         starts=starts,
-        heard=heard,
-        overlaps=_NEW & ~hears_all.fill_null(value=True),
-        start_missing=first & (_col("seq") != 1),
+        overlaps=_NEW & ~_col("hears_all").fill_null(value=True),
+        start_missing=_col("first") & (_col("seq") != 1),
         hole=(_NEW & (_col("seq") > _col("own_end"))).fill_null(value=False),
     )
+    index = (_col("starts") | _col("first")).cast(pl.Int64).cum_sum().over(WAY) - 1 + (_col("last_index") + 1).fill_null(0)
+    return rows.with_columns(index=index)
 
 
 def _answered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
     """What the other side sent behind each message: `_KEY`, `answer_ts` of the first, and `overlapped`: some came without having it all."""
     last = open_rows.group_by("conn", ~_col("from_client")).agg(_col("index").max().alias("other_last"))
-    rows = rows.join(last, on=list(WAY), how="left", maintain_order="left")
+    rows = _beside(rows, last, *WAY)
     client = pl.when("from_client").then("index").forward_fill().over("conn")
     server = pl.when(~_col("from_client")).then("index").forward_fill().over("conn")
     current = pl.coalesce(pl.when("from_client").then(server).otherwise(client), "other_last")
@@ -241,17 +249,20 @@ _PSH = 8
 
 def _merged(open_rows: pl.DataFrame, partial: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
     """The open messages with what was learned, and the new ones."""
-    fresh = partial.select(pl.col(name).cast(dtype) for name, dtype in _PARTIAL.items())
+    fresh = _typed(partial, _PARTIAL)
     merged = fresh if open_rows.is_empty() else _grown(pl.concat([open_rows, fresh]))
-    told = merged.join(answered, on=list(_KEY), how="left", maintain_order="left").sort(_KEY)
-    return (
-        told.with_columns(
-            overlapping=_col("overlapping") | _col("overlapped").fill_null(value=False),
-            answer_ts_ns=pl.coalesce("answer_ts_ns", "answer_ts"),
-        )
-        .with_columns(after_overlap=pl.coalesce("after_overlap", _col("overlapping").shift(1).over(WAY)))
-        .select(*_PARTIAL)
+    told = _beside(merged, answered, *_KEY).sort(_KEY)
+    told = told.with_columns(
+        overlapping=_col("overlapping") | _col("overlapped").fill_null(value=False),
+        answer_ts_ns=pl.coalesce("answer_ts_ns", "answer_ts"),
     )
+    return told.with_columns(after_overlap=pl.coalesce("after_overlap", _col("overlapping").shift(1).over(WAY)))[list(_PARTIAL)]
+
+
+def _typed(rows: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """These columns, each of its type."""
+    own = rows[list(types)]
+    return own.with_columns(column.cast(types[column.name]) for column in own if column.dtype != types[column.name])
 
 
 def _grown(both: pl.DataFrame) -> pl.DataFrame:
@@ -310,8 +321,8 @@ def _settled(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The messages of which no more will be learned, and the others."""
     behind = _col("index").max().over(WAY) - _col("index")
     done = (behind > UNACKED_MESSAGES) | ((behind > 0) & _col("acked_ts_ns").is_not_null())
-    marked = found.with_columns(done=done)
-    return marked.filter("done").drop("done"), marked.filter(~_col("done")).drop("done")
+    settled = found.select(done).to_series()
+    return found.filter(settled), found.filter(~settled)
 
 
 def _finished(found: pl.DataFrame) -> pl.DataFrame:
@@ -325,6 +336,7 @@ def _finished(found: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("bytes_missing"))
         .otherwise(pl.lit("whole"))
     )
+    found = found.with_columns(state=state)
     by_cause = _col("stalls").list.eval(pl.element().struct.field("ns")).list
     worst = _col("stalls").list.get(by_cause.arg_max(), null_on_oob=True).struct.field("cause")
     edges = pl.concat_list(_col("start_offset"), _col("small_ends"), _col("end_offset"))
@@ -332,15 +344,14 @@ def _finished(found: pl.DataFrame) -> pl.DataFrame:
     sure = (_col("writes_inferred").list.len() > 1) & ~_col("held") & ~_col("unpushed")
     rows = found.with_columns(
         payload_bytes=_col("end_offset") - _col("start_offset"),
-        answer_ts_ns=pl.when(state != "overlapping").then("answer_ts_ns"),
+        answer_ts_ns=pl.when(_col("state") != "overlapping").then("answer_ts_ns"),
         transfer_ns=_col("last_ts_ns") - _col("first_ts_ns"),
         stalled_ns=by_cause.sum(),
         stall_cause=worst,
-        writes_inferred=pl.when(~_col("resent") & (state == "whole")).then(writes),
-        state=state,
+        writes_inferred=pl.when(~_col("resent") & (_col("state") == "whole")).then(writes),
     ).with_columns(
         writes_confidence=pl.when(_col("writes_inferred").is_not_null()).then(
             pl.when(sure).then(pl.lit("consistent")).otherwise(pl.lit("possible"))
         )
     )
-    return rows.select(pl.col(name).cast(dtype) for name, dtype in schema.MESSAGES.polars_schema().items())
+    return _typed(rows, schema.MESSAGES.polars_schema())

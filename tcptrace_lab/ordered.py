@@ -7,6 +7,7 @@ and reads of each file only what is in the range. What comes late stands in few 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -73,7 +74,7 @@ class Ordered:
     def finish(self) -> pl.LazyFrame:
         """All rows. Raises OutputUnwritable as `add` does."""
         if not self._files.some:
-            held = self._sorted() if self._held else pl.DataFrame(schema=self._schema)
+            held = self._sorted() if self._held else _no_rows(tuple(self._schema.items()))
             self._held = []
             return held.lazy()
         if self._held:
@@ -95,6 +96,11 @@ class Ordered:
         self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
         self._files.add(rows)
         memory.give_back()  # what the engine kept of these until they were over, for one
+
+
+@cache
+def _no_rows(columns: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict(columns))
 
 
 def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) -> pl.LazyFrame:

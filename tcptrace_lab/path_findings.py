@@ -6,6 +6,7 @@ of its own: what the sender waited for is in the ledger.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -48,13 +49,13 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection
 
     Args:
         segments: rows of `schema.SEGMENTS`; read once, of the directions found, if any were resent for nothing or out of order.
-        connections: rows of `schema.CONNECTIONS`; read once for each direction.
+        connections: rows of `schema.CONNECTIONS`; read once.
         told: what is known already: needless resends that cost time are not told twice, nor is a small buffer that does a remedy.
 
     Returns:
         Findings without a cost in time, at most `MOST` of each kind.
     """
-    rows = [row for side, from_client in SIDES.items() for row in _suspects(connections, side, from_client=from_client)]
+    rows = _suspects(connections)
     costly, small = ({(one.conn, one.from_client) for one in told if one.id == name} for name in (needless.FINDING, send_buffer.FINDING))
     late = _most(rows, "out_of_order_segments")
     again = [row for row in _most(rows, "spurious_retransmissions") if (row["conn"], row["from_client"]) not in costly]
@@ -71,21 +72,33 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection
     )
 
 
-def _suspects(connections: pl.LazyFrame, side: str, *, from_client: bool) -> list[dict[str, Any]]:
+def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
     """Directions with any of the three, a dict of `_COUNTS` and `_TIMES` each, and `queue_ns`: 0 where none is worth a line."""
-    col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES)}
-    added = col["rtt_p50_ns"] - col["rtt_min_ns"]
-    stands = (added >= QUEUE_NS) & (col["rtt_p50_ns"] >= QUEUE_TIMES * col["rtt_min_ns"]) & (col["drained_acks"] >= LEAST_SAMPLES)
-    queue_ns = pl.when(stands.fill_null(value=False)).then(added).otherwise(0)
-    often = {name: pl.when(col[name] >= LEAST_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
-    odd = pl.any_horizontal(*(value > 0 for value in (*often.values(), queue_ns)))
-    rows = connections.filter(odd).select("conn", pl.lit(from_client).alias("from_client"), **(col | often), queue_ns=queue_ns)
+    asked, kinds = _asked(), (*_COUNTS[:2], "queue_ns")
+    odd = pl.any_horizontal(pl.col(f"{side}_{kind}") > 0 for side in SIDES for kind in kinds)
     found: list[dict[str, Any]] = []
-    for batch in rows.collect_batches(maintain_order=True):
-        found += batch.iter_rows(named=True)
-        best = [_most(found, name) for name in (*often, "queue_ns")]
-        found = list({row["conn"]: row for each in best for row in each}.values())
+    for batch in connections.select("conn", **asked).filter(odd).collect_batches(maintain_order=True):
+        for row in batch.iter_rows(named=True):
+            for side, from_client in SIDES.items():
+                own = {name: row[f"{side}_{name}"] for name in (*_COUNTS, *_TIMES, "queue_ns")}
+                found.append({"conn": row["conn"], "from_client": from_client, **own})
+        best = [_most(found, kind) for kind in kinds]
+        found = list({(row["conn"], row["from_client"]): row for each in best for row in each}.values())
     return found
+
+
+@cache
+def _asked() -> Mapping[str, pl.Expr]:
+    """What is asked of both sides of a connection; a count is 0 where it is too small to be told."""
+    asked: dict[str, pl.Expr] = {}
+    for side in SIDES:
+        col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES)}
+        added = col["rtt_p50_ns"] - col["rtt_min_ns"]
+        stands = (added >= QUEUE_NS) & (col["rtt_p50_ns"] >= QUEUE_TIMES * col["rtt_min_ns"]) & (col["drained_acks"] >= LEAST_SAMPLES)
+        col |= {name: pl.when(col[name] >= LEAST_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
+        col["queue_ns"] = pl.when(stands.fill_null(value=False)).then(added).otherwise(0)
+        asked |= {f"{side}_{name}": value for name, value in col.items()}
+    return asked
 
 
 def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:

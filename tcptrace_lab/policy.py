@@ -103,27 +103,30 @@ def beside(connections: Frame) -> Frame:
         `ack_delay_from_ms`, `ack_delay_to_ms`: where the middle 80 % of its delayed ACKs lie; null without;
         `nagle`: `on`, `off` or `unknown`; `nagle_confidence`: `proved` or `consistent`, null if unknown; `nagle_frame`: first proof.
     """
-    for made in _steps():
+    for made in steps():
         connections = connections.with_columns(**made)
     return connections.drop(f"{side}_{name}" for side in SIDES for name in _ON_THE_WAY)
 
 
 @cache
-def _steps() -> tuple[Mapping[str, pl.Expr], ...]:
+def steps() -> tuple[Mapping[str, pl.Expr], ...]:
     """The columns of `beside`, and those on the way to them, in steps that look at those before."""
-    steps = ((_classes,), (_delays,), (_bands, _counts, _nagle), (_timer, _threshold), (_policy,))
+    steps = ((_classes,), (_delays,), (_fixed, _beats, _counts, _nagle), (_timer, _threshold), (_policy,))
     return tuple(
         {f"{side}_{name}": expression for side in SIDES for step in each for name, expression in step(side).items()} for each in steps
     )
 
 
-def timers(connections: pl.LazyFrame) -> pl.LazyFrame:
-    """The delayed-ACK timer of both sides alone: `conn`, and of each side `ack_timer_ms` and `ack_timer_kind` (`beside`)."""
+def heartbeats(connections: pl.LazyFrame) -> pl.LazyFrame:
+    """Whether the ACKs for what a direction sends keep to a heartbeat (`ack_timer_kind` of `beside`): `conn from_client beats`."""
     counted = ("delayed_acks", "ack_delays", "heartbeat_concentration")
-    rows = connections.select("conn", *(f"{side}_{name}" for side in SIDES for name in counted))
-    for step in (_classes, _delays, _bands, _timer):
-        rows = rows.with_columns(**{f"{side}_{name}": expression for side in SIDES for name, expression in step(side).items()})
-    return rows.select("conn", *(f"{side}_{name}" for side in SIDES for name in ("ack_timer_ms", "ack_timer_kind")))
+    rows = pl.concat(
+        connections.select("conn", from_client=pl.lit(not of_client), **{f"acking_{name}": f"{side}_{name}" for name in counted})
+        for side, of_client in SIDES.items()
+    )
+    for step in (_classes, _delays, _beats):
+        rows = rows.with_columns(**{f"acking_{name}": expression for name, expression in step("acking").items()})
+    return rows.select("conn", "from_client", beats=f"acking_{_BEATS}")
 
 
 _SHARES = (0.1, 0.5, 0.9)
@@ -202,21 +205,24 @@ def _delays(side: str) -> dict[str, pl.Expr]:
     }
 
 
-def _bands(side: str) -> dict[str, pl.Expr]:
-    """The fixed timer in whose band the delays lie, and whether they keep to a heartbeat."""
-    delayed, delays = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_ack_delays")
+def _fixed(side: str) -> dict[str, pl.Expr]:
+    """The fixed timer in whose band the delays lie."""
     from_ms, median_ms, to_ms = (pl.col(f"{side}_{name}") for name in ("ack_delay_from_ms", _MEDIAN, "ack_delay_to_ms"))
 
     def shows(timer: Timer) -> pl.Expr:
         return median_ms.is_between(timer.from_ms, timer.to_ms, closed="left") & (from_ms <= timer.soonest_to_ms)
 
     named = pl.coalesce(*(pl.when(shows(timer)).then(timer.timer_ms) for timer in TIMERS))
+    return {_FIXED: pl.when((pl.col(f"{side}_delayed_acks") >= LEAST_DELAYED) & (to_ms - from_ms <= FIXED_SPREAD_MS)).then(named)}
+
+
+def _beats(side: str) -> dict[str, pl.Expr]:
+    """Whether the delays keep to a heartbeat."""
+    delayed, delays = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_ack_delays")
+    from_ms, to_ms = pl.col(f"{side}_ack_delay_from_ms"), pl.col(f"{side}_ack_delay_to_ms")
     longest_ms = (delays.list.len().cast(pl.Int64) - 1) * DELAY_CLASS_MS
     rayleigh = delayed * pl.col(f"{side}_heartbeat_concentration") ** 2
-    return {
-        _FIXED: pl.when((delayed >= LEAST_DELAYED) & (to_ms - from_ms <= FIXED_SPREAD_MS)).then(named),
-        _BEATS: (to_ms - from_ms > FIXED_SPREAD_MS) & (longest_ms <= HEARTBEAT_MS) & (rayleigh > -math.log(HEARTBEAT_CHANCE)),
-    }
+    return {_BEATS: (to_ms - from_ms > FIXED_SPREAD_MS) & (longest_ms <= HEARTBEAT_MS) & (rayleigh > -math.log(HEARTBEAT_CHANCE))}
 
 
 def _timer(side: str) -> dict[str, pl.Expr]:

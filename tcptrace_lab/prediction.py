@@ -135,7 +135,7 @@ def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.D
     found = rows.sort(_CARRIED, "conn", descending=[True, False]).head(MOST_CONNECTIONS).collect()
     size = (pl.col("client_segments") + pl.col("server_segments")).cum_sum()
     within = (size <= MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
-    return behaviour.beside(found.filter(within).sort("conn"), tables.info["resolution_ns"])
+    return behaviour.of_rows(found.filter(within).sort("conn"), tables.info["resolution_ns"])
 
 
 def _known(connections: pl.DataFrame, messages: pl.DataFrame) -> Known:

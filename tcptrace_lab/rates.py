@@ -160,7 +160,7 @@ def table(connections: Frame) -> Frame:
     Args:
         connections: rows of `schema.CONNECTIONS`, by `conn`.
     """
-    to_server, to_client = (connections.filter(pl.col(f"{side}_data_segments") > 0).select(_ends(side)) for side in SIDES)
+    to_server, to_client = (connections.select(_ends(side)).filter(pl.col("sender_data_segments") > 0) for side in SIDES)
     return beside(to_server.merge_sorted(to_client, "conn"), "sender").select(_table())
 
 

@@ -36,9 +36,7 @@ def chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
         accounts: rows of `schema.ACCOUNTS`.
         connections: rows of `schema.CONNECTIONS`.
     """
-    held = pl.max_horizontal(
-        *(pl.sum_horizontal(*(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0) for cause in SIZE_CAUSES)) for side in SIDES)
-    )
+    held = pl.max_horizontal(*(pl.sum_horizontal(*(f"{side}_{cause.replace('-', '_')}_ns" for cause in SIZE_CAUSES)) for side in SIDES))
     long = accounts.select("conn", held=held).filter(pl.col("held") >= LEAST_STALL_NS)
     stalled = long.top_k(MOST_CONNECTIONS, by=["held", "conn"], reverse=[False, True]).collect()
     if stalled.is_empty():

@@ -164,7 +164,7 @@ def found(
         One for each direction of a group with enough messages, those with most time in slow ranges first.
     """
     here = pl.col("conn").is_in(chosen["conn"].to_list())
-    some = behaviour.beside(connections.filter(here).collect(), resolution_ns)
+    some = behaviour.of_rows(connections.filter(here).collect(), resolution_ns)
     told = whole_messages(segments.filter(here), notes.filter(here), some)
     groups = [group for members in _by_group(chosen) for group in _group(told, some, members)]
     return tuple(sorted(groups, key=lambda group: -sum(one.cost_ns for one in group.measured)))

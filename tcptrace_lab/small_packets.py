@@ -117,8 +117,8 @@ def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
     """The directions that are `tiny`, `cut` or `suspect`, most segments first; a test that cannot be made is not passed."""
     tests, figures = _tests()
     rows = (
-        connections.filter(pl.any_horizontal(*tests.values()))
-        .select("conn", **tests, **figures)
+        connections.select("conn", **tests, **figures)
+        .filter(pl.any_horizontal(*tests))
         .top_k(MOST, by=[pl.max_horizontal(*(f"{side}_data_segments" for side in SIDES)), "conn"], reverse=[False, True])
         .collect()
     )

@@ -7,13 +7,13 @@ the frames around it, and the timer that the lateness of an ACK tells of, where 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tcptrace_lab import policy, rules, schema
 from tcptrace_lab.numbers import NS_PER_MS
-from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,25 +51,17 @@ def stalls(ledger: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """
     wanted = (*(name for name in schema.STALLS.names if name != "timer"), "kind")
     rows = ledger.select(wanted).filter(IS_STALL)
-    beats = rows.join(_heartbeats(connections), on=_WAY, how="left", maintain_order="left")
-    told = beats.with_columns(timer=_timer()).select(pl.col(name).cast(dtype) for name, dtype in schema.STALLS.polars_schema().items())
+    beats = rows.join(policy.heartbeats(connections), on=_WAY, how="left", maintain_order="left")
+    told = beats.select(*(_timer() if name == "timer" else pl.col(name) for name in schema.STALLS.names))
     return told.sort("conn", "from_client", "start_ns", "end_ns", descending=[False, True, False, False])
 
 
-def _heartbeats(connections: pl.LazyFrame) -> pl.LazyFrame:
-    """Whether the ACKs for what a direction sends keep to a heartbeat: `conn from_client ack_timer_kind`."""
-    concluded, kinds = policy.timers(connections), []
-    for side, from_client in SIDES.items():
-        (other,) = SIDES.keys() - {side}
-        kinds.append(concluded.select("conn", from_client=pl.lit(from_client), ack_timer_kind=f"{other}_ack_timer_kind"))
-    return pl.concat(kinds)
-
-
+@cache
 def _timer() -> pl.Expr:
-    """The timer that ended the wait, if one did; it is told by the cause, or by how late the ACK was."""
+    """`timer`: the timer that ended the wait, if one did; it is told by the cause, or by how late the ACK was."""
     cause, late = pl.col("cause").cast(pl.String), pl.col("ack_late_ns")
     delayed = cause.is_in(DELAYED)
-    beats = delayed & (pl.col("ack_timer_kind") == "heartbeat") & (late < HEARTBEAT_NS)
+    beats = delayed & pl.col("beats") & (late < HEARTBEAT_NS)
     bands = (
         pl.when(delayed & late.is_between(timer.from_ms * NS_PER_MS, timer.to_ms * NS_PER_MS, closed="left")).then(
             pl.lit(ACK_TIMERS[timer.timer_ms])
@@ -77,13 +69,14 @@ def _timer() -> pl.Expr:
         for timer in policy.TIMERS
     )
     kind = pl.col("kind").cast(pl.String)
-    return pl.coalesce(
+    ended_by = pl.coalesce(
         pl.when((cause == "timeout") & kind.is_in(schema.RESENT)).then(pl.lit("retransmission")),
         pl.when(kind == "tail_probe").then(pl.lit("tail-probe")),
         pl.when((kind == "zero_window_probe") & (cause != "receiver-window")).then(pl.lit("persist")),
         pl.when(beats).then(pl.lit("ack-heartbeat")),
         *bands,
     )
+    return ended_by.cast(schema.STALLS["timer"].polars_type()).alias("timer")
 
 
 def proof(row: Mapping[str, Any]) -> str:

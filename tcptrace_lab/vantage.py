@@ -110,7 +110,7 @@ def beside(connections: Frame, resolution_ns: int = 1) -> Frame:
         told apart), `one_side` (only one side's answers were captured), `nothing`;
         `to_client_ns`, `to_server_ns`: the turnarounds.
     """
-    for step in _steps(resolution_ns):
+    for step in steps(resolution_ns):
         connections = connections.with_columns(**step)
     return connections.drop(_BY_ALL, _BY_HANDSHAKE, _LOOPBACK)
 
@@ -120,7 +120,7 @@ _BY_ALL, _BY_HANDSHAKE, _LOOPBACK = "vantage_by_all", "vantage_by_handshake", "v
 
 
 @cache
-def _steps(resolution_ns: int) -> tuple[Mapping[str, pl.Expr], ...]:
+def steps(resolution_ns: int) -> tuple[Mapping[str, pl.Expr], ...]:
     """The columns of `beside`, and those on the way to them, in steps that look at those before."""
     to_client, to_server, by_all, by_handshake = (pl.col(name) for name in ("to_client_ns", "to_server_ns", _BY_ALL, _BY_HANDSHAKE))
     has_handshake = pl.col("synack_to_ack_ns").is_not_null() & pl.col("syn_to_synack_ns").is_not_null()

@@ -217,7 +217,7 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> 
         more = _more(analysis, _family(first), first) + as_much
         return Verdict(f"{first.title}{more}.", first.conn, first.from_client, first.cost_ns, findings=faults)
     row = analysis.connections.filter(pl.col("conn") == first.conn).collect().row(0, named=True)
-    way = _way(analysis, row, from_client=bool(first.from_client))
+    way = _way(analysis, row, _account(analysis, row["conn"]), from_client=bool(first.from_client))
     cost_ns, active_ns = _cost_ns(faults), way.active_ns
     lost_to, cure = _words(faults, way)
     sure = max((one.confidence for one in faults), key=_DOUBT.index)
@@ -303,7 +303,8 @@ def _of_largest(analysis: Analysed) -> Verdict:
     if rows.is_empty() or not sum(rows[f"{side}_payload_bytes"][0] or 0 for side in SIDES):
         return _without_data(analysis)
     row = rows.row(0, named=True)
-    ways = [_way(analysis, row, from_client=from_client) for from_client in SIDES.values()]
+    account = _account(analysis, row["conn"])
+    ways = [_way(analysis, row, account, from_client=from_client) for from_client in SIDES.values()]
     way = max(ways, key=lambda each: row["client_payload_bytes" if each.from_client else "server_payload_bytes"])
     if way.ns and way.most == "peer":  # what the other side did with that time is the answer
         way = next(each for each in ways if each is not way)
@@ -345,11 +346,15 @@ def _without_data(analysis: Analysed) -> Verdict:
     return Verdict("No connection in this capture carried data.")
 
 
-def _way(analysis: Analysed, row: Mapping[str, Any], *, from_client: bool) -> _Way:
-    account = analysis.accounts.filter(pl.col("conn") == row["conn"]).collect()
+def _account(analysis: Analysed, conn: int) -> Mapping[str, Any]:
+    """Its row of `schema.ACCOUNTS`; empty where it has none."""
+    rows = analysis.accounts.filter(pl.col("conn") == conn).collect()
+    return rows.row(0, named=True) if rows.height else {}
+
+
+def _way(analysis: Analysed, row: Mapping[str, Any], account: Mapping[str, Any], *, from_client: bool) -> _Way:
     side = next(name for name, of_client in SIDES.items() if of_client == from_client)
-    known = account.row(0, named=True) if account.height else {}
-    ns = {cause: known.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in CAUSES}
+    ns = {cause: account.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in CAUSES}
     return _Way(row, from_client, ns, tuple(one for one in analysis.findings if (one.conn, one.from_client) == (row["conn"], from_client)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING
 from tcptrace_lab import memory
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
-SETTING = "POLARS_IDEAL_MORSEL_SIZE"
+SETTING, AFFINITY = "POLARS_IDEAL_MORSEL_SIZE", "POLARS_ENGINE_AFFINITY"
 
 
 def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,6 +34,20 @@ def test_the_command_bounds_memory_before_polars_is_there() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[:2] == ["False", "True"]
+
+
+def test_only_small_plain_files_are_taken_for_at_hand(tmp_path: Path) -> None:
+    plain, packed, large = tmp_path / "plain", tmp_path / "packed", tmp_path / "large"
+    plain.write_bytes(bytes(100))
+    packed.write_bytes(gzip.compress(bytes(100)))
+    large.write_bytes(bytes(memory.SMALL_BYTES))
+    os.mkfifo(tmp_path / "pipe")
+    before = os.environ.get(AFFINITY)
+    others = ([plain, packed], [plain, large], [tmp_path / "pipe"], [tmp_path / "none"])
+    for paths, engine in (([plain], "in-memory"), *((paths, before) for paths in others)):
+        with memory.at_hand([str(path) for path in paths]):
+            assert os.environ.get(AFFINITY) == engine
+        assert os.environ.get(AFFINITY) == before
 
 
 def test_pages_that_were_freed_are_given_back() -> None:

@@ -12,7 +12,7 @@ import pytest
 from report_frames import BASE_NS, FIN, MS, Exchange, HandMade, analysis, lossy_upload
 
 from tcptrace_lab import report, schema
-from tcptrace_lab.report import choose, plots, series
+from tcptrace_lab.report import choose, define, plots, series
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,7 +231,7 @@ def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speak
 
 
 def test_every_cause_and_every_figure_of_a_direction_is_defined() -> None:
-    words = report.data(analysis(lossy_upload()))["definitions"]
+    words = define.words()
     assert [one["word"] for one in words["Why the next byte of a direction did not leave"]] == list(schema.CAUSES)
     assert len(words["Figures of a direction"]) == len(schema.STATISTICS) + len(schema.SPREADS)
     assert all(one["means"] for part in words.values() for one in part)

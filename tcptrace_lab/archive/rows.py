@@ -49,18 +49,30 @@ def _faults(*, once: bool = False) -> tuple[str, ...]:
     )
 
 
+@cache
+def _lost(side: str) -> tuple[str, ...]:
+    """The columns of `schema.ACCOUNTS` with what a direction lost to these causes; what both spend together is the client's."""
+    return tuple(_account(side, cause) for cause in _faults() if SIDES[side] or cause not in _faults(once=True))
+
+
+def _account(side: str, cause: str) -> str:
+    """The column of `schema.ACCOUNTS` for a cause."""
+    return f"{side}_{cause.replace('-', '_')}_ns"
+
+
+_ACCOUNTS = {_account(side, cause): cause for side in SIDES for cause in CAUSES}
+
+
 def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
     """Rows of `ledger_totals`."""
-    is_fault = pl.col("cause").is_in(_faults()) & (pl.col("from_client") | ~pl.col("cause").is_in(_faults(once=True)))
+    of_client = pl.col("account").str.starts_with("client_")
+    is_fault = pl.col("account").is_in([name for side in SIDES for name in _lost(side)])
     life = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     for batch in beside(analysis.accounts, life, "conn"):
-        sides = []
-        for side, from_client in SIDES.items():
-            own = batch.select("conn", "life_ns", **{cause: pl.col(f"{side}_{cause.replace('-', '_')}_ns") for cause in CAUSES})
-            long = own.unpivot(list(CAUSES), index=["conn", "life_ns"], variable_name="cause", value_name="cause_ns")
-            sides.append(long.with_columns(from_client=pl.lit(from_client)))
-        held = pl.concat(sides).filter(pl.col("cause_ns") > 0)
-        yield held.with_columns(is_fault=is_fault).sort("conn", "from_client", "cause", descending=[False, True, False])
+        long = batch.unpivot(list(_ACCOUNTS), index=["conn", "life_ns"], variable_name="account", value_name="cause_ns")
+        held = long.filter(pl.col("cause_ns") > 0)
+        told = held.with_columns(from_client=of_client, cause=pl.col("account").replace_strict(_ACCOUNTS), is_fault=is_fault)
+        yield told.sort("conn", "from_client", "cause", descending=[False, True, False])
 
 
 def _findings(findings: Sequence[Finding]) -> pl.DataFrame:
@@ -144,14 +156,13 @@ _TRUSTED = ("good", "fair", "poor")
 def _sums(analysis: Analysis) -> tuple[int, int, int]:
     """Lives of the directions that carried data or lost time, that time, and the bytes of all."""
     life_ns = lost_ns = payload_bytes = 0
-    sent = {side: pl.col(f"{side}_unique_bytes").fill_null(0) for side in SIDES}
-    told = analysis.connections.select("conn", pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent).rename({"last_ts_ns": "life_ns"})
+    sent = {side: f"{side}_unique_bytes" for side in SIDES}
+    told = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent)
     for batch in beside(analysis.accounts, told, "conn"):
-        for side, from_client in SIDES.items():
-            causes = [cause for cause in _faults() if from_client or cause not in _faults(once=True)]
-            lost = pl.sum_horizontal(*(pl.col(f"{side}_{cause.replace('-', '_')}_ns").fill_null(0) for cause in causes))
-            ways = batch.select("life_ns", sent=side, lost=lost).filter((pl.col("sent") > 0) | (pl.col("lost") > 0))
-            life_ns += int(ways["life_ns"].sum())
-            lost_ns += int(ways["lost"].sum())
-            payload_bytes += int(ways["sent"].sum())
+        lost = batch.select(**{side: pl.sum_horizontal(_lost(side)) for side in SIDES})
+        for side in SIDES:
+            counts = (batch[side].fill_null(0) > 0) | (lost[side] > 0)
+            life_ns += int(batch["life_ns"].filter(counts).sum())
+            lost_ns += int(lost[side].sum())
+            payload_bytes += int(batch[side].sum())
     return life_ns, lost_ns, payload_bytes

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tcptrace_lab import interrupts
+from tcptrace_lab import interrupts, memory
 from tcptrace_lab.archive.task import Analyze, Hashed
 from tcptrace_lab.errors import TcptraceLabError
 
@@ -191,7 +191,8 @@ def _work(pipe: Connection, parent: int, threads: int) -> None:
         except EOFError:
             return
         try:
-            result: Result | BaseException = task.run()
+            with memory.at_hand(task.paths) if isinstance(task, Analyze) else contextlib.nullcontext():
+                result: Result | BaseException = task.run()
         except TcptraceLabError as error:
             result = _plain(error)
         except Exception as error:  # noqa: BLE001  (a defect that one capture shows is that capture's; the run goes on)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcptrace_lab import output
+from tcptrace_lab import memory, output
 from tcptrace_lab.cli.options import Debug, Files, Json, Markdown, Quiet, Where
 from tcptrace_lab.cli.pair import check_two, compare
 from tcptrace_lab.cli.terminal import activity, say
@@ -80,7 +80,7 @@ def analyze(
     output.check_all({"-o": report, "--json": json_path, "--markdown": markdown}, files, ("-o",))
     if multiqc is not None:
         output.check_folder(multiqc)
-    with activity("reading", quiet=quiet) as shown:
+    with activity("reading", quiet=quiet) as shown, memory.at_hand(files):
         from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
 
         words = None if quiet else say

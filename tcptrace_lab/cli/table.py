@@ -141,7 +141,7 @@ def _headline_of_kept(analysis: Analysis, kept: int) -> str:
 
 def behaviour_notes(rows: pl.DataFrame, resolution_ns: int) -> list[str]:
     """`connection 3: captured at the client's end (proved); server: …`: what is known of the ends of these connections, one line each."""
-    judged = behaviour.beside(rows, resolution_ns)
+    judged = behaviour.of_rows(rows, resolution_ns)
     return [f"connection {row['conn']}: {' · '.join(behaviour.words(row))}" for row in judged.iter_rows(named=True)]
 
 

@@ -114,7 +114,7 @@ def of_tables(tables: Judged, resolution_ns: int, conn: int, where: str) -> Evid
         CaptureInsufficient: as `gather`.
     """
     own = tables.connections.filter(pl.col("conn") == conn).with_columns(same_host=loopback()).collect()
-    own = behaviour.beside(own, resolution_ns)
+    own = behaviour.of_rows(own, resolution_ns)
     row = own.row(0, named=True)
     _check(row, where)
     here = pl.col("conn") == conn

@@ -12,7 +12,7 @@ from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.series import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 LISTED_CONNECTIONS = 2_000
 """Rows of the connection table: about 60 bytes of the report each, but for the first ones (`table.HTML_ROWS`)."""
@@ -105,12 +105,12 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = (), room: Room = AL
     with_findings = list(dict.fromkeys(found))[:_BY_FINDINGS]
     drawn = list(dict.fromkeys([*with_findings, *(conn for ranking in ranked for conn in ranking)]))[: room.drawn]
     rows = connections.filter(pl.col("conn").is_in(sorted({*listed, *drawn, *found}))).collect()
-    return Chosen(
-        total,
-        rows.filter(pl.col("conn").is_in(sorted({*listed, *found}))).sort("conn"),
-        rows.filter(pl.col("conn").is_in(drawn), PAYLOAD > 0, DURATION_NS.is_not_null()).sort(PAYLOAD, "conn", descending=[True, False]),
-        rows.filter(pl.col("conn").is_in(sorted(set(found)))),
-    )
+
+    def of(conns: Iterable[int]) -> pl.DataFrame:
+        return rows.filter(rows["conn"].is_in(sorted(set(conns))))
+
+    with_figures = of(drawn).filter(PAYLOAD > 0, DURATION_NS.is_not_null()).sort(PAYLOAD, "conn", descending=[True, False])
+    return Chosen(total, of((*listed, *found)).sort("conn"), with_figures, of(found))
 
 
 def requests(rows: pl.DataFrame, room: Room = ALONE) -> list[Request]:

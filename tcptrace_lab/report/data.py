@@ -13,7 +13,7 @@ import polars as pl
 
 from tcptrace_lab import numbers, trust, verdict
 from tcptrace_lab.findings import mendable_first
-from tcptrace_lab.report import choose, define, drawn, sizes, spent, table, transactions, udp, windows, zoom
+from tcptrace_lab.report import choose, drawn, sizes, spent, table, transactions, udp, windows, zoom
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
     capture = analysis.capture
     problems = list(capture["problems"])
     chosen = choose.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None], room)
-    flows_total, flows = udp.listed(analysis.flows)
+    flows_total, flows = udp.listed(analysis.flows) if capture["udp_datagrams"] else (0, [])
     resolution_ns = capture["trust"]["resolution_ns"]
     listed = mendable_first(analysis.findings)[: room.findings]
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
@@ -69,7 +69,6 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
         "drawn": connections,
         "pair": None if pair is None else _pair(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
-        "definitions": define.words(),
     }
 
 
@@ -116,7 +115,8 @@ def _counted(found: Mapping[int, Sequence[str]]) -> dict[str, int]:
 
 def _ends(rows: pl.DataFrame) -> dict[int, str]:
     """Who each of these connections is between."""
-    return {row["conn"]: " → ".join(table.endpoint(row, side) for side in SIDES) for row in rows.iter_rows(named=True)}
+    named = rows.select("conn", *(f"{side}_{what}" for side in SIDES for what in ("addr", "port")))
+    return {row["conn"]: " → ".join(table.endpoint(row, side) for side in SIDES) for row in named.iter_rows(named=True)}
 
 
 def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:

@@ -51,7 +51,7 @@ def connections(
         row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().iter_rows(named=True)
     }
     requests = choose.requests(chosen, room)
-    chosen = behaviour.beside(chosen, resolution_ns)
+    chosen = behaviour.of_rows(chosen, resolution_ns)
     found = series.read(analysis, requests, windows)
     by_conn = {request.conn: request for request in requests}
     fast = _rates(chosen)

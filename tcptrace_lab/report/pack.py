@@ -44,7 +44,7 @@ def unpack(text: str) -> Any:  # noqa: ANN401  (any JSON value)
 
 def _squeezed(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _squeezed(item) for key, item in value.items()}
+        return {key: _squeezed(item) if isinstance(item, dict | list | tuple) else item for key, item in value.items()}
     if isinstance(value, list | tuple):
         types = set(map(type, value))
         squeezed = _numbers(value, types) if len(value) > SHORT else None

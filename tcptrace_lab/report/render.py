@@ -21,6 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from tcptrace_lab import numbers
+from tcptrace_lab.report import define
 from tcptrace_lab.report.compiled import Compiled
 from tcptrace_lab.report.pack import pack
 from tcptrace_lab.report.plots import CAUSE_COLOURS, CAUSE_PATTERNS
@@ -73,7 +74,8 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
         .render(
             **values,
             colours=CAUSE_COLOURS,
-            patterns={cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_PATTERNS.items()},
+            patterns=_PATTERNS,
+            definitions=_definitions,
             html_rows=HTML_ROWS,
             policy=POLICY.format(scripts=" ".join(sources)),
             style=Markup(_static("report.css")),  # noqa: S704  (ours)
@@ -104,6 +106,15 @@ _PATTERN_CLASSES: Final = {
     ".": "dotted",
 }
 """Plotly's names of patterns → the style sheet's."""
+
+_PATTERNS: Final = {cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_PATTERNS.items()}
+
+
+@cache
+def _definitions() -> Markup:
+    """What the words of a report mean: the same in each."""
+    text = _environment().get_template("_definitions.html.j2").render(words=define.words(), colours=CAUSE_COLOURS, patterns=_PATTERNS)
+    return Markup(text)  # noqa: S704  (ours, escaped)
 
 
 @cache

@@ -315,4 +315,3 @@ class ReportData(TypedDict):
     drawn: list[Connection]
     pair: PairSection | None
     undrawn_reason: str
-    definitions: dict[str, list[Definition]]

@@ -96,17 +96,15 @@ def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int |
 
 def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | None:
     """The frames around the longest wait that the finding names."""
-    col = pl.col
-    frames = list(finding.evidence_frames)
-    cause = col("cause").cast(pl.String)
-    own = (col("conn") == finding.conn) & (col("from_client") == finding.from_client) & cause.is_in(finding.causes)
-    ends = (pl.coalesce("frame_before", "frame_after"), pl.coalesce("frame_after", "frame_before"))
-    waits = longest.filter(own, *(end.is_in(frames) for end in ends)).iter_rows(named=True)
-    wait = max(waits, key=lambda row: (row["end_ns"] - row["start_ns"], -row["start_ns"]), default=None)
-    if wait is None:
-        return None
-    before, after = wait["frame_before"], wait["frame_after"]
-    return (after if before is None else before), (before if after is None else after)
+    own = longest.filter((pl.col("conn") == finding.conn) & (pl.col("from_client") == finding.from_client))
+    frames = {*finding.evidence_frames}
+    waits = [
+        (end_ns - start_ns, -start_ns, (after if before is None else before, before if after is None else after))
+        for cause, start_ns, end_ns, before, after in own[["cause", "start_ns", "end_ns", "frame_before", "frame_after"]].iter_rows()
+        if cause in finding.causes
+    ]
+    named = (wait for wait in waits if frames.issuperset(wait[2]))
+    return max(named, key=lambda wait: wait[:2], default=(0, 0, None))[2]
 
 
 @dataclass(slots=True)

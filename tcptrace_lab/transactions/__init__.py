@@ -14,6 +14,7 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.frames import readable
+from tcptrace_lab.schema import SIDES
 from tcptrace_lab.transactions.words import mentioned
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ MOST_UNPACKED_BYTES = 1 << 25
 """Of compressed files without a connection to a usual port: larger ones are not unpacked a second time only to see what is spoken."""
 
 
+COLUMNS = (
+    "conn",
+    *(f"{side}_{name}" for side in SIDES for name in ("addr", "port", "unique_bytes", "first_data_ts_ns", "last_data_ts_ns")),
+    *("first_ts_ns", "last_ts_ns", "syn_to_synack_ns", "synack_to_ack_ns", "closed_by"),
+)
+"""Columns of a connection that are looked at."""
+
+
 def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     """Rows of `schema.TRANSACTIONS`, by connection and index; none where the files cannot be read again.
 
@@ -43,12 +52,16 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
     """
     carried = connections.filter((pl.col("client_payload_bytes") > 0) | (pl.col("server_payload_bytes") > 0))
     usual = pl.col("server_port").is_in([*FTP_PORTS, *HTTP_PORTS])
-    expected, others = pl.collect_all([carried.filter(which).head(MOST_CONNECTIONS) for which in (usual, ~usual)])
-    nothing = pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
+    asked = carried.select(COLUMNS)
+    expected, others = pl.collect_all([asked.filter(which).head(MOST_CONNECTIONS) for which in (usual, ~usual)])
     if expected.is_empty() and others.is_empty():
-        return nothing
+        return _nothing()
     with readable(names, MOST_UNPACKED_BYTES if expected.is_empty() else None) as paths:
-        return nothing if paths is None else _found(paths, segments, connections, expected, others)
+        return _nothing() if paths is None else _found(paths, segments, connections, expected, others)
+
+
+def _nothing() -> pl.DataFrame:
+    return pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
 
 
 def _found(
@@ -56,7 +69,7 @@ def _found(
 ) -> pl.DataFrame:
     asked = not others.is_empty() and mentioned(paths)
     if expected.is_empty() and not asked:
-        return pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
+        return _nothing()
     from tcptrace_lab.transactions import known, spoken  # noqa: PLC0415  (h11)
 
     said = dict[int, str]()
@@ -65,6 +78,6 @@ def _found(
         said = spoken.protocols(paths, segments, ports)
     looked_into = pl.concat([expected, others.filter(pl.col("conn").is_in(list(said)))])
     if looked_into.is_empty():
-        return pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
+        return _nothing()
     at_ftp = expected.filter(pl.col("server_port").is_in(FTP_PORTS))["conn"]
     return known.followed(paths, segments, connections, looked_into, {*at_ftp, *(conn for conn, which in said.items() if which == "ftp")})

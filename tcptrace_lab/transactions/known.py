@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import schema
-from tcptrace_lab.transactions import ftp, http
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.transactions import COLUMNS, ftp, http
 from tcptrace_lab.transactions.payloads import pieces, wanted
 
 if TYPE_CHECKING:
@@ -18,22 +19,6 @@ if TYPE_CHECKING:
 
 MOST_TRANSACTIONS = 200_000
 """Rows; 100 MB at most."""
-
-_ENDS = ("client", "server")
-_COLUMNS = (
-    *(
-        "conn",
-        "client_addr",
-        "client_port",
-        "server_addr",
-        "server_port",
-        "first_ts_ns",
-        "last_ts_ns",
-        "syn_to_synack_ns",
-        "synack_to_ack_ns",
-    ),
-    *("closed_by", *(f"{side}_{name}" for side in _ENDS for name in ("unique_bytes", "first_data_ts_ns", "last_data_ts_ns"))),
-)
 
 Conversation = http.Conversation | ftp.Conversation
 
@@ -50,7 +35,7 @@ def followed(
         looked_into: those of them that may speak HTTP or FTP.
         expect_ftp: those of which FTP is expected, of the others HTTP.
     """
-    known = {row["conn"]: row for row in looked_into.select(_COLUMNS).iter_rows(named=True)}
+    known = {row["conn"]: row for row in looked_into.select(COLUMNS).iter_rows(named=True)}
     ports = {conn: (row["client_port"], row["server_port"]) for conn, row in known.items()}
     conversations = _listened(pieces(paths, wanted(segments, list(known)), ports), expect_ftp)
     transfers = _Transfers(connections, [known[conn] for conn, said in conversations.items() if isinstance(said, ftp.Conversation)])
@@ -106,9 +91,9 @@ class _Transfers:
     """Finds FTP's data connections."""
 
     def __init__(self, connections: pl.LazyFrame, controls: Sequence[dict[str, Any]]) -> None:
-        hosts = [row[f"{side}_addr"] for row in controls for side in _ENDS]
+        hosts = [row[f"{side}_addr"] for row in controls for side in SIDES]
         among = pl.col("client_addr").is_in(hosts) & pl.col("server_addr").is_in(hosts)
-        rows = connections.filter(among).select(_COLUMNS).collect() if hosts else None
+        rows = connections.filter(among).select(COLUMNS).collect() if hosts else None
         self._rows = [] if rows is None else rows.sort("first_ts_ns").rows(named=True)
         self._taken: set[int] = set()
 
@@ -135,7 +120,7 @@ class _Transfers:
 
 def _with_data(transaction: Transaction, row: dict[str, Any]) -> None:
     """What the data connection tells of a transfer: its size, and when its bytes passed."""
-    sender = max(_ENDS, key=lambda side: row[f"{side}_unique_bytes"] or 0)
+    sender = max(SIDES, key=lambda side: row[f"{side}_unique_bytes"] or 0)
     transaction.data_conn = row["conn"]
     transaction.connect_ns = _handshake(row)
     transaction.body_bytes = row[f"{sender}_unique_bytes"]

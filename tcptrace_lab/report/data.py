@@ -35,7 +35,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
     capture = analysis.capture
     problems = list(capture["problems"])
     chosen = choose.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None], room)
-    flows_total, flows = udp.listed(analysis.flows) if capture["udp_datagrams"] else (0, [])
+    flows_total, flows = udp.listed(analysis.flows)
     resolution_ns = capture["trust"]["resolution_ns"]
     listed = mendable_first(analysis.findings)[: room.findings]
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())

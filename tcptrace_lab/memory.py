@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import stat
 from typing import TYPE_CHECKING, Final
@@ -25,10 +26,24 @@ _SETTINGS: Final = {
 30 MB more and doubles the time in the system (10 million packets: 4 s more)."""
 
 
+_M_ARENA_MAX: Final = -8
+"""glibc's name, in malloc.h, for the most arenas that threads allocate from: each keeps its own free pages."""
+
+_ARENAS: Final = 4
+"""As many; by default there are 8 for each processor. On the capture of 100 MB the peak is 50 MB lower, in the same time."""
+
+_OBJECTS: Final = 100_000
+"""New objects after which Python looks for cycles: by default 700, which takes a small capture a twentieth of its time."""
+
+
 def bound() -> None:
-    """Have Polars and numpy keep little; what the user has set stays. To be called before they are imported, which read this once."""
+    """Have Polars, numpy and the C library keep little; what the user has set stays. To be called before Polars and numpy are imported."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
+    gc.set_threshold(_OBJECTS)
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        with contextlib.suppress(AttributeError, OSError):
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 @contextlib.contextmanager

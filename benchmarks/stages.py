@@ -3,7 +3,7 @@
 Each row is a whole process that goes one stage further than the row before, on `mixed-96` (ten million packets; a hundredth with
 `--quick`). All take turns with tcptrace, and the table gives each row's wall time as a part of tcptrace's in the same run, and what it
 takes more than the row before: other programs on the machine spoil both alike. The engine's rows are `rust/examples/pass.rs`, built for
-this machine's processor family; the others are the installed command.
+this machine's processor family; then comes `tcptrace_lab.analyze` in Python, which gives the findings, and the installed command.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def _commands(program: Path, capture: peers.Capture, folder: Path) -> list[Comma
     def command(row: str, *arguments: str) -> Command:
         return Command(row, capture.kind, arguments, packets, packets, lambda _: None)
 
-    analyze = (*peers.PROGRAM, "analyze", path, "--quiet")
+    findings = (sys.executable, "-c", "import sys, tcptrace_lab; tcptrace_lab.analyze(sys.argv[1])", path)
     return [
         command(_TCPTRACE, "tcptrace", "-lr", "-n", path),
         *(Command(row, capture.kind, (str(program), stage, path), packets, packets, all_read) for stage, row in _ROWS),
-        command("findings (analyze)", *analyze),
-        command("figures and page (analyze -o)", *analyze, "-o", str(report)),
+        command("findings (in Python)", *findings),
+        command("figures and page (analyze)", *peers.PROGRAM, "analyze", path, "--quiet", "-o", str(report)),
     ]
 
 

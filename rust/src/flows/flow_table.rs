@@ -24,8 +24,11 @@ use crate::wire::Segment;
 /// Most connections that are followed at a time, by all tables together: about 520 MB, and 300 MB where they have ended. Past it, for
 /// each new one an old one is closed.
 const MAX_LIVE: usize = 1 << 17;
-/// While there are fewer at a time (about 65 MB), none is closed before the capture ends.
+/// While there are fewer at a time (about 65 MB), by all tables together, none is closed before the capture ends.
 const FEW: usize = 1 << 14;
+/// What one of several tables has beyond its even part of [`FEW`], because endpoints are not divided evenly: six standard deviations
+/// of a random division into eight.
+const UNEVEN_PART: usize = 8;
 /// One that has ended and was silent for so long is closed: twice the maximum segment lifetime of 2 minutes, the wait
 /// after which no segment of it can be on its way any more (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
@@ -242,7 +245,7 @@ impl Connections {
         self.count += 1;
         if let Some(before) = before {
             self.close(before, ClosedBy::Reuse);
-        } else if self.live.len - self.vacant.len() >= FEW >> self.shared_bits {
+        } else if self.live.len - self.vacant.len() >= self.few() {
             self.sweep(segment.ts_ns.into());
         }
         let place = match self.vacant.pop() {
@@ -255,6 +258,12 @@ impl Connections {
         let rehash = |at: &u32| live.get(*at as usize).map_or(0, |connection| hasher.hash_one(connection.key));
         self.flows.insert_unique(hash, place as u32, rehash);
         place
+    }
+
+    /// So many at a time that some are closed before the capture ends.
+    fn few(&self) -> usize {
+        let even = FEW >> self.shared_bits;
+        if self.shared_bits > 0 { even + even / UNEVEN_PART } else { even }
     }
 
     /// Closes those of the next few connections that are over.

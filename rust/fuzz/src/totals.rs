@@ -17,7 +17,7 @@ pub struct Totals(BTreeMap<(&'static str, String), Column>);
 struct Column {
     rows: u64,
     nulls: u64,
-    /// Of the values, each with the number of its row; 0 for columns of text and lists.
+    /// Of the values, each with the number of its row, or of its connection, whose rows come in any order; 0 for columns of text and lists.
     digest: u64,
 }
 
@@ -27,9 +27,15 @@ impl Totals {
         if batch.num_rows() == 0 {
             return;
         }
+        let conns = (name == "connections")
+            .then(|| batch.column_by_name("conn").expect("a number").as_primitive::<UInt32Type>());
         for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
             let column = self.0.entry((name, field.name().clone())).or_default();
-            column.digest = column.digest.wrapping_add(digest(array, column.rows));
+            let numbers: Vec<u64> = match conns {
+                Some(conns) => conns.values().iter().map(|conn| u64::from(*conn)).collect(),
+                None => (column.rows..).take(array.len()).collect(),
+            };
+            column.digest = column.digest.wrapping_add(digest(array, &numbers));
             column.rows += array.len() as u64;
             column.nulls += array.null_count() as u64;
         }
@@ -50,25 +56,25 @@ impl Totals {
     }
 }
 
-fn digest(array: &ArrayRef, first_row: u64) -> u64 {
+fn digest(array: &ArrayRef, numbers: &[u64]) -> u64 {
     match array.data_type() {
-        DataType::UInt8 => values::<UInt8Type>(array, first_row, u64::from),
-        DataType::UInt16 => values::<UInt16Type>(array, first_row, u64::from),
-        DataType::UInt32 => values::<UInt32Type>(array, first_row, u64::from),
-        DataType::UInt64 => values::<UInt64Type>(array, first_row, |value| value),
-        DataType::Int64 => values::<Int64Type>(array, first_row, i64::cast_unsigned),
-        DataType::Float64 => values::<Float64Type>(array, first_row, f64::to_bits),
-        DataType::Boolean => all(first_row, array.as_boolean().iter().map(|value| value.map(u64::from))),
+        DataType::UInt8 => values::<UInt8Type>(array, numbers, u64::from),
+        DataType::UInt16 => values::<UInt16Type>(array, numbers, u64::from),
+        DataType::UInt32 => values::<UInt32Type>(array, numbers, u64::from),
+        DataType::UInt64 => values::<UInt64Type>(array, numbers, |value| value),
+        DataType::Int64 => values::<Int64Type>(array, numbers, i64::cast_unsigned),
+        DataType::Float64 => values::<Float64Type>(array, numbers, f64::to_bits),
+        DataType::Boolean => all(numbers, array.as_boolean().iter().map(|value| value.map(u64::from))),
         _ => 0,
     }
 }
 
-fn values<T: ArrowPrimitiveType>(array: &ArrayRef, first_row: u64, bits: impl Fn(T::Native) -> u64) -> u64 {
-    all(first_row, array.as_primitive::<T>().iter().map(|value| value.map(&bits)))
+fn values<T: ArrowPrimitiveType>(array: &ArrayRef, numbers: &[u64], bits: impl Fn(T::Native) -> u64) -> u64 {
+    all(numbers, array.as_primitive::<T>().iter().map(|value| value.map(&bits)))
 }
 
-fn all(first_row: u64, values: impl Iterator<Item = Option<u64>>) -> u64 {
-    (first_row..).zip(values).fold(0, |sum, row| {
+fn all(numbers: &[u64], values: impl Iterator<Item = Option<u64>>) -> u64 {
+    numbers.iter().zip(values).fold(0, |sum, row| {
         let mut hasher = DefaultHasher::new();
         row.hash(&mut hasher);
         sum.wrapping_add(hasher.finish())

@@ -40,7 +40,7 @@ def beside(connections: Frame, resolution_ns: int) -> Frame:
 
 
 def of_rows(connections: pl.DataFrame, resolution_ns: int) -> pl.DataFrame:
-    """The same of rows that are at hand; only the columns that are looked at are taken along from step to step."""
+    """Add the columns of `beside` to rows in memory; its steps see only the columns that they need."""
     asked = _asked(resolution_ns)
     concluded = beside(connections[asked], resolution_ns)
     return connections.hstack(concluded[[name for name in concluded.columns if name not in asked]])

@@ -58,7 +58,7 @@ def stalls(ledger: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
 
 @cache
 def _timer() -> pl.Expr:
-    """`timer`: the timer that ended the wait, if one did; it is told by the cause, or by how late the ACK was."""
+    """`timer`: the timer that ended the wait, if one did: which one follows from the cause, or from how late the ACK was."""
     cause, late = pl.col("cause").cast(pl.String), pl.col("ack_late_ns")
     delayed = cause.is_in(DELAYED)
     beats = delayed & pl.col("beats") & (late < HEARTBEAT_NS)

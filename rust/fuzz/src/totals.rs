@@ -17,7 +17,8 @@ pub struct Totals(BTreeMap<(&'static str, String), Column>);
 struct Column {
     rows: u64,
     nulls: u64,
-    /// Of the values, each with the number of its row, or of its connection, whose rows come in any order; 0 for columns of text and lists.
+    /// A sum over the values, each hashed with the number of its row; rows of connections come in any order, and are hashed with the
+    /// connection's number. 0 for columns of text and lists.
     digest: u64,
 }
 

@@ -273,9 +273,7 @@ impl Engine {
         over.sort_by_key(|(_, over)| over.shard);
         let (mut rows, mut waits) = (Vec::new(), Vec::new());
         for (thread, mut over) in over {
-            for row in &mut over.rows {
-                row.conn = self.numbers.number(thread, row.conn);
-            }
+            self.numbers.renumber(thread, &mut over.rows);
             rows.append(&mut over.rows);
             waits.append(&mut over.waits);
         }
@@ -320,9 +318,7 @@ impl Engine {
             match concluded.tables.get_mut(shard / threads).and_then(Connections::take_rest) {
                 Some(mut some) => {
                     waits.append(&mut ended(concluded.waits.as_mut(), &some));
-                    for row in &mut some {
-                        row.conn = self.numbers.number(thread, row.conn);
-                    }
+                    self.numbers.renumber(thread, &mut some);
                     rows.append(&mut some);
                 }
                 None => self.conclusion.shard += 1,

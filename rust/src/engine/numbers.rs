@@ -1,5 +1,7 @@
 //! Numbers of connections in the order in which they were opened.
 
+use crate::flows::ConnectionRow;
+
 /// The connections of all threads, each of which counts its own.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
@@ -27,8 +29,14 @@ impl Numbers {
         }
     }
 
-    /// The number of a connection that is `own` to a thread.
-    pub(super) fn number(&self, thread: usize, own: u32) -> u32 {
+    /// Replaces the numbers by which a thread knows these connections.
+    pub(super) fn renumber(&self, thread: usize, rows: &mut [ConnectionRow]) {
+        for row in rows {
+            row.conn = self.number(thread, row.conn);
+        }
+    }
+
+    fn number(&self, thread: usize, own: u32) -> u32 {
         self.threads.get(thread).and_then(|numbers| numbers.get(own as usize)).copied().unwrap_or(own)
     }
 }

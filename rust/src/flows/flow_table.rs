@@ -122,7 +122,7 @@ impl Connections {
         Self::one_of(0, only, accounts)
     }
 
-    /// The same as one of 2^`shared_bits` flow tables: it follows that part of the connections at a time.
+    /// One of 2^`shared_bits` flow tables that share the limits on connections followed at a time.
     pub(crate) fn one_of(shared_bits: u32, only: Option<Arc<Only>>, accounts: Accounting) -> Self {
         Self { shared_bits, accounts, only, lately: vec![(0, 0); LATELY >> shared_bits], ..Self::default() }
     }

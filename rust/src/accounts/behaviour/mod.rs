@@ -57,8 +57,8 @@ impl Behaviour {
     }
 }
 
-/// Takes in one segment of `sender`, after its ACK took effect on `receiver` and before `sender` is told of
-/// it as its last. Each comes with the accumulators of its behaviour.
+/// Takes in one segment of `sender`, after its ACK took effect on `receiver` and before it becomes the last segment of
+/// `sender`. Each comes with the accumulators of its behaviour.
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,

@@ -57,15 +57,41 @@ pub struct Evidence<'a> {
     pub wait_ns: i64,
     /// Largest payload that may leave (SMSS in force); 0 where it is not known.
     pub smss_bytes: i64,
+    /// Shortest round trip of a full segment.
+    least_full_ns: Option<i64>,
+    paced: bool,
+    released: bool,
 }
 
 impl<'a> Evidence<'a> {
-    /// Puts a wait beside the facts of its direction.
+    /// Puts a wait beside the facts of its direction. What most gates ask is found out here, once.
     #[must_use]
     pub fn of(record: &'a WaitRecord, direction: &'a Direction) -> Self {
         let wait = &record.wait;
-        let wait_ns = wait.held_ns.get().unwrap_or(0);
-        Self { record, wait, direction, wait_ns, smss_bytes: wait.full_bytes.get().unwrap_or(0) }
+        let full_line_ns = || direction.line.own_beyond_least_ns(wait.full_bytes.get());
+        let mut evidence = Self {
+            record,
+            wait,
+            direction,
+            wait_ns: wait.held_ns.get().unwrap_or(0),
+            smss_bytes: wait.full_bytes.get().unwrap_or(0),
+            least_full_ns: direction.rtt_min_ns.map(|least_ns| least_ns + full_line_ns()),
+            paced: false,
+            released: false,
+        };
+        evidence.paced = evidence.is_at_its_pace();
+        evidence.released = evidence.is_released_by_ack();
+        evidence
+    }
+
+    /// The sender had more than full segments, and bursts of them leave evenly: this one, too ([`released`]).
+    pub(super) fn left_at_its_pace(&self) -> bool {
+        self.paced
+    }
+
+    /// An ACK without data let it leave: the program cannot have known of it ([`released`]).
+    pub(super) fn was_released_by_ack(&self) -> bool {
+        self.released
     }
 
     /// Shortest round trip between the hosts, as far as the capture shows it.

@@ -132,8 +132,7 @@ impl Evidence<'_> {
     }
 
     fn beyond_least_ns(&self, sample_ns: Option<i64>) -> Option<i64> {
-        let own_line_ns = self.direction.line.own_beyond_least_ns(self.wait.full_bytes.get());
-        Some(sample_ns? - self.direction.rtt_min_ns? - own_line_ns)
+        Some(sample_ns? - self.least_full_ns?)
     }
 
     /// What the ACKs of this wait acknowledged is less than two full segments.

@@ -58,7 +58,7 @@ impl Evidence<'_> {
     /// The sender had more than full segments, and bursts of them leave evenly: this one, too, which no ACK let go, whatever
     /// came before it by chance. What is in flight must differ from one burst a round trip, or take a whole round trip at that
     /// pace.
-    pub(in super::super) fn left_at_its_pace(&self) -> bool {
+    pub(super) fn is_at_its_pace(&self) -> bool {
         let direction = self.direction;
         let Some(pace_ns) = direction.totals.paced_ns.get().filter(|_| direction.paces) else { return false };
         self.had_in_flight()
@@ -116,8 +116,8 @@ impl Evidence<'_> {
         (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
     }
 
-    /// An ACK without data let it leave: the program cannot have known of it.
-    pub(in super::super) fn was_released_by_ack(&self) -> bool {
+    /// An ACK without data let it leave, and no program or pace.
+    pub(super) fn is_released_by_ack(&self) -> bool {
         if !self.had_in_flight() || self.is_bare_fin() {
             return false;
         }

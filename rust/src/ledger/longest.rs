@@ -70,9 +70,12 @@ impl Proof {
 
 type Candidate = (Interval, Option<Proof>);
 
-/// The order in which intervals are kept: the longest first, of equal ones the earliest.
-fn order((interval, _): &Candidate) -> (Reverse<i64>, i64) {
-    (Reverse(interval.ns), interval.start_ns)
+/// The order in which intervals are kept: the longest first, of equal ones the earliest. Where the clock ran backwards, two may begin
+/// at the same time.
+type Order = (Reverse<i64>, i64, Option<u64>);
+
+fn order(interval: &Interval) -> Order {
+    (Reverse(interval.ns), interval.start_ns, interval.frame_after)
 }
 
 /// The `MOST` first ones of some candidates.
@@ -80,19 +83,19 @@ fn order((interval, _): &Candidate) -> (Reverse<i64>, i64) {
 struct First<const MOST: usize> {
     candidates: Vec<Candidate>,
     /// What is not before this is none of them.
-    bound: (Reverse<i64>, i64),
+    bound: Order,
 }
 
 impl<const MOST: usize> Default for First<MOST> {
     fn default() -> Self {
-        Self { candidates: Vec::new(), bound: (Reverse(i64::MIN), i64::MAX) }
+        Self { candidates: Vec::new(), bound: (Reverse(i64::MIN), i64::MAX, None) }
     }
 }
 
 impl<const MOST: usize> First<MOST> {
     #[inline]
     fn add(&mut self, interval: &Interval, proof: impl FnOnce() -> Option<Proof>) {
-        if (Reverse(interval.ns), interval.start_ns) < self.bound {
+        if order(interval) < self.bound {
             self.candidates.push((*interval, proof()));
             if self.candidates.len() >= 2 * MOST {
                 self.shorten();
@@ -107,13 +110,18 @@ impl<const MOST: usize> First<MOST> {
         }
     }
 
-    /// Keeps the first ones, in order; of equal ones that which was added first.
+    /// Keeps the first ones.
     fn shorten(&mut self) {
-        self.candidates.sort_by_key(order);
+        let (_, last, _) = self.candidates.select_nth_unstable_by_key(MOST - 1, |(interval, _)| order(interval));
+        self.bound = order(&last.0);
         self.candidates.truncate(MOST);
-        if let Some(last) = self.candidates.get(MOST - 1) {
-            self.bound = order(last);
-        }
+    }
+
+    /// The first ones, in order.
+    fn sorted(mut self) -> Vec<Candidate> {
+        self.candidates.sort_unstable_by_key(|(interval, _)| order(interval));
+        self.candidates.truncate(MOST);
+        self.candidates
     }
 }
 
@@ -144,9 +152,7 @@ impl Longest {
 
     /// Those that are kept of a direction with such a life, in order of time: the longest ones if they are long enough or stalls, and
     /// the longest ones of each cause.
-    pub(super) fn kept(mut self, life_ns: i64, stall_ns: i64) -> Vec<KeptWait> {
-        self.of_all.shorten();
-        self.by_cause.iter_mut().for_each(First::shorten);
+    pub(super) fn kept(self, life_ns: i64, stall_ns: i64) -> Vec<KeptWait> {
         let waits = |candidates: Vec<Candidate>| {
             candidates.into_iter().zip(0_u16..).map(move |((interval, proof), place)| {
                 let is_stall = interval.ns >= stall_ns;
@@ -154,8 +160,8 @@ impl Longest {
             })
         };
         let mut kept: Vec<KeptWait> =
-            waits(self.of_all.candidates).map(|(place, wait)| KeptWait { place: Some(place), ..wait }).collect();
-        let of_causes = self.by_cause.into_iter().flat_map(|of_cause| waits(of_cause.candidates));
+            waits(self.of_all.sorted()).map(|(place, wait)| KeptWait { place: Some(place), ..wait }).collect();
+        let of_causes = self.by_cause.into_iter().flat_map(|of_cause| waits(of_cause.sorted()));
         for (place, wait) in of_causes {
             let place_in_cause = Some(place);
             match kept.iter_mut().find(|kept| kept.place_in_cause.is_none() && kept.interval == wait.interval) {

@@ -35,7 +35,7 @@ pub fn edges(direction: &Direction) -> [Option<Edge>; 2] {
 
 fn edge(start_ns: i64, spans: [(Cause, i64); 6]) -> Edge {
     let [handshake, transit, idle, peer, closing, rest] = spans;
-    let spans = [handshake, NOTHING, NOTHING, NOTHING, NOTHING, transit, NOTHING, idle, peer, closing, rest];
+    let spans = [handshake, transit, idle, peer, closing, rest, NOTHING, NOTHING];
     Edge { start_ns, frame_before: None, frame_after: None, spans, confidence: Confidence::Consistent }
 }
 
@@ -44,7 +44,7 @@ fn before(direction: &Direction) -> Option<Edge> {
     let first = direction.totals.first?;
     let ns = first.ts_ns.saturating_sub(direction.first_ts_ns);
     let (handshake_ns, rest_ns) = if first.is_syn { (ns, 0) } else { (0, ns) };
-    let spans = [(Cause::Handshake, handshake_ns), NOTHING, NOTHING, NOTHING, NOTHING, (Cause::Unknown, rest_ns)];
+    let spans = [(Cause::Handshake, handshake_ns), (Cause::Unknown, rest_ns), NOTHING, NOTHING, NOTHING, NOTHING];
     Some(Edge { frame_after: Some(first.frame), ..edge(direction.first_ts_ns, spans) })
 }
 

@@ -2,7 +2,7 @@
 
 use super::cause::Cause;
 use super::edges::Edge;
-use super::judged::{JudgedWait, MOST_SPANS};
+use super::judged::JudgedWait;
 use super::record::WaitRecord;
 use crate::connection::Confidence;
 
@@ -25,32 +25,40 @@ pub struct Interval {
 
 impl Interval {
     /// The intervals of a wait, in order of time.
-    pub(super) fn of_wait(record: &WaitRecord, judged: &JudgedWait) -> impl Iterator<Item = Self> + use<> {
+    pub(super) fn of_wait(record: &WaitRecord, judged: &JudgedWait) -> impl Iterator<Item = Self> {
         let held_ns = record.wait.held_ns.get().unwrap_or(0);
-        of_edge(&Edge {
+        let first = Self {
             start_ns: record.ts_ns.saturating_sub(held_ns),
+            ns: 0,
+            cause: Cause::Unknown,
             frame_before: record.wait.held_since_frame.get().map(|frame| frame as u64),
             frame_after: Some(record.frame),
-            spans: judged.spans,
             confidence: judged.confidence,
+        };
+        first.divided(&judged.spans)
+    }
+
+    /// The intervals of the time before a direction's first departure or after its last, in order of time.
+    pub(super) fn of_edge(edge: &Edge) -> impl Iterator<Item = Self> {
+        let Edge { start_ns, frame_before, frame_after, ref spans, confidence } = *edge;
+        let first = Self { start_ns, ns: 0, cause: Cause::Unknown, frame_before, frame_after, confidence };
+        first.divided(spans)
+    }
+
+    /// One interval behind the other, from where this one begins.
+    fn divided(self, spans: &[(Cause, i64)]) -> impl Iterator<Item = Self> {
+        let mut start_ns = self.start_ns;
+        spans.iter().filter(|(_, ns)| *ns != 0).map(move |&(cause, ns)| {
+            let interval = Self { start_ns, ns, cause, ..self };
+            start_ns = start_ns.saturating_add(ns);
+            interval
         })
     }
 }
 
-/// The intervals of the time before a direction's first departure or after its last, in order of time.
-pub(super) fn of_edge(edge: &Edge) -> impl Iterator<Item = Interval> + use<> {
-    let Edge { mut start_ns, frame_before, frame_after, spans, confidence } = *edge;
-    let spans: [(Cause, i64); MOST_SPANS] = spans;
-    spans.into_iter().filter(|(_, ns)| *ns != 0).map(move |(cause, ns)| {
-        let interval = Interval { start_ns, ns, cause, frame_before, frame_after, confidence };
-        start_ns = start_ns.saturating_add(ns);
-        interval
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Interval, of_edge};
+    use super::Interval;
     use crate::connection::Confidence;
     use crate::ledger::edges::Edge;
     use crate::ledger::{Cause, MOST_SPANS};
@@ -58,10 +66,11 @@ mod tests {
     #[test]
     fn intervals_touch_and_leave_out_what_takes_no_time() {
         let mut spans = [(Cause::Network, 0); MOST_SPANS];
-        (spans[1], spans[7]) = ((Cause::Network, 30), (Cause::Peer, 12));
+        (spans[1], spans[5]) = ((Cause::Network, 30), (Cause::Peer, 12));
         let edge =
             Edge { start_ns: 100, frame_before: Some(1), frame_after: None, spans, confidence: Confidence::Possible };
-        let found: Vec<_> = of_edge(&edge).map(|Interval { start_ns, ns, cause, .. }| (start_ns, ns, cause)).collect();
+        let found: Vec<_> =
+            Interval::of_edge(&edge).map(|Interval { start_ns, ns, cause, .. }| (start_ns, ns, cause)).collect();
         assert_eq!(found, [(100, 30, Cause::Network), (130, 12, Cause::Peer)]);
     }
 }

@@ -4,7 +4,7 @@ use super::cause::Cause;
 use crate::connection::Confidence;
 
 /// Most intervals that one wait is divided into.
-pub const MOST_SPANS: usize = 11;
+pub const MOST_SPANS: usize = 8;
 
 /// One wait, judged.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use super::costs::{self, Costs, Failed, Sums, Worth};
 use super::direction::{Direction, LEAST_IDLE_NS, Pauses};
 use super::edges::{Edge, edges};
 use super::evidence;
-use super::intervals::{Interval, of_edge};
+use super::intervals::Interval;
 use super::judge::judge;
 use super::judged::Note;
 use super::kinds::{Kind, Lengths};
@@ -184,7 +184,7 @@ impl Part {
     }
 
     fn add_edge(&mut self, edge: Option<&Edge>, wanted: Wanted) {
-        for interval in edge.into_iter().flat_map(of_edge) {
+        for interval in edge.into_iter().flat_map(Interval::of_edge) {
             self.add(&interval, None, wanted);
         }
     }

@@ -46,77 +46,107 @@ pub(super) fn transit_ns(gap_ns: i64, undisturbed_ns: i64, unsteady_ns: i64) -> 
 
 /// Divides a wait into its intervals.
 pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
-    let (held_ns, direction) = (wait.wait_ns, wait.direction);
     let handshake_ns = handshake_ns(wait);
-    let sending_ns = sending_ns(wait, verdict).min(held_ns - handshake_ns);
-    let left_ns = held_ns - handshake_ns - sending_ns;
-    let unexplained = verdict.cause.is_none();
-    let spoke_ns = wait.wait.peer_last_ns.get();
-    let late_ns = verdict.opened_ago_ns.unwrap_or(0).min(left_ns);
-    let grown_ns = if verdict.opened_ago_ns.is_some() { wait.queue_growth_ns().min(left_ns - late_ns) } else { 0 };
-    // Without a handshake, the shortest round trip may be an answer that the other program took its time for.
-    let blind = unexplained
-        && (wait.flight_after().is_none()
-            || wait.is_strange()
-            || wait.may_be_far()
-            || wait.room_is_unseen()
-            || wait.ack_is_unseen());
-    let unmeasured = unexplained && spoke_ns.is_some() && (blind || !wait.direction.beginning_seen);
-    let queued_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.idle_ns.get()).unwrap_or(0));
-    // The departure left after the other side's data had arrived, and was in transit since.
-    let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queued_ns));
-    let transit_ns = transit_of_unexplained_ns(wait, handshake_ns, sending_ns, on_its_way_ns).min(left_ns);
-    let owned_ns = if unexplained { 0 } else { left_ns - late_ns - grown_ns };
-    let filled_ns = full_window_ns(wait, verdict, left_ns).min(owned_ns);
-    let unsignalled_ns = before_loss_signal_ns(wait, verdict, left_ns).min(owned_ns - filled_ns);
-    let caused_ns = owned_ns - filled_ns - unsignalled_ns;
-    let network_ns = if unexplained && !blind && !unmeasured { transit_ns } else { grown_ns };
-    let unmeasured_ns = if unmeasured { transit_ns } else { 0 };
-    let before_ns = owned_ns + network_ns + unmeasured_ns;
-    let passing_ns = if unexplained && !blind { on_its_way_ns } else { 0 };
-    let then = verdict.then;
-    let peer_ns = match spoke_ns {
-        Some(spoke_ns) if unexplained || (then.is_none() && late_ns > 0) => {
-            (left_ns - (before_ns - passing_ns) - spoke_ns).max(0)
-        }
-        _ => 0,
+    let sending_ns = sending_ns(wait, verdict).min(wait.wait_ns - handshake_ns);
+    let left_ns = wait.wait_ns - handshake_ns - sending_ns;
+    let Divided { spans: [one, two, three, four, five, rest], caused_ns } = match verdict.cause {
+        Some(cause) => explained(wait, verdict, cause, left_ns),
+        None => unexplained(wait, handshake_ns, sending_ns, left_ns),
     };
-    let rest_ns = left_ns - before_ns - peer_ns;
-    let (idle_ns, closing_ns) = if unexplained && !blind && !wait.is_first_data() {
-        let before_ns = idle_before_peer_ns(wait.wait, direction, peer_ns, rest_ns);
-        (before_ns, idle_before_close_ns(wait.wait, direction).min(peer_ns - before_ns))
-    } else {
-        (0, 0)
-    };
-    let rest_cause = match then {
-        _ if blind => Cause::Unknown,
-        Some(then) => then,
-        None if wait.answer_may_be_lost() => Cause::LossRecovery,
-        None if is_idle(wait, verdict, rest_ns) => Cause::Idle,
-        None => Cause::Application,
-    };
-    let unsignalled_cause = if unsignalled_ns > 0 { gates::before_signal(wait) } else { Cause::SlowStart };
-    let held = filled_ns + caused_ns;
     JudgedWait {
         cause: verdict.cause,
         confidence: verdict.confidence,
-        spans: [
-            (Cause::Handshake, handshake_ns),
-            (Cause::Network, sending_ns),
-            (Cause::ReceiverWindow, filled_ns),
-            (unsignalled_cause, unsignalled_ns),
-            (verdict.cause.unwrap_or(Cause::Unknown), caused_ns),
-            (Cause::Network, network_ns),
-            (Cause::Unknown, unmeasured_ns),
-            (Cause::Idle, idle_ns),
-            (Cause::Peer, peer_ns - idle_ns - closing_ns),
-            (Cause::Idle, closing_ns),
-            (rest_cause, rest_ns),
-        ],
-        caused_ns: held,
-        note: note(wait, verdict, held, rest_ns),
+        spans: [(Cause::Handshake, handshake_ns), (Cause::Network, sending_ns), one, two, three, four, five, rest],
+        caused_ns,
+        note: note(wait, verdict, caused_ns, rest.1),
         round: round(wait, verdict),
     }
+}
+
+/// What is left of a wait behind the handshake, and behind what the line needed.
+struct Divided {
+    /// Its intervals in order of time, the program's last.
+    spans: [(Cause, i64); 6],
+    /// Nanoseconds that the gate owns, with a full window at the beginning.
+    caused_ns: i64,
+}
+
+/// A gate was closed: the wait is its own, until it opened.
+fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) -> Divided {
+    let late_ns = verdict.opened_ago_ns.unwrap_or(0).min(left_ns);
+    let grown_ns = if verdict.opened_ago_ns.is_some() { wait.queue_growth_ns().min(left_ns - late_ns) } else { 0 };
+    let owned_ns = left_ns - late_ns - grown_ns;
+    let filled_ns = full_window_ns(wait, cause, left_ns).min(owned_ns);
+    let unsignalled_ns = before_loss_signal_ns(wait, cause, left_ns).min(owned_ns - filled_ns);
+    let unsignalled_cause = if unsignalled_ns > 0 { gates::before_signal(wait) } else { Cause::SlowStart };
+    let cause_ns = owned_ns - filled_ns - unsignalled_ns;
+    let peer_ns = match wait.wait.peer_last_ns.get() {
+        Some(spoke_ns) if verdict.then.is_none() => (late_ns - spoke_ns).max(0),
+        _ => 0,
+    };
+    let rest_cause = match verdict.then {
+        Some(then) => then,
+        None if late_ns > 0 && wait.answer_may_be_lost() => Cause::LossRecovery,
+        None => Cause::Application,
+    };
+    let spans = [
+        (Cause::ReceiverWindow, filled_ns),
+        (unsignalled_cause, unsignalled_ns),
+        (cause, cause_ns),
+        (Cause::Network, grown_ns),
+        (Cause::Peer, peer_ns),
+        (rest_cause, late_ns - peer_ns),
+    ];
+    Divided { spans, caused_ns: filled_ns + cause_ns }
+}
+
+/// No gate was closed: what arrived meanwhile divides the wait.
+fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns: i64) -> Divided {
+    let direction = wait.direction;
+    let spoke_ns = wait.wait.peer_last_ns.get();
+    // Without a handshake, the shortest round trip may be an answer that the other program took its time for.
+    let blind = wait.flight_after().is_none()
+        || wait.is_strange()
+        || wait.may_be_far()
+        || wait.room_is_unseen()
+        || wait.ack_is_unseen();
+    let unmeasured = spoke_ns.is_some() && (blind || !direction.beginning_seen);
+    let queued_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.idle_ns.get()).unwrap_or(0));
+    // The departure left after the other side's data had arrived, and was in transit since.
+    let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queued_ns));
+    let transit_ns = if blind && !unmeasured {
+        0
+    } else {
+        transit_of_unexplained_ns(wait, handshake_ns, sending_ns, on_its_way_ns).min(left_ns)
+    };
+    let transit_cause = if unmeasured { Cause::Unknown } else { Cause::Network };
+    let passing_ns = if blind { 0 } else { on_its_way_ns };
+    let peer_ns = spoke_ns.map_or(0, |spoke_ns| (left_ns - (transit_ns - passing_ns) - spoke_ns).max(0));
+    let rest_ns = left_ns - transit_ns - peer_ns;
+    let (idle_ns, closing_ns) = if blind || wait.is_first_data() {
+        (0, 0)
+    } else {
+        let before_ns = idle_before_peer_ns(wait.wait, direction, peer_ns, rest_ns);
+        (before_ns, idle_before_close_ns(wait.wait, direction).min(peer_ns - before_ns))
+    };
+    let rest_cause = if blind {
+        Cause::Unknown
+    } else if wait.answer_may_be_lost() {
+        Cause::LossRecovery
+    } else if is_idle(wait, rest_ns) {
+        Cause::Idle
+    } else {
+        Cause::Application
+    };
+    let spans = [
+        (transit_cause, transit_ns),
+        (Cause::Idle, idle_ns),
+        (Cause::Peer, peer_ns - idle_ns - closing_ns),
+        (Cause::Idle, closing_ns),
+        (Cause::Unknown, 0),
+        (rest_cause, rest_ns),
+    ];
+    Divided { spans, caused_ns: 0 }
 }
 
 /// The part of the first wait in which the connection was not open. A client's transit was not measured yet when the SYN-ACK
@@ -166,14 +196,14 @@ fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns:
 /// The part at the beginning that a full window owns. A wait for a closed window began with a window full to its edge, which
 /// closed when everything was acknowledged. What Nagle's algorithm kept back behind a full window was the window's until it
 /// opened. A sender that had gone beyond its window (a probe) found it closed.
-fn full_window_ns(wait: &Evidence<'_>, verdict: Verdict, left_ns: i64) -> i64 {
-    let until_ns = match verdict.cause {
-        Some(Cause::ZeroWindow)
+fn full_window_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
+    let until_ns = match cause {
+        Cause::ZeroWindow
             if wait.had_in_flight() && wait.room().is_some_and(|room| (0..wait.smss_bytes).contains(&room)) =>
         {
             wait.wait.idle_ns.get()
         }
-        Some(Cause::Nagle) if wait.was_kept_behind_window() && wait.was_kept_back() => wait.wait.window_opened_ns.get(),
+        Cause::Nagle if wait.was_kept_behind_window() && wait.was_kept_back() => wait.wait.window_opened_ns.get(),
         _ => None,
     };
     until_ns.map_or(0, |until_ns| (left_ns - until_ns).max(0))
@@ -181,8 +211,8 @@ fn full_window_ns(wait: &Evidence<'_>, verdict: Verdict, left_ns: i64) -> i64 {
 
 /// The part before the sender learned of the loss. The repair begins with that signal; until then the sender waited as for any
 /// other ACK.
-fn before_loss_signal_ns(wait: &Evidence<'_>, verdict: Verdict, left_ns: i64) -> i64 {
-    if verdict.cause != Some(Cause::LossRecovery) || wait.is_recovering() {
+fn before_loss_signal_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
+    if cause != Cause::LossRecovery || wait.is_recovering() {
         return 0;
     }
     wait.wait.loss_told_ns.get().map_or(0, |told_ns| (left_ns - told_ns).max(0))
@@ -196,13 +226,13 @@ fn is_complete(wait: &Evidence<'_>) -> bool {
 /// Whether the sender's program was silent for long, and owed nothing: it had not been asked, as a server is by data of its
 /// client, and was in the middle of no message. Silence that lasts until the close, or in which keepalives pass, need not be
 /// longer than other pauses.
-fn is_idle(wait: &Evidence<'_>, verdict: Verdict, rest_ns: i64) -> bool {
+fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     let direction = wait.direction;
     let owes = wait.peer_spoke() && !direction.from_client;
     let closes = wait.is_bare_fin();
     let least_ns = if closes || wait.wait.kept_alive { LEAST_IDLE_NS } else { direction.idle_after_ns };
     let silence_ns = wait.wait.idle_ns.get().map_or(0, |acked_ns| acked_ns.min(rest_ns));
-    verdict.cause.is_none() && silence_ns >= least_ns && !owes && !wait.is_first_data() && is_complete(wait)
+    silence_ns >= least_ns && !owes && !wait.is_first_data() && is_complete(wait)
 }
 
 /// The part of a server's wait before its client said anything new, or closed, where it is idle: the server had answered.
@@ -230,11 +260,11 @@ pub(super) fn idle_before_close_ns(wait: &Wait, direction: &Direction) -> i64 {
 fn note(wait: &Evidence<'_>, verdict: Verdict, caused_ns: i64, rest_ns: i64) -> Option<Note> {
     let stall_ns = Evidence::stall_ns(wait.direction);
     let stall_cause = verdict.cause.filter(|cause| caused_ns >= stall_ns && HELD.contains(cause));
-    let due_ns = wait.undisturbed_flight_ns() + wait.rtt_ns().max(CAUSAL_NS);
+    let due_ns = || wait.undisturbed_flight_ns() + wait.rtt_ns().max(CAUSAL_NS);
     let pause_ns = PAUSE_NS.max(2 * wait.rtt_ns());
     let note = Note {
         stall_cause,
-        brief: verdict.cause == Some(Cause::Nagle) && caused_ns > due_ns && caused_ns < stall_ns,
+        brief: verdict.cause == Some(Cause::Nagle) && caused_ns < stall_ns && caused_ns > due_ns(),
         paused: verdict.cause.is_none() && rest_ns >= pause_ns,
         is_resent: wait.is_resent(),
     };

@@ -4,6 +4,8 @@
 //! the times in the bucket that holds its rank. It is exact where those are equal, and otherwise within 0.1 % (wider where very
 //! many long connections are followed at a time, see [`MOST_BUCKETS`]).
 
+use hashbrown::HashTable;
+
 use crate::connection::Judged;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
@@ -12,8 +14,8 @@ use crate::wire::{Segment, TcpFlags};
 const DROPPED_BITS: u32 = 13;
 /// Bits of a bucket's number (a float without its sign).
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
-/// Times that are collected before they are counted; more where there are more buckets than twice as many.
-const LEAST_PENDING: usize = 32;
+/// Spreads the numbers of buckets over a hash table: 2^64 divided by the golden ratio (Fibonacci hashing).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Buckets of all connections together (16 bytes each); where there are more, all become twice as wide.
 pub(super) const MOST_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
@@ -55,11 +57,18 @@ struct Bucket {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Times {
     /// By key.
-    buckets: Vec<Bucket>,
-    /// The last times, not yet counted.
-    pending: Vec<Bucket>,
+    buckets: HashTable<Bucket>,
     /// Low bits of buckets' numbers that are left out.
     blurred_bits: u32,
+}
+
+impl Bucket {
+    #[inline]
+    fn hash(key: u32) -> u64 {
+        let product = u64::from(key).wrapping_mul(SPREAD);
+        // The table takes its place from the low bits, which would be alike for wider buckets.
+        product ^ product >> 32
+    }
 }
 
 #[inline]
@@ -68,10 +77,10 @@ fn group(what: What, from_client: bool) -> u32 {
 }
 
 impl Times {
-    /// Number of buckets, and of times that have none yet.
+    /// Number of buckets.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.buckets.len() + self.pending.len()
+        self.buckets.len()
     }
 
     /// Takes in what the ACK of a segment tells. `other_has_finished`: the other side's FIN came before.
@@ -98,42 +107,34 @@ impl Times {
         // A clock that steps back makes times below 0.
         let bucket = (time_ns.max(0) as f32).to_bits() >> DROPPED_BITS;
         let key = group | bucket >> self.blurred_bits << self.blurred_bits;
-        self.pending.push(Bucket { key, times: 1, sum_ns: time_ns });
-        if self.pending.len() >= LEAST_PENDING.max(self.buckets.len() / 2) {
-            self.count();
-        }
+        self.count(Bucket { key, times: 1, sum_ns: time_ns });
     }
 
-    /// Counts the last times.
-    #[cold]
-    fn count(&mut self) {
-        self.pending.sort_unstable_by_key(|bucket| bucket.key);
-        self.buckets.append(&mut self.pending);
-        // Two sorted runs, which this sort merges.
-        self.buckets.sort_by_key(|bucket| bucket.key);
-        self.buckets.dedup_by(|later, kept| {
-            let same = later.key == kept.key;
-            if same {
-                kept.times = kept.times.saturating_add(later.times);
-                kept.sum_ns = kept.sum_ns.saturating_add(later.sum_ns);
-            }
-            same
-        });
+    /// Adds times to their bucket.
+    #[inline]
+    fn count(&mut self, more: Bucket) {
+        let is_it = |bucket: &Bucket| bucket.key == more.key;
+        if let Some(bucket) = self.buckets.find_mut(Bucket::hash(more.key), is_it) {
+            bucket.times = bucket.times.saturating_add(more.times);
+            bucket.sum_ns = bucket.sum_ns.saturating_add(more.sum_ns);
+        } else {
+            self.buckets.insert_unique(Bucket::hash(more.key), more, |bucket| Bucket::hash(bucket.key));
+        }
     }
 
     /// Makes the buckets wider, by so many bits in all.
+    #[cold]
     pub(super) fn blur(&mut self, bits: u32) {
         self.blurred_bits = bits;
-        for bucket in self.buckets.iter_mut().chain(&mut self.pending) {
-            bucket.key = bucket.key >> bits << bits;
+        for bucket in std::mem::take(&mut self.buckets) {
+            self.count(Bucket { key: bucket.key >> bits << bits, ..bucket });
         }
-        self.count();
     }
 
     /// The quantiles, of the client's direction and of the server's.
-    pub(super) fn quantiles(mut self) -> [DirectionTimes; 2] {
-        self.count();
-        let buckets = &self.buckets;
+    pub(super) fn quantiles(self) -> [DirectionTimes; 2] {
+        let mut buckets: Vec<_> = self.buckets.into_iter().collect();
+        buckets.sort_unstable_by_key(|bucket| bucket.key);
         let of = |what, from_client| {
             let group = group(what, from_client) >> BUCKET_BITS;
             let start = buckets.partition_point(|bucket| bucket.key >> BUCKET_BITS < group);

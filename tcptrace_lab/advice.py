@@ -86,7 +86,7 @@ _OF_LOSS = frozenset({"timeout", "loss-recovery"})
 """Causes of which segments that are too large for the path may be to blame."""
 
 PROVED_BY = 3
-"""So many waits of one kind prove what one is only consistent with (rule book B, 5)."""
+"""This many waits of one kind prove a cause that a single wait is only consistent with (docs/how-it-decides.md, 2.4)."""
 
 
 class Cost(NamedTuple):

@@ -24,7 +24,8 @@ MOST = 20
 """Groups told of, those with most time, then with most attempts."""
 
 LEAST_TIMES = 3
-"""Attempts that took next to no time are told from so many on: so many of a kind are no chance (rule book B, 5)."""
+"""Attempts that took hardly any time are reported if there are at least this many: as many of one kind are no chance
+(docs/how-it-decides.md, 2.4)."""
 
 EVIDENCE_ATTEMPTS = 9
 """Attempts whose first and last frame are named, beside the longest wait of the first one."""

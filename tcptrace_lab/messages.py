@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 GAP_NS = 10 * NS_PER_MS
-"""A pause of the program that ends a message, where two round trips are not longer (the rule book's stall on a LAN; a heuristic): the
-engine's `paused` of `schema.NOTES`."""
+"""A pause of the program ends a message from this length on, or from two round trips if these are longer. It is the stall on a LAN of
+docs/how-it-decides.md, 2.3 (a heuristic), and the engine's `paused` of `schema.NOTES`."""
 
 BATCH_ROWS = 131_072
 """Segments that are looked at together: about 30 MB with what the ledger says of them."""

@@ -27,7 +27,7 @@ MOST = 20
 EVIDENCE_FRAMES = 20
 
 LEAST_TIMES = 3
-"""Segments out of order, or resent for nothing, below which nothing is said: so many of a kind are no chance (rule book B, 5)."""
+"""Fewest segments reordered, or spuriously resent, that are reported: as many of one kind are no chance (docs/how-it-decides.md, 2.4)."""
 
 NOTICED_SHARE = 0.01
 """Share of the data segments from which changed order and needless resends are a fault, if a small one (a heuristic)."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 LEAST_SENT = 3
-"""A segment that was lost so many times in a row, while smaller ones got through, was not lost by chance (rule book B, 5)."""
+"""A segment lost this many times in a row, while smaller ones got through, was not lost by chance (docs/how-it-decides.md, 2.4)."""
 
 ANY_PATH_BYTES = 536
 """Every path is taken to carry segments of so much data (RFC 9293, 3.7.1: the default MSS)."""

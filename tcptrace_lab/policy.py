@@ -24,7 +24,7 @@ LEAST_ACKS = 5
 """ACKs without which nothing is said of how many segments each covers (a heuristic)."""
 
 LEAST_DELAYED = 3
-"""Delayed ACKs without which no timer is named: the rule book's "once = consistent, three times = proved"."""
+"""Delayed ACKs without which no timer is named (docs/how-it-decides.md, 2.4)."""
 
 FIXED_SPREAD_MS = 20
 """A timer with a fixed time gives delays that differ by no more: its ticks (Linux 4 or 10 ms) and the path's jitter (a heuristic)."""
@@ -55,9 +55,8 @@ TIMERS = (
     Timer(100, 95, 115, "FreeBSD before 2020, Solaris to others"),
     Timer(200, 190, 215, "Windows, and Linux at its slowest (TCP_DELACK_MAX)", soonest_to_ms=206),
 )
-"""Bands of the rule book (B, 4); those of 40 and 50 ms overlap there and are told apart by where most delays lie. lwIP has a heartbeat of
-250 ms (`TCP_TMR_INTERVAL`), which ends all delays at 210 ms where a dialogue keeps step with it and takes 40; of a fixed timer some are
-about its time."""
+"""The bands of docs/how-it-decides.md, 2.5. Delays of 40 and 50 ms are told apart by the median. `soonest_to_ms` excludes lwIP: its
+heartbeat of 250 ms (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if a dialogue of 40 ms keeps step; those of a fixed timer vary."""
 
 POLICIES = {
     "per-segment": "acknowledges each segment at once",

@@ -46,7 +46,7 @@ EQUAL_RATES = 1e-6
 PLATEAU_ROUNDS, PLATEAU_SHARE, BELOW_WINDOW_SHARE = 5, 0.8, 0.9
 """Flights that did not grow for so many round trips stand on a plateau, if none was larger than by the rest of the first share (a program
 that writes in large pieces fills its buffer now more, now less); one closer to the largest window than the last share is the window's
-(rule book B, 8)."""
+(docs/how-it-decides.md, 4.12)."""
 
 CLOCKED_PART = 4
 """Of a sender whose buffer is full, at least so many times more segments leave at once with an ACK than at another time (a heuristic):

@@ -34,8 +34,7 @@ MOST_BLOCKS = 2_000
 """Sizes, or neighbouring ones with the same share, among which change points are looked for: time grows with the square, 0.1 s here."""
 
 LEAST_IN_PART = 3
-"""Messages of a part where there are two shares: one or two that stalled, or did not, are chance's ("three times = proved", B5 of the
-rule book)."""
+"""Fewest messages of a part if there are two shares: one or two that stalled, or did not, may be chance (docs/how-it-decides.md, 2.4)."""
 
 FIRST_SHARES = ((0.02, 0.98), (0.02, 0.6), (0.2, 0.9))
 """Normal and slow share from which the search for two shares begins: it ends at the nearest optimum, and the best of these is taken."""

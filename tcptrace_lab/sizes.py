@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.size_cuts import Part
 
 LEAST_IN_RANGE = 3
-"""Messages of a range that stalled ("three times = proved", rule book B, 5)."""
+"""Messages of a range that stalled: three prove it (docs/how-it-decides.md, 2.4)."""
 
 LEAST_NORMAL = 3
 """Messages outside of slow ranges without which nothing is normal, as many as prove a stall. Whether so few are chance, the tests say."""

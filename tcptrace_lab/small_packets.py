@@ -40,7 +40,7 @@ LOW_SHARE = 0.2
 """Share of the bytes that are headers from which tinygrams are a fault, if a small one."""
 
 CUT_TIMES = 3
-"""So many segments that fill a silly window to the byte, or messages that are cut alike, are no chance (rule book B, 5)."""
+"""This many segments that fill a silly window to the byte, or messages that are cut alike, are no chance (docs/how-it-decides.md, 2.4)."""
 
 CUT_SHARE = 0.1
 """Share of the segments with data from which cut ones are a fault, if a small one (a heuristic)."""

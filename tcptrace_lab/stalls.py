@@ -1,8 +1,8 @@
 """The ledger → stalls: its intervals that are longer than a wait needs to be, each with what proves its cause.
 
-A stall is an interval of at least `threshold_ns` (`schema.WAITS`): two round trips, or 10 ms on a LAN, but at most a round trip and the
-least retransmission timeout of Linux (rule book B; TAPO). Its proof is what was true at the sender then: the values that the rules name,
-the frames around it, and the timer that the lateness of an ACK tells of, where it is one.
+A stall is an interval of at least `threshold_ns` (`schema.WAITS`): two round trips, or 10 ms on a LAN, but at most a round trip plus the
+minimum retransmission timeout of Linux (docs/how-it-decides.md, 2.3). Its proof is what was true at the sender then: the values that the
+rule of its cause names, the frames around it, and the timer that a late ACK points to.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEAST_STALL_NS = 10 * NS_PER_MS
 """No shorter wait is a stall."""
 
 CAUSAL_NS = NS_PER_MS
-"""An event within this time of another may be its effect (rule book B, ε)."""
+"""An event within this time of another may be its effect (docs/how-it-decides.md, 2.2)."""
 
 HEARTBEAT_NS = 215 * NS_PER_MS
 """A heartbeat of 200 ms delays no ACK longer (and a path adds a little: `policy.TIMERS`)."""

@@ -26,7 +26,7 @@ GOOD, FAIR = 0.8, 0.5
 """Least factors of a capture that can be believed, and of one that can be believed in part."""
 
 COARSE_NS = 1_000_000
-"""A clock that ticks no finer hides what hosts and local networks do (the rule book's ε is 1 ms)."""
+"""A clock that ticks no finer hides what hosts and local networks do: causes act within 1 ms (docs/how-it-decides.md, 2.2)."""
 
 FEW = 0.001
 """A share of lost packets or bytes up to which nearly all verdicts are those of a whole capture."""

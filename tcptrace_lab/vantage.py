@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEAR_SHARE = 0.1
-"""A side whose turnaround is less than this share of the sum of both is where the capture was taken (the rule book's bound)."""
+"""The capture was taken at a side whose turnaround is less than this share of the sum of both (docs/how-it-decides.md, 2.1)."""
 
 NO_DISTANCE_NS = 50_000
 """Below this a round trip is the hosts' own time, and which end is near means nothing."""

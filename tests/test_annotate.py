@@ -200,7 +200,7 @@ def test_a_wait_is_told_with_its_length_its_cause_and_the_frame_before(tmp_path:
 
 
 def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
-    """Three such waits and more prove each of them (rule book B, 5); waits for something else are as sure as before."""
+    """Three such waits and more prove each of them (docs/how-it-decides.md, 2.4); waits for something else are as sure as before."""
     found = comments(annotated(CAPTURES / "ethernet-nagle-on.pcapng", tmp_path))
     waits = [words for told in found.values() for words in told if words.startswith("waited") and "nagle-delayed-ack" in words]
     assert len(waits) == 11

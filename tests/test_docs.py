@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "docs"))
 
 import pages
 
-PAGES = [Path("README.md"), *sorted(Path("docs").glob("*.md"))]
+PAGES = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 

@@ -374,7 +374,7 @@ def test_the_ledger_of_every_direction_covers_its_life_without_gap_or_overlap(pa
     ],
 )
 def test_window_time_equals_the_kernels_count_within_a_twentieth(name: str) -> None:
-    """TCP_INFO's rwnd_limited of an unpaced sender is nearly exact (rule book B)."""
+    """TCP_INFO's rwnd_limited of an unpaced sender is nearly exact (docs/how-it-decides.md, 2.8)."""
     (path,) = CAPTURES.glob(f"{name}.pcap*")
     truth = json.loads((CAPTURES / f"{name}.json").read_text())["connections"][0]["client"]["tcp_info"]
     found = judged(path)

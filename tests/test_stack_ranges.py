@@ -116,7 +116,7 @@ def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
 
 @pytest.mark.parametrize(("writes", "stalls"), [(100, True), (988, False)])
 def test_linux_model_agrees_with_what_a_kernel_did_on_loopback(writes: int, stalls: bool) -> None:  # noqa: FBT001
-    """Measured with M = 988: two writes of 100 took 44 ms, 988 and 100 none (rule book, A1)."""
+    """Measured with M = 988: two writes of 100 took 44 ms, 988 and 100 none (docs/how-it-decides.md, 1.1)."""
     asked = Settings(988, 64 * K, 64 * K, writes)
     assert {LINUX.stalled(asked, writes + 100, acks) for acks in Acks} == {stalls}
 

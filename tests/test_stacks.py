@@ -273,7 +273,7 @@ def test_linux_acknowledges_the_first_segments_at_once() -> None:
     ids=str,
 )
 def test_freebsd_waits_40_ms_unless_a_second_segment_comes(writes: list[int], waits: bool) -> None:  # noqa: FBT001
-    """The receiver takes any second segment; the sender holds any small one behind anything (rule book A1, A2)."""
+    """The receiver takes any second segment; the sender holds any small one behind anything (docs/how-it-decides.md, 1.1 and 1.3)."""
     trips = answered("freebsd", writes)
     assert all(trip == pytest.approx(40, abs=1) if waits else trip < 1 for trip in trips)
 

@@ -57,7 +57,7 @@ def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_p
     ("late_ms", "timer"), [(36.0, "ack-40ms"), (55.0, "ack-50ms"), (70.0, None), (100.0, "ack-100ms"), (150.0, None), (200.0, "ack-200ms")]
 )
 def test_the_timer_is_told_by_how_late_the_ack_was(tmp_path: Path, late_ms: float, timer: str | None) -> None:
-    """The bands are the rule book's; between them no stack has a timer."""
+    """The bands are those of docs/how-it-decides.md, 2.5; between them no stack has a timer."""
     stalled = [row for row in found(tmp_path, waits_for_acks([late_ms])) if row["cause"] == "nagle-delayed-ack"]
     assert [row["timer"] for row in stalled] == [timer]
 

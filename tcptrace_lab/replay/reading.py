@@ -24,7 +24,7 @@ LEAST_PAUSE_NS = 5_000_000
 """Shorter ones are a program's own work, not a pause (a heuristic)."""
 
 LEAST_ROUNDS = 2
-"""And a pause is longer than so many round trips, or the path may have made it (the rule book's stall)."""
+"""A pause is longer than this many round trips; the path may have made a shorter one (docs/how-it-decides.md, 2.3)."""
 
 LEAST_RISE = 8
 """An update that opens the window by less than this part of the largest one is the kernel's rounding, not a read (a heuristic)."""

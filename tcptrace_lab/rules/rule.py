@@ -53,8 +53,8 @@ class Instead:
 
 
 WORTH_SHARE, WORTH_NS = 0.05, 10_000_000
-"""From this share of a direction's life on, and from this time, what holds it up is worth telling: a twentieth, and 10 ms (the rule book's
-stall on a LAN)."""
+"""A cause is worth a finding from this share of a direction's life and from this time on: a twentieth, and the 10 ms of a stall on a LAN
+(docs/how-it-decides.md, 2.3)."""
 
 
 @dataclass(frozen=True, slots=True)

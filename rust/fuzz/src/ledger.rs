@@ -5,7 +5,7 @@ use tcptrace_lab_core::connection::{Kind, ResentBy};
 use tcptrace_lab_core::flows::ConnectionRow;
 use tcptrace_lab_core::ledger::costs::MOST;
 use tcptrace_lab_core::ledger::direction::Drained;
-use tcptrace_lab_core::ledger::summary::{DirectionDetails, JudgedRows, LedgerRow};
+use tcptrace_lab_core::ledger::rows::{DirectionDetails, JudgedRows, LedgerRow};
 use tcptrace_lab_core::ledger::{Cause, Direction, JudgedWait, Note, Summaries, WaitRecord, Worth, edges, judge};
 use tcptrace_lab_core::nullable::Nullable;
 use tcptrace_lab_core::sender::{DirectionTotals, FirstDeparture, LONGEST_NS, Wait};
@@ -75,9 +75,8 @@ fn judged_in_turn(followed: &Followed, most: usize, memory_bytes: usize, threads
     let mut summaries = Summaries::new(true, Some(worths()), most).with_threads(threads);
     let mut rows = JudgedRows::default();
     for row in &followed.connections {
-        let mut judging = summaries.begin(row.clone(), live.end(row.conn)).expect("the temporary file can be read");
-        while judging.go_on(&mut rows).expect("the temporary file can be read") {}
-        summaries.end(judging, &mut rows).expect("the temporary file can be read");
+        summaries.add([(row.clone(), live.end(row.conn))]);
+        while summaries.go_on(&mut rows).expect("the temporary file can be read") {}
     }
     Results::of(&summaries, rows)
 }
@@ -87,8 +86,8 @@ fn judged_together(followed: &Followed, most: usize, memory_bytes: usize, thread
     let mut live = followed.waits(memory_bytes);
     let mut summaries = Summaries::new(true, Some(worths()), most).with_threads(threads);
     let mut rows = JudgedRows::default();
-    let connections = followed.connections.iter().map(|row| (row.clone(), live.end(row.conn))).collect();
-    summaries.judge_all(connections, &mut rows).expect("the temporary file can be read, and threads are given");
+    summaries.add(followed.connections.iter().map(|row| (row.clone(), live.end(row.conn))));
+    while summaries.go_on(&mut rows).expect("the temporary file can be read") {}
     Results::of(&summaries, rows)
 }
 

@@ -1,21 +1,16 @@
 //! The waits of connections that are over, on their way into tables. They are judged where batches are made, so that reading goes on
 //! meanwhile.
 
-use std::collections::VecDeque;
 use std::io;
 
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::batch::Batch;
 use crate::flows::ConnectionRow;
-use crate::ledger::summary::{DirectionDetails, JudgedRows, Judging, PARALLEL_RECORDS, Summaries};
-use crate::ledger::{EndedWaits, Worth};
+use crate::ledger::rows::{DirectionDetails, JudgedRows};
+use crate::ledger::{EndedWaits, Summaries, Worth};
 use crate::table;
 
-/// Connections that are judged together, each by one of the threads.
-const TOGETHER: usize = 256;
-/// Waits of those connections, about.
-const TOGETHER_RECORDS: u64 = 1 << 16;
 /// Rows of one batch, about.
 const BATCH_ROWS: usize = 16_384;
 
@@ -24,8 +19,6 @@ const BATCH_ROWS: usize = 16_384;
 pub(super) struct Judged {
     /// `None` if nothing of waits is wanted.
     summaries: Option<Summaries>,
-    coming: VecDeque<(ConnectionRow, EndedWaits)>,
-    judging: Option<Judging>,
     rows: JudgedRows,
     ledger_columns: Vec<String>,
 }
@@ -48,8 +41,8 @@ impl Judged {
 
     /// Takes in connections that are over.
     pub(super) fn add(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) {
-        if self.wanted() {
-            self.coming.extend(rows.into_iter().zip(waits));
+        if let Some(summaries) = &mut self.summaries {
+            summaries.add(rows.into_iter().zip(waits));
         }
     }
 
@@ -62,7 +55,8 @@ impl Judged {
     /// The next batch of those that are there; `None` if all connections that came are judged and told.
     pub(super) fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         while self.largest() < BATCH_ROWS {
-            match self.judge_more() {
+            let goes_on = self.summaries.as_mut().map_or(Ok(false), |summaries| summaries.go_on(&mut self.rows));
+            match goes_on {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => return Err(self.fail(error)),
@@ -74,33 +68,6 @@ impl Judged {
     fn largest(&self) -> usize {
         let JudgedRows { accounts, ledger, notes } = &self.rows;
         accounts.len().max(ledger.len()).max(notes.len())
-    }
-
-    /// Judges some more waits. False if there are none.
-    fn judge_more(&mut self) -> io::Result<bool> {
-        let Some(summaries) = &mut self.summaries else { return Ok(false) };
-        if self.judging.is_none() {
-            let mut records = 0;
-            let is_one_of_them = |(_, waits): &&(_, EndedWaits)| {
-                records += waits.records();
-                waits.records() <= PARALLEL_RECORDS && records <= TOGETHER_RECORDS
-            };
-            let few = self.coming.iter().take(TOGETHER).take_while(is_one_of_them).count();
-            if few > 1 {
-                summaries.judge_all(self.coming.drain(..few).collect(), &mut self.rows)?;
-                return Ok(true);
-            }
-            let Some((row, waits)) = self.coming.pop_front() else { return Ok(false) };
-            self.judging = Some(summaries.begin(row, waits)?);
-        }
-        if let Some(mut judging) = self.judging.take() {
-            if judging.go_on(&mut self.rows)? {
-                self.judging = Some(judging);
-            } else {
-                summaries.end(judging, &mut self.rows)?;
-            }
-        }
-        Ok(true)
     }
 
     /// A batch of one of the tables that have rows.

@@ -42,7 +42,7 @@ use crate::error::{CaptureError, Problem};
 use crate::flows::{Accounting, ConnectionRow, Connections, Only};
 use crate::ledger::costs::MOST;
 use crate::ledger::live::MOST_MEMORY_BYTES;
-use crate::ledger::summary::DirectionDetails;
+use crate::ledger::rows::DirectionDetails;
 use crate::ledger::{EndedWaits, Worth};
 use crate::table::{self, SegmentRows, Segments};
 use crate::wire::PathNames;

@@ -111,6 +111,11 @@ impl Costs {
         any
     }
 
+    /// Whether a cost of so much would be among them.
+    pub(super) fn may_take(&self, ns: i64) -> bool {
+        self.largest.len() < self.most || self.largest.last().is_some_and(|least| ns >= least.ns)
+    }
+
     /// Whether a connection has one of them.
     pub(super) fn has(&self, conn: u32) -> bool {
         self.largest.iter().any(|cost| cost.conn == conn)

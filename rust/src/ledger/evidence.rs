@@ -57,8 +57,6 @@ pub struct Evidence<'a> {
     pub wait_ns: i64,
     /// Largest payload that may leave (SMSS in force); 0 where it is not known.
     pub smss_bytes: i64,
-    /// Shortest round trip of a full segment.
-    least_full_ns: Option<i64>,
     paced: bool,
     released: bool,
 }
@@ -68,14 +66,12 @@ impl<'a> Evidence<'a> {
     #[must_use]
     pub fn of(record: &'a WaitRecord, direction: &'a Direction) -> Self {
         let wait = &record.wait;
-        let full_line_ns = || direction.line.own_beyond_least_ns(wait.full_bytes.get());
         let mut evidence = Self {
             record,
             wait,
             direction,
             wait_ns: wait.held_ns.get().unwrap_or(0),
             smss_bytes: wait.full_bytes.get().unwrap_or(0),
-            least_full_ns: direction.rtt_min_ns.map(|least_ns| least_ns + full_line_ns()),
             paced: false,
             released: false,
         };

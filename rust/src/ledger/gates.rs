@@ -25,12 +25,28 @@ use super::evidence::Evidence;
 
 pub(super) use loss_recovery::before_signal;
 
-/// Whether a gate was closed until the departure.
-type Gate = fn(&Evidence<'_>) -> Option<Closed>;
+/// Makes the functions that ask the gates of its lines, one after the other. They are called by name: behind addresses in an array, none
+/// could be compiled in place, and most of them answer after one look at the wait.
+macro_rules! order {
+    ($($gate:path,)+) => {
+        /// The first gate that was closed.
+        #[inline]
+        pub(super) fn first_closed(wait: &Evidence<'_>) -> Option<Closed> {
+            None$(.or_else(|| $gate(wait)))+
+        }
 
-/// All gates. Where several were closed until the same event, the first of them counts: what a capture shows plainly comes
-/// first, what is left when nothing else holds comes last.
-pub(super) const ORDER: &[Gate] = &[
+        /// The first gate that was closed until the departure, behind one that opened before it.
+        #[cold]
+        pub(super) fn closed_to_the_end(wait: &Evidence<'_>) -> Option<Closed> {
+            let to_the_end = |closed: &Closed| closed.opened_ago_ns.is_none();
+            None$(.or_else(|| $gate(wait).filter(to_the_end)))+
+        }
+    };
+}
+
+// All gates. Where several were closed until the same event, the first of them counts: what a capture shows plainly comes first, what is
+// left when nothing else holds comes last.
+order! {
     handshake::gate,
     close::gate,
     timeout::gate,
@@ -46,4 +62,4 @@ pub(super) const ORDER: &[Gate] = &[
     send_buffer::gate,
     slow_start::gate,
     pacing::gate,
-];
+}

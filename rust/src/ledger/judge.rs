@@ -1,7 +1,7 @@
 //! Which gate held a wait.
 //!
 //! The gate that opened last owns the time until it opened. Gates open with an event: an ACK, a window that opens, a timer. Where
-//! several were closed until the same event, the first in [`gates::ORDER`] counts. A gate that opened before the departure (the
+//! several were closed until the same event, the first in the order of [`gates`] counts. A gate that opened before the departure (the
 //! window's) owns the wait until then only; what comes after belongs to the next gate in the order that opened with the departure.
 
 use super::cause::Cause;
@@ -23,10 +23,10 @@ pub fn judge(record: &WaitRecord, direction: &Direction) -> JudgedWait {
 }
 
 fn verdict(wait: &Evidence<'_>) -> Verdict {
-    let mut closed = gates::ORDER.iter().filter_map(|gate| gate(wait));
-    let first = closed.next();
+    let first = gates::first_closed(wait);
     let opened_ago_ns = first.and_then(|first| first.opened_ago_ns);
-    let then = opened_ago_ns.and_then(|_| closed.find(|closed| closed.opened_ago_ns.is_none()));
+    // A gate that opened with the departure owns all of the wait.
+    let then = opened_ago_ns.filter(|ns| *ns > 0).and_then(|_| gates::closed_to_the_end(wait));
     let missing = wait.bytes_are_missing();
     let (cause, confidence) = match first {
         _ if missing => (Some(Cause::Unknown), Confidence::Possible),

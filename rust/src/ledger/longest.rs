@@ -96,6 +96,9 @@ impl<const MOST: usize> First<MOST> {
     #[inline]
     fn add(&mut self, interval: &Interval, proof: impl FnOnce() -> Option<Proof>) {
         if order(interval) < self.bound {
+            if self.candidates.capacity() == 0 {
+                self.candidates.reserve_exact(2 * MOST);
+            }
             self.candidates.push((*interval, proof()));
             if self.candidates.len() >= 2 * MOST {
                 self.shorten();
@@ -104,10 +107,16 @@ impl<const MOST: usize> First<MOST> {
     }
 
     fn append(&mut self, others: &mut Self) {
+        self.bound = self.bound.min(others.bound);
         self.candidates.append(&mut others.candidates);
         if self.candidates.len() >= 2 * MOST {
             self.shorten();
         }
+    }
+
+    /// For more candidates, of which these are some.
+    fn beyond(&self) -> Self {
+        Self { candidates: Vec::new(), bound: self.bound }
     }
 
     /// Keeps the first ones.
@@ -140,6 +149,11 @@ impl Longest {
         if let Some(of_cause) = self.by_cause.get_mut(interval.cause as usize) {
             of_cause.add(interval, proof);
         }
+    }
+
+    /// For later waits: what is shorter than all that are kept by now is none of them.
+    pub(super) fn beyond(&self) -> Self {
+        Self { of_all: self.of_all.beyond(), by_cause: self.by_cause.each_ref().map(First::beyond) }
     }
 
     /// Adds those of later waits.
@@ -225,13 +239,14 @@ mod tests {
         fn those_are_kept_that_sorting_would_give(
             lengths in prop::collection::vec((1_i64..40, prop::bool::weighted(0.01)), 0..1500),
             part in 1_usize..400,
+            knows_earlier: bool,
             life_ns in prop_oneof![Just(0_i64), 20_000_i64..40_000],
             stall_ns in 1_i64..60,
         ) {
             let all = intervals(&lengths);
             let mut longest = Longest::default();
             for some in all.chunks(part) {
-                let mut later = Longest::default();
+                let mut later = if knows_earlier { longest.beyond() } else { Longest::default() };
                 for interval in some {
                     later.add(interval, None);
                 }

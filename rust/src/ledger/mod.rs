@@ -10,8 +10,9 @@
 //! [`cause`] the names, [`record`] what is kept of a wait, [`direction`] the final facts, [`evidence`] what a wait shows
 //! under these facts, [`gates`] one file per reason why TCP may not send, [`judge`] which gate held, [`timeline`] the
 //! intervals of a wait, [`edges`] the time before a direction's first departure and after its last. Records wait for the
-//! end of their connection in logs ([`live`], [`log`]), in memory or in a temporary file (`spool`); [`summary`] is what is
-//! reported of a connection: sums, [`kinds`], the [`longest`] waits, [`locks`], and whether it is worth a finding ([`costs`]).
+//! end of their connection in logs ([`live`], [`log`]), in memory or in a temporary file (`spool`); then their waits are judged
+//! in shares (`judging`), which [`summary`] hands out to `threads`. [`rows`] are what is reported of a connection: sums, [`kinds`],
+//! the [`longest`] waits, [`locks`]; details only where it is worth a finding ([`costs`]).
 
 pub mod cause;
 pub mod closed;
@@ -24,6 +25,7 @@ pub mod gates;
 pub mod intervals;
 pub mod judge;
 pub mod judged;
+mod judging;
 pub mod kinds;
 mod limits;
 pub mod live;
@@ -31,8 +33,10 @@ pub mod locks;
 pub mod log;
 pub mod longest;
 pub mod record;
+pub mod rows;
 mod spool;
 pub mod summary;
+mod threads;
 mod timeline;
 mod verdict;
 

@@ -45,6 +45,7 @@ pub(super) fn transit_ns(gap_ns: i64, undisturbed_ns: i64, unsteady_ns: i64) -> 
 }
 
 /// Divides a wait into its intervals.
+#[inline]
 pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
     let handshake_ns = handshake_ns(wait);
     let sending_ns = sending_ns(wait, verdict).min(wait.wait_ns - handshake_ns);

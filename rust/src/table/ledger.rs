@@ -13,7 +13,7 @@ use crate::ledger::direction::Direction;
 use crate::ledger::kinds::Kind;
 use crate::ledger::locks::Lock;
 use crate::ledger::longest::{KeptWait, Proof};
-use crate::ledger::summary::{AccountRow, Bounds, DirectionDetails, LedgerRow, NoteRow};
+use crate::ledger::rows::{AccountRow, Bounds, DirectionDetails, LedgerRow, NoteRow};
 use crate::ledger::{Cause, Interval};
 use crate::nullable::Nullable;
 

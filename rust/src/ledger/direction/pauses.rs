@@ -32,12 +32,19 @@ impl Pauses {
         }
     }
 
+    /// Adds those of other waits of the direction.
+    pub fn append(&mut self, others: &mut Self) {
+        self.lengths_ns.append(&mut others.lengths_ns);
+    }
+
     /// From this length on a silence is idle: ten times the median of the pauses but the longest, which may be the silence itself.
     #[must_use]
     pub fn idle_after_ns(mut self) -> i64 {
-        self.lengths_ns.sort_unstable();
-        self.lengths_ns.pop();
-        let usual_ns = self.lengths_ns.get(self.lengths_ns.len() / 2).copied().unwrap_or(UNKNOWN_PAUSE_NS);
+        let but_one = self.lengths_ns.len().saturating_sub(1);
+        let usual_ns = match but_one {
+            0 => UNKNOWN_PAUSE_NS,
+            _ => *self.lengths_ns.select_nth_unstable(but_one / 2).1,
+        };
         usual_ns.saturating_mul(USUAL_PAUSES).max(LEAST_IDLE_NS)
     }
 }

@@ -55,6 +55,7 @@ impl Evidence<'_> {
 
     /// It had left before, and was lost on its way to the capture point: where the other side sends no data, nothing else was
     /// to be sent. What left once more did so a round trip later at least.
+    #[inline]
     pub(in super::super) fn was_lost_before_capture(&self) -> bool {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
     }
@@ -65,9 +66,9 @@ impl Evidence<'_> {
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + LEAST_RTO_NS)).div_euclid(4);
-        let most_ns = timer_ns.saturating_mul(1 << skipped.clamp(0, 8));
+        let most_ns = || timer_ns.saturating_mul(1 << skipped.clamp(0, 8));
         self.packets_are_skipped()
-            && is(self.wait.peer_last_ns.get(), |ago_ns| (LEAST_RTO_NS..=most_ns).contains(&ago_ns))
+            && is(self.wait.peer_last_ns.get(), |ago_ns| (LEAST_RTO_NS..=most_ns()).contains(&ago_ns))
     }
 
     /// An ACK reached the sender so shortly before that it may have caused the departure.
@@ -87,19 +88,20 @@ impl Evidence<'_> {
 
     /// The last ACK came as late as a receiver may delay it: late for the oldest byte that it acknowledges, and for the newest,
     /// where that is known; else the oldest waited for its sender to send more.
+    #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.acked_lag_ns.get(), |lag_ns| {
             (DELAYED_ACK_NS..=LATEST_ACK_NS).contains(&(lag_ns - self.direction.rtt_min_ns.unwrap_or(0)))
         });
         let newest_in_time =
-            are(self.wait.round_trip_ns.get(), self.direction.rtt_min_ns, |rtt, least| rtt - least < DELAYED_ACK_NS);
-        late && (!newest_in_time || self.newest_waited())
+            || are(self.wait.round_trip_ns.get(), self.direction.rtt_min_ns, |rtt, least| rtt - least < DELAYED_ACK_NS);
+        late && (!newest_in_time() || self.newest_waited())
     }
 
     /// One ACK for all, and nothing left while it was awaited: what drains through a queue is acknowledged bit by bit.
     pub(in super::super) fn was_acked_at_once(&self) -> bool {
-        let waited = is(self.wait.round_trip_ns.get(), |rtt_ns| 4 * self.wait_ns >= 3 * rtt_ns);
-        self.all_acked() && (self.had_little_in_flight() || waited)
+        let waited = || is(self.wait.round_trip_ns.get(), |rtt_ns| 4 * self.wait_ns >= 3 * rtt_ns);
+        self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
     /// The last ACK leaves something out that had left more than a round trip before: that had not arrived when the ACK left,
@@ -108,10 +110,9 @@ impl Evidence<'_> {
         let old = is(self.wait.acked_ago_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
         });
-        let some = is(self.flight_after(), |flight| {
+        old && is(self.flight_after(), |flight| {
             flight >= 2 * self.smss_bytes || (self.direction.nothing_lost && flight > 0)
-        });
-        old && some
+        })
     }
 
     /// The departure before came more than a round trip behind what is acknowledged now, so that the ACKs before this one were
@@ -119,6 +120,11 @@ impl Evidence<'_> {
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
             && is(self.wait.acked_lag_ns.get(), |lag_ns| lag_ns - self.wait_ns > self.rtt_ns() + self.causal_ns())
+    }
+
+    /// How much longer the last round trip took than the shortest one of any segment.
+    pub(super) fn over_any_ns(&self) -> Option<i64> {
+        Some(self.wait.round_trip_ns.get()? - self.direction.rtt_min_ns?)
     }
 
     /// How much longer the last round trip took than the shortest one of a full segment.
@@ -132,7 +138,9 @@ impl Evidence<'_> {
     }
 
     fn beyond_least_ns(&self, sample_ns: Option<i64>) -> Option<i64> {
-        Some(sample_ns? - self.least_full_ns?)
+        let least_full_ns =
+            self.direction.rtt_min_ns? + self.direction.line.own_beyond_least_ns(self.wait.full_bytes.get());
+        Some(sample_ns? - least_full_ns)
     }
 
     /// What the ACKs of this wait acknowledged is less than two full segments.
@@ -194,9 +202,9 @@ impl Evidence<'_> {
             && is(self.wait.peer_last_ns.get(), |ago_ns| {
                 (direction.to_sender_ns..=direction.to_sender_ns + self.causal_ns()).contains(&ago_ns)
             });
-        let syn_unseen = self.is_first_data() && !direction.near_sender && direction.receiver_syn_segments == 0;
-        (self.all_acked() && !self.peer_spoke() && direction.sender_unplaced && !long_idle)
+        let syn_unseen = || !direction.near_sender && direction.receiver_syn_segments == 0 && self.is_first_data();
+        (direction.sender_unplaced && self.all_acked() && !self.peer_spoke() && !long_idle)
             || as_soon_as_ever
-            || syn_unseen
+            || syn_unseen()
     }
 }

@@ -29,10 +29,17 @@ impl Evidence<'_> {
     /// The window had opened for a few segments, or been left open for them, and yet nothing left until an ACK came. The
     /// congestion window cannot have held it: nothing was lost, and the flight was larger before, or filled a window as large as
     /// this, or grew otherwise. Stacks older than segmentation offload do not do so.
+    #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
-        if self.direction.old || self.is_small() || self.is_after_loss() || !self.was_released_by_ack() {
-            return false;
-        }
+        self.was_released_by_ack()
+            && !self.direction.old
+            && !self.is_small()
+            && !self.is_after_loss()
+            && self.left_room_it_could_use()
+    }
+
+    /// Room for a few segments, which a congestion window would have let go.
+    fn left_room_it_could_use(&self) -> bool {
         let was_larger =
             are(self.flight_before(), self.previous_round_flight(), |now, before| now + self.smss_bytes <= before);
         if is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns()) {

@@ -99,10 +99,9 @@ impl Evidence<'_> {
         self.direction.near_sender && self.buffer_was_emptied()
     }
 
-    /// Small segments, one in each round trip, behind a flight that may fill the buffer.
+    /// One in each round trip, behind a flight that may fill the buffer.
     fn is_one_by_one(&self) -> bool {
-        self.wait.held_before
-            && !self.direction.surely_holds_small
+        !self.direction.surely_holds_small
             && are(self.wait.payload_before_bytes.get(), self.flight_before(), |payload, flight| payload == flight)
             && self.may_fill_buffer()
             && self.was_released_by_ack()
@@ -113,14 +112,16 @@ impl Evidence<'_> {
     /// buffer has when the ACK comes: a program that goes on writing gives it full ones while there is room. So this one was not
     /// in the buffer when the last left, because it found no place there. The only other way to frames like these is a program
     /// that writes just so much in each round trip by itself.
+    #[inline]
     pub(in super::super) fn was_taken_one_by_one(&self) -> bool {
-        self.has_flight_of_its_size() && self.is_one_by_one()
+        self.wait.held_before && self.is_one_by_one() && self.has_flight_of_its_size()
     }
 
     /// Small segments of several sizes, one in each round trip: the buffer, or what a program writes now and then, which Nagle's
     /// algorithm holds. The capture does not tell them apart.
+    #[inline]
     pub(in super::super) fn was_taken_in_turn(&self) -> bool {
-        !self.has_flight_of_its_size() && self.is_one_by_one()
+        self.wait.held_before && self.is_one_by_one() && !self.has_flight_of_its_size()
     }
 
     fn has_flight_of_its_size(&self) -> bool {

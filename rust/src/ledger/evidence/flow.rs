@@ -13,6 +13,7 @@ const REFILL_NS: i64 = 4 * super::super::limits::NS_PER_MS;
 
 impl Evidence<'_> {
     /// The program had given more than could leave; an ACK let this part go, and the window was not what held it.
+    #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
         self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
@@ -31,9 +32,13 @@ impl Evidence<'_> {
     pub(in super::super) fn is_in_queue(&self) -> bool {
         let by_timestamp = self.wait.queued_ns.get().filter(|_| self.says_when() && !self.wait.echo_ns.is_some());
         let late_echo_ns =
-            self.wait.echo_ns.get().zip(self.direction.reaction_min_ns).map_or(0, |(echo, least)| echo - least);
-        let delay_ns = by_timestamp.unwrap_or_else(|| self.over_least_ns().unwrap_or(0) + late_echo_ns);
-        self.direction.queue_ns < delay_ns
+            || self.wait.echo_ns.get().zip(self.direction.reaction_min_ns).map_or(0, |(echo, least)| echo - least);
+        if let Some(delay_ns) = by_timestamp {
+            return self.direction.queue_ns < delay_ns;
+        }
+        let is_late = |over_ns: Option<i64>| self.direction.queue_ns < over_ns.unwrap_or(0) + late_echo_ns();
+        // How long a full segment is on the line is not asked where that does not matter.
+        is_late(self.over_any_ns()) && is_late(self.over_least_ns())
     }
 
     /// How long the flight needs through a queue, as the last ACK showed. An ACK that comes with an answer may have waited for the
@@ -51,16 +56,16 @@ impl Evidence<'_> {
     /// At its sender, behind a full segment: by its timestamp, which TCP writes, it had been handed down before the departure
     /// before was captured, and stood in a queue of the host's own since (a queueing discipline, as a shaper; packets are
     /// captured behind it).
+    #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
-        let drifted_ns = self
-            .direction
-            .totals
-            .first
-            .map(|first| self.record.ts_ns.saturating_sub(first.ts_ns).div_euclid(DRIFT_PART));
+        let drifted_ns = || {
+            let first_ns = self.direction.totals.first?.ts_ns;
+            Some(self.record.ts_ns.saturating_sub(first_ns).div_euclid(DRIFT_PART))
+        };
         self.direction.near_sender
             && self.direction.ticks_milliseconds
             && !self.wait.small_before
-            && are(self.wait.queued_ns.get(), drifted_ns, |queued_ns, drifted_ns| {
+            && are(self.wait.queued_ns.get(), drifted_ns(), |queued_ns, drifted_ns| {
                 queued_ns - drifted_ns >= self.wait_ns
             })
     }
@@ -80,33 +85,38 @@ impl Evidence<'_> {
 
     /// What was sent again filled the last hole, and the ACK of that let it go. Where no SYN shows the window's scale, the window
     /// may have been full.
+    #[inline]
     pub(in super::super) fn was_repaired(&self) -> bool {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()
     }
 
     /// Its flight had ended with a timeout, of which the ACK of what was sent again let it go: the congestion window had room
     /// for that one segment alone (RFC 5681, 3.1: the loss window).
+    #[inline]
     pub(in super::super) fn was_repaired_by_timeout(&self) -> bool {
         self.wait.repaired_by == Some(ResentBy::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
     /// A probe that asks with new data whether the flight before was lost, which was not: its ACKs were late in a queue (RFC
     /// 8985, 7.3). Where the timer's ticks are longer than two round trips, its time shows nothing.
+    #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
-        let in_time = is(self.wait.smoothed_ns.get(), |srtt_ns| {
-            PROBE_ROUND_TRIPS * srtt_ns > PROBE_TICKS_NS
-                && self.wait_ns >= PROBE_ROUND_TRIPS * srtt_ns
-                && self.wait_ns as f64 <= LATEST_PROBE * srtt_ns as f64 + PROBE_TICKS_NS as f64
-        });
+        let in_time = || {
+            is(self.wait.smoothed_ns.get(), |srtt_ns| {
+                PROBE_ROUND_TRIPS * srtt_ns > PROBE_TICKS_NS
+                    && self.wait_ns >= PROBE_ROUND_TRIPS * srtt_ns
+                    && self.wait_ns as f64 <= LATEST_PROBE * srtt_ns as f64 + PROBE_TICKS_NS as f64
+            })
+        };
         self.direction.near_sender
             && !self.was_sent_again()
             && !self.direction.old
             && self.direction.nothing_lost
-            && in_time
             && is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
             && self.record.payload_bytes >= self.smss_bytes
             && self.flight_after() == self.flight_before()
             && !self.peer_spoke()
+            && in_time()
     }
 
     /// An ACK let it go, or one more after all was acknowledged, or a timer sent it again needlessly, and how much room the
@@ -117,8 +127,8 @@ impl Evidence<'_> {
             return false;
         }
         let update_released_it =
-            !self.peer_spoke() && self.ack_just_came() && is(self.wait.idle_ns.get(), |ns| ns > self.causal_ns());
-        self.was_released_by_ack() || update_released_it || self.is_needless()
+            || !self.peer_spoke() && self.ack_just_came() && is(self.wait.idle_ns.get(), |ns| ns > self.causal_ns());
+        self.was_released_by_ack() || update_released_it() || self.is_needless()
     }
 
     /// Away from its sender, no ACK in the capture had reached it yet: those of before the capture may have let it go.
@@ -130,6 +140,7 @@ impl Evidence<'_> {
     }
 
     /// ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate.
+    #[inline]
     pub(in super::super) fn is_in_train(&self) -> bool {
         self.wait_ns.saturating_mul(TRAIN_PART) <= self.rtt_ns() && self.is_bulk()
     }

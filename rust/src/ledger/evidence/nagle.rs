@@ -83,12 +83,12 @@ impl Evidence<'_> {
     /// forms. Behind half of the largest window, which passes a small one, there may be more in flight than slow start has room
     /// for.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
-        let behind_half = self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
+        let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
             && self.minshall_pending()
             && self.holds_now()
             && self.kernel_released_it()
-            && (!behind_half || self.fits_any_congestion_window() || self.flight_stands())
+            && (!behind_half() || self.fits_any_congestion_window() || self.flight_stands())
             && !self.was_written_with_the_ack()
     }
 
@@ -164,6 +164,7 @@ impl Evidence<'_> {
     /// A sender that sets PSH did not in the departure before: it had more in its buffer by then (RFC 9293, 3.9.1.2: the last
     /// segment of what is buffered must have it; 4.4BSD, `tcp_output`). Stacks of today leave it out for a program that corks,
     /// too, or within one write.
+    #[inline]
     pub(in super::super) fn more_was_buffered(&self) -> bool {
         self.direction.near_sender
             && self.direction.old
@@ -188,6 +189,7 @@ impl Evidence<'_> {
 
     /// The sender had more, the window had room for it, and this one left by itself: neither the congestion window nor the send
     /// buffer opens without an ACK. So less than a full segment was kept back, until the program filled it or a timer let it go.
+    #[inline]
     pub(in super::super) fn was_kept_back(&self) -> bool {
         self.more_was_buffered()
             && (self.had_room() || self.was_kept_behind_window())
@@ -198,16 +200,18 @@ impl Evidence<'_> {
     /// A small segment that the sender had, and for which both windows had room: so much flew at once before, or the flight
     /// without it, and slow start adds a segment. Yet it waited for the ACK of all.
     fn was_held_though_buffered(&self) -> bool {
-        let flew = are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {
-            flown >= flight + self.record.payload_bytes
-        });
+        let flew = || {
+            are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {
+                flown >= flight + self.record.payload_bytes
+            })
+        };
         self.more_was_buffered()
             && self.is_small()
             && !self.is_never_held()
             && !self.is_half()
             && self.all_acked()
             && is(self.room(), |room| room > self.record.payload_bytes)
-            && (self.has_flown() || flew)
+            && (self.has_flown() || flew())
     }
 
     /// Nagle's algorithm, in one of its forms, holds what left.

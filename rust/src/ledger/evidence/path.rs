@@ -59,12 +59,15 @@ impl Evidence<'_> {
     }
 
     /// Most of the wait is the path's, or the departure had left at once behind the one before and was spaced on the way.
+    #[inline]
     pub(in super::super) fn was_delayed_on_path(&self) -> bool {
-        let jitter_ns = self.jitter_ns();
-        let at_once = !self.direction.near_sender
-            && self.wait.sent_ticks.get() == Some(0)
-            && is(self.direction.tick_ns, |tick_ns| 2 * self.wait_ns > tick_ns);
-        self.wait_ns < 2 * jitter_ns || at_once
+        if self.direction.near_sender {
+            return false;
+        }
+        let at_once = || {
+            self.wait.sent_ticks.get() == Some(0) && is(self.direction.tick_ns, |tick_ns| 2 * self.wait_ns > tick_ns)
+        };
+        self.wait_ns < 2 * self.jitter_ns() || at_once()
     }
 }
 

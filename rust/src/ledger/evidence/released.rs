@@ -129,8 +129,8 @@ impl Evidence<'_> {
             self.ack_just_came()
         };
         // The program wrote it, where neither a window nor the buffer was short of room and small segments pass.
-        let by_program = self.small_ones_pass() && !self.came_with_ack() && self.nothing_was_short();
-        in_time && !by_program && !self.ack_had_arrived_long_before() && !self.left_at_its_pace()
+        let by_program = || self.small_ones_pass() && !self.came_with_ack() && self.nothing_was_short();
+        in_time && !by_program() && !self.ack_had_arrived_long_before() && !self.left_at_its_pace()
     }
 
     /// It left together with the departure before.

@@ -9,11 +9,13 @@ impl Evidence<'_> {
         self.record.flags.any(TcpFlags::SYN)
     }
 
+    #[inline]
     pub(in super::super) fn is_bare_fin(&self) -> bool {
         self.record.flags.any(TcpFlags::FIN) && self.record.payload_bytes == 0
     }
 
     /// Less than a full segment.
+    #[inline]
     pub(in super::super) fn is_small(&self) -> bool {
         let less = self.wait.small || (self.direction.never_full && self.record.payload_bytes > 0);
         less && self.direction.rounded_bytes != Some(self.record.payload_bytes)
@@ -28,16 +30,19 @@ impl Evidence<'_> {
     }
 
     /// Sent again as stacks do. A FIN in the place of the SYN repeats nothing.
+    #[inline]
     pub(in super::super) fn is_resent(&self) -> bool {
-        let repeats_syn = self.is_bare_fin() && self.record.seq == 0;
-        self.was_sent_again() && !repeats_syn && self.wait_ns <= LONGEST_TIMEOUT_NS
+        let repeats_syn = || self.is_bare_fin() && self.record.seq == 0;
+        self.was_sent_again() && !repeats_syn() && self.wait_ns <= LONGEST_TIMEOUT_NS
     }
 
+    #[inline]
     pub(in super::super) fn is_timed_out(&self) -> bool {
-        self.is_resent() && self.record.resent_by == Some(ResentBy::Timeout)
+        self.record.resent_by == Some(ResentBy::Timeout) && self.is_resent()
     }
 
     /// Sent again and needed: not all of it was acknowledged, or the ACK had not come when the timer ran out.
+    #[inline]
     pub(in super::super) fn is_repair(&self) -> bool {
         self.is_resent()
             && !self.is_spurious()
@@ -57,12 +62,13 @@ impl Evidence<'_> {
 
     /// A FIN sent again when neither side has data left: the FIN is all that is not acknowledged, and the other side sent no
     /// data since. Where it goes on to send, it may have waited for that FIN as for the end of a request.
+    #[inline]
     pub(in super::super) fn is_late_fin(&self) -> bool {
         let alone =
-            is(self.flight_after(), |flight| flight <= 1) || (self.is_timed_out() && self.flight_after().is_none());
+            || is(self.flight_after(), |flight| flight <= 1) || (self.is_timed_out() && self.flight_after().is_none());
         let answered_later =
-            is(self.direction.receiver_last_data_ts_ns, |last_ns| last_ns > self.record.ts_ns - self.wait_ns);
-        self.is_bare_fin() && self.is_resent() && alone && !answered_later
+            || is(self.direction.receiver_last_data_ts_ns, |last_ns| last_ns > self.record.ts_ns - self.wait_ns);
+        self.is_bare_fin() && self.is_resent() && alone() && !answered_later()
     }
 
     /// Sent again in a way that no stack does: two captures in one file, or crafted segments.
@@ -88,15 +94,18 @@ impl Evidence<'_> {
     /// The sender repairs a loss. Away from it the repair itself may have been lost before the capture point: where nothing
     /// was overtaken, as many SACK blocks had reached the sender by the departure before as make it repair (RFC 6675, 5), and
     /// what is missing has not come since.
+    #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;
-        let repair_unseen = !direction.near_sender
-            && direction.uses_sack
-            && direction.out_of_order_segments == 0
-            && self.wait.loss_told_ns.get() == Some(self.wait_ns)
-            && self.wait.repaired_by.is_none()
-            && is(self.flight_after(), |flight| flight > 0);
-        self.wait.recovering || repair_unseen
+        let repair_unseen = || {
+            !direction.near_sender
+                && direction.uses_sack
+                && direction.out_of_order_segments == 0
+                && self.wait.loss_told_ns.get() == Some(self.wait_ns)
+                && self.wait.repaired_by.is_none()
+                && is(self.flight_after(), |flight| flight > 0)
+        };
+        self.wait.recovering || repair_unseen()
     }
 
     /// Something was sent again before.

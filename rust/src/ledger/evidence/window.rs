@@ -68,8 +68,8 @@ impl Evidence<'_> {
     pub(in super::super) fn window_released_it(&self) -> bool {
         let near = self.direction.near_sender;
         let opened_ns = self.wait.window_opened_ns.get();
-        let in_time = !is(opened_ns, |ns| ns > self.causal_ns())
-            || !near
+        let in_time = !near
+            || !is(opened_ns, |ns| ns > self.causal_ns())
             || is(self.direction.max_window_bytes, |most| most <= self.record.payload_bytes)
             || self.was_cut_to_window();
         // Where a window is smaller than a segment, it is all open when all is acknowledged.
@@ -87,12 +87,13 @@ impl Evidence<'_> {
             return false;
         }
         let opened_before = is(self.wait.window_opened_ns.get(), |ns| ns > self.wait_ns);
-        let ack_not_known =
+        let ack_not_known = || {
             are(self.record.in_flight_bytes.get(), self.flight_after(), |captured, known| captured < known)
                 && are(self.record.since_last_ack_ns.get(), self.direction.reaction_min_ns, |ago_ns, least_ns| {
                     ago_ns > least_ns + self.causal_ns().max(CAUSAL_NS)
-                });
-        opened_before || ack_not_known
+                })
+        };
+        opened_before || ack_not_known()
     }
 
     /// By so much the queue before the capture point was longer for it than for the departures before: that is the path's,

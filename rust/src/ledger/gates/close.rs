@@ -6,6 +6,7 @@ use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     wait.is_late_fin().then(|| Closed::proved(Cause::Close))
 }

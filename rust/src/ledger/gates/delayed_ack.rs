@@ -7,6 +7,7 @@ use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let for_all = || wait.all_acked() && (wait.was_acked_at_once() || !wait.is_in_queue());
     (wait.ack_was_late()

@@ -7,6 +7,7 @@ use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     wait.is_syn().then(|| Closed::proved(Cause::Handshake))
 }

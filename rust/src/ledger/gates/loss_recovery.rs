@@ -8,6 +8,7 @@ use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let lost_before_capture = wait.was_lost_before_capture();
     let recovering = || wait.is_recovering() && !wait.was_only_late();

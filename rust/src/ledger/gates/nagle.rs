@@ -13,11 +13,13 @@ fn buffer_may_hold_it(wait: &Evidence<'_>) -> bool {
     wait.may_fill_buffer() && !wait.more_was_buffered()
 }
 
+#[inline]
 fn waits_for_ack(wait: &Evidence<'_>) -> bool {
-    (wait.was_released_by_ack() && wait.was_held_by_nagle()) || wait.was_released_late()
+    wait.is_small() && ((wait.was_released_by_ack() && wait.was_held_by_nagle()) || wait.was_released_late())
 }
 
 /// Nagle's algorithm waits for an ACK that the receiver delays.
+#[inline]
 pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.ack_was_late() && waits_for_ack(wait)).then(|| {
         Closed::consistent(Cause::NagleDelayedAck).but_possible_if(buffer_may_hold_it(wait) || wait.was_held_at_first())
@@ -26,6 +28,7 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
 
 /// Nagle's algorithm holds a small segment for a round trip, and no ACK is delayed; or what the program has given is kept back
 /// though the window has room.
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let held = || waits_for_ack(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();
     (held() || wait.was_kept_back()).then(|| Closed::consistent(Cause::Nagle).but_possible_if(buffer_may_hold_it(wait)))

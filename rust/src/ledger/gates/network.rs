@@ -76,9 +76,10 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;
     let totals = &direction.totals;
-    let Some((pace_ns, pace_bytes)) =
-        totals.steady_ns.get().zip(totals.steady_payload_bytes.get()).filter(|_| direction.comes_steadily)
-    else {
+    if !direction.comes_steadily {
+        return false;
+    }
+    let Some((pace_ns, pace_bytes)) = totals.steady_ns.get().zip(totals.steady_payload_bytes.get()) else {
         return false;
     };
     let around = |bytes: i64| (bytes + AROUND_BYTES) as f64;

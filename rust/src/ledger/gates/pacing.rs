@@ -8,6 +8,7 @@ use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 use super::super::evidence::PACED_PART;
 
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let spaced = || {
         !wait.all_acked()

@@ -52,12 +52,12 @@ fn was_cut(wait: &Evidence<'_>) -> bool {
 /// full the window was. But the flight of the round trip before had filled it, and the window is no larger now: the ACKs of that
 /// flight, as the path spaced them, release this train.
 fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
-    let filled = match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
+    let filled = || match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
         (Some(before), Some(now), Some(room)) => before + wait.smss_bytes > now + room,
         _ => false,
     };
     !wait.direction.near_sender
-        && filled
+        && filled()
         && wait.wait_ns.saturating_mul(TRAIN_PART) <= wait.rtt_ns()
         && !wait.is_small()
         && !wait.is_bare_fin()

@@ -8,6 +8,7 @@ use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let one_by_one = wait.was_taken_one_by_one();
     let stands = || wait.is_bulk() && (wait.is_on_plateau() || wait.is_no_larger() || wait.has_stopped());

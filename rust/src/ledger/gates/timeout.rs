@@ -6,6 +6,7 @@ use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     // What had arrived was sent again, and the window had no room: without the timer nothing more had left until the ACK came.
     let behind_full_window = || wait.is_needless() && wait.window_was_full();

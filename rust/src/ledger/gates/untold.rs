@@ -4,6 +4,7 @@ use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     wait.was_taken_in_turn().then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
 }

@@ -7,6 +7,7 @@ use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 
+#[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let closed = wait.wait.window_closed && wait.window_was_full() && wait.window_released_it();
     (wait.is_window_probe() || closed)

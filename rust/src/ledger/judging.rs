@@ -1,0 +1,290 @@
+//! A connection that has ended, while its waits are judged.
+//!
+//! To judge a wait needs nothing but its record and the final facts of its direction, so a connection's blocks of waits are judged in
+//! shares, by several threads. What each share comes to is put together in the order of time: the results do not depend on the number
+//! of threads.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+
+use super::costs::Sums;
+use super::direction::{Direction, LEAST_IDLE_NS, Pauses};
+use super::edges::{Edge, edges};
+use super::intervals::Interval;
+use super::judge::judge;
+use super::kinds::Lengths;
+use super::locks::{LateWait, Locks};
+use super::log::{EndedWaits, Revised, StoredBlock};
+use super::longest::{Longest, Proof};
+use super::record::WaitRecord;
+use super::rows::{Bounds, DirectionDetails, JudgedRows, LedgerRow, NoteRow};
+use crate::flows::ConnectionRow;
+
+/// A share has about so many waits at least, where its direction has them: a block or two.
+const SHARE_RECORDS: u64 = if cfg!(test) {
+    100
+} else if cfg!(feature = "small-limits") {
+    5
+} else {
+    4096
+};
+/// Details are made at once of a connection with more waits than this: to judge it twice would take longer.
+const DETAILS_AT_ONCE_RECORDS: u64 = if cfg!(feature = "small-limits") { 30 } else { 4096 };
+
+/// What is wanted of waits beside their sums.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted {
+    pub intervals: bool,
+    pub notes: bool,
+    pub details: bool,
+}
+
+/// Some blocks of one direction.
+#[derive(Clone, Debug)]
+pub(super) struct Share {
+    /// Whose waits they are: 0 the client's, 1 the server's.
+    side: usize,
+    blocks: Range<usize>,
+    pub records: u64,
+    /// Nothing departed before it.
+    is_first: bool,
+    is_last: bool,
+}
+
+/// What some waits of one direction come to.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    sums: Sums,
+    ledger: Vec<LedgerRow>,
+    notes: Vec<NoteRow>,
+    details: Option<Box<Evidence>>,
+}
+
+/// What the details of a direction are made of.
+#[derive(Debug, Default)]
+struct Evidence {
+    lengths: Lengths,
+    longest: Longest,
+    late: Vec<LateWait>,
+    locks: Locks,
+}
+
+impl Part {
+    fn new(wanted: Wanted) -> Self {
+        Self { details: wanted.details.then(Box::default), ..Self::default() }
+    }
+
+    /// For later waits of the same direction.
+    fn behind(&self) -> Self {
+        let details = self
+            .details
+            .as_ref()
+            .map(|details| Box::new(Evidence { longest: details.longest.beyond(), ..Evidence::default() }));
+        Self { details, ..Self::default() }
+    }
+
+    /// Adds what later waits of the same direction come to, and moves the rows that they give to `rows`.
+    fn append(&mut self, mut later: Self, max_window_bytes: Option<i64>, rows: &mut JudgedRows) {
+        for (own, other) in self.sums.iter_mut().zip(later.sums) {
+            *own = own.saturating_add(other);
+        }
+        rows.ledger.append(&mut later.ledger);
+        rows.notes.append(&mut later.notes);
+        if let Some((own, other)) = self.details.as_mut().zip(later.details.as_mut()) {
+            own.lengths.append(&mut other.lengths);
+            own.longest.append(&mut other.longest);
+            other.late.iter().for_each(|late| own.locks.add(late, max_window_bytes));
+        }
+    }
+}
+
+/// What the waits of one direction are judged by.
+struct Facts<'a> {
+    conn: u32,
+    direction: &'a Direction,
+    bounds: Bounds,
+    revised: &'a Revised,
+    wanted: Wanted,
+}
+
+impl Facts<'_> {
+    #[inline]
+    fn add(&self, interval: &Interval, record: Option<&WaitRecord>, part: &mut Part) {
+        if let Some(sum) = part.sums.get_mut(interval.cause as usize) {
+            *sum = sum.saturating_add(interval.ns);
+        }
+        if self.wanted.intervals {
+            let (conn, from_client, bounds) = (self.conn, self.direction.from_client, self.bounds);
+            part.ledger.push(LedgerRow {
+                conn,
+                from_client,
+                interval: *interval,
+                proof: record.map(Proof::of),
+                bounds,
+            });
+        }
+        if let Some(details) = &mut part.details {
+            details.lengths.add(interval);
+            details.longest.add(interval, record);
+        }
+    }
+
+    fn add_edge(&self, edge: Option<&Edge>, part: &mut Part) {
+        for interval in edge.into_iter().flat_map(Interval::of_edge) {
+            self.add(&interval, None, part);
+        }
+    }
+
+    #[inline]
+    fn judge(&self, record: &WaitRecord, part: &mut Part) {
+        let kind = self.revised.of(record);
+        let revised = if kind == record.kind { None } else { Some(WaitRecord { kind, ..*record }) };
+        let record = revised.as_ref().unwrap_or(record);
+        let judged = judge(record, self.direction);
+        for interval in Interval::of_wait(record, &judged) {
+            self.add(&interval, Some(record), part);
+        }
+        if let Some(note) = judged.note.filter(|_| self.wanted.notes) {
+            part.notes.push(NoteRow { conn: self.conn, frame: record.frame, note, caused_ns: judged.caused_ns });
+        }
+        if let Some(details) = &mut part.details {
+            details.late.extend(LateWait::of(record, &judged));
+        }
+    }
+}
+
+/// A connection that has ended, while its waits are judged.
+#[derive(Debug)]
+pub(super) struct Judging {
+    pub row: ConnectionRow,
+    revised: Revised,
+    directions: [Option<Direction>; 2],
+    blocks: [Vec<StoredBlock>; 2],
+    /// Those that are not judged yet, in order.
+    pub shares: VecDeque<Share>,
+    /// A silence in it is long enough to be idle.
+    pub may_idle: bool,
+    pauses: [Pauses; 2],
+    parts: [Part; 2],
+    wanted: Wanted,
+}
+
+impl Judging {
+    /// Begins with its facts. Blocks in the spool are not read yet.
+    pub(super) fn of(row: ConnectionRow, waits: EndedWaits, wanted: Wanted) -> io::Result<Self> {
+        let [client, server] = waits.directions;
+        let may_idle = client.longest_ns.max(server.longest_ns) >= LEAST_IDLE_NS;
+        let directions = [0, 1].map(|side| Direction::of(&row, side));
+        let is_sound = |direction: &Option<Direction>| direction.as_ref().is_some_and(|one| !one.lasts_too_long());
+        let sound = directions.iter().all(is_sound);
+        let blocks = if sound { [client.into_blocks()?, server.into_blocks()?] } else { Default::default() };
+        let shares: VecDeque<_> = blocks.iter().zip(0..).flat_map(|(blocks, side)| shares(blocks, side)).collect();
+        let records: u64 = shares.iter().map(|share| share.records).sum();
+        let wanted = Wanted { details: wanted.details && records > DETAILS_AT_ONCE_RECORDS, ..wanted };
+        let (parts, pauses) = ([Part::new(wanted), Part::new(wanted)], Default::default());
+        Ok(Self { row, revised: waits.revised, directions, blocks, shares, may_idle, pauses, parts, wanted })
+    }
+
+    fn each(&self, share: &Share, mut take: impl FnMut(&WaitRecord)) -> io::Result<()> {
+        let blocks = self.blocks.get(share.side).and_then(|blocks| blocks.get(share.blocks.clone()));
+        blocks.unwrap_or_default().iter().try_for_each(|block| block.each(&mut take))
+    }
+
+    /// The pauses of a share.
+    pub(super) fn pauses(&self, share: &Share) -> io::Result<Pauses> {
+        let mut pauses = Pauses::default();
+        self.each(share, |record| pauses.add(record, share.side == 0))?;
+        Ok(pauses)
+    }
+
+    /// Takes in the pauses of the next share.
+    pub(super) fn add_pauses(&mut self, share: &Share, mut pauses: Pauses) {
+        if let Some(own) = self.pauses.get_mut(share.side) {
+            own.append(&mut pauses);
+        }
+    }
+
+    /// Tells both directions from which length on their silences are idle.
+    pub(super) fn set_idle_bounds(&mut self) {
+        let [client_ns, server_ns] = std::mem::take(&mut self.pauses).map(Pauses::idle_after_ns);
+        for (direction, bounds_ns) in self.directions.iter_mut().zip([(client_ns, server_ns), (server_ns, client_ns)]) {
+            if let Some(direction) = direction {
+                (direction.idle_after_ns, direction.receiver_idle_after_ns) = bounds_ns;
+            }
+        }
+    }
+
+    /// What the waits of a share come to, and the time before a direction's first departure and after its last.
+    pub(super) fn judged(&self, share: &Share) -> io::Result<Part> {
+        let mut part = self.parts.get(share.side).map_or_else(Part::default, Part::behind);
+        let Some(direction) = self.directions.get(share.side).and_then(Option::as_ref) else { return Ok(part) };
+        let (conn, bounds) = (self.row.conn, Bounds::of(direction));
+        let facts = Facts { conn, direction, bounds, revised: &self.revised, wanted: self.wanted };
+        let [before, after] = edges(direction);
+        facts.add_edge(before.as_ref().filter(|_| share.is_first), &mut part);
+        self.each(share, |record| facts.judge(record, &mut part))?;
+        facts.add_edge(after.as_ref().filter(|_| share.is_last), &mut part);
+        Ok(part)
+    }
+
+    /// Takes in what the next share comes to, and adds the rows that it gives to `rows`.
+    pub(super) fn add(&mut self, share: &Share, part: Part, rows: &mut JudgedRows) {
+        let direction = self.directions.get(share.side).and_then(Option::as_ref);
+        if let Some(own) = self.parts.get_mut(share.side) {
+            own.append(part, direction.and_then(|direction| direction.max_window_bytes), rows);
+        }
+    }
+
+    /// Nanoseconds of each cause in either direction; `None` without times.
+    pub(super) fn sums(&self) -> Option<[Sums; 2]> {
+        let known = self.directions.iter().all(Option::is_some);
+        known.then(|| self.parts.each_ref().map(|part| part.sums))
+    }
+
+    /// The number and the details of a connection of which all waits are judged.
+    pub(super) fn into_details(mut self) -> io::Result<(u32, [Option<DirectionDetails>; 2])> {
+        if !self.wanted.details {
+            self.judge_again_for_details()?;
+        }
+        let Self { row, directions: [client, server], parts: [of_client, of_server], .. } = self;
+        Ok((row.conn, [details(client, of_client), details(server, of_server)]))
+    }
+
+    fn judge_again_for_details(&mut self) -> io::Result<()> {
+        self.wanted = Wanted { details: true, ..Wanted::default() };
+        self.parts = [Part::new(self.wanted), Part::new(self.wanted)];
+        for side in 0..2 {
+            for share in self.blocks.get(side).map_or_else(Vec::new, |blocks| shares(blocks, side)) {
+                self.add(&share, self.judged(&share)?, &mut JudgedRows::default());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Divides the blocks of a direction into shares: one at least, so that its edges belong to some.
+fn shares(blocks: &[StoredBlock], side: usize) -> Vec<Share> {
+    let mut shares = vec![Share { side, blocks: 0..0, records: 0, is_first: true, is_last: false }];
+    for (block, place) in blocks.iter().zip(0..) {
+        if shares.last().is_none_or(|share| share.records >= SHARE_RECORDS) {
+            shares.push(Share { side, blocks: place..place, records: 0, is_first: false, is_last: false });
+        }
+        if let Some(share) = shares.last_mut() {
+            share.blocks.end = place + 1;
+            share.records += block.records();
+        }
+    }
+    if let Some(share) = shares.last_mut() {
+        share.is_last = true;
+    }
+    shares
+}
+
+fn details(direction: Option<Direction>, part: Part) -> Option<DirectionDetails> {
+    let (direction, evidence) = (direction?, *part.details?);
+    let life_ns = direction.life_ns();
+    let Evidence { lengths, longest, locks, .. } = evidence;
+    let waits = longest.kept(life_ns, Bounds::of(&direction).threshold_ns);
+    Some(DirectionDetails { direction, kinds: lengths.kinds(), waits, lock: locks.most_expensive() })
+}

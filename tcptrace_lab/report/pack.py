@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from operator import eq, sub
+from itertools import repeat
+from operator import eq, mul, sub, truediv
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def _spaced(steps: list[int | None], values: Sequence[Any], known: Sequence[Any]
     """One step for each value that is known, and null where a value is."""
     if known is values:
         return steps
-    rest = iter(steps)
-    return [None if value is None else next(rest) for value in values]
+    following = iter(steps).__next__
+    return [None if value is None else following() for value in values]
 
 
 def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
@@ -94,8 +95,8 @@ def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]]
     for decimals in _DECIMALS:
         scale = 10**decimals
         if round(known[-1] * scale) / scale == known[-1]:  # most lists that need more decimals are known by one value
-            units = [round(value * scale) for value in known]
-            if all(map(eq, known, [unit / scale for unit in units])):
+            units = list(map(round, map(mul, known, repeat(scale))))
+            if all(map(eq, known, map(truediv, units, repeat(scale)))):
                 return None if max(map(abs, units)) >= _LARGEST_EXACT else (decimals, units)
     return None
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from operator import eq, mul, sub, truediv
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
 SHORT = 8
 """Lists up to this length stay as they are."""
@@ -23,6 +26,9 @@ SHORT = 8
 _DECIMALS = (0, 3, 6, 9)
 _LEVEL = 6
 """Of zlib: its own middle between time and size."""
+
+_PLACE_DIGITS = 8
+"""Of the number by which a value that is not yet packed is known in a page."""
 
 _NOTHING = type(None)
 _PLAIN = {str, int, float, bool, _NOTHING}
@@ -34,13 +40,42 @@ _LARGEST_EXACT = 2**53
 
 def pack(value: object) -> str:
     """JSON-like `value` (dicts, lists, strings, finite numbers, null) as base64 text."""
-    text = json.dumps(_squeezed(value), separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(zlib.compress(text.encode(), level=_LEVEL)).decode("ascii")
+    return _deflated(_written(value))
+
+
+class Packing:
+    """Packs the values of one page: a thread deflates them while the page is made."""
+
+    def __init__(self) -> None:
+        """Begin a page."""
+        self._mark = secrets.token_hex(32)  # cannot be met in a page by accident or by design
+        self._coming: list[Future[str]] = []
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack")
+
+    def later(self, value: object) -> str:
+        """Stands in the page for what `pack` gives, until that is `put_in`."""
+        self._coming.append(self._thread.submit(_deflated, _written(value)))
+        return f"{self._mark}{len(self._coming) - 1:0{_PLACE_DIGITS}}"
+
+    def put_in(self, page: str) -> str:
+        """The whole page."""
+        with self._thread:
+            before, *others = page.split(self._mark)
+            packed = (self._coming[int(other[:_PLACE_DIGITS])].result() + other[_PLACE_DIGITS:] for other in others)
+            return "".join((before, *packed))
 
 
 def unpack(text: str) -> Any:  # noqa: ANN401  (any JSON value)
     """The inverse of `pack`, for tests and for readers without a browser."""
     return _widened(json.loads(zlib.decompress(base64.b64decode(text))))
+
+
+def _written(value: object) -> bytes:
+    return json.dumps(_squeezed(value), separators=(",", ":"), allow_nan=False).encode()
+
+
+def _deflated(text: bytes) -> str:
+    return base64.b64encode(zlib.compress(text, level=_LEVEL)).decode("ascii")
 
 
 def _squeezed(value: object) -> object:

@@ -115,8 +115,11 @@ def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Wind
         conn, side, first_ts_ns = window.place[:3]
         ways.setdefault(conn, {}).setdefault(side, _Way(Tracker(first_ts_ns, from_client=side), None, [])).windows.append(window)
     for segments, waits in _slices(_passing(analysis, sorted(ways), with_ledger=bool(windows))):
-        for conn, part in _runs(segments.sort("conn", maintain_order=True)):
-            for way in ways[conn].values():
+        parts = _by_connection(segments)
+        del segments  # the parts are copies
+        while parts:
+            part = parts.pop(0)
+            for way in ways[part.item(0, "conn")].values():
                 way.take(part)
         for conn, own in _runs(waits):
             for way in ways[conn].values():
@@ -195,11 +198,16 @@ def _taken(held: list[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.DataFrame,
     return segments, waits
 
 
-def _runs(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The rows of each connection, which stand together."""
+def _by_connection(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """The rows of each connection."""
+    return [rows] if rows["conn"].n_unique() == 1 else rows.partition_by("conn", maintain_order=True)
+
+
+def _runs(waits: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The intervals of each connection, which stand together."""
     begin = 0
-    for length, conn in rows["conn"].rle().struct.unnest().iter_rows():
-        yield conn, rows.slice(begin, length)
+    for length, conn in waits["conn"].rle().struct.unnest().iter_rows():
+        yield conn, waits.slice(begin, length)
         begin += length
 
 
@@ -388,7 +396,7 @@ def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
         pl.col("high").max(),
         pl.col("segments", "payload_bytes").sum(),
     )
-    return bursts.group_by(parted.cum_sum().set_sorted().alias("run"), maintain_order=True).agg(reduced)[bursts.columns]
+    return bursts.group_by(parted.cum_sum().alias("run"), maintain_order=True).agg(reduced)[bursts.columns]
 
 
 def _changes(source: str) -> pl.Expr:

@@ -109,6 +109,15 @@ class Cost(NamedTuple):
         return self.ns / self.active_ns
 
 
+class _Sum(NamedTuple):
+    """The time of a cause in one direction of a connection, and what is said of it where it is worth a finding."""
+
+    side: str
+    from_client: bool
+    cause: str
+    advice: Advice
+
+
 class Advised(NamedTuple):
     """What is found in a capture.
 
@@ -246,15 +255,13 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
 
     Both in order of time; the client's direction before the server's.
     """
-    lives = {conn: (last or 0) - (first or 0) for conn, first, last in connections[["conn", "first_ts_ns", "last_ts_ns"]].iter_rows()}
-
-    def is_kept(row: Mapping[str, Any]) -> bool:
-        proves = row["place_in_cause"] is not None and row["place_in_cause"] < EVIDENCE_WAITS and _kind(row) in kinds
-        among = row["place"] is not None and row["place"] < LONGEST
-        return proves or (among and (row["end_ns"] - row["start_ns"]) * LONG_PART >= lives[row["conn"]])
-
-    asked = waits[[*_KIND, "start_ns", "end_ns", "place", "place_in_cause"]]
-    kept = pl.Series([is_kept(row) for row in asked.iter_rows(named=True)], dtype=pl.Boolean)
+    types = schema.LEDGER.polars_schema()
+    named = pl.DataFrame(list(kinds), {name: types[name] for name in _KIND}, orient="row").with_columns(named=pl.lit(value=True))
+    lives = connections.select("conn", life_ns=pl.col("last_ts_ns").fill_null(0) - pl.col("first_ts_ns").fill_null(0))
+    told = waits.join(named, on=_KIND, how="left", maintain_order="left").join(lives, on="conn", how="left", maintain_order="left")
+    proves = pl.col("named") & (pl.col("place_in_cause") < EVIDENCE_WAITS)
+    among = (pl.col("place") < LONGEST) & ((pl.col("end_ns") - pl.col("start_ns")) * LONG_PART >= pl.col("life_ns"))
+    kept = told.select((proves | among).fill_null(value=False)).to_series()
     longest = waits[list(schema.LEDGER.names)].filter(kept)
     stalled = stalls.stalls(waits.filter(pl.col("place_in_stalls") < LONGEST).lazy(), connections.lazy())
     return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), stalled.collect()
@@ -265,27 +272,37 @@ def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mappin
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
     life = connections.select("conn", **carried, failed=attempts.FAILED, life_ns=life_ns)
-    most_ns = pl.max_horizontal(f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in advising)
+    most_ns = pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)
     least_ns = min(_advice(rule).worth_ns for rule in advising.values())
+    sums = [_Sum(side, from_client, cause, _advice(rule)) for side, from_client in SIDES.items() for cause, rule in advising.items()]
+    asked = {_sum_column(one.side, one.cause): one for one in sums if one.from_client or not one.advice.of_client_alone}
     best: list[Cost] = []
     for batch in beside(accounts, life, "conn"):
-        costs = (cost for row in batch.filter(most_ns >= least_ns).iter_rows(named=True) for cost in _costs(row, advising))
-        best = sorted([*best, *costs], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
-        if len(best) == MOST:
-            least_ns = max(least_ns, best[-1].ns)
+        for some in batch.with_columns(most_ns=most_ns).sort("most_ns", descending=True, nulls_last=True).iter_slices(MOST):
+            rows = some.filter(pl.col("most_ns") >= least_ns)
+            if rows.is_empty():
+                break
+            costs = (cost for row in rows.iter_rows(named=True) for cost in _costs(row, asked))
+            best = sorted([*best, *costs], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
+            if len(best) == MOST:
+                least_ns = max(least_ns, best[-1].ns)
     return best
 
 
-def _costs(row: Mapping[str, Any], advising: Mapping[str, Rule]) -> Iterator[Cost]:
-    """What is worth a finding of one connection, whose times are known."""
-    for side, from_client in SIDES.items():
+def _costs(row: Mapping[str, Any], asked: Mapping[str, _Sum]) -> Iterator[Cost]:
+    """What is worth a finding of one connection, whose times are known; of these sums, by their columns."""
+    for column, (side, from_client, cause, advice) in asked.items():
+        ns = row[column]
+        if ns < advice.worth_ns or (advice.of_data_alone and not row[f"{side}_carried"]) or (cause == attempts.CAUSE and row["failed"]):
+            continue
         active_ns = row["life_ns"] - row[f"{side}_idle_ns"]
-        for cause, rule in advising.items():
-            advice, ns = _advice(rule), row[f"{side}_{cause.replace('-', '_')}_ns"]
-            told = not (advice.of_client_alone and not from_client) and (row[f"{side}_carried"] or not advice.of_data_alone)
-            told = told and not (cause == attempts.CAUSE and row["failed"])
-            if told and ns >= advice.worth_ns and ns >= advice.worth_share * active_ns:
-                yield Cost(row["conn"], from_client, cause, ns, active_ns)
+        if ns >= advice.worth_share * active_ns:
+            yield Cost(row["conn"], from_client, cause, ns, active_ns)
+
+
+def _sum_column(side: str, cause: str) -> str:
+    """The column of `schema.ACCOUNTS` with the time of a cause."""
+    return f"{side}_{cause.replace('-', '_')}_ns"
 
 
 def _advice(rule: Rule) -> Advice:

@@ -56,9 +56,9 @@ def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:
     }
     if not told or waits.is_empty():
         return waits
-    rows = waits[["conn", "from_client", "cause", "confidence"]].iter_rows()
-    sure = [told.get((conn, from_client, cause), confidence) for conn, from_client, cause, confidence in rows]
-    return waits.with_columns(pl.Series("confidence", sure, waits.schema["confidence"]))
+    conns, ways, causes, confidences = (waits[name].to_list() for name in ("conn", "from_client", "cause", "confidence"))
+    sure = map(told.get, zip(conns, ways, causes, strict=True), confidences)
+    return waits.with_columns(pl.Series("confidence", list(sure), waits.schema["confidence"]))
 
 
 def _less_sure(finding: Finding, steps: int, reasons: Iterable[str]) -> Finding:

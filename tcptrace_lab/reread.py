@@ -265,7 +265,7 @@ class Files:
                     waits_memory_bytes=TOGETHER_WAITS_BYTES,
                 )
                 for pulled_rows in pulled_all(engine):
-                    yield revisions.of(pulled_rows.segments.filter(pl.col("frame") <= last_frame)), pulled_rows.ledger
+                    yield revisions.of(_up_to(last_frame, pulled_rows.segments)), pulled_rows.ledger
             except EngineError as error:
                 raise from_engine(error) from error
 
@@ -335,10 +335,8 @@ class _Query(NamedTuple):
     def _wanted(self, all_rows: Iterator[pl.DataFrame], last_frame: int | None) -> Iterator[pl.DataFrame]:
         """What is asked for of them, up to a frame behind which the file has grown."""
         for pulled_rows in all_rows:
-            rows = pulled_rows
-            grown = last_frame is not None and rows.item(-1, "frame") > last_frame
-            if grown:
-                rows = rows.filter(pl.col("frame") <= last_frame)
+            rows = pulled_rows if last_frame is None else _up_to(last_frame, pulled_rows)
+            grown = rows.height < pulled_rows.height
             if self.predicate is not None:
                 rows = rows.filter(self.predicate)
             if self.columns is not None:
@@ -373,6 +371,11 @@ class _Query(NamedTuple):
     def _of_connections(self) -> list[pl.Expr]:
         """The parts of the predicate that look at nothing but the connection."""
         return [part for part in conjuncts(self.predicate) if set(part.meta.root_names()) == {"conn"}]
+
+
+def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows, in frame order, without those of frames that came into the file since it was read first."""
+    return rows if rows.is_empty() or rows.item(-1, "frame") <= last_frame else rows.filter(pl.col("frame") <= last_frame)
 
 
 def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:

@@ -46,6 +46,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
         analysis, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None], room
     )
     found = _by_connection(analysis.findings)
+    listed_rows = chosen.listed.select(table.ASKED).iter_rows(named=True)
     return {
         "name": analysis.name,
         "headline": _headline(analysis),
@@ -56,7 +57,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
         "problems": problems[:LISTED_PROBLEMS],
         "problems_total": len(problems),
         "columns": table.columns(),
-        "rows": [table.row(row, capture["first_ts_ns"], found.get(row["conn"], ())) for row in chosen.listed.iter_rows(named=True)],
+        "rows": [table.row(row, capture["first_ts_ns"], found.get(row["conn"], ())) for row in listed_rows],
         "connections_total": chosen.total,
         "finding_ids": _counted(found),
         "listed_rule": choose.LISTED_RULE,

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import zlib
-from operator import eq, sub
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+from operator import eq, mul, sub, truediv
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
 SHORT = 8
 """Lists up to this length stay as they are."""
@@ -22,6 +26,9 @@ SHORT = 8
 _DECIMALS = (0, 3, 6, 9)
 _LEVEL = 6
 """Of zlib: its own middle between time and size."""
+
+_PLACE_DIGITS = 8
+"""Of the number by which a value that is not yet packed is known in a page."""
 
 _NOTHING = type(None)
 _PLAIN = {str, int, float, bool, _NOTHING}
@@ -33,13 +40,42 @@ _LARGEST_EXACT = 2**53
 
 def pack(value: object) -> str:
     """JSON-like `value` (dicts, lists, strings, finite numbers, null) as base64 text."""
-    text = json.dumps(_squeezed(value), separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(zlib.compress(text.encode(), level=_LEVEL)).decode("ascii")
+    return _deflated(_written(value))
+
+
+class Packing:
+    """Packs the values of one page: a thread deflates them while the page is made."""
+
+    def __init__(self) -> None:
+        """Begin a page."""
+        self._mark = secrets.token_hex(32)  # cannot be met in a page by accident or by design
+        self._coming: list[Future[str]] = []
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack")
+
+    def later(self, value: object) -> str:
+        """Stands in the page for what `pack` gives, until that is `put_in`."""
+        self._coming.append(self._thread.submit(_deflated, _written(value)))
+        return f"{self._mark}{len(self._coming) - 1:0{_PLACE_DIGITS}}"
+
+    def put_in(self, page: str) -> str:
+        """The whole page."""
+        with self._thread:
+            before, *others = page.split(self._mark)
+            packed = (self._coming[int(other[:_PLACE_DIGITS])].result() + other[_PLACE_DIGITS:] for other in others)
+            return "".join((before, *packed))
 
 
 def unpack(text: str) -> Any:  # noqa: ANN401  (any JSON value)
     """The inverse of `pack`, for tests and for readers without a browser."""
     return _widened(json.loads(zlib.decompress(base64.b64decode(text))))
+
+
+def _written(value: object) -> bytes:
+    return json.dumps(_squeezed(value), separators=(",", ":"), allow_nan=False).encode()
+
+
+def _deflated(text: bytes) -> str:
+    return base64.b64encode(zlib.compress(text, level=_LEVEL)).decode("ascii")
 
 
 def _squeezed(value: object) -> object:
@@ -72,8 +108,8 @@ def _spaced(steps: list[int | None], values: Sequence[Any], known: Sequence[Any]
     """One step for each value that is known, and null where a value is."""
     if known is values:
         return steps
-    rest = iter(steps)
-    return [None if value is None else next(rest) for value in values]
+    following = iter(steps).__next__
+    return [None if value is None else following() for value in values]
 
 
 def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
@@ -94,8 +130,8 @@ def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]]
     for decimals in _DECIMALS:
         scale = 10**decimals
         if round(known[-1] * scale) / scale == known[-1]:  # most lists that need more decimals are known by one value
-            units = [round(value * scale) for value in known]
-            if all(map(eq, known, [unit / scale for unit in units])):
+            units = list(map(round, map(mul, known, repeat(scale))))
+            if all(map(eq, known, map(truediv, units, repeat(scale)))):
                 return None if max(map(abs, units)) >= _LARGEST_EXACT else (decimals, units)
     return None
 

@@ -23,7 +23,7 @@ from markupsafe import Markup
 from tcptrace_lab import numbers
 from tcptrace_lab.report import define
 from tcptrace_lab.report.compiled import Compiled
-from tcptrace_lab.report.pack import pack
+from tcptrace_lab.report.pack import Packing
 from tcptrace_lab.report.plots import CAUSE_COLOURS, CAUSE_PATTERNS
 from tcptrace_lab.report.table import HTML_ROWS, cells
 
@@ -64,6 +64,7 @@ def shared_scripts() -> dict[str, bytes]:
 
 def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values: object) -> str:
     """A page from one of our templates, as text; `figures` says whether it needs Plotly."""
+    packing = Packing()
     own = _static("report.js")
     # Stands for the nonce until the page is known, and cannot be met in it by accident or by design.
     unknown = secrets.token_hex(32) if scripts == "shared" and figures else ""
@@ -73,6 +74,7 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
         .get_template(template)
         .render(
             **values,
+            pack=packing.later,
             colours=CAUSE_COLOURS,
             patterns=_PATTERNS,
             definitions=_definitions,
@@ -84,7 +86,7 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
             script=Markup(own),  # noqa: S704  (ours)
         )
     )
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    text = packing.put_in(text.encode("utf-8", "backslashreplace").decode("utf-8"))
     # The nonce is the hash of all that the page says: the same page has the same, and a capture cannot hold its own hash.
     return text.replace(unknown, hashlib.sha256(text.replace(unknown, "").encode()).hexdigest()) if unknown else text
 
@@ -151,7 +153,6 @@ def _environment() -> Environment:
         "said": numbers.said,
         "count": numbers.count,
         "size": numbers.size,
-        "pack": pack,
         "share": numbers.share,
         "cells": cells,
     }

@@ -165,7 +165,7 @@ def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> 
         return
     if with_ledger and analysis.together is not None:
         for segments, waits in analysis.together(conns, columns, WAIT_COLUMNS):
-            yield segments.filter(timed), waits
+            yield segments.filter(timed) if segments["ts_ns"].null_count() else segments, waits
         return
     none_of_segments, none_of_waits = (
         pl.DataFrame(schema={name: types[name] for name in names})

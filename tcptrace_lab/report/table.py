@@ -20,6 +20,28 @@ HTML_ROWS = 50
 _GUESSES = {"data": "the first data is a request or an answer", "port": "its port is the higher one", "first": "it was seen first"}
 """The values of `schema.CLIENT_KNOWN_BY` that are guesses, and why."""
 
+ASKED = (
+    *(
+        "conn",
+        "client_known_by",
+        "closed_by",
+        "first_ts_ns",
+        "last_ts_ns",
+        "server_syn_segments",
+        "client_syn_segments",
+        "server_rst_segments",
+    ),
+    *(
+        f"{side}_{name}"
+        for side in schema.SIDES
+        for name in (
+            *("addr", "port", "payload_bytes", "unique_bytes", "retransmitted_segments", "rtt_min_ns"),
+            *("first_data_ts_ns", "last_data_ts_ns"),
+        )
+    ),
+)
+"""The columns of `schema.CONNECTIONS` that a row is made of."""
+
 
 def columns() -> list[Column]:
     """The columns, in order."""
@@ -58,7 +80,7 @@ def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[st
     Keys are those of the columns, and `client_guessed`: why this side is taken for the client, where no SYN tells.
 
     Args:
-        connection: the row.
+        connection: the row, with the columns of `ASKED` at least.
         origin_ns: time of the capture's first packet.
         findings: the ids of its findings.
     """

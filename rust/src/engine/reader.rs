@@ -79,6 +79,12 @@ impl FrameReader {
             link_type if link_type == self.linked.0 => self.linked.1 += 1,
             link_type => count_linked(&mut self.linked, link_type, summary),
         }
+        if let Some(only) = &self.only
+            && wire::usual_flow(&frame).is_some_and(|flow| !only.wants_of(&flow))
+        {
+            summary.tcp_segments += 1;
+            return;
+        }
         let before = packets.len();
         match self.dissector.read(&frame, packets) {
             Ok(()) => {

@@ -42,6 +42,13 @@ impl Only {
         known.iter().find(|known| known.frames.0 <= frame && frame <= known.frames.1).map(|known| known.conn)
     }
 
+    /// Whether a segment of this flow can belong to a wanted connection.
+    #[inline]
+    #[must_use]
+    pub fn wants_of(&self, flow: &FlowKey) -> bool {
+        self.flows.contains_key(flow)
+    }
+
     /// Whether a packet belongs to a wanted connection; datagrams belong to none, and are not refused.
     #[inline]
     #[must_use]

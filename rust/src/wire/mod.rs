@@ -147,6 +147,13 @@ pub struct Dissector {
     paths: Paths,
 }
 
+/// The flow of the segment that [`Dissector::read`] would give of a frame, where it can be told without taking the frame apart.
+#[inline]
+#[must_use]
+pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
+    if frame.link_type == Some(link::ETHERNET) { usual::flow(frame) } else { None }
+}
+
 impl Dissector {
     /// Stops beside the one that `read` returned, and their frames, since the last call.
     pub fn asides(&mut self) -> impl Iterator<Item = (Stop, u64)> + '_ {

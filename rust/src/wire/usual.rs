@@ -12,30 +12,63 @@ const HEADERS_BYTES: usize = IP_END + 20;
 /// Version 4, and a header of five words.
 const NO_IP_OPTIONS: u8 = 0x45;
 
+/// A usual frame: its headers, and what is behind them.
+struct Usual<'a> {
+    headers: &'a [u8; HEADERS_BYTES],
+    key: FlowKey,
+    from_low: bool,
+    options: &'a [u8],
+    /// Bytes on the wire and captured ones.
+    payload_bytes: usize,
+    payload: &'a [u8],
+}
+
+#[inline]
+fn two(high: u8, low: u8) -> u16 {
+    u16::from_be_bytes([high, low])
+}
+
+#[inline]
+fn four([a, b, c, d]: [u8; 4]) -> u32 {
+    u32::from_be_bytes([a, b, c, d])
+}
+
+impl<'a> Usual<'a> {
+    /// `None` if the frame is not a usual one.
+    #[allow(clippy::inline_always)] // what its callers do not look at is not worked out
+    #[inline(always)]
+    fn of(frame: &Frame<'a>) -> Option<Self> {
+        let (h, rest) = frame.data.split_first_chunk::<HEADERS_BYTES>()?;
+        let is_fragment = two(h[20], h[21]) & (ip::MORE_FRAGMENTS | ip::FRAGMENT_UNITS) != 0;
+        if two(h[12], h[13]) != link::ETHER_IPV4 || h[14] != NO_IP_OPTIONS || h[23] != tcp::PROTOCOL || is_fragment {
+            return None;
+        }
+        let behind_ethernet = (frame.original_bytes as usize).max(frame.data.len()) - ETHERNET_BYTES;
+        let ip_bytes = usize::from(two(h[16], h[17])).min(behind_ethernet);
+        let tcp_bytes = usize::from(h[46] >> 4) * 4;
+        // What is left of the packet behind the shortest headers, and how much of that are options.
+        let left = ip_bytes.checked_sub(HEADERS_BYTES - ETHERNET_BYTES)?;
+        let option_bytes = tcp_bytes.checked_sub(HEADERS_BYTES - IP_END)?;
+        let (options, payload) = rest.get(..left).unwrap_or(rest).split_at_checked(option_bytes)?;
+        let source = (four([h[26], h[27], h[28], h[29]]), two(h[34], h[35]));
+        let destination = (four([h[30], h[31], h[32], h[33]]), two(h[36], h[37]));
+        let (key, from_low) = FlowKey::v4(source, destination);
+        Some(Self { headers: h, key, from_low, options, payload_bytes: left - option_bytes, payload })
+    }
+}
+
+/// The flow of the segment in an Ethernet frame, if the frame is a usual one.
+#[inline]
+pub(super) fn flow(frame: &Frame<'_>) -> Option<FlowKey> {
+    Usual::of(frame).map(|usual| usual.key)
+}
+
 /// Adds the segment in an Ethernet frame to `packets`; false, and nothing done, if the frame is not a usual one.
 #[inline]
 pub(super) fn read(frame: &Frame<'_>, packets: &mut Vec<Packet>) -> bool {
-    let Some((h, rest)) = frame.data.split_first_chunk::<HEADERS_BYTES>() else { return false };
-    let two = |high: u8, low: u8| u16::from_be_bytes([high, low]);
-    let is_fragment = two(h[20], h[21]) & (ip::MORE_FRAGMENTS | ip::FRAGMENT_UNITS) != 0;
-    if two(h[12], h[13]) != link::ETHER_IPV4 || h[14] != NO_IP_OPTIONS || h[23] != tcp::PROTOCOL || is_fragment {
-        return false;
-    }
-    let behind_ethernet = (frame.original_bytes as usize).max(frame.data.len()) - ETHERNET_BYTES;
-    let ip_bytes = usize::from(two(h[16], h[17])).min(behind_ethernet);
-    let tcp_bytes = usize::from(h[46] >> 4) * 4;
-    // What is left of the packet behind the shortest headers, and how much of that are options.
-    let (Some(left), Some(option_bytes)) =
-        (ip_bytes.checked_sub(HEADERS_BYTES - ETHERNET_BYTES), tcp_bytes.checked_sub(HEADERS_BYTES - IP_END))
-    else {
+    let Some(Usual { headers: h, key, from_low, options, payload_bytes, payload }) = Usual::of(frame) else {
         return false;
     };
-    let captured = rest.get(..left).unwrap_or(rest);
-    let Some((options, payload)) = captured.split_at_checked(option_bytes) else { return false };
-    let four = |[a, b, c, d]: [u8; 4]| u32::from_be_bytes([a, b, c, d]);
-    let source = (four([h[26], h[27], h[28], h[29]]), two(h[34], h[35]));
-    let destination = (four([h[30], h[31], h[32], h[33]]), two(h[36], h[37]));
-    let (key, from_low) = FlowKey::v4(source, destination);
     packets.push(Packet::Tcp(Segment {
         frame: frame.number,
         ts_ns: frame.ts_ns,
@@ -47,14 +80,14 @@ pub(super) fn read(frame: &Frame<'_>, packets: &mut Vec<Packet>) -> bool {
         window: two(h[48], h[49]),
         urgent: two(h[52], h[53]),
         frame_bytes: frame.original_bytes,
-        payload_bytes: (left - option_bytes) as u32,
+        payload_bytes: payload_bytes as u32,
         captured_payload_bytes: payload.len() as u32,
         payload_start: payload.first_chunk::<4>().map_or(0, |bytes| four(*bytes)),
         options: tcp::read_options(options),
         ip: IpFacts { id: Some(two(h[18], h[19])), ttl: h[22], ecn: Ecn(h[15] & 3) },
         path: layers::ETHERNET_IP_TCP,
         atm: None,
-        header_bytes: (HEADERS_BYTES + option_bytes) as u16,
+        header_bytes: (HEADERS_BYTES + options.len()) as u16,
         bad_data_offset: false,
         damaged: false,
     }));
@@ -94,7 +127,9 @@ mod tests {
             let frame =
                 Frame { number: 7, ts_ns: Some(9), link_type: Some(link::ETHERNET), original_bytes, data: &data };
             let mut packets = Vec::new();
+            let flow = flow(&frame);
             if read(&frame, &mut packets) {
+                prop_assert!(matches!(packets.as_slice(), [Packet::Tcp(segment)] if Some(segment.key) == flow));
                 let wire_bytes = (original_bytes as usize).max(data.len());
                 let mut cursor = Cursor { data: &data, wire_bytes, trust: Trust::Whole };
                 let mut the_long_way = Vec::new();
@@ -102,7 +137,7 @@ mod tests {
                 prop_assert_eq!(end, Ok(()));
                 prop_assert_eq!(format!("{packets:?}"), format!("{the_long_way:?}"));
             } else {
-                prop_assert!(packets.is_empty());
+                prop_assert!(packets.is_empty() && flow.is_none());
             }
         }
     }

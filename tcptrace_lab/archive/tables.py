@@ -193,7 +193,7 @@ def _rows(place: Place, table: Table, captures: Iterable[_Capture], registry: Re
             continue
         with _opened(place, each.part) as opened:
             for frame in opened.frames(table.name):
-                whole = frame.select(pl.lit(name).alias("capture"), pl.all())
+                whole = frame.insert_column(0, pl.Series("capture", [name]).new_from_index(0, frame.height))
                 yield _with_paths(whole, registry.captures[name].places[0]) if table.name == _PROBLEMS else whole
 
 

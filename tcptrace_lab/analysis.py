@@ -66,6 +66,7 @@ class Analysis:
         findings: where the time went, most expensive first.
         longest_waits: rows of `schema.LEDGER` of the connections with findings: the longest of each direction.
         stalls: rows of `schema.STALLS` of the same connections: the longest of each direction.
+        rates: rows of `schema.RATES` of the same connections.
         message_sizes: times of messages by their size, of the groups of connections that were worth a look, the most expensive first.
         transactions: rows of `schema.TRANSACTIONS`: of HTTP/1 and FTP.
         problems: what was survived in reading the capture.
@@ -84,6 +85,7 @@ class Analysis:
     findings: tuple[Finding, ...] = ()
     longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     stalls: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.STALLS.polars_schema()))
+    rates: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.RATES.polars_schema()))
     message_sizes: tuple[GroupSizes, ...] = ()
     transactions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema()))
     problems: tuple[Problem, ...] = ()
@@ -207,6 +209,7 @@ def analyze(
         findings=(*findings, *of_capture),
         longest_waits=doubt.as_sure(advised.longest, findings),
         stalls=doubt.as_sure(advised.stalls, findings),
+        rates=advised.rates,
         message_sizes=sizes,
         transactions=transactions.found(names, segments, connections),
         problems=tables.problems,

@@ -141,7 +141,7 @@ def findings(
     costs = _largest(accounts, connections, advising)
     small = small_packets.findings(segments, connections)
     if not costs and not failed:
-        none = (pl.DataFrame(schema=kept.polars_schema()) for kept in (schema.LEDGER, schema.STALLS, schema.RATES))
+        none = (kept.no_rows() for kept in (schema.LEDGER, schema.STALLS, schema.RATES))
         return Advised((*path_findings.findings(segments, connections), *small), *none)
     conns = sorted({*(cost.conn for cost in costs), *(group.conn for group in failed)})
     asked = dict.fromkeys((*cases.COLUMNS, *_HANDSHAKE, *_of_sides()))

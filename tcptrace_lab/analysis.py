@@ -83,11 +83,11 @@ class Analysis:
     accounts: pl.LazyFrame
     together: Together | None = None
     findings: tuple[Finding, ...] = ()
-    longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
-    stalls: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.STALLS.polars_schema()))
-    rates: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.RATES.polars_schema()))
+    longest_waits: pl.DataFrame = field(default_factory=schema.LEDGER.no_rows)
+    stalls: pl.DataFrame = field(default_factory=schema.STALLS.no_rows)
+    rates: pl.DataFrame = field(default_factory=schema.RATES.no_rows)
     message_sizes: tuple[GroupSizes, ...] = ()
-    transactions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema()))
+    transactions: pl.DataFrame = field(default_factory=schema.TRANSACTIONS.no_rows)
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
 
@@ -180,7 +180,7 @@ def analyze(
     tables = others.overridden(found)
     memory.give_back()
     believed = trust.judge(tables.info, tables.connections, complete=tables.complete)
-    flows = pl.LazyFrame(schema=schema.FLOWS.polars_schema()) if tables.flows is None or selected else tables.flows
+    flows = schema.FLOWS.no_rows().lazy() if tables.flows is None or selected else tables.flows
     count = tables.info["connections"]
     if connection is not None:
         tables = tables.of(pl.col("conn") == connection)

@@ -13,6 +13,7 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
@@ -230,9 +231,14 @@ def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFra
             names.append(_file(place, f"tables/{table}/{partition}", len(names), whole.head(most)))
             held, rows = [whole.slice(most)], rows - most
     if rows or not names:
-        empty = pl.DataFrame(schema=table_types(ARCHIVE_TABLES[table]))
-        names.append(_file(place, f"tables/{table}/{partition}", len(names), pl.concat([empty, *held])))
+        names.append(_file(place, f"tables/{table}/{partition}", len(names), pl.concat([_no_rows(table), *held])))
     return names
+
+
+@cache
+def _no_rows(table: str) -> pl.DataFrame:
+    """A frame with the columns of a table as it is stored; it is concatenated with others, never changed."""
+    return pl.DataFrame(schema=table_types(ARCHIVE_TABLES[table]))
 
 
 def _file(place: Place, stem: str, number: int, frame: pl.DataFrame) -> str:

@@ -61,7 +61,7 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
 
 
 def _nothing() -> pl.DataFrame:
-    return pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
+    return schema.TRANSACTIONS.no_rows()
 
 
 def _found(

@@ -258,8 +258,9 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
     asked = waits[[*_KIND, "start_ns", "end_ns", "place", "place_in_cause"]]
     kept = pl.Series([is_kept(row) for row in asked.iter_rows(named=True)], dtype=pl.Boolean)
     longest = waits[list(schema.LEDGER.names)].filter(kept)
-    stalled = stalls.stalls(waits.filter(pl.col("place_in_stalls") < LONGEST).lazy(), connections.lazy())
-    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), stalled.collect()
+    stalled = waits.filter(waits["place_in_stalls"] < LONGEST)
+    told = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled.lazy(), connections.lazy()).collect()
+    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), told
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:

@@ -99,9 +99,7 @@ def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client
     before = data & (end <= stuck["seq"])
     behind = data & (col("frame") >= stuck["last_frame"]) & (end <= acked)
     at_stuck = data & (col("seq") == stuck["seq"]) & (size == stuck["lost_bytes"])
-    passed, sent = (
-        here.select(size.filter(before | behind).max().alias("passed"), at_stuck.sum().alias("sent")).collect().row(0)
-    )
+    passed, sent = here.select(size.filter(before | behind).max().alias("passed"), at_stuck.sum().alias("sent")).collect().row(0)
     mended = acked > stuck["seq"]
     alive = heard > first_frame
     if not passed or passed >= stuck["lost_bytes"] or sent < LEAST_SENT or not alive:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-import polars as pl
-
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine
 from tcptrace_lab.convert import Source, read_through
@@ -26,6 +24,8 @@ from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    import polars as pl
 
     from tcptrace_lab._core import CaptureInfo, Problem
     from tcptrace_lab.reread import Progress, Together, Worth

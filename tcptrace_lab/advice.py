@@ -125,11 +125,13 @@ class Advised(NamedTuple):
         findings: most expensive first; those that cost bytes and no time last.
         longest: rows of `schema.LEDGER` of the connections that lose time: the longest of each direction, in order of time.
         stalls: rows of `schema.STALLS` of the same connections, likewise.
+        rates: rows of `schema.RATES` of the same connections.
     """
 
     findings: tuple[Finding, ...]
     longest: pl.DataFrame
     stalls: pl.DataFrame
+    rates: pl.DataFrame
 
 
 def findings(
@@ -148,14 +150,15 @@ def findings(
     costs = _largest(accounts, connections, advising)
     small = small_packets.findings(segments, connections)
     if not costs and not failed:
-        none = (pl.DataFrame(schema=kept.polars_schema()) for kept in (schema.LEDGER, schema.STALLS))
+        none = (kept.no_rows() for kept in (schema.LEDGER, schema.STALLS, schema.RATES))
         return Advised((*path_findings.findings(segments, connections), *small), *none)
     conns = sorted({*(cost.conn for cost in costs), *(group.conn for group in failed)})
     asked = dict.fromkeys((*cases.COLUMNS, *_HANDSHAKE, *_of_sides()))
     here = pl.col("conn").is_in(conns)
     some = connections.filter(here).collect()
     judged = details(conns)
-    known = _known(some[["conn", *asked]], judged.places.filter(here), some)
+    of_rates = rates.table(some)
+    known = _known(some[["conn", *asked]], judged.places.filter(here), of_rates)
     costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
     ways = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {(group.conn, True, attempts.CAUSE) for group in failed}
     longest = judged.waits.filter(here)
@@ -176,7 +179,7 @@ def findings(
         made.append(attempts.finding(group, _frames(own if group.count == 1 else own[:1])))
     costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
     told = (*costly, *path_findings.findings(segments, connections, costly), *small)
-    return Advised(told, *_longest(longest, some, ways))
+    return Advised(told, *_longest(longest, some, ways), of_rates)
 
 
 def _advising() -> dict[str, Rule]:
@@ -193,10 +196,9 @@ def _of_sides() -> Iterator[str]:
     return (f"{side}_{name}" for side in SIDES for name in dict.fromkeys((*_OF_SENDER, *_OF_RECEIVER)))
 
 
-def _known(rows: pl.DataFrame, places: pl.DataFrame, connections: pl.DataFrame) -> dict[Way, dict[str, Any]]:
-    """What words need of each direction: its place, its rates, and what its connection says of it."""
-    asked = rates.table(connections.lazy()).select(*_WAY, *_RATES).collect()
-    paces = {_way(row): row for row in asked.iter_rows(named=True)}
+def _known(rows: pl.DataFrame, places: pl.DataFrame, of_rates: pl.DataFrame) -> dict[Way, dict[str, Any]]:
+    """What words need of each direction: its place, its rates (rows of `schema.RATES`), and what its connection says of it."""
+    paces = {_way(row): row for row in of_rates[[*_WAY, *_RATES]].iter_rows(named=True)}
     of_connection = {row["conn"]: row for row in rows.iter_rows(named=True)}
     unknown = dict.fromkeys(_RATES)
     return {
@@ -263,8 +265,9 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
     among = (pl.col("place") < LONGEST) & ((pl.col("end_ns") - pl.col("start_ns")) * LONG_PART >= pl.col("life_ns"))
     kept = told.select((proves | among).fill_null(value=False)).to_series()
     longest = waits[list(schema.LEDGER.names)].filter(kept)
-    stalled = stalls.stalls(waits.filter(pl.col("place_in_stalls") < LONGEST).lazy(), connections.lazy())
-    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), stalled.collect()
+    stalled = waits.filter(waits["place_in_stalls"] < LONGEST)
+    told = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled.lazy(), connections.lazy()).collect()
+    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), told
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:

@@ -66,6 +66,7 @@ class Analysis:
         findings: where the time went, most expensive first.
         longest_waits: rows of `schema.LEDGER` of the connections with findings: the longest of each direction.
         stalls: rows of `schema.STALLS` of the same connections: the longest of each direction.
+        rates: rows of `schema.RATES` of the same connections.
         message_sizes: times of messages by their size, of the groups of connections that were worth a look, the most expensive first.
         transactions: rows of `schema.TRANSACTIONS`: of HTTP/1 and FTP.
         problems: what was survived in reading the capture.
@@ -82,10 +83,11 @@ class Analysis:
     accounts: pl.LazyFrame
     together: Together | None = None
     findings: tuple[Finding, ...] = ()
-    longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
-    stalls: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.STALLS.polars_schema()))
+    longest_waits: pl.DataFrame = field(default_factory=schema.LEDGER.no_rows)
+    stalls: pl.DataFrame = field(default_factory=schema.STALLS.no_rows)
+    rates: pl.DataFrame = field(default_factory=schema.RATES.no_rows)
     message_sizes: tuple[GroupSizes, ...] = ()
-    transactions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema()))
+    transactions: pl.DataFrame = field(default_factory=schema.TRANSACTIONS.no_rows)
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
 
@@ -178,7 +180,7 @@ def analyze(
     tables = others.overridden(found)
     memory.give_back()
     believed = trust.judge(tables.info, tables.connections, complete=tables.complete)
-    flows = pl.LazyFrame(schema=schema.FLOWS.polars_schema()) if tables.flows is None or selected else tables.flows
+    flows = schema.FLOWS.no_rows().lazy() if tables.flows is None or selected else tables.flows
     count = tables.info["connections"]
     if connection is not None:
         tables = tables.of(pl.col("conn") == connection)
@@ -207,6 +209,7 @@ def analyze(
         findings=(*findings, *of_capture),
         longest_waits=doubt.as_sure(advised.longest, findings),
         stalls=doubt.as_sure(advised.stalls, findings),
+        rates=advised.rates,
         message_sizes=sizes,
         transactions=transactions.found(names, segments, connections),
         problems=tables.problems,

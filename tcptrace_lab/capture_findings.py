@@ -170,11 +170,11 @@ def _frames(faults: Sequence[Fault], segments: pl.LazyFrame, connections: pl.Laz
         connections.filter(each > 0).select("conn", by=each).top_k(MOST, by=["by", "conn"], reverse=[False, True]).select("conn")
         for each in count.values()
     ]
-    conns = pl.concat(pl.collect_all(most, engine="streaming")).to_series().unique()
+    conns = pl.concat(pl.collect_all(most)).to_series().unique()
     if conns.is_empty():
         return {}
     listed = segments.filter(pl.col("conn").is_in(conns.implode()) & pl.any_horizontal(*(shows for _, shows, _ in shown))).select(
         **{name: pl.when(shows).then("frame").bottom_k(EVIDENCE_FRAMES) for name, shows, _ in shown}
     )
-    first = listed.select(pl.all().implode()).collect(engine="streaming")
+    first = listed.select(pl.all().implode()).collect()
     return {name: tuple(sorted(frame for frame in first[name][0] if frame is not None)) for name, _, _ in shown}

@@ -29,8 +29,7 @@ def lowered(findings: Sequence[Finding], verdict: trust.Trust, connections: pl.L
         connections: rows of `schema.CONNECTIONS`, at least those that the findings name.
     """
     named = sorted({finding.conn for finding in findings if finding.conn is not None})
-    own = connections.filter(pl.col("conn").is_in(named)).select("conn", **trust.connection_columns()).collect()
-    faults = {conn: (factor, reasons) for conn, factor, reasons in own.iter_rows()}
+    faults = _faults(connections, named) if named else {}
     whole = [reason for reason in verdict.reasons if reason.factor < 1]
 
     def one(finding: Finding) -> Finding:
@@ -39,6 +38,12 @@ def lowered(findings: Sequence[Finding], verdict: trust.Trust, connections: pl.L
         return _less_sure(finding, trust.steps_down(factor * verdict.factor_of_capture), words)
 
     return tuple(one(finding) for finding in findings)
+
+
+def _faults(connections: pl.LazyFrame, named: Sequence[int]) -> dict[int, tuple[float, list[str]]]:
+    """The factor of each of these connections, and the names of its faults."""
+    own = connections.filter(pl.col("conn").is_in(named)).select("conn", **trust.connection_columns()).collect()
+    return {conn: (factor, reasons) for conn, factor, reasons in own.iter_rows()}
 
 
 def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:

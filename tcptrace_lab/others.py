@@ -72,7 +72,7 @@ def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFram
 def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
     """Rows of `schema.ACCOUNTS` of these intervals, for the connections that `accounts` has; null where it is."""
     length = pl.col("end_ns") - pl.col("start_ns")
-    sums = ledger.group_by(_CAUSE).agg(ns=length.sum()).collect(engine="streaming")
+    sums = ledger.group_by(_CAUSE).agg(ns=length.sum()).collect()
     side = pl.when("from_client").then(pl.lit("client")).otherwise(pl.lit("server"))
     cause = pl.col("cause").cast(pl.String).str.replace_all("-", "_")
     names = [name for name in schema.ACCOUNTS.names if name != "conn"]

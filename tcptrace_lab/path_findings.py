@@ -125,7 +125,7 @@ def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[in
             sure=col("confidence").cast(pl.String).replace_strict({name: place for place, name in enumerate(CONFIDENCES)}).max(),
             by=col("resent_by").cast(pl.String).unique().drop_nulls(),
         )
-        .collect(engine="streaming")
+        .collect()
     )
     return {(row["conn"], row["sender"], row["what"]): row for row in found.iter_rows(named=True)}
 

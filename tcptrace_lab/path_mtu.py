@@ -68,7 +68,7 @@ def found(segments: pl.LazyFrame, ways: Collection[tuple[int, bool]]) -> dict[tu
         )
         .filter((col("large") >= LEAST_SENT - 1) & (col("lost_bytes") > ANY_PATH_BYTES))
         .sort(*_WAY, "seq")
-        .collect(engine="streaming")
+        .collect()
     )
     told = {}
     for conn, from_client in ways:
@@ -91,7 +91,7 @@ def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client
             first=col("frame").filter(data & (col("seq") == stuck["seq"]) & col("resent_by").is_not_null()).min(),
             heard=col("frame").filter(other).max(),
         )
-        .collect(engine="streaming")
+        .collect()
         .row(0)
     )
     if acked is None or first_frame is None:
@@ -99,9 +99,7 @@ def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client
     before = data & (end <= stuck["seq"])
     behind = data & (col("frame") >= stuck["last_frame"]) & (end <= acked)
     at_stuck = data & (col("seq") == stuck["seq"]) & (size == stuck["lost_bytes"])
-    passed, sent = (
-        here.select(size.filter(before | behind).max().alias("passed"), at_stuck.sum().alias("sent")).collect(engine="streaming").row(0)
-    )
+    passed, sent = here.select(size.filter(before | behind).max().alias("passed"), at_stuck.sum().alias("sent")).collect().row(0)
     mended = acked > stuck["seq"]
     alive = heard > first_frame
     if not passed or passed >= stuck["lost_bytes"] or sent < LEAST_SENT or not alive:

@@ -73,20 +73,13 @@ def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
     """The engine's columns, uncopied, with its category codes named. Columns may be missing; their order is the engine's."""
     data: Any = stream  # Polars knows the interface by its method, its type hints do not
     codes = pl.DataFrame(data)
-    return codes.with_columns(_named(table, tuple(codes.columns))) if codes.height else _nothing(table, tuple(codes.columns))
+    return codes.with_columns(_named(table, tuple(codes.columns))) if codes.height else table.no_rows(tuple(codes.columns))
 
 
 @cache
 def _named(table: schema.Table, columns: tuple[str, ...]) -> list[pl.Expr]:
     """Category codes as categories."""
     return [pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values and column.name in columns]
-
-
-@cache
-def _nothing(table: schema.Table, columns: tuple[str, ...]) -> pl.DataFrame:
-    """No rows."""
-    types = table.polars_schema()
-    return pl.DataFrame(schema={name: types[name] for name in columns})
 
 
 def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
@@ -180,7 +173,7 @@ class Judged(NamedTuple):
 def nothing_judged() -> Judged:
     """What is said of no connections."""
     tables = (schema.KINDS_OF_WAITS, schema.LONGEST, schema.LOCKS, schema.PLACES)
-    return Judged(*(pl.DataFrame(schema=table.polars_schema()) for table in tables))
+    return Judged(*(table.no_rows() for table in tables))
 
 
 def judged(engine: Engine) -> Judged:

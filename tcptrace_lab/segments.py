@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-import polars as pl
-
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine
 from tcptrace_lab.convert import Source, read_through
@@ -26,6 +24,8 @@ from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    import polars as pl
 
     from tcptrace_lab._core import CaptureInfo, Problem
     from tcptrace_lab.reread import Progress, Together, Worth
@@ -95,10 +95,10 @@ class Tables:
     info: CaptureInfo
     problems: tuple[Problem, ...]
     flows: pl.LazyFrame | None = None
-    accounts: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.ACCOUNTS.polars_schema()))
-    ledger: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.WAITS.polars_schema()))
+    accounts: pl.LazyFrame = field(default_factory=lambda: schema.ACCOUNTS.no_rows().lazy())
+    ledger: pl.LazyFrame = field(default_factory=lambda: schema.WAITS.no_rows().lazy())
     together: Together | None = None
-    notes: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.NOTES.polars_schema()))
+    notes: pl.LazyFrame = field(default_factory=lambda: schema.NOTES.no_rows().lazy())
     judged: Judged = field(default_factory=nothing_judged)
     again: Callable[[Sequence[int]], Judged] | None = None
 
@@ -254,7 +254,7 @@ class _Sorting:
                 self._progress(rows.seen, rows.share)
         connections = self._connections.finish()
         return Tables(
-            segments=pl.LazyFrame(schema=schema.SEGMENTS.polars_schema()),
+            segments=schema.SEGMENTS.no_rows().lazy(),
             connections=connections,
             info=source.info(engine),
             problems=source.problems(engine),

@@ -28,6 +28,9 @@ MOST_CONNECTIONS = 4_096
 
 PAIR = ("client_addr", "server_addr", "server_port")
 
+_HELD_NS = pl.max_horizontal(*(pl.sum_horizontal(*(f"{side}_{cause.replace('-', '_')}_ns" for cause in SIZE_CAUSES)) for side in SIDES))
+"""The time that these causes held back in the direction that they held back more."""
+
 
 def chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     """`conn` and `group` of the connections that are worth a look.
@@ -36,8 +39,7 @@ def chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
         accounts: rows of `schema.ACCOUNTS`.
         connections: rows of `schema.CONNECTIONS`.
     """
-    held = pl.max_horizontal(*(pl.sum_horizontal(*(f"{side}_{cause.replace('-', '_')}_ns" for cause in SIZE_CAUSES)) for side in SIDES))
-    long = accounts.select("conn", held=held).filter(pl.col("held") >= LEAST_STALL_NS)
+    long = accounts.select("conn", held=_HELD_NS).filter(pl.col("held") >= LEAST_STALL_NS)
     stalled = long.top_k(MOST_CONNECTIONS, by=["held", "conn"], reverse=[False, True]).collect()
     if stalled.is_empty():
         return stalled.select("conn", group=pl.lit(0))

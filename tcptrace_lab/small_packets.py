@@ -228,7 +228,7 @@ def _silly_windows(segments: pl.LazyFrame, suspects: Sequence[Mapping[str, Any]]
             frames=col("frame").bottom_k(EVIDENCE_FRAMES),
         )
         .filter(col("cut") >= CUT_TIMES)
-        .collect(engine="streaming")
+        .collect()
     )
     counted = {(row["conn"], row["from_client"]): row for row in cut.iter_rows(named=True)}
     for row in suspects:

@@ -204,7 +204,7 @@ def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Tr
 
 
 def _counted(connections: pl.LazyFrame) -> dict[str, Any]:
-    return connections.select(**_counts()).collect(engine="streaming").row(0, named=True)
+    return connections.select(**_counts()).collect().row(0, named=True)
 
 
 @cache

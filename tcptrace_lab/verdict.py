@@ -298,7 +298,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
         return Verdict("This capture stores no times, so it cannot tell where the time went.")
     payload = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
     most = analysis.connections.select("conn", payload=payload).top_k(1, by=["payload", "conn"], reverse=[False, True])
-    chosen = most.collect(engine="streaming")["conn"].to_list()  # first, because all columns of all of them are 2 KB each
+    chosen = most.collect()["conn"].to_list()  # first, because all columns of all of them are 2 KB each
     rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
     if rows.is_empty() or not sum(rows[f"{side}_payload_bytes"][0] or 0 for side in SIDES):
         return _without_data(analysis)
@@ -336,7 +336,7 @@ def _begun_late(row: Mapping[str, Any], way: _Way) -> bool:
 
 
 def _without_data(analysis: Analysed) -> Verdict:
-    told_of = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum()).collect(engine="streaming")
+    told_of = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum()).collect()
     turned_away, count = told_of["refused"][0], analysis.capture["connections"]
     if not told_of["all"][0]:
         return Verdict(f"None of the {count:,} connections in this capture was chosen.")

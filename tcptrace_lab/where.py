@@ -68,7 +68,7 @@ class Where:
         """
         rows = connections if accounts is None else connections.join(accounts, on="conn", how="left")
         try:
-            return rows.filter(self._condition).select("conn").collect(engine="streaming").to_series()
+            return rows.filter(self._condition).select("conn").collect().to_series()
         except PolarsError as error:
             raise _wrong(self._text, _not_worked_out(error), _EXAMPLE) from error
 

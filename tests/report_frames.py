@@ -29,6 +29,7 @@ class HandMade:
     accounts: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=schema.ACCOUNTS.polars_schema()))
     longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     stalls: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.STALLS.polars_schema()))
+    rates: pl.DataFrame = field(default_factory=schema.RATES.no_rows)
     findings: tuple[Any, ...] = ()
     message_sizes: tuple[Any, ...] = ()
 

@@ -64,13 +64,15 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> None:
 def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """The frames' rows in the table's columns, so many at a time, whatever the frames' sizes."""
     types = {name: dtype for name, dtype in table.polars_schema().items() if name != "capture"}
+    names, dtypes = list(types), list(types.values())
     most = slice_rows(table)
     held: list[pl.DataFrame] = []
     rows = 0
     for frame in frames:
-        own = frame[list(types)]
-        casts = [column.cast(types[column.name]) for column in own if column.dtype != types[column.name]]
-        held.append(own.with_columns(casts) if casts else own)
+        own = frame[names]
+        if own.dtypes != dtypes:
+            own = own.with_columns(column.cast(types[column.name]) for column in own if column.dtype != types[column.name])
+        held.append(own)
         rows += frame.height
         while rows >= most:
             whole = pl.concat(held)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import messages, rules, stalls, verdict
+from tcptrace_lab import messages, rules, stalls
 from tcptrace_lab.findings import Severity
 from tcptrace_lab.ordered import beside
 from tcptrace_lab.schema import CAUSES, PART_TABLES, SIDES
@@ -129,8 +129,8 @@ def _types(table: str) -> dict[str, pl.DataType]:
     return {name: dtype for name, dtype in found.polars_schema().items() if name != "capture"}
 
 
-def capture_row(analysis: Analysis) -> dict[str, Any]:
-    """What the capture itself tells of its row of `schema.CAPTURES`."""
+def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
+    """What the capture itself tells of its row of `schema.CAPTURES`; the sentence is its verdict's."""
     capture, told = analysis.capture, analysis.capture["trust"]
     life_ns, lost_ns, payload_bytes = _sums(analysis)
     severities = [finding.severity for finding in analysis.findings]
@@ -141,7 +141,7 @@ def capture_row(analysis: Analysis) -> dict[str, Any]:
         "life_ns": life_ns,
         "lost_ns": lost_ns,
         "payload_bytes": payload_bytes,
-        "verdict": verdict.sentence(analysis),
+        "verdict": sentence,
         "findings": len(severities),
         "worst_severity": str(Severity(max(severities))) if severities else None,
         "trust": told["verdict"] if told["verdict"] in _TRUSTED else None,

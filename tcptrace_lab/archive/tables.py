@@ -13,6 +13,7 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
@@ -193,7 +194,7 @@ def _rows(place: Place, table: Table, captures: Iterable[_Capture], registry: Re
             continue
         with _opened(place, each.part) as opened:
             for frame in opened.frames(table.name):
-                whole = frame.select(pl.lit(name).alias("capture"), pl.all())
+                whole = frame.insert_column(0, pl.Series("capture", [name]).new_from_index(0, frame.height))
                 yield _with_paths(whole, registry.captures[name].places[0]) if table.name == _PROBLEMS else whole
 
 
@@ -230,9 +231,14 @@ def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFra
             names.append(_file(place, f"tables/{table}/{partition}", len(names), whole.head(most)))
             held, rows = [whole.slice(most)], rows - most
     if rows or not names:
-        empty = pl.DataFrame(schema=table_types(ARCHIVE_TABLES[table]))
-        names.append(_file(place, f"tables/{table}/{partition}", len(names), pl.concat([empty, *held])))
+        names.append(_file(place, f"tables/{table}/{partition}", len(names), pl.concat([_no_rows(table), *held])))
     return names
+
+
+@cache
+def _no_rows(table: str) -> pl.DataFrame:
+    """A frame with the columns of a table as it is stored; it is concatenated with others, never changed."""
+    return pl.DataFrame(schema=table_types(ARCHIVE_TABLES[table]))
 
 
 def _file(place: Place, stem: str, number: int, frame: pl.DataFrame) -> str:

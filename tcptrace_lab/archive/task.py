@@ -151,17 +151,18 @@ def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
 
 def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str, str]:
     """Analyze and write; the state and the reason."""
+    from tcptrace_lab import verdict  # noqa: PLC0415
     from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415  (Polars: what only tells of a task need not pay for it)
     from tcptrace_lab.archive import rows  # noqa: PLC0415
 
     analysis = analyze(paths, proofs=True)  # the archive keeps all stalls
     if not all(map(_is_still, paths, task.paths, task.digests, task.looks)):
         raise FileNotFoundError("it changed while it was read")
-    if task.reports:
-        _write_report(analysis, capture_name(list(task.paths)), target, task.capture)
+    name = capture_name(list(task.paths))
+    sentence = _write_report(analysis, name, target, task.capture) if task.reports else verdict.sentence(analysis)
     state = "whole" if analysis.loss is None else "part"
     reason = "" if analysis.loss is None else analysis.loss.what
-    told = rows.capture_row(analysis) | {"state": state, "reason": reason or None}
+    told = rows.capture_row(analysis, sentence) | {"state": state, "reason": reason or None}
     _write(target, task, told | {"report": report_name(task.capture) if task.reports else None}, rows.tables(analysis, paths))
     return state, reason
 
@@ -172,13 +173,15 @@ def _is_still(path: str, source: str, digest: str, looks: tuple[int | str, ...])
     return (now is not None and tuple(now) == looks) or fingerprint.contents(path)[0] == digest
 
 
-def _write_report(analysis: Analysis, name: str, target: place.Place, capture: str) -> None:
+def _write_report(analysis: Analysis, name: str, target: place.Place, capture: str) -> str:
+    """Write the report; the sentence of the verdict that it tells."""
     from dataclasses import replace  # noqa: PLC0415
 
     from tcptrace_lab import report  # noqa: PLC0415  (the figures' library is the slowest import of all)
 
-    page = report.render(report.data(replace(analysis, name=name), room=report.AMONG_MANY), scripts="shared")
-    target.write(report_name(capture), page.encode())
+    told = report.data(replace(analysis, name=name), room=report.AMONG_MANY)
+    target.write(report_name(capture), report.render(told, scripts="shared").encode())
+    return told["headline"]["sentence"]
 
 
 def _failed(reason: str) -> dict[str, Any]:

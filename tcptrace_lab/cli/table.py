@@ -103,7 +103,7 @@ def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, stderr: Cons
 
 def refusals(connections: pl.LazyFrame) -> str:
     """`connections 3, 7: refused, their SYN was answered by RST`; empty if none was."""
-    conns = connections.filter(behaviour.refused(pl.col)).select("conn").collect(engine="streaming")["conn"].sort().to_list()
+    conns = connections.filter(behaviour.refused(pl.col)).select("conn").collect()["conn"].sort().to_list()
     many = len(conns) > 1
     return (
         f"connection{'s' if many else ''} {_numbers(conns)}: refused, {'their' if many else 'its'} SYN was answered by RST" if conns else ""
@@ -130,7 +130,7 @@ def headline(analysis: Analysis, kept: int) -> str:
 def _headline_of_kept(analysis: Analysis, kept: int) -> str:
     capture = analysis.capture
     both = pl.sum_horizontal(*(pl.col(f"{side}_segments") for side in _SIDES)).sum()
-    segments = analysis.connections.select(both).collect(engine="streaming").item() or 0
+    segments = analysis.connections.select(both).collect().item() or 0
     first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
     lasting = "" if first_ns is None or last_ns is None else f" in {numbers.duration(last_ns - first_ns)}"
     return (

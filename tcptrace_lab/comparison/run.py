@@ -108,9 +108,9 @@ def of_analysis(analysis: Analysis) -> Run:
     rows = (
         vantage.beside(joined.filter((_PAYLOAD > 0) & _TIMES_KNOWN), analysis.capture["trust"]["resolution_ns"])
         .select("conn", *_ends(), "first_ts_ns", "last_ts_ns", "vantage", *ledger, payload=_PAYLOAD, **of_connections())
-        .collect(engine="streaming")
+        .collect()
     )
-    total = analysis.connections.select(pl.len()).collect(engine="streaming").item()
+    total = analysis.connections.select(pl.len()).collect().item()
     ports = rows.group_by("server_port").agg(pl.col("payload").sum()).sort("payload", "server_port", descending=[True, False])
     kept = ports["server_port"].head(MOST_SERVICES).to_list()
     said = _messages(analysis, rows)
@@ -145,7 +145,7 @@ def _messages(analysis: Analysis, rows: pl.DataFrame) -> dict[int, pl.DataFrame]
     count = int(rows["conn"].max()) + 1  # type: ignore[arg-type]
     found = messages.messages(analysis.segments, analysis.notes, count).filter(pl.col("state") == "whole")
     times = found.select("conn", "from_client", "first_ts_ns", "transfer_ns", answer_ns=pl.col("answer_ts_ns") - pl.col("first_ts_ns"))
-    with_port = times.collect(engine="streaming").join(rows.select("conn", "server_port"), on="conn", how="inner")
+    with_port = times.collect().join(rows.select("conn", "server_port"), on="conn", how="inner")
     ordered = with_port.sort("server_port", "from_client", "first_ts_ns")
     return {port: part for (port,), part in ordered.partition_by("server_port", as_dict=True).items()}
 

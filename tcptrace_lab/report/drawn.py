@@ -54,18 +54,21 @@ def connections(
     chosen = behaviour.of_rows(chosen, resolution_ns)
     found = series.read(analysis, requests, windows)
     by_conn = {request.conn: request for request in requests}
-    fast = _rates(chosen)
+    fast = _rates(chosen, analysis.rates)
     return [
         _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time, fast, resolution_ns)
         for row in chosen.iter_rows(named=True)
     ]
 
 
-def _rates(chosen: pl.DataFrame) -> dict[tuple[int, str], str]:
-    """What is said of the rates of each direction, by `conn` and side."""
+def _rates(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int, str], str]:
+    """What is said of the rates of each direction, by `conn` and side; `known` are rows of `schema.RATES` of some connections."""
     keys = {from_client: side for side, from_client in schema.SIDES.items()}
-    of_rates = rates.table(chosen.sort("conn"))
-    return {(own["conn"], keys[own["from_client"]]): rates.sentence(own) for own in of_rates.iter_rows(named=True)}
+    told = [known.filter(known["conn"].is_in(chosen["conn"].implode()))]
+    others = chosen.filter(~chosen["conn"].is_in(known["conn"].implode()))
+    if not others.is_empty():
+        told.append(rates.table(others.sort("conn")))
+    return {(own["conn"], keys[own["from_client"]]): rates.sentence(own) for rows in told for own in rows.iter_rows(named=True)}
 
 
 def _connection(

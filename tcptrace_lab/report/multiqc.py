@@ -143,7 +143,7 @@ def time(analysis: Analysis) -> dict[str, Any]:
     joined = analysis.accounts.join(analysis.connections.select("conn", *(f"{side}_payload_bytes" for side in SIDES)), on="conn")
     sums = joined.select(
         pl.sum_horizontal(*(carried[side].then(pl.col(_column(side, cause))).sum() for side in SIDES)).alias(cause) for cause in CAUSES
-    ).collect(engine="streaming")
+    ).collect()
     return {
         "id": "tcptrace_lab_time",
         "section_name": "TCP: where the time went",

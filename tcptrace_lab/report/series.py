@@ -167,10 +167,7 @@ def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> 
         for segments, waits in analysis.together(conns, columns, WAIT_COLUMNS):
             yield segments.filter(timed) if segments["ts_ns"].null_count() else segments, waits
         return
-    none_of_segments, none_of_waits = (
-        pl.DataFrame(schema={name: types[name] for name in names})
-        for names, types in ((columns, schema.SEGMENTS.polars_schema()), (WAIT_COLUMNS, schema.LEDGER.polars_schema()))
-    )
+    none_of_segments, none_of_waits = schema.SEGMENTS.no_rows(tuple(columns)), schema.LEDGER.no_rows(WAIT_COLUMNS)
     for batch in analysis.segments.filter(own & timed).select(columns).collect_batches(maintain_order=True):
         for piece in batch.iter_slices(SLICE_ROWS):
             yield piece, none_of_waits

@@ -62,6 +62,10 @@ class Analysed(Protocol):
         """`schema.STALLS` of the connections with findings: the longest of each direction."""
 
     @property
+    def rates(self) -> pl.DataFrame:
+        """`schema.RATES` of the connections with findings."""
+
+    @property
     def findings(self) -> Sequence[Any]:
         """Findings, most expensive first."""
 

@@ -94,6 +94,18 @@ class Table:
         """Column name → Polars type, in order."""
         return {column.name: column.polars_type() for column in self.columns}
 
+    def no_rows(self, names: tuple[str, ...] | None = None) -> pl.DataFrame:
+        """A frame of these columns (None: all) without rows: a clone, because making it takes 5 µs a column."""
+        return _no_rows(self, self.names if names is None else names).clone()
+
+
+@cache
+def _no_rows(table: Table, names: tuple[str, ...]) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415  (see `_polars_type`)
+
+    types = table.polars_schema()
+    return pl.DataFrame(schema={name: types[name] for name in names})
+
 
 
 def table(name: str, row: str, columns: Iterable[Column]) -> Table:

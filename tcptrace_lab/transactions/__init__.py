@@ -41,6 +41,10 @@ COLUMNS = (
 )
 """Columns of a connection that are looked at."""
 
+_CARRIED = (pl.col("client_payload_bytes") > 0) | (pl.col("server_payload_bytes") > 0)
+_USUAL = pl.col("server_port").is_in([*FTP_PORTS, *HTTP_PORTS])
+"""True for connections that carried data, and for those to one of these ports."""
+
 
 def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
     """Rows of `schema.TRANSACTIONS`, by connection and index; none where the files cannot be read again.
@@ -50,10 +54,8 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
         segments: rows of `schema.SEGMENTS`.
         connections: rows of `schema.CONNECTIONS`.
     """
-    carried = connections.filter((pl.col("client_payload_bytes") > 0) | (pl.col("server_payload_bytes") > 0))
-    usual = pl.col("server_port").is_in([*FTP_PORTS, *HTTP_PORTS])
-    asked = carried.select(COLUMNS)
-    expected, others = pl.collect_all([asked.filter(which).head(MOST_CONNECTIONS) for which in (usual, ~usual)])
+    asked = connections.filter(_CARRIED).select(COLUMNS)
+    expected, others = pl.collect_all([asked.filter(which).head(MOST_CONNECTIONS) for which in (_USUAL, ~_USUAL)])
     if expected.is_empty() and others.is_empty():
         return _nothing()
     with readable(names, MOST_UNPACKED_BYTES if expected.is_empty() else None) as paths:
@@ -61,7 +63,7 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
 
 
 def _nothing() -> pl.DataFrame:
-    return pl.DataFrame(schema=schema.TRANSACTIONS.polars_schema())
+    return schema.TRANSACTIONS.no_rows()
 
 
 def _found(

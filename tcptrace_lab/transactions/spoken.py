@@ -39,7 +39,7 @@ def _first(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
     rest = [name for name in COLUMNS if name not in {"conn", "from_client"}]
     rows = segments.filter(asked & (pl.col("frame") <= MOST_FRAMES)).select(COLUMNS).group_by("conn", "from_client")
     first = rows.agg(first=pl.struct(rest).bottom_k_by("frame", 1)).explode("first").unnest("first")
-    return first.select(COLUMNS).sort("frame").collect(engine="streaming")
+    return first.select(COLUMNS).sort("frame").collect()
 
 
 def _protocol(client: bytes, server: bytes) -> str | None:

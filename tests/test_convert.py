@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import IO
 
+import needs
 import polars as pl
 import pytest
 import tshark
@@ -26,7 +27,7 @@ from tcptrace_lab import editcap, errors, read, streams
 from tcptrace_lab.datagrams import read_datagrams
 
 PROJECT = Path(__file__).parent.parent
-SNOOP = PROJECT.parent / "shared" / "captures" / "seladb-PcapPlusPlus__solaris.snoop"
+SNOOP = PROJECT / "tests" / "data" / "solaris.snoop"
 ORIGINAL = PROJECT / "captures" / "ethernet-reordering.pcapng"
 
 EXACT = ("snoop", "netmon2")
@@ -42,17 +43,10 @@ SNOOP_HEADER = b"snoop\0\0\0" + (2).to_bytes(4, "big") + (4).to_bytes(4, "big")
 """Version 2, Ethernet (RFC 1761)."""
 
 
-def _tool(name: str) -> str:
-    tshark.needed()
-    path = shutil.which(name)
-    assert path is not None, f"{name} comes with tshark"
-    return path
-
-
 def _in_format(form: str, original: Path, folder: Path) -> Path:
     """`original` as Wireshark writes it in another format."""
     made = folder / f"capture.{form}"
-    subprocess.run([_tool("editcap"), "-F", form, original, made], check=True, capture_output=True)
+    subprocess.run([needs.program("editcap"), "-F", form, original, made], check=True, capture_output=True)
     return made
 
 

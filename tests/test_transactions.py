@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import needs
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -81,7 +82,7 @@ def found(tmp_path: Path, *talks: Talk, snaplen: int | None = None) -> list[dict
     path = tmp_path / "talk.pcap"
     wrpcap(str(path), frames)
     if snaplen is not None:
-        subprocess.run(["editcap", "-s", str(snaplen), path, tmp_path / "cut.pcap"], check=True)
+        subprocess.run([needs.program("editcap"), "-s", str(snaplen), path, tmp_path / "cut.pcap"], check=True)
         path = tmp_path / "cut.pcap"
     tables = read(path)
     table = transactions.found([str(path)], tables.segments, tables.connections)

@@ -19,6 +19,9 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
+SLOW: frozenset[str] = frozenset()
+"""Modules that `make check` leaves out."""
+
 
 def _refuse_skip(report: Report) -> Report:
     """A skipped report becomes a failed one, with the reason kept."""
@@ -47,13 +50,18 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"CAPTURES={os.environ['CAPTURES']} is no folder")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests whose captures are not here, and live ones where nothing can go live, are left out."""
+    """Marks for `-m`; and tests whose captures are not here, and live ones where nothing can go live, are left out."""
     absent = {
         "shared_captures": ("tests of the shared captures", needs.why_no_captures()),
         "live": ("live tests", needs.why_not_live() if any(item.get_closest_marker("live") for item in items) else None),
     }
     for item in items:
+        if isinstance(item, pytest.Function) and "browser" in item.fixturenames:
+            item.add_marker("browser")
+        if item.path.stem in SLOW:
+            item.add_marker("slow")
         for mark, (what, why) in absent.items():
             if why and item.get_closest_marker(mark):
                 item.add_marker(pytest.mark.skipif(condition=True, reason=f"{what} ({why})"))

@@ -74,3 +74,17 @@ def program(name: str, *others: str) -> str:
     if path is None:
         pytest.skip(f"tests with {name} (not installed; Debian: apt-get install {PACKAGES.get(name, name)})")
     return path
+
+
+@functools.cache
+def _tshark_version() -> str:
+    """As `tshark --version` begins: "TShark (Wireshark) 4.0.17 (Git …"."""
+    said = subprocess.run([program("tshark"), "--version"], capture_output=True, text=True, check=True).stdout
+    return next(word.rstrip(".") for word in said.split() if word[:1].isdigit())
+
+
+def tshark_4_0() -> None:
+    """Leave the test out unless tshark is of the release whose rules `tcptrace_lab.verify` knows; others have other rules."""
+    program("tshark")
+    if not _tshark_version().startswith("4.0."):
+        pytest.skip(f"comparisons with tshark 4.0 ({_tshark_version()} is installed)")

@@ -72,6 +72,7 @@ def test_frames_of_unknown_link_types_are_counted_and_named(name: str) -> None:
 
 @pytest.mark.parametrize("path", needs.each(real()))
 def test_every_difference_is_explained(path: Path) -> None:
+    needs.tshark_4_0()
     needs.program("tcptrace")
     theirs = tshark.opinion(path)
     done = verify(path, theirs=iter([theirs.segments]))
@@ -82,6 +83,7 @@ def test_every_difference_is_explained(path: Path) -> None:
 
 @pytest.mark.parametrize("path", needs.each(real()))
 def test_packets_segments_and_connections_are_as_many_as_tsharks(path: Path) -> None:
+    needs.tshark_4_0()
     theirs, ours = tshark.opinion(path), engine.read(path)
     counted = count_differences(
         {"packets": ours.info["packets"], "tcp_segments": ours.segments.height, "connections": ours.info["connections"]},

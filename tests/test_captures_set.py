@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import needs
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -54,6 +55,7 @@ def is_relayed_ipv4(path: Path) -> bool:
 @functools.cache
 def frames(path: Path) -> list[Frame]:
     """What tshark sees in a capture, read once."""
+    needs.program("tshark")
     return figures.frames(path)
 
 

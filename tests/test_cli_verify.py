@@ -29,7 +29,7 @@ SCHEMA = json.loads((Path(errors.__file__).parent / "verify.schema.json").read_t
 
 @pytest.fixture(autouse=True)
 def _programs() -> None:
-    needs.program("tshark")
+    needs.tshark_4_0()
     needs.program("tcptrace")
 
 

@@ -35,7 +35,7 @@ def plain_captures() -> list[Path]:
 @needs.shared_captures
 @pytest.mark.parametrize("seed", SEEDS)
 def test_damage_leaves_nothing_unexplained(seed: int, tmp_path: Path) -> None:
-    needs.program("tshark")
+    needs.tshark_4_0()
     chance = random.Random(seed)  # noqa: S311  (for no secret)
     source, kind = chance.choice(plain_captures()), list(KINDS)[seed % len(KINDS)]
     link_type, packets = read(source)
@@ -119,7 +119,7 @@ def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_told(
 
 def test_fragments_of_which_the_capture_cut_one_are_no_segment_to_tshark(tmp_path: Path) -> None:
     """The header is in the first fragment, which is whole; of the last 24 bytes are left: the IP header and 4 of data."""
-    needs.program("tshark")
+    needs.tshark_4_0()
     frames = exchange()
     whole = frames[DATA_FRAME]
     parts = [packets.Frame(whole.ts_ns, part, len(part)) for part in in_parts(whole.data)]

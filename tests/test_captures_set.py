@@ -313,5 +313,5 @@ def test_short_connections_end_in_every_way() -> None:
 @pytest.mark.parametrize(("name", "encapsulation"), [("ethernet-bulk", 1), ("raw-bulk", 7), ("cooked-bulk", 25), ("cooked-v2-bulk", 210)])
 def test_link_types(name: str, encapsulation: int) -> None:
     """Numbers of Wireshark's WTAP_ENCAP_*: Ethernet, raw IP, Linux cooked 1 and 2."""
-    command = ["tshark", "-n", "-r", str(capture(name)), "-c", "1", "-T", "fields", "-e", "frame.encap_type"]
+    command = [needs.program("tshark"), "-n", "-r", str(capture(name)), "-c", "1", "-T", "fields", "-e", "frame.encap_type"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(encapsulation)

@@ -293,7 +293,8 @@ PACKERS = {"gz": ["gzip", "--stdout"], "xz": ["xz", "--stdout"], "zst": ["zstd",
 def test_a_packed_file_of_another_format_is_read_from_disk_stdin_and_fifo(packing: str, tmp_path: Path) -> None:
     """Wireshark 4.0 opens gzip by itself; for the others the engine unpacks."""
     packed = tmp_path / f"capture.snoop.{packing}"
-    packed.write_bytes(subprocess.run([*PACKERS[packing], SNOOP], capture_output=True, check=True).stdout)
+    program, *options = PACKERS[packing]
+    packed.write_bytes(subprocess.run([needs.program(program), *options, SNOOP], capture_output=True, check=True).stdout)
     space = tmp_path / "space"
     space.mkdir()
     environment = {"TMPDIR": str(space)}

@@ -121,9 +121,8 @@ def test_counts_and_times_are_those_of_tshark(name: str) -> None:
 
 def capinfos(path: Path, option: str) -> str:
     """One figure of Wireshark's capinfos."""
-    done = subprocess.run(
-        [needs.program("capinfos"), "-T", "-r", "-M", option, str(path)], capture_output=True, text=True, check=True, timeout=60
-    )
+    command = [needs.program("capinfos"), "-T", "-r", "-M", option, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.split("\t")[1].strip()
 
 

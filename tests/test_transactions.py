@@ -339,7 +339,8 @@ def test_a_word_across_two_blocks_of_a_file_is_found_and_none_in_a_capture_witho
 
 
 def tshark(path: Path, show: str, *fields: str, more: Sequence[str] = ()) -> list[list[str]]:
-    command: list[str | Path] = ["tshark", "-r", path, *more, "-Y", show, "-T", "fields", *(f"-e{field}" for field in fields)]
+    named = [f"-e{field}" for field in fields]
+    command: list[str | Path] = [needs.program("tshark"), "-r", path, *more, "-Y", show, "-T", "fields", *named]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     return [line.split("\t") for line in done.stdout.splitlines()]
 

@@ -43,6 +43,11 @@ SNOOP_HEADER = b"snoop\0\0\0" + (2).to_bytes(4, "big") + (4).to_bytes(4, "big")
 """Version 2, Ethernet (RFC 1761)."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _editcap() -> None:
+    needs.program("editcap")
+
+
 def _in_format(form: str, original: Path, folder: Path) -> Path:
     """`original` as Wireshark writes it in another format."""
     made = folder / f"capture.{form}"

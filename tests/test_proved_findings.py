@@ -29,6 +29,8 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import proved_findings  # noqa: E402  (as the script that it is)
 
+pytestmark = needs.shared_captures
+
 LIST = ROOT / "benchmarks" / "proved-findings.md"
 
 FIELDS = (

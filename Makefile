@@ -1,5 +1,5 @@
 # One entry point for people and for CI. `make test` is all that a fresh checkout needs: Python 3.11 or newer with venv, cargo
-# (Rust 1.88 or newer), and tshark for the comparisons.
+# (Rust 1.88 or newer), and tshark for the comparisons. pytest ends with the tests that were not run, and why; with CI=true that is an error.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
@@ -11,13 +11,14 @@ RUST := $(wildcard rust/Cargo.* rust/src/*.rs rust/src/*/*.rs rust/src/*/*/*.rs)
 include rust/fuzz/fuzz.mk
 
 .DEFAULT_GOAL := help
-.PHONY: help install build lint format test python-test rust-test instructions instructions-test bench docs man ci clean
+.PHONY: help install build lint format check test python-test rust-test instructions instructions-test bench docs man ci clean
 
 help:
 	@echo 'install      make $(VENV) with the package, as a user gets it'
 	@echo 'build        make $(VENV) for work on the package: editable, with the test tools'
 	@echo 'lint         ruff, mypy, stubtest, import-linter, cargo fmt, clippy'
-	@echo 'test         build, then all tests of both halves'
+	@echo 'check        before each commit, in three minutes: lint, and the quick tests, which need no browser, no root and no captures of others'
+	@echo 'test         build, then all tests of both halves; CAPTURES=folder of captures of others (../shared/captures)'
 	@echo 'instructions renew the figures of instructions per packet that instructions-test, a part of test, compares with'
 	@echo 'bench        benchmarks against peers'
 	@echo 'docs         renew the man page, the pages of docs/ and the lists in JSON Schemas that are made from the package'
@@ -52,10 +53,13 @@ format: build
 	$(BIN)/ruff format .
 	$(CARGO) fmt $(MANIFEST)
 
+check: lint
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not (live or browser or shared_captures or slow)'
+
 test: build rust-test python-test instructions-test
 
 python-test: build
-	$(BIN)/python tests/browser/fetch_axe.py
+	-$(BIN)/python tests/browser/fetch_axe.py
 	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not live'
 	$(BIN)/python -m pytest -m live
 

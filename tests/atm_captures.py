@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import dpkt.pcap
 import engine
+import needs
 import packets
 import tshark
 
@@ -62,7 +63,7 @@ TCP_FIELDS = ("frame.time_epoch", "tcp.stream", "tcp.seq", "tcp.ack", "tcp.len",
 
 def tshark_rows(path: Path, fields: Sequence[str]) -> list[tuple[str, ...]]:
     """The fields of each frame, as tshark prints them."""
-    command = [tshark.needed(), "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t"]
+    command = [needs.program("tshark"), "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t"]
     for preference in tshark.PREFERENCES:
         command += ["-o", preference]
     for name in fields:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 import atm_captures
+import needs
 import pytest
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
+
+SLOW: frozenset[str] = frozenset()
+"""Modules that `make check` leaves out."""
 
 
 def _refuse_skip(report: Report) -> Report:
@@ -39,10 +44,36 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return _refuse_skip((yield))
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Live transfers go through network namespaces, which only root may make; CI is root."""
-    if item.get_closest_marker("live") and os.geteuid() != 0 and not IN_CI:
-        pytest.skip("builds network namespaces, which needs root")
+def pytest_configure() -> None:
+    """A folder of captures that is named must be there."""
+    if os.environ.get("CAPTURES") and needs.why_no_captures():
+        raise pytest.UsageError(f"CAPTURES={os.environ['CAPTURES']} is no folder")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks for `-m`; and tests whose captures are not here, and live ones where nothing can go live, are left out."""
+    absent = {
+        "shared_captures": ("tests of the shared captures", needs.why_no_captures()),
+        "live": ("live tests", needs.why_not_live() if any(item.get_closest_marker("live") for item in items) else None),
+    }
+    for item in items:
+        if isinstance(item, pytest.Function) and "browser" in item.fixturenames:
+            item.add_marker("browser")
+        if item.path.stem in SLOW:
+            item.add_marker("slow")
+        for mark, (what, why) in absent.items():
+            if why and item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skipif(condition=True, reason=f"{what} ({why})"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+    """The last lines: how many tests were not run, and why."""
+    yield
+    reports = terminalreporter.stats.get("skipped", [])
+    for reason, count in sorted(Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports).items()):
+        terminalreporter.write_line(f"not run: {count} {reason}", yellow=True)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import damage
-import tshark
+import needs
 
 from tcptrace_lab.segments import read
 
@@ -80,8 +80,7 @@ class Otherwise:
 def source(path: Path, folder: Path) -> tuple[int, list[damage.Packet]]:
     """Link type and packets of a capture in any format of Wireshark's."""
     plain = folder / f"{path.name}.nsecpcap"
-    tshark.needed("editcap")
-    subprocess.run(["editcap", "-F", "nsecpcap", path, plain], check=True, capture_output=True)
+    subprocess.run([needs.program("editcap"), "-F", "nsecpcap", path, plain], check=True, capture_output=True)
     return damage.read(plain)
 
 

@@ -6,13 +6,11 @@ tcptrace reads pcap only, and no nanoseconds: whatever the capture, both sides a
 from __future__ import annotations
 
 import ipaddress
-import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pytest
+import needs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,28 +35,17 @@ class Listed:
         return frozenset(self.ends)
 
 
-def needed(name: str, package: str) -> str:
-    """The path of a program. Without it the test is left out on a developer's machine and fails in CI (`CI=true`)."""
-    path = shutil.which(name)
-    if path is None:
-        message = f"{name} is not installed (Debian: apt-get install {package})"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    return path
-
-
 def readable(capture: Path, folder: Path) -> Path | None:
     """A copy of `capture` as pcap in microseconds; None if editcap cannot make one (several link types, another format)."""
     copy = folder / f"{capture.name}.pcap"
-    command = [needed("editcap", "wireshark-common"), "-F", "pcap", str(capture), str(copy)]
+    command = [needs.program("editcap"), "-F", "pcap", str(capture), str(copy)]
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     return copy if done.returncode == 0 else None
 
 
 def run(capture: Path, *options: str, folder: Path | None = None) -> str:
     """What tcptrace prints; empty if it refuses the file (a link type that it does not know)."""
-    command = [needed("tcptrace", "tcptrace"), "-n", *options, str(capture)]
+    command = [needs.program("tcptrace"), "-n", *options, str(capture)]
     done = subprocess.run(command, cwd=folder, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
 

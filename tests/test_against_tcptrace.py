@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import engine
+import needs
 import pytest
 import tcptrace
 import tcptrace_rules
-from test_against_tshark import _real
+from test_against_tshark import real
 
 from tcptrace_lab import schema
 from tcptrace_lab.tcptrace_figures import FIGURES, Direction
@@ -48,7 +49,7 @@ def test_there_are_70_figures_and_each_is_made_of_columns() -> None:
     assert {column for figure in FIGURES for column in figure.columns} <= set(schema.DIRECTION_NAMES)
 
 
-@pytest.mark.parametrize("capture", _real(), ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", needs.each(real()))
 def test_figures_equal_tcptraces(capture: Path, tmp_path: Path) -> None:
     copy = tcptrace.readable(capture, tmp_path)
     listed = tcptrace.listed(copy) if copy is not None else []
@@ -58,8 +59,9 @@ def test_figures_equal_tcptraces(capture: Path, tmp_path: Path) -> None:
     assert found == _golden().get(capture.name, {})
 
 
+@needs.shared_captures
 def test_golden_deviations_are_of_real_captures() -> None:
-    assert set(_golden()) <= {path.name for path in _real()}
+    assert set(_golden()) <= {path.name for path in real()}
 
 
 def _deviations(ours: Sequence[Mapping[str, Any]], theirs: Sequence[tcptrace.Listed]) -> Deviations:

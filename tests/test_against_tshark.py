@@ -6,11 +6,11 @@ The captures are those of `../shared/captures`, whatever their link type, and th
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from pathlib import Path
 
 import engine
+import needs
 import pytest
 import tshark
 from comparison import count_differences
@@ -25,7 +25,6 @@ from tcptrace_lab.verify.fields import OURS
 from tcptrace_lab.verify.segments import ONLY
 
 PROJECT = Path(__file__).parent.parent
-SHARED = PROJECT.parent / "shared" / "captures"
 OWN = PROJECT / "captures"
 
 HEADER_ITEMS = {*OURS, *ONLY}
@@ -38,45 +37,43 @@ REFUSED_BY_TSHARK = {"the-tcpdump-group-tcpdump__brcm-tag.pcap", "the-tcpdump-gr
 """Captures of a link type that tshark 4.0 refuses."""
 
 
-def _rows() -> list[dict[str, str]]:
-    if not (SHARED / "INDEX.tsv").exists():
-        return []
-    with (SHARED / "INDEX.tsv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
-
-
-def _real() -> list[Path]:
+def real() -> list[Path]:
     """The captures that are compared."""
-    shared = [row["file"] for row in _rows() if not row["file"].startswith("malformed/")]
+    shared = [name for name in needs.index() if not name.startswith("malformed/")]
     own = sorted(path for path in OWN.glob("*") if path.suffix in {".pcap", ".pcapng", ".gz", ".zst"})
-    return [SHARED / name for name in shared if name not in REFUSED | REFUSED_BY_TSHARK] + own
+    return [needs.SHARED / name for name in shared if name not in REFUSED | REFUSED_BY_TSHARK] + own
 
 
-def _malformed() -> list[Path]:
-    return [SHARED / row["file"] for row in _rows() if row["file"].startswith("malformed/")]
+def malformed() -> list[Path]:
+    """The captures that are damaged, or none."""
+    return [needs.SHARED / name for name in needs.index() if name.startswith("malformed/")]
 
 
+@needs.shared_captures
 def test_shared_captures_are_there() -> None:
-    assert len(_real()) > 300
+    assert len(real()) > 300
 
 
+@needs.shared_captures
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_other_formats_are_refused(name: str) -> None:
     with pytest.raises(EngineError) as refusal:
-        engine.read(SHARED / name)
+        engine.read(needs.SHARED / name)
     assert refusal.value.kind == "unsupported"
 
 
+@needs.shared_captures
 @pytest.mark.parametrize("name", sorted(REFUSED_BY_TSHARK))
 def test_frames_of_unknown_link_types_are_counted_and_named(name: str) -> None:
-    ours = engine.read(SHARED / name)
+    ours = engine.read(needs.SHARED / name)
     assert ours.segments.is_empty()
     assert [problem["count"] for problem in ours.problems] == [ours.info["packets"]]
 
 
-@pytest.mark.parametrize("path", _real(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", needs.each(real()))
 def test_every_difference_is_explained(path: Path) -> None:
-    tshark.needed("tcptrace")
+    needs.tshark_4_0()
+    needs.program("tcptrace")
     theirs = tshark.opinion(path)
     done = verify(path, theirs=iter([theirs.segments]))
     assert done.account.differences.get(UNEXPLAINED, []) == []
@@ -84,8 +81,9 @@ def test_every_difference_is_explained(path: Path) -> None:
     assert of_headers == DEVIATIONS.get(path.name, {})
 
 
-@pytest.mark.parametrize("path", _real(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", needs.each(real()))
 def test_packets_segments_and_connections_are_as_many_as_tsharks(path: Path) -> None:
+    needs.tshark_4_0()
     theirs, ours = tshark.opinion(path), engine.read(path)
     counted = count_differences(
         {"packets": ours.info["packets"], "tcp_segments": ours.segments.height, "connections": ours.info["connections"]},
@@ -94,7 +92,7 @@ def test_packets_segments_and_connections_are_as_many_as_tsharks(path: Path) -> 
     assert counted == COUNTED_OTHERWISE.get(path.name, {})
 
 
-@pytest.mark.parametrize("path", _real(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", needs.each(real()))
 def test_tables_and_summary_agree(path: Path) -> None:
     ours = engine.read(path)
     assert ours.info["connections"] == ours.connections.height == ours.segments["conn"].n_unique()
@@ -102,11 +100,13 @@ def test_tables_and_summary_agree(path: Path) -> None:
     assert ours.segments["frame"].is_sorted()
 
 
+@needs.shared_captures
 def test_deviations_name_real_captures() -> None:
-    assert {*DEVIATIONS, *COUNTED_OTHERWISE} <= {path.name for path in _real()}
+    assert {*DEVIATIONS, *COUNTED_OTHERWISE} <= {path.name for path in real()}
 
 
-@pytest.mark.parametrize("path", _malformed(), ids=lambda path: path.name)
+@needs.shared_captures
+@pytest.mark.parametrize("path", needs.each(malformed()))
 def test_malformed_capture_is_read_or_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The engine reads what it can; `analyze` says by its exit code whether that was all (0), a part (4) or nothing (3)."""
     ours = _read_or_refusal(path)

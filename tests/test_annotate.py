@@ -13,10 +13,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import needs
 import packets
 import pytest
 import transfer
-import tshark
 from command import only_line, tcptrace_lab
 
 from tcptrace_lab import analyze, annotate, pcapng_copy
@@ -42,7 +42,7 @@ PACKET_FIELDS = (
 def fields(path: Path, *names: str, shown: str = "frame") -> list[list[str]]:
     """What tshark says of each frame for which the filter `shown` holds."""
     asked = [part for name in names for part in ("-e", name)]
-    command: list[str | Path] = [tshark.needed(), "-n", "-r", path, "-Y", shown, "-T", "fields", "-E", "aggregator=\x1f", *asked]
+    command: list[str | Path] = [needs.program("tshark"), "-n", "-r", path, "-Y", shown, "-T", "fields", "-E", "aggregator=\x1f", *asked]
     done = subprocess.run(command, capture_output=True, timeout=60, check=True)
     return [line.split("\t") for line in done.stdout.decode().splitlines()]
 
@@ -55,7 +55,7 @@ def comments(path: Path) -> dict[int, list[str]]:
 
 def octets(path: Path) -> list[str]:
     """Every frame's bytes, by tshark."""
-    done = subprocess.run([tshark.needed(), "-n", "-r", path, "-x"], capture_output=True, timeout=60, check=True)
+    done = subprocess.run([needs.program("tshark"), "-n", "-r", path, "-x"], capture_output=True, timeout=60, check=True)
     return [line[:54] for line in done.stdout.decode().splitlines()]
 
 
@@ -75,7 +75,7 @@ def as_it_is(folder: Path) -> Path:
 
 
 def as_pcap(folder: Path, form: str = "nsecpcap") -> Path:
-    subprocess.run(["editcap", "-F", form, NAGLE, folder / "in.pcap"], capture_output=True, timeout=60, check=True)
+    subprocess.run([needs.program("editcap"), "-F", form, NAGLE, folder / "in.pcap"], capture_output=True, timeout=60, check=True)
     return folder / "in.pcap"
 
 
@@ -213,8 +213,10 @@ def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
 def test_comments_and_options_that_were_there_stay_and_so_do_interfaces_and_names(tmp_path: Path) -> None:
     """Two interfaces of different link types, one comment of the user's, a section that says how long it is."""
     one, two = CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "cooked-bulk.pcapng"
-    subprocess.run(["mergecap", "-F", "pcapng", "-w", tmp_path / "merged.pcapng", one, two], capture_output=True, timeout=60, check=True)
-    command: list[str | Path] = ["editcap", "-a", "17:of the user", tmp_path / "merged.pcapng", tmp_path / "in.pcapng"]
+    subprocess.run(
+        [needs.program("mergecap"), "-F", "pcapng", "-w", tmp_path / "merged.pcapng", one, two], capture_output=True, timeout=60, check=True
+    )
+    command: list[str | Path] = [needs.program("editcap"), "-a", "17:of the user", tmp_path / "merged.pcapng", tmp_path / "in.pcapng"]
     subprocess.run(command, capture_output=True, timeout=60, check=True)
     copy = annotated("in.pcapng", tmp_path)
     assert_a_copy(

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import archives
+import needs
 import polars as pl
 import pytest
 from command import PROGRAM, only_line, tcptrace_lab
@@ -160,8 +161,7 @@ def test_a_killed_run_is_finished_by_the_next_and_leaves_no_trace(seed: int, twe
 
 
 def test_a_full_disk_ends_the_run_in_one_line_and_the_next_finishes(twelve: Path, undisturbed: Path, tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("mounts a small file system, which needs root")
+    needs.root()
     output = tmp_path / "small"
     output.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tcptrace-lab-test", output], check=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import dpkt.pcap
 import engine
+import needs
 import polars as pl
 import pytest
-import tshark
 from atm_captures import (
     LOST_FROM,
     NAMES,
@@ -86,7 +86,7 @@ def test_tshark_sees_the_channel_in_every_frame(converted: Callable[[str, AtmFor
 @pytest.mark.parametrize("form", [AtmForm.ERF_AAL5, AtmForm.ERF_FILE_AAL5])
 def test_tshark_finds_trailer_and_crc_right(converted: Callable[[str, AtmForm], Conversion], form: AtmForm) -> None:
     conversion = converted("atm9188-loss.pcapng", form)
-    command = [tshark.needed(), "-n", "-r", str(conversion.target), "-V"]
+    command = [needs.program("tshark"), "-n", "-r", str(conversion.target), "-V"]
     words = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert words.count("AAL5 CRC: ") == words.count(" (correct)\n") == conversion.done.packets
     ip_bytes = [int(row[0]) for row in tshark_rows(conversion.source, ("ip.len",))]
@@ -96,7 +96,7 @@ def test_tshark_finds_trailer_and_crc_right(converted: Callable[[str, AtmForm], 
 @pytest.mark.parametrize("form", [AtmForm.ERF_ETH, AtmForm.ERF_FILE_ETH])
 def test_tshark_finds_the_ethernet_fcs_right(converted: Callable[[str, AtmForm], Conversion], form: AtmForm) -> None:
     conversion = converted("raw-bulk.pcapng", form)
-    command = [tshark.needed(), "-n", "-r", str(conversion.target), "-o", "eth.check_fcs:TRUE", "-Y", "eth.fcs.status == Good"]
+    command = [needs.program("tshark"), "-n", "-r", str(conversion.target), "-o", "eth.check_fcs:TRUE", "-Y", "eth.fcs.status == Good"]
     words = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert len(words.splitlines()) == conversion.done.packets
 

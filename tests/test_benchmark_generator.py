@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import needs
 import polars as pl
 import pytest
 import tshark
@@ -44,7 +45,7 @@ def facts(captures: Path, name: str) -> dict[str, Any]:
 
 def fields(capture: Path, *names: str, options: tuple[str, ...] = ()) -> list[list[str]]:
     """Fields of every frame, as tshark prints them."""
-    command = [tshark.needed(), "-n", "-r", str(capture), *options, "-T", "fields"]
+    command = [needs.program("tshark"), "-n", "-r", str(capture), *options, "-T", "fields"]
     for name in names:
         command += ["-e", name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

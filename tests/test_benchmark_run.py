@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import needs
 import pytest
 
 if TYPE_CHECKING:
@@ -166,8 +166,7 @@ def test_small_captures_are_held_against_tsharks_conversations(
 
 def test_copies_of_captures_differ_in_their_times(measure: ModuleType, tmp_path: Path) -> None:
     assert measure.__file__ is not None
-    if shutil.which("editcap") is None:
-        pytest.skip("editcap is not installed")
+    needs.program("editcap")
     made = importlib.import_module("small_captures").copies(tmp_path)
     assert len(made) >= 2 * 50
     assert len({path.read_bytes() for path in made}) == len(made), "batch analyzes equal files once"

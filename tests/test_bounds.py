@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import crowd
+import needs
 import numpy as np
 import polars as pl
 import pytest
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab import Analysis
 
 CAPTURES = sorted(path for path in Path(__file__).parents[1].joinpath("captures").iterdir() if ".pcap" in path.name)
-LINES_OF_WHOLE_NS = Path(__file__).parents[2] / "shared" / "captures" / "zeek-zeek__206_example_c.pcap"
+LINES_OF_WHOLE_NS = needs.SHARED / "zeek-zeek__206_example_c.pcap"
 """Its lines carry a full segment in a whole number of nanoseconds: a quotient that is wrong in its last bit is one less."""
 FAR = 10**12
 """A bound that no test reaches, in rows or bytes."""
@@ -36,7 +37,7 @@ def said(analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:
     return analysis.to_dict(), json.loads(json.dumps(report_data(analysis), default=str))
 
 
-@pytest.mark.parametrize("capture", [*CAPTURES, LINES_OF_WHOLE_NS], ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", needs.each([*CAPTURES, LINES_OF_WHOLE_NS]))
 def test_json_and_report_are_the_same_when_nothing_stays_in_memory(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = said(analyze(capture, spill_rows=FAR, reread_bytes=FAR))
     monkeypatch.setattr("tcptrace_lab.reread.PULL_ROWS", 500)

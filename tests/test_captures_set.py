@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import needs
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -54,6 +55,7 @@ def is_relayed_ipv4(path: Path) -> bool:
 @functools.cache
 def frames(path: Path) -> list[Frame]:
     """What tshark sees in a capture, read once."""
+    needs.program("tshark")
     return figures.frames(path)
 
 
@@ -311,5 +313,5 @@ def test_short_connections_end_in_every_way() -> None:
 @pytest.mark.parametrize(("name", "encapsulation"), [("ethernet-bulk", 1), ("raw-bulk", 7), ("cooked-bulk", 25), ("cooked-v2-bulk", 210)])
 def test_link_types(name: str, encapsulation: int) -> None:
     """Numbers of Wireshark's WTAP_ENCAP_*: Ethernet, raw IP, Linux cooked 1 and 2."""
-    command = ["tshark", "-n", "-r", str(capture(name)), "-c", "1", "-T", "fields", "-e", "frame.encap_type"]
+    command = [needs.program("tshark"), "-n", "-r", str(capture(name)), "-c", "1", "-T", "fields", "-e", "frame.encap_type"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(encapsulation)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+import needs
 import polars as pl
 import pytest
 import tshark
@@ -28,8 +29,8 @@ SCHEMA = json.loads((Path(errors.__file__).parent / "verify.schema.json").read_t
 
 @pytest.fixture(autouse=True)
 def _programs() -> None:
-    tshark.needed()
-    tshark.needed("tcptrace")
+    needs.tshark_4_0()
+    needs.program("tcptrace")
 
 
 def test_a_capture_whose_differences_are_explained_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,9 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import engine
+import needs
 import pytest
-import tshark
-from test_against_tshark import OWN, _real
+from test_against_tshark import OWN, real
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ Conversation = tuple[tuple[tuple[str, int], int, str], tuple[tuple[str, int], in
 
 
 def _theirs(capture: Path) -> list[Conversation]:
-    command = [tshark.needed(), "-n", "-q", "-r", str(capture), "-z", "conv,tcp"]
+    command = [needs.program("tshark"), "-n", "-q", "-r", str(capture), "-z", "conv,tcp"]
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     found = []
     for line in done.stdout.decode(errors="replace").splitlines():
@@ -61,7 +61,7 @@ DELIVERED_TWICE = {"ethernet-duplicates.pcapng"}
 
 
 @pytest.mark.parametrize(
-    "capture", [path for path in _real() if path.parent == OWN and path.name not in DELIVERED_TWICE], ids=lambda path: path.name
+    "capture", [path for path in real() if path.parent == OWN and path.name not in DELIVERED_TWICE], ids=lambda path: path.name
 )
 def test_conversations_equal_wiresharks(capture: Path) -> None:
     ours, theirs = sorted(_ours(capture)), sorted(_theirs(capture))

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import IO
 
+import needs
 import polars as pl
 import pytest
 import tshark
@@ -26,7 +27,7 @@ from tcptrace_lab import editcap, errors, read, streams
 from tcptrace_lab.datagrams import read_datagrams
 
 PROJECT = Path(__file__).parent.parent
-SNOOP = PROJECT.parent / "shared" / "captures" / "seladb-PcapPlusPlus__solaris.snoop"
+SNOOP = PROJECT / "tests" / "data" / "solaris.snoop"
 ORIGINAL = PROJECT / "captures" / "ethernet-reordering.pcapng"
 
 EXACT = ("snoop", "netmon2")
@@ -42,17 +43,15 @@ SNOOP_HEADER = b"snoop\0\0\0" + (2).to_bytes(4, "big") + (4).to_bytes(4, "big")
 """Version 2, Ethernet (RFC 1761)."""
 
 
-def _tool(name: str) -> str:
-    tshark.needed()
-    path = shutil.which(name)
-    assert path is not None, f"{name} comes with tshark"
-    return path
+@pytest.fixture(scope="module", autouse=True)
+def _editcap() -> None:
+    needs.program("editcap")
 
 
 def _in_format(form: str, original: Path, folder: Path) -> Path:
     """`original` as Wireshark writes it in another format."""
     made = folder / f"capture.{form}"
-    subprocess.run([_tool("editcap"), "-F", form, original, made], check=True, capture_output=True)
+    subprocess.run([needs.program("editcap"), "-F", form, original, made], check=True, capture_output=True)
     return made
 
 
@@ -299,7 +298,8 @@ PACKERS = {"gz": ["gzip", "--stdout"], "xz": ["xz", "--stdout"], "zst": ["zstd",
 def test_a_packed_file_of_another_format_is_read_from_disk_stdin_and_fifo(packing: str, tmp_path: Path) -> None:
     """Wireshark 4.0 opens gzip by itself; for the others the engine unpacks."""
     packed = tmp_path / f"capture.snoop.{packing}"
-    packed.write_bytes(subprocess.run([*PACKERS[packing], SNOOP], capture_output=True, check=True).stdout)
+    program, *options = PACKERS[packing]
+    packed.write_bytes(subprocess.run([needs.program(program), *options, SNOOP], capture_output=True, check=True).stdout)
     space = tmp_path / "space"
     space.mkdir()
     environment = {"TMPDIR": str(space)}

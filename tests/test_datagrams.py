@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import threading
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import needs
 import packets
 import polars as pl
 import pytest
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.datagrams import Datagrams
 
-CAPTURES = Path(__file__).parents[2] / "shared" / "captures"
 FAR = 10**12
 """A bound that no test reaches, in rows or bytes."""
 
@@ -217,12 +216,9 @@ FIELDS = ("frame.number", "frame.protocols", "frame.time_epoch", "udp.stream", "
 
 def real() -> list[Path]:
     """The shared captures that hold more than TCP and that both can open."""
-    if not (CAPTURES / "INDEX.tsv").exists():
-        return []
-    with (CAPTURES / "INDEX.tsv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if int(row["packets"]) > int(row["tcp_packets"])]
+    names = [name for name, row in needs.index().items() if int(row["packets"]) > int(row["tcp_packets"])]
     neither = {"seladb-PcapPlusPlus__solaris.snoop", "the-tcpdump-group-tcpdump__brcm-tag.pcap", "the-tcpdump-group-tcpdump__dsa.pcap"}
-    return [CAPTURES / row["file"] for row in rows if not row["file"].startswith("malformed/") and row["file"] not in neither]
+    return [needs.SHARED / name for name in names if not name.startswith("malformed/") and name not in neither]
 
 
 def their_datagrams(path: Path) -> Iterator[dict[str, Any]]:
@@ -255,11 +251,13 @@ def by_first_appearance(names: list[Any]) -> list[int]:
     return [numbers.setdefault(name, len(numbers)) for name in names]
 
 
+@needs.shared_captures
 def test_shared_captures_are_there() -> None:
     assert len(real()) > 80
 
 
-@pytest.mark.parametrize("path", real(), ids=lambda path: path.name)
+@needs.shared_captures
+@pytest.mark.parametrize("path", needs.each(real()))
 def test_datagrams_and_flows_of_real_captures_are_those_of_tshark(path: Path) -> None:
     theirs = list(their_datagrams(path))
     read = read_datagrams(path)
@@ -273,7 +271,8 @@ def test_datagrams_and_flows_of_real_captures_are_those_of_tshark(path: Path) ->
         assert ours["ts_ns"].to_list() == [row["ts_ns"] for row in theirs]
 
 
-@pytest.mark.parametrize("path", real(), ids=lambda path: path.name)
+@needs.shared_captures
+@pytest.mark.parametrize("path", needs.each(real()))
 def test_flows_of_real_captures_add_up(path: Path) -> None:
     read = read_datagrams(path)
     found = {row.pop("flow"): row for row in read.flows.collect().to_dicts()}

@@ -6,15 +6,14 @@ an entry holds exactly, so one that is no longer needed makes its test fail.
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jsonschema
+import needs
 import pytest
-import tshark
 
 from tcptrace_lab import errors
 from tcptrace_lab.cli import run
@@ -23,7 +22,6 @@ from tcptrace_lab.errors import EXIT_DONE, EXIT_READ_IN_PART, EXIT_UNREADABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SHARED = Path(__file__).parent.parent.parent / "shared" / "captures"
 FIGURES = {"packets": "packets", "tcp_segments": "tcp_packets", "connections": "tcp_streams"}
 """Key of the JSON → column of the index."""
 
@@ -72,30 +70,25 @@ OTHERWISE: Mapping[str, Otherwise] = {
 """File of the index → what is counted in it instead."""
 
 
-def _rows() -> dict[str, dict[str, str]]:
-    index = SHARED / "INDEX.tsv"
-    if not index.exists():
-        return {}
-    with index.open(encoding="utf-8", newline="") as file:
-        return {row["file"]: row for row in csv.DictReader(file, delimiter="\t")}
-
-
+@needs.shared_captures
 def test_the_index_names_all_captures() -> None:
-    files = {str(path.relative_to(SHARED)) for path in SHARED.rglob("*") if path.is_file() and path.name not in NO_CAPTURES}
-    assert files == set(_rows())
+    files = {str(path.relative_to(needs.SHARED)) for path in needs.SHARED.rglob("*") if path.is_file() and path.name not in NO_CAPTURES}
+    assert files == set(needs.index())
     assert len(files) > 300
 
 
+@needs.shared_captures
 def test_reasons_are_given_for_captures_that_are_there() -> None:
-    assert set(OTHERWISE) <= set(_rows())
+    assert set(OTHERWISE) <= set(needs.index())
 
 
-@pytest.mark.parametrize("name", _rows())
+@needs.shared_captures
+@pytest.mark.parametrize("name", needs.index())
 def test_every_capture_is_analyzed_and_counted_as_tshark_counts(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 0 or 4, and the error line that belongs to it; 3 only where tshark reads no packet either."""
-    tshark.needed()  # without it, formats that only Wireshark knows end with 5
-    row, told = _rows()[name], tmp_path / "told.json"
-    code = run(["analyze", str(SHARED / name), "--quiet", "--json", str(told), "-o", str(tmp_path / "report.html")])
+    needs.program("tshark")  # without it, formats that only Wireshark knows end with 5
+    row, told = needs.index()[name], tmp_path / "told.json"
+    code = run(["analyze", str(needs.SHARED / name), "--quiet", "--json", str(told), "-o", str(tmp_path / "report.html")])
     words = capsys.readouterr().err.splitlines()
     assert len(words) == (code != EXIT_DONE), words
     if code == EXIT_UNREADABLE:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import packets
 import pytest
 import transfer
@@ -93,11 +93,8 @@ def test_the_man_page_is_that_of_the_help() -> None:
 
 
 def test_the_man_page_is_clean_and_names_every_command() -> None:
-    groff = shutil.which("groff")
-    if groff is None:
-        pytest.skip("groff is not installed")
     done = subprocess.run(
-        [groff, "-man", "-ww", "-Kutf8", "-Tutf8", MAN_PAGE],
+        [needs.program("groff"), "-man", "-ww", "-Kutf8", "-Tutf8", MAN_PAGE],
         capture_output=True,
         timeout=TIME_LIMIT_S,
         env={**os.environ, "GROFF_NO_SGR": "1"},

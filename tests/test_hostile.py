@@ -9,10 +9,10 @@ import gzip
 import itertools
 import lzma
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import engine
+import needs
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,8 +24,8 @@ from tcptrace_lab.revisions import REVISED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-SHARED = Path(__file__).parent.parent.parent / "shared" / "captures"
 REAL = (
     "seladb-PcapPlusPlus__one_tcp_stream.pcap",
     "zeek-zeek__pppoe-over-qinq.pcap",
@@ -168,12 +168,13 @@ def test_every_prefix_gives_the_rows_before_the_cut(folder: Path, form: Callable
         check_prefix(folder, data, whole.segments, ends, cut)
 
 
+@needs.shared_captures
 @pytest.mark.parametrize("name", REAL)
 @RELAXED
 @given(data=st.data())
 def test_prefix_of_a_real_capture_gives_the_rows_before_the_cut(folder: Path, name: str, data: st.DataObject) -> None:
-    content = (SHARED / name).read_bytes()
-    whole = engine.read(SHARED / name)
+    content = (needs.SHARED / name).read_bytes()
+    whole = engine.read(needs.SHARED / name)
     cut = data.draw(st.integers(0, len(content)))
     check_prefix(folder, content, whole.segments, dict(frame_ends(unpack(content))), cut)
 
@@ -206,11 +207,12 @@ def test_flipped_bytes_of_a_file_never_crash(folder: Path, form: Callable[[Path]
     check_sane(read_bytes(folder, flipped(form(folder), flips)))
 
 
+@needs.shared_captures
 @pytest.mark.parametrize("name", REAL)
 @RELAXED
 @given(flips=FLIPS)
 def test_flipped_bytes_of_a_real_capture_never_crash(folder: Path, name: str, flips: list[tuple[int, int]]) -> None:
-    check_sane(read_bytes(folder, flipped((SHARED / name).read_bytes(), flips)))
+    check_sane(read_bytes(folder, flipped((needs.SHARED / name).read_bytes(), flips)))
 
 
 @pytest.mark.parametrize("link", sorted(LINKS))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import engine
+import needs
 import packets
 import polars as pl
 import pytest
@@ -125,8 +126,8 @@ def test_two_points_of_a_slow_path_see_a_packet_far_apart(tmp_path: Path) -> Non
 def _captured_twice(path: Path, folder: Path) -> Path:
     """The capture with every packet once more 2 µs later, as from an interface and the bridge behind it (Wireshark's tools)."""
     later, twice = folder / "later.pcapng", folder / "twice.pcapng"
-    subprocess.run(["editcap", "-t", "0.000002", path, later], check=True, capture_output=True)
-    subprocess.run(["mergecap", "-w", twice, path, later], check=True, capture_output=True)
+    subprocess.run([needs.program("editcap"), "-t", "0.000002", path, later], check=True, capture_output=True)
+    subprocess.run([needs.program("mergecap"), "-w", twice, path, later], check=True, capture_output=True)
     return twice
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from typing import TYPE_CHECKING
 
 import pytest
 from command import only_line, tcptrace_lab
@@ -10,6 +11,9 @@ from command import only_line, tcptrace_lab
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.lab import document, study
 from tcptrace_lab.lab.declared import KEYS, KINDS, Type
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GOOD = """
 title = "A test"
@@ -121,7 +125,8 @@ def test_every_ready_made_experiment_can_be_read_and_its_short_form_is_shorter()
     assert kinds == set(KINDS)
 
 
-def test_lab_lists_shows_and_refuses() -> None:
+def test_lab_lists_shows_and_refuses(tmp_path: Path) -> None:
+    tmp_path.joinpath("a file").touch()
     listed = tcptrace_lab("lab", "list")
     assert listed.returncode == 0
     assert [line.split()[0] for line in listed.stdout.decode().splitlines()] == document.ready_made()
@@ -143,7 +148,7 @@ def test_lab_lists_shows_and_refuses() -> None:
         (("show", "nothing"), "no such experiment"),
         (("run", "nothing.toml"), "no such experiment"),
         (("run", "echo-sizes", "-o", "/nonexistent/x"), "no such directory"),
-        (("run", "echo-sizes", "-o", "/etc"), "the folder is not empty"),
+        (("run", "echo-sizes", "-o", str(tmp_path)), "the folder is not empty"),
     ):
         done = tcptrace_lab("lab", *arguments)
         assert (done.returncode, done.stdout) == (2, b"")

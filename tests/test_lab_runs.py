@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import needs
 import polars as pl
 import pytest
 from command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
@@ -57,7 +58,7 @@ def results(folder: Path) -> dict[str, Any]:
 def tshark_bytes(capture: Path) -> dict[int, int]:
     """Port of a client → bytes of payload that both ends sent: of TCP how far its sequence numbers came, of UDP the sum."""
     fields = ["tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.len", "udp.srcport", "udp.dstport", "udp.length"]
-    command: list[str | Path] = ["tshark", "-r", capture, "-T", "fields", *(f"-e{field}" for field in fields)]
+    command: list[str | Path] = [needs.program("tshark"), "-r", capture, "-T", "fields", *(f"-e{field}" for field in fields)]
     ends: dict[tuple[int, int], int] = {}
     for line in subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines():
         source, target, seq, size, udp_source, udp_target, udp_size = (int(text) if text else 0 for text in line.split("\t"))
@@ -123,7 +124,7 @@ def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str,
 def requests_in_segments(capture: Path) -> dict[int, list[int]]:
     """Port of a client → bytes of each segment with data that it sent, as tshark tells them."""
     shown: list[str | Path] = [
-        "tshark",
+        needs.program("tshark"),
         "-r",
         capture,
         "-Y",

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 
 import cuts
 import damage
+import needs
 import pytest
-import tshark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OWN = Path(__file__).parent.parent / "captures"
-SHARED = Path(__file__).parent.parent.parent / "shared" / "captures"
 
 OTHERS = {
     "Zious11-wirerust__tcp-ethereal-file1.trace": "an upload from a host that acknowledges late, in 2004",
@@ -39,7 +38,7 @@ OTHERS = {
 }
 """Capture → what it shows."""
 
-PATHS = [*sorted(OWN.glob("*.pcap*")), *(SHARED / name for name in OTHERS)]
+PATHS = [*sorted(OWN.glob("*.pcap*")), *(needs.SHARED / name for name in OTHERS)]
 
 SNAPLEN = 96
 """Behind the headers of TCP with all options, over IPv6 and Ethernet."""
@@ -81,7 +80,7 @@ DEVIATIONS: Mapping[tuple[str, str], Deviation] = {
 }
 """(capture, cut) → the deviation."""
 
-every_capture = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+every_capture = pytest.mark.parametrize("path", needs.each(PATHS))
 
 
 @pytest.fixture(scope="module")
@@ -123,15 +122,14 @@ def test_a_clock_that_is_wrong_by_a_day_says_the_same_a_day_later(folder: Path, 
 @every_capture
 def test_another_format_says_the_same(folder: Path, path: Path) -> None:
     """Each capture as it stands, as pcap and as pcapng."""
-    tshark.needed("editcap")
     expected = cuts.told(path).spans
     for form in ("nsecpcap", "pcapng"):
         other = folder / f"other.{form}"
-        subprocess.run(["editcap", "-F", form, path, other], check=True, capture_output=True)
+        subprocess.run([needs.program("editcap"), "-F", form, path, other], check=True, capture_output=True)
         assert cuts.told(other).spans == expected
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if not path.name.startswith("loopback-")], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", needs.each(path for path in PATHS if not path.name.startswith("loopback-")))
 def test_hosts_that_exchange_their_addresses_say_the_same(folder: Path, path: Path) -> None:
     link_type, packets = cuts.source(path, folder)
     turned = cuts.turned(path, packets)
@@ -141,11 +139,11 @@ def test_hosts_that_exchange_their_addresses_say_the_same(folder: Path, path: Pa
 
 SEVERAL = [
     OWN / "ethernet-short-connections.pcapng",
-    *(SHARED / name for name in OTHERS if name.startswith(("chris", "ntop", "seladb", "zeek"))),
+    *(needs.SHARED / name for name in OTHERS if name.startswith(("chris", "ntop", "seladb", "zeek"))),
 ]
 
 
-@pytest.mark.parametrize("path", SEVERAL, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", needs.each(SEVERAL))
 def test_a_connection_alone_says_what_it_says_among_others(folder: Path, path: Path) -> None:
     link_type, packets = cuts.source(path, folder)
     whole = cuts.told(damage.write(folder / "whole.pcap", link_type, packets))

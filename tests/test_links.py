@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import engine
 import link_headers as headers
 import links
+import needs
 import packets
 import polars as pl
 import pytest
@@ -34,6 +35,7 @@ def _ours(every_framing: Path) -> engine.Read:
 
 @pytest.mark.parametrize("name", list(FRAMINGS))
 def test_tcp_is_found_behind_every_header(name: str, every_framing: Path, ours: engine.Read) -> None:
+    needs.tshark_4_0()
     frames = pl.col("frame").is_in(list(links.frames_of(name)))
     mine, theirs = ours.segments.filter(frames), tshark.opinion(every_framing).segments.filter(frames)
     assert theirs["payload_bytes"].to_list() == [0, 0, 100, 3]  # as in the exchange: the framing is built right

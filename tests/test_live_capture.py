@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import needs
 import pytest
 from command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 
@@ -168,7 +169,8 @@ def test_a_ring_keeps_its_last_files_and_they_are_one_capture(tmp_path: Path) ->
     kept = sorted(tmp_path.glob("ring_*.pcapng"))
     assert len(kept) == 3
     assert _number(kept[-1]) >= newest
-    shown = [subprocess.run(["tshark", "-r", path, "-T", "fields", "-e", "tcp.seq"], capture_output=True, check=True) for path in kept]
+    tshark = needs.program("tshark")
+    shown = [subprocess.run([tshark, "-r", path, "-T", "fields", "-e", "tcp.seq"], capture_output=True, check=True) for path in kept]
     counts = [one.stdout.count(b"\n") for one in shown]
     assert all(counts[:2]), "only the last may just have begun"
     assert json.loads(out)["capture"]["packets"] == sum(counts)

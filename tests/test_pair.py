@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import dpkt
 import jsonschema
+import needs
 import packets
 import plotly.graph_objects as go
 import pytest
@@ -275,11 +275,9 @@ def test_both_captures_share_a_clock_and_that_is_found(committed: tuple[Path, Pa
 
 @pytest.mark.parametrize("shift", ["-0.75", "3.25", "86400.5"])
 def test_clock_that_is_ahead_is_found_to_be(committed: tuple[Path, Path, dict[str, Any]], shift: str, tmp_path: Path) -> None:
-    if shutil.which("editcap") is None:
-        pytest.skip("needs Wireshark's editcap")
     client, server, _ = committed
     moved = tmp_path / "moved.pcapng"
-    subprocess.run(["editcap", "-t", shift, server, moved], check=True, capture_output=True)
+    subprocess.run([needs.program("editcap"), "-t", shift, server, moved], check=True, capture_output=True)
     unmoved, clock = told(pair(client, server)), told(pair(client, moved))
     assert abs(clock["clock"]["second_ahead_s"] - float(shift)) <= clock["clock"]["error_if_symmetric_s"]
     assert clock["client_to_server"]["lost_frames"] == unmoved["client_to_server"]["lost_frames"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import engine
+import needs
 import packets
 import pytest
 
@@ -15,9 +15,10 @@ from tcptrace_lab._core import Engine
 from tcptrace_lab.errors import TcptraceLabError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcptrace_lab._core import Problem
 
-MALFORMED = Path(__file__).parent.parent.parent / "shared" / "captures" / "malformed"
 SENTENCE = re.compile(r"(?P<what>[^:;]+(?:\(.*\))?)[:;] (?P<done>[^:;]+)")
 DONE = re.compile(r"(is|are) (not )?analyzed|was read|was given up|was closed|is taken|were? left out|read as|carried into|ignored")
 """Each says what became of the bytes concerned."""
@@ -25,12 +26,13 @@ DONE = re.compile(r"(is|are) (not )?analyzed|was read|was given up|was closed|is
 
 def names() -> list[str]:
     """The malformed captures."""
-    return sorted(path.name for path in MALFORMED.iterdir() if path.suffix != ".tsv")
+    return sorted(name for name in needs.index() if name.startswith("malformed/"))
 
 
+@needs.shared_captures
 @pytest.mark.parametrize("name", names())
 def test_every_problem_of_a_malformed_capture_says_what_where_and_what_was_done(name: str) -> None:
-    path = MALFORMED / name
+    path = needs.SHARED / name
     refusal: TcptraceLabError | None = None
     problems: tuple[Problem, ...] = ()
     packets_read = 0

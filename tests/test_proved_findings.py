@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import needs
 import pytest
 import tshark
 from ledgers import advised, judged
@@ -28,7 +29,8 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import proved_findings  # noqa: E402  (as the script that it is)
 
-SHARED = ROOT.parent / "shared" / "captures"
+pytestmark = needs.shared_captures
+
 LIST = ROOT / "benchmarks" / "proved-findings.md"
 
 FIELDS = (
@@ -71,7 +73,7 @@ class Frame:
 @cache
 def frames(name: str) -> dict[int, list[Frame]]:
     """Stream → its segments, those that an ICMP error quotes left out."""
-    command = [tshark.needed(), "-r", str(SHARED / name), "-Y", "tcp && !icmp", "-T", "fields", "-E", "occurrence=f"]
+    command = [needs.program("tshark"), "-r", str(needs.SHARED / name), "-Y", "tcp && !icmp", "-T", "fields", "-E", "occurrence=f"]
     command += ["-o", "tcp.relative_sequence_numbers:TRUE", *(word for field in FIELDS for word in ("-e", field))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     streams: dict[int, list[Frame]] = defaultdict(list)
@@ -119,7 +121,7 @@ class Case:
 @cache
 def cases(name: str) -> list[Case]:
     """The proved findings on one capture that cost time."""
-    tables = judged(SHARED / name)
+    tables = judged(needs.SHARED / name)
     ports = {row["conn"]: row for row in tables.connections.select("conn", "client_port", "server_port").collect().iter_rows(named=True)}
     found = []
     for finding in advised(tables).findings:
@@ -143,7 +145,7 @@ def listed() -> dict[str, list[tuple[str, str, str]]]:
     return lines
 
 
-NAMES = [name for name in listed() if SHARED.exists()]
+NAMES = list(listed())
 
 
 @pytest.fixture(params=NAMES)
@@ -160,13 +162,14 @@ def test_every_proved_finding_was_read_by_hand_and_stands(name: str) -> None:
 
 
 def test_no_other_capture_has_a_proved_finding_that_nobody_read() -> None:
-    others = [path for path in proved_findings.captures(SHARED) if str(path.relative_to(SHARED)) not in NAMES]
+    others = [path for path in proved_findings.captures(needs.SHARED) if str(path.relative_to(needs.SHARED)) not in NAMES]
     unread = [(path.name, one.title) for path in others for one in proved_findings.proved(path)]
     assert len(others) > len(NAMES)
     assert unread == []
 
 
 def test_tshark_sees_what_each_proved_finding_says(name: str) -> None:
+    needs.tshark_4_0()
     found = cases(name)
     assert found
     for case in found:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dpkt
+import needs
 import pytest
 from command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 from scapy.layers.inet import IP, TCP
@@ -210,12 +211,14 @@ def test_a_dry_run_writes_what_would_be_sent_as_json() -> None:
 
 @pytest.mark.parametrize("arguments", [["--range", "69-70"], ["--filter", "udp"]])
 def test_a_choice_that_leaves_no_frame_is_told(arguments: list[str]) -> None:
+    needs.program("tshark")
     done = tcptrace_lab("replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--topspeed", *arguments)
     assert done.returncode == 2
     assert "no frame is chosen" in only_line(done.stderr)
 
 
 def test_a_display_filter_that_tshark_refuses_is_told_in_its_words() -> None:
+    needs.program("tshark")
     done = tcptrace_lab("replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--filter", "tcp.port ==")
     assert done.returncode == 2
     assert only_line(done.stderr).startswith("tcptrace-lab: --filter: tshark says: ")
@@ -223,6 +226,7 @@ def test_a_display_filter_that_tshark_refuses_is_told_in_its_words() -> None:
 
 
 def test_a_compressed_capture_has_the_frames_of_the_plain_one(tmp_path: Path) -> None:
+    needs.program("tshark")
     plain = CAPTURES / "ethernet-nagle-on.pcapng"
     packed = tmp_path / "capture.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
@@ -279,6 +283,7 @@ def test_only_packets_that_are_longer_than_the_mtu_are_taken_apart() -> None:
 
 
 def test_ranges_and_display_filters_choose_frames() -> None:
+    needs.program("tshark")
     path = str(CAPTURES / "ethernet-nagle-on.pcapng")
     assert [frame.number for frame in frames(path, (3, 7), "")] == [3, 4, 5, 6, 7]
     assert [frame.number for frame in frames(path, None, "tcp.flags.syn == 1")] == [1, 2]

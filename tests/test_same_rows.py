@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import engine
+import needs
 import polars as pl
 import pytest
-import tshark
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -50,8 +50,8 @@ def in_format(form: str, name: str, folder: Path) -> Path:
     """The capture in another format of Wireshark's."""
     path = folder / f"{name}.{form}"
     if not path.exists():
-        tshark.needed()  # editcap comes with it
-        subprocess.run(["editcap", "-F", form, CAPTURES / name, path], check=True, capture_output=True)
+        needs.program("tshark")  # editcap comes with it
+        subprocess.run([needs.program("editcap"), "-F", form, CAPTURES / name, path], check=True, capture_output=True)
     return path
 
 

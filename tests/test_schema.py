@@ -6,10 +6,10 @@ import importlib.resources
 import json
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import needs
 import packets
 import polars as pl
 import pytest
@@ -20,8 +20,7 @@ from tcptrace_lab import Finding, _core, analyze, findings, reread, rules, schem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-CAPTURES = Path("../shared/captures")
+    from pathlib import Path
 
 SHARED = [
     "Zious11-wirerust__nfs_bad_stalls.cap",
@@ -92,16 +91,18 @@ def test_the_verdict_of_the_json_rests_on_findings_of_the_json() -> None:
     assert told["sentence"].startswith(f"{told['cost_s'] / told['life_s']:.0%} of 977 ms went, by all signs, to losses")
 
 
+@needs.shared_captures
 @pytest.mark.parametrize("name", SHARED)
 def test_the_json_of_real_captures_is_valid(valid: jsonschema.Draft202012Validator, name: str) -> None:
-    document = analyze(CAPTURES / name).to_dict()
+    document = analyze(needs.SHARED / name).to_dict()
     valid.validate(document)
     assert len(document["connections"]) == document["capture"]["connections"]
 
 
+@needs.shared_captures
 @pytest.mark.parametrize("name", SHARED)
 def test_counts_and_times_are_those_of_tshark(name: str) -> None:
-    path = CAPTURES / name
+    path = needs.SHARED / name
     opinion = tshark.opinion(path).segments
     document = analyze(path).to_dict()
     assert document["capture"]["tcp_segments"] == opinion.height
@@ -120,7 +121,8 @@ def test_counts_and_times_are_those_of_tshark(name: str) -> None:
 
 def capinfos(path: Path, option: str) -> str:
     """One figure of Wireshark's capinfos."""
-    done = subprocess.run(["capinfos", "-T", "-r", "-M", option, str(path)], capture_output=True, text=True, check=True, timeout=60)
+    command = [needs.program("capinfos"), "-T", "-r", "-M", option, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.split("\t")[1].strip()
 
 

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import needs
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -81,7 +82,7 @@ def found(tmp_path: Path, *talks: Talk, snaplen: int | None = None) -> list[dict
     path = tmp_path / "talk.pcap"
     wrpcap(str(path), frames)
     if snaplen is not None:
-        subprocess.run(["editcap", "-s", str(snaplen), path, tmp_path / "cut.pcap"], check=True)
+        subprocess.run([needs.program("editcap"), "-s", str(snaplen), path, tmp_path / "cut.pcap"], check=True)
         path = tmp_path / "cut.pcap"
     tables = read(path)
     table = transactions.found([str(path)], tables.segments, tables.connections)
@@ -338,7 +339,8 @@ def test_a_word_across_two_blocks_of_a_file_is_found_and_none_in_a_capture_witho
 
 
 def tshark(path: Path, show: str, *fields: str, more: Sequence[str] = ()) -> list[list[str]]:
-    command: list[str | Path] = ["tshark", "-r", path, *more, "-Y", show, "-T", "fields", *(f"-e{field}" for field in fields)]
+    named = [f"-e{field}" for field in fields]
+    command: list[str | Path] = [needs.program("tshark"), "-r", path, *more, "-Y", show, "-T", "fields", *named]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     return [line.split("\t") for line in done.stdout.splitlines()]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import dpkt
 import jsonschema
-import tshark
+import needs
 from packets import capture
 
 from tcptrace_lab import errors
@@ -55,7 +55,7 @@ def damaged(path: Path, *frames: int) -> Path:
 
 def told(path: Path) -> dict[str, Any]:
     """What the JSON says of checksums."""
-    tshark.needed()
+    needs.program("tshark")
     stream = io.BytesIO()
     done = verify(path, ["tshark"])
     assert done.unexplained == 0, headline(done)
@@ -103,7 +103,7 @@ def test_cut_segments_are_not_checked(tmp_path: Path) -> None:
 
 
 def test_people_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tshark.needed()
+    needs.program("tshark")
     assert run(["verify", str(damaged(capture(tmp_path / "damaged.pcap", LOSS), 6)), "--without", "tcptrace"]) == 0
     told_lines = " ".join(capsys.readouterr().err.split())
     assert "TCP checksums: 1 of 8 are wrong; 1 segment with data came again after such damage" in told_lines

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import struct
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+import needs
 import packets
 import pytest
-import tshark
 from damage import KINDS, of_one_side, read, write
 from test_fragments import DATA_FRAME, exchange, in_parts
 from test_verify_tshark import HANDSHAKE, told
@@ -17,7 +17,9 @@ from test_verify_tshark import HANDSHAKE, told
 from tcptrace_lab.verify import verify
 from tcptrace_lab.verify.differences import UNEXPLAINED
 
-SHARED = Path(__file__).parent.parent.parent / "shared" / "captures"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 LARGEST_BYTES = 100_000
 LITTLE_ENDIAN_PCAP = (struct.pack("<I", 0xA1B2C3D4), struct.pack("<I", 0xA1B23C4D))
 SEEDS = range(27)
@@ -26,18 +28,16 @@ SEEDS = range(27)
 
 def plain_captures() -> list[Path]:
     """Small ones in the format that `damage` reads."""
-    files = (path for path in sorted(SHARED.glob("*.pcap")) if 2_000 < path.stat().st_size < LARGEST_BYTES)
+    files = (path for path in sorted(needs.SHARED.glob("*.pcap")) if 2_000 < path.stat().st_size < LARGEST_BYTES)
     return [path for path in files if path.read_bytes()[:4] in LITTLE_ENDIAN_PCAP]
 
 
+@needs.shared_captures
 @pytest.mark.parametrize("seed", SEEDS)
 def test_damage_leaves_nothing_unexplained(seed: int, tmp_path: Path) -> None:
-    tshark.needed()
-    captures = plain_captures()
-    if not captures:
-        pytest.skip("../shared/captures is not there")
+    needs.tshark_4_0()
     chance = random.Random(seed)  # noqa: S311  (for no secret)
-    source, kind = chance.choice(captures), list(KINDS)[seed % len(KINDS)]
+    source, kind = chance.choice(plain_captures()), list(KINDS)[seed % len(KINDS)]
     link_type, packets = read(source)
     damaged = KINDS[kind](packets, chance)
     done = verify(write(tmp_path / f"{kind}.pcap", link_type, damaged))
@@ -119,7 +119,7 @@ def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_told(
 
 def test_fragments_of_which_the_capture_cut_one_are_no_segment_to_tshark(tmp_path: Path) -> None:
     """The header is in the first fragment, which is whole; of the last 24 bytes are left: the IP header and 4 of data."""
-    tshark.needed()
+    needs.tshark_4_0()
     frames = exchange()
     whole = frames[DATA_FRAME]
     parts = [packets.Frame(whole.ts_ns, part, len(part)) for part in in_parts(whole.data)]
@@ -134,7 +134,7 @@ def test_fragments_of_which_the_capture_cut_one_are_no_segment_to_tshark(tmp_pat
 
 
 def test_the_first_fragment_alone_is_a_segment_to_tcptrace(tmp_path: Path) -> None:
-    tshark.needed("tcptrace")
+    needs.program("tcptrace")
     whole = packets.frames("0 C > S P. 1:1401 ack 1", link="raw")[0]
     path = tmp_path / "fragment.pcap"
     first = in_parts(whole.data)[0]
@@ -148,7 +148,7 @@ def test_the_first_fragment_alone_is_a_segment_to_tcptrace(tmp_path: Path) -> No
 
 def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: Path) -> None:
     """Of the data in one packet the second fragment is missing: no segment to us, one of the connection to tcptrace."""
-    tshark.needed("tcptrace")
+    needs.program("tcptrace")
     frames = exchange()
     whole = frames[DATA_FRAME]
     first = in_parts(whole.data)[0]
@@ -178,7 +178,7 @@ def test_an_option_of_half_a_sack_block_ends_tsharks_analysis(tmp_path: Path) ->
 
 
 def test_data_behind_a_header_shorter_than_any_is_some_to_tcptrace(tmp_path: Path) -> None:
-    tshark.needed("tcptrace")
+    needs.program("tcptrace")
     path = packets.capture(tmp_path / "exchange.pcap", f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1 {{doff 4}}")
     found = verify(path, ["tcptrace"]).account.differences
     assert UNEXPLAINED not in found
@@ -197,7 +197,7 @@ def test_a_header_shorter_than_any_is_a_segment_to_us_alone(tmp_path: Path) -> N
 )
 def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path, snap: int, asked: str, answered: str) -> None:
     """RFC 7323, 2.2: it may offer a scale only in answer to one, which the capture cut off the SYN; what stands before it was captured."""
-    tshark.needed("tcptrace")
+    needs.program("tcptrace")
     text = f"""
         0.000 C > S  S   0:0(0)        win 64240 <mss 1460{asked}, nop, wscale 7> {{snap {snap}}}
         0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460{answered}, nop, wscale 7>
@@ -220,12 +220,11 @@ def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_pa
     assert (2, "completeness") in told(tmp_path, text, "tshark-counts-other-frames")
 
 
+@needs.shared_captures
 def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace(tmp_path: Path) -> None:
     """One side of a stream that begins at 4,294,964,796: nothing acknowledges, and its mean over time is no count of bytes."""
-    source = SHARED / "seladb-PcapPlusPlus__one_tcp_stream_max_seq.pcap"
-    tshark.needed("tcptrace")
-    if not source.exists():
-        pytest.skip(f"{source.name} is missing")
+    source = needs.SHARED / "seladb-PcapPlusPlus__one_tcp_stream_max_seq.pcap"
+    needs.program("tcptrace")
     link_type, packets = read(source)
     one_side = of_one_side(packets, random.Random())  # noqa: S311  (nothing is drawn)
     found = verify(write(tmp_path / "side.pcap", link_type, one_side), ["tcptrace"]).account.differences

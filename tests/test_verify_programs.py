@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import needs
 import pytest
-import tshark
 from packets import capture
 
 from tcptrace_lab.errors import MissingTool
@@ -27,8 +27,8 @@ def _installed(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
 
 @pytest.mark.parametrize("name", ["-x.pcap", "a b;c.pcap", "$(true).pcap", "ä.pcap"])
 def test_any_file_name_is_a_file_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    tshark.needed()
-    tshark.needed("tcptrace")
+    needs.program("tshark")
+    needs.program("tcptrace")
     capture(tmp_path / name, EXCHANGE)
     monkeypatch.chdir(tmp_path)
     done = verify(name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import tshark
+import needs
 from packets import capture
 
 from tcptrace_lab.verify import verify
@@ -32,7 +32,7 @@ CLOSE = """
 
 def held(folder: Path, text: str) -> Verification:
     """The exchange `text` held against tcptrace; nothing is left unexplained."""
-    tshark.needed("tcptrace")
+    needs.program("tcptrace")
     done = verify(capture(folder / "exchange.pcap", text), ["tcptrace"])
     assert done.refused == {}
     assert done.account.differences.get(UNEXPLAINED, []) == []

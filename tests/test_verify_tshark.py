@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import needs
 import tshark
 from packets import capture
 
@@ -37,7 +38,7 @@ FOUR_AND_A_HOLE = """
 
 def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
     """Explanation → its differences in the exchange `text`."""
-    tshark.needed()
+    needs.tshark_4_0()
     done = verify(capture(folder / "exchange.pcap", text), ["tshark"])
     assert done.refused == {}
     assert done.account.differences.get(UNEXPLAINED, []) == []
@@ -278,7 +279,7 @@ def test_same_number_after_a_reset_is_the_old_stream_to_tshark(tmp_path: Path) -
 
 def test_cut_options_hide_tsharks_analysis(tmp_path: Path) -> None:
     """60 of 66 bytes of headers are captured."""
-    tshark.needed()
+    needs.tshark_4_0()
     text = """
         0.00 C > S P. 1:11  ack 1  win 9 <nop, nop, TS val 1 ecr 1>
         0.01 S > C .        ack 11 win 9 <nop, nop, TS val 1 ecr 1>
@@ -301,7 +302,7 @@ TIMEOUT = f"""{HANDSHAKE}
 
 
 def test_retransmission_timeout_is_told_alike(tmp_path: Path) -> None:
-    tshark.needed()
+    needs.tshark_4_0()
     done = verify(capture(tmp_path / "timeout.pcap", TIMEOUT), ["tshark"])
     items = {one.item for listed in done.account.differences.values() for one in listed}
     assert not items & {"rto_ns", "rto_frame"}
@@ -326,7 +327,7 @@ def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_pat
 
 def test_completeness_is_told_alike_of_a_whole_connection(tmp_path: Path) -> None:
     """SYN 1, SYN-ACK 2, ACK 4, data 8, FIN 16: six steps of one connection."""
-    tshark.needed()
+    needs.tshark_4_0()
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:11  ack 1
         0.03 S > C .        ack 11

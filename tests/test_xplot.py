@@ -12,13 +12,14 @@ import csv
 import re
 from typing import TYPE_CHECKING
 
+import needs
 import packets
 import pytest
 import tcptrace
 import transfer
 from command import only_line, tcptrace_lab
 from test_against_tcptrace import GOLDEN
-from test_against_tshark import _real
+from test_against_tshark import real
 
 from tcptrace_lab import read
 from tcptrace_lab.xplot import files, write
@@ -56,7 +57,7 @@ def _reasons() -> Mapping[str, set[str]]:
 def _alike() -> list[Path]:
     """The captures of which both make the same connections and segments."""
     reasons = _reasons()
-    return [path for path in _real() if path.name in reasons and reasons[path.name] <= HARMLESS]
+    return [path for path in real() if path.name in reasons and reasons[path.name] <= HARMLESS]
 
 
 def _drawn(capture: Path, folder: Path) -> Path:
@@ -73,11 +74,12 @@ def _compared(path: Path) -> list[str]:
     return [line for at, line in enumerate(kept) if at not in thirds and at + 1 not in thirds]
 
 
+@needs.shared_captures
 def test_many_captures_are_compared() -> None:
     assert len(_alike()) > 70
 
 
-@pytest.mark.parametrize("capture", _alike(), ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", needs.each(_alike()))
 def test_graphs_equal_tcptraces(capture: Path, tmp_path: Path) -> None:
     copy = tcptrace.readable(capture, tmp_path)
     assert copy is not None
@@ -157,7 +159,7 @@ UNSEEN = {"zeek-zeek__mixed-vlan-mpls.pcap"}
 """Captures whose first connection tcptrace does not see."""
 
 
-@pytest.mark.parametrize("capture", [path for path in _alike() if path.name not in UNSEEN], ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", needs.each(path for path in _alike() if path.name not in UNSEEN))
 def test_points_of_rates_round_trips_and_flights_are_tcptraces(capture: Path, tmp_path: Path) -> None:
     copy = tcptrace.readable(capture, tmp_path)
     assert copy is not None
@@ -185,7 +187,7 @@ def _commands(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-reordering", "ethernet-slow-reader", "ethernet-duplicates"])
 def test_every_line_is_in_xplots_grammar_and_go_ends_each_file(name: str, tmp_path: Path) -> None:
-    capture = next(path for path in _real() if path.name.startswith(f"{name}.pcap"))
+    capture = next(path for path in real() if path.name.startswith(f"{name}.pcap"))
     written = sorted(_drawn(capture, tmp_path).iterdir())
     assert {path.name for path in written} == {
         f"{way}_{graph}.xpl" for way in ("a2b", "b2a") for graph in ("tsg", "tput", "rtt", "owin", "ssize")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import needs
 import polars as pl
-import pytest
 
 from tcptrace_lab.verify import tshark
 from tcptrace_lab.verify.programs import Refused
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["PREFERENCES", "Opinion", "frames", "needed", "opinion", "time_ns"]
+__all__ = ["PREFERENCES", "Opinion", "frames", "opinion", "time_ns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +42,6 @@ class Opinion:
         return 0 if highest is None else int(str(highest)) + 1
 
 
-def needed(program: str = "tshark") -> str:
-    """The path of a program. Without it the test is left out on a developer's machine and fails in CI (`CI=true`)."""
-    path = shutil.which(program)
-    if path is None:
-        message = f"{program} is not installed (Debian: apt-get install {program})"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    return path
-
-
 @functools.cache
 def opinion(path: Path) -> Opinion:
     """What tshark says of the capture `path`; asked once in a session.
@@ -62,7 +49,7 @@ def opinion(path: Path) -> Opinion:
     Raises:
         subprocess.CalledProcessError: tshark refuses the file. A cut file is no refusal: what was read is returned.
     """
-    needed()
+    needs.program("tshark")
     tally = tshark.Tally()
     batches = [pl.DataFrame(schema=tshark.SCHEMA)]
     try:
@@ -75,7 +62,7 @@ def opinion(path: Path) -> Opinion:
 
 def frames(path: Path, names: Sequence[str]) -> Iterator[Mapping[str, str]]:
     """The fields `names` of each frame as tshark prints them: several values with commas between them."""
-    needed()
+    needs.program("tshark")
     for line in tshark.fields(str(path), names):
         yield dict(zip(names, line.split("\t"), strict=True))
 

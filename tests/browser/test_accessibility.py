@@ -31,7 +31,7 @@ AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).vi
 def axe() -> Path:
     """The path of axe-core's script; `make` fetches it."""
     if not PLACE.is_file():
-        pytest.skip("axe-core is missing: python tests/browser/fetch_axe.py")
+        pytest.skip("tests with axe-core (not fetched; python tests/browser/fetch_axe.py)")
     return PLACE
 
 

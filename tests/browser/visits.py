@@ -5,10 +5,10 @@ A plugin of pytest: test modules name it in `pytest_plugins`.
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import needs
 import pytest
 
 if TYPE_CHECKING:
@@ -26,10 +26,8 @@ DRAWN = """[...document.querySelectorAll('.plot')].filter((plot) => plot.checkVi
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
-    """Playwright brings no browser of its own here; without Chromium the tests skip, and in CI fail (tests/conftest.py)."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("Chromium is not installed (apt-get install chromium)")
+    """Playwright brings no browser of its own here."""
+    chromium = needs.program("chromium", "chromium-browser")
     return {**browser_type_launch_args, "executable_path": chromium, "args": ["--no-sandbox"]}
 
 

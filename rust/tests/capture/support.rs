@@ -222,11 +222,16 @@ impl Read for Trickle {
 /// Records that Wireshark looks at before it takes a file for ERF: here as many as we do.
 const ERF_RECORDS: (&str, &str) = ("ERF_RECORDS_TO_CHECK", "3");
 
+/// Whether nothing may be left out (`CI=true`).
+pub fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| !matches!(value.to_lowercase().as_str(), "" | "0" | "false"))
+}
+
 /// Runs a tool of Wireshark's. `None` where it is not installed, which continuous integration does not accept.
 pub fn wireshark_tool(name: &str, arguments: &[&str]) -> Option<String> {
     match std::process::Command::new(name).args(arguments).env(ERF_RECORDS.0, ERF_RECORDS.1).output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Err(error) if std::env::var_os("CI").is_none() => {
+        Err(error) if !in_ci() => {
             eprintln!("{name} is not there ({error}): nothing to compare with");
             None
         }

@@ -1,0 +1,108 @@
+"""The kernel's ledger of a transfer: one row for each time in which one set of gates was closed, in a Parquet file beside the captures."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.lab.kernel_ledger.gates import NOTHING
+from tcptrace_lab.lab.kernel_ledger.lives import lives, pairs
+from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
+from tcptrace_lab.lab.kernel_ledger.turns import ACK_HELD, IN_TRANSIT, QUEUE, UNACKED, Sides, between, within
+from tcptrace_lab.lab.kernel_ledger.waits import intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tcptrace_lab.lab.kernel_ledger.lives import Life
+    from tcptrace_lab.lab.kernel_ledger.turns import Between, Spans
+    from tcptrace_lab.lab.kernel_ledger.waits import Interval
+
+LEDGER = "kernel-ledger.parquet"
+
+GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
+"""The congestion window is below its threshold; a threshold has been set and is reached; segments arrived out of order."""
+NO_THRESHOLD = 0x7FFFFFFF
+"""Linux: TCP_INFINITE_SSTHRESH."""
+
+SCHEMA: dict[str, Any] = {
+    "sender_address": pl.String,
+    "sender_port": pl.UInt16,
+    "receiver_address": pl.String,
+    "receiver_port": pl.UInt16,
+    "is_client": pl.Boolean,  # whether this sender opened the connection
+    "start_ns": pl.Int64,  # the realtime clock, as in captures; rows of one sender touch
+    "end_ns": pl.Int64,
+    "gates": pl.List(pl.String),  # that were closed, in the kernel's order; or whose turn it was
+    "last": pl.List(pl.String),  # those of them that opened last
+    "context": pl.List(pl.String),  # what else was so meanwhile
+    "least_transit_ns": pl.Int64,  # of this sender's fastest segment to the other socket; null where none was seen at both
+}
+"""The table's columns."""
+
+
+def kernel_ledger(events: pl.DataFrame) -> pl.DataFrame:
+    """All senders' intervals; those of one sender in order of time."""
+    rows: list[tuple[object, ...]] = []
+    for life, other in pairs(lives(events)):
+        path = between(life, other)
+        ends = (*life.local, *life.remote, life.is_client)
+        rows.extend((*ends, *row, path.least_transit_ns) for row in _merged(_rows(life, other, path)))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def write_ledger(folder: Path) -> pl.DataFrame:
+    """Make the ledger of a transfer's folder from its events, and write it there."""
+    table = kernel_ledger(pl.read_parquet(folder / EVENTS))
+    table.write_parquet(folder / LEDGER, compression="zstd")
+    return table
+
+
+_Row = tuple[int, int, list[str], list[str], list[str]]
+
+
+def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
+    sides = Sides(life, other)
+    for interval in intervals(life.events):
+        idle = NOTHING in interval.gates
+        cuts = {interval.start_ns, interval.end_ns, *_bounds(path.queues, interval), *_bounds(path.acks_held, interval)}
+        cuts.update(sides.changes(interval.start_ns, interval.end_ns))
+        for start_ns, end_ns in pairwise(sorted(cuts)):
+            turn = [sides.turn(interval.event, start_ns)] if idle else []
+            gates, last = ([*(gate for gate in gates if gate != NOTHING), *turn] for gates in (interval.gates, interval.last))
+            yield start_ns, end_ns, gates, last, _context(interval, start_ns, sides, path)
+
+
+def _bounds(spans: Spans, interval: Interval) -> list[int]:
+    return [moment for span in spans for moment in span if interval.start_ns < moment < interval.end_ns]
+
+
+def _context(interval: Interval, moment_ns: int, sides: Sides, path: Between) -> list[str]:
+    event = interval.event
+    holds = (
+        (GROWING, event.snd_cwnd < event.ssthresh),
+        (REDUCED, event.ssthresh < NO_THRESHOLD and event.snd_cwnd >= event.ssthresh),
+        (DISORDER, event.sacked_out > 0 or event.lost_out > 0),
+        (IN_TRANSIT, sides.in_transit(event, moment_ns)),
+        (UNACKED, event.unacked_bytes > 0),
+        (QUEUE, within(path.queues, moment_ns)),
+        (ACK_HELD, within(path.acks_held, moment_ns)),
+    )
+    return [name for name, is_so in holds if is_so]
+
+
+def _merged(rows: Iterator[_Row]) -> Iterator[_Row]:
+    """Rows that differ in nothing but time as one."""
+    current: _Row | None = None
+    for row in rows:
+        if current is not None and current[1] == row[0] and current[2:] == row[2:]:
+            current = (current[0], row[1], *row[2:])
+            continue
+        if current is not None:
+            yield current
+        current = row
+    if current is not None:
+        yield current

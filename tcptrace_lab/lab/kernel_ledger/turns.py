@@ -1,0 +1,138 @@
+"""What only both ends of a connection show: bytes on their way, queues on the path, ACKs that were held, and whose turn it was to write."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.kernel_ledger.events import RECEIVED, TRANSMIT, WRITE
+from tcptrace_lab.lab.kernel_ledger.lives import SEQ_SPACE, ahead
+from tcptrace_lab.numbers import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tcptrace_lab.lab.kernel_ledger.lives import Event, Life
+
+Spans = list[tuple[int, int]]
+
+OWN_TURN, PEER_TURN, PEER_SENDING = "own-turn", "peer-turn", "peer-sending"
+"""Nothing is to be sent, and: this program writes next; the other one does; the other one's bytes are unsent or on their way."""
+SENT_ALL = "sent-all"
+"""Neither program writes again."""
+IN_TRANSIT, UNACKED, QUEUE, ACK_HELD = "in-transit", "unacked", "queue", "ack-held"
+"""Bytes have not arrived; are not acknowledged; are later than the path's delay; have arrived, and their ACK is held."""
+
+LEAST_QUEUE_NS = NS_PER_MS
+"""A packet that takes so much longer than the fastest one was in a queue; a choice, above the relay's own variation."""
+QUEUE_SHARE = 0.1
+"""Or longer by this share of the fastest; a choice."""
+ACK_HELD_NS = 20 * NS_PER_MS
+"""An ACK that leaves so long after the data arrived was held: half of Linux' shortest delayed ACK, TCP_DELACK_MIN."""
+
+
+@dataclass(slots=True)
+class Between:
+    """What one direction's bytes did between the two sockets.
+
+    Attributes:
+        least_transit_ns: the fastest packet; None where none was seen at both ends.
+        queues: when packets were later than the path's delay.
+        acks_held: when the receiver held an ACK.
+    """
+
+    least_transit_ns: int | None = None
+    queues: Spans = field(default_factory=list)
+    acks_held: Spans = field(default_factory=list)
+
+
+def between(sender: Life, receiver: Life | None) -> Between:
+    """Follow each data segment from the one socket to the other."""
+    if receiver is None:
+        return Between()
+    left: dict[tuple[int, int], list[int]] = {}
+    for event in sender.events:
+        if event.kind == TRANSMIT and event.detail_bytes > 0:
+            left.setdefault((event.detail_seq, event.detail_bytes), []).append(event.time_ns)
+    trips: list[tuple[int, int]] = []
+    held: Spans = []
+    waiting: tuple[int, int] | None = None  # the first byte behind data that is not acknowledged, since when
+    for event in receiver.events:
+        if event.kind == RECEIVED and event.detail_bytes > 0:
+            sent = left.get((event.detail_seq, event.detail_bytes))
+            if sent and sent[0] <= event.time_ns:
+                trips.append((sent.pop(0), event.time_ns))
+            waiting = waiting or ((event.detail_seq + event.detail_bytes) % SEQ_SPACE, event.time_ns)
+        elif event.kind == TRANSMIT and waiting is not None and ahead(event.detail_ack, waiting[0]) >= 0:
+            if event.time_ns - waiting[1] >= ACK_HELD_NS:
+                held.append((waiting[1], event.time_ns))
+            waiting = None
+    if not trips:
+        return Between(None, [], held)
+    least_ns = min(arrived_ns - sent_ns for sent_ns, arrived_ns in trips)
+    slack_ns = max(LEAST_QUEUE_NS, int(QUEUE_SHARE * least_ns))
+    late = [(sent_ns + least_ns, arrived_ns) for sent_ns, arrived_ns in trips if arrived_ns - sent_ns > least_ns + slack_ns]
+    return Between(least_ns, joined(late), held)
+
+
+def joined(spans: Iterable[tuple[int, int]]) -> Spans:
+    """Spans that touch or overlap as one; in order."""
+    found: Spans = []
+    for start_ns, end_ns in sorted(spans):
+        if found and start_ns <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end_ns)
+        else:
+            found.append((start_ns, end_ns))
+    return found
+
+
+def within(spans: Spans, moment_ns: int) -> bool:
+    """Whether a moment is in one of the spans."""
+    at = bisect_right(spans, moment_ns, key=lambda span: span[0]) - 1
+    return at >= 0 and moment_ns < spans[at][1]
+
+
+class Sides:
+    """Both ends of a connection at any moment, from the events of each."""
+
+    def __init__(self, here: Life, there: Life | None) -> None:
+        self._there = there.events if there is not None else []
+        self._there_times = [event.time_ns for event in self._there]
+        self._here_writes = _writes(here.events)
+        self._there_writes = _writes(self._there)
+
+    def changes(self, start_ns: int, end_ns: int) -> list[int]:
+        """When something happened at the other end in between."""
+        return self._there_times[bisect_right(self._there_times, start_ns) : bisect_right(self._there_times, end_ns - 1)]
+
+    def turn(self, here: Event, moment_ns: int) -> str:
+        """Whose turn it is at a moment at which this end's state is that of `here` and nothing is unsent."""
+        there = self._state_there(moment_ns)
+        if there is not None and (there.unsent_bytes > 0 or ahead(there.snd_nxt, here.rcv_nxt) > 0):
+            return PEER_SENDING
+        own, other = _next(self._here_writes, moment_ns), _next(self._there_writes, moment_ns)
+        if own is None and other is None:
+            return SENT_ALL
+        return OWN_TURN if other is None or (own is not None and own <= other) else PEER_TURN
+
+    def in_transit(self, here: Event, moment_ns: int) -> bool:
+        """Whether bytes of this end have not arrived at the other."""
+        there = self._state_there(moment_ns)
+        return there is not None and ahead(here.snd_nxt, there.rcv_nxt) > 0
+
+    def _state_there(self, moment_ns: int) -> Event | None:
+        at = bisect_right(self._there_times, moment_ns) - 1
+        # What is told before something changes holds until then; the next event knows more.
+        if at + 1 < len(self._there) and self._there[at + 1].kind in {RECEIVED, WRITE}:
+            at += 1
+        return self._there[at] if at >= 0 else None
+
+
+def _writes(events: Sequence[Event]) -> list[int]:
+    return [event.time_ns for event in events if event.kind == WRITE]
+
+
+def _next(times: Sequence[int], moment_ns: int) -> int | None:
+    at = bisect_right(times, moment_ns)
+    return times[at] if at < len(times) else None

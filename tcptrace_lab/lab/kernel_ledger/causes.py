@@ -77,7 +77,8 @@ GROUPS = {
     gates.OWN_BOUND: "send buffer",
     turns.OWN_TURN: "nothing to send",
     turns.PEER_TURN: "nothing to send",
-    turns.PEER_SENDING: "nothing to send",
+    turns.PEER_HELD: "nothing to send",
+    turns.PEER_IN_TRANSIT: "nothing to send",
 }
 
 
@@ -91,31 +92,37 @@ def said(closed: Sequence[str], last: Sequence[str], context: Collection[str], l
     """
     if not last or any(gate in NOT_COMPARED for gate in closed):
         return None
-    exact = frozenset(_cause(gate, context) for gate in last)
-    every = {_cause(gate, context) for gate in closed}
-    strict = every | {also for cause in every for also in _ALSO.get(cause, ())}
+    every = {cause for gate in closed for cause in _causes(gate, context)}
+    exact = frozenset(_causes(gate, context)[0] for gate in last)
+    accepted = every | {also for cause in every for also in _ALSO.get(cause, ())}
     if DISORDER in context:
-        strict |= {"loss-recovery"}
-    idle = {turns.OWN_TURN, turns.PEER_TURN}.issuperset(closed)
-    if idle and lasted_ns >= LEAST_IDLE_NS and turns.UNACKED not in context:
-        strict |= {"idle"}
-    accepted = set(strict)
-    if idle and turns.UNACKED in context:
-        exact, accepted = frozenset({"network"}), accepted | {"network"}
-        strict |= {"network"} if turns.OWN_TURN not in closed else set()
+        accepted |= {"loss-recovery"}
+    if {turns.OWN_TURN, turns.PEER_TURN}.issuperset(closed) and lasted_ns >= LEAST_IDLE_NS and turns.UNACKED not in context:
+        accepted |= {"idle"}
+    strict = accepted - {"network"} if turns.OWN_TURN in closed else accepted
     return Said(GROUPS[last[0]], frozenset(accepted), exact, frozenset(strict))
 
 
-def _cause(gate: str, context: Collection[str]) -> str:
+def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
+    """The cause that names a gate exactly, then others that are right."""
+    if gate == gates.PACING and turns.PACED_AS_LINE in context:
+        return "pacing", "network"
     if gate in _PLAIN:
-        return _PLAIN[gate]
+        return (_PLAIN[gate],)
     if gate == gates.NAGLE:
-        return "nagle-delayed-ack" if turns.ACK_HELD in context else "nagle"
+        return ("nagle-delayed-ack" if turns.ACK_HELD in context else "nagle",)
     if gate in {gates.CONGESTION_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW}:
         # Where the path has a queue, it and not the window spaces the bytes.
-        if turns.QUEUE in context:
-            return "network"
-        return "slow-start" if GROWING in context else "congestion-window"
-    if gate == turns.OWN_TURN:
-        return "application"
-    return "network" if gate == turns.PEER_SENDING and turns.IN_TRANSIT in context else "peer"
+        of_window = "slow-start" if GROWING in context else "congestion-window"
+        return ("network", of_window) if turns.QUEUE in context else (of_window,)
+    return _nothing(gate, context)
+
+
+def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
+    """Nothing is to be sent: bytes on their way are the network's, for one round trip; else it is somebody's turn."""
+    if turn == turns.OWN_TURN:
+        on_the_way = turns.IN_TRANSIT in context or (turns.UNACKED in context and turns.ACK_HELD not in context)
+        return ("network", "application") if on_the_way else ("application", *(["network"] if turns.UNACKED in context else []))
+    if turn == turns.PEER_IN_TRANSIT or turns.IN_TRANSIT in context:
+        return "network", "peer"
+    return ("peer", "network") if turns.UNACKED in context or turn == turns.PEER_HELD else ("peer",)

@@ -10,7 +10,7 @@ import polars as pl
 from tcptrace_lab.lab.kernel_ledger.gates import NOTHING
 from tcptrace_lab.lab.kernel_ledger.lives import lives, pairs
 from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
-from tcptrace_lab.lab.kernel_ledger.turns import ACK_HELD, IN_TRANSIT, QUEUE, UNACKED, Sides, between, within
+from tcptrace_lab.lab.kernel_ledger.turns import ACK_HELD, IN_TRANSIT, LINE_SHARE, PACED_AS_LINE, QUEUE, UNACKED, Sides, between, within
 from tcptrace_lab.lab.kernel_ledger.waits import intervals
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def _context(interval: Interval, moment_ns: int, sides: Sides, path: Between) ->
         (UNACKED, event.unacked_bytes > 0),
         (QUEUE, within(path.queues, moment_ns)),
         (ACK_HELD, within(path.acks_held, moment_ns)),
+        (PACED_AS_LINE, path.line_rate is not None and event.pacing_rate >= LINE_SHARE * path.line_rate),
     )
     return [name for name, is_so in holds if is_so]
 

@@ -54,6 +54,7 @@ class Event:
     nonagle: int = 0
     pacing_status: int = 0
     paced_until_ns: int = 0
+    pacing_rate: int = 0
     throttled: int = 0
     no_space: int = 0
     retransmits: int = 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.kernel_ledger.events import RECEIVED, TRANSMIT, WRITE
 from tcptrace_lab.lab.kernel_ledger.lives import SEQ_SPACE, ahead
-from tcptrace_lab.numbers import NS_PER_MS
+from tcptrace_lab.numbers import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,17 +17,26 @@ if TYPE_CHECKING:
 
 Spans = list[tuple[int, int]]
 
-OWN_TURN, PEER_TURN, PEER_SENDING = "own-turn", "peer-turn", "peer-sending"
-"""Nothing is to be sent, and: this program writes next; the other one does; the other one's bytes are unsent or on their way."""
+OWN_TURN, PEER_TURN = "own-turn", "peer-turn"
+"""Nothing is to be sent, and this program writes next, or the other one does."""
+PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
+"""Nothing is to be sent, and the other program has written: its TCP holds bytes, or they are on their way."""
 SENT_ALL = "sent-all"
 """Neither program writes again."""
 IN_TRANSIT, UNACKED, QUEUE, ACK_HELD = "in-transit", "unacked", "queue", "ack-held"
-"""Bytes have not arrived; are not acknowledged; are later than the path's delay; have arrived, and their ACK is held."""
+"""Bytes have not arrived; are not acknowledged; are later than the path's delay; have arrived, and their ACK is held (all the way of the
+two)."""
+PACED_AS_LINE = "paced-as-line"
+"""Pacing leaves no less than the path carries: the path's rate, not the sender, spaces the bytes."""
 
 LEAST_QUEUE_NS = NS_PER_MS
 """A packet that takes so much longer than the fastest one was in a queue; a choice, above the relay's own variation."""
 QUEUE_SHARE = 0.1
 """Or longer by this share of the fastest; a choice."""
+LINE_SHARE = 0.8
+"""Pacing at this share of the line's rate or faster fills it: a path is called full from there on (a heuristic)."""
+LEAST_LATE = 10
+"""A line's rate is measured over so many packets that came out of its queue one after the other, or more; a choice."""
 ACK_HELD_NS = 20 * NS_PER_MS
 """An ACK that leaves so long after the data arrived was held: half of Linux' shortest delayed ACK, TCP_DELACK_MIN."""
 
@@ -39,12 +48,14 @@ class Between:
     Attributes:
         least_transit_ns: the fastest packet; None where none was seen at both ends.
         queues: when packets were later than the path's delay.
-        acks_held: when the receiver held an ACK.
+        acks_held: when the receiver held an ACK: from the departure of the data to the arrival of the ACK.
+        line_rate: bytes of payload that came out of the path's queue per second; None where there was hardly a queue.
     """
 
     least_transit_ns: int | None = None
     queues: Spans = field(default_factory=list)
     acks_held: Spans = field(default_factory=list)
+    line_rate: float | None = None
 
 
 def between(sender: Life, receiver: Life | None) -> Between:
@@ -55,25 +66,38 @@ def between(sender: Life, receiver: Life | None) -> Between:
     for event in sender.events:
         if event.kind == TRANSMIT and event.detail_bytes > 0:
             left.setdefault((event.detail_seq, event.detail_bytes), []).append(event.time_ns)
-    trips: list[tuple[int, int]] = []
+    trips: list[tuple[int, int, int]] = []
     held: Spans = []
-    waiting: tuple[int, int] | None = None  # the first byte behind data that is not acknowledged, since when
+    waiting: tuple[int, int, int] | None = None  # the first byte behind data that is not acknowledged, since when, and when they left
     for event in receiver.events:
         if event.kind == RECEIVED and event.detail_bytes > 0:
             sent = left.get((event.detail_seq, event.detail_bytes))
-            if sent and sent[0] <= event.time_ns:
-                trips.append((sent.pop(0), event.time_ns))
-            waiting = waiting or ((event.detail_seq + event.detail_bytes) % SEQ_SPACE, event.time_ns)
+            sent_ns = sent.pop(0) if sent and sent[0] <= event.time_ns else None
+            if sent_ns is not None:
+                trips.append((sent_ns, event.time_ns, event.detail_bytes))
+            waiting = waiting or ((event.detail_seq + event.detail_bytes) % SEQ_SPACE, event.time_ns, sent_ns or event.time_ns)
         elif event.kind == TRANSMIT and waiting is not None and ahead(event.detail_ack, waiting[0]) >= 0:
             if event.time_ns - waiting[1] >= ACK_HELD_NS:
-                held.append((waiting[1], event.time_ns))
+                held.append((waiting[2], event.time_ns + waiting[1] - waiting[2]))
             waiting = None
     if not trips:
-        return Between(None, [], held)
-    least_ns = min(arrived_ns - sent_ns for sent_ns, arrived_ns in trips)
+        return Between(None, [], joined(held))
+    least_ns = min(arrived_ns - sent_ns for sent_ns, arrived_ns, _ in trips)
     slack_ns = max(LEAST_QUEUE_NS, int(QUEUE_SHARE * least_ns))
-    late = [(sent_ns + least_ns, arrived_ns) for sent_ns, arrived_ns in trips if arrived_ns - sent_ns > least_ns + slack_ns]
-    return Between(least_ns, joined(late), held)
+    is_late = [arrived_ns - sent_ns > least_ns + slack_ns for sent_ns, arrived_ns, _ in trips]
+    late = [(sent_ns + least_ns, arrived_ns) for (sent_ns, arrived_ns, _), late in zip(trips, is_late, strict=True) if late]
+    return Between(least_ns, joined(late), joined(held), _line_rate(trips, is_late))
+
+
+def _line_rate(trips: Sequence[tuple[int, int, int]], is_late: Sequence[bool]) -> float | None:
+    """Bytes per second, over packets that waited in a queue behind one that did."""
+    behind = [
+        (arrived_ns - before_ns, size)
+        for (_, before_ns, _), (_, arrived_ns, size), one, other in zip(trips, trips[1:], is_late, is_late[1:], strict=False)
+        if one and other
+    ]
+    took_ns = sum(ns for ns, _ in behind)
+    return sum(size for _, size in behind) * NS_PER_S / took_ns if len(behind) >= LEAST_LATE and took_ns else None
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> Spans:
@@ -109,8 +133,10 @@ class Sides:
     def turn(self, here: Event, moment_ns: int) -> str:
         """Whose turn it is at a moment at which this end's state is that of `here` and nothing is unsent."""
         there = self._state_there(moment_ns)
-        if there is not None and (there.unsent_bytes > 0 or ahead(there.snd_nxt, here.rcv_nxt) > 0):
-            return PEER_SENDING
+        if there is not None and there.unsent_bytes > 0:
+            return PEER_HELD
+        if there is not None and ahead(there.snd_nxt, here.rcv_nxt) > 0:
+            return PEER_IN_TRANSIT
         own, other = _next(self._here_writes, moment_ns), _next(self._there_writes, moment_ns)
         if own is None and other is None:
             return SENT_ALL

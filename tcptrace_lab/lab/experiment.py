@@ -75,7 +75,9 @@ class Outcome:
     witnesses: list[Witness] = field(default_factory=list)
 
 
-def run(experiment: Experiment, directory: Path, beside: Callable[[Network, Path], AbstractContextManager[object]] | None = None) -> Outcome:
+def run(
+    experiment: Experiment, directory: Path, beside: Callable[[Network, Path], AbstractContextManager[object]] | None = None
+) -> Outcome:
     """Make the network, let the program talk, and capture it into `directory`; everything but the files is gone afterwards.
 
     Args:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -12,6 +14,7 @@ from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
 from tcptrace_lab.lab.kernel_ledger.ledger import LEDGER, write_ledger
 from tcptrace_lab.lab.kernel_ledger.lives import SEQ_SPACE
 from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
+from tcptrace_lab.lab.kernel_ledger.turns import QUEUE, joined, within
 from tcptrace_lab.lab.network import CLIENT_IPV4, CLIENT_IPV6
 from tcptrace_lab.segments import read
 
@@ -20,9 +23,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcptrace_lab.lab.kernel_ledger.causes import Said
+    from tcptrace_lab.lab.kernel_ledger.turns import Spans
     from tcptrace_lab.segments import Tables
 
 SENDER, RECEIVER = "sender", "receiver"
+IDLE = "idle"
+_ROW = ["start_ns", "end_ns", "gates", "last", "context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,9 @@ class Piece:
         return self.end_ns - self.start_ns
 
 
-class _KernelSpan(NamedTuple):
+class KernelSpan(NamedTuple):
+    """A time with what the kernel says of it, in its own words and in causes."""
+
     start_ns: int
     end_ns: int
     said: Said
@@ -64,7 +72,7 @@ class _KernelSpan(NamedTuple):
 def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
     """What both ledgers say of each data direction of a transfer, by the captures of both ends.
 
-    The data direction of a connection is the one with more bytes.
+    The data direction of a connection is the one with more bytes. Time that both call idle is left out.
     """
     table = pl.read_parquet(folder / LEDGER) if (folder / LEDGER).exists() else write_ledger(folder)
     senders = ["sender_address", "sender_port", "receiver_address", "receiver_port"]
@@ -80,8 +88,7 @@ def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
                 continue
             kernel = kernel.filter(pl.col("start_ns") < last_ns, pl.col("end_ns") > first_ns)
             at = SENDER if (sender[0] in {CLIENT_IPV4, CLIENT_IPV6}) == (end == "client") else RECEIVER
-            shift_ns = 0 if at == SENDER else kernel["least_transit_ns"].max() or 0
-            spans = list(_spans(kernel, int(shift_ns)))  # type: ignore[arg-type]  (the column holds integers)
+            spans = list(seen_by_sender(kernel) if at == SENDER else seen_by_receiver(kernel))
             yield from _overlaps(folder, at, conn, spans, waits)
 
 
@@ -104,17 +111,45 @@ def _directions(tables: Tables, *, all_directions: bool) -> Iterator[_Direction]
                 yield row["conn"], is_from_client, ends[sender], ends[receiver], row["first_ts_ns"], row["last_ts_ns"]
 
 
-def _spans(kernel: pl.DataFrame, shift_ns: int) -> Iterator[_KernelSpan]:
-    """Rows that are compared, shifted to the time at which the capture sees them."""
-    for start_ns, end_ns, closed, last, context in kernel.select("start_ns", "end_ns", "gates", "last", "context").iter_rows():
+def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
+    """Rows that are compared, as they are: a capture at the sender has the kernel's own times."""
+    for start_ns, end_ns, closed, last, context in kernel.select(_ROW).iter_rows():
         words = said(closed, last, context, end_ns - start_ns)
         if words is not None:
-            others = [gate for gate in closed if gate not in last]
-            gates = "/".join(last) + (f" ({', '.join(others)})" if others else "")
-            yield _KernelSpan(start_ns + shift_ns, end_ns + shift_ns, words, gates)
+            yield KernelSpan(start_ns, end_ns, words, _words(closed, last))
 
 
-def _overlaps(folder: Path, at: str, conn: int, spans: Sequence[_KernelSpan], waits: pl.DataFrame) -> Iterator[Piece]:
+def seen_by_receiver(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
+    """Rows that are compared, later by the path's delay: so a capture at the receiver sees what the sender does.
+
+    Where bytes are later than that, they are the network's, whatever held the sender.
+    """
+    delay_ns: int = next((ns for ns in kernel["least_transit_ns"] if ns is not None), 0)
+    queues = joined(kernel.filter(pl.col("context").list.contains(QUEUE)).select("start_ns", "end_ns").iter_rows())
+    for span in seen_by_sender(kernel):
+        late = replace(span.said, accepted=span.said.accepted | {"network"}, strict=span.said.strict | {"network"})
+        for start_ns, end_ns, is_late in _cut(span.start_ns + delay_ns, span.end_ns + delay_ns, queues):
+            yield KernelSpan(start_ns, end_ns, late if is_late else span.said, span.gates)
+
+
+def _cut(start_ns: int, end_ns: int, spans: Spans) -> Iterator[tuple[int, int, bool]]:
+    """A time in pieces, and whether each is within one of the spans."""
+    first = max(bisect_right(spans, start_ns, key=lambda span: span[0]) - 1, 0)
+    cuts = {start_ns, end_ns}
+    for span_start_ns, span_end_ns in spans[first:]:
+        if span_start_ns >= end_ns:
+            break
+        cuts.update(moment for moment in (span_start_ns, span_end_ns) if start_ns < moment < end_ns)
+    for piece_start_ns, piece_end_ns in pairwise(sorted(cuts)):
+        yield piece_start_ns, piece_end_ns, within(spans, piece_start_ns)
+
+
+def _words(closed: Sequence[str], last: Sequence[str]) -> str:
+    others = [gate for gate in closed if gate not in last]
+    return "/".join(last) + (f" ({', '.join(others)})" if others else "")
+
+
+def _overlaps(folder: Path, at: str, conn: int, spans: Sequence[KernelSpan], waits: pl.DataFrame) -> Iterator[Piece]:
     rows = waits.select("start_ns", "end_ns", pl.col("cause").cast(pl.String), "frame_before", "frame_after").sort("start_ns").rows()
     at_row = 0
     for span in spans:
@@ -124,7 +159,8 @@ def _overlaps(folder: Path, at: str, conn: int, spans: Sequence[_KernelSpan], wa
         while ahead < len(rows) and rows[ahead][0] < span.end_ns:
             start_ns, end_ns, cause, before, after = rows[ahead]
             start_ns, end_ns = max(start_ns, span.start_ns), min(end_ns, span.end_ns)
-            if end_ns > start_ns:
+            is_active = cause != IDLE or IDLE not in span.said.accepted
+            if end_ns > start_ns and is_active:
                 yield Piece(folder, at, conn, start_ns, end_ns, span.said, span.gates, cause, before, after)
             ahead += 1
 
@@ -136,7 +172,9 @@ def clock_ns(folder: Path) -> list[int]:
     found: list[int] = []
     for end in ("client", "server"):
         tables = read(_capture(folder, end), worth=())
-        wanted = tables.segments.filter(pl.col("payload_bytes") > 0).select("conn", "from_client", "ts_ns", "seq", "payload_bytes").collect()
+        wanted = (
+            tables.segments.filter(pl.col("payload_bytes") > 0).select("conn", "from_client", "ts_ns", "seq", "payload_bytes").collect()
+        )
         side = f"{end}_"
         connections = tables.connections.select("conn", f"{side}isn", f"{side}addr", f"{side}port").collect()
         ours = wanted.filter(pl.col("from_client") == (end == "client")).join(connections, on="conn")
@@ -149,6 +187,8 @@ def clock_ns(folder: Path) -> list[int]:
             payload_bytes=pl.col("payload_bytes").cast(pl.Int32),
         ).sort("ts_ns")
         by = ["local_address", "local_port", "wire_seq", "payload_bytes"]
-        nearest = keys.join_asof(left.sort("left_ns"), left_on="ts_ns", right_on="left_ns", by=by, strategy="nearest", check_sortedness=False)
+        nearest = keys.join_asof(
+            left.sort("left_ns"), left_on="ts_ns", right_on="left_ns", by=by, strategy="nearest", check_sortedness=False
+        )
         found += nearest.select(pl.col("ts_ns") - pl.col("left_ns")).drop_nulls()["ts_ns"].to_list()
     return found

@@ -1,4 +1,7 @@
-"""Compile the tracer into the checkout's `build/` folder, which git ignores: on first use, and again after a change of its sources or of the kernel."""
+"""Compile the tracer on first use, and again after a change of its sources or of the kernel.
+
+The program is kept in the checkout's `build/` folder, which git ignores.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,9 @@ def tracer() -> Path:
 def _key() -> str:
     """Names the sources and the kernel."""
     if not KERNEL_TYPES.exists():
-        raise LabFailed("the kernel does not describe its types", where=str(KERNEL_TYPES), remedy="a kernel with CONFIG_DEBUG_INFO_BTF is needed")
+        raise LabFailed(
+            "the kernel does not describe its types", where=str(KERNEL_TYPES), remedy="a kernel with CONFIG_DEBUG_INFO_BTF is needed"
+        )
     contents = b"".join((SOURCES / name).read_bytes() for name in ("tracer.h", "tracer.bpf.c", "tracer.c"))
     return hashlib.sha256(contents + platform.release().encode()).hexdigest()[:16]
 

@@ -43,6 +43,12 @@ _ALSO = {
 """Causes that name one gate: one is exact, the other accepted."""
 
 
+_OPENED_BY_ACKS = frozenset(
+    {gates.CONGESTION_WINDOW, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER}
+)
+"""Where the receiver held the ACK that opens one of them, the delayed ACK is a right name, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What the kernel says of a time.
@@ -86,7 +92,8 @@ def said(closed: Sequence[str], last: Sequence[str], context: Collection[str], l
     """What a row of the kernel's ledger allows a ledger to say; None where it is not compared.
 
     Args:
-        closed, last: the row's gates, and those that opened last.
+        closed: the row's gates.
+        last: those of them that opened last.
         context: what else was so.
         lasted_ns: how long the row is.
     """
@@ -97,6 +104,8 @@ def said(closed: Sequence[str], last: Sequence[str], context: Collection[str], l
     accepted = every | {also for cause in every for also in _ALSO.get(cause, ())}
     if DISORDER in context:
         accepted |= {"loss-recovery"}
+    if turns.ACK_HELD in context and not _OPENED_BY_ACKS.isdisjoint(closed):
+        accepted |= {"delayed-ack"}
     if {turns.OWN_TURN, turns.PEER_TURN}.issuperset(closed) and lasted_ns >= LEAST_IDLE_NS and turns.UNACKED not in context:
         accepted |= {"idle"}
     strict = accepted - {"network"} if turns.OWN_TURN in closed else accepted
@@ -125,4 +134,5 @@ def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
         return ("network", "application") if on_the_way else ("application", *(["network"] if turns.UNACKED in context else []))
     if turn == turns.PEER_IN_TRANSIT or turns.IN_TRANSIT in context:
         return "network", "peer"
-    return ("peer", "network") if turns.UNACKED in context or turn == turns.PEER_HELD else ("peer",)
+    on_the_way = turns.UNACKED in context and turns.ACK_HELD not in context
+    return ("peer", "network") if on_the_way or turn == turns.PEER_HELD else ("peer",)

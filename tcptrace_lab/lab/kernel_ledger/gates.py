@@ -52,7 +52,8 @@ def closed(event: Event, at_ns: int) -> tuple[str, ...]:
     if event.state in OPENING:
         return (HANDSHAKE,)
     recovering = (RECOVERY,) if event.ca_state >= CA_RECOVERY else ()
-    if event.unsent_bytes > 0:
+    only_fin = event.unsent_bytes == 1 and event.unsent_skb_bytes == 0 and event.unsent_marks & HAS_FIN
+    if event.unsent_bytes > 0 and not only_fin:
         return (*recovering, *_held(event, at_ns)) or (OPEN,)
     if recovering:
         return recovering

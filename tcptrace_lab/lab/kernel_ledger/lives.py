@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-# Linux: include/net/tcp_states.h
+# The states of a connection, as Linux numbers them in include/net/tcp_states.h.
 ESTABLISHED, SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSED, CLOSE_WAIT, LAST_ACK, LISTEN, CLOSING = range(1, 12)
 OPENING = frozenset({SYN_SENT, SYN_RECV})
 FIN_SENT = frozenset({FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSED, LAST_ACK, CLOSING})
@@ -112,7 +112,9 @@ def lives(table: pl.DataFrame) -> list[Life]:
         event = Event(*values)
         begins = event.kind == STATE and event.detail_bytes in OPENING
         if begins or (socket not in current and local_port and remote_port and event.state not in {LISTEN, CLOSED}):
-            current[socket] = Life(Endpoint(local_address, local_port), Endpoint(remote_address, remote_port), event.detail_bytes == SYN_SENT)
+            current[socket] = Life(
+                Endpoint(local_address, local_port), Endpoint(remote_address, remote_port), event.detail_bytes == SYN_SENT
+            )
             found.append(current[socket])
         life = current.get(socket)
         if life is None:

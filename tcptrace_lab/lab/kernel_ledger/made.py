@@ -76,12 +76,8 @@ _NGINX = ("nginx", "-c", "{folder}/nginx.conf", "-e", "stderr")
 REAL: Mapping[str, Real] = {
     "python-http-curl": Real(_way(0.020, **_LINE), _HTTP, _CURL, file_bytes=5_000_000),
     "python-http-curl-limited": Real(_way(0.020, **_LINE), _HTTP, (*_CURL, "--limit-rate", "1M"), file_bytes=2_500_000),
-    "nginx-curl-bbr": Real(
-        _way(0.030, **_LINE), _NGINX, _CURL, "bbr", file_bytes=5_000_000, prepare=nginx_settings()
-    ),
-    "nginx-limit-rate-curl": Real(
-        _way(0.020, **_LINE), _NGINX, _CURL, file_bytes=1_500_000, prepare=nginx_settings("limit_rate 700k;")
-    ),
+    "nginx-curl-bbr": Real(_way(0.030, **_LINE), _NGINX, _CURL, "bbr", file_bytes=5_000_000, prepare=nginx_settings()),
+    "nginx-limit-rate-curl": Real(_way(0.020, **_LINE), _NGINX, _CURL, file_bytes=1_500_000, prepare=nginx_settings("limit_rate 700k;")),
     "iperf3-cubic": Real(_way(0.020, **_LINE), _IPERF[0], (*_IPERF[1], "-n", "6M")),
     "iperf3-reverse-loss": Real(_way(0.010, loss_rate=0.01, seed=3), _IPERF[0], (*_IPERF[1], "-n", "2M", "-R")),
     "iperf3-4mbps": Real(_way(0.020, **_LINE), _IPERF[0], (*_IPERF[1], "-b", "4M", "-t", "2")),
@@ -92,7 +88,11 @@ REAL: Mapping[str, Real] = {
         _way(0.020, **_LINE), SSHD, ("ssh", *SSH, "-p", "{port}", "root@{address}", "cat", "{file}"), file_bytes=3_000_000, prepare=ssh_keys
     ),
     "scp-upload": Real(
-        _way(0.020, **_LINE), SSHD, ("scp", *SSH, "-P", "{port}", "{file}", "root@{address}:{folder}/copy"), file_bytes=3_000_000, prepare=ssh_keys
+        _way(0.020, **_LINE),
+        SSHD,
+        ("scp", *SSH, "-P", "{port}", "{file}", "root@{address}:{folder}/copy"),
+        file_bytes=3_000_000,
+        prepare=ssh_keys,
     ),
 }
 """By programs that run everywhere, over lines of their own."""

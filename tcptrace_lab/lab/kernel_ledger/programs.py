@@ -72,9 +72,9 @@ class Real:
             stack.enter_context(beside(network, directory))
             words = {"address": SERVER_IPV4, "port": str(PORT), "folder": str(folder), "file": str(folder / FILE)}
             server, client = (_filled(command, words) for command in (self.server, self.client))
-            for end, point in network.points.items():
-                if end in {"client", "server"}:
-                    stack.enter_context(capturing(point, directory / f"{end}.pcapng", snaplen_bytes=SNAPLEN_BYTES))
+            for vantage in ("client", "server"):
+                point, file = network.points[vantage], directory / f"{vantage}.pcapng"
+                stack.enter_context(capturing(point, file, snaplen_bytes=SNAPLEN_BYTES))
             stack.enter_context(_running(network.server, server, folder))
             _await_listening(network.server)
             with _running(network.client, client, folder) as process:
@@ -102,7 +102,8 @@ def _running(space: Namespace, command: list[str], folder: Path) -> Iterator[sub
     """A program in a namespace; it ends with the block, or with this process."""
     name = "client" if (folder / "server.txt").exists() else "server"
     with (folder / f"{name}.txt").open("wb") as words, space.entered():
-        process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", *command], stdin=subprocess.DEVNULL, stdout=words, stderr=words, cwd=folder)  # noqa: S607
+        whole = ["setpriv", "--pdeathsig", "TERM", *command]
+        process = subprocess.Popen(whole, stdin=subprocess.DEVNULL, stdout=words, stderr=words, cwd=folder)
     try:
         yield process
     finally:
@@ -151,7 +152,18 @@ def ssh_keys(folder: Path) -> None:
 
 SSHD = (
     *("sshd", "-D", "-e", "-f", "/dev/null", "-p", "{port}", "-h", "{folder}/host"),
-    *("-o", "AuthorizedKeysFile={folder}/user.pub", "-o", "StrictModes=no", "-o", "PermitRootLogin=yes", "-o", "PidFile=none", "-o", "Subsystem=sftp internal-sftp"),
+    *(
+        "-o",
+        "AuthorizedKeysFile={folder}/user.pub",
+        "-o",
+        "StrictModes=no",
+        "-o",
+        "PermitRootLogin=yes",
+        "-o",
+        "PidFile=none",
+        "-o",
+        "Subsystem=sftp internal-sftp",
+    ),
 )
 SSH = (
     *("-i", "{folder}/user", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes"),

@@ -44,4 +44,6 @@ struct record {
 	unsigned char throttled, ack_pending, retransmits, unsent_marks;	/* 1: last of the queue, 2: has FIN, 4: ends a record */
 };
 
+_Static_assert(sizeof(struct record) == 216, "events.py reads records of this size");
+
 #endif

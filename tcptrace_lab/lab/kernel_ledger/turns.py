@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from tcptrace_lab.lab.kernel_ledger.events import RECEIVED, TRANSMIT, WRITE
 from tcptrace_lab.lab.kernel_ledger.lives import SEQ_SPACE, ahead
 from tcptrace_lab.numbers import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tcptrace_lab.lab.kernel_ledger.lives import Event, Life
 
@@ -59,42 +61,68 @@ class Between:
 
 
 def between(sender: Life, receiver: Life | None) -> Between:
-    """Follow each data segment from the one socket to the other."""
+    """Follow each data segment from the one socket to the other, and each ACK to its departure."""
     if receiver is None:
         return Between()
-    left: dict[tuple[int, int], list[int]] = {}
+    trips = _trips(sender, receiver)
+    held = joined(_acks_held(receiver, trips))
+    if not trips:
+        return Between(acks_held=held)
+    least_ns = min(trip.ns for trip in trips)
+    slack_ns = max(LEAST_QUEUE_NS, int(QUEUE_SHARE * least_ns))
+    is_late = [trip.ns > least_ns + slack_ns for trip in trips]
+    queues = joined((trip.left_ns + least_ns, trip.arrived_ns) for trip, late in zip(trips, is_late, strict=True) if late)
+    return Between(least_ns, queues, held, _line_rate(trips, is_late))
+
+
+class _Trip(NamedTuple):
+    """One data segment that was seen at both sockets."""
+
+    left_ns: int
+    arrived_ns: int
+    payload_bytes: int
+
+    @property
+    def ns(self) -> int:
+        """How long it took."""
+        return self.arrived_ns - self.left_ns
+
+
+def _trips(sender: Life, receiver: Life) -> list[_Trip]:
+    """In the order of their arrival. A segment that was sent again is the earliest of its kind that has not arrived."""
+    left: dict[tuple[int, int], deque[int]] = {}
     for event in sender.events:
         if event.kind == TRANSMIT and event.detail_bytes > 0:
-            left.setdefault((event.detail_seq, event.detail_bytes), []).append(event.time_ns)
-    trips: list[tuple[int, int, int]] = []
-    held: Spans = []
-    waiting: tuple[int, int, int] | None = None  # the first byte behind data that is not acknowledged, since when, and when they left
+            left.setdefault((event.detail_seq, event.detail_bytes), deque()).append(event.time_ns)
+    trips: list[_Trip] = []
+    for event in receiver.events:
+        sent = left.get((event.detail_seq, event.detail_bytes)) if event.kind == RECEIVED else None
+        if sent and sent[0] <= event.time_ns:
+            trips.append(_Trip(sent.popleft(), event.time_ns, event.detail_bytes))
+    return trips
+
+
+def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, int]]:
+    """From the departure of data whose ACK was held to the arrival of that ACK, which takes as long as the data."""
+    took_ns = {trip.arrived_ns: trip.ns for trip in trips}
+    waiting: deque[tuple[int, int]] = deque()  # data that is not acknowledged: the byte behind it, and when it arrived
     for event in receiver.events:
         if event.kind == RECEIVED and event.detail_bytes > 0:
-            sent = left.get((event.detail_seq, event.detail_bytes))
-            sent_ns = sent.pop(0) if sent and sent[0] <= event.time_ns else None
-            if sent_ns is not None:
-                trips.append((sent_ns, event.time_ns, event.detail_bytes))
-            waiting = waiting or ((event.detail_seq + event.detail_bytes) % SEQ_SPACE, event.time_ns, sent_ns or event.time_ns)
-        elif event.kind == TRANSMIT and waiting is not None and ahead(event.detail_ack, waiting[0]) >= 0:
-            if event.time_ns - waiting[1] >= ACK_HELD_NS:
-                held.append((waiting[2], event.time_ns + waiting[1] - waiting[2]))
-            waiting = None
-    if not trips:
-        return Between(None, [], joined(held))
-    least_ns = min(arrived_ns - sent_ns for sent_ns, arrived_ns, _ in trips)
-    slack_ns = max(LEAST_QUEUE_NS, int(QUEUE_SHARE * least_ns))
-    is_late = [arrived_ns - sent_ns > least_ns + slack_ns for sent_ns, arrived_ns, _ in trips]
-    late = [(sent_ns + least_ns, arrived_ns) for (sent_ns, arrived_ns, _), late in zip(trips, is_late, strict=True) if late]
-    return Between(least_ns, joined(late), joined(held), _line_rate(trips, is_late))
+            waiting.append(((event.detail_seq + event.detail_bytes) % SEQ_SPACE, event.time_ns))
+        elif event.kind == TRANSMIT and waiting and ahead(event.detail_ack, waiting[0][0]) >= 0:
+            arrived_ns = waiting[0][1]
+            if event.time_ns - arrived_ns >= ACK_HELD_NS:
+                yield arrived_ns - took_ns.get(arrived_ns, 0), event.time_ns + took_ns.get(arrived_ns, 0)
+            while waiting and ahead(event.detail_ack, waiting[0][0]) >= 0:
+                waiting.popleft()
 
 
-def _line_rate(trips: Sequence[tuple[int, int, int]], is_late: Sequence[bool]) -> float | None:
+def _line_rate(trips: Sequence[_Trip], is_late: Sequence[bool]) -> float | None:
     """Bytes per second, over packets that waited in a queue behind one that did."""
     behind = [
-        (arrived_ns - before_ns, size)
-        for (_, before_ns, _), (_, arrived_ns, size), one, other in zip(trips, trips[1:], is_late, is_late[1:], strict=False)
-        if one and other
+        (after.arrived_ns - before.arrived_ns, after.payload_bytes)
+        for (before, after), both_late in zip(pairwise(trips), map(all, pairwise(is_late)), strict=True)
+        if both_late
     ]
     took_ns = sum(ns for ns, _ in behind)
     return sum(size for _, size in behind) * NS_PER_S / took_ns if len(behind) >= LEAST_LATE and took_ns else None

@@ -7,9 +7,10 @@ program begins to write), else that at its begin.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.lab.kernel_ledger.events import ASKED_QUEUE, READ, RECEIVED, RETRANSMIT, SETTLED, TRANSMIT, WRITE, WRITTEN
+from tcptrace_lab.lab.kernel_ledger.events import ASKED_QUEUE, READ, RECEIVED, RETRANSMIT, SETTLED, STATE, TRANSMIT, WRITE, WRITTEN
 from tcptrace_lab.lab.kernel_ledger.gates import CA_RECOVERY, NOTHING, OWN_BOUND, TAIL_PROBE, TIMEOUT, closed
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.lives import Event
 
 _BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
-_AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ})
+_AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
 _RESTARTS_TIMER = frozenset({RECEIVED, TRANSMIT, RETRANSMIT})
 
 
@@ -44,7 +45,7 @@ def intervals(events: Sequence[Event]) -> list[Interval]:
     found: list[Interval] = []
     timers = _timers(events)
     bounded = _bounded(events)
-    for index, (before, after) in enumerate(zip(events, events[1:], strict=False)):
+    for index, (before, after) in enumerate(pairwise(events)):
         if after.time_ns <= before.time_ns:
             continue
         state = after if after.kind in _BEFORE_CHANGE or before.kind not in _AFTER_CHANGE else before

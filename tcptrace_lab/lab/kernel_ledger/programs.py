@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.errors import LabFailed, MissingTool
 from tcptrace_lab.lab.capture import capturing
-from tcptrace_lab.lab.experiment import SNAPLEN_BYTES
+from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
 from tcptrace_lab.lab.network import SERVER_IPV4
 
 if TYPE_CHECKING:
@@ -58,11 +58,13 @@ class Real:
     def run(self, directory: Path, beside: Callable[[Network, Path], AbstractContextManager[object]]) -> None:
         """Make the network, capture both ends into `directory`, and let the client do its work.
 
+        The path goes before all other programs of the machine; these programs do not.
+
         Raises:
             MissingTool: a program is not installed.
             LabFailed: the server does not listen, or the client does not end well.
         """
-        with ExitStack() as stack:
+        with in_real_time(), ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="kernel-ledger-")))
             folder.chmod(0o755)
             self._prepare(folder)
@@ -99,10 +101,10 @@ def _filled(command: tuple[str, ...], words: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def _running(space: Namespace, command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program in a namespace; it ends with the block, or with this process."""
+    """A program in a namespace, with the priority of any other; it ends with the block, or with this process."""
     name = "client" if (folder / "server.txt").exists() else "server"
     with (folder / f"{name}.txt").open("wb") as words, space.entered():
-        whole = ["setpriv", "--pdeathsig", "TERM", *command]
+        whole = ["chrt", "--other", "0", "setpriv", "--pdeathsig", "TERM", *command]
         process = subprocess.Popen(whole, stdin=subprocess.DEVNULL, stdout=words, stderr=words, cwd=folder)
     try:
         yield process

@@ -67,6 +67,10 @@ def test_nagle_holds_a_partial_segment_behind_an_unacknowledged_small_one(fields
     assert gates(**sending(100, 300, snd_sml=300) | fields) == held
 
 
+def test_a_program_without_space_for_what_would_fill_the_segment_is_held_by_its_buffer_too() -> None:
+    assert gates(**sending(100, 300, snd_sml=300, no_space=1)) == ("nagle", "send-buffer")
+
+
 def test_less_than_a_third_of_the_window_is_deferred_and_named_by_the_smaller_window() -> None:
     assert gates(**sending(20_000, 9_000, snd_wnd=12_000)) == ("deferral-window",)
     assert gates(**sending(20_000, 9_000, snd_cwnd=12)) == ("deferral-congestion-window",)

@@ -66,6 +66,8 @@ def _held(event: Event, at_ns: int) -> tuple[str, ...]:
     """Gates between the program's bytes and the network, in the kernel's order."""
     tests = (pacing, congestion_window, window, nagle, small_queue)
     gates = tuple(gate for test in tests if (gate := test(event, at_ns)))
+    if NAGLE in gates and event.no_space:  # what the program could write would fill the segment
+        gates = (*gates, SEND_BUFFER)
     return gates or tuple(filter(None, [deferral(event)]))
 
 

@@ -15,7 +15,9 @@
 #define SIOCOUTQ 0x5411
 #define IOCTL_NUMBER 16 /* x86-64 */
 #define FIN 1
+#define IPV6_HEADER_BYTES 40 /* IPv4 and TCP headers are no shorter together */
 #define MOST_NAMESPACES 64
+#define MOST_SOCKETS 16384
 #define BUFFER_BYTES (32 << 20)
 
 extern void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym;
@@ -26,6 +28,19 @@ struct {
 	__type(key, __u32);
 	__type(value, __u8);
 } namespaces SEC(".maps");
+
+/* Sockets by what a segment to them says. tcp_probe knows established connections only; the segments of others are met at the device. */
+struct ends {
+	__u32 inode;
+	__u16 local_port, remote_port;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MOST_SOCKETS);
+	__type(key, struct ends);
+	__type(value, __u64);
+} sockets SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -236,6 +251,49 @@ int BPF_PROG(received, struct sock *sk, const struct sk_buff *skb)
 	return 0;
 }
 
+/* A segment to a socket that is not established any more, which tcp_probe does not see: recorded before it is processed, as there. */
+SEC("tp_btf/netif_receive_skb")
+int BPF_PROG(arriving, struct sk_buff *skb)
+{
+	__u32 inode = skb->dev->nd_net.net->ns.inum;
+	struct ends ends = {.inode = inode};
+	unsigned char first[IPV6_HEADER_BYTES];
+	const struct tcp_sock *tp;
+	unsigned int header_bytes;
+	struct tcphdr th = {};
+	struct record *r;
+	__u64 *socket;
+	int bytes;
+
+	if (!bpf_map_lookup_elem(&namespaces, &inode) || bpf_probe_read_kernel(first, sizeof(first), skb->data))
+		return 0;
+	if (first[0] >> 4 == 4 && first[9] == IPPROTO_TCP) {
+		header_bytes = (first[0] & 15) * 4;
+		bytes = (first[2] << 8 | first[3]) - header_bytes;
+	} else if (first[0] >> 4 == 6 && first[6] == IPPROTO_TCP) {
+		header_bytes = IPV6_HEADER_BYTES;
+		bytes = first[4] << 8 | first[5];
+	} else {
+		return 0;
+	}
+	bpf_probe_read_kernel(&th, sizeof(th), skb->data + header_bytes);
+	ends.local_port = bpf_ntohs(th.dest);
+	ends.remote_port = bpf_ntohs(th.source);
+	socket = bpf_map_lookup_elem(&sockets, &ends);
+	if (!socket)
+		return 0;
+	tp = as_tcp((void *)*socket);
+	if (!is_ours(tp) || tp->inet_conn.icsk_inet.sk.__sk_common.skc_state == TCP_ESTABLISHED)
+		return 0;
+	touch(tp);
+	r = begin(tp, KIND_RECEIVED);
+	if (!r)
+		return 0;
+	record_segment(r, skb->data + header_bytes, bytes);
+	bpf_ringbuf_submit(r, 0);
+	return 0;
+}
+
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(softirq_ended, unsigned int vector)
 {
@@ -318,8 +376,18 @@ int BPF_PROG(recovery, struct sock *sk, const __u8 state)
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(state_set, const struct sock *sk, int before, int after)
 {
-	if (after == TCP_CLOSE)
+	struct ends ends = {};
+	__u64 address = (__u64)sk;
+
+	ends.inode = sk->__sk_common.skc_net.net->ns.inum;
+	ends.local_port = sk->__sk_common.skc_num;
+	ends.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	if (after == TCP_ESTABLISHED && bpf_map_lookup_elem(&namespaces, &ends.inode))
+		bpf_map_update_elem(&sockets, &ends, &address, BPF_ANY);
+	if (after == TCP_CLOSE) {
 		forget(sk);
+		bpf_map_delete_elem(&sockets, &ends);
+	}
 	return simple(sk, KIND_STATE, after);
 }
 

@@ -6,7 +6,7 @@
 #define TRACER_H
 
 enum kind {
-	KIND_RECEIVED = 1,	/* tcp_probe: a segment is about to be processed */
+	KIND_RECEIVED = 1,	/* tcp_probe, netif_receive_skb: a segment is about to be processed */
 	KIND_SETTLED = 2,	/* softirq_exit, or another socket is next: processing is over */
 	KIND_WRITE = 3,		/* tcp_sendmsg_locked: the program gives bytes; again after each wait for memory */
 	KIND_WRITTEN = 4,	/* sock_send_length: the send call ends */

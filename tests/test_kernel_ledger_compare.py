@@ -55,8 +55,9 @@ def kernel_rows(own_turn: str) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for at_ms in QUESTION_MS:
         for start_ms, end_ms, gate, context in (
-            (0, 10, "peer-turn", ["in-transit", "unacked"]),
-            (10, 40, "peer-turn", ["unacked"]),
+            (0, 10, "peer-turn", ["in-transit", "unacked", "round-trip"]),
+            (10, 20, "peer-turn", ["unacked", "round-trip"]),
+            (20, 40, "peer-turn", ["unacked"]),
             (40, 50, "peer-in-transit", ["unacked"]),
             (50, GAP_MS, own_turn, []),
         ):
@@ -86,7 +87,7 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_both_ends(tmp_path: P
         thinking = spent_ms(here, lambda piece: piece.gates == "own-turn")
         assert thinking == 20 * (QUESTIONS - 1)
         assert spent_ms(here, lambda piece: piece.gates == "own-turn" and piece.cause in piece.said.exact) == thinking
-        assert all(piece.cause in piece.said.accepted for piece in here)
+        assert all(piece.cause in piece.said.accepted for piece in here if piece.frame_after is not None)
 
 
 def test_what_the_ledger_calls_something_else_is_listed_with_its_frames(tmp_path: Path) -> None:

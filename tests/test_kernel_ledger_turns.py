@@ -84,8 +84,11 @@ def test_an_ack_that_leaves_soon_was_not_held() -> None:
         ("nagle", "nagle", "ack-held", "nagle-delayed-ack", "nagle"),
         ("pacing", "pacing", "paced-as-line", "pacing", "network"),
         ("own-turn", "own-turn", "", "application", ""),
+        ("own-turn", "own-turn", "unacked", "application", ""),
+        ("own-turn", "own-turn", "unacked round-trip", "network", "application"),
         ("own-turn", "own-turn", "in-transit unacked", "network", "application"),
         ("peer-turn", "peer-turn", "", "peer", ""),
+        ("peer-turn", "peer-turn", "unacked round-trip", "peer", "network"),
         ("peer-turn", "peer-turn", "in-transit unacked", "network", "peer"),
         ("peer-in-transit", "peer-in-transit", "", "network", "peer"),
         ("timeout", "timeout", "", "timeout", "loss-recovery"),
@@ -138,7 +141,7 @@ def test_a_socket_of_the_kernel_lives_once_for_each_connection() -> None:
 
 
 def test_the_ledger_of_a_question_and_its_answer_adds_up() -> None:
-    asked, answered = sending(0, 100), {"snd_una": 100, "snd_nxt": 100, "write_seq": 100, "rcv_nxt": 50}
+    asked, answered = sending(0, 100, min_rtt_us=20_000), {"snd_una": 100, "snd_nxt": 100, "write_seq": 100, "rcv_nxt": 50}
     events = table(
         (8, CLIENT, SERVER, event(0, "state", state=7, detail_bytes=2)),
         (9, SERVER, CLIENT, event(0, "state", state=7, detail_bytes=3)),
@@ -154,12 +157,14 @@ def test_the_ledger_of_a_question_and_its_answer_adds_up() -> None:
         (8, CLIENT, SERVER, event(71, "write", **answered)),
     )
     rows = kernel_ledger(events).filter(pl.col("is_client"))
-    spent = [(start / MS, end / MS, gates[0]) for start, end, gates in rows.select("start_ns", "end_ns", "gates").iter_rows()]
+    names = ["start_ns", "end_ns", "gates", "context"]
+    spent = [(start / MS, end / MS, gates[0], context[1:]) for start, end, gates, context in rows.select(names).iter_rows()]
     assert spent[1:] == [
-        (1, 11, "peer-turn"),  # the question is on its way
-        (11, 41, "peer-turn"),
-        (41, 51, "peer-in-transit"),
-        (51, 71, "own-turn"),
+        (1, 11, "peer-turn", ["in-transit", "unacked", "round-trip"]),
+        (11, 21, "peer-turn", ["unacked", "round-trip"]),  # its ACK can be on its way
+        (21, 41, "peer-turn", ["unacked"]),
+        (41, 51, "peer-in-transit", ["unacked"]),
+        (51, 71, "own-turn", []),
     ]
     assert rows["least_transit_ns"].unique().to_list() == [10 * MS]
 

@@ -128,11 +128,10 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
 
 
 def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
-    """Nothing is to be sent: bytes on their way are the network's, for one round trip; else it is somebody's turn."""
+    """Nothing is to be sent: bytes on their way are the network's, for one undisturbed round trip; else it is somebody's turn."""
+    in_transit, in_round_trip = turns.IN_TRANSIT in context, turns.ROUND_TRIP in context
     if turn == turns.OWN_TURN:
-        on_the_way = turns.IN_TRANSIT in context or (turns.UNACKED in context and turns.ACK_HELD not in context)
-        return ("network", "application") if on_the_way else ("application", *(["network"] if turns.UNACKED in context else []))
-    if turn == turns.PEER_IN_TRANSIT or turns.IN_TRANSIT in context:
+        return ("network", "application") if in_transit or in_round_trip else ("application",)
+    if turn == turns.PEER_IN_TRANSIT or in_transit:
         return "network", "peer"
-    on_the_way = turns.UNACKED in context and turns.ACK_HELD not in context
-    return ("peer", "network") if on_the_way or turn == turns.PEER_HELD else ("peer",)
+    return ("peer", "network") if in_round_trip or turn == turns.PEER_HELD else ("peer",)

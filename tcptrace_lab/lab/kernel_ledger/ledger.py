@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
 from tcptrace_lab.lab.kernel_ledger.gates import NOTHING
 from tcptrace_lab.lab.kernel_ledger.lives import lives, pairs
 from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
-from tcptrace_lab.lab.kernel_ledger.turns import ACK_HELD, IN_TRANSIT, LINE_SHARE, PACED_AS_LINE, QUEUE, UNACKED, Sides, between, within
+from tcptrace_lab.lab.kernel_ledger.turns import (
+    ACK_HELD,
+    IN_TRANSIT,
+    LINE_SHARE,
+    PACED_AS_LINE,
+    QUEUE,
+    ROUND_TRIP,
+    UNACKED,
+    Sides,
+    between,
+    within,
+)
 from tcptrace_lab.lab.kernel_ledger.waits import intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tcptrace_lab.lab.kernel_ledger.lives import Life
@@ -27,6 +40,8 @@ GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
 """The congestion window is below its threshold; a threshold has been set and is reached; segments arrived out of order."""
 NO_THRESHOLD = 0x7FFFFFFF
 """Linux: TCP_INFINITE_SSTHRESH."""
+NS_PER_US = 1_000
+_BEFORE_ALL_NS = -(1 << 62)
 
 SCHEMA: dict[str, Any] = {
     "sender_address": pl.String,
@@ -66,14 +81,27 @@ _Row = tuple[int, int, list[str], list[str], list[str]]
 
 def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
     sides = Sides(life, other)
+    left = [event.time_ns for event in life.events if event.kind == TRANSMIT and event.detail_bytes > 0]
     for interval in intervals(life.events):
         idle = NOTHING in interval.gates
         cuts = {interval.start_ns, interval.end_ns, *_bounds(path.queues, interval), *_bounds(path.acks_held, interval)}
         cuts.update(sides.changes(interval.start_ns, interval.end_ns))
-        for start_ns, end_ns in pairwise(sorted(cuts)):
-            turn = [sides.turn(interval.event, start_ns)] if idle else []
-            gates, last = ([*(gate for gate in gates if gate != NOTHING), *turn] for gates in (interval.gates, interval.last))
-            yield start_ns, end_ns, gates, last, _context(interval, start_ns, sides, path)
+        round_trip_ns = _last(left, interval.start_ns) + interval.event.min_rtt_us * NS_PER_US
+        for from_ns, to_ns in pairwise(sorted(cuts)):
+            answered_ns = max(round_trip_ns, _last(path.arrivals, from_ns) + (path.least_transit_ns or 0))
+            for start_ns, end_ns in pairwise(sorted({from_ns, min(max(answered_ns, from_ns), to_ns), to_ns})):
+                turn = [sides.turn(interval.event, start_ns)] if idle else []
+                gates, last = ([*(gate for gate in gates if gate != NOTHING), *turn] for gates in (interval.gates, interval.last))
+                context = _context(interval, start_ns, sides, path)
+                if UNACKED in context and start_ns < answered_ns:
+                    context.append(ROUND_TRIP)
+                yield start_ns, end_ns, gates, last, context
+
+
+def _last(times: Sequence[int], moment_ns: int) -> int:
+    """The last of these times that is not after a moment; a time before all others where there is none."""
+    at = bisect_right(times, moment_ns)
+    return times[at - 1] if at else _BEFORE_ALL_NS
 
 
 def _bounds(spans: Spans, interval: Interval) -> list[int]:

@@ -61,6 +61,7 @@ class Event:
     rcv_nxt: int = 0
     copied_seq: int = 0
     srtt_us: int = 0
+    min_rtt_us: int = 0
 
     @property
     def unsent_bytes(self) -> int:

@@ -25,9 +25,9 @@ PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
 """Nothing is to be sent, and the other program has written: its TCP holds bytes, or they are on their way."""
 SENT_ALL = "sent-all"
 """Neither program writes again."""
-IN_TRANSIT, UNACKED, QUEUE, ACK_HELD = "in-transit", "unacked", "queue", "ack-held"
-"""Bytes have not arrived; are not acknowledged; are later than the path's delay; have arrived, and their ACK is held (all the way of the
-two)."""
+IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
+"""Bytes have not arrived; are not acknowledged; are not, and their ACK can still be on its way; are later than the path's
+delay; have arrived, and their ACK is held (all the way of the two)."""
 PACED_AS_LINE = "paced-as-line"
 """Pacing leaves no less than the path carries: the path's rate, not the sender, spaces the bytes."""
 
@@ -51,12 +51,14 @@ class Between:
         least_transit_ns: the fastest packet; None where none was seen at both ends.
         queues: when packets were later than the path's delay.
         acks_held: when the receiver held an ACK: from the departure of the data to the arrival of the ACK.
+        arrivals: when data arrived.
         line_rate: bytes of payload that came out of the path's queue per second; None where there was hardly a queue.
     """
 
     least_transit_ns: int | None = None
     queues: Spans = field(default_factory=list)
     acks_held: Spans = field(default_factory=list)
+    arrivals: list[int] = field(default_factory=list)
     line_rate: float | None = None
 
 
@@ -72,7 +74,7 @@ def between(sender: Life, receiver: Life | None) -> Between:
     slack_ns = max(LEAST_QUEUE_NS, int(QUEUE_SHARE * least_ns))
     is_late = [trip.ns > least_ns + slack_ns for trip in trips]
     queues = joined((trip.left_ns + least_ns, trip.arrived_ns) for trip, late in zip(trips, is_late, strict=True) if late)
-    return Between(least_ns, queues, held, _line_rate(trips, is_late))
+    return Between(least_ns, queues, held, [trip.arrived_ns for trip in trips], _line_rate(trips, is_late))
 
 
 class _Trip(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import packets
 import polars as pl
 
-from tcptrace_lab.errors import EXIT_MISSING_TOOL, EXIT_USAGE
+from tcptrace_lab.errors import EXIT_MISSING_TOOL, EXIT_USAGE, MissingTool
 from tcptrace_lab.lab.kernel_ledger import build
 from tcptrace_lab.lab.kernel_ledger.__main__ import main
 from tcptrace_lab.lab.kernel_ledger.agreement import Piece, pieces
@@ -117,3 +117,21 @@ def test_without_the_compiler_the_command_says_what_to_install(
 def test_a_folder_without_events_is_a_mistake_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(tmp_path)]) == EXIT_USAGE
     assert "no transfer with the kernel's events" in capsys.readouterr().err
+
+
+def test_a_transfer_that_cannot_be_made_does_not_keep_the_others_from_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two transfers the first fails."""
+
+    def make(name: str, _folder: Path) -> dict[str, Any]:
+        if name == "redis-set":
+            raise MissingTool("not installed", where="redis-server")
+        return {"programs": {"received": {"runs": 4, "ns": 4_000}}, "records": 4}
+
+    monkeypatch.setattr("tcptrace_lab.lab.kernel_ledger.__main__.tracer", lambda: None)
+    monkeypatch.setattr("tcptrace_lab.lab.kernel_ledger.made.make", make)
+    assert main(["run", str(tmp_path), "redis"]) == EXIT_MISSING_TOOL
+    said = capsys.readouterr()
+    assert said.err == "redis-set: not installed: redis-server\n"
+    assert said.out == "redis-pipeline: 4 records, 1,000 ns per run of a hook\n"

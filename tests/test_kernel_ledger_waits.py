@@ -92,14 +92,16 @@ def test_the_wait_before_a_retransmission_timer_fires_is_a_timeout() -> None:
         event(10, "received", **flight),
         event(10, "settled", **flight),
         event(215, "recovery", ca_state=0, **flight),
-        event(215, "retransmit", ca_state=4, retransmits=1, lost_out=5, **flight),
-        event(215, "settled", ca_state=4, retransmits=1, lost_out=5, **flight),
+        event(215, "transmit", ca_state=4, retransmits=1, lost_out=5, detail_seq=0, detail_bytes=1_000, **flight),
+        event(215.01, "retransmit", ca_state=4, retransmits=1, lost_out=5, detail_seq=0, detail_bytes=1_000, **flight),
+        event(215.01, "settled", ca_state=4, retransmits=1, lost_out=5, **flight),
         event(240, "received", ca_state=4, retransmits=1, lost_out=5, **flight),
     )
     assert found == [
         (0, 10, ("nothing-to-send",), ("nothing-to-send",)),
         (10, 215, ("timeout",), ("timeout",)),
-        (215, 240, ("loss-recovery",), ("loss-recovery",)),
+        (215, 215.01, ("loss-recovery",), ("loss-recovery",)),
+        (215.01, 240, ("loss-recovery",), ("loss-recovery",)),
     ]
 
 
@@ -108,8 +110,9 @@ def test_a_retransmission_outside_of_recovery_is_a_probe_of_the_tail() -> None:
     found = rows(
         event(0, "transmit", detail_bytes=1_000, **sending(1_000, 0)),
         event(0, "settled", **flight),
-        event(40, "retransmit", **flight),
-        event(40, "settled", **flight),
+        event(40, "transmit", detail_seq=0, detail_bytes=1_000, **flight),
+        event(40.01, "retransmit", detail_seq=0, detail_bytes=1_000, **flight),
+        event(40.01, "settled", **flight),
         event(60, "received", **flight),
     )
     assert found[0][2:] == (("tail-probe",), ("tail-probe",))
@@ -121,7 +124,8 @@ def test_a_fast_retransmission_is_recovery_from_the_state_of_the_kernel_on() -> 
     found = rows(
         event(0, "settled", **flight),
         event(20, "received", **flight),
-        event(20, "retransmit", ca_state=3, **flight),
+        event(20, "transmit", ca_state=3, detail_seq=0, detail_bytes=1_000, **flight),
+        event(20, "retransmit", ca_state=3, detail_seq=0, detail_bytes=1_000, **flight),
         event(20, "settled", ca_state=3, **flight),
         event(40, "received", ca_state=3, **flight),
     )

@@ -15,8 +15,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.errors import TcptraceLabError, UsageError
+from tcptrace_lab.errors import EXIT_MISSING_TOOL, TcptraceLabError, UsageError
 from tcptrace_lab.lab.kernel_ledger import compare, made
+from tcptrace_lab.lab.kernel_ledger.build import tracer
 from tcptrace_lab.lab.kernel_ledger.ledger import write_ledger
 from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
 
@@ -32,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
             case "list":
                 print("\n".join(made.EVERY))  # noqa: T201
             case "run":
-                _run(options.folder, options.names)
+                return _run(options.folder, options.names)
             case "make":
                 for folder in _transfers(options.folders):
                     write_ledger(folder)
@@ -45,14 +46,23 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _run(folder: Path, names: Sequence[str]) -> None:
+def _run(folder: Path, names: Sequence[str]) -> int:
+    """Make each transfer; one that cannot be made is told, and leaves its exit code."""
     asked = [name for name in made.EVERY if not names or any(name.startswith(begin) for begin in names)]
     if not asked:
         raise UsageError("no such transfer", where=", ".join(names), remedy="`list` shows their names")
+    tracer()
+    exit_code = 0
     for name in asked:
-        costs = made.make(name, folder / name)
+        try:
+            costs = made.make(name, folder / name)
+        except (TcptraceLabError, OSError, EOFError) as error:
+            print(f"{name}: {error}", file=sys.stderr, flush=True)  # noqa: T201
+            exit_code = getattr(error, "exit_code", EXIT_MISSING_TOOL)
+            continue
         runs, ns = (sum(program[what] for program in costs["programs"].values()) for what in ("runs", "ns"))
         print(f"{name}: {costs['records']:,} records, {ns / max(runs, 1):,.0f} ns per run of a hook", flush=True)  # noqa: T201
+    return exit_code
 
 
 def _transfers(folders: Sequence[Path]) -> list[Path]:

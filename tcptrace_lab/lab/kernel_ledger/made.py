@@ -56,7 +56,7 @@ KNOWN: Mapping[str, Experiment] = {
     "loss-2-percent-reno": _lab(path(0.020, room=True, loss_rate=0.02, seed=11), Bulk(1_000_000), congestion_control="reno"),
     "loss-1-percent-cubic": _lab(path(0.020, room=True, loss_rate=0.01, seed=5), Bulk(1_200_000)),
     "loss-40-in-a-row-reno": _lab(path(0.020, room=True, lost=frozenset(range(40, 80))), Bulk(1_500_000), congestion_control="reno"),
-    "outage-and-timeouts": _lab(path(0.020, room=True, lost=frozenset(range(100, 114))), Bulk(600_000), receive_buffer_bytes=16_384),
+    "outage-and-timeouts": _lab(path(0.020, room=True, lost=frozenset(range(100, 117))), Bulk(600_000), receive_buffer_bytes=16_384),
     "line-10mbps-endless-queue": _lab(path(0.020, room=True, rate_bps=TEN_MBPS), Bulk(2_500_000)),
     "line-10mbps-short-queue": _lab(path(0.020, room=True, rate_bps=TEN_MBPS, queue_bytes=30_000), Bulk(2_000_000)),
     "line-10mbps-bbr": _lab(path(0.020, room=True, rate_bps=TEN_MBPS), Bulk(2_000_000), congestion_control="bbr"),

@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.kernel_ledger.events import ASKED_QUEUE, READ, RECEIVED, RETRANSMIT, SETTLED, STATE, TRANSMIT, WRITE, WRITTEN
 from tcptrace_lab.lab.kernel_ledger.gates import CA_RECOVERY, NOTHING, OWN_BOUND, TAIL_PROBE, TIMEOUT, closed
+from tcptrace_lab.lab.kernel_ledger.lives import ahead
+from tcptrace_lab.numbers import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcptrace_lab.lab.kernel_ledger.lives import Event
+
+MOST_SEGMENTS = 64
+"""A buffer of 64 KB that is sent again leaves in so many segments at most, and some other records may lie between; a bound, no source."""
+AT_ONCE_NS = NS_PER_MS
+"""The kernel tells of a retransmission within microseconds; on a busy machine later."""
 
 _BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
 _AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
@@ -73,17 +80,26 @@ def _timers(events: Sequence[Event]) -> list[str | None]:
     """For the time after each event, whether a retransmission timer ran meanwhile that then fired.
 
     A retransmission under a higher count of timeouts was sent by the retransmission timer, one outside of recovery by the timer of a tail
-    loss probe; either runs since the last segment that was received or sent.
+    loss probe; either runs since the last segment that was received or sent. The kernel tells of a retransmission after its departure.
     """
     timers: list[str | None] = [None] * len(events)
     for index, event in enumerate(events):
         if event.kind != RETRANSMIT:
             continue
-        since = next((at for at in range(index - 1, -1, -1) if events[at].kind in _RESTARTS_TIMER), 0)
+        own = {at for at in range(max(index - MOST_SEGMENTS, 0), index) if _is_part(events[at], event)}
+        since = next((at for at in range(index - 1, -1, -1) if events[at].kind in _RESTARTS_TIMER and at not in own), 0)
         timer = TIMEOUT if event.retransmits > events[since].retransmits else TAIL_PROBE if event.ca_state < CA_RECOVERY else None
         if timer is not None:
-            timers[since:index] = [timer] * (index - since)
+            fired = min(own, default=index)
+            timers[since:fired] = [timer] * (fired - since)
     return timers
+
+
+def _is_part(departure: Event, retransmission: Event) -> bool:
+    """Whether a segment that left is, or is a part of, what the kernel then tells to have sent again."""
+    offset = ahead(departure.detail_seq, retransmission.detail_seq)
+    recent = retransmission.time_ns - departure.time_ns <= AT_ONCE_NS
+    return departure.kind == TRANSMIT and departure.detail_bytes > 0 and 0 <= offset < retransmission.detail_bytes and recent
 
 
 def _bounded(events: Sequence[Event]) -> list[bool]:

@@ -187,3 +187,26 @@ def test_records_become_rows_in_order_of_time_on_the_clock_of_captures(tmp_path:
         (1_020, 1_025, "state", 33, -4, "192.0.2.9", 80, 81, 12),
         (1_030, 1_035, "received", 11, -4, "192.0.2.1", 80, 81, 12),
     ]
+
+
+@pytest.mark.parametrize(("arrives", "held"), [(False, "tail-probe"), (True, "peer-turn")])
+def test_a_probe_of_the_tail_held_the_sender_only_if_the_tail_was_lost(*, arrives: bool, held: str) -> None:
+    """A question of 100 bytes is sent again after 40 ms; the server answers after 60."""
+    asked = sending(0, 100)
+    again = event(41, "transmit", detail_bytes=100, **asked)
+    first = [(9, SERVER, CLIENT, event(11, "received", detail_bytes=100)), (9, SERVER, CLIENT, event(11, "read", rcv_nxt=100))]
+    events = table(
+        (8, CLIENT, SERVER, event(0, "state", state=7, detail_bytes=2)),
+        (9, SERVER, CLIENT, event(0, "state", state=7, detail_bytes=3)),
+        (8, CLIENT, SERVER, event(1, "transmit", detail_bytes=100, **sending(100, 0))),
+        (8, CLIENT, SERVER, event(1, "written", **asked)),
+        *(first if arrives else []),
+        (8, CLIENT, SERVER, again),
+        (8, CLIENT, SERVER, event(41, "retransmit", detail_bytes=100, **asked)),
+        (8, CLIENT, SERVER, event(41, "settled", **asked)),
+        (9, SERVER, CLIENT, event(51, "received", detail_bytes=100, rcv_nxt=100 if arrives else 0)),
+        (9, SERVER, CLIENT, event(60, "write", rcv_nxt=100)),
+        (8, CLIENT, SERVER, event(70, "received", **asked)),
+    )
+    rows = kernel_ledger(events).filter(pl.col("is_client"), pl.col("start_ns") <= 25 * MS, pl.col("end_ns") > 25 * MS)
+    assert rows["gates"].to_list() == [[held]]

@@ -99,7 +99,7 @@ def test_the_wait_before_a_retransmission_timer_fires_is_a_timeout() -> None:
     )
     assert found == [
         (0, 10, ("nothing-to-send",), ("nothing-to-send",)),
-        (10, 215, ("timeout",), ("timeout",)),
+        (10, 215, ("timeout", "nothing-to-send"), ("timeout",)),
         (215, 215.01, ("loss-recovery",), ("loss-recovery",)),
         (215.01, 240, ("loss-recovery",), ("loss-recovery",)),
     ]
@@ -115,7 +115,7 @@ def test_a_retransmission_outside_of_recovery_is_a_probe_of_the_tail() -> None:
         event(40.01, "settled", **flight),
         event(60, "received", **flight),
     )
-    assert found[0][2:] == (("tail-probe",), ("tail-probe",))
+    assert found[0][2:] == (("tail-probe", "nothing-to-send"), ("tail-probe",))
     assert found[-1][2] == ("nothing-to-send",)
 
 

@@ -18,6 +18,7 @@ TIMEOUT = "timeout"
 """The retransmission timer runs, and then fires."""
 TAIL_PROBE = "tail-probe"
 """The timer of a tail loss probe runs, and then fires."""
+TIMERS = frozenset({TIMEOUT, TAIL_PROBE})
 RECOVERY = "loss-recovery"
 PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW = "pacing", "congestion-window", "zero-window", "receiver-window"
 NAGLE, CORK = "nagle", "cork"

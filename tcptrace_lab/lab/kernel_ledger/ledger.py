@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
-from tcptrace_lab.lab.kernel_ledger.gates import NOTHING
+from tcptrace_lab.lab.kernel_ledger.gates import NOTHING, TIMERS
 from tcptrace_lab.lab.kernel_ledger.lives import lives, pairs
 from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
 from tcptrace_lab.lab.kernel_ledger.turns import (
@@ -83,19 +83,30 @@ def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
     sides = Sides(life, other)
     left = [event.time_ns for event in life.events if event.kind == TRANSMIT and event.detail_bytes > 0]
     for interval in intervals(life.events):
-        idle = NOTHING in interval.gates
         cuts = {interval.start_ns, interval.end_ns, *_bounds(path.queues, interval), *_bounds(path.acks_held, interval)}
         cuts.update(sides.changes(interval.start_ns, interval.end_ns))
         round_trip_ns = _last(left, interval.start_ns) + interval.event.min_rtt_us * NS_PER_US
         for from_ns, to_ns in pairwise(sorted(cuts)):
             answered_ns = max(round_trip_ns, _last(path.arrivals, from_ns) + (path.least_transit_ns or 0))
             for start_ns, end_ns in pairwise(sorted({from_ns, min(max(answered_ns, from_ns), to_ns), to_ns})):
-                turn = [sides.turn(interval.event, start_ns)] if idle else []
-                gates, last = ([*(gate for gate in gates if gate != NOTHING), *turn] for gates in (interval.gates, interval.last))
                 context = _context(interval, start_ns, sides, path)
+                gates, last = _without_timer(interval, is_needed=other is None or IN_TRANSIT in context)
+                if NOTHING in gates:
+                    turn = sides.turn(interval.event, start_ns)
+                    gates, last = ([turn if gate == NOTHING else gate for gate in names] for names in (gates, last))
                 if UNACKED in context and start_ns < answered_ns:
                     context.append(ROUND_TRIP)
                 yield start_ns, end_ns, gates, last, context
+
+
+def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], list[str]]:
+    """The gates, and those that opened last. A timer that sends again what has arrived held nothing; else it alone held the rest."""
+    gates, last = list(interval.gates), list(interval.last)
+    if gates[0] not in TIMERS:
+        return gates, last
+    if is_needed:
+        return [gate for gate in gates if gate != NOTHING], last
+    return gates[1:], gates[1:]
 
 
 def _last(times: Sequence[int], moment_ns: int) -> int:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.kernel_ledger.events import ASKED_QUEUE, READ, RECEIVED, RETRANSMIT, SETTLED, STATE, TRANSMIT, WRITE, WRITTEN
-from tcptrace_lab.lab.kernel_ledger.gates import CA_RECOVERY, NOTHING, OWN_BOUND, TAIL_PROBE, TIMEOUT, closed
+from tcptrace_lab.lab.kernel_ledger.gates import CA_RECOVERY, NOTHING, OWN_BOUND, TAIL_PROBE, TIMEOUT, TIMERS, closed
 from tcptrace_lab.lab.kernel_ledger.lives import ahead
 from tcptrace_lab.numbers import NS_PER_MS
 
@@ -61,7 +61,7 @@ def intervals(events: Sequence[Event]) -> list[Interval]:
             if bounded[index] and gates == (NOTHING,):
                 gates = (OWN_BOUND,)
             if timer := timers[index]:
-                gates = (timer, *(gate for gate in gates if gate not in {timer, NOTHING}))
+                gates = (timer, *gates)
             found.append(Interval(start_ns, end_ns, state, gates))
     return _with_last(found, {event.time_ns for event in events if _departs(event)})
 
@@ -118,7 +118,10 @@ def _bounded(events: Sequence[Event]) -> list[bool]:
 
 
 def _with_last(found: Sequence[Interval], departures: set[int]) -> list[Interval]:
-    """Each interval with the gates that opened last: from its begin on, until the next departure, each stays closed for some time."""
+    """Each interval with the gates that opened last: from its begin on, until the next departure, each stays closed for some time.
+
+    What a timer sends passes gates that are still closed; so the timer is what opened last.
+    """
     ends: dict[str, int] = {}
     done: list[Interval] = []
     for interval in reversed(found):
@@ -126,6 +129,7 @@ def _with_last(found: Sequence[Interval], departures: set[int]) -> list[Interval
             ends = {}
         ends = {gate: ends.get(gate, interval.end_ns) for gate in interval.gates}
         latest = max(ends.values())
-        done.append(replace(interval, last=tuple(gate for gate in interval.gates if ends[gate] == latest)))
+        last = tuple(gate for gate in interval.gates if ends[gate] == latest)
+        done.append(replace(interval, last=last[:1] if interval.gates[0] in TIMERS else last))
     done.reverse()
     return done

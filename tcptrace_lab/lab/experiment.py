@@ -11,7 +11,8 @@ from tcptrace_lab.lab.capture import capturing
 from tcptrace_lab.lab.sockets import Meeting, SocketOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from tcptrace_lab.lab.network import Medium, Network, Point
@@ -74,8 +75,15 @@ class Outcome:
     witnesses: list[Witness] = field(default_factory=list)
 
 
-def run(experiment: Experiment, directory: Path) -> Outcome:
+def run(
+    experiment: Experiment, directory: Path, beside: Callable[[Network, Path], AbstractContextManager[object]] | None = None
+) -> Outcome:
     """Make the network, let the program talk, and capture it into `directory`; everything but the files is gone afterwards.
+
+    Args:
+        experiment: what is done.
+        directory: where the captures go.
+        beside: what else lasts as long as the captures, such as a tracer.
 
     Raises:
         LabFailed: no rights, the network cannot be built, or a capture is not whole.
@@ -86,6 +94,8 @@ def run(experiment: Experiment, directory: Path) -> Outcome:
         network = stack.enter_context(experiment.medium.network())
         meeting = Meeting(network, experiment.options, witnessed=experiment.witnessed)
         with ExitStack() as running:
+            if beside is not None:
+                running.enter_context(beside(network, directory))
             captures = {
                 vantage: running.enter_context(
                     capturing(

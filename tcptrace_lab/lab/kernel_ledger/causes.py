@@ -1,0 +1,137 @@
+"""Gates → the causes of `schema.CAUSES` that a ledger may name for a time: all that are right, and which is the exact one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.kernel_ledger import gates, turns
+from tcptrace_lab.lab.kernel_ledger.ledger import DISORDER, GROWING
+from tcptrace_lab.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+LEAST_IDLE_NS = NS_PER_S
+"""A silence in which nobody owes anything may be called idle from so long on: the engine's own bound."""
+
+NOT_COMPARED = frozenset({gates.HANDSHAKE, gates.CLOSING, gates.OPEN, turns.SENT_ALL})
+"""Opening and closing are no waits of a transfer; with all gates open the kernel was at work; after the last write nobody waits."""
+
+_PLAIN = {
+    gates.TIMEOUT: "timeout",
+    gates.TAIL_PROBE: "timeout",
+    gates.RECOVERY: "loss-recovery",
+    gates.PACING: "pacing",
+    gates.ZERO_WINDOW: "zero-window",
+    gates.RECEIVER_WINDOW: "receiver-window",
+    gates.DEFERRED_BY_WINDOW: "receiver-window",
+    gates.CORK: "application",
+    gates.SMALL_QUEUE: "network",
+    gates.SEND_BUFFER: "send-buffer",
+    gates.OWN_BOUND: "send-buffer",
+}
+_ALSO = {
+    "timeout": {"loss-recovery"},
+    "loss-recovery": {"timeout"},
+    "zero-window": {"receiver-window"},
+    "nagle": {"nagle-delayed-ack"},
+    "nagle-delayed-ack": {"nagle"},
+    "slow-start": {"congestion-window"},
+    "congestion-window": {"slow-start"},
+}
+"""Causes that name one gate: one is exact, the other accepted."""
+
+
+_OPENED_BY_ACKS = frozenset(
+    {gates.CONGESTION_WINDOW, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER}
+)
+"""Where the receiver held the ACK that opens one of them, the delayed ACK is a right name, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the kernel says of a time.
+
+    Attributes:
+        group: for a table: the gate that opened last, in a few words.
+        accepted: causes that are right.
+        exact: those of the gate that opened last.
+        strict: those accepted where `network` is wrong while the sender's program has written nothing; what else is accepted stays.
+    """
+
+    group: str
+    accepted: frozenset[str]
+    exact: frozenset[str]
+    strict: frozenset[str]
+
+
+GROUPS = {
+    gates.TIMEOUT: "loss",
+    gates.TAIL_PROBE: "loss",
+    gates.RECOVERY: "loss",
+    gates.PACING: "pacing",
+    gates.CONGESTION_WINDOW: "congestion window",
+    gates.DEFERRED_BY_CONGESTION_WINDOW: "congestion window",
+    gates.ZERO_WINDOW: "window",
+    gates.RECEIVER_WINDOW: "window",
+    gates.DEFERRED_BY_WINDOW: "window",
+    gates.NAGLE: "Nagle",
+    gates.CORK: "cork",
+    gates.SMALL_QUEUE: "small queue",
+    gates.SEND_BUFFER: "send buffer",
+    gates.OWN_BOUND: "send buffer",
+    turns.OWN_TURN: "nothing to send",
+    turns.PEER_TURN: "nothing to send",
+    turns.PEER_HELD: "nothing to send",
+    turns.PEER_IN_TRANSIT: "nothing to send",
+}
+
+
+def said(closed: Sequence[str], last: Sequence[str], context: Collection[str], lasted_ns: int) -> Said | None:
+    """What a row of the kernel's ledger allows a ledger to say; None where it is not compared.
+
+    Args:
+        closed: the row's gates.
+        last: those of them that opened last.
+        context: what else was so.
+        lasted_ns: how long the row is.
+    """
+    if not last or any(gate in NOT_COMPARED for gate in closed):
+        return None
+    every = {cause for gate in closed for cause in _causes(gate, context)}
+    exact = frozenset(_causes(gate, context)[0] for gate in last)
+    accepted = every | {also for cause in every for also in _ALSO.get(cause, ())}
+    if DISORDER in context:
+        accepted |= {"loss-recovery"}
+    if turns.ACK_HELD in context and not _OPENED_BY_ACKS.isdisjoint(closed):
+        accepted |= {"delayed-ack"}
+    if {turns.OWN_TURN, turns.PEER_TURN}.issuperset(closed) and lasted_ns >= LEAST_IDLE_NS and turns.UNACKED not in context:
+        accepted |= {"idle"}
+    strict = accepted - {"network"} if turns.OWN_TURN in closed else accepted
+    return Said(GROUPS[last[0]], frozenset(accepted), exact, frozenset(strict))
+
+
+def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
+    """The cause that names a gate exactly, then others that are right."""
+    if gate == gates.PACING and turns.PACED_AS_LINE in context:
+        return "pacing", "network"
+    if gate in _PLAIN:
+        return (_PLAIN[gate],)
+    if gate == gates.NAGLE:
+        return ("nagle-delayed-ack" if turns.ACK_HELD in context else "nagle",)
+    if gate in {gates.CONGESTION_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW}:
+        # Where the path has a queue, it and not the window spaces the bytes.
+        of_window = "slow-start" if GROWING in context else "congestion-window"
+        return ("network", of_window) if turns.QUEUE in context else (of_window,)
+    return _nothing(gate, context)
+
+
+def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
+    """Nothing is to be sent: bytes on their way are the network's, for one undisturbed round trip; else it is somebody's turn."""
+    in_transit, in_round_trip = turns.IN_TRANSIT in context, turns.ROUND_TRIP in context
+    if turn == turns.OWN_TURN:
+        return ("network", "application") if in_transit or in_round_trip else ("application",)
+    if turn == turns.PEER_IN_TRANSIT or in_transit:
+        return "network", "peer"
+    return ("peer", "network") if in_round_trip or turn == turns.PEER_HELD else ("peer",)

@@ -1,0 +1,122 @@
+"""Which gates of a sender are closed, by the tests of the kernel's `tcp_write_xmit` (net/ipv4/tcp_output.c) on its own state.
+
+The order of the names is the order of the tests in Linux 6.18: pacing, congestion window, window, Nagle or deferral, small queue. Where
+nothing is unsent, what keeps the program from giving more: a full send buffer, a bound of its own, or nothing that the kernel knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.kernel_ledger.lives import CLOSE_WAIT, FIN_SENT, OPENING, ahead
+
+if TYPE_CHECKING:
+    from tcptrace_lab.lab.kernel_ledger.lives import Event
+
+HANDSHAKE, CLOSING = "handshake", "closing"
+TIMEOUT = "timeout"
+"""The retransmission timer runs, and then fires."""
+TAIL_PROBE = "tail-probe"
+"""The timer of a tail loss probe runs, and then fires."""
+TIMERS = frozenset({TIMEOUT, TAIL_PROBE})
+RECOVERY = "loss-recovery"
+PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW = "pacing", "congestion-window", "zero-window", "receiver-window"
+NAGLE, CORK = "nagle", "cork"
+DEFERRED_BY_WINDOW, DEFERRED_BY_CONGESTION_WINDOW = "deferral-window", "deferral-congestion-window"
+"""TSO deferral: there is room for a segment, and TCP waits for room for more; which of the two windows is the smaller."""
+SMALL_QUEUE = "small-queue"
+SEND_BUFFER = "send-buffer"
+OWN_BOUND = "own-bound"
+"""The program asks how much is unacknowledged (SIOCOUTQ) before it writes more."""
+NOTHING = "nothing-to-send"
+OPEN = "open"
+"""Bytes are unsent and no gate is closed: the kernel is at work, or has not yet been given the processor."""
+
+GATES = (
+    *(HANDSHAKE, CLOSING, TIMEOUT, TAIL_PROBE, RECOVERY, PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW, NAGLE, CORK),
+    *(DEFERRED_BY_WINDOW, DEFERRED_BY_CONGESTION_WINDOW, SMALL_QUEUE, SEND_BUFFER, OWN_BOUND, NOTHING, OPEN),
+)
+
+# Linux: include/net/tcp.h, include/net/sock.h, enum tcp_ca_state of include/uapi/linux/tcp.h
+TCP_NAGLE_OFF, TCP_NAGLE_CORK, TCP_NAGLE_PUSH = 1, 2, 4
+SK_PACING_NEEDED = 1
+CA_RECOVERY, CA_LOSS = 3, 4
+# struct record in tracer.h
+IS_LAST, HAS_FIN = 1, 2
+
+TSO_WIN_DIVISOR = 3
+"""Linux: net.ipv4.tcp_tso_win_divisor."""
+
+
+def closed(event: Event, at_ns: int) -> tuple[str, ...]:
+    """The gates that are closed at a time at which the sender's state is that of `event`."""
+    if event.state in OPENING:
+        return (HANDSHAKE,)
+    recovering = (RECOVERY,) if event.ca_state >= CA_RECOVERY else ()
+    only_fin = event.unsent_bytes == 1 and event.unsent_skb_bytes == 0 and event.unsent_marks & HAS_FIN
+    if event.unsent_bytes > 0 and not only_fin:
+        return (*recovering, *_held(event, at_ns)) or (OPEN,)
+    if recovering:
+        return recovering
+    if event.state in FIN_SENT or event.state == CLOSE_WAIT:
+        return (CLOSING,)
+    return (SEND_BUFFER,) if event.no_space else (NOTHING,)
+
+
+def _held(event: Event, at_ns: int) -> tuple[str, ...]:
+    """Gates between the program's bytes and the network, in the kernel's order."""
+    tests = (pacing, congestion_window, window, nagle, small_queue)
+    gates = tuple(gate for test in tests if (gate := test(event, at_ns)))
+    if NAGLE in gates and event.no_space:  # what the program could write would fill the segment
+        gates = (*gates, SEND_BUFFER)
+    return gates or tuple(filter(None, [deferral(event)]))
+
+
+def pacing(event: Event, at_ns: int) -> str | None:
+    """`tcp_pacing_check`: the next departure is due later. The timer's expiry counts, as it may fire into another closed gate."""
+    return PACING if event.pacing_status == SK_PACING_NEEDED and event.paced_until_ns > at_ns else None
+
+
+def congestion_window(event: Event, _at_ns: int = 0) -> str | None:
+    """`tcp_cwnd_test`: as many segments are in flight as may be."""
+    return CONGESTION_WINDOW if event.packets_in_flight >= event.snd_cwnd else None
+
+
+def window(event: Event, _at_ns: int = 0) -> str | None:
+    """`tcp_snd_wnd_test`: the first segment ends beyond the receiver's window."""
+    needed = min(event.unsent_skb_bytes, event.mss_cache)
+    if needed <= _room(event):
+        return None
+    return RECEIVER_WINDOW if event.snd_wnd else ZERO_WINDOW
+
+
+def nagle(event: Event, _at_ns: int = 0) -> str | None:
+    """`tcp_nagle_test`: a partial segment at the end of the queue, and an earlier small one is not acknowledged (Minshall)."""
+    partial = event.unsent_skb_bytes < event.mss_cache and bool(event.unsent_marks & IS_LAST)
+    if not partial or event.unsent_marks & HAS_FIN or event.nonagle & TCP_NAGLE_PUSH:
+        return None
+    if event.nonagle & TCP_NAGLE_CORK:
+        return CORK
+    small_pending = ahead(event.snd_sml, event.snd_una) > 0 and ahead(event.snd_sml, event.snd_nxt) <= 0
+    return NAGLE if not event.nonagle and event.packets_out and small_pending else None
+
+
+def deferral(event: Event) -> str | None:
+    """`tcp_tso_should_defer`, but for its tests of time: less than a third of the window would go."""
+    if event.unsent_skb_bytes <= event.mss_cache or event.ca_state >= CA_RECOVERY:
+        return None
+    congestion = (event.snd_cwnd - event.packets_in_flight) * event.mss_cache
+    limit = min(_room(event), congestion)
+    if TSO_WIN_DIVISOR * limit >= min(event.snd_wnd, event.snd_cwnd * event.mss_cache):
+        return None
+    return DEFERRED_BY_CONGESTION_WINDOW if congestion < _room(event) else DEFERRED_BY_WINDOW
+
+
+def small_queue(event: Event, _at_ns: int = 0) -> str | None:
+    """`tcp_small_queue_check`: too much of this socket waits in the host's own queues."""
+    return SMALL_QUEUE if event.throttled else None
+
+
+def _room(event: Event) -> int:
+    """Bytes that the receiver's window has room for."""
+    return ahead(event.snd_una + event.snd_wnd, event.snd_nxt)

@@ -1,0 +1,148 @@
+"""The kernel's ledger of a transfer: one row for each time in which one set of gates was closed, in a Parquet file beside the captures."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
+from tcptrace_lab.lab.kernel_ledger.gates import NOTHING, TIMERS
+from tcptrace_lab.lab.kernel_ledger.lives import lives, pairs
+from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
+from tcptrace_lab.lab.kernel_ledger.turns import (
+    ACK_HELD,
+    IN_TRANSIT,
+    LINE_SHARE,
+    PACED_AS_LINE,
+    QUEUE,
+    ROUND_TRIP,
+    UNACKED,
+    Sides,
+    between,
+    within,
+)
+from tcptrace_lab.lab.kernel_ledger.waits import intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tcptrace_lab.lab.kernel_ledger.lives import Life
+    from tcptrace_lab.lab.kernel_ledger.turns import Between, Spans
+    from tcptrace_lab.lab.kernel_ledger.waits import Interval
+
+LEDGER = "kernel-ledger.parquet"
+
+GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
+"""The congestion window is below its threshold; a threshold has been set and is reached; segments arrived out of order."""
+NO_THRESHOLD = 0x7FFFFFFF
+"""Linux: TCP_INFINITE_SSTHRESH."""
+NS_PER_US = 1_000
+_BEFORE_ALL_NS = -(1 << 62)
+
+SCHEMA: dict[str, Any] = {
+    "sender_address": pl.String,
+    "sender_port": pl.UInt16,
+    "receiver_address": pl.String,
+    "receiver_port": pl.UInt16,
+    "is_client": pl.Boolean,  # whether this sender opened the connection
+    "start_ns": pl.Int64,  # the realtime clock, as in captures; rows of one sender touch
+    "end_ns": pl.Int64,
+    "gates": pl.List(pl.String),  # that were closed, in the kernel's order; or whose turn it was
+    "last": pl.List(pl.String),  # those of them that opened last
+    "context": pl.List(pl.String),  # what else was so meanwhile
+    "least_transit_ns": pl.Int64,  # of this sender's fastest segment to the other socket; null where none was seen at both
+}
+"""The table's columns."""
+
+
+def kernel_ledger(events: pl.DataFrame) -> pl.DataFrame:
+    """All senders' intervals; those of one sender in order of time."""
+    rows: list[tuple[object, ...]] = []
+    for life, other in pairs(lives(events)):
+        path = between(life, other)
+        ends = (*life.local, *life.remote, life.is_client)
+        rows.extend((*ends, *row, path.least_transit_ns) for row in _merged(_rows(life, other, path)))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def write_ledger(folder: Path) -> pl.DataFrame:
+    """Make the ledger of a transfer's folder from its events, and write it there."""
+    table = kernel_ledger(pl.read_parquet(folder / EVENTS))
+    table.write_parquet(folder / LEDGER, compression="zstd")
+    return table
+
+
+_Row = tuple[int, int, list[str], list[str], list[str]]
+
+
+def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
+    sides = Sides(life, other)
+    left = [event.time_ns for event in life.events if event.kind == TRANSMIT and event.detail_bytes > 0]
+    for interval in intervals(life.events):
+        cuts = {interval.start_ns, interval.end_ns, *_bounds(path.queues, interval), *_bounds(path.acks_held, interval)}
+        cuts.update(sides.changes(interval.start_ns, interval.end_ns))
+        round_trip_ns = _last(left, interval.start_ns) + interval.event.min_rtt_us * NS_PER_US
+        for from_ns, to_ns in pairwise(sorted(cuts)):
+            answered_ns = max(round_trip_ns, _last(path.arrivals, from_ns) + (path.least_transit_ns or 0))
+            for start_ns, end_ns in pairwise(sorted({from_ns, min(max(answered_ns, from_ns), to_ns), to_ns})):
+                context = _context(interval, start_ns, sides, path)
+                gates, last = _without_timer(interval, is_needed=other is None or IN_TRANSIT in context)
+                if NOTHING in gates:
+                    turn = sides.turn(interval.event, start_ns)
+                    gates, last = ([turn if gate == NOTHING else gate for gate in names] for names in (gates, last))
+                if UNACKED in context and start_ns < answered_ns:
+                    context.append(ROUND_TRIP)
+                yield start_ns, end_ns, gates, last, context
+
+
+def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], list[str]]:
+    """The gates, and those that opened last. A timer that sends again what has arrived held nothing; else it alone held the rest."""
+    gates, last = list(interval.gates), list(interval.last)
+    if gates[0] not in TIMERS:
+        return gates, last
+    if is_needed:
+        return [gate for gate in gates if gate != NOTHING], last
+    return gates[1:], gates[1:]
+
+
+def _last(times: Sequence[int], moment_ns: int) -> int:
+    """The last of these times that is not after a moment; a time before all others where there is none."""
+    at = bisect_right(times, moment_ns)
+    return times[at - 1] if at else _BEFORE_ALL_NS
+
+
+def _bounds(spans: Spans, interval: Interval) -> list[int]:
+    return [moment for span in spans for moment in span if interval.start_ns < moment < interval.end_ns]
+
+
+def _context(interval: Interval, moment_ns: int, sides: Sides, path: Between) -> list[str]:
+    event = interval.event
+    holds = (
+        (GROWING, event.snd_cwnd < event.ssthresh),
+        (REDUCED, event.ssthresh < NO_THRESHOLD and event.snd_cwnd >= event.ssthresh),
+        (DISORDER, event.sacked_out > 0 or event.lost_out > 0),
+        (IN_TRANSIT, sides.in_transit(event, moment_ns)),
+        (UNACKED, event.unacked_bytes > 0),
+        (QUEUE, within(path.queues, moment_ns)),
+        (ACK_HELD, within(path.acks_held, moment_ns)),
+        (PACED_AS_LINE, path.line_rate is not None and event.pacing_rate >= LINE_SHARE * path.line_rate),
+    )
+    return [name for name, is_so in holds if is_so]
+
+
+def _merged(rows: Iterator[_Row]) -> Iterator[_Row]:
+    """Rows that differ in nothing but time as one."""
+    current: _Row | None = None
+    for row in rows:
+        if current is not None and current[1] == row[0] and current[2:] == row[2:]:
+            current = (current[0], row[1], *row[2:])
+            continue
+        if current is not None:
+            yield current
+        current = row
+    if current is not None:
+        yield current

@@ -1,0 +1,87 @@
+"""Run the tracer beside a transfer: its records become a Parquet file beside the captures."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.errors import LabFailed
+from tcptrace_lab.lab.kernel_ledger.build import tracer
+from tcptrace_lab.lab.kernel_ledger.events import read_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tcptrace_lab.lab.network import Network
+
+EVENTS, COSTS = "kernel-events.parquet", "kernel-tracer.json"
+PATIENCE_S = 20.0
+"""How long the tracer may take to attach, and to write what it has; a choice, no source."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """What a tracer wrote, once it has ended.
+
+    Attributes:
+        events: the file.
+        costs: the tracer's own counts: records lost, and runs and nanoseconds of each program.
+    """
+
+    events: Path
+    costs: dict[str, Any]
+
+
+@contextmanager
+def tracing(network: Network, directory: Path) -> Iterator[Trace]:
+    """Trace the connections of a network's two ends while the block lasts.
+
+    Raises:
+        MissingTool: it cannot be compiled, because a program is not installed.
+        LabFailed: the kernel or the rights do not allow it, or records were lost.
+    """
+    inodes = sorted({os.stat(end.path).st_ino for end in (network.client, network.server)})  # noqa: PTH116  (a descriptor's path: no Path methods are needed)
+    raw = directory / "kernel-records.raw"
+    command = [str(tracer()), str(raw), *map(str, inodes)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    trace = Trace(directory / EVENTS, {})
+    try:
+        _line(process)
+        yield trace
+        process.send_signal(signal.SIGINT)
+        trace.costs.update(_line(process))
+        process.wait(PATIENCE_S)
+        if trace.costs["lost"]:
+            raise LabFailed(f"the tracer lost {trace.costs['lost']} records", where=str(raw), remedy="trace a shorter transfer")
+        read_records(raw, trace.costs["clock_offset_ns"]).write_parquet(trace.events, compression="zstd")
+        (directory / COSTS).write_text(json.dumps(trace.costs, indent=1) + "\n")
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        raw.unlink(missing_ok=True)
+
+
+def _line(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """The next thing that the tracer says."""
+    assert process.stdout is not None  # noqa: S101  (it is a pipe)
+    assert process.stderr is not None  # noqa: S101
+    readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
+    line = process.stdout.readline() if readable else b""
+    if line:
+        words: dict[str, Any] = json.loads(line)
+        return words
+    process.kill()
+    said = process.stderr.read().decode(errors="replace").strip().splitlines()
+    remedy = "run it as root, on a kernel that allows BPF programs with BTF"
+    raise LabFailed(f"the kernel cannot be traced: {said[-1] if said else 'the tracer says nothing'}", remedy=remedy)

@@ -1,0 +1,415 @@
+// The kernel's side of the tracer: one record at each event of a TCP socket in the chosen network namespaces.
+//
+// No tracepoint gives the state after an ACK was processed. So each processor remembers the socket that it touched last; its state is
+// recorded when the softirq ends, when the next socket is touched, and when a send or receive call ends.
+#include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "tracer.h"
+
+#define AF_INET6 10
+#define SOCK_NOSPACE_BIT 2
+#define TSQ_THROTTLED_BIT 0
+#define SIOCOUTQ 0x5411
+#define IOCTL_NUMBER 16 /* x86-64 */
+#define FIN 1
+#define IPV6_HEADER_BYTES 40 /* IPv4 and TCP headers are no shorter together */
+#define MOST_NAMESPACES 64
+#define MOST_SOCKETS 16384
+#define BUFFER_BYTES (32 << 20)
+
+extern void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MOST_NAMESPACES);
+	__type(key, __u32);
+	__type(value, __u8);
+} namespaces SEC(".maps");
+
+/* Sockets by what a segment to them says. tcp_probe knows established connections only; the segments of others are met at the device. */
+struct ends {
+	__u32 inode;
+	__u16 local_port, remote_port;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MOST_SOCKETS);
+	__type(key, struct ends);
+	__type(value, __u64);
+} sockets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, BUFFER_BYTES);
+} records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} touched SEC(".maps");
+
+__u64 lost = 0;
+
+static __always_inline struct tcp_sock *as_tcp(const void *sk)
+{
+	return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+}
+
+static __always_inline bool is_ours(const struct tcp_sock *tp)
+{
+	const struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	__u8 state = sk->__sk_common.skc_state;
+	__u32 inode;
+
+	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV || sk->sk_protocol != IPPROTO_TCP)
+		return false;
+	inode = sk->__sk_common.skc_net.net->ns.inum;
+	return bpf_map_lookup_elem(&namespaces, &inode) != 0;
+}
+
+static __always_inline void record_addresses(struct record *r, const struct sock *sk)
+{
+	r->family = sk->__sk_common.skc_family;
+	r->local_port = sk->__sk_common.skc_num;
+	r->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	r->namespace_inode = sk->__sk_common.skc_net.net->ns.inum;
+	__builtin_memset(r->local_address, 0, sizeof(r->local_address));
+	__builtin_memset(r->remote_address, 0, sizeof(r->remote_address));
+	if (r->family == AF_INET6) {
+		bpf_probe_read_kernel(r->local_address, 16, &sk->__sk_common.skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(r->remote_address, 16, &sk->__sk_common.skc_v6_daddr);
+	} else {
+		*(__u32 *)r->local_address = sk->__sk_common.skc_rcv_saddr;
+		*(__u32 *)r->remote_address = sk->__sk_common.skc_daddr;
+	}
+}
+
+static __always_inline void record_unsent(struct record *r, const struct sock *sk)
+{
+	struct sk_buff *skb = sk->sk_write_queue.next;
+	struct tcp_skb_cb *control;
+
+	r->unsent_skb_bytes = 0;
+	r->unsent_skb_seq = 0;
+	r->unsent_marks = 0;
+	if (sk->sk_write_queue.qlen == 0)
+		return;
+	skb = bpf_rdonly_cast(skb, bpf_core_type_id_kernel(struct sk_buff));
+	control = bpf_rdonly_cast(skb->cb, bpf_core_type_id_kernel(struct tcp_skb_cb));
+	r->unsent_skb_bytes = skb->len;
+	r->unsent_skb_seq = control->seq;
+	r->unsent_marks = (sk->sk_write_queue.qlen == 1) | (control->tcp_flags & FIN) << 1;
+}
+
+static __always_inline void record_sender(struct record *r, const struct tcp_sock *tp)
+{
+	const struct inet_connection_sock *icsk = &tp->inet_conn;
+	const struct sock *sk = &icsk->icsk_inet.sk;
+	struct socket *program_end = sk->sk_socket;
+
+	r->write_seq = tp->write_seq;
+	r->snd_nxt = tp->snd_nxt;
+	r->snd_una = tp->snd_una;
+	r->snd_wnd = tp->snd_wnd;
+	r->snd_cwnd = tp->snd_cwnd;
+	r->ssthresh = tp->snd_ssthresh;
+	r->packets_out = tp->packets_out;
+	r->sacked_out = tp->sacked_out;
+	r->lost_out = tp->lost_out;
+	r->retrans_out = tp->retrans_out;
+	r->mss_cache = tp->mss_cache;
+	r->snd_sml = tp->snd_sml;
+	r->high_seq = tp->high_seq;
+	r->rcv_nxt = tp->rcv_nxt;
+	r->copied_seq = tp->copied_seq;
+	r->rcv_wup = tp->rcv_wup;
+	r->rcv_wnd = tp->rcv_wnd;
+	r->srtt_us = tp->srtt_us >> 3;
+	r->min_rtt_us = tp->rtt_min.s[0].v;
+	r->rto_jiffies = icsk->icsk_rto;
+	r->wmem_queued = sk->sk_wmem_queued;
+	r->sndbuf = sk->sk_sndbuf;
+	r->wmem_alloc = sk->sk_wmem_alloc.refs.counter;
+	r->gso_segments = tp->gso_segs;
+	r->state = sk->__sk_common.skc_state;
+	r->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	r->pending = icsk->icsk_pending;
+	r->nonagle = BPF_CORE_READ_BITFIELD(tp, nonagle);
+	r->pacing_status = sk->sk_pacing_status;
+	r->pacing_timer_state = tp->pacing_timer.state;
+	r->pacing_timer_ns = tp->pacing_timer.node.expires;
+	r->paced_until_ns = tp->tcp_wstamp_ns;
+	r->pacing_rate = sk->sk_pacing_rate;
+	r->chrono_type = tp->chrono_type;
+	r->no_space = program_end ? program_end->flags >> SOCK_NOSPACE_BIT & 1 : 0;
+	r->throttled = sk->sk_tsq_flags >> TSQ_THROTTLED_BIT & 1;
+	r->ack_pending = icsk->icsk_ack.pending;
+	r->retransmits = icsk->icsk_retransmits;
+	record_unsent(r, sk);
+}
+
+static __always_inline struct record *begin(const struct tcp_sock *tp, __u8 kind)
+{
+	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+
+	if (!r) {
+		__sync_fetch_and_add(&lost, 1);
+		return NULL;
+	}
+	r->time_ns = bpf_ktime_get_ns();
+	r->socket = (__u64)tp;
+	r->kind = kind;
+	r->tcp_flags = 0;
+	r->detail_seq = r->detail_ack = 0;
+	r->detail_bytes = 0;
+	record_addresses(r, &tp->inet_conn.icsk_inet.sk);
+	record_sender(r, tp);
+	return r;
+}
+
+static __noinline void record_settled(__u64 address)
+{
+	const struct tcp_sock *tp = as_tcp((void *)address);
+	struct record *r;
+
+	if (!is_ours(tp)) /* it has been closed meanwhile */
+		return;
+	r = begin(tp, KIND_SETTLED);
+	if (r)
+		bpf_ringbuf_submit(r, 0);
+}
+
+/* Remember the socket as the one that this processor touched last; the one before it has settled. */
+static __always_inline void touch(const void *sk)
+{
+	__u32 zero = 0;
+	__u64 *last = bpf_map_lookup_elem(&touched, &zero);
+
+	if (!last)
+		return;
+	if (*last && *last != (__u64)sk)
+		record_settled(*last);
+	*last = (__u64)sk;
+}
+
+static __always_inline void forget(const void *sk)
+{
+	__u32 zero = 0;
+	__u64 *last = bpf_map_lookup_elem(&touched, &zero);
+
+	if (last && *last == (__u64)sk)
+		*last = 0;
+}
+
+static __always_inline int simple(const void *sk, __u8 kind, int detail)
+{
+	const struct tcp_sock *tp = as_tcp(sk);
+	struct record *r;
+
+	if (!is_ours(tp))
+		return 0;
+	r = begin(tp, kind);
+	if (!r)
+		return 0;
+	r->detail_bytes = detail;
+	bpf_ringbuf_submit(r, 0);
+	return 0;
+}
+
+/* Sequence numbers, flags and payload of the segment whose TCP header is at `header`, with so many bytes from there to its end. */
+static __always_inline void record_segment(struct record *r, const void *header, int bytes)
+{
+	struct tcphdr th = {};
+
+	bpf_probe_read_kernel(&th, sizeof(th), header);
+	r->detail_seq = bpf_ntohl(th.seq);
+	r->detail_ack = bpf_ntohl(th.ack_seq);
+	r->detail_bytes = bytes - th.doff * 4;
+	r->tcp_flags = ((unsigned char *)&th)[13];
+}
+
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(received, struct sock *sk, const struct sk_buff *skb)
+{
+	const struct tcp_sock *tp = as_tcp(sk);
+	struct record *r;
+
+	if (!is_ours(tp))
+		return 0;
+	touch(sk);
+	r = begin(tp, KIND_RECEIVED);
+	if (!r)
+		return 0;
+	record_segment(r, skb->data, skb->len);
+	bpf_ringbuf_submit(r, 0);
+	return 0;
+}
+
+/* A segment to a socket that is not established any more, which tcp_probe does not see: recorded before it is processed, as there. */
+SEC("tp_btf/netif_receive_skb")
+int BPF_PROG(arriving, struct sk_buff *skb)
+{
+	__u32 inode = skb->dev->nd_net.net->ns.inum;
+	struct ends ends = {.inode = inode};
+	unsigned char first[IPV6_HEADER_BYTES];
+	const struct tcp_sock *tp;
+	unsigned int header_bytes;
+	struct tcphdr th = {};
+	struct record *r;
+	__u64 *socket;
+	int bytes;
+
+	if (!bpf_map_lookup_elem(&namespaces, &inode) || bpf_probe_read_kernel(first, sizeof(first), skb->data))
+		return 0;
+	if (first[0] >> 4 == 4 && first[9] == IPPROTO_TCP) {
+		header_bytes = (first[0] & 15) * 4;
+		bytes = (first[2] << 8 | first[3]) - header_bytes;
+	} else if (first[0] >> 4 == 6 && first[6] == IPPROTO_TCP) {
+		header_bytes = IPV6_HEADER_BYTES;
+		bytes = first[4] << 8 | first[5];
+	} else {
+		return 0;
+	}
+	bpf_probe_read_kernel(&th, sizeof(th), skb->data + header_bytes);
+	ends.local_port = bpf_ntohs(th.dest);
+	ends.remote_port = bpf_ntohs(th.source);
+	socket = bpf_map_lookup_elem(&sockets, &ends);
+	if (!socket)
+		return 0;
+	tp = as_tcp((void *)*socket);
+	if (!is_ours(tp) || tp->inet_conn.icsk_inet.sk.__sk_common.skc_state == TCP_ESTABLISHED)
+		return 0;
+	touch(tp);
+	r = begin(tp, KIND_RECEIVED);
+	if (!r)
+		return 0;
+	record_segment(r, skb->data + header_bytes, bytes);
+	bpf_ringbuf_submit(r, 0);
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(softirq_ended, unsigned int vector)
+{
+	__u32 zero = 0;
+	__u64 *last = bpf_map_lookup_elem(&touched, &zero);
+
+	if (last && *last) {
+		record_settled(*last);
+		*last = 0;
+	}
+	return 0;
+}
+
+SEC("tp_btf/tcp_sendmsg_locked")
+int BPF_PROG(write, const struct sock *sk)
+{
+	return simple(sk, KIND_WRITE, 0);
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(written, struct sock *sk, int result)
+{
+	forget(sk);
+	return simple(sk, KIND_WRITTEN, result);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(read_, struct sock *sk, int result)
+{
+	forget(sk);
+	return simple(sk, KIND_READ, result);
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(transmit, const struct sk_buff *skb)
+{
+	const struct tcp_sock *tp;
+	const void *header;
+	struct record *r;
+
+	if (!skb->sk)
+		return 0;
+	tp = as_tcp(skb->sk);
+	if (!is_ours(tp))
+		return 0;
+	touch(skb->sk);
+	r = begin(tp, KIND_TRANSMIT);
+	if (!r)
+		return 0;
+	header = skb->head + skb->transport_header;
+	record_segment(r, header, (int)(skb->len - (header - (void *)skb->data)));
+	bpf_ringbuf_submit(r, 0);
+	return 0;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(retransmit, const struct sock *sk, const struct sk_buff *skb)
+{
+	const struct tcp_sock *tp = as_tcp(sk);
+	struct record *r;
+
+	if (!is_ours(tp))
+		return 0;
+	touch(sk);
+	r = begin(tp, KIND_RETRANSMIT);
+	if (!r)
+		return 0;
+	r->detail_seq = *(__u32 *)skb->cb; /* struct tcp_skb_cb begins with seq */
+	r->detail_bytes = skb->len;
+	bpf_ringbuf_submit(r, 0);
+	return 0;
+}
+
+SEC("tp_btf/tcp_cong_state_set")
+int BPF_PROG(recovery, struct sock *sk, const __u8 state)
+{
+	return simple(sk, KIND_RECOVERY, state);
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(state_set, const struct sock *sk, int before, int after)
+{
+	struct ends ends = {};
+	__u64 address = (__u64)sk;
+
+	ends.inode = sk->__sk_common.skc_net.net->ns.inum;
+	ends.local_port = sk->__sk_common.skc_num;
+	ends.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	if (after == TCP_ESTABLISHED && bpf_map_lookup_elem(&namespaces, &ends.inode))
+		bpf_map_update_elem(&sockets, &ends, &address, BPF_ANY);
+	if (after == TCP_CLOSE) {
+		forget(sk);
+		bpf_map_delete_elem(&sockets, &ends);
+	}
+	return simple(sk, KIND_STATE, after);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(asked_queue, struct pt_regs *registers, long number)
+{
+	struct task_struct *task;
+	struct file **files;
+	struct file *file = NULL;
+	struct socket *program_end;
+	unsigned int descriptor;
+
+	if (number != IOCTL_NUMBER || PT_REGS_PARM2_CORE_SYSCALL(registers) != SIOCOUTQ)
+		return 0;
+	task = (struct task_struct *)bpf_get_current_task();
+	descriptor = PT_REGS_PARM1_CORE_SYSCALL(registers);
+	files = BPF_CORE_READ(task, files, fdt, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), files + descriptor);
+	if (!file)
+		return 0;
+	program_end = BPF_CORE_READ(file, private_data);
+	return simple(BPF_CORE_READ(program_end, sk), KIND_ASKED_QUEUE, 0);
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,30 @@
+"""Events of a kernel's sockets written by hand, for tests of the kernel's ledger. The sender's MSS is 1,000 bytes, and its first byte 0."""
+
+from __future__ import annotations
+
+from tcptrace_lab.lab.kernel_ledger.lives import Endpoint, Event, Life
+
+MS = 1_000_000
+MSS = 1_000
+CLIENT, SERVER = Endpoint("192.0.2.1", 40_001), Endpoint("192.0.2.2", 5_001)
+
+
+def event(at_ms: float, kind: str, **fields: int) -> Event:
+    """An event of an established sender whose window of 1 MB and congestion window of 100 segments hold nothing, unless `fields` say so."""
+    return Event(round(at_ms * MS), kind, **{"mss_cache": MSS, "snd_wnd": 1_000_000, "snd_cwnd": 100, **fields})
+
+
+def sending(unsent: int, flight: int, **fields: int) -> dict[str, int]:
+    """Fields of a sender with so many bytes unsent, in one buffer at the end of its queue, and so many in flight, in segments of an MSS."""
+    queue = {"write_seq": flight + unsent, "unsent_skb_bytes": unsent, "unsent_marks": 1 if unsent else 0}
+    return {"snd_una": 0, "snd_nxt": flight, "packets_out": -(-flight // MSS), **queue, **fields}
+
+
+def client(*events: Event) -> Life:
+    """The life of the socket that opened the connection."""
+    return Life(CLIENT, SERVER, is_client=True, events=list(events))
+
+
+def server(*events: Event) -> Life:
+    """The life of the socket at the other end."""
+    return Life(SERVER, CLIENT, is_client=False, events=list(events))

@@ -31,12 +31,12 @@ def _in_flight(row: Mapping[str, Any]) -> str | None:
 
 
 def _room(row: Mapping[str, Any]) -> str | None:
-    return None if row["usable_before_bytes"] is None else f"room for {max(row['usable_before_bytes'], 0):,} more in the window"
+    return None if row["usable_before_bytes"] is None else f"{max(row['usable_before_bytes'], 0):,} bytes free in the window"
 
 
 def _held_segment(row: Mapping[str, Any]) -> str | None:
     known = row["payload_bytes"] is not None and row["full_bytes"] is not None
-    return f"a segment of {row['payload_bytes']:,} held (full: {row['full_bytes']:,})" if known else None
+    return f"a delayed segment of {row['payload_bytes']:,} bytes (full: {row['full_bytes']:,})" if known else None
 
 
 def _ack(row: Mapping[str, Any]) -> str | None:

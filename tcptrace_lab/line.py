@@ -30,7 +30,7 @@ def best(connection: Mapping[str, Any], side: str) -> str:
     stamped = " (TCP timestamps counted)" if connection["client_timestamps"] and connection["server_timestamps"] else ""
     of_line = _of_oc3c(share) if connection["line"] == "atm" else ""
     full = f"full segments of {full_bytes:,} bytes with {header_bytes} of headers{stamped}"
-    return f"at best {_percent(share)} of the line is data{of_line}: {full}"
+    return f"at most {_percent(share)} of the line rate is data{of_line}: {full}"
 
 
 def _of_oc3c(share: float) -> str:

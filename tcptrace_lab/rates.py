@@ -249,7 +249,7 @@ def _send_buffer(col: Mapping[str, pl.Expr], window: pl.Expr, near: pl.Expr) -> 
 
 
 def reached(row: Mapping[str, Any]) -> str:
-    """`94 % of the bound of 19.1 Mb/s`, of a row of `schema.RATES`; empty if the bound is not known, or from the sender alone."""
+    """`94% of the bound of 19.1 Mb/s`, of a row of `schema.RATES`; empty if the bound is not known, or from the sender alone."""
     if row["reached_share"] is None or row["bound_by"] == "send":
         return ""
     return f"{numbers.share(row['reached_share'])} of the bound of {numbers.rate(row['bound_bps'])}"

@@ -166,7 +166,7 @@ def _larger_ways(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def line_notes(connections: pl.DataFrame) -> list[str]:
-    """`connections 0, 3: ATM, VPI 0 VCI 32: at best 89.9 % …` for those over ATM, where it differs: the first few of them.
+    """`connections 0, 3: ATM, VPI 0 VCI 32: at most 89.9% …` for those over ATM, where it differs: the first few of them.
 
     Ethernet's cost is told in report and JSON alone: there it is what everybody reckons with.
     """

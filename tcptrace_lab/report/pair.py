@@ -179,8 +179,8 @@ def _delays(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "key": "pair-delay",
         "by": "both",
         "title": "One-way delay",
-        "note": "Each packet between the two points, by when it was sent; those that were lost stand at 0. The clocks are aligned so that "
-        "the smallest delays of both ways are equal.",
+        "note": "Delay of each packet between the two capture points, by when it was sent; lost packets are drawn at 0. The clocks are "
+        "aligned so that the smallest delays of both directions are equal.",
         "without": "The clocks could not be aligned.",
         "figure": _figure(traces, frame, "one-way delay"),
     }
@@ -199,8 +199,8 @@ def _round_trips(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "key": "pair-round-trip",
         "by": "both",
         "title": "Parts of the RTT",
-        "note": "Of each round-trip sample: what the path added both ways, and for how long the receiver's host held the ACK. "
-        "No aligned clocks are needed.",
+        "note": "For each RTT sample: the delay of the path in both directions, and how long the receiving host delayed the ACK. "
+        "This needs no aligned clocks.",
         "without": "No ACK in both captures gives an RTT.",
         "figure": _figure(traces, frame, "time"),
     }

@@ -73,7 +73,11 @@ def _window(windows: Sequence[int], most_bytes: int | None) -> str:
     if most_bytes is None:
         return "unknown size" if then_bytes is None else numbers.size(then_bytes)
     most = f"at most {numbers.size(most_bytes)}"
-    return most if then_bytes is None or then_bytes > SMALLER_SHARE * most_bytes else f"{numbers.size(then_bytes)} during the waits, {most} overall"
+    return (
+        most
+        if then_bytes is None or then_bytes > SMALLER_SHARE * most_bytes
+        else f"{numbers.size(then_bytes)} during the waits, {most} overall"
+    )
 
 
 def _round_trips(direction: Mapping[str, Any]) -> str:

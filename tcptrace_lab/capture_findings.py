@@ -76,7 +76,9 @@ FAULTS = (
             "what arrived."
         ),
         refuted_by="a capture taken elsewhere with nothing more of these connections",
-        remedy=("start the capture before the connection, and capture both directions: both links of a bond, both directions of a SPAN port",),
+        remedy=(
+            "start the capture before the connection, and capture both directions: both links of a bond, both directions of a SPAN port",
+        ),
         source="RFC 7323, 2.2 (only SYNs carry the scale)",
     ),
     Fault(

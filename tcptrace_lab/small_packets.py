@@ -152,7 +152,10 @@ def _tinygram(row: Mapping[str, Any]) -> Finding:
         ),
         evidence_frames=() if row["small_in_flight_frame"] is None else (row["small_in_flight_frame"],),
         limits="An application that must not wait, such as a terminal or a game, may need this. Would be disproved by: larger segments on the wire.",
-        remedy=("write larger pieces (a buffer, writev, TCP_CORK)", "keep Nagle's algorithm on where the application does not wait for answers"),
+        remedy=(
+            "write larger pieces (a buffer, writev, TCP_CORK)",
+            "keep Nagle's algorithm on where the application does not wait for answers",
+        ),
         predicted_gain=None,
         source="Mosher (small packets); RFC 896; RFC 1122, 4.2.3.4",
     )

@@ -239,7 +239,13 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
         found.append(Reason("coarse_clock", 0.7, f"timestamp resolution {info['resolution_ns'] / 1e6:g} ms"))
     if info["clock_steps"]:
         factor = 0.9 if info["clock_steps"] <= FEW * packets else 0.7
-        found.append(Reason("clock_steps", factor, f"{numbers.counted(info['clock_steps'], 'timestamp')} {'runs' if info['clock_steps'] == 1 else 'run'} backwards"))
+        found.append(
+            Reason(
+                "clock_steps",
+                factor,
+                f"{numbers.counted(info['clock_steps'], 'timestamp')} {'runs' if info['clock_steps'] == 1 else 'run'} backwards",
+            )
+        )
     if info["snaplen_cut"]:
         found.append(Reason("snaplen", 1.0, f"{numbers.counted(info['snaplen_cut'], 'packet')} truncated by snaplen (headers complete)"))
     if not complete:

@@ -37,7 +37,9 @@ Report = Annotated[
 ]
 PairOption = Annotated[
     bool,
-    typer.Option("--pair", help="The two FILEs are captures of the same transfers at two capture points: show what the path between them did."),
+    typer.Option(
+        "--pair", help="The two FILEs are captures of the same transfers at two capture points: show what the path between them did."
+    ),
 ]
 Multiqc = Annotated[
     str | None, typer.Option("--multiqc", metavar="FOLDER", help="Also write custom content for MultiQC into this folder (*_mqc.json).")
@@ -45,7 +47,9 @@ Multiqc = Annotated[
 Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Analyze only the connection with this number.")]
 WhatIf = Annotated[
     bool,
-    typer.Option("--whatif", help="Compute the gain of each remedy with models of the stacks, as replay whatif does (at most 30 seconds longer)."),
+    typer.Option(
+        "--whatif", help="Compute the gain of each remedy with models of the stacks, as replay whatif does (at most 30 seconds longer)."
+    ),
 ]
 FailOn = Annotated[
     SeverityName | None,

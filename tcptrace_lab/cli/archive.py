@@ -34,9 +34,7 @@ class QueryFormat(StrEnum):
 
 
 Archive = Annotated[str, typer.Argument(metavar="ARCHIVE", help="Folder or URL of an archive that batch has written.", show_default=False)]
-Sql = Annotated[
-    str, typer.Argument(metavar="SELECT…", help="SQL query over the tables that archive tables lists.", show_default=False)
-]
+Sql = Annotated[str, typer.Argument(metavar="SELECT…", help="SQL query over the tables that archive tables lists.", show_default=False)]
 Form = Annotated[QueryFormat, typer.Option("--format", "-f", help="table is for reading; json writes one object per line.")]
 Target = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="File for the rows.")]
 State = Annotated[str, typer.Option("--state", help="List only captures in this state: whole, part, failed or lost.", show_default=False)]

@@ -24,14 +24,18 @@ Sources = Annotated[
 ]
 Output = Annotated[str, typer.Option("-o", "--output", metavar="ARCHIVE", help="Archive: a folder or a URL.", show_default=False)]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=0, metavar="N", help="Number of worker processes; 0: one per processor.")]
-Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of a worker; beyond it, the worker is killed and its capture fails.")]
+Memory = Annotated[
+    str, typer.Option("--memory", metavar="SIZE", help="Memory limit of a worker; beyond it, the worker is killed and its capture fails.")
+]
 Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://…", help="Use a Dask cluster instead.")]
 NoReports = Annotated[bool, typer.Option("--no-reports", help="Write only tables and index.")]
 Separate = Annotated[bool, typer.Option("--separate", help="Analyze the files of a rotated set as separate captures.")]
 Baseline = Annotated[str | None, typer.Option("--baseline", metavar="ARCHIVE", help="Show what is slower than in another archive.")]
 FailOn = Annotated[
     SeverityName | None,
-    typer.Option("--fail-on", help="Exit with 1 if a finding has at least this severity; with --baseline: if something became that much slower."),
+    typer.Option(
+        "--fail-on", help="Exit with 1 if a finding has at least this severity; with --baseline: if something became that much slower."
+    ),
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Continue, and analyze new files when they are closed, until Ctrl-C.")]
 Until = Annotated[

@@ -222,7 +222,9 @@ def method(comparison: Comparison, group: int) -> list[str]:
             "Welch's t test" if Method.WELCH in tests else "",
             "Student's t test of one against several" if Method.POOLED in tests else "",
         ]
-        told.append(f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence interval of the mean.")
+        told.append(
+            f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence interval of the mean."
+        )
     if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
         told.append("Not tested: one value each has no spread. Capture each case several times.")
     return told

@@ -77,9 +77,7 @@ RULE = Rule(
             ),
             Case.LONG_PATH: Instead(
                 title="Opening the connection took {cost}: one RTT of a long path",
-                mechanism=(
-                    "Nothing was lost: later data had a similar RTT, at least {rtt}. The handshake costs each connection one RTT."
-                ),
+                mechanism=("Nothing was lost: later data had a similar RTT, at least {rtt}. The handshake costs each connection one RTT."),
                 limits="A server that is always slow looks the same.",
                 cure="reusing connections",
                 remedy=(_REUSE, "send data with the SYN (TCP Fast Open, RFC 7413)", "move the server closer to the client"),

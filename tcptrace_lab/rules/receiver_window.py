@@ -18,8 +18,7 @@ RULE = Rule(
         finding="receiver-window-limited",
         title="The receive window ({window}) limited the sender for {cost}",
         mechanism=(
-            "The receive window is smaller than rate × RTT ({rtt}). "
-            "The sender fills the window and then waits for room, once per RTT."
+            "The receive window is smaller than rate × RTT ({rtt}). The sender fills the window and then waits for room, once per RTT."
         ),
         limits="This capture does not show which limit a larger window would reach next.",
         cure="a larger receive buffer on {receiver}",

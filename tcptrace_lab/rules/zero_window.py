@@ -23,6 +23,9 @@ RULE = Rule(
         ),
         limits="The capture does not show why the application was not reading.",
         cure="earlier reading",
-        remedy=("let the receiving application read earlier, or in a separate thread", "find what it waits for: disk, lock, another service"),
+        remedy=(
+            "let the receiving application read earlier, or in a separate thread",
+            "find what it waits for: disk, lock, another service",
+        ),
     ),
 )

@@ -96,7 +96,8 @@ FAULTS = (
         finding="offload",
         reasons=("super_segments",),
         title="The capture shows segments that were never on the wire: the network card splits or merges them (offload)",
-        mechanism="Each is counted as the segments on the wire that it stands for. When each of these was sent, and which were lost, is unknown.",
+        mechanism="Each is counted as the segments on the wire that it stands for. When each of these was sent, and which "
+        "were lost, is unknown.",
         refuted_by="a path MTU that carries such segments",
         remedy=(
             "for an exact capture, switch offload off while capturing: ethtool -K eth0 tso off gso off gro off lro off",
@@ -110,7 +111,8 @@ FAULTS = (
         finding="clock",
         reasons=("no_times", "coarse_clock", "clock_steps"),
         title="The timestamps of the capture are unreliable",
-        mechanism="Events that are shorter than the resolution of the clock, or happen while it is set, have no reliable order or duration.",
+        mechanism="Events that are shorter than the resolution of the clock, or happen while it is set, have no "
+        "reliable order or duration.",
         refuted_by="RTTs and TCP timestamps that agree with the clock",
         remedy=(
             "let the kernel or the network card timestamp packets (dumpcap --time-stamp-type), and do not set the clock while capturing",

@@ -176,8 +176,10 @@ def _limits(lock: Lock, rest_ns: int) -> str:
     known = "in flight" if either else "in flight and queued"
     said = [
         f"The receive buffer is assumed to be the largest window; of the send buffer it is only known that it holds what was {known}.",
-        "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application that writes exactly "
-        "this much and waits.",
+        (
+            "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application that writes exactly "
+            "this much and waits."
+        ),
     ]
     if not lock.nagle:
         said.insert(1, "The capture does not show whether a send buffer or a clamped congestion window limited the sender.")

@@ -100,7 +100,8 @@ def _limits(group: GroupSizes) -> str:
         said.append("A range at the smallest or largest size sent has no normal size beyond it.")
     if min(group.visits) == 1:
         said.append(
-            "All sizes of a range were sent in one period, so the stall may depend on the time instead of the size. A second pass, or sizes "
+            "All sizes of a range were sent in one period, so the stall may depend on the time instead of the size. A "
+            "second pass, or sizes "
             "in random order, would decide it."
         )
     said.append("Would be disproved by: messages of these sizes that do not stall; equal stalls at all sizes.")

@@ -144,14 +144,16 @@ def _tinygram(row: Mapping[str, Any]) -> Finding:
         from_client=row["from_client"],
         cost_ns=None,
         cost_share=None,
-        title=f"{count:,} small segments ({payload / count:.0f} B on average) would fit in {numbers.counted(_full(payload, full), 'full one')}",
+        title=f"{count:,} small segments ({payload / count:.0f} B on average) would fit in "
+        f"{numbers.counted(_full(payload, full), 'full one')}",
         mechanism=(
             "Small segments are sent while earlier small ones are in flight, so Nagle's algorithm is off and each small write is sent "
             f"at once. Headers ({header} bytes each) are {known}{numbers.share(share)} of the bytes; "
             f"{row['acks']:,} ACKs without data came back."
         ),
         evidence_frames=() if row["small_in_flight_frame"] is None else (row["small_in_flight_frame"],),
-        limits="An application that must not wait, such as a terminal or a game, may need this. Would be disproved by: larger segments on the wire.",
+        limits="An application that must not wait, such as a terminal or a game, may need this. Would be disproved by: larger "
+        "segments on the wire.",
         remedy=(
             "write larger pieces (a buffer, writev, TCP_CORK)",
             "keep Nagle's algorithm on where the application does not wait for answers",
@@ -259,7 +261,8 @@ def _silly_window(row: Mapping[str, Any], cut: Mapping[str, Any]) -> Finding:
             f"the headers of the other segments ({header} bytes each) add {(cut['cut'] - needed) * header:,} bytes."
         ),
         evidence_frames=tuple(sorted(cut["frames"])),
-        limits="Away from the sender, the capture misses some of these segments. Would be disproved by: segments that leave room in the window.",
+        limits="Away from the sender, the capture misses some of these segments. Would be disproved by: segments that leave "
+        "room in the window.",
         remedy=(
             "let the receiver open its window by at least a full segment or half of its buffer (RFC 9293, 3.8.6.2.2)",
             "let the receiving application read more per call, and raise the receive buffer",

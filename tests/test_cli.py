@@ -39,7 +39,7 @@ def test_analyze_prints_the_connections_and_writes_the_default_report(path: Path
     assert done.stdout == b""
     words = done.stderr.decode()
     assert f"transfer.pcap: {transfer.SEGMENTS} packets, {transfer.SEGMENTS} TCP segments, 1 connection in 341 ms" in words
-    assert re.search(r"^ +0 10\.0\.0\.1:40000 10\.0\.0\.2:80 +341 ms +100 B +4\.38 KB +1$", words, re.MULTILINE)
+    assert re.search(r"^ +0 10\.0\.0\.1:40000 10\.0\.0\.2:80 +341 ms +100 B +4\.38 kB +1$", words, re.MULTILINE)
     assert "report written: reports/transfer.html" in words
     assert (tmp_path / "reports" / "transfer.html").read_bytes().lstrip().lower().startswith(b"<!doctype html>")
 

@@ -550,4 +550,4 @@ def test_a_window_that_grew_later_is_told_as_large_as_it_was_when_it_held(tmp_pa
         lines.append(f"{at + 0.0199:.4f} S > C . ack {first + 2920} win {2920 if n < 9 else 64240}")
     found = judged_text(tmp_path, "\n".join([*lines, "0.222 C > S P. 29201:30661 ack 1"]))
     (told,) = [one for one in advised(found).findings if one.id == "receiver-window-limited"]
-    assert told.title.startswith("The receiver's window, 2.92 KB then and 64.2 KB at most, held the sender for ")
+    assert told.title.startswith("The receiver's window, 2.92 kB then and 64.2 kB at most, held the sender for ")

@@ -64,9 +64,9 @@ def test_a_smaller_segment_that_gets_through_shows_a_path_mtu_black_hole(tmp_pat
     """,
     )
     told = timeouts(analysis)
-    assert told.title == "4.5 s spent waiting for the retransmission timer, 4 times: segments of 1.46 KB do not get through"
+    assert told.title == "4.5 s spent waiting for the retransmission timer, 4 times: segments of 1.46 kB do not get through"
     assert (
-        "The same bytes were sent 4 times in segments of 1.46 KB, and none of them was acknowledged; segments of up to 1.02 KB were"
+        "The same bytes were sent 4 times in segments of 1.46 kB, and none of them was acknowledged; segments of up to 1.02 kB were"
         in told.mechanism
     )
     assert told.remedy[0].startswith("let ICMP through")
@@ -76,7 +76,7 @@ def test_a_smaller_segment_that_gets_through_shows_a_path_mtu_black_hole(tmp_pat
 
 def test_a_hole_that_nothing_gets_through_is_only_possibly_one_of_size(tmp_path: Path) -> None:
     told = timeouts(analyzed(tmp_path, BLACK_HOLE))
-    assert "segments of 1.46 KB do not get through" in told.title
+    assert "segments of 1.46 kB do not get through" in told.title
     assert told.confidence == Confidence.POSSIBLE
 
 

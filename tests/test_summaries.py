@@ -29,7 +29,7 @@ def test_the_markdown_has_verdict_trust_connections_findings_frames_and_remedies
     assert lines[0] == "## TCP: `captures/ethernet-nagle-on.pcapng`"
     assert lines[2].startswith("**91% of 527 ms went to waiting for delayed ACKs")
     assert "68 packets, 68 TCP segments, 1 connection in 527 ms; this capture can be believed" in text
-    assert "| 0 | `192.0.2.1:40001` → `192.0.2.2:5001` | 527 ms | 2.4 KB | 1.2 KB | 0 |" in text
+    assert "| 0 | `192.0.2.1:40001` → `192.0.2.2:5001` | 527 ms | 2.4 kB | 1.2 kB | 0 |" in text
     assert "1. **Nagle's algorithm and delayed ACKs cost 477 ms in 11 waits" in text
     assert "(high, proved, connection 0, client → server, 91% of its time; `nagle-delayed-ack`)" in text
     assert "   - Remedy: write each message with one call" in text

@@ -43,7 +43,7 @@ def test_a_capture_of_known_cause_is_told_by_that_cause_and_who_can_mend_it(name
         ("atm9180-slow-reader.pcapng", "The receiving program read slowly", "let the receiving program read faster"),
         (
             "ethernet-small-receive-window.pcapng",
-            "The receiver's window, 10.1 KB at most, held",
+            "The receiver's window, 10.1 kB at most, held",
             "raise the receive buffer at the receiver",
         ),
     ],
@@ -66,7 +66,7 @@ def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> N
 
 
 @pytest.mark.parametrize(
-    ("woken_ms", "said"), [(0.05, "The receiver's window, 11.6 KB at most"), (15, "The receiving program read slowly")]
+    ("woken_ms", "said"), [(0.05, "The receiver's window, 11.6 kB at most"), (15, "The receiving program read slowly")]
 )
 def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp_path: Path, woken_ms: float, said: str) -> None:
     """Flights of eight segments fill a window of as many; the ACK offers 1,000 bytes, and soon or later the program has read the rest."""

@@ -45,7 +45,8 @@ FailOn = Annotated[
     list[Failure] | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 1 if a figure is significantly worse than in A (regression) or significantly different (difference), or if there is "
+        help="Exit with 1 if a figure is significantly worse than in A (regression) or significantly different "
+        "(difference), or if there is "
         "a new finding of at least this severity. May be given several times.",
         show_default=False,
     ),

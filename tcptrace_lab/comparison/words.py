@@ -176,7 +176,7 @@ def _pace(change: Change) -> str:
 
 
 def _within(figures: Sequence[Compared], group: int) -> str:
-    """What the messages or connections inside the captures do tell: `; within these captures, message time, client → server, is significantly better`."""
+    """What the samples inside the captures show: `; within these captures, message time, client → server, is significantly better`."""
     sure = [one for one in figures if one.changes[group - 1].verdict in {Verdict.BETTER, Verdict.WORSE}]
     if not sure:
         return ""
@@ -223,7 +223,8 @@ def method(comparison: Comparison, group: int) -> list[str]:
             "Student's t test of one against several" if Method.POOLED in tests else "",
         ]
         told.append(
-            f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence interval of the mean."
+            f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence "
+            "interval of the mean."
         )
     if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
         told.append("Not tested: one value each has no spread. Capture each case several times.")

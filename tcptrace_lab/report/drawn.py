@@ -126,7 +126,8 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
             "time-sequence",
             key,
             "Time and sequence",
-            "Each stroke is a segment from first to last byte; the line below is what the receiver has ACKed, the line above is the end of its window.",
+            "Each stroke is a segment from first to last byte; the line below is what the receiver has ACKed, the line above is the "
+            "end of its window.",
             "There is nothing to draw.",
             plots.time_sequence(direction, frame),
         ),
@@ -150,7 +151,8 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
             "segment-sizes",
             key,
             "Segment sizes",
-            "Payload of each data segment, as captured: longer than a full segment where the network card merges or splits segments (offload).",
+            "Payload of each data segment, as captured: longer than a full segment where the network card merges or splits "
+            "segments (offload).",
             "No segment carried data.",
             plots.segment_sizes(direction, frame, full_bytes),
         ),
@@ -208,7 +210,8 @@ def _line_facts(row: dict[str, Any]) -> list[Value]:
 def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
     """How fast both ends of each direction with data are, and what that bounds."""
     told = {side: fast.get((conn, side), "") for side in schema.SIDES}
-    tooltip = "After Abrams and Chen, 1991: the rate of the sender in unlimited bursts, the rate at which the other end drains, and the lower of the two"
+    tooltip = "After Abrams and Chen, 1991: the rate of the sender in unlimited bursts, the rate at which the other end drains, and "
+    "the lower of the two"
     return [
         {"label": f"rates, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip}
         for side, words in told.items()

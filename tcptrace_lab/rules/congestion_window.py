@@ -19,7 +19,8 @@ RULE = Rule(
         finding="loss",
         title="A congestion window reduced by packet loss limited the sender for {cost}",
         mechanism=(
-            "After a loss the sender reduces its congestion window, or restarts with one segment, and grows it slowly, once per RTT ({rtt}). "
+            "After a loss the sender reduces its congestion window, or restarts with one segment, and grows it slowly, once "
+            "per RTT ({rtt}). "
             "Part of the path's capacity is unused meanwhile."
         ),
         limits="A capture does not show the congestion window; it is inferred from the size of the flights.",
@@ -30,7 +31,8 @@ RULE = Rule(
                 finding=FINDING,
                 title="A congestion window reduced by spurious retransmits limited the sender for {cost}",
                 mechanism=(
-                    "The sender retransmitted segments that it took for lost, although the originals had arrived, and reduced its congestion "
+                    "The sender retransmitted segments that it took for lost, although the originals had arrived, "
+                    "and reduced its congestion "
                     "window. Then it grew the window slowly, once per RTT ({rtt})."
                 ),
                 limits=LIMITS,

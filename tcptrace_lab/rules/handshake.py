@@ -47,7 +47,8 @@ RULE = Rule(
                     "No answer came for {unanswered}, until the SYN was retransmitted; the last SYN was answered after {answer}. "
                     "A SYN is retransmitted by a timer, initially 1 s, and no data can be sent before the answer."
                 ),
-                limits="The capture does not show whether the SYN was lost, its answer was lost before the capture point, or the server ignored it.",
+                limits="The capture does not show whether the SYN was lost, its answer was lost before the capture "
+                "point, or the server ignored it.",
                 cure="an answer to the first SYN",
                 remedy=("find what drops the first SYN or its answer: a firewall, a rate limit, a lossy path", _QUEUE, _REUSE),
             ),
@@ -60,7 +61,10 @@ RULE = Rule(
                 limits="A proxy, a load balancer or a firewall in front of the server looks like the server itself.",
                 cure="a faster answer to the SYN",
                 remedy=(
-                    "find what answers late: an overloaded or sleeping host, a proxy that connects to its backend first, a radio that wakes up",
+                    (
+                        "find what answers late: an overloaded or sleeping host, a proxy that connects to its backend "
+                        "first, a radio that wakes up"
+                    ),
                     _REUSE,
                 ),
             ),

@@ -46,7 +46,8 @@ RULE = Rule(
                 finding=FINDING,
                 title="Recovery of segments that were not lost took {cost} in {waits}",
                 mechanism=(
-                    "The sender retransmitted {resent}, but the originals had arrived: either they were reordered, or their ACKs were late. "
+                    "The sender retransmitted {resent}, but the originals had arrived: either they were reordered, "
+                    "or their ACKs were late. "
                     "Until this became clear, the sender took them for lost and sent little new data."
                 ),
                 limits=LIMITS,

@@ -30,7 +30,8 @@ RULE = Rule(
             "The application writes a message in pieces. The sender's TCP delays the last small piece until earlier data is ACKed, "
             "and the receiver delays that ACK because it waits for more data: median delay {median}, RTT {rtt}."
         ),
-        limits="No kernel counter confirms this. That the application had already written the delayed bytes is inferred from when they were sent.",
+        limits="No kernel counter confirms this. That the application had already written the delayed bytes is inferred from "
+        "when they were sent.",
         cure="TCP_NODELAY on {sender}, or writing each message with one call,",
         remedy=(
             "write each message with one call (writev, a buffer, TCP_CORK)",

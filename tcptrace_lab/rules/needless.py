@@ -15,5 +15,5 @@ LIMITS: Final = "A capture at one point does not show whether the segments or th
 REMEDY: Final = (
     "find what reorders or delays packets: per-packet load balancing, parallel queues, wireless, a stalled host",
     "let the sender wait longer before it retransmits: RACK (RFC 8985), or on Linux a higher net.ipv4.tcp_reordering",
-    "enable timestamps and SACK at both ends, so that the sender detects a spurious retransmit and undoes its reaction (RFC 3522, RFC 2883)",
+    "enable timestamps and SACK at both ends, so that the sender can detect and undo spurious retransmits (RFC 3522, RFC 2883)",
 )

@@ -33,7 +33,8 @@ RULE = Rule(
                     "The receiving application read {read} from a buffer that was at least half full. "
                     "The sender fills the room that each read frees, and waits for the next."
                 ),
-                limits="The capture does not show why the application was reading slowly. A larger buffer absorbs its own size once, and no more.",
+                limits="The capture does not show why the application was reading slowly. A larger buffer absorbs its "
+                "own size once, and no more.",
                 lost_to=Clause("small receive window: the application on {receiver} was reading slowly"),
                 cure="faster reading",
                 remedy=(

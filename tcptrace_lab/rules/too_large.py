@@ -19,6 +19,9 @@ CURE = "letting ICMP through, or a smaller MSS,"
 
 REMEDY = (
     "let ICMP through (IPv4: fragmentation needed, type 3 code 4; IPv6: packet too big, type 2)",
-    "clamp the MSS to the path MTU at the router before a tunnel (nftables: tcp option maxseg size set rt mtu), or lower the interface's MTU",
+    (
+        "clamp the MSS to the path MTU at the router before a tunnel (nftables: tcp option maxseg size set rt mtu), or lower the "
+        "interface's MTU"
+    ),
     "let the sender probe (Linux: net.ipv4.tcp_mtu_probing=1; RFC 4821)",
 )

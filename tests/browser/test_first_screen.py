@@ -142,7 +142,7 @@ def test_all_figures_have_the_ledger_along_their_foot_and_one_time_axis(visit: O
     assert len(strips) == 5
     assert all(strip == strips[0] for strip in strips)
     assert len(strips[0][0]) == 11
-    opened.page.get_by_role("radio", name="server → client (1.2 KB)").check()
+    opened.page.get_by_role("radio", name="server → client (1.2 kB)").check()
     opened.until(
         """[...document.querySelectorAll('.connection .plot')].filter((plot) => plot.checkVisibility())
             .every((plot) => plot.data?.some((trace) => trace.type === 'bar' && trace.name === 'peer'))"""

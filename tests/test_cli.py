@@ -107,7 +107,7 @@ def test_a_refused_connection_is_told_as_refused_and_not_as_slow(tmp_path: Path)
     path = packets.capture(tmp_path / "refused.pcap", REFUSED)
     done = tcptrace_lab("analyze", path.name, "--json", "-", folder=tmp_path)
     words = done.stderr.decode()
-    assert "connection 0: refused, its SYN was answered by RST" in words
+    assert "connection 0: refused (RST in answer to its SYN)" in words
     assert json.loads(done.stdout)["findings"] == []
     assert "<bdi>refused</bdi>" in (tmp_path / "reports" / "refused.html").read_text()
 
@@ -124,9 +124,9 @@ def test_what_can_be_mended_is_told_before_what_costs_more_and_cannot(tmp_path: 
     unanswered = "host N 10.0.0.3:50000 isn 7\n0 N > S S 0:0(0)\n1 N > S S 0:0(0)\n3 N > S S 0:0(0)"
     path = packets.capture(tmp_path / "both.pcap", f"{unanswered}\n{thinks}")
     words = tcptrace_lab("analyze", path.name, folder=tmp_path).stderr.decode()
-    assert words.index("Nobody answered for 3 s") < words.index("had nothing to send for 20 s")
+    assert words.index("A connection attempt was not answered for 3 s") < words.index("was not sending for 20 s")
     page = (tmp_path / "reports" / "both.html").read_text()
-    assert page.index("Nobody answered for 3 s") < page.index("had nothing to send for 20 s")
+    assert page.index("A connection attempt was not answered for 3 s") < page.index("was not sending for 20 s")
 
 
 def test_the_package_runs_as_a_module(path: Path, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_wrong_command_is_one_line_and_exits_with_2(tmp_path: Path, arguments:
 
 def test_a_wrong_option_is_told_with_the_help_of_its_own_command(tmp_path: Path) -> None:
     done = tcptrace_lab("replay", "packets", "x.pcap", "--bogus", folder=tmp_path)
-    assert only_line(done.stderr) == "tcptrace-lab: No such option: --bogus; tcptrace-lab replay packets --help tells how"
+    assert only_line(done.stderr) == "tcptrace-lab: No such option: --bogus; tcptrace-lab replay packets --help shows how"
 
 
 @pytest.mark.parametrize(("group", "command"), [("replay", "whatif"), ("lab", "show"), ("archive", "query")])

@@ -100,10 +100,10 @@ def test_what_no_rule_explains_is_told_first_and_ends_with_1(
     assert [(one.item, one.frame) for one in done.account.differences[UNEXPLAINED]] == [("retransmission", 1), ("ttl", 2)]
     assert ordered(done)[0] == UNEXPLAINED
     assert "2 unexplained" in headline(done)
-    assert "the mistake may be ours" in " ".join(explanation(done, UNEXPLAINED, None))
+    assert "tcptrace-lab may be wrong" in " ".join(explanation(done, UNEXPLAINED, None))
     monkeypatch.setattr("tcptrace_lab.verify.verify", lambda *_, **__: done)
     assert run(["verify", str(path)]) == EXIT_FINDING
-    assert "we say 64, tshark 9" in capsys.readouterr().err
+    assert "tcptrace-lab 64, tshark 9" in capsys.readouterr().err
 
 
 def test_a_missing_program_ends_with_5_in_one_line(

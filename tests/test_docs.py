@@ -88,7 +88,7 @@ def test_the_first_five_minutes_are_what_the_tool_says() -> None:
     sentence = tcptrace_lab.compare(before, after).to_dict()["groups"][1]["against_first"]
     start, end = (
         "B: a connection takes less time, 50.3 ms for 527 ms (−90 %);",
-        "inside these two, message time, client → server, is better beyond chance.",
+        "within these captures, message time, client → server, is significantly better.",
     )
     assert sentence.startswith(start)
     assert end in sentence

@@ -47,7 +47,7 @@ def test_header_says_what_was_captured() -> None:
     assert said["TCP segments"] == 24
     assert said["Link types"] == "Ethernet"
     assert (said["First packet"], said["Last packet"], said["Duration"]) == (BASE_NS, BASE_NS + 181 * MS, 181 * MS)
-    assert said["Clock resolution"] == 1000
+    assert said["Timestamp resolution"] == 1000
 
 
 def test_several_link_types_are_told_with_their_share() -> None:

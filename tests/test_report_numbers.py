@@ -10,7 +10,7 @@ from tcptrace_lab import numbers
 @pytest.mark.parametrize(
     ("value", "kind", "text", "exact"),
     [
-        (None, "size", "\u2013", "not known"),
+        (None, "size", "\u2013", "unknown"),
         (0, "size", "0 B", "0 bytes"),
         (999, "size", "999 B", "999 bytes"),
         (1_460, "size", "1.46 kB", "1460 bytes"),

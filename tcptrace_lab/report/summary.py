@@ -100,7 +100,7 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
     if finding.conn is not None:
         about.append(f"connection {finding.conn}" + ("" if finding.from_client is None else f", {_WAYS[finding.from_client]}"))
     if finding.cost_share is not None:
-        about.append(f"{numbers.share(finding.cost_share)} of its direction's time")
+        about.append(f"{numbers.share(finding.cost_share)} of the time")
     yield f"{number}. **{markdown(finding.title)}** ({', '.join(about)}; {markdown_code(finding.id)})"
     yield f"   - {markdown(finding.mechanism)}"
     if finding.remedy:

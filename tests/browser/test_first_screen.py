@@ -29,14 +29,14 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 KNOWN = {
     # capture: words of the verdict, the bar's largest part, the first finding (what each was made to show: captures/README.md)
     "ethernet-nagle-on": ("TCP_NODELAY on 192.0.2.1", "nagle-delayed-ack", "Nagle's algorithm and delayed ACKs cost"),
-    "ethernet-small-receive-window": ("a larger receive buffer on 192.0.2.2", "receiver-window", "The receiver's window,"),
-    "ethernet-small-send-buffer": ("a larger send buffer on 192.0.2.1", "send-buffer", "The send buffer of about"),
-    "ethernet-slow-reader": ("the program on 192.0.2.2 kept closed", "zero-window", "The receiver's window was closed"),
-    "ethernet-loss": ("losses", "congestion-window", "The congestion window kept the sender back"),
+    "ethernet-small-receive-window": ("a larger receive buffer on 192.0.2.2", "receiver-window", "The receive window ("),
+    "ethernet-small-send-buffer": ("a larger send buffer on 192.0.2.1", "send-buffer", "The send buffer (about"),
+    "ethernet-slow-reader": ("the application on 192.0.2.2 was not reading", "zero-window", "The receive window was zero"),
+    "ethernet-loss": ("packet loss", "congestion-window", "A congestion window reduced by packet loss limited the sender"),
     "ethernet-application-limited": (
-        "the program on 192.0.2.1, which had nothing to send",
+        "the application on 192.0.2.1 (client) was not sending",
         "application",
-        "The sending program had nothing",
+        "The application was not sending",
     ),
 }
 

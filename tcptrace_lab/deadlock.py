@@ -177,7 +177,8 @@ def _limits(lock: Lock, rest_ns: int) -> str:
     said = [
         f"The receive buffer is assumed to be the largest window; of the send buffer it is only known that it holds what was {known}.",
         (
-            "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application that writes exactly "
+            "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application "
+            "that writes exactly "
             "this much and waits."
         ),
     ]

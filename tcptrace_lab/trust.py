@@ -256,7 +256,12 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
 def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
     """What touches some connections, in words; their factors are in the weighed mean already."""
     words = (
-        ("drops_suspected", "segment", "was ACKed but is missing from the capture (estimate)", "were ACKed but are missing from the capture (estimate)"),
+        (
+            "drops_suspected",
+            "segment",
+            "was ACKed but is missing from the capture (estimate)",
+            "were ACKed but are missing from the capture (estimate)",
+        ),
         ("duplicates", "segment", "was captured twice", "were captured twice"),
         ("late_segments", "segment", "was captured after its ACK", "were captured after their ACKs"),
         ("super_segments", "segment", "is longer than the MSS (offload)", "are longer than the MSS (offload)"),

@@ -73,8 +73,8 @@ def test_what_cannot_be_read_is_one_line_and_exits_with_3(tmp_path: Path, make: 
         ([], "Missing command"),
         (["annihilate"], "No such command 'annihilate'"),
         (["analyze"], "Missing argument"),
-        (["analyze", "x.pcap", "--connection", "one"], "Invalid value for '--connection': it is a whole number; "),
-        (["analyze", "x.pcap", "--connection", "-1"], "Invalid value for '--connection': it is 0 or more; "),
+        (["analyze", "x.pcap", "--connection", "one"], "Invalid value for '--connection': it must be a whole number; "),
+        (["analyze", "x.pcap", "--connection", "-1"], "Invalid value for '--connection': it must be 0 or more; "),
         (["analyze", "x.pcap", "--fail-on", "terrible"], "'--fail-on': 'terrible' is not one of 'high', 'medium', 'low', 'info'"),
         (["analyze", "x.pcap", "--jsn"], "--jsn"),
         (["analyze", "x.pcap", "-o", "-"], "-o cannot write to standard output"),
@@ -234,7 +234,7 @@ def test_a_defect_is_said_to_be_one_and_debug_shows_where(
     monkeypatch.setattr("tcptrace_lab.export.read", broken)
     assert cli.run(["export", str(path)]) == errors.EXIT_DEFECT
     line = only_line(capsys.readouterr().err.encode())
-    assert line.startswith(r"tcptrace-lab: defect of this program: ZeroDivisionError: a bug\nover two lines; please report it")
+    assert line.startswith(r"tcptrace-lab: internal error: ZeroDivisionError: a bug\nover two lines; please report it")
     assert cli.run(["export", str(path), "--debug"]) == errors.EXIT_DEFECT
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 

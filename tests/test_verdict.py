@@ -26,7 +26,10 @@ KNOWN = {
     "ethernet-slow-reader.pcapng": ("Zero receive window: the application on 192.0.2.2 was not reading for 69%", "earlier reading"),
     "ethernet-loss.pcapng": ("Most likely packet loss", "a path without packet loss"),
     "ethernet-syn-loss.pcapng": ("Opening the connection took 91%", "an answer to the first SYN"),
-    "ethernet-application-limited.pcapng": ("Most likely the application on 192.0.2.1 (client) was not sending for 76%", "no TCP problem found"),
+    "ethernet-application-limited.pcapng": (
+        "Most likely the application on 192.0.2.1 (client) was not sending for 76%",
+        "no TCP problem found",
+    ),
     "ethernet-bottleneck.pcapng": ("Most likely the network", "a faster or shorter path, or fewer bytes or round trips, would help"),
 }
 

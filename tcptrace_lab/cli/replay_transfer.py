@@ -190,7 +190,7 @@ def _both_ends(
     if cure:
         told = stall(original) if original is not None else None
         if told is None:
-            raise UsageError("no fixable cause in this transfer", remedy="name the changes to try, as --nodelay")
+            raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
         changed = known_cure(schedule, told.family)
     if folder:
         Path(folder).mkdir(exist_ok=True)

@@ -75,7 +75,7 @@ def _cure(capture: str, conn: int, schedule: Schedule) -> Changes:
 
     told = stall(figures("original", [capture], conn))
     if told is None:
-        raise UsageError("no fixable cause in this transfer", remedy="name the changes to try, as --nodelay")
+        raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
     return cure(schedule, told.family)
 
 

@@ -162,13 +162,13 @@ def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S
     original = of_document("original", evidence.capture, document)
     held = stall(original)
     if held is None:
-        raise CaptureInsufficient(f"nothing held connection {evidence.conn}: there is no stall to reproduce", where=evidence.capture)
+        raise CaptureInsufficient(f"connection {evidence.conn} has no stall to reproduce", where=evidence.capture)
     schedule = reconstruct(evidence)
     try:
         change = cure(schedule, held.family)
     except UsageError:
         raise CaptureInsufficient(
-            f"what held connection {evidence.conn} most is {held.family}, which is how TCP begins and no stall to reproduce",
+            f"the main cause in connection {evidence.conn} is {held.family}: normal TCP behaviour, not a stall to reproduce",
             where=evidence.capture,
         ) from None
     finding = _finding(document, held)
@@ -177,7 +177,8 @@ def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S
         return Reproducer(evidence, held, finding, change, schedule, None, None, _as_captured(original, held, schedule), digest)
     if held.family == "loss":
         raise CaptureInsufficient(
-            f"losses held connection {evidence.conn}, and the model does not repair them as Linux does (RACK, tail-loss probes)",
+            f"packet loss stalled connection {evidence.conn}, and the model does not recover from it as Linux does (RACK, "
+            "tail-loss probes)",
             where=evidence.capture,
             remedy=UNSHRUNK,
         )

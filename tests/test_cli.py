@@ -184,7 +184,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 def test_what_is_done_is_told_in_percent_where_it_is_known() -> None:
     shown = terminal.Activity("reading")
     shown.segments(1_234, 0.456)
-    assert shown.text == "1,234 segments read, 46 %"
+    assert shown.text == "1,234 segments read, 46%"
     shown.datagrams(7, None)
     assert shown.text == "7 datagrams read"
 

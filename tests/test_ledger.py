@@ -409,7 +409,7 @@ def test_a_finding_names_its_frames_its_cost_and_what_would_refute_it() -> None:
         True,
     )
     assert first.cost_ns == found.accounts.collect()["client_nagle_delayed_ack_ns"][0]
-    assert "Refuted by" in first.limits
+    assert "Would be disproved by" in first.limits
     intervals = found.ledger.collect()
     ends = set(intervals.filter(pl.col("cause") == "nagle-delayed-ack")["frame_after"])
     assert ends & set(first.evidence_frames)

@@ -47,7 +47,7 @@ class Tags(html.parser.HTMLParser):
 def test_an_analysis_shows_verdict_ledger_connections_and_findings_without_script_or_request(slow: Analysis) -> None:
     shown = slow._repr_html_()
     for words in (
-        "91% of 527 ms went to waiting for delayed ACKs",
+        "algorithm waiting for delayed ACKs took 91% of 527 ms",
         "nagle-delayed-ack 91%",
         "192.0.2.2:5001",
         "write each message with one call",

@@ -49,7 +49,7 @@ def _late_ack(row: Mapping[str, Any]) -> str | None:
 
 
 def _timer(row: Mapping[str, Any]) -> str | None:
-    return None if row["timer"] is None else f"timer: {STALL_TIMERS[row['timer']]}"
+    return None if row["timer"] is None else f"ended by the {STALL_TIMERS[row['timer']]}"
 
 
 IN_FLIGHT = Value(_in_flight)

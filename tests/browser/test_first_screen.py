@@ -58,7 +58,7 @@ def test_the_first_screen_tells_the_cause_that_the_capture_was_made_to_show(visi
     assert words in seen[".verdict"].inner_text()
     assert seen[".headline .legend li"].inner_text().strip().startswith(cause)
     assert seen[".card .title"].inner_text().strip().startswith(finding)
-    assert "can be believed" in seen[".trust"].inner_text()
+    assert "Capture quality: good" in seen[".trust"].inner_text()
     assert opened.messages == []
     assert opened.requests == [opened.page.url]
 

@@ -165,7 +165,7 @@ def test_a_directory_without_rights_is_said(
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root, as CI may be, is allowed everything
     assert cli.run(["analyze", str(path), "-o", str(tmp_path / "out.html")]) == 2
-    assert only_line(capsys.readouterr().err.encode()) == f"tcptrace-lab: no permission to write: {tmp_path}/out.html; name another place"
+    assert only_line(capsys.readouterr().err.encode()) == f"tcptrace-lab: no permission to write: {tmp_path}/out.html; choose another place"
 
 
 def test_an_error_keeps_what_stood_there(path: Path, tmp_path: Path) -> None:

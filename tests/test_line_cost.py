@@ -186,7 +186,7 @@ def test_the_sentence_has_channel_cells_and_bound(converted: Callable[[str, AtmF
     cells, data = cells_by_port(LOSSY)[row["client_port"]], row["client_payload_bytes"]
     assert line.sentence(row, "client") == (
         f"ATM, VPI 3 VCI 1077: {cells:,} cells, of which {data / (cells * 53):.1%}"
-        + " was data; at most 89.9% of the line rate is data (134.6 of OC-3c's 149.76 Mb/s): full segments of 9,148 bytes "
+        " was data; at most 89.9% of the line rate is data (134.6 of OC-3c's 149.76 Mb/s): full segments of 9,148 bytes "
         "with 48 of headers"
     )
     assert line.sentence(row, "server") == f"ATM, VPI 3 VCI 1077: {cells_by_port(LOSSY)[5001]:,} cells, of which 0.0% was data"

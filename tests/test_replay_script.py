@@ -508,7 +508,7 @@ def test_a_packetdrill_script_of_what_no_model_made_is_refused() -> None:
         (["x.pcap", "-o", "r.txt"], "does not name a kind"),
         (["x.pcap", "-o", "r.py", "--kind", "packetdrill"], "is no packetdrill"),
         (["x.pcap", "-o", "/nowhere/r.py"], "no such directory"),
-        (["x.pcap", "-o", "r.py", "--schedule", "r.py"], "cannot write to one place"),
+        (["x.pcap", "-o", "r.py", "--schedule", "r.py"], "cannot write to the same place"),
     ],
 )
 def test_options_that_cannot_be_right_are_refused(arguments: list[str], words: str, tmp_path: Path) -> None:

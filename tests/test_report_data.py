@@ -128,7 +128,7 @@ def test_the_reason_is_told_where_nothing_can_be_drawn() -> None:
     nothing.segments = nothing.segments.filter(pl.col("conn") > 0)
     assert report.data(analysis(silent))["undrawn_reason"] == "No connection in this capture carried data."
     assert report.data(analysis(timeless))["undrawn_reason"].startswith("This capture has no timestamps")
-    assert report.data(nothing)["undrawn_reason"].startswith("There is no TCP connection")
+    assert report.data(nothing)["undrawn_reason"].startswith("This capture contains no TCP connection")
 
 
 def test_the_direction_with_most_payload_comes_first_and_the_other_is_offered() -> None:

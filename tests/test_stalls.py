@@ -49,7 +49,10 @@ def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_p
     assert (stall["acked_lag_ns"], stall["ack_late_ns"], stall["timer"]) == (60_000_000, 40_000_000, "ack-40ms")
     assert (stall["unacked_before_bytes"], stall["unacked_bytes"], stall["payload_bytes"]) == (100, 0, 100)
     assert (stall["full_bytes"], stall["usable_before_bytes"]) == (1460, 8092)
-    told = "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the delayed-ACK timer of 40 ms"
+    told = (
+        "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the "
+        "delayed-ACK timer of 40 ms"
+    )
     assert stalls.proof(stall) == told
 
 

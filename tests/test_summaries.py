@@ -193,7 +193,7 @@ def test_names_that_multiqc_shows_unescaped_are_harmless(tmp_path: Path) -> None
     [
         (["one.pcap", "one.pcap", "--pair", "--markdown", "-"], "the same file"),
         (["one.pcap", "two.pcap", "--pair", "--markdown", "-"], "need exactly one capture"),
-        (["one.pcap", "--json", "-", "--markdown", "-"], "--json and --markdown cannot write to one place"),
+        (["one.pcap", "--json", "-", "--markdown", "-"], "--json and --markdown cannot write to the same place"),
         (["one.pcap", "--markdown", "one.pcap"], "overwrite the capture"),
         (["one.pcap", "--multiqc", "two.pcap"], "not a directory"),
         (["one.pcap", "--multiqc", "no/where"], "no such directory"),

@@ -156,7 +156,7 @@ def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str
 
     analysis = analyze(paths, proofs=True)  # the archive keeps all stalls
     if not all(map(_is_still, paths, task.paths, task.digests, task.looks)):
-        raise FileNotFoundError("it changed while it was read")
+        raise FileNotFoundError("the file changed while it was read")
     if task.reports:
         _write_report(analysis, capture_name(list(task.paths)), target, task.capture)
     state = "whole" if analysis.loss is None else "part"
@@ -192,6 +192,6 @@ def _write(target: place.Place, task: Analyze, capture: dict[str, Any], tables: 
             part.write(path, capture | {"program": fingerprint.program_version()}, tables)
         except OSError as error:
             raise OutputUnwritable.from_os(
-                error, f"{task.root}/{part_name(task.settings, task.capture)}", "make room, and start again"
+                error, f"{task.root}/{part_name(task.settings, task.capture)}", "free disk space, and run it again"
             ) from error
         target.take(part_name(task.settings, task.capture), path)

@@ -127,8 +127,10 @@ def _through_editcap(
     file: editcap.File, capture: Spooled, target: IO[bytes], said: Mapping[int, list[str]], packets: int, *, as_ethernet: bool = False
 ) -> int:
     if not editcap.is_installed():
-        remedy = f"Wireshark's {editcap.EDITCAP} is needed to convert it to pcapng, but is not installed (Debian: apt-get "
-        "install wireshark-common)"
+        remedy = (
+            f"Wireshark's {editcap.EDITCAP} is needed to convert it to pcapng, but is not installed "
+            "(Debian: apt-get install wireshark-common)"
+        )
         raise MissingTool("not a pcap or pcapng file", where=place(capture.name, None, None), remedy=remedy)
     with editcap.converted(file, as_ethernet=as_ethernet) as conversion:
         if conversion.gives_anything() and not conversion.fails_at_once():

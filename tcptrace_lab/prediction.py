@@ -296,8 +296,8 @@ def lock_words(found: Mapping[str, Any] | None) -> str:
     if found["possible"]:
         return f"a stream can deadlock: {enough}, but these writes leave some of it unused"
     if found["possible_if_unused"]:
-        return f"a stream can deadlock if its writes leave more than {send - needed:,} bytes unused (up to {unused:,} "
-        f"may stay so): {enough}"
+        spare = send - needed
+        return f"a stream can deadlock if its writes leave more than {spare:,} bytes unused (up to {unused:,} may stay so): {enough}"
     return f"no stream can deadlock: {enough}" + (f", and up to {unused:,} that may stay unused" if unused else "")
 
 

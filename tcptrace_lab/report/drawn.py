@@ -210,8 +210,7 @@ def _line_facts(row: dict[str, Any]) -> list[Value]:
 def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
     """How fast both ends of each direction with data are, and what that bounds."""
     told = {side: fast.get((conn, side), "") for side in schema.SIDES}
-    tooltip = "After Abrams and Chen, 1991: the rate of the sender in unlimited bursts, the rate at which the other end drains, and "
-    "the lower of the two"
+    tooltip = "After Abrams and Chen, 1991: rate of the sender in unlimited bursts, drain rate at the other end, and the lower of the two"
     return [
         {"label": f"rates, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip}
         for side, words in told.items()

@@ -265,5 +265,5 @@ def test_report_and_json_cannot_go_to_one_file(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "one.pcap", "0 C > S S 0:0(0)")
     done = tcptrace_lab("analyze", path.name, "-o", "same.html", "--json", "same.html", folder=tmp_path)
     assert done.returncode == 2
-    assert b"one place" in done.stderr
+    assert b"cannot write to the same place" in done.stderr
     assert not (tmp_path / "same.html").exists()

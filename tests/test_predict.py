@@ -135,7 +135,7 @@ def test_a_stack_that_the_capture_does_not_show_is_not_guessed(tmp_path: Path) -
     assert done.returncode == 2
     line = only_line(done.stderr)
     assert "the capture does not show the stack" in line
-    assert "acknowledges more than two segments at a time" in line
+    assert "ACKs more than two segments at a time" in line
     assert "--stack" in line
 
 
@@ -143,7 +143,7 @@ def test_the_terminal_has_ranges_and_grid_on_stderr_and_nothing_on_stdout(tmp_pa
     done = tcptrace_lab("predict", *ATM, "--grid", "16K:24K:8K", "-o", tmp_path / "page.html")
     assert (done.returncode, done.stdout) == (0, b"")
     words = done.stderr.decode()
-    for said in ("4,097", "12,287", "no stream can lock", "16K", "24K", "page written"):
+    for said in ("4,097", "12,287", "no stream can deadlock", "16K", "24K", "page written"):
         assert said in words
 
 
@@ -167,10 +167,10 @@ def test_linux_needs_no_buffers_and_says_what_it_assumes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--mss", "1460"), "the stack is not known"),
+        (("--mss", "1460"), "the stack is unknown"),
         (("--stack", "vms", "--mss", "1460"), "no rules for the stack 'vms'"),
-        (("--stack", "sunos4"), "the MSS is not known"),
-        (("--stack", "sunos4", "--mss", "1460"), "the receive buffer is not known"),
+        (("--stack", "sunos4"), "the MSS is unknown"),
+        (("--stack", "sunos4", "--mss", "1460"), "the receive buffer is unknown"),
         (("--stack", "sunos4", "--mss", "0", "--receive-buffer", "16K"), "mss_bytes must be at least 1"),
         (("--stack", "linux", "--mss", "1"), "in pieces of 1 "),
         ((*ATM, "--sizes", "64K"), "not a range of sizes"),

@@ -75,11 +75,11 @@ def test_the_rule_that_the_documentation_shows_can_be_used(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("module", "value", "said"),
     [
-        (rule("backup"), "house:RULE", "there is no cause 'backup': one of handshake, "),
+        (rule("backup"), "house:RULE", "unknown cause 'backup': use one of handshake, "),
         (rule(finding="backup"), "house:RULE", "unknown finding 'backup'"),
         (rule(holds="pl.col('nonsense') > 1"), "house:RULE", "the rule uses unknown columns: nonsense"),
-        (rule(holds="None"), "house:RULE", "the rule says of no wait that it holds"),
-        ("RULE = 'none'", "house:RULE", "str is no tcptrace_lab.rules.Rule"),
+        (rule(holds="None"), "house:RULE", "the rule has no condition (holds)"),
+        ("RULE = 'none'", "house:RULE", "str is not a tcptrace_lab.rules.Rule"),
         ("RULE = 1 / 0", "house:RULE", "a rule cannot be loaded: ZeroDivisionError"),
         (rule(), "house:OTHER", "a rule cannot be loaded: AttributeError"),
     ],

@@ -27,7 +27,7 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
     for assumed in document["assumed"]:
         yield f"assumed: {assumed}"
     first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]
-    yield f"of the sizes from {first:,} to {last:,} bytes {numbers.share(document['stalled_share'])} always stall"
+    yield f"{numbers.share(document['stalled_share'])} of the sizes from {first:,} to {last:,} bytes always stall"
     measured = document["measured"]
     if measured is not None:
         yield f"measured, {measured['name']}: {measured['messages']:,} messages; {_found(measured['ranges'])}"

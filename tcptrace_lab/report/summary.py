@@ -64,7 +64,7 @@ def _connections(analysis: Analysis) -> Iterator[str]:
     if not found:
         return
     rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
-    headings = ["connection", "client → server", "time", "client sent", "server sent", "resent", "RTT min", "throughput"]
+    headings = ["connection", "client → server", "time", "client sent", "server sent", "retransmits", "RTT min", "throughput"]
     yield table(headings, [_row(one) for one in rows.iter_rows(named=True)])
     if total > len(found):
         yield f"and {total - len(found):,} more with fewer bytes\n"

@@ -34,7 +34,7 @@ def columns() -> list[Column]:
         _column("duration_ns", "duration", "duration", "From the first segment to the last"),
         _column("client_bytes", "bytes →", "size", meaning["client_unique_bytes"]),
         _column("server_bytes", "← bytes", "size", meaning["server_unique_bytes"]),
-        _column("resent", "resent", "count", f"{resent}, both directions"),
+        _column("resent", "retransmits", "count", f"{resent}, both directions"),
         _column("rtt_min_ns", "RTT min", "duration", f"Smallest round-trip sample of the direction with most data, {rtt_limits}"),
         _column(
             "throughput_bps",

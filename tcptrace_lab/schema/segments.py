@@ -103,7 +103,7 @@ SEGMENTS = table(
             "rtt_ns",
             "Int64",
             Unit.NS,
-            "RTT sample: time since the newest segment that this one ACKs",
+            "Sample of the RTT: time since the newest segment that this one ACKs",
             "null if any byte that it covers was retransmitted (Karn), or nothing new is ACKed",
         ),
         Column("layers", "Categorical", Unit.NONE, "Protocol headers before the segment, outermost first: eth/vlan/ip/gre/ip/tcp"),

@@ -99,30 +99,30 @@ EXAMPLES = {
 }
 """Finding → where it is seen."""
 
-_OF_CAPTURE = "None of these captures has that fault; `tests/test_path_findings.py` has an exchange with it."
+_OF_CAPTURE = "None of these captures has this problem; `tests/test_path_findings.py` has an exchange with it."
 
 WITHOUT_EXAMPLE = {
-    "silly-window": "Neither this kernel nor a modelled stack sends it; `tests/test_small_packets.py` has the exchange.",
+    "silly-window": "Neither this kernel nor a modelled stack sends such segments; `tests/test_small_packets.py` has the exchange.",
     **dict.fromkeys(("capture-incomplete", "capture-duplicates", "offload", "clock"), _OF_CAPTURE),
 }
 """Findings that no capture here shows, and where they are shown."""
 
 _HEAD = """# Findings
 
-What each finding means, as the tool says it of a capture that anybody can have: those in [captures/](../captures/README.md), whose cause is
-known because they were made so, or a run of the models. The words are the tool's own, with that capture's numbers.
+What each finding means, with an example that anybody can reproduce: a capture from [captures/](../captures/README.md), made to have a known
+cause, or a run of the models. The texts are the output of the tool, with the numbers of that capture.
 
 How to read them:
 
-- **Severity** is the share of the direction's life that a fault costs: *high* from a half, *medium* from a fifth, *low* below. *Info* is
-  time that nobody can mend in TCP: the program's own, or the path's.
-- **Confidence**: *proved* where the frames leave no other reading, *consistent* where all signs agree, *possible* otherwise. It is lowered
-  where the capture itself cannot be believed.
-- **Gain** is what goes if the cause goes. It is an upper bound: what waited behind it may then wait for something else.
-- The **proof** is of the longest wait; the filter shows the frames in Wireshark.
+- **Severity** is the share of the direction's lifetime that a problem costs: *high* from 50%, *medium* from 20%, *low* below. *Info* is
+  time that the application or the path needs: no TCP problem.
+- **Confidence**: *proved* if the frames leave no other explanation, *consistent* if nothing contradicts it, *possible* otherwise. It is
+  lowered if the quality of the capture is limited or poor.
+- **Gain** is an upper bound: after the fix, the data may wait for another cause.
+- **Evidence** is that of the longest wait; the filter shows the frames in Wireshark.
 
-How often the findings are right, on transfers whose cause is known: [benchmarks/causes.md](../benchmarks/causes.md); a second reading of
-all proved ones on public captures: [benchmarks/proved-findings.md](../benchmarks/proved-findings.md).
+How often the findings are right, on transfers of known cause: [benchmarks/causes.md](../benchmarks/causes.md); a second reading of
+all proved findings on public captures: [benchmarks/proved-findings.md](../benchmarks/proved-findings.md).
 """
 
 
@@ -144,13 +144,13 @@ def findings_page() -> str:
 
 def _finding(found: Finding, analysis: Analysis, example: Example) -> Iterator[str]:
     """One finding, with its example."""
-    share = "" if found.cost_share is None else f", {numbers.share(found.cost_share)} of the direction's life"
+    share = "" if found.cost_share is None else f", {numbers.share(found.cost_share)} of the direction's lifetime"
     yield f"## {found.id}\n"
     yield f"**{markdown(found.title)}** ({found.severity}, {found.confidence}{share})\n"
     yield f"{markdown(found.mechanism)}\n"
     proof = _proof(found, analysis)
     if proof:
-        yield f"- **Proof**: {markdown(proof)}"
+        yield f"- **Evidence**: {markdown(proof)}"
     if found.wireshark_filter:
         yield f"- **Frames**: {markdown_code(found.wireshark_filter)}"
     if found.remedy:
@@ -186,11 +186,12 @@ def _rule_file(found: Finding) -> str:
 
 _COLUMNS_HEAD = """# Columns
 
-Every column of every table, from the one declaration that the report, the JSON and the exports use, too (`tcptrace_lab/schema/`). Times are
-integer nanoseconds, sizes bytes, unknown is null and never 0; `frame` is Wireshark's frame number; stream offsets are relative: SYN = 0 and
-the first byte = 1. `tcptrace-lab export --table NAME` writes any of them; in Python they are Polars frames ([python.md](python.md)).
+Every column of every table, made from the declaration that the report, the JSON and the exports use (`tcptrace_lab/schema/`). Times are
+integer nanoseconds, sizes are bytes, unknown values are null and never 0; `frame` is the frame number of Wireshark; stream offsets are
+relative: SYN = 0, first byte = 1. `tcptrace-lab export --table NAME` writes any table; in Python they are Polars frames
+([python.md](python.md)).
 
-Where a column of the client has a twin of the server, only the client's is listed: for `client_…` read `server_…`, too.
+If client and server have the same column, only that of the client is listed: `client_…` stands for `server_…` as well.
 """
 
 
@@ -198,7 +199,10 @@ def columns_page() -> str:
     """The reference of columns."""
     tables = [_table(one) for one in schema.TABLES.values()]
     links = " · ".join(f"[{name}](#{name})" for name in schema.TABLES)
-    causes = table(["cause", "what the next byte waited for"], [[f"`{cause}`", markdown(words)] for cause, words in schema.CAUSES.items()])
+    causes = table(
+        ["cause", "why the direction did not send its next byte"],
+        [[f"`{cause}`", markdown(words)] for cause, words in schema.CAUSES.items()],
+    )
     return "\n".join([RENEWED, _COLUMNS_HEAD, f"{links} · [causes](#causes)\n", *tables, "## causes\n", causes])
 
 

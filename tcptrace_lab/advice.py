@@ -186,8 +186,8 @@ def _advising() -> dict[str, Rule]:
     """Causes that are worth a finding, and the rule that tells of each."""
     for where, rule in rules.others().items():
         if rule.advice is not None and rule.advice.finding not in FINDING_IDS:
-            remedy = f"one of {', '.join(FINDING_IDS)}"
-            raise RuleUnusable(f"there is no finding {rule.advice.finding!r}", where=where, remedy=remedy)
+            remedy = f"use one of {', '.join(FINDING_IDS)}"
+            raise RuleUnusable(f"unknown finding {rule.advice.finding!r}", where=where, remedy=remedy)
     return {cause: rules.of_cause(cause) for cause in rules.advising()}
 
 
@@ -334,7 +334,7 @@ def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Ma
         title=advice.title.format_map(words),
         mechanism=advice.mechanism.format_map(words),
         evidence_frames=tuple(sorted({*_frames(waits), *_frames_beside(waits, rule), *_answer(cost, direction)})),
-        limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Refuted by: {rule.refuted_by}.",
+        limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Would be disproved by: {rule.refuted_by}.",
         remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
         source=rule.source,
@@ -349,8 +349,8 @@ def _gain(cost: Cost, savable_ns: int | None) -> str:
     """What a remedy can bring, in words."""
     of = f"of {numbers.duration(cost.active_ns)}"
     if savable_ns is None or cost.ns <= savable_ns:
-        return f"at most {numbers.duration(cost.ns)} {of}: the time that goes if this cause does"
-    return f"at most {numbers.duration(savable_ns)} {of}: the rest of the data take on the path"
+        return f"at most {numbers.duration(cost.ns)} {of}: upper bound if this is fixed"
+    return f"at most {numbers.duration(savable_ns)} {of}: the path needs the rest for the data"
 
 
 def _frames(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:

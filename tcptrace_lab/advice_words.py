@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SMALLER_SHARE = 0.8
 """A window of less than this part of the largest is told beside it (a heuristic)."""
 
-UNTOLD = "a time that the capture does not tell"
+UNTOLD = "unknown"
 
 
 class Words(dict[str, str]):
@@ -24,7 +24,7 @@ class Words(dict[str, str]):
 
     def __missing__(self, name: str) -> str:
         """Asked for others, it says that the rule cannot be used."""
-        raise RuleUnusable(f"there is no {{{name}}} for the words of a finding: one of {', '.join(self)}", remedy="mend the rule")
+        raise RuleUnusable(f"a finding has no placeholder {{{name}}}: use one of {', '.join(self)}", remedy="fix the rule")
 
 
 def of(
@@ -71,20 +71,24 @@ def _window(windows: Sequence[int], most_bytes: int | None) -> str:
     ordered = sorted(windows)
     then_bytes = round((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2) if ordered else None  # the median
     if most_bytes is None:
-        return "of unknown size" if then_bytes is None else numbers.size(then_bytes)
-    most = f"{numbers.size(most_bytes)} at most"
-    return most if then_bytes is None or then_bytes > SMALLER_SHARE * most_bytes else f"{numbers.size(then_bytes)} then and {most}"
+        return "unknown size" if then_bytes is None else numbers.size(then_bytes)
+    most = f"at most {numbers.size(most_bytes)}"
+    return (
+        most
+        if then_bytes is None or then_bytes > SMALLER_SHARE * most_bytes
+        else f"{numbers.size(then_bytes)} during the waits, {most} overall"
+    )
 
 
 def _round_trips(direction: Mapping[str, Any]) -> str:
-    """The shortest and the longest round trip: `2.1 ms at least and 106 ms at most`."""
+    """The shortest and the longest round trip: `2.1 ms to 106 ms`."""
     least_ns, seen_ns = direction["rtt_whole_ns"], direction["rtt_max_ns"]
     if not least_ns:
         return UNTOLD
     # A sample is the way from the capture point to the receiver and back; the sender's own part is known by its quickest answer alone.
     most_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
-    least = f"{numbers.duration(least_ns)} at least"
-    return least if most_ns is None or most_ns <= least_ns else f"{least} and {numbers.duration(most_ns)} at most"
+    least = f"at least {numbers.duration(least_ns)}"
+    return least if most_ns is None or most_ns <= least_ns else f"{numbers.duration(least_ns)} to {numbers.duration(most_ns)}"
 
 
 def _of_handshake(cost_ns: int, direction: Mapping[str, Any]) -> dict[str, str]:
@@ -93,8 +97,8 @@ def _of_handshake(cost_ns: int, direction: Mapping[str, Any]) -> dict[str, str]:
         "syns": numbers.times(direction["client_syn_segments"]),
         "answers": numbers.times(direction["server_syn_segments"]),
         "acked": numbers.duration(direction["synack_to_ack_ns"]),
-        "answer": UNTOLD if answer_ns is None else numbers.duration(answer_ns),
-        "unanswered": "the time" if answer_ns is None else numbers.duration(max(cost_ns - answer_ns, 0)),
+        "answer": "an unknown time" if answer_ns is None else numbers.duration(answer_ns),
+        "unanswered": "the whole time" if answer_ns is None else numbers.duration(max(cost_ns - answer_ns, 0)),
     }
 
 

@@ -45,7 +45,9 @@ def _wait(parts: pl.DataFrame) -> str:
         for row in parts.iter_rows(named=True)
     ]
     before = parts.item(0, "frame_before")
-    return f"waited {', then '.join(told)}" + (f", since frame {before}" if before is not None else ", since the connection's first frame")
+    return f"waited {', then '.join(told)}" + (
+        f", since frame {before}" if before is not None else ", since the first frame of the connection"
+    )
 
 
 def _because(row: Mapping[str, Any]) -> str:
@@ -81,7 +83,7 @@ def readable_twice(path: str) -> Iterator[Spooled]:
     try:
         stream = streams.opened(path)
     except OSError as error:
-        raise CaptureUnreadable(error.strerror or str(error), where=path, remedy="name a file that exists and may be read") from error
+        raise CaptureUnreadable(error.strerror or str(error), where=path, remedy="give a file that exists and is readable") from error
     if stream is None:
         yield Spooled(path, path)
         return
@@ -125,8 +127,11 @@ def _through_editcap(
     file: editcap.File, capture: Spooled, target: IO[bytes], said: Mapping[int, list[str]], packets: int, *, as_ethernet: bool = False
 ) -> int:
     if not editcap.is_installed():
-        remedy = f"Wireshark's {editcap.EDITCAP} makes it pcapng, but is not installed (Debian: apt-get install wireshark-common)"
-        raise MissingTool("no pcap or pcapng file", where=place(capture.name, None, None), remedy=remedy)
+        remedy = (
+            f"Wireshark's {editcap.EDITCAP} is needed to convert it to pcapng, but is not installed "
+            "(Debian: apt-get install wireshark-common)"
+        )
+        raise MissingTool("not a pcap or pcapng file", where=place(capture.name, None, None), remedy=remedy)
     with editcap.converted(file, as_ethernet=as_ethernet) as conversion:
         if conversion.gives_anything() and not conversion.fails_at_once():
             with open(conversion.name, "rb") as source:  # noqa: PTH123
@@ -135,5 +140,5 @@ def _through_editcap(
     if not as_ethernet and editcap.is_all_ethernet(file):
         return _through_editcap(file, capture, target, said, packets, as_ethernet=True)
     raise CaptureUnreadable(
-        "cannot be made pcapng", where=place(capture.name, None, None), remedy=f"Wireshark's {editcap.EDITCAP} {complaint}"
+        "cannot be converted to pcapng", where=place(capture.name, None, None), remedy=f"Wireshark's {editcap.EDITCAP} {complaint}"
     )

@@ -58,31 +58,32 @@ class Words(NamedTuple):
 
 WORDS = {
     "unanswered": Words(
-        alone="Nobody answered for {time}",
-        together="Nobody answered {count} attempts to connect to {server}{for_time}",
+        alone="A connection attempt was not answered for {time}",
+        together="{count} connection attempts to {server} were not answered{for_time}",
         mechanism=(
-            "{client} sent its SYN{again}, and nothing came back: the server is down, its address is wrong, or something on the path drops "
+            "{client} sent its SYN{again}, and no answer came: the server is down, the address is wrong, or something on the path drops "
             "the SYN or its answer."
         ),
-        limits="Which of these it is, the capture does not tell. Refuted by: an answer that was not captured.",
+        limits="The capture does not show which of these it is. Would be disproved by: an answer that was not captured.",
         remedy=(
-            "look whether the server runs, and has this address",
+            "check that the server is running and has this address",
             "find what drops the SYN or its answer: a firewall, a missing route, a full accept queue",
         ),
     ),
     "refused": Words(
-        alone="{server} refused a connection, which took {time}",
-        together="{server} refused {count} attempts to connect{for_time}",
-        mechanism="{client} sent its SYN{again}, and RST came back: no program listens at that port, or a firewall refuses.",
-        limits="A firewall that answers in the server's name looks like the server. Refuted by: a SYN-ACK.",
-        remedy=("start the program that shall listen there, or mend the port", "let the client wait between attempts (backoff)"),
+        alone="{server} refused a connection after {time}",
+        together="{server} refused {count} connection attempts{for_time}",
+        mechanism="{client} sent its SYN{again}, and a RST came back: no application listens on that port, or a firewall "
+        "refuses the connection.",
+        limits="A firewall that answers for the server looks like the server. Would be disproved by: a SYN-ACK.",
+        remedy=("start the application that should listen there, or correct the port", "let the client wait between attempts (backoff)"),
     ),
     "reset": Words(
         alone="",
         together="{count} connections to {server} were reset before they carried data",
-        mechanism="They were opened, and a RST ended each without a byte of data: {who} gave up.",
-        limits="Health checks and scanners do this on purpose. Refuted by: data that was not captured.",
-        remedy=("see who resets them: a health check may be left alone, a server that is overloaded or out of processes may not",),
+        mechanism="Each connection was opened, and {who} reset it before any data was sent.",
+        limits="Health checks and scanners do this on purpose. Would be disproved by: data that was not captured.",
+        remedy=("find what resets them: a health check is harmless, a server that is overloaded or out of processes is not",),
     ),
 }
 
@@ -181,7 +182,7 @@ def finding(group: Group, waits: Sequence[int]) -> Finding:
         "count": f"{group.count:,}",
         "time": numbers.duration(group.ns),
         "for_time": f", for {numbers.duration(group.ns)}" if group.ns else "",
-        "again": "" if not again else f", and sent it again {times}" if alone else f" {group.syns:,} times in {group.count:,} attempts",
+        "again": "" if not again else f" and retransmitted it {times}" if alone else f" {group.syns:,} times in {group.count:,} attempts",
         "who": "the server" if group.by_server else "the client",
     }
     costs = group.kind != "reset" and group.ns > 0

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.policy import Frame
 
-_PLACES = {"client": "at the client's end", "server": "at the server's end", "middle": "in the middle of the path"}
+_PLACES = {"client": "at the client", "server": "at the server", "middle": "in the middle of the path"}
 _PLACE_UNKNOWN = {
-    "loopback": "within one host (loopback), where both ends are",
-    "short": "where both ends answer within microseconds: at which is not told",
-    "one_side": "where is not told: only one side's answers are in the capture",
-    "nothing": "where is not told: nothing in it is answered",
+    "loopback": "captured within one host (loopback)",
+    "short": "capture point unknown (both ends answer within microseconds)",
+    "one_side": "capture point unknown (the capture has answers of one end only)",
+    "nothing": "capture point unknown (the capture has no answers)",
 }
 
 
@@ -68,9 +68,9 @@ def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
 
 def words(row: Mapping[str, Any]) -> list[str]:
     """A row of `schema.CONNECTIONS` with the columns of `beside` in sentences: where, then what is known of each side."""
-    told = [*(["refused: its SYN was answered by RST"] if refused(row.__getitem__) else []), place(row)]
+    told = [*(["refused (RST in answer to its SYN)"] if refused(row.__getitem__) else []), place(row)]
     if row["trust_reasons"]:
-        told.append("doubts: " + "; ".join(trust.CAUSES[name] for name in row["trust_reasons"]))
+        told.append("capture limits: " + "; ".join(trust.CAUSES[name] for name in row["trust_reasons"]))
     for side in SIDES:
         known = [said for said in (acking(row, side), nagle(row, side), stack(row, side)) if said]
         if known:
@@ -82,7 +82,7 @@ def place(row: Mapping[str, Any]) -> str:
     """Where it was captured."""
     if row["vantage"] in _PLACES:
         return f"captured {_PLACES[row['vantage']]} ({row['vantage_confidence']})"
-    return f"captured {_PLACE_UNKNOWN[row['vantage_known_by']]}"
+    return _PLACE_UNKNOWN[row["vantage_known_by"]]
 
 
 def acking(row: Mapping[str, Any], side: str) -> str:
@@ -105,10 +105,10 @@ def nagle(row: Mapping[str, Any], side: str) -> str:
         return ""
     held = policy.holds(lambda name: row[f"{side}_{name}"])
     if state == "off":
-        times, what = row[f"{side}_small_in_flight"], "sent behind one that was not acknowledged"
+        times, what = row[f"{side}_small_in_flight"], "sent while an earlier one was not ACKed"
     else:
-        times, what = held, "left as soon as the ACK came"
-    both = f"; {held:,} others left as soon as the ACK came: it may have been switched under way"
+        times, what = held, "sent as soon as the ACK arrived"
+    both = f"; {held:,} others were sent as soon as the ACK arrived: the setting may have changed during the connection"
     switched = both if state == "off" and held >= policy.PROVING_HOLDS else ""
     return f"Nagle {state} ({confidence}: {times:,} small segment{'' if times == 1 else 's'} {what}, first in frame {frame:,}{switched})"
 
@@ -116,4 +116,4 @@ def nagle(row: Mapping[str, Any], side: str) -> str:
 def stack(row: Mapping[str, Any], side: str) -> str:
     """Which stack `side` may be; empty without a guess."""
     family = row[f"{side}_stack_guess"]
-    return f"perhaps {family}, by its SYN" if family else ""
+    return f"possibly {family}, from its SYN" if family else ""

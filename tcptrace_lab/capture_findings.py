@@ -56,12 +56,12 @@ FAULTS = (
     Fault(
         finding="capture-incomplete",
         reasons=("kernel_drops", trust.IN_PART, "drops_suspected"),
-        title="The capture does not hold all that was sent",
-        mechanism="What is not there cannot be judged: a hole in the capture looks like silence.",
-        refuted_by="the same segments in a capture from elsewhere",
+        title="The capture is incomplete",
+        mechanism="Missing packets cannot be analysed: a gap in the capture looks like silence.",
+        refuted_by="the same segments missing from a capture taken elsewhere",
         remedy=(
-            "capture less of each packet (snaplen 128) and with a larger buffer (dumpcap -B 64), on a host that is not busy otherwise",
-            "write to a disk that keeps pace, and let dumpcap alone write",
+            "use a smaller snaplen (128) and a larger buffer (dumpcap -B 64), on a host with no other load",
+            "write to a fast disk, and capture with dumpcap only",
         ),
         source="RFC 9293, 3.8 (what is acknowledged was sent); pcapng, isb_ifdrop",
         counted="not_captured_bytes",
@@ -70,35 +70,38 @@ FAULTS = (
     Fault(
         finding="capture-incomplete",
         reasons=("one_direction", "start_missing"),
-        title="The capture holds only a part of some connections",
+        title="Some connections are captured only in part",
         mechanism=(
-            "Without the handshake the window's scale, the options and who opened the connection are not known; without one direction "
-            "nothing tells what arrived."
+            "Without the handshake, the window scale, the TCP options and the client are unknown. Without one direction, nothing shows "
+            "what arrived."
         ),
-        refuted_by="the rest of these connections in a capture from elsewhere",
-        remedy=("start before the connection does, and take both directions: both links of a bond, both ways of a SPAN port",),
+        refuted_by="a capture taken elsewhere with nothing more of these connections",
+        remedy=(
+            "start the capture before the connection, and capture both directions: both links of a bond, both directions of a SPAN port",
+        ),
         source="RFC 7323, 2.2 (only SYNs carry the scale)",
     ),
     Fault(
         finding="capture-duplicates",
         reasons=("duplicates",),
-        title="The capture holds packets twice",
-        mechanism="The copies were told from retransmissions by what they have in common, and left out of all figures but their own.",
-        refuted_by="copies that differ in IP ID, TTL or timestamps, or answers of the receiver to both",
-        remedy=("capture on one interface, not on “any”, and mirror one direction of a port only", "or take copies out: editcap -d"),
-        source="rule book C (copies of SPAN ports and “any”)",
+        title="The capture contains duplicate packets",
+        mechanism="Duplicates are distinguished from retransmits by the fields that they share, and counted only as duplicates.",
+        refuted_by="duplicates that differ in IP ID, TTL or timestamps, or answers of the receiver to both",
+        remedy=("capture on one interface, not on “any”, and mirror only one direction of a port", "remove the duplicates: editcap -d"),
+        source="docs/how-it-decides.md, 2.6 (duplicates from SPAN ports and “any”)",
         counted="capture_duplicates",
         shown_by=pl.col("kind").cast(pl.String) == "capture_duplicate",
     ),
     Fault(
         finding="offload",
         reasons=("super_segments",),
-        title="The capture shows segments that never were on the wire: the network card splits or joins them (offload)",
-        mechanism="They were counted as the segments that they stand for; when each of those left, and which was lost, is not known.",
-        refuted_by="a path whose MTU carries such segments",
+        title="The capture shows segments that were never on the wire: the network card splits or merges them (offload)",
+        mechanism="Each is counted as the segments on the wire that it stands for. When each of these was sent, and which "
+        "were lost, is unknown.",
+        refuted_by="a path MTU that carries such segments",
         remedy=(
-            "for a capture that must be exact, switch it off for its time: ethtool -K eth0 tso off gso off gro off lro off",
-            "or capture on another machine: a tap or mirror port",
+            "for an exact capture, switch offload off while capturing: ethtool -K eth0 tso off gso off gro off lro off",
+            "capture on another machine: a tap or mirror port",
         ),
         source="Linux Documentation/networking/segmentation-offloads.rst",
         counted="super_segments",
@@ -107,14 +110,15 @@ FAULTS = (
     Fault(
         finding="clock",
         reasons=("no_times", "coarse_clock", "clock_steps"),
-        title="The capture's times cannot be relied on",
-        mechanism="What happens faster than its clock ticks, or while it is set, has no order and no length.",
-        refuted_by="round trips and timestamps of TCP that agree with its clock",
+        title="The timestamps of the capture are unreliable",
+        mechanism="Events that are shorter than the resolution of the clock, or happen while it is set, have no "
+        "reliable order or duration.",
+        refuted_by="RTTs and TCP timestamps that agree with the clock",
         remedy=(
-            "let the kernel or the card stamp packets (dumpcap with --time-stamp-type), and no clock be set meanwhile",
-            "merge captures of several interfaces only if one clock stamped them",
+            "let the kernel or the network card timestamp packets (dumpcap --time-stamp-type), and do not set the clock while capturing",
+            "merge captures of several interfaces only if the same clock timestamped them",
         ),
-        source="rule book C (clock steps, resolution)",
+        source="docs/how-it-decides.md, 2.6 (clock steps, resolution)",
     ),
 )
 
@@ -145,7 +149,7 @@ def _finding(fault: Fault, reasons: Sequence[trust.Reason], verdict: trust.Trust
         title=f"{fault.title}: {'; '.join(reason.words for reason in reasons)}",
         mechanism=fault.mechanism,
         evidence_frames=frames,
-        limits=f"Refuted by: {fault.refuted_by}.",
+        limits=f"Would be disproved by: {fault.refuted_by}.",
         remedy=fault.remedy,
         predicted_gain=None,
         source=fault.source,

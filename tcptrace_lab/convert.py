@@ -85,7 +85,7 @@ class Foreign:
             self.as_ethernet = True
             return self.start(running)
         if not something:
-            raise _refused(self.refusal, conversion.complaint() or "gave nothing")
+            raise _refused(self.refusal, conversion.complaint() or "produced no output")
         return conversion
 
     def announce(self, say: Callable[[str], None] | None) -> None:
@@ -140,7 +140,7 @@ class Source:
             if foreign.packing is not None:
                 problems.append(_lost(foreign.path, f"{foreign.packing}; everything before it was read"))
             if complaint:
-                problems.append(_lost(foreign.path, f"Wireshark's {editcap.EDITCAP} {complaint}; everything that it gave was read"))
+                problems.append(_lost(foreign.path, f"Wireshark's {editcap.EDITCAP} {complaint}; everything that it converted was read"))
         return tuple(problems)
 
 
@@ -210,7 +210,7 @@ class _Files:
         for foreign, conversion in source.conversions.values():
             complaint = conversion.complaint()
             if info["packets"] == 0 and (complaint or foreign.refusal.kind == UNKNOWN):
-                raise _refused(foreign.refusal, complaint or "finds nothing in it")
+                raise _refused(foreign.refusal, complaint or "finds no packets in it")
             foreign.announce(say)
 
     def give_away(self, refusal: EngineError, source: Source) -> None:
@@ -239,7 +239,7 @@ class _Files:
         if not editcap.is_installed():
             if refusal.kind == UNKNOWN:
                 raise error from refusal
-            remedy = f"Wireshark's {editcap.EDITCAP} reads it, but is not installed (Debian: apt-get install wireshark-common)"
+            remedy = f"Wireshark's {editcap.EDITCAP} can convert it, but is not installed (Debian: apt-get install wireshark-common)"
             raise MissingTool(error.what, where=error.where, remedy=remedy) from refusal
         path = self._paths[index]
         stream = self._streams.get(index)

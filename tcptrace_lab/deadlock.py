@@ -29,7 +29,7 @@ FINDING = "throughput-deadlock"
 CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
 """What the ledger calls the waits of a lock."""
 
-LOST_TO = "a throughput deadlock: the sender waits for an ACK, and the receiver for more data"
+LOST_TO = "a throughput deadlock (the sender waits for an ACK, the receiver for more data)"
 CURE = "a larger send buffer on {sender}, or " + at_once.CURE
 """What it is and what mends it, in the verdict's words (`rules.Rule.lost_to`, `rules.Advice.cure`)."""
 
@@ -140,14 +140,14 @@ def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int, rece
         cost_ns=lock.ns,
         cost_share=share,
         title=(
-            f"Throughput deadlock: {lock.rounds:,} rounds of {lock.unacked_words} bytes, each with a wait of "
-            f"{numbers.duration(lock.median_ns)}, cost {numbers.duration(lock.ns)}"
+            f"Throughput deadlock: {lock.rounds:,} rounds of {lock.unacked_words} bytes cost {numbers.duration(lock.ns)} "
+            f"(median wait {numbers.duration(lock.median_ns)})"
         ),
         mechanism=_mechanism(lock),
         evidence_frames=lock.frames,
         limits=_limits(lock, rest),
         remedy=_remedy(lock, receiver),
-        predicted_gain=f"at most {numbers.duration(lock.ns)} of {numbers.duration(life_ns)}: the time that goes if this cause does",
+        predicted_gain=f"at most {numbers.duration(lock.ns)} of {numbers.duration(life_ns)}: upper bound if this is fixed",
         source=SOURCE,
         causes=CAUSES,
         is_of_waits=not lock.may_fill_buffer,
@@ -156,34 +156,38 @@ def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int, rece
 
 def _mechanism(lock: Lock) -> str:
     receiver = (
-        f"The receiver holds its ACK until {lock.ack_bytes:,} bytes have come, and only {lock.unacked_words} are in flight; its timer "
-        f"ends each round, which makes {numbers.rate(lock.rate_bps)}."
+        f"The receiver delays its ACK until it has {lock.ack_bytes:,} bytes, but only {lock.unacked_words} bytes are in flight. Its "
+        f"delayed-ACK timer ends each round, which limits the rate to {numbers.rate(lock.rate_bps)}."
     )
     if not lock.queued_bytes:
-        return f"{receiver} The sender does not send more, because its send buffer, smaller than that, has no room."
+        return f"{receiver} The sender cannot send more: its send buffer is smaller than that and full."
     held = (
-        f"holds {lock.queued_bytes:,} queued bytes until they are {lock.hold_bytes:,} or all is acknowledged, "
-        f"and its send buffer, of at least {lock.least_buffer_bytes:,}, is below the {lock.hold_bytes + lock.ack_bytes:,} "
-        "that would rule this out"
+        f"delays {lock.queued_bytes:,} queued bytes until they are {lock.hold_bytes:,} bytes or all data is ACKed, "
+        f"and its send buffer (at least {lock.least_buffer_bytes:,} bytes) is below the {lock.hold_bytes + lock.ack_bytes:,} bytes "
+        "that would prevent this"
     )
     if not lock.may_fill_buffer:
         return f"{receiver} The sender {held}."
-    return f"{receiver} Either the sender's buffer has no room for more than is in flight, or the sender {held}."
+    return f"{receiver} Either the send buffer has no room for more than is in flight, or the sender {held}."
 
 
 def _limits(lock: Lock, rest_ns: int) -> str:
     either = lock.queued_bytes > 0 and lock.may_fill_buffer
     known = "in flight" if either else "in flight and queued"
     said = [
-        f"The receive buffer is taken to be the largest window; the send buffer is known only to hold what was {known}.",
-        "Refuted by: data of the other side between the rounds; rounds of different size; a program that writes so much and waits.",
+        f"The receive buffer is assumed to be the largest window; of the send buffer it is only known that it holds what was {known}.",
+        (
+            "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application "
+            "that writes exactly "
+            "this much and waits."
+        ),
     ]
     if not lock.nagle:
-        said.insert(1, "That a send buffer held the sender, not a clamped congestion window, cannot be seen.")
+        said.insert(1, "The capture does not show whether a send buffer or a clamped congestion window limited the sender.")
     if either:
-        said.insert(1, "Which of the two it is, nothing tells here: hardly more was ever in flight.")
+        said.insert(1, "The capture does not show which of the two it is: hardly more data was ever in flight.")
     if rest_ns > 0:
-        said.append(f"Other waits for late ACKs in this direction, {numbers.duration(rest_ns)}, are not in it.")
+        said.append(f"Other waits for late ACKs in this direction ({numbers.duration(rest_ns)}) are not included.")
     return " ".join(said)
 
 
@@ -194,15 +198,15 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
         more += f", or {needed - lock.unacked_bytes:,} if it holds no more than is in flight"
     unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for a cluster of room; 4.4BSD's are the largest
     buffer = (
-        f"raise the send buffer (SO_SNDBUF) to {needed:,} bytes or more, {more} (BSD sockets may leave up to {unused:,} more unused); "
-        f"three full segments and that, {3 * lock.full_bytes + unused:,} bytes, are always enough"
+        f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "
+        f"three full segments plus that reserve, {3 * lock.full_bytes + unused:,} bytes, are always enough"
     )
-    quick, smaller = at_once.words(receiver), "make the receive buffer smaller, so that it acknowledges sooner"
+    quick, smaller = at_once.words(receiver), "reduce the receive buffer, so that the receiver ACKs earlier"
     if not lock.queued_bytes:
         return buffer, quick, smaller
     nodelay = "set TCP_NODELAY at the sender"
     if lock.may_fill_buffer:
-        nodelay += ", which helps if bytes are queued behind those in flight, and not if its buffer has no room for them"
+        nodelay += ", which helps only if bytes are queued behind those in flight, not if the send buffer has no room for them"
     if lock.least_buffer_bytes < lock.ack_bytes:
-        nodelay += f"; alone it is not sure to do, as {lock.least_buffer_bytes:,} bytes are below the {lock.ack_bytes:,} that let an ACK go"
+        nodelay += f"; alone it may not be enough: {lock.least_buffer_bytes:,} bytes are below the {lock.ack_bytes:,} that trigger an ACK"
     return buffer, nodelay, quick, smaller

@@ -70,5 +70,5 @@ def _less_sure(finding: Finding, steps: int, reasons: Iterable[str]) -> Finding:
     confidence = _LADDER[min(_LADDER.index(finding.confidence) + steps, len(_LADDER) - 1)]
     if confidence == finding.confidence:
         return finding
-    said = f"Only {confidence}, because of the capture: {'; '.join(reasons)}."
+    said = f"Only {confidence} because of the capture: {'; '.join(reasons)}."
     return replace(finding, confidence=confidence, limits=f"{finding.limits} {said}".strip())

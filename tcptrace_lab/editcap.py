@@ -159,7 +159,7 @@ class Conversion:
         """Why it did not give the whole file, in words that follow its name; None if it did. Ends it if it still runs."""
         self.finish()
         if self._stalled:
-            return f"gave nothing for {NO_PROGRESS_S:g} s and was ended"
+            return f"produced no output for {NO_PROGRESS_S:g} s and was stopped"
         reason = _reason(os.fsdecode(self._words), self._argument)
         code = self._process.returncode
         if reason and (code != 0 or self._words_are_an_error()):

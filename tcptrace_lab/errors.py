@@ -122,11 +122,11 @@ class EngineFailure(Protocol):
 
 
 _BY_KIND: dict[str, tuple[type[CaptureUnreadable], str]] = {
-    "io": (CaptureUnreadable, "name a file that exists and may be read"),
-    "not_a_capture": (NotACapture, "give it a pcap or pcapng file, plain or compressed with gzip, zstd, lz4 or xz"),
-    "unsupported": (NotACapture, "give it as a file of its own: it is then read through Wireshark's editcap"),
-    "cut": (CaptureUnreadable, "copy or capture it again: it ends before its first packet"),
-    "damaged": (CaptureUnreadable, "copy or capture it again: it is damaged before its first packet"),
+    "io": (CaptureUnreadable, "give a file that exists and is readable"),
+    "not_a_capture": (NotACapture, "give a pcap or pcapng file, plain or compressed with gzip, zstd, lz4 or xz"),
+    "unsupported": (NotACapture, "give it as a separate file: Wireshark's editcap can then convert it"),
+    "cut": (CaptureUnreadable, "copy or capture it again: the file ends before its first packet"),
+    "damaged": (CaptureUnreadable, "copy or capture it again: the file is damaged before its first packet"),
 }
 """Kind of an engine error → class and what to do."""
 
@@ -155,7 +155,7 @@ def as_os_error(error: Exception) -> OSError | None:
     number = _OS_NUMBER.search(str(error))
     if number:
         return OSError(int(number[1]), os.strerror(int(number[1])))
-    return OSError(errno.EIO, "the file's end was refused (is there room?)") if _FOOTER_REFUSED in str(error) else None
+    return OSError(errno.EIO, "the end of the file cannot be written (is the disk full?)") if _FOOTER_REFUSED in str(error) else None
 
 
 def place(path: str, frame: int | None, offset: int | None) -> str:

@@ -22,7 +22,7 @@ def name(connection: Mapping[str, Any]) -> str:
 
 
 def best(connection: Mapping[str, Any], side: str) -> str:
-    """`at best 89.9 % of the line is data: full segments of 9,148 bytes with 48 bytes of headers`; empty if not known."""
+    """`at most 89.9% of the line rate is data: full segments of 9,148 bytes with 48 bytes of headers`; empty if not known."""
     share, full_bytes = connection[f"{side}_best_payload_share"], connection[f"{side}_full_segment_bytes"]
     if share is None:
         return ""
@@ -30,7 +30,7 @@ def best(connection: Mapping[str, Any], side: str) -> str:
     stamped = " (TCP timestamps counted)" if connection["client_timestamps"] and connection["server_timestamps"] else ""
     of_line = _of_oc3c(share) if connection["line"] == "atm" else ""
     full = f"full segments of {full_bytes:,} bytes with {header_bytes} of headers{stamped}"
-    return f"at best {_percent(share)} of the line is data{of_line}: {full}"
+    return f"at most {_percent(share)} of the line rate is data{of_line}: {full}"
 
 
 def _of_oc3c(share: float) -> str:
@@ -40,7 +40,7 @@ def _of_oc3c(share: float) -> str:
 
 
 def carried(connection: Mapping[str, Any], side: str) -> str:
-    """`12,345 cells, of which 88.7 % was data`; empty off ATM."""
+    """`12,345 cells, of which 88.7% was data`; empty off ATM."""
     cells, share = connection[f"{side}_cells"], connection[f"{side}_cell_payload_share"]
     if cells is None:
         return ""
@@ -48,10 +48,10 @@ def carried(connection: Mapping[str, Any], side: str) -> str:
 
 
 def sentence(connection: Mapping[str, Any], side: str) -> str:
-    """All of it about one direction: `ATM, VPI 0 VCI 32: 12,345 cells, of which 88.7 % was data; at best …`; empty if nothing is known."""
+    """All of it about one direction: `ATM, VPI 0 VCI 32: 12,345 cells, of which 88.7% was data; at most …`; empty if nothing is known."""
     known = [words for words in (carried(connection, side), best(connection, side)) if words]
     return f"{name(connection)}: {'; '.join(known)}" if known else ""
 
 
 def _percent(share: float) -> str:
-    return f"{share * 100:.1f} %"
+    return f"{share * 100:.1f}%"

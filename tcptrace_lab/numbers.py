@@ -1,6 +1,6 @@
-"""Numbers as people say them: ms, KB, Mb/s. Each value is shown short and can be had exactly.
+"""Numbers as people say them: ms, kB, Mb/s. Each value is shown short and can be had exactly.
 
-Decimal prefixes throughout (1 KB = 1,000 bytes), so that 1 MB/s is 8 Mb/s. Unknown is shown as a dash, never as 0.
+Decimal prefixes throughout (1 kB = 1,000 bytes), so that 1 MB/s is 8 Mb/s. Unknown is shown as a dash, never as 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SECONDS_PER_MINUTE = 60
 _WORDY_SECONDS = 600
 """From ten minutes on, durations are said in hours, minutes and seconds."""
 
-_PREFIXES = ("", "K", "M", "G", "T")
+_PREFIXES = ("", "k", "M", "G", "T")
 _THOUSAND = 1000
 _SIGNIFICANT = 3
 _WHOLE_PERCENT = 0.0995
@@ -52,13 +52,13 @@ def count(value: int | None) -> str:
 
 
 def size(value_bytes: int | None) -> str:
-    """1460 → 1.46 KB."""
+    """1460 → 1.46 kB."""
     return UNKNOWN if value_bytes is None else _prefixed(value_bytes, "B")
 
 
 def rate(value_bps: float | None) -> str:
     """Bits per second: 8_500_000 → 8.5 Mb/s."""
-    return UNKNOWN if value_bps is None else _prefixed(value_bps, "b/s").replace(" Kb", " kb")
+    return UNKNOWN if value_bps is None else _prefixed(value_bps, "b/s")
 
 
 def share(value: float | None) -> str:
@@ -121,7 +121,7 @@ def said(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (the kind s
     Exact numbers come first in their text and without signs of grouping, so that a table can be sorted by them.
     """
     if value is None:
-        return UNKNOWN, "not known"
+        return UNKNOWN, "unknown"
     return _WORDS[kind](value) if kind in _WORDS else (str(value), "")
 
 

@@ -60,8 +60,8 @@ def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFram
             continue
         missing = sorted(set(rule.holds.meta.root_names()) - WAITS.keys())
         if missing:
-            remedy = "docs/rules.md tells what rules may look at"
-            raise RuleUnusable(f"the rule looks at {', '.join(missing)}, which is nowhere", where=where, remedy=remedy)
+            remedy = "docs/rules.md lists the columns that rules can use"
+            raise RuleUnusable(f"the rule uses unknown columns: {', '.join(missing)}", where=where, remedy=remedy)
         holds = pl.col("frame_after").is_not_null() & rule.holds
         cause = pl.when(holds).then(pl.lit(rule.cause, schema.WAITS["cause"].polars_type())).otherwise(cause)
         confidence = pl.when(holds).then(pl.lit(str(rule.confidence), schema.WAITS["confidence"].polars_type())).otherwise(confidence)

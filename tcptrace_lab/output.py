@@ -23,7 +23,7 @@ STDOUT = "-"
 REPORTS = Path("reports")
 """Where results go by default, from the current directory."""
 
-_ELSEWHERE = "name another place"
+_ELSEWHERE = "choose another place"
 
 
 def check(path: str, inputs: Iterable[str]) -> None:
@@ -39,7 +39,7 @@ def check(path: str, inputs: Iterable[str]) -> None:
     if target.is_dir():
         raise OutputUnwritable("the output is a directory", where=path, remedy="name a file in it")
     if not target.parent.is_dir():
-        raise OutputUnwritable("no such directory", where=str(target.parent), remedy="make it first, or name another place")
+        raise OutputUnwritable("no such directory", where=str(target.parent), remedy="create it first, or choose another place")
     for name in inputs:
         if name != STDOUT and target.exists() and Path(name).exists() and target.samefile(name):
             raise UsageError("the output would overwrite the capture", where=path, remedy=_ELSEWHERE)
@@ -69,7 +69,7 @@ def check_all(paths: Mapping[str, str | None], inputs: Iterable[str], files_only
         check(path, inputs)
         place = STDOUT if path == STDOUT else str(Path(path).resolve())
         if place in taken:
-            raise UsageError(f"{taken[place]} and {option} cannot write to one place", where=path, remedy="name two")
+            raise UsageError(f"{taken[place]} and {option} cannot write to the same place", where=path, remedy="name two")
         taken[place] = option
 
 
@@ -81,12 +81,12 @@ def check_folder(path: str) -> None:
         OutputUnwritable: it cannot be made or written.
     """
     if path == STDOUT:
-        raise UsageError("there are several files to write", remedy="name a folder with -o")
+        raise UsageError("there are several output files", remedy="name a folder with -o")
     target = Path(path)
     if target.exists() and not target.is_dir():
         raise OutputUnwritable("the output is not a directory", where=path, remedy="name a folder")
     if not target.exists() and not target.parent.is_dir():
-        raise OutputUnwritable("no such directory", where=str(target.parent), remedy="make it first, or name another place")
+        raise OutputUnwritable("no such directory", where=str(target.parent), remedy="create it first, or choose another place")
     if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise OutputUnwritable("no permission to write", where=path, remedy=_ELSEWHERE)
 

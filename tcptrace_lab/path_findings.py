@@ -153,18 +153,18 @@ def _reordering(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         from_client=row["from_client"],
         cost_ns=None,
         cost_share=None,
-        title=f"{late:,} of {sent:,} segments arrived behind later ones: the path changes their order",
+        title=f"{late:,} of {sent:,} segments arrived out of order: the path reorders them",
         mechanism=(
-            "The receiver answers each segment that comes out of turn with a duplicate ACK; three of them, or SACK blocks, and the sender "
-            "takes the late one for lost, sends it again and slows down."
+            "The receiver answers each out-of-order segment with a duplicate ACK. After three of them, or after SACK blocks, the sender "
+            "takes the late segment for lost, retransmits it and slows down."
         ),
         evidence_frames=_evidence(shown),
         limits=(
-            "What overtook it before the capture point is seen, not what did behind it. Refuted by: the late segment is a new transmission "
-            "(another IP ID or timestamp)."
+            "The capture shows only what overtook a segment before the capture point. Would be disproved by: late segments that are new "
+            "transmissions (another IP ID or timestamp)."
         ),
         remedy=(
-            "find what spreads one connection over several ways: bonding or load balancing packet by packet, parallel queues, wireless",
+            "find what spreads one connection over several paths: per-packet bonding or load balancing, parallel queues, wireless",
             *needless.REMEDY[1:],
         ),
         predicted_gain=None,
@@ -174,10 +174,10 @@ def _reordering(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
 
 _WHY = {
     "fast": "duplicate ACKs or SACK blocks made them look lost: later segments had overtaken them",
-    "recovery": "they were taken for a part of a loss that was being repaired",
-    "timeout": "their ACK came later than the retransmission timer ran out",
-    "tail_probe": "their ACK came later than a tail-loss probe waits",
-    "handshake": "the answer to the SYN came late",
+    "recovery": "the sender took them for part of a loss that it was recovering from",
+    "timeout": "their ACK arrived after the retransmission timer expired",
+    "tail_probe": "their ACK arrived after the tail-loss probe timer expired",
+    "handshake": "the answer to the SYN was late",
 }
 """What made a sender resend (`schema.RESENT_BY`), in words."""
 
@@ -193,10 +193,10 @@ def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         from_client=row["from_client"],
         cost_ns=None,
         cost_share=None,
-        title=f"{count:,} of {resent:,} retransmission{'s were' if resent != 1 else ' was'} for nothing: the first copy had arrived",
-        mechanism=f"The bytes were sent again because {why or 'the sender took them for lost'}.",
+        title=f"{count:,} of {resent:,} retransmit{'s were' if resent != 1 else ' was'} spurious: the original had arrived",
+        mechanism=f"The sender retransmitted the segments because {why or 'it took them for lost'}.",
         evidence_frames=_evidence(shown),
-        limits=f"{needless.LIMITS} Refuted by: no D-SACK, no echo of the first copy's timestamp, an ACK later than a round trip.",
+        limits=f"{needless.LIMITS} Would be disproved by: no D-SACK, no echo of the original's timestamp, an ACK later than one RTT.",
         remedy=needless.REMEDY,
         predicted_gain=None,
         source="RFC 2883; RFC 3522; RFC 3708",
@@ -206,7 +206,9 @@ def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
 def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bool) -> Finding:
     added, least, typical = row["queue_ns"], row["rtt_min_ns"], row["rtt_p50_ns"]
     drain = row["drained_bytes"] / row["drained_ns"]  # bytes per ns
-    window = f"a window of about {numbers.size(round(drain * least))}, which keeps the path busy without a queue: a smaller buffer, or BBR"
+    window = (
+        f"limit the window to about {numbers.size(round(drain * least))}, which fills the path without a queue: a smaller buffer, or BBR"
+    )
     return Finding(
         id="bufferbloat",
         severity=Severity.MEDIUM if added >= HARMFUL_QUEUE_NS else Severity.LOW,
@@ -215,15 +217,15 @@ def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bo
         from_client=row["from_client"],
         cost_ns=None,
         cost_share=None,
-        title=f"A standing queue makes the round trip {numbers.duration(typical)} where {numbers.duration(least)} would do",
+        title=f"Bufferbloat: median RTT {numbers.duration(typical)}, base RTT {numbers.duration(least)}",
         mechanism=(
-            f"Half of {row['rtt_samples']:,} round trips took {numbers.duration(typical)} or more, while a queue drained at "
-            f"{numbers.rate(drain * BITS_PER_BYTE * 1e9)}: some {numbers.size(round(drain * added))} wait in it. This transfer loses "
-            "little by that; all others that share the queue wait that long, too."
+            f"Half of {row['rtt_samples']:,} RTT samples are {numbers.duration(typical)} or more, while a queue drained at "
+            f"{numbers.rate(drain * BITS_PER_BYTE * 1e9)}: about {numbers.size(round(drain * added))} wait in it. This transfer loses "
+            "little by that, but all other traffic in the same queue waits as long."
         ),
         evidence_frames=tuple(sorted(shown.get("slowest", ()))),
-        limits="A receiving host that is slow to acknowledge looks alike. Refuted by: round trips near their least while the queue drains.",
-        remedy=("manage the queue at the narrowest place (fq_codel, CAKE), or let it mark (ECN)", *([] if small_buffer else [window])),
+        limits="A receiving host that is slow to ACK looks the same. Would be disproved by: an RTT near its base while the queue drains.",
+        remedy=("manage the queue at the bottleneck (fq_codel, CAKE), or let it mark packets (ECN)", *([] if small_buffer else [window])),
         predicted_gain=None,
         source="Gettys & Nichols 2011; RFC 8289; RFC 8290; ITU-T G.114",
     )

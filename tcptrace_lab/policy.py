@@ -50,24 +50,24 @@ class Timer(NamedTuple):
 
 
 TIMERS = (
-    Timer(40, 35, 50, "Linux (TCP_DELACK_MIN) and FreeBSD since 2020"),
-    Timer(50, 50, 60, "Solaris to its own network"),
-    Timer(100, 95, 115, "FreeBSD before 2020, Solaris to others"),
-    Timer(200, 190, 215, "Windows, and Linux at its slowest (TCP_DELACK_MAX)", soonest_to_ms=206),
+    Timer(40, 35, 50, "Linux (TCP_DELACK_MIN), FreeBSD since 2020"),
+    Timer(50, 50, 60, "Solaris on the local network"),
+    Timer(100, 95, 115, "FreeBSD before 2020, Solaris on other networks"),
+    Timer(200, 190, 215, "Windows, Linux at most (TCP_DELACK_MAX)", soonest_to_ms=206),
 )
 """The bands of docs/how-it-decides.md, 2.5. Delays of 40 and 50 ms are told apart by the median. `soonest_to_ms` excludes lwIP: its
 heartbeat of 250 ms (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if a dialogue of 40 ms keeps step; those of a fixed timer vary."""
 
 POLICIES = {
-    "per-segment": "acknowledges each segment at once",
-    "per-2-segments": "acknowledges every second segment, whatever its size",
-    "per-2-mss": "acknowledges every two full segments' worth of data",
-    "per-2": "acknowledges every second full segment (by count or by bytes: not told)",
-    "buffer-35": "acknowledges 35 % of its buffer",
-    "buffer-50": "acknowledges half of its buffer",
-    "stretch": "acknowledges more than two segments at a time",
-    "timer": "acknowledges by its timer",
-    "unknown": "acknowledges by a rule that this capture does not show",
+    "per-segment": "ACKs every segment",
+    "per-2-segments": "ACKs every second segment of any size",
+    "per-2-mss": "ACKs every two full segments' worth of data",
+    "per-2": "ACKs every second full segment (by count or by bytes: unknown)",
+    "buffer-35": "ACKs every 35% of its buffer",
+    "buffer-50": "ACKs every half of its buffer",
+    "stretch": "ACKs more than two segments at a time",
+    "timer": "ACKs by its timer",
+    "unknown": "ACK policy unknown",
 }
 """Value of `ack_policy` → what the side does."""
 

@@ -158,9 +158,9 @@ def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Set
     assumed = [words for name, words in told.items() if not getattr(asked, name) and name != "send_buffer_bytes"]
     key = asked.stack or (known.stack if known is not None else None)
     if not key and known is not None:
-        raise UsageError(f"the capture does not show the stack: {known.seen}", remedy=f"name one with --stack: {', '.join(STACKS)}")
+        raise UsageError(f"the capture does not show the stack: {known.seen}", remedy=f"give one with --stack: {', '.join(STACKS)}")
     if not key:
-        raise UsageError("the stack is not known", remedy=f"name one with --stack: {', '.join(STACKS)}")
+        raise UsageError("the stack is unknown", remedy=f"give one with --stack: {', '.join(STACKS)}")
     if key not in STACKS:
         raise UsageError(f"no rules for the stack {key!r}", remedy=f"--stack takes {', '.join(STACKS)}")
     stack = STACKS[key]
@@ -171,7 +171,7 @@ def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Set
 
     mss, receive, send, copy = (value(name) for name in ("mss_bytes", "receive_buffer_bytes", "send_buffer_bytes", "copy_bytes"))
     if mss is None:
-        raise UsageError("the MSS is not known", remedy="name it with --mss, as 1460")
+        raise UsageError("the MSS is unknown", remedy="give it with --mss, such as 1460")
     if receive is None:
         receive = _assumed_buffer(stack, "receive", assumed)
     if send is None:
@@ -179,7 +179,7 @@ def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Set
         assumed.append(f"the send buffer is as large as the receive buffer, {receive:,} bytes")
     if copy is None:
         copy = stack.copy_bytes
-        assumed.append(f"{copy:,} bytes reach TCP at a time ({stack.title}, if the program writes more at once)")
+        assumed.append(f"{copy:,} bytes are copied to TCP at a time ({stack.title}, if the application writes more at once)")
     try:
         return stack, Settings(mss, send, receive, copy, asked.nodelay or (known is not None and known.nodelay)), assumed
     except ValueError as error:
@@ -188,7 +188,7 @@ def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Set
 
 def _assumed_buffer(stack: Stack, which: str, assumed: list[str]) -> int:
     if stack.ack_percent is not None:
-        raise UsageError(f"the {which} buffer is not known", remedy=f"name it with --{which}-buffer, as 16K")
+        raise UsageError(f"the {which} buffer is unknown", remedy=f"give it with --{which}-buffer, such as 16K")
     assumed.append(f"the {which} buffer is {LINUX_BUFFER_BYTES:,} bytes")
     return LINUX_BUFFER_BYTES
 
@@ -287,17 +287,18 @@ def _lock(stack: Stack, settings: Settings) -> dict[str, Any] | None:
 def lock_words(found: Mapping[str, Any] | None) -> str:
     """Whether a stream can lock, and why."""
     if found is None:
-        return "streams do not lock: a sender that is blocked pushes what it holds"
+        return "streams do not deadlock: a blocked sender pushes queued data"
     send, needed, unused = found["send_buffer_bytes"], found["needed_bytes"], found["unused_bytes"]
     waits = f"{found['hold_bytes']:,} that the sender waits for + {found['ack_bytes']:,} that the receiver waits for"
     if send < needed:
-        return f"a stream can lock: send buffer {send:,} < {waits}"
+        return f"a stream can deadlock: send buffer {send:,} < {waits}"
     enough = f"send buffer {send:,} ≥ {waits}"
     if found["possible"]:
-        return f"a stream can lock: {enough}, but these writes leave some of it unused"
+        return f"a stream can deadlock: {enough}, but these writes leave some of it unused"
     if found["possible_if_unused"]:
-        return f"a stream may lock where its writes leave more than {send - needed:,} bytes unused (up to {unused:,} may stay so): {enough}"
-    return f"no stream can lock: {enough}" + (f", and up to {unused:,} that may stay unused" if unused else "")
+        spare = send - needed
+        return f"a stream can deadlock if its writes leave more than {spare:,} bytes unused (up to {unused:,} may stay so): {enough}"
+    return f"no stream can deadlock: {enough}" + (f", and up to {unused:,} that may stay unused" if unused else "")
 
 
 def grid_sign(cell: Mapping[str, Any]) -> str:

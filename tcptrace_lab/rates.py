@@ -249,7 +249,7 @@ def _send_buffer(col: Mapping[str, pl.Expr], window: pl.Expr, near: pl.Expr) -> 
 
 
 def reached(row: Mapping[str, Any]) -> str:
-    """`94 % of the bound of 19.1 Mb/s`, of a row of `schema.RATES`; empty if the bound is not known, or from the sender alone."""
+    """`94% of the bound of 19.1 Mb/s`, of a row of `schema.RATES`; empty if the bound is not known, or from the sender alone."""
     if row["reached_share"] is None or row["bound_by"] == "send":
         return ""
     return f"{numbers.share(row['reached_share'])} of the bound of {numbers.rate(row['bound_bps'])}"
@@ -262,27 +262,27 @@ def sentence(row: Mapping[str, Any]) -> str:
         told.append(f"{reached(row)} was reached")
     if row["idle_share"] is not None and row["send_bps"] is not None:
         share = "nearly all" if row["idle_share"] >= NEARLY_ALL_SHARE else numbers.share(row["idle_share"])
-        told.append(f"the sender stood still for {share} of the transfer")
+        told.append(f"the sender was idle for {share} of the transfer")
     needed = row["receive_buffer_needed_bytes"]
     if reached(row) and needed is not None and needed >= LEAST_TOLD_BYTES and row["round_trip_ns"] >= LEAST_TOLD_NS:
-        told.append(f"buffers of {numbers.size(needed)} fill the round trip of {numbers.duration(row['round_trip_ns'])} at that bound")
+        told.append(f"that rate needs buffers of {numbers.size(needed)} at an RTT of {numbers.duration(row['round_trip_ns'])}")
     if row["send_buffer_estimate_bytes"] is not None:
-        told.append(f"a send buffer, or a clamped window, of about {numbers.size(row['send_buffer_estimate_bytes'])}")
+        told.append(f"send buffer or clamped window: about {numbers.size(row['send_buffer_estimate_bytes'])}")
     return "; ".join(told)
 
 
 def _rates(row: Mapping[str, Any]) -> list[str]:
     told = []
     if row["send_bps"] is not None:
-        told.append(f"the sender reaches {numbers.rate(row['send_bps'])} in bursts ({row['send_samples']:,} segments)")
+        told.append(f"the sender reached {numbers.rate(row['send_bps'])} in bursts ({row['send_samples']:,} segments)")
     if row["drain_bps"] is not None:
         told.append(f"a queue drained at {numbers.rate(row['drain_bps'])} ({row['drain_samples']:,} ACKs)")
     if row["read_bps"] is not None:
-        told.append(f"the receiving program read {numbers.rate(row['read_bps'])} from a full buffer ({row['read_samples']:,} windows)")
+        told.append(f"the receiving application read {numbers.rate(row['read_bps'])} from a full buffer ({row['read_samples']:,} windows)")
     if row["ratio"] is not None:
         full = row["window_full_share"]
-        often = "" if full is None else f", by which {numbers.share(full)} of the segments would find the window full (M/M/1/K)"
+        often = "" if full is None else f" (M/M/1/K: {numbers.share(full)} of the segments find the window full)"
         told.append(f"λ/μ = {row['ratio']:.3g}{often}")
     if row["line_bps"] is not None:
-        told.append(f"a line of {numbers.rate(row['line_bps'])} leaves {numbers.rate(row['line_bound_bps'])} for data")
+        told.append(f"a {numbers.rate(row['line_bps'])} link leaves {numbers.rate(row['line_bound_bps'])} for data")
     return told

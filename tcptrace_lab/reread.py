@@ -301,7 +301,7 @@ class Files:
                 now = os.stat(name)  # noqa: PTH116
             except OSError as error:
                 raise CaptureUnreadable(
-                    f"gone while it was read: {error.strerror}", where=name, remedy="keep it until all is done"
+                    f"the file disappeared while it was read: {error.strerror}", where=name, remedy="keep the file until the end"
                 ) from error
             same = (now.st_dev, now.st_ino) == (before.st_dev, before.st_ino)
             untouched = (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)

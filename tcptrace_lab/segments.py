@@ -43,7 +43,7 @@ REREAD_BYTES = 32_000_000
 MOST_COSTS = 50
 """Costs worth a finding of which all is kept that a finding is made of, where all connections are looked at."""
 
-_PARTIAL = "the results hold what could be read"
+_PARTIAL = "the results cover what could be read"
 
 
 class Watcher(Protocol):
@@ -130,7 +130,7 @@ def loss_of(info: CaptureInfo, problems: Sequence[Problem]) -> ReadInPart | None
     """What of a capture did not come into its tables; None if nothing was lost."""
     lost = [problem for problem in problems if problem["loses_data"]]
     if not lost:
-        return None if info["complete"] else ReadInPart("the capture was not read to its end", remedy=_PARTIAL)
+        return None if info["complete"] else ReadInPart("the capture could not be read completely", remedy=_PARTIAL)
     first, more = lost[0], len(lost) - 1
     what = first["what"] + (f" (first of {more + 1} kinds of loss)" if more else "")
     return ReadInPart(what, where=place(first["path"], first["frame"], first["offset"]), remedy=_PARTIAL)
@@ -183,7 +183,7 @@ def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     """One path or several as names. Raises UsageError without any."""
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
     if not names:
-        raise UsageError("no capture given", remedy="name at least one file")
+        raise UsageError("no capture given", remedy="give at least one file")
     return names
 
 

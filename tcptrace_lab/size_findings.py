@@ -44,13 +44,13 @@ def _finding(group: GroupSizes) -> Finding:
         from_client=group.from_client,
         cost_ns=cost,
         cost_share=share,
-        title=f"Messages of {_listed(group.measured)} stall for {numbers.duration(excess.stalled_median_ns - excess.normal_median_ns)}, "
-        "those of other sizes do not",
+        title=f"Messages of {_listed(group.measured)} stall for {numbers.duration(excess.stalled_median_ns - excess.normal_median_ns)}; "
+        "other sizes do not",
         mechanism=f"{group.name}, {way}: {_mechanism(group)}",
         evidence_frames=group.frames,
         limits=_limits(group),
         remedy=_remedy(group),
-        predicted_gain=f"at most {numbers.duration(cost)} of {numbers.duration(group.life_ns)}, the life of all connections of the group",
+        predicted_gain=f"at most {numbers.duration(cost)} of {numbers.duration(group.life_ns)} (lifetime of all connections in the group)",
         source=SOURCE,
     )
 
@@ -70,53 +70,54 @@ def _listed(ranges: tuple[SlowRange, ...]) -> str:
     named = [f"{one.from_bytes:,} to {one.to_bytes:,}" for one in ranges[:NAMED_RANGES]]
     more = len(ranges) - len(named)
     return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named) + (
-        f" bytes (and {more} ranges more)" if more else " bytes"
+        f" bytes (and {more} more ranges)" if more else " bytes"
     )
 
 
 def _mechanism(group: GroupSizes) -> str:
     told = [
-        f"of the {one.messages:,} messages of {one.from_bytes:,} to {one.to_bytes:,} bytes {numbers.share(one.stalled_share)} stalled "
-        f"({cause}), with a median of {numbers.duration(one.stalled_median_ns)} where {numbers.duration(one.normal_median_ns)} is normal"
+        f"{numbers.share(one.stalled_share)} of the {one.messages:,} messages of {one.from_bytes:,} to {one.to_bytes:,} bytes stalled "
+        f"({cause}; median {numbers.duration(one.stalled_median_ns)}, normally {numbers.duration(one.normal_median_ns)})"
         for one, cause in zip(group.measured[:NAMED_RANGES], group.causes, strict=False)
     ]
     words = "; ".join(told) + "."
     if HELD_CAUSES & set(group.causes):
         words += (
-            " A size stalls if its last piece is too small to leave while the piece before is not acknowledged, and that one is too small "
-            "for the receiver to acknowledge it at once."
+            " A size stalls if its last segment is too small to be sent before the previous one is ACKed, and the previous one is too "
+            "small for the receiver to ACK it at once."
         )
     if group.predicted:
         fits = sum(
             any(one.from_bytes <= slow.to_bytes and slow.from_bytes <= one.to_bytes for one in group.predicted) for slow in group.measured
         )
-        words += f" {fits} of {len(group.measured)} ranges are among those that the rules of the stack predict."
+        words += f" The model of the stack predicts {fits} of {len(group.measured)} ranges."
     return words
 
 
 def _limits(group: GroupSizes) -> str:
-    said = ["Known only for sizes that were sent: a range may be wider by up to the next normal size."]
+    said = ["Only sizes that were sent are known: each range may extend up to the next normal size."]
     if not all(one.has_ends for one in group.measured):
-        said.append("A range that reaches the smallest or largest size seen has no normal size beyond it.")
+        said.append("A range at the smallest or largest size sent has no normal size beyond it.")
     if min(group.visits) == 1:
         said.append(
-            "Sizes of a range were sent in one stretch of time: whether it was the size or the time that made them stall, a second pass "
-            "tells, or sizes in random order."
+            "All sizes of a range were sent in one period, so the stall may depend on the time instead of the size. A "
+            "second pass, or sizes "
+            "in random order, would decide it."
         )
-    said.append("Refuted by: messages of these sizes that do not stall; stalls at any size alike.")
+    said.append("Would be disproved by: messages of these sizes that do not stall; equal stalls at all sizes.")
     return " ".join(said)
 
 
 def _remedy(group: GroupSizes) -> tuple[str, ...]:
     if not HELD_CAUSES & set(group.causes):
         return (
-            "raise the buffers so that a whole message and what the receiver waits for fit (SO_SNDBUF, SO_RCVBUF)",
+            "raise the buffers (SO_SNDBUF, SO_RCVBUF) to hold a whole message and the amount that triggers an ACK",
             at_once.words(group.receiver),
         )
     return (
-        "write each message with one call (one buffer, writev, MSG_MORE or TCP_CORK), so that only its end is a small segment",
+        "write each message with one call (one buffer, writev, MSG_MORE or TCP_CORK), so that only its last segment is small",
         "set TCP_NODELAY at the sender",
         at_once.words(group.receiver),
-        "raise the send buffer to three full segments or more, if it is smaller",
+        "raise the send buffer to at least three full segments",
         "send other sizes",
     )

@@ -144,15 +144,20 @@ def _tinygram(row: Mapping[str, Any]) -> Finding:
         from_client=row["from_client"],
         cost_ns=None,
         cost_share=None,
-        title=f"{count:,} segments of {payload / count:.0f} bytes on average carry what {_full(payload, full):,} full ones could",
+        title=f"{count:,} small segments ({payload / count:.0f} B on average) would fit in "
+        f"{numbers.counted(_full(payload, full), 'full one')}",
         mechanism=(
-            "Small segments leave behind small ones that are still in flight, so Nagle's algorithm is off and small writes leave as they "
-            f"come. Headers ({header} bytes each) are {known}{numbers.share(share)} of the bytes; "
+            "Small segments are sent while earlier small ones are in flight, so Nagle's algorithm is off and each small write is sent "
+            f"at once. Headers ({header} bytes each) are {known}{numbers.share(share)} of the bytes; "
             f"{row['acks']:,} ACKs without data came back."
         ),
         evidence_frames=() if row["small_in_flight_frame"] is None else (row["small_in_flight_frame"],),
-        limits="A program that must not wait, as for input or a game, has reason to send so. Refuted by: larger segments on the wire.",
-        remedy=("write larger pieces (a buffer, writev, TCP_CORK)", "leave Nagle's algorithm on where no answer is waited for"),
+        limits="An application that must not wait, such as a terminal or a game, may need this. Would be disproved by: larger "
+        "segments on the wire.",
+        remedy=(
+            "write larger pieces (a buffer, writev, TCP_CORK)",
+            "keep Nagle's algorithm on where the application does not wait for answers",
+        ),
         predicted_gain=None,
         source="Mosher (small packets); RFC 896; RFC 1122, 4.2.3.4",
     )
@@ -163,7 +168,7 @@ def _cut_message(row: Mapping[str, Any]) -> Finding:
     waited = numbers.duration(row["cut_waited_ns"])
     at_bytes, full = row["cut_at_bytes"], row["full_segment_bytes"]
     is_full = at_bytes % full == 0
-    where = "and an eighth of a segment or less is left of each" if is_full else "where a buffer ends and no full segment does"
+    where = "which leaves an eighth of a segment or less" if is_full else "at the end of a buffer, not of a full segment"
     first = f"Full segments of {full:,} bytes" if is_full else f"A segment of less than {full:,} bytes"
     return Finding(
         id="tinygrams",
@@ -175,24 +180,24 @@ def _cut_message(row: Mapping[str, Any]) -> Finding:
         cost_share=None,
         title=f"{messages:,} messages are cut at {at_bytes:,} bytes, {where}",
         mechanism=(
-            f"{first} end{'' if is_full else 's'} there, and the rest of the message follows in another one: "
-            f"at most {pieces:,} of {row['data_segments']:,} segments more than needed, {pieces * header:,} bytes of headers "
-            f"({header} each), and what each costs both hosts."
+            f"{first} end{'' if is_full else 's'} there, and the rest of the message follows in another segment. This costs "
+            f"at most {pieces:,} of {row['data_segments']:,} segments, {pieces * header:,} bytes of headers ({header} each), "
+            "and the work of both hosts for each segment."
             + (
-                f" The rest waited for the ACK of what came before, {waited} in all; that time is in the ledger."
+                f" The rest waited for the ACK of the earlier data, {waited} in total; the ledger counts that time."
                 if row["cut_waited_ns"]
                 else ""
             )
         ),
         evidence_frames=() if row["cut_frame"] is None else (row["cut_frame"],),
         limits=(
-            "A socket that hands on 1,024 bytes, or four times as many, at a time and a program that writes such pieces look alike. "
-            "Refuted by: messages that are not cut there, or whose cut depends on the segment's size."
+            "A socket that passes on 1,024 or 4,096 bytes at a time looks the same as an application that writes such pieces. "
+            "Would be disproved by: messages that are not cut there, or whose cut depends on the segment size."
         ),
         remedy=(
-            "write messages that fit the buffer: no more than it holds, or a multiple of it",
-            "raise the send buffer (SO_SNDBUF) above the message's size",
-            "collect the program's pieces into one write (a buffer, writev, TCP_CORK)",
+            "write messages that fit the buffer: at most its size, or a multiple of it",
+            "raise the send buffer (SO_SNDBUF) above the message size",
+            "write each message with one call (a buffer, writev, TCP_CORK)",
         ),
         predicted_gain=None,
         source="Mosher 1985 (1,025 bytes over a buffer of 2,048); SunOS 4.1.3 os/uipc_socket.c (sosend: four clusters of 1,024 bytes)",
@@ -251,15 +256,16 @@ def _silly_window(row: Mapping[str, Any], cut: Mapping[str, Any]) -> Finding:
         cost_share=None,
         title=f"{cut['cut']:,} of {row['data_segments']:,} segments are cut to silly windows, down to {cut['least']:,} bytes",
         mechanism=(
-            f"The window had room for less than a full segment ({full:,} bytes) and than half of the largest window ({window:,}), and the "
-            f"sender filled it to the byte. The {cut['cut_bytes']:,} bytes sent so fit {needed:,} full one{'' if needed == 1 else 's'}; "
-            f"the headers of the others ({header} bytes each) make {(cut['cut'] - needed) * header:,} bytes."
+            f"The window had room for less than a full segment ({full:,} bytes) and less than half of the largest window ({window:,}); the "
+            f"sender filled it to the byte. These {cut['cut_bytes']:,} bytes would fit in {numbers.counted(needed, 'full segment')}; "
+            f"the headers of the other segments ({header} bytes each) add {(cut['cut'] - needed) * header:,} bytes."
         ),
         evidence_frames=tuple(sorted(cut["frames"])),
-        limits="Seen as the capture point saw the window, so away from the sender some are missed. Refuted by: segments that leave room.",
+        limits="Away from the sender, the capture misses some of these segments. Would be disproved by: segments that leave "
+        "room in the window.",
         remedy=(
-            "let the receiver move its window by a full segment or half of its buffer, not less (RFC 9293, 3.8.6.2.2)",
-            "read more at a time at the receiver, and give it a larger buffer",
+            "let the receiver open its window by at least a full segment or half of its buffer (RFC 9293, 3.8.6.2.2)",
+            "let the receiving application read more per call, and raise the receive buffer",
             "let the sender wait for a full segment or half of the largest window (RFC 9293, 3.8.6.2.1)",
         ),
         predicted_gain=None,

@@ -63,16 +63,16 @@ def _causes() -> tuple[Cause, ...]:
     few = _missing() <= FEW * sent
     return (
         Cause("one_direction", 0.5, silent & has_data, "only one direction was captured"),
-        Cause("start_missing", 0.9, _both("syn_segments") == 0, "its beginning is not in the capture"),
-        Cause("not_captured", 0.9, (_missing() > 0) & few, "a few of its bytes are not in the capture"),
-        Cause("much_not_captured", 0.5, (_missing() > 0) & ~few, "many of its bytes are not in the capture"),
-        Cause("reordered", 0.8, _both("late_segments") > 0, "the capture holds segments behind their acknowledgments"),
-        Cause("duplicated", 0.9, _both("capture_duplicates") > 0, "the capture holds segments twice"),
+        Cause("start_missing", 0.9, _both("syn_segments") == 0, "its start is missing from the capture"),
+        Cause("not_captured", 0.9, (_missing() > 0) & few, "a few of its bytes are missing from the capture"),
+        Cause("much_not_captured", 0.5, (_missing() > 0) & ~few, "many of its bytes are missing from the capture"),
+        Cause("reordered", 0.8, _both("late_segments") > 0, "the capture has segments after their ACKs"),
+        Cause("duplicated", 0.9, _both("capture_duplicates") > 0, "the capture has segments twice"),
         Cause(
             "offload",
             0.9,
             _both("super_segments") > 0,
-            "the network card joined segments, or was yet to split them (offload)",
+            "the network card merged segments, or had not split them yet (offload)",
         ),
     )
 
@@ -163,9 +163,9 @@ class Trust:
 EMPTY, IN_PART = "empty", "read_in_part"
 
 _HEADS = {
-    "good": "this capture can be believed",
-    "fair": "this capture can be believed in part",
-    "poor": "this capture can hardly be believed",
+    "good": "good",
+    "fair": "limited",
+    "poor": "poor",
 }
 
 
@@ -176,10 +176,9 @@ def line(told: Mapping[str, Any]) -> str:
 
 def _line(verdict: str, words: Mapping[str, str]) -> str:
     if EMPTY in words:
-        return f"there is nothing to believe: {words[EMPTY]}"
-    head = _HEADS[verdict].replace("this capture", "what was read of this capture") if IN_PART in words else _HEADS[verdict]
-    between = "; note: " if verdict == "good" and IN_PART not in words else ": "
-    return head + (between + "; ".join(words.values()) if words else "")
+        return f"capture quality: {words[EMPTY]}"
+    head = f"capture quality{' of the part that was read' if IN_PART in words else ''}: {_HEADS[verdict]}"
+    return head + ("; " + "; ".join(words.values()) if words else "")
 
 
 def steps_down(factor: float) -> int:
@@ -228,34 +227,49 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
     """What touches all of it."""
     found = []
     if not info["packets"]:
-        found.append(Reason(EMPTY, 0.0, "the capture holds no packets"))
+        found.append(Reason(EMPTY, 0.0, "no packets"))
     packets = max(info["packets"], 1)
     if info["kernel_drops"]:
         share = info["kernel_drops"] / (packets + info["kernel_drops"])
         factor = 0.9 if share <= FEW else 0.7 if share <= MANY else 0.4
-        found.append(Reason("kernel_drops", factor, f"{numbers.counted(info['kernel_drops'], 'packet')} dropped as it was taken, it says"))
+        found.append(Reason("kernel_drops", factor, f"{numbers.counted(info['kernel_drops'], 'packet')} dropped during capture"))
     if info["first_ts_ns"] is None and info["packets"]:
-        found.append(Reason("no_times", 0.1, "it stores no times"))
+        found.append(Reason("no_times", 0.1, "no timestamps"))
     elif info["resolution_ns"] >= COARSE_NS:
-        found.append(Reason("coarse_clock", 0.7, f"its clock ticks every {info['resolution_ns'] / 1e6:g} ms"))
+        found.append(Reason("coarse_clock", 0.7, f"timestamp resolution {info['resolution_ns'] / 1e6:g} ms"))
     if info["clock_steps"]:
         factor = 0.9 if info["clock_steps"] <= FEW * packets else 0.7
-        found.append(Reason("clock_steps", factor, f"its clock goes back {numbers.counted(info['clock_steps'], 'time')}"))
+        found.append(
+            Reason(
+                "clock_steps",
+                factor,
+                f"{numbers.counted(info['clock_steps'], 'timestamp')} {'runs' if info['clock_steps'] == 1 else 'run'} backwards",
+            )
+        )
     if info["snaplen_cut"]:
-        found.append(Reason("snaplen", 1.0, f"{numbers.counted(info['snaplen_cut'], 'packet')} cut short (headers suffice)"))
+        found.append(Reason("snaplen", 1.0, f"{numbers.counted(info['snaplen_cut'], 'packet')} truncated by snaplen (headers complete)"))
     if not complete:
-        found.append(Reason(IN_PART, 0.8, "it could not be read as a whole"))
+        found.append(Reason(IN_PART, 0.8, "the file could not be read completely"))
     return found
 
 
 def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
     """What touches some connections, in words; their factors are in the weighed mean already."""
     words = (
-        ("drops_suspected", "segment", "acknowledged and not in it (an estimate)"),
-        ("duplicates", "segment", "in it twice"),
-        ("late_segments", "segment", "behind their acknowledgments"),
-        ("super_segments", "segment", "longer than the MSS (offload)"),
-        ("one_direction", "connection", f"of {connections:,} in one direction only"),
-        ("start_missing", "connection", f"of {connections:,} without a beginning"),
+        (
+            "drops_suspected",
+            "segment",
+            "was ACKed but is missing from the capture (estimate)",
+            "were ACKed but are missing from the capture (estimate)",
+        ),
+        ("duplicates", "segment", "was captured twice", "were captured twice"),
+        ("late_segments", "segment", "was captured after its ACK", "were captured after their ACKs"),
+        ("super_segments", "segment", "is longer than the MSS (offload)", "are longer than the MSS (offload)"),
+        ("one_direction", "connection", f"of {connections:,} has one direction only", f"of {connections:,} have one direction only"),
+        ("start_missing", "connection", f"of {connections:,} lacks its start", f"of {connections:,} lack their start"),
     )
-    return [Reason(name, 1.0, f"{numbers.counted(counts[name], thing)} {what}") for name, thing, what in words if counts[name]]
+    return [
+        Reason(name, 1.0, f"{numbers.counted(counts[name], thing)} {one if counts[name] == 1 else several}")
+        for name, thing, one, several in words
+        if counts[name]
+    ]

@@ -26,7 +26,7 @@ def plain(path: str) -> Iterator[str]:
     try:
         packed = is_compressed(path)
     except OSError as error:
-        remedy = "name a file that exists and may be read"
+        remedy = "give a file that exists and is readable"
         raise CaptureUnreadable(f"cannot be read: {error.strerror}", where=path, remedy=remedy) from error
     if not packed:
         yield path

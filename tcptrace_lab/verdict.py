@@ -1,8 +1,9 @@
 """The verdict on a capture: one sentence that says where the time went, and what would save how much of it.
 
 It speaks of one direction of one connection: of the one with the most expensive fault, or, where nothing is at fault, of the one that
-carries most data. A share is always that of this direction's life. How sure it is stands in the verb: *went to* (proved), *went, by all
-signs, to* (consistent), *may have gone to* (possible). The words of a cause are its rule's (`Rule.lost_to`, `Advice.cure`).
+carries most data. A share is always that of this direction's life. Certainty has three grades: *X took 91%* (proved),
+*most likely X took 59%* (consistent), *possibly X took 40%* (possible). The words of a cause are its rule's (`Rule.lost_to`,
+`Advice.cure`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tcptrace_lab import advice, deadlock, numbers, rules
 from tcptrace_lab.behaviour import refused
 from tcptrace_lab.findings import Severity, gain_ns
 from tcptrace_lab.rules import Confidence, cases
-from tcptrace_lab.rules.rule import WORTH_NS, WORTH_SHARE, Case
+from tcptrace_lab.rules.rule import WORTH_NS, WORTH_SHARE, Case, Clause
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
@@ -30,15 +31,15 @@ OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
 OF_READER: Final = advice.RECEIVERS_OWN
 """Causes that are one fault, where the receiving program reads slowly: its window is closed, or has too little room."""
 
-LOST_TO_READER: Final = "the program on {receiver}, which read slowly: its window was closed, or too small"
-LOST_TO_LOSSES: Final = "losses: repairing them, and sending less afterwards"
-LOST_TO_NO_LOSSES: Final = "losses that were none: sending again what had arrived, and less afterwards"
+LOST_TO_READER: Final = Clause("small or zero receive window: the application on {receiver} was reading slowly")
+LOST_TO_LOSSES: Final = "packet loss (loss recovery and a reduced congestion window)"
+LOST_TO_NO_LOSSES: Final = "spurious retransmits (needless recovery and a reduced congestion window)"
 """What several of them together are; where nothing was lost."""
 
 WORTH_SAVING: Final = 0.01
 """Of a life: below this nobody notices (a heuristic)."""
 
-_VERBS: Final = {Confidence.PROVED: "went to", Confidence.CONSISTENT: "went, by all signs, to", Confidence.POSSIBLE: "may have gone to"}
+_GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", Confidence.POSSIBLE: "possibly "}
 _DOUBT: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
 
@@ -114,9 +115,9 @@ class _Way(NamedTuple):
 
     @property
     def time(self) -> str:
-        """`45 s`, or `45 s active (65 s idle)`: what shares are shares of."""
+        """`45 s`, or `45 s active time (65 s idle)`: what shares are shares of."""
         idle_ns, active = self.ns.get("idle", 0), numbers.duration(self.active_ns)
-        return f"{active} active ({numbers.duration(idle_ns)} idle)" if idle_ns else active
+        return f"{active} active time ({numbers.duration(idle_ns)} idle)" if idle_ns else active
 
     @property
     def most(self) -> str:
@@ -148,9 +149,16 @@ class _Way(NamedTuple):
         return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])
 
     def named(self, words: str) -> str:
-        """`words` with the addresses of both hosts."""
+        """`words` with the addresses of both hosts, and which of client and server they are."""
         sender, receiver = ("client", "server") if self.from_client else ("server", "client")
+        words = words.replace("{sending}", sender).replace("{receiving}", receiver)
         return words.replace("{sender}", self.row[f"{sender}_addr"]).replace("{receiver}", self.row[f"{receiver}_addr"])
+
+    def took(self, lost_to: str, ns: int, sure: Confidence, where: str) -> str:
+        """`X took 91% of 531 ms`, or as the clause that `lost_to` is: `the application was not sending for 91% of 531 ms`."""
+        verb = "for" if isinstance(lost_to, Clause) else "took"
+        words = f"{_GRADES[sure]}{lost_to}"  # before the addresses: these have no capitals
+        return f"{self.named(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}"
 
     @property
     def cases(self) -> frozenset[Case]:
@@ -207,7 +215,7 @@ def _as_much(faults: Sequence[Finding], told: Finding) -> str:
     """Another fault that costs the whole capture as much: which of them is told first is their order in the list of findings, no more."""
     total = _totals(faults)
     other = next((one for one in faults if _family(one) != _family(told) and total[_family(one)] == total[_family(told)]), None)
-    return f"; another fault costs as much: {other.title}" if other else ""
+    return f"; another problem costs as much: {other.title}" if other else ""
 
 
 def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> Verdict:
@@ -222,19 +230,23 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> 
     lost_to, cure = _words(faults, way)
     sure = max((one.confidence for one in faults), key=_DOUBT.index)
     where, more = _where(analysis, way), _more(analysis, _family(first), first) + as_much
-    share, time = numbers.share(cost_ns / active_ns), way.time
-    saved = f"{cure} would save {_saving(gain_ns(faults) or 0, active_ns)}" if cure else ""
+    saved = f"; {cure} saves {_saving(gain_ns(faults) or 0, active_ns)}" if cure else ""
     own_ns = max((ns for cause, ns in way.ns.items() if cause not in _family(first)), default=0)
     if own_ns <= cost_ns or _is_a_fault(way.most):
-        words = f"{share} of {time}{where} {_VERBS[sure]} {lost_to}{'; ' if saved else ''}{saved}{more}."
+        words = f"{way.took(lost_to, cost_ns, sure, where)}{saved}{more}."
     else:
-        words = f"{_most(way, where)}; what can be mended is {share}, {lost_to}{', where ' if saved else ''}{saved}{more}."
+        words = f"{_most(way, where)}; {_fixable(way, cost_ns, lost_to)}{saved}{more}."
     return Verdict(words, first.conn, first.from_client, cost_ns, way.life_ns, active_ns, faults)
 
 
 def _saving(ns: int, active_ns: int) -> str:
     """How much, where the rest of the time is what the path needs for the data."""
-    return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "next to nothing, as the data need the time on the path"
+    return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "almost nothing: the path needs this time for the data"
+
+
+def _fixable(way: _Way, ns: int, lost_to: str) -> str:
+    """`14% is fixable: a full send buffer on 10.0.0.1`."""
+    return f"{numbers.share(ns / way.active_ns)} is fixable: {way.named(lost_to)}"
 
 
 def _most(way: _Way, where: str) -> str:
@@ -242,21 +254,21 @@ def _most(way: _Way, where: str) -> str:
     rule = rules.of_cause(way.most)
     if way.most == "idle":
         return f"All of {numbers.duration(way.ns['idle'])}{where} was idle"
-    share, time = numbers.share(way.ns[way.most] / way.active_ns), way.time
+    ns = way.ns[way.most]
     if way.most == "unknown":
-        return f"The capture does not tell where {share} of {time}{where} went"
-    return f"{share} of {time}{where} {_VERBS[way.sure]} {way.named(rule.lost_to or CAUSES[way.most])}"
+        return f"The capture does not show what took {numbers.share(ns / way.active_ns)} of {way.time}{where}"
+    return way.took(rule.lost_to or CAUSES[way.most], ns, way.sure, where)
 
 
 def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
-    """What the time was lost to, and what mends it."""
+    """What took the time, not yet with the hosts' addresses (`_Way.named`), and what fixes it."""
     first = faults[0]
     if first.id == deadlock.FINDING:
         return deadlock.LOST_TO, way.named(deadlock.CURE)
     (cause,) = first.causes
     rule = rules.of_cause(cause).told(way.cases | first.cases)
     lost_to = _of_several(faults, way, rule) if len(faults) > 1 else rule.lost_to or CAUSES[cause]
-    return way.named(lost_to), way.named(rule.advice.cure) if rule.advice else ""
+    return lost_to, way.named(rule.advice.cure) if rule.advice else ""
 
 
 def _of_several(faults: tuple[Finding, ...], way: _Way, rule: rules.Rule) -> str:
@@ -273,7 +285,7 @@ def _where(analysis: Analysed, way: _Way) -> str:
     if analysis.capture["connections"] <= 1:
         return ""
     ends = " → ".join(way.row[f"{side}_addr"] for side in (list(SIDES) if way.from_client else reversed(list(SIDES))))
-    return f" of connection {way.row['conn']} ({ends})"
+    return f" in connection {way.row['conn']} ({ends})"
 
 
 def _more(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
@@ -286,16 +298,16 @@ def _more(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
     count = sum({one.conn: one.connections for one in others}.values())
     if not count:
         return ""
-    return f", and {count:,} more connection{'s lose' if count > 1 else ' loses'} {numbers.duration(_cost_ns(others))} in the same way"
+    return f"; {count:,} more connection{'s lose' if count > 1 else ' loses'} {numbers.duration(_cost_ns(others))} for the same reason"
 
 
 def _of_largest(analysis: Analysed) -> Verdict:
     """Nothing is at fault: what took most time of the direction with most data."""
     capture = analysis.capture
     if not capture["connections"]:
-        return Verdict("There is no TCP connection in this capture.")
+        return Verdict("This capture contains no TCP connection.")
     if capture["first_ts_ns"] is None:
-        return Verdict("This capture stores no times, so it cannot tell where the time went.")
+        return Verdict("This capture has no timestamps, so it cannot show where the time went.")
     payload = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
     most = analysis.connections.select("conn", payload=payload).top_k(1, by=["payload", "conn"], reverse=[False, True])
     chosen = most.collect()["conn"].to_list()  # first, because all columns of all of them are 2 KB each
@@ -309,7 +321,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
     if way.ns and way.most == "peer":  # what the other side did with that time is the answer
         way = next(each for each in ways if each is not way)
     if not way.life_ns:
-        return Verdict("This capture holds no time in which anything could have waited.")
+        return Verdict("This capture covers no time in which a sender could wait.")
     told = [one for one in way.findings if one.causes == {way.most}]
     words = f"{_most(way, _where(analysis, way))}; {_mended(row, way, ways, told)}."
     return Verdict(words, row["conn"], way.from_client, None, way.life_ns, way.active_ns, tuple(told))
@@ -318,20 +330,20 @@ def _of_largest(analysis: Analysed) -> Verdict:
 def _mended(row: Mapping[str, Any], way: _Way, ways: Sequence[_Way], told: Sequence[Finding]) -> str:
     """What is to be done where no finding tells of a fault: in the direction that is told of, or else in the other one."""
     if _begun_late(row, way):
-        return "begin the capture before the connection"
+        return "start the capture before the connection opens"
     rule = rules.of_cause(way.most)
     if rule.cure and way.sure != Confidence.POSSIBLE:
         return f"{way.named(rule.cure)} would help"
     for each in sorted(ways, key=lambda each: each is not way):
         if each.curable:
-            curable, share = rules.of_cause(each.curable), numbers.share(each.ns[each.curable] / each.active_ns)
-            return f"what can be mended is {share}, {each.named(curable.lost_to)}, where {each.named(curable.cure)} would help"
+            curable = rules.of_cause(each.curable)
+            return f"{_fixable(each, each.ns[each.curable], curable.lost_to)}; {each.named(curable.cure)} would help"
     cure = rule.advice.cure if told and rule.advice else ""
-    return "nothing was found to mend in TCP itself" + (f"; {way.named(cure)} would help" if cure else "")
+    return "no TCP problem found" + (f"; {way.named(cure)} would help" if cure else "")
 
 
 def _begun_late(row: Mapping[str, Any], way: _Way) -> bool:
-    """Whether most is not known, and no SYN that would tell of windows, segments and the way."""
+    """Whether the cause of most time is unknown, and no SYN shows window scale, MSS and RTT."""
     return way.most == "unknown" and not any(row[f"{side}_syn_segments"] for side in SIDES)
 
 
@@ -339,9 +351,9 @@ def _without_data(analysis: Analysed) -> Verdict:
     told_of = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum()).collect()
     turned_away, count = told_of["refused"][0], analysis.capture["connections"]
     if not told_of["all"][0]:
-        return Verdict(f"None of the {count:,} connections in this capture was chosen.")
+        return Verdict(f"None of the {count:,} connections in this capture was selected.")
     if turned_away:
-        told = f"{turned_away:,} of {count:,} {'was' if turned_away == 1 else 'were'} refused: the SYN was answered by RST"
+        told = f"{turned_away:,} of {count:,} {'was' if turned_away == 1 else 'were'} refused (RST in answer to the SYN)"
         return Verdict(f"No connection carried data; {told}.")
     return Verdict("No connection in this capture carried data.")
 

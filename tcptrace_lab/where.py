@@ -16,16 +16,16 @@ from tcptrace_lab.errors import UsageError
 
 _COLUMNS = schema.CONNECTIONS.polars_schema() | schema.ACCOUNTS.polars_schema()
 
-_MIXED = "it puts together what does not go together, as text and numbers"
+_MIXED = "it compares values of different types, such as text and numbers"
 _NO_SUCH_VALUE = "a column never has that value"
-_QUERY = "it may not hold a query of its own"
+_QUERY = "subqueries are not allowed"
 
 _SUBQUERY = "_POLARS_"
 """How the columns begin that Polars makes of a query within the expression."""
 
 _UNKNOWN_FUNCTION = re.compile(r"unsupported function '(\w+)'")
 
-_EXAMPLE = 'as in "client_retransmitted_segments > 0 and server_port = 443"'
+_EXAMPLE = 'for example "client_retransmitted_segments > 0 and server_port = 443"'
 
 
 class Where:
@@ -54,7 +54,7 @@ class Where:
         except PolarsError as error:
             raise _wrong(text, _not_worked_out(error), _EXAMPLE) from error
         if dtype != pl.Boolean:
-            raise _wrong(text, "it is neither true nor false", _EXAMPLE)
+            raise _wrong(text, "it must be true or false", _EXAMPLE)
 
     def chosen(self, connections: pl.LazyFrame, accounts: pl.LazyFrame | None) -> pl.Series:
         """The numbers of the connections for which it is true.

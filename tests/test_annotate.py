@@ -195,7 +195,10 @@ def test_a_wait_is_told_with_its_length_its_cause_and_the_frame_before(tmp_path:
         """,
     )
     found = comments(annotated(path, tmp_path))
-    proof = "100 bytes in flight, a segment of 100 held (full: 1,460), ACK in frame 5 came 40 ms late, timer: delayed ACK of 40 ms"
+    proof = (
+        "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the "
+        "delayed-ACK timer of 40 ms"
+    )
     assert f"waited 60.1 ms: nagle-delayed-ack (consistent; {proof}), since frame 4" in found[6]
 
 

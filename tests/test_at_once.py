@@ -54,10 +54,10 @@ def found(path: Path) -> dict[str, Finding]:
 
 
 TOLD = {
-    "linux": (f"{LINUX}> {{ttl 60}}", "(perhaps Linux, by its SYN: TCP_QUICKACK, set anew after every read)", "TcpAckFrequency"),
-    "windows": (f"{WINDOWS}> {{ttl 120}}", "(perhaps Windows, by its SYN: SIO_TCP_SET_ACK_FREQUENCY of 1", "QUICKACK"),
-    "apple": (f"{APPLE}> {{ttl 60}}", "(perhaps Apple, by its SYN: sysctl net.inet.tcp.delayed_ack=0)", "QUICKACK"),
-    "unknown": ("mss 1460>", "(Linux: TCP_QUICKACK, set anew after every read; Windows: SIO_TCP_SET_ACK_FREQUENCY of 1", "perhaps"),
+    "linux": (f"{LINUX}> {{ttl 60}}", "(possibly Linux, from its SYN: TCP_QUICKACK, set again after every read)", "TcpAckFrequency"),
+    "windows": (f"{WINDOWS}> {{ttl 120}}", "(possibly Windows, from its SYN: SIO_TCP_SET_ACK_FREQUENCY of 1", "QUICKACK"),
+    "apple": (f"{APPLE}> {{ttl 60}}", "(possibly Apple, from its SYN: sysctl net.inet.tcp.delayed_ack=0)", "QUICKACK"),
+    "unknown": ("mss 1460>", "(Linux: TCP_QUICKACK, set again after every read; Windows: SIO_TCP_SET_ACK_FREQUENCY of 1", "perhaps"),
 }
 
 
@@ -73,7 +73,7 @@ def test_a_receiver_is_told_the_switch_of_its_own_stack(tmp_path: Path, family: 
 
 def test_where_the_server_sends_the_client_is_the_receiver(tmp_path: Path) -> None:
     text = opened(f"{WINDOWS}> {{ttl 128}}", f"{LINUX}> {{ttl 64}}", at_client=False) + held(client_sends=False)
-    assert "perhaps Windows" in found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]
+    assert "possibly Windows" in found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]
 
 
 def test_what_the_sender_can_do_is_told_first_and_holds_for_any_stack(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_what_the_sender_can_do_is_told_first_and_holds_for_any_stack(tmp_path: 
     assert [one.split(" (")[0] for one in remedy] == [
         "write each message with one call",
         "set TCP_NODELAY at the sender",
-        "let the receiver acknowledge at once",
+        "disable delayed ACKs at the receiver",
     ]
 
 
@@ -98,9 +98,9 @@ def test_a_lock_tells_the_receivers_switch_and_the_verdict_names_none(tmp_path: 
         ]
         seq += 2460
     path = packets.capture(tmp_path / "exchange.pcap", "\n".join(lines))
-    assert any("acknowledge at once (Linux: TCP_QUICKACK" in one for one in found(path)["throughput-deadlock"].remedy)
+    assert any("disable delayed ACKs at the receiver (Linux: TCP_QUICKACK" in one for one in found(path)["throughput-deadlock"].remedy)
     said = verdict.sentence(analyze(path))
-    assert "or ACKs sent at once by 10.0.0.2, would save" in said
+    assert "or disabling delayed ACKs on 10.0.0.2, saves" in said
     assert "QUICKACK" not in said
 
 

@@ -51,13 +51,13 @@ def test_nine_attempts_that_nobody_answers_are_one_finding(tmp_path: Path) -> No
     """Each is 3 s long, one each 4 s: 27 s of the 35 from the first SYN to the last, in 27 SYNs."""
     analysis = analyzed(tmp_path, attempts(9, ASKED, every_s=4))
     (told,) = analysis.findings
-    assert (told.id, told.title) == ("handshake-slow", "Nobody answered 9 attempts to connect to 10.0.0.2:80, for 27 s")
+    assert (told.id, told.title) == ("handshake-slow", "9 connection attempts to 10.0.0.2:80 were not answered, for 27 s")
     assert (told.cost_ns, told.severity) == (27 * S, Severity.HIGH)
     assert told.cost_share == pytest.approx(27 / 35)
     assert (told.conn, told.from_client, told.connections, told.confidence) == (0, True, 9, Confidence.PROVED)
-    assert "10.0.0.1 sent its SYN 27 times in 9 attempts, and nothing came back" in told.mechanism
+    assert "10.0.0.1 sent its SYN 27 times in 9 attempts, and no answer came" in told.mechanism
     assert told.evidence_frames == (1, 2, 3, 4, 6, 7, 9, 10, 12, 13, 15, 16, 18, 19, 21, 22, 24, 25, 27)
-    assert verdict.sentence(analysis) == "Nobody answered 9 attempts to connect to 10.0.0.2:80, for 27 s."
+    assert verdict.sentence(analysis) == "9 connection attempts to 10.0.0.2:80 were not answered, for 27 s."
 
 
 def test_attempts_at_the_same_time_cost_their_time_once(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_attempts_at_another_port_are_told_apart(tmp_path: Path) -> None:
     text = attempts(3, ASKED, every_s=4) + "\n" + other
     told = [(one.title, one.cost_ns) for one in slow(analyzed(tmp_path, text))]
     assert told == [
-        ("Nobody answered 3 attempts to connect to 10.0.0.2:80, for 9 s", 9 * S),
-        ("Nobody answered 2 attempts to connect to 10.0.0.2:443, for 2 s", 2 * S),
+        ("3 connection attempts to 10.0.0.2:80 were not answered, for 9 s", 9 * S),
+        ("2 connection attempts to 10.0.0.2:443 were not answered, for 2 s", 2 * S),
     ]
 
 
@@ -83,7 +83,7 @@ def test_refused_attempts_are_one_finding_however_fast(tmp_path: Path) -> None:
     """Each is refused after 20 ms, one each second: 5 x 20 ms of 4.02 s."""
     text = attempts(5, "0 C > S S 0:0(0) win 64240\n0.02 S > C R. 0:0(0) ack 1 win 0", every_s=1)
     (told,) = slow(analyzed(tmp_path, text))
-    assert told.title == "10.0.0.2:80 refused 5 attempts to connect, for 100 ms"
+    assert told.title == "10.0.0.2:80 refused 5 connection attempts, for 100 ms"
     assert (told.cost_ns, told.severity) == (S // 10, Severity.LOW)
     assert told.cost_share == pytest.approx(0.1 / 4.02)
     assert told.evidence_frames == tuple(range(1, 11))
@@ -102,7 +102,7 @@ def test_connections_reset_before_they_carry_data_are_one_finding(tmp_path: Path
     (told,) = slow(analyzed(tmp_path, attempts(4, each, every_s=1)))
     assert told.title == "4 connections to 10.0.0.2:80 were reset before they carried data"
     assert (told.cost_ns, told.severity) == (None, severity)
-    assert f"{who} gave up" in told.mechanism
+    assert f"{who} reset it" in told.mechanism
 
 
 def test_a_client_that_goes_on_was_answered_though_the_capture_lacks_it(tmp_path: Path) -> None:
@@ -154,42 +154,42 @@ IMPATIENT = """
         (
             opened(RESENT_SYN, 3.03, 0.02),
             "Opening the connection took 3.02 s: the SYN was sent 3 times",
-            "Nothing came back for 3 s until a SYN was sent again; the last one was answered after 20 ms.",
+            "No answer came for 3 s, until the SYN was retransmitted; the last SYN was answered after 20 ms.",
             "find what drops the first SYN",
             3020,
         ),
         (
             opened(RESENT_ANSWER, 1.06, 0.001),
-            "Opening the connection took 1 s: the answer to the SYN was sent twice",
-            "its first SYN-ACK did not reach the client, or the client's ACK did not reach the server",
+            "Opening the connection took 1 s: the SYN-ACK was sent twice",
+            "the first SYN-ACK did not reach the client, or the client's ACK did not reach the server",
             "find what drops the SYN-ACK",
             1000,
         ),
         (
             opened(LATE_ANSWER, 0.81, 0.02),
-            "The far host answered the SYN after 800 ms, where the path takes 20 ms",
-            "No SYN was sent again, so none was lost",
+            "The server answered the SYN after 800 ms; the RTT is 20 ms",
+            "No SYN was retransmitted, so none was lost",
             "find what answers late",
             800,
         ),
         (
             opened(LATE_ANSWER, 0.81, 0.79),
-            "Opening the connection took 800 ms, one round trip of a long path",
-            "data later took as long",
-            "keep connections open",
+            "Opening the connection took 800 ms: one RTT of a long path",
+            "later data had a similar RTT",
+            "reuse connections",
             800,
         ),
         (
             opened(IMPATIENT, 1.21, 1.19),
-            "Opening the connection took 1.2 s, one round trip of a long path",
+            "Opening the connection took 1.2 s: one RTT of a long path",
             "Nothing was lost",
-            "keep connections open",
+            "reuse connections",
             1200,
         ),
         (
             LATE_ANSWER + "0.801 C > S P. 1:101 ack 1",
-            "The answer to the SYN came after 800 ms",
-            "the answer to the first came after 800 ms",
+            "The answer to the SYN took 800 ms",
+            "the answer to the first one came after 800 ms",
             "ping",
             800,
         ),
@@ -220,13 +220,13 @@ AT_THE_SERVER = """
     [
         (
             "",
-            "Opening the connection took 800 ms: the answer to the SYN was acknowledged after 800 ms",
-            "The server answered the SYN after 100 µs, and nothing was sent again",
+            "Opening the connection took 800 ms: the SYN-ACK was ACKed after 800 ms",
+            "The server answered the SYN after 100 µs, and nothing was retransmitted",
         ),
         (
             "0.9 S > C P. 1:101 ack 101\n1.7 C > S . ack 101",
-            "Opening the connection took 800 ms, one round trip of a long path",
-            "data later took as long",
+            "Opening the connection took 800 ms: one RTT of a long path",
+            "later data had a similar RTT",
         ),
     ],
     ids=["nothing-to-compare", "data-took-as-long"],

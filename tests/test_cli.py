@@ -39,7 +39,7 @@ def test_analyze_prints_the_connections_and_writes_the_default_report(path: Path
     assert done.stdout == b""
     words = done.stderr.decode()
     assert f"transfer.pcap: {transfer.SEGMENTS} packets, {transfer.SEGMENTS} TCP segments, 1 connection in 341 ms" in words
-    assert re.search(r"^ +0 10\.0\.0\.1:40000 10\.0\.0\.2:80 +341 ms +100 B +4\.38 KB +1$", words, re.MULTILINE)
+    assert re.search(r"^ +0 10\.0\.0\.1:40000 10\.0\.0\.2:80 +341 ms +100 B +4\.38 kB +1$", words, re.MULTILINE)
     assert "report written: reports/transfer.html" in words
     assert (tmp_path / "reports" / "transfer.html").read_bytes().lstrip().lower().startswith(b"<!doctype html>")
 
@@ -107,7 +107,7 @@ def test_a_refused_connection_is_told_as_refused_and_not_as_slow(tmp_path: Path)
     path = packets.capture(tmp_path / "refused.pcap", REFUSED)
     done = tcptrace_lab("analyze", path.name, "--json", "-", folder=tmp_path)
     words = done.stderr.decode()
-    assert "connection 0: refused, its SYN was answered by RST" in words
+    assert "connection 0: refused (RST in answer to its SYN)" in words
     assert json.loads(done.stdout)["findings"] == []
     assert "<bdi>refused</bdi>" in (tmp_path / "reports" / "refused.html").read_text()
 
@@ -124,9 +124,9 @@ def test_what_can_be_mended_is_told_before_what_costs_more_and_cannot(tmp_path: 
     unanswered = "host N 10.0.0.3:50000 isn 7\n0 N > S S 0:0(0)\n1 N > S S 0:0(0)\n3 N > S S 0:0(0)"
     path = packets.capture(tmp_path / "both.pcap", f"{unanswered}\n{thinks}")
     words = tcptrace_lab("analyze", path.name, folder=tmp_path).stderr.decode()
-    assert words.index("Nobody answered for 3 s") < words.index("had nothing to send for 20 s")
+    assert words.index("A connection attempt was not answered for 3 s") < words.index("was not sending for 20 s")
     page = (tmp_path / "reports" / "both.html").read_text()
-    assert page.index("Nobody answered for 3 s") < page.index("had nothing to send for 20 s")
+    assert page.index("A connection attempt was not answered for 3 s") < page.index("was not sending for 20 s")
 
 
 def test_the_package_runs_as_a_module(path: Path, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 def test_what_is_done_is_told_in_percent_where_it_is_known() -> None:
     shown = terminal.Activity("reading")
     shown.segments(1_234, 0.456)
-    assert shown.text == "1,234 segments read, 46 %"
+    assert shown.text == "1,234 segments read, 46%"
     shown.datagrams(7, None)
     assert shown.text == "7 datagrams read"
 

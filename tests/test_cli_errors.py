@@ -73,8 +73,8 @@ def test_what_cannot_be_read_is_one_line_and_exits_with_3(tmp_path: Path, make: 
         ([], "Missing command"),
         (["annihilate"], "No such command 'annihilate'"),
         (["analyze"], "Missing argument"),
-        (["analyze", "x.pcap", "--connection", "one"], "Invalid value for '--connection': it is a whole number; "),
-        (["analyze", "x.pcap", "--connection", "-1"], "Invalid value for '--connection': it is 0 or more; "),
+        (["analyze", "x.pcap", "--connection", "one"], "Invalid value for '--connection': it must be a whole number; "),
+        (["analyze", "x.pcap", "--connection", "-1"], "Invalid value for '--connection': it must be 0 or more; "),
         (["analyze", "x.pcap", "--fail-on", "terrible"], "'--fail-on': 'terrible' is not one of 'high', 'medium', 'low', 'info'"),
         (["analyze", "x.pcap", "--jsn"], "--jsn"),
         (["analyze", "x.pcap", "-o", "-"], "-o cannot write to standard output"),
@@ -92,7 +92,7 @@ def test_a_wrong_command_is_one_line_and_exits_with_2(tmp_path: Path, arguments:
 
 def test_a_wrong_option_is_told_with_the_help_of_its_own_command(tmp_path: Path) -> None:
     done = tcptrace_lab("replay", "packets", "x.pcap", "--bogus", folder=tmp_path)
-    assert only_line(done.stderr) == "tcptrace-lab: No such option: --bogus; tcptrace-lab replay packets --help tells how"
+    assert only_line(done.stderr) == "tcptrace-lab: No such option: --bogus; tcptrace-lab replay packets --help shows how"
 
 
 @pytest.mark.parametrize(("group", "command"), [("replay", "whatif"), ("lab", "show"), ("archive", "query")])
@@ -165,7 +165,7 @@ def test_a_directory_without_rights_is_said(
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root, as CI may be, is allowed everything
     assert cli.run(["analyze", str(path), "-o", str(tmp_path / "out.html")]) == 2
-    assert only_line(capsys.readouterr().err.encode()) == f"tcptrace-lab: no permission to write: {tmp_path}/out.html; name another place"
+    assert only_line(capsys.readouterr().err.encode()) == f"tcptrace-lab: no permission to write: {tmp_path}/out.html; choose another place"
 
 
 def test_an_error_keeps_what_stood_there(path: Path, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_defect_is_said_to_be_one_and_debug_shows_where(
     monkeypatch.setattr("tcptrace_lab.export.read", broken)
     assert cli.run(["export", str(path)]) == errors.EXIT_DEFECT
     line = only_line(capsys.readouterr().err.encode())
-    assert line.startswith(r"tcptrace-lab: defect of this program: ZeroDivisionError: a bug\nover two lines; please report it")
+    assert line.startswith(r"tcptrace-lab: internal error: ZeroDivisionError: a bug\nover two lines; please report it")
     assert cli.run(["export", str(path), "--debug"]) == errors.EXIT_DEFECT
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
@@ -265,5 +265,5 @@ def test_report_and_json_cannot_go_to_one_file(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "one.pcap", "0 C > S S 0:0(0)")
     done = tcptrace_lab("analyze", path.name, "-o", "same.html", "--json", "same.html", folder=tmp_path)
     assert done.returncode == 2
-    assert b"one place" in done.stderr
+    assert b"cannot write to the same place" in done.stderr
     assert not (tmp_path / "same.html").exists()

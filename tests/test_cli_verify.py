@@ -101,10 +101,10 @@ def test_what_no_rule_explains_is_told_first_and_ends_with_1(
     assert [(one.item, one.frame) for one in done.account.differences[UNEXPLAINED]] == [("retransmission", 1), ("ttl", 2)]
     assert ordered(done)[0] == UNEXPLAINED
     assert "2 unexplained" in headline(done)
-    assert "the mistake may be ours" in " ".join(explanation(done, UNEXPLAINED, None))
+    assert "tcptrace-lab may be wrong" in " ".join(explanation(done, UNEXPLAINED, None))
     monkeypatch.setattr("tcptrace_lab.verify.verify", lambda *_, **__: done)
     assert run(["verify", str(path)]) == EXIT_FINDING
-    assert "we say 64, tshark 9" in capsys.readouterr().err
+    assert "ours 64, tshark 9" in capsys.readouterr().err
 
 
 def test_a_missing_program_ends_with_5_in_one_line(
@@ -130,5 +130,5 @@ def test_a_cut_capture_is_compared_up_to_the_cut(tmp_path: Path, capsys: pytest.
     cut.write_bytes(LOSS.read_bytes()[:-100])
     assert run(["verify", str(cut), "--without", "tcptrace"]) == EXIT_READ_IN_PART
     told = " ".join(capsys.readouterr().err.split())
-    assert "tshark did not read all of the file" in told
+    assert "tshark did not read the whole file" in told
     assert ", 0 unexplained" in told

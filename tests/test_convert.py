@@ -357,7 +357,7 @@ def test_an_editcap_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monk
     tables = read(SNOOP)
     assert time.monotonic() - begun < 30
     assert 100 < tables.info["packets"] < read(ORIGINAL).info["packets"]
-    assert "Wireshark's editcap gave nothing for 0.5 s and was ended; everything that it gave was read" in [
+    assert "Wireshark's editcap produced no output for 0.5 s and was stopped; everything that it converted was read" in [
         problem["what"] for problem in tables.problems
     ]
 
@@ -405,7 +405,7 @@ def test_what_editcap_ends_with_is_told_on_one_line(ending: str, said: str, tmp_
     monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
     tables = read(SNOOP)
     [problem] = tables.problems
-    assert problem["what"] == f"Wireshark's editcap {said}; everything that it gave was read"
+    assert problem["what"] == f"Wireshark's editcap {said}; everything that it converted was read"
     assert (tables.complete, tables.info["packets"]) == (False, read(ORIGINAL).info["packets"])
 
 

@@ -65,7 +65,7 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
     assert "8,602 bytes" in lock.mechanism
     assert "328 kb/s" in lock.mechanism  # 65,536 bits per 200.1 ms
     assert "17,750" in lock.mechanism
-    assert "to 17,750 bytes or more, by at most 1,366" in lock.remedy[0]
+    assert "to at least 17,750 bytes, by at most 1,366" in lock.remedy[0]
     assert "29,491 bytes, are always enough" in lock.remedy[0]  # 3 × 9,148, and 2,047 that 4.4BSD's socket may leave unused
     assert lock.remedy[1].startswith("set TCP_NODELAY at the sender")
 
@@ -73,16 +73,16 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
 def test_a_lock_in_which_no_more_was_ever_in_flight_may_be_that_of_a_full_buffer(tmp_path: Path) -> None:
     """A NODELAY sender with a buffer of 8,192 bytes leaves the same frames: 17,750 - 8,192 = 9,558 are missing then."""
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
-    assert "Either the sender's buffer has no room for more than is in flight, or the sender holds 8,192 queued bytes" in lock.mechanism
+    assert "Either the send buffer has no room for more than is in flight, or the sender delays 8,192 queued bytes" in lock.mechanism
     assert "or 9,558 if it holds no more than is in flight" in lock.remedy[0]
-    assert lock.remedy[1].endswith("not if its buffer has no room for them")
+    assert lock.remedy[1].endswith("not if the send buffer has no room for them")
 
 
 def test_a_lock_of_a_sender_that_had_more_in_flight_before_is_nagles(tmp_path: Path) -> None:
     """Three full segments at once, 27,444 bytes, show a buffer that 8,192 do not fill."""
     (lock,) = late(tmp_path, opened(9148, 65535) + rounds([[9148] * 3, *[[8192]] * 8], 65535))
     assert "Either" not in lock.mechanism
-    assert lock.remedy[1].startswith("set TCP_NODELAY at the sender; alone it is not sure to do, as 16,384 bytes")
+    assert lock.remedy[1].startswith("set TCP_NODELAY at the sender; alone it may not be enough: 16,384 bytes")
 
 
 def test_the_frames_of_a_lock_are_the_ends_of_its_waits_and_their_late_acks(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_full_buffer_locks_without_nagle(tmp_path: Path) -> None:
     """
     (lock,) = late(tmp_path, opened(9148, 49152, 100) + rounds([[9148, 7236]] * 8, 49152, lag_ms=122, rtt_ms=100))
     assert (lock.id, str(lock.confidence)) == ("throughput-deadlock", "consistent")
-    assert "to 17,204 bytes or more, by at most 820" in lock.remedy[0]
+    assert "to at least 17,204 bytes, by at most 820" in lock.remedy[0]
     assert not any("NODELAY" in remedy for remedy in lock.remedy)
 
 

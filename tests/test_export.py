@@ -172,4 +172,4 @@ def test_the_ledger_of_a_capture_that_is_read_again_is_that_of_one_that_is_kept(
 def test_binary_formats_are_kept_off_the_terminal(path: Path, tmp_path: Path) -> None:
     code, shown = on_terminal(["export", path.name], tmp_path, {})
     assert code == 2
-    assert shown.strip() == "tcptrace-lab: parquet is not for a terminal; name a file with -o, or choose --format csv"
+    assert shown.strip() == "tcptrace-lab: cannot write parquet to a terminal; name a file with -o, or choose --format csv"

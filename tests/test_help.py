@@ -111,7 +111,7 @@ def test_pace_and_time_left_are_told_after_a_second() -> None:
     seconds = iter([0.0, 0.0, 2.0, 2.0, 2.0])
     shown = terminal.Activity("reading", clock=lambda: next(seconds))
     shown.segments(2_000_000, 0.25)
-    assert shown.text == "2,000,000 segments read, 25 %, 1 M/s, 6 s left"
+    assert shown.text == "2,000,000 segments read, 25%, 1 M/s, 6 s left"
 
 
 def test_the_file_is_named_where_there_are_several_and_its_name_cut() -> None:

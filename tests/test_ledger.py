@@ -409,7 +409,7 @@ def test_a_finding_names_its_frames_its_cost_and_what_would_refute_it() -> None:
         True,
     )
     assert first.cost_ns == found.accounts.collect()["client_nagle_delayed_ack_ns"][0]
-    assert "Refuted by" in first.limits
+    assert "Would be disproved by" in first.limits
     intervals = found.ledger.collect()
     ends = set(intervals.filter(pl.col("cause") == "nagle-delayed-ack")["frame_after"])
     assert ends & set(first.evidence_frames)
@@ -419,7 +419,7 @@ def test_a_handshake_that_nobody_answers_is_told_as_that(tmp_path: Path) -> None
     text = "0.0 C > S S 0:0(0) win 64240 <mss 1460>\n1.0 C > S S 0:0(0) win 64240 <mss 1460>\n3.0 C > S S 0:0(0) win 64240 <mss 1460>"
     found = judged_text(tmp_path, text)
     (told,) = advised(found).findings
-    assert (told.id, told.title, told.cost_ns) == ("handshake-slow", "Nobody answered for 3 s", 3_000 * MS)
+    assert (told.id, told.title, told.cost_ns) == ("handshake-slow", "A connection attempt was not answered for 3 s", 3_000 * MS)
     assert "sent it again twice, and nothing came back" in told.mechanism
 
 
@@ -538,7 +538,7 @@ def test_the_longest_round_trip_is_never_told_to_be_shorter_than_the_shortest(tm
     """At the client the ACKs of the server's data take no time; the way to the server and back, 20 ms, is a part of its round trips."""
     found = judged_text(tmp_path, dialogue(30))
     told = {one.from_client: one.mechanism for one in advised(found).findings if one.id == "network-limited"}
-    assert told[False].endswith("The round trip took 20 ms at least.")
+    assert told[False].endswith("The RTT was at least 20 ms.")
 
 
 def test_a_window_that_grew_later_is_told_as_large_as_it_was_when_it_held(tmp_path: Path) -> None:
@@ -550,4 +550,4 @@ def test_a_window_that_grew_later_is_told_as_large_as_it_was_when_it_held(tmp_pa
         lines.append(f"{at + 0.0199:.4f} S > C . ack {first + 2920} win {2920 if n < 9 else 64240}")
     found = judged_text(tmp_path, "\n".join([*lines, "0.222 C > S P. 29201:30661 ack 1"]))
     (told,) = [one for one in advised(found).findings if one.id == "receiver-window-limited"]
-    assert told.title.startswith("The receiver's window, 2.92 KB then and 64.2 KB at most, held the sender for ")
+    assert told.title.startswith("The receive window (2.92 kB during the waits, at most 64.2 kB overall) limited the sender for ")

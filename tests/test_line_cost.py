@@ -185,15 +185,16 @@ def test_the_sentence_has_channel_cells_and_bound(converted: Callable[[str, AtmF
     row = row_of(converted(LOSSY, AtmForm.ERF_CELLS).target)
     cells, data = cells_by_port(LOSSY)[row["client_port"]], row["client_payload_bytes"]
     assert line.sentence(row, "client") == (
-        f"ATM, VPI 3 VCI 1077: {cells:,} cells, of which {data / (cells * 53):.1%}".replace("%", " %")
-        + " was data; at best 89.9 % of the line is data (134.6 of OC-3c's 149.76 Mb/s): full segments of 9,148 bytes with 48 of headers"
+        f"ATM, VPI 3 VCI 1077: {cells:,} cells, of which {data / (cells * 53):.1%}"
+        " was data; at most 89.9% of the line rate is data (134.6 of OC-3c's 149.76 Mb/s): full segments of 9,148 bytes "
+        "with 48 of headers"
     )
-    assert line.sentence(row, "server") == f"ATM, VPI 3 VCI 1077: {cells_by_port(LOSSY)[5001]:,} cells, of which 0.0 % was data"
+    assert line.sentence(row, "server") == f"ATM, VPI 3 VCI 1077: {cells_by_port(LOSSY)[5001]:,} cells, of which 0.0% was data"
 
 
 def test_the_sentence_says_that_timestamps_are_counted(tmp_path: Path) -> None:
     row = row_of(packets.capture(tmp_path / "x.pcap", exchange(1460, 1460, 1000, stamped=True)))
-    expected = "Ethernet: at best 94.1 % of the line is data: full segments of 1,448 bytes with 66 of headers (TCP timestamps counted)"
+    expected = "Ethernet: at most 94.1% of the line rate is data: full segments of 1,448 bytes with 66 of headers (TCP timestamps counted)"
     assert line.sentence(row, "client") == expected
     assert line.sentence(row, "server") == ""
 
@@ -217,6 +218,6 @@ def test_the_report_and_the_terminal_tell_the_bound(
     )
     facts = {fact["label"]: fact["value"] for fact in shown["facts"] if fact["label"].startswith("line, ")}
     assert list(facts) == ["line, client → server"]
-    assert "at best 89.9 % of the line is data" in facts["line, client → server"]
+    assert "at most 89.9% of the line rate is data" in facts["line, client → server"]
     table.show(analysis)
-    assert "connection 0: ATM, VPI 3 VCI 1077: at best 89.9 % of the line" in capsys.readouterr().err
+    assert "connection 0: ATM, VPI 3 VCI 1077: at most 89.9% of the line rate" in capsys.readouterr().err

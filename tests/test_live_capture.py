@@ -196,7 +196,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path) -> None:
         (("-i", "lo", "--ring", "many"), "not a ring of files"),
         (("-i", "lo", "--ring", "3x10"), "too small a ring"),
         (("-i", "lo", "-w", "nowhere/x.pcapng"), "no such directory"),
-        (("-i", "lo", "-w", "x.pcapng", "-o", "x.pcapng"), "cannot write to one place"),
+        (("-i", "lo", "-w", "x.pcapng", "-o", "x.pcapng"), "cannot write to the same place"),
         (("-i", "lo", "--duration", "0"), "it is 1 or more"),
         (("-i", "lo", "-w", "/proc/x.pcapng"), "dumpcap cannot write"),
     ):

@@ -47,7 +47,7 @@ class Tags(html.parser.HTMLParser):
 def test_an_analysis_shows_verdict_ledger_connections_and_findings_without_script_or_request(slow: Analysis) -> None:
     shown = slow._repr_html_()
     for words in (
-        "91% of 527 ms went to waiting for delayed ACKs",
+        "algorithm waiting for delayed ACKs took 91% of 527 ms",
         "nagle-delayed-ack 91%",
         "192.0.2.2:5001",
         "write each message with one call",
@@ -93,5 +93,5 @@ def test_the_figure_is_of_the_direction_that_was_asked_for(tmp_path: Path) -> No
 def test_what_is_not_there_is_told_with_what_is(slow: Analysis) -> None:
     with pytest.raises(UsageError, match="no connection 7"):
         slow.figure("rtt", 7)
-    with pytest.raises(UsageError, match="there are: time-sequence, flight, rtt"):
+    with pytest.raises(UsageError, match="available: time-sequence, flight, rtt"):
         slow.figure("pie")

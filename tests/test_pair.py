@@ -320,7 +320,7 @@ def test_command_prints_a_table_of_80_columns_and_writes_json_and_report(tmp_pat
     assert any(line.split()[:3] == ["10.0.0.1:40000", "5", "1"] for line in lines), lines
     assert "Between two captures" in (tmp_path / "pair.html").read_text()
     told = " ".join(done.stderr.decode().split())
-    for heading in ("lost", "copies", "late", "ACK held"):
+    for heading in ("lost", "copies", "late", "ACK delay"):
         assert f"{heading}: " in told, "each heading that is no plain word is explained"
 
 
@@ -338,7 +338,7 @@ def test_a_condition_that_keeps_nothing_of_the_first_capture_is_told_as_that(tmp
     done = tcptrace_lab("analyze", "--pair", client, server, "--where", "server_port = 1", "--quiet", folder=tmp_path)
     assert done.returncode == 2
     assert only_line(done.stderr) == (
-        "tcptrace-lab: --where keeps no connection of the first capture, so there is none to compare: server_port = 1"
+        "tcptrace-lab: --where matches no connection of the first capture, so there is nothing to compare: server_port = 1"
     )
 
 
@@ -351,15 +351,15 @@ def test_report_of_a_pair_draws_delays_and_losses(tmp_path: Path) -> None:
     by_name = {trace.name: trace for trace in delay.data}
     assert list(by_name["client → server"].y) == pytest.approx([0.010] * 4)
     assert list(by_name["client → server: lost (1)"].x) == pytest.approx([0.100])
-    assert {trace.name for trace in round_trips.data} >= {"path, data client → server", "ACK held, data client → server"}
+    assert {trace.name for trace in round_trips.data} >= {"path, data client → server", "ACK delay, data client → server"}
     assert data(first)["pair"] is None
 
 
 @pytest.mark.parametrize(
     ("files", "code", "words"),
     [
-        (["client.pcap"], 2, "--pair takes two captures, not 1"),
-        (["client.pcap", "server.pcap", "server.pcap"], 2, "--pair takes two captures, not 3"),
+        (["client.pcap"], 2, "--pair needs two captures, not 1"),
+        (["client.pcap", "server.pcap", "server.pcap"], 2, "--pair needs two captures, not 3"),
         (["client.pcap", "client.pcap"], 2, "both captures are the same file"),
         (["client.pcap", "missing.pcap"], 3, "missing.pcap"),
         (["client.pcap", "text.pcap"], 3, "text.pcap"),

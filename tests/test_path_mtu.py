@@ -64,19 +64,19 @@ def test_a_smaller_segment_that_gets_through_shows_a_path_mtu_black_hole(tmp_pat
     """,
     )
     told = timeouts(analysis)
-    assert told.title == "4.5 s spent waiting for the retransmission timer, 4 times: segments of 1.46 KB do not get through"
+    assert told.title == "Retransmission timeouts (RTO) cost 4.5 s in 4 waits: segments of 1.46 kB do not pass the path"
     assert (
-        "The same bytes were sent 4 times in segments of 1.46 KB, and none of them was acknowledged; segments of up to 1.02 KB were"
+        "The sender sent the same bytes 4 times in segments of 1.46 kB, and none of them was ACKed; segments of up to 1.02 kB were"
         in told.mechanism
     )
     assert told.remedy[0].startswith("let ICMP through")
     assert told.confidence == Confidence.CONSISTENT
-    assert "segments too large for the path" in verdict.sentence(analysis)
+    assert "segments that are too large for the path" in verdict.sentence(analysis)
 
 
 def test_a_hole_that_nothing_gets_through_is_only_possibly_one_of_size(tmp_path: Path) -> None:
     told = timeouts(analyzed(tmp_path, BLACK_HOLE))
-    assert "segments of 1.46 KB do not get through" in told.title
+    assert "segments of 1.46 kB do not pass the path" in told.title
     assert told.confidence == Confidence.POSSIBLE
 
 

@@ -73,10 +73,10 @@ def test_law_s_buffers_lock_as_irix_has_them_in_force() -> None:
 @pytest.mark.parametrize(
     ("send", "copy", "words"),
     [
-        ("2800", "1K", "a stream can lock: send buffer 2,800 < 1,460 that the sender waits for + 1,434 that the receiver waits for"),
-        ("3000", "1K", "a stream can lock: send buffer 3,000 ≥ 1,460"),
-        ("3800", "4K", "a stream may lock where its writes leave more than 906 bytes unused (up to 1,023 may stay so)"),
-        ("4096", "4K", "no stream can lock: send buffer 4,096 ≥ 1,460"),
+        ("2800", "1K", "a stream can deadlock: send buffer 2,800 < 1,460 that the sender waits for + 1,434 that the receiver waits for"),
+        ("3000", "1K", "a stream can deadlock: send buffer 3,000 ≥ 1,460"),
+        ("3800", "4K", "a stream can deadlock if its writes leave more than 906 bytes unused (up to 1,023 may stay so)"),
+        ("4096", "4K", "no stream can deadlock: send buffer 4,096 ≥ 1,460"),
     ],
 )
 def test_whether_a_stream_can_lock_is_said_with_what_writes_may_leave_unused(send: str, copy: str, words: str, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_stack_that_the_capture_does_not_show_is_not_guessed(tmp_path: Path) -
     assert done.returncode == 2
     line = only_line(done.stderr)
     assert "the capture does not show the stack" in line
-    assert "acknowledges more than two segments at a time" in line
+    assert "ACKs more than two segments at a time" in line
     assert "--stack" in line
 
 
@@ -143,7 +143,7 @@ def test_the_terminal_has_ranges_and_grid_on_stderr_and_nothing_on_stdout(tmp_pa
     done = tcptrace_lab("predict", *ATM, "--grid", "16K:24K:8K", "-o", tmp_path / "page.html")
     assert (done.returncode, done.stdout) == (0, b"")
     words = done.stderr.decode()
-    for said in ("4,097", "12,287", "no stream can lock", "16K", "24K", "page written"):
+    for said in ("4,097", "12,287", "no stream can deadlock", "16K", "24K", "page written"):
         assert said in words
 
 
@@ -167,20 +167,20 @@ def test_linux_needs_no_buffers_and_says_what_it_assumes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--mss", "1460"), "the stack is not known"),
+        (("--mss", "1460"), "the stack is unknown"),
         (("--stack", "vms", "--mss", "1460"), "no rules for the stack 'vms'"),
-        (("--stack", "sunos4"), "the MSS is not known"),
-        (("--stack", "sunos4", "--mss", "1460"), "the receive buffer is not known"),
+        (("--stack", "sunos4"), "the MSS is unknown"),
+        (("--stack", "sunos4", "--mss", "1460"), "the receive buffer is unknown"),
         (("--stack", "sunos4", "--mss", "0", "--receive-buffer", "16K"), "mss_bytes must be at least 1"),
         (("--stack", "linux", "--mss", "1"), "in pieces of 1 "),
         ((*ATM, "--sizes", "64K"), "not a range of sizes"),
-        ((*ATM, "--sizes", "9:1"), "no size is in"),
+        ((*ATM, "--sizes", "9:1"), "empty range of sizes"),
         ((*ATM, "--sizes", "1:999G"), "are more than"),
         ((*ATM, "--grid", "16K:51K"), "not a grid"),
         ((*ATM, "--grid", "1:64K:1"), "65,536 buffers"),
         ((*ATM, "--grid", "1K:64K:1K"), "a grid of 64"),
-        ((*ATM, "--connection", "1"), "--connection is one of a capture"),
-        ((*ATM, "--apart"), "--apart is of captures"),
+        ((*ATM, "--connection", "1"), "--connection needs a capture"),
+        ((*ATM, "--apart"), "--apart needs captures"),
         ((*ATM, "-o", "-"), "standard output"),
         (("--from", "nowhere.pcap"), "nowhere.pcap"),
     ],

@@ -197,7 +197,7 @@ def test_a_file_that_was_replaced_is_not_taken_for_the_one_that_was_read(path: P
 def test_a_file_that_is_gone_cannot_be_read_again(path: Path) -> None:
     tables = read(path, reread_bytes=0)
     path.unlink()
-    with pytest.raises(errors.CaptureUnreadable, match="gone while it was read"):
+    with pytest.raises(errors.CaptureUnreadable, match="the file disappeared while it was read"):
         tables.segments.collect()
 
 

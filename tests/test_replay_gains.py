@@ -49,7 +49,7 @@ def test_a_modelled_gain_is_what_the_same_schedule_with_the_remedy_saved() -> No
     ("name", "reason"),
     [
         ("ethernet-two-way", "connection 0: both ends send at once"),
-        ("ethernet-random-loss", "connection 0: packets were lost, and which ones would be after a change, no model can tell"),
+        ("ethernet-random-loss", "connection 0: packets were lost, and a model cannot predict which ones would be lost after a change"),
     ],
 )
 def test_where_no_model_can_tell_the_bound_of_the_rule_stays_and_the_reason_is_told(name: str, reason: str) -> None:
@@ -63,13 +63,13 @@ def test_without_time_nothing_is_modelled_and_nothing_changed() -> None:
     plain = analyze(CAPTURES / "ethernet-nagle-on.pcapng")
     analysis, refused = modelled(plain, most_s=0)
     assert analysis.findings == plain.findings
-    assert refused == ("connection 0: the models take longer than they were given",)
+    assert refused == ("connection 0: the models exceed their time limit",)
 
 
 def test_connections_beyond_the_most_expensive_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcptrace_lab.replay.gains.MOST_CONNECTIONS", 0)
     plain = analyze(CAPTURES / "ethernet-nagle-on.pcapng")
-    assert modelled(plain) == (plain, ("of 1 more connections; models are asked for the 0 most expensive",))
+    assert modelled(plain) == (plain, ("of 1 more connections; only the 0 most expensive are modelled",))
 
 
 def test_what_the_command_says_tells_the_models_gain_from_the_rules(tmp_path: Path) -> None:

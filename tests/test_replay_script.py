@@ -160,7 +160,9 @@ def test_twelve_questions_in_two_writes_become_one_and_a_warm_up_over_loopback()
     assert one.schedule.client.tasks == ((Write(1), Read(1), Write(1), Write(1), Read(1)),)
     assert one.schedule.server.tasks == ((Read(1), Write(1), Read(2), Write(1)),)
     assert one.schedule.path.loopback
-    assert "from 36 writes of 3,600 bytes in all to 5 of 5, from 26 pauses to 0, over loopback; nothing more can go" in one.cut_words()
+    assert (
+        "from 36 writes of 3,600 bytes in total to 5 of 5, from 26 pauses to 0, over loopback; cannot be shrunk further" in one.cut_words()
+    )
 
 
 def test_shrinking_is_the_same_every_time() -> None:
@@ -457,7 +459,7 @@ def test_python_goes_to_standard_output_and_words_to_the_other(tmp_path: Path) -
     assert parts(done.stdout.decode()) == parts(made("ethernet-nagle-on.pcapng").program())
     words = done.stderr.decode().splitlines()
     assert max(map(len, words)) <= 80
-    assert words[0] == "Nagle held the client for 477 ms of 527 ms."
+    assert words[0] == "Nagle took 477 ms of 527 ms at the client."
     assert read_schedule(str(schedule)).client == made("ethernet-nagle-on.pcapng").schedule.client
 
 
@@ -479,10 +481,10 @@ def test_without_shrinking_no_model_is_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("ethernet-syn-loss.pcapng", "nothing held connection 0: there is no stall to reproduce"),
-        ("ethernet-slow-start.pcapng", "slow-start, which is how TCP begins and no stall to reproduce"),
+        ("ethernet-syn-loss.pcapng", "connection 0 has no stall to reproduce"),
+        ("ethernet-slow-start.pcapng", "slow-start: normal TCP behaviour, not a stall to reproduce"),
         ("ethernet-two-way.pcapng", "both ends send at once, and a modelled host does one thing at a time"),
-        ("ethernet-loss.pcapng", "losses held connection 0, and the model does not repair them as Linux does"),
+        ("ethernet-loss.pcapng", "packet loss stalled connection 0, and the model does not recover from it as Linux does"),
         ("loopback-bulk.pcapng", "no model fits connection 0"),
     ],
 )
@@ -503,10 +505,10 @@ def test_a_packetdrill_script_of_what_no_model_made_is_refused() -> None:
     [
         ([], "name a capture"),
         (["-"], "read only once"),
-        (["x.pcap", "-o", "r.txt"], "tells no kind"),
+        (["x.pcap", "-o", "r.txt"], "does not name a kind"),
         (["x.pcap", "-o", "r.py", "--kind", "packetdrill"], "is no packetdrill"),
         (["x.pcap", "-o", "/nowhere/r.py"], "no such directory"),
-        (["x.pcap", "-o", "r.py", "--schedule", "r.py"], "cannot write to one place"),
+        (["x.pcap", "-o", "r.py", "--schedule", "r.py"], "cannot write to the same place"),
     ],
 )
 def test_options_that_cannot_be_right_are_refused(arguments: list[str], words: str, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_header_says_what_was_captured() -> None:
     assert said["TCP segments"] == 24
     assert said["Link types"] == "Ethernet"
     assert (said["First packet"], said["Last packet"], said["Duration"]) == (BASE_NS, BASE_NS + 181 * MS, 181 * MS)
-    assert said["Clock resolution"] == 1000
+    assert said["Timestamp resolution"] == 1000
 
 
 def test_several_link_types_are_told_with_their_share() -> None:
@@ -72,7 +72,7 @@ def test_connection_row_has_the_numbers_of_the_table() -> None:
         "resent": 1,
         "rtt_min_ns": 20 * MS,
         "throughput_bps": pytest.approx(10_000 * 8 / 0.090),
-        "closed_by": "end of capture",
+        "closed_by": "still open",
         "findings": "",
     }
 
@@ -127,8 +127,8 @@ def test_the_reason_is_told_where_nothing_can_be_drawn() -> None:
     nothing.connections = nothing.connections.clear()
     nothing.segments = nothing.segments.filter(pl.col("conn") > 0)
     assert report.data(analysis(silent))["undrawn_reason"] == "No connection in this capture carried data."
-    assert report.data(analysis(timeless))["undrawn_reason"].startswith("This capture stores no times")
-    assert report.data(nothing)["undrawn_reason"].startswith("There is no TCP connection")
+    assert report.data(analysis(timeless))["undrawn_reason"].startswith("This capture has no timestamps")
+    assert report.data(nothing)["undrawn_reason"].startswith("This capture contains no TCP connection")
 
 
 def test_the_direction_with_most_payload_comes_first_and_the_other_is_offered() -> None:
@@ -227,11 +227,11 @@ def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speak
     assert head["ends"] == "10.0.0.2:80 → 10.0.0.1:40000"
     assert head["bar"] is not None
     assert [(part["cause"], part["ns"]) for part in head["bar"]["parts"]] == [("receiver-window", 9 * MS), ("network", MS)]
-    assert head["sentence"].startswith("90% of 10 ms went to waiting for room in the receiver's window")
+    assert head["sentence"].startswith("A full receive window on 10.0.0.1 took 90% of 10 ms")
 
 
 def test_every_cause_and_every_figure_of_a_direction_is_defined() -> None:
     words = define.words()
-    assert [one["word"] for one in words["Why the next byte of a direction did not leave"]] == list(schema.CAUSES)
+    assert [one["word"] for one in words["Why a direction did not send its next byte"]] == list(schema.CAUSES)
     assert len(words["Figures of a direction"]) == len(schema.STATISTICS) + len(schema.SPREADS)
     assert all(one["means"] for part in words.values() for one in part)

@@ -10,10 +10,10 @@ from tcptrace_lab import numbers
 @pytest.mark.parametrize(
     ("value", "kind", "text", "exact"),
     [
-        (None, "size", "\u2013", "not known"),
+        (None, "size", "\u2013", "unknown"),
         (0, "size", "0 B", "0 bytes"),
         (999, "size", "999 B", "999 bytes"),
-        (1_460, "size", "1.46 KB", "1460 bytes"),
+        (1_460, "size", "1.46 kB", "1460 bytes"),
         (999_999, "size", "1 MB", "999999 bytes"),
         (123_456_789_012, "size", "123 GB", "123456789012 bytes"),
         (0, "duration", "0 s", "0.000000000 s"),

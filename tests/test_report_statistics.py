@@ -26,7 +26,7 @@ def test_the_report_lists_every_figure_of_both_directions_with_its_meaning(tmp_p
     assert found["RTT timestamp min"]["kind"] == "duration"
     meanings = {one["word"]: one["means"] for one in define.words()["Figures of a direction"]}
     assert set(meanings) == set(found)
-    assert meanings["RTT timestamp min"] == "Smallest round trip by TCP timestamps; null without samples"
+    assert meanings["RTT timestamp min"] == "Smallest RTT by TCP timestamps; null without samples"
     assert found["ACK lag p95"]["kind"] == "duration"
     assert found["first data ts"]["kind"] == "utc"
     assert found["SACK permitted"]["client"] in {"yes", "no", None}

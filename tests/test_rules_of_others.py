@@ -56,7 +56,7 @@ def test_a_rule_of_others_has_its_waits_whatever_the_engine_says_and_its_words_a
     (told,) = [one for one in found["findings"] if one["from_client"]]
     assert re.fullmatch(r"The backup paused \d+ times, 52\d ms in all", told["title"])
     assert told["source"] == "the house"
-    assert "to the backup" in found["verdict"]["sentence"]
+    assert "the backup took" in found["verdict"]["sentence"]
     assert "The backup paused" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
@@ -75,11 +75,11 @@ def test_the_rule_that_the_documentation_shows_can_be_used(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("module", "value", "said"),
     [
-        (rule("backup"), "house:RULE", "there is no cause 'backup': one of handshake, "),
-        (rule(finding="backup"), "house:RULE", "there is no finding 'backup'"),
-        (rule(holds="pl.col('nonsense') > 1"), "house:RULE", "the rule looks at nonsense, which is nowhere"),
-        (rule(holds="None"), "house:RULE", "the rule says of no wait that it holds"),
-        ("RULE = 'none'", "house:RULE", "str is no tcptrace_lab.rules.Rule"),
+        (rule("backup"), "house:RULE", "unknown cause 'backup': use one of handshake, "),
+        (rule(finding="backup"), "house:RULE", "unknown finding 'backup'"),
+        (rule(holds="pl.col('nonsense') > 1"), "house:RULE", "the rule uses unknown columns: nonsense"),
+        (rule(holds="None"), "house:RULE", "the rule has no condition (holds)"),
+        ("RULE = 'none'", "house:RULE", "str is not a tcptrace_lab.rules.Rule"),
         ("RULE = 1 / 0", "house:RULE", "a rule cannot be loaded: ZeroDivisionError"),
         (rule(), "house:OTHER", "a rule cannot be loaded: AttributeError"),
     ],
@@ -97,5 +97,5 @@ def test_a_rule_that_cannot_be_used_is_told_in_a_line(tmp_path: Path, module: st
 def test_words_that_ask_for_what_there_is_not_are_told_in_a_line(tmp_path: Path) -> None:
     done = analyzed(tmp_path, rule().replace("{cost} in all", "{money} in all"))
     assert done.returncode == 2
-    assert "there is no {money} for the words of a finding: one of cost, share" in done.stderr
+    assert "a finding has no placeholder {money}: use one of cost, share" in done.stderr
     assert "defect" not in done.stderr

@@ -88,7 +88,8 @@ def test_the_verdict_of_the_json_rests_on_findings_of_the_json() -> None:
     assert set(told["findings"]) == {"loss", "timeout"}
     assert told["cost_s"] == pytest.approx(sum(one["cost_s"] for one in document["findings"] if one["id"] in told["findings"]))
     assert told["life_s"] == pytest.approx(document["connections"][0]["client_to_server"]["life_s"])
-    assert told["sentence"].startswith(f"{told['cost_s'] / told['life_s']:.0%} of 977 ms went, by all signs, to losses")
+    share = f"{told['cost_s'] / told['life_s']:.0%}"
+    assert told["sentence"].startswith(f"Most likely packet loss (loss recovery and a reduced congestion window) took {share} of 977 ms;")
 
 
 @needs.shared_captures

@@ -95,7 +95,7 @@ def test_too_few_messages_tell_nothing_of_sizes_and_captures_of_other_hosts_are_
     assert json.loads(done.stdout)["measured"]["ranges"] is None
     words = " ".join(done.stderr.decode().split())
     assert "others.pcap: nothing between these hosts" in words
-    assert "16 messages; too few to tell slow sizes" in words
+    assert "16 messages; too few to find slow sizes" in words
 
 
 def test_one_connection_is_asked_for_in_one_capture(captures: list[Path]) -> None:

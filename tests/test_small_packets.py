@@ -46,7 +46,7 @@ def test_writes_faster_than_their_acks_are_tinygrams(tmp_path: Path) -> None:
     (found,) = small(tmp_path, writes(40, 100, 5))
     assert (found.id, str(found.severity), found.conn, found.from_client) == ("tinygrams", "low", 0, True)
     assert (found.cost_ns, found.cost_share) == (None, None)
-    assert found.title == "40 segments of 100 bytes on average carry what 3 full ones could"
+    assert found.title == "40 small segments (100 B on average) would fit in 3 full ones"
     assert "Headers (54 bytes each) are 35% of the bytes" in found.mechanism
     assert "40 ACKs" in found.mechanism
     assert found.evidence_frames == (5,)
@@ -85,8 +85,8 @@ def test_segments_that_fill_tiny_windows_to_the_byte_are_cut(tmp_path: Path) -> 
     (found,) = small(tmp_path, text)
     assert (found.id, str(found.severity), str(found.confidence)) == ("silly-window", "low", "proved")
     assert found.title == "24 of 24 segments are cut to silly windows, down to 200 bytes"
-    assert "4,800 bytes sent so fit 4 full ones" in found.mechanism
-    assert "make 1,080 bytes" in found.mechanism
+    assert "These 4,800 bytes would fit in 4 full segments" in found.mechanism
+    assert "add 1,080 bytes" in found.mechanism
     assert found.evidence_frames[:2] == (5, 7)
 
 
@@ -136,8 +136,8 @@ def test_messages_cut_where_a_buffer_ends_are_priced(tmp_path: Path) -> None:
     """
     (found,) = small(tmp_path, messages(22, [1024, 1]))
     assert (found.id, str(found.severity), str(found.confidence)) == ("tinygrams", "info", "consistent")
-    assert found.title == "20 messages are cut at 1,024 bytes, where a buffer ends and no full segment does"
-    assert "at most 20 of 44 segments more than needed, 1,080 bytes of headers (54 each)" in found.mechanism
+    assert found.title == "20 messages are cut at 1,024 bytes, at the end of a buffer, not of a full segment"
+    assert "at most 20 of 44 segments, 1,080 bytes of headers (54 each)" in found.mechanism
     assert "waited" not in found.mechanism
     assert found.evidence_frames == (11,)
 
@@ -146,7 +146,7 @@ def test_what_is_cut_off_may_wait_for_an_ack(tmp_path: Path) -> None:
     """20 times 200 ms."""
     (found,) = small(tmp_path, messages(22, [1024, 1], wait_ms=200, each_ms=500))
     assert str(found.severity) == "low"
-    assert "The rest waited for the ACK of what came before, 4 s in all" in found.mechanism
+    assert "The rest waited for the ACK of the earlier data, 4 s in total" in found.mechanism
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_socket_that_hands_on_four_clusters_cuts_at_4096(tmp_path: Path, sizes
 def test_messages_a_little_longer_than_full_segments_leave_a_packet_for_next_to_nothing(tmp_path: Path) -> None:
     """2921 bytes: two segments of 1460, and one of 1."""
     (found,) = small(tmp_path, messages(22, [1460, 1460, 1]))
-    assert found.title == "21 messages are cut at 2,920 bytes, and an eighth of a segment or less is left of each"
+    assert found.title == "21 messages are cut at 2,920 bytes, which leaves an eighth of a segment or less"
     assert "Full segments of 1,460 bytes end there" in found.mechanism
 
 

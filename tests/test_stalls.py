@@ -49,7 +49,10 @@ def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_p
     assert (stall["acked_lag_ns"], stall["ack_late_ns"], stall["timer"]) == (60_000_000, 40_000_000, "ack-40ms")
     assert (stall["unacked_before_bytes"], stall["unacked_bytes"], stall["payload_bytes"]) == (100, 0, 100)
     assert (stall["full_bytes"], stall["usable_before_bytes"]) == (1460, 8092)
-    told = "100 bytes in flight, a segment of 100 held (full: 1,460), ACK in frame 5 came 40 ms late, timer: delayed ACK of 40 ms"
+    told = (
+        "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the "
+        "delayed-ACK timer of 40 ms"
+    )
     assert stalls.proof(stall) == told
 
 
@@ -99,7 +102,7 @@ def test_a_timeout_is_the_retransmission_timers(tmp_path: Path) -> None:
     """
     (stall,) = [row for row in found(tmp_path, text) if row["cause"] == "timeout"]
     assert (stall["frame_before"], stall["frame_after"], stall["timer"]) == (4, 5, "retransmission")
-    assert stalls.proof(stall) == "100 bytes in flight, timer: the sender's retransmission timer"
+    assert stalls.proof(stall) == "100 bytes in flight, ended by the retransmission timer"
 
 
 def test_stalls_are_the_ledgers_long_intervals_one_by_one() -> None:

@@ -27,11 +27,11 @@ def test_the_markdown_has_verdict_trust_connections_findings_frames_and_remedies
     text = summary.text(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
     lines = text.splitlines()
     assert lines[0] == "## TCP: `captures/ethernet-nagle-on.pcapng`"
-    assert lines[2].startswith("**91% of 527 ms went to waiting for delayed ACKs")
-    assert "68 packets, 68 TCP segments, 1 connection in 527 ms; this capture can be believed" in text
-    assert "| 0 | `192.0.2.1:40001` → `192.0.2.2:5001` | 527 ms | 2.4 KB | 1.2 KB | 0 |" in text
+    assert lines[2].startswith("**Nagle's algorithm waiting for delayed ACKs took 91% of 527 ms;")
+    assert "68 packets, 68 TCP segments, 1 connection in 527 ms; capture quality: good" in text
+    assert "| 0 | `192.0.2.1:40001` → `192.0.2.2:5001` | 527 ms | 2.4 kB | 1.2 kB | 0 |" in text
     assert "1. **Nagle's algorithm and delayed ACKs cost 477 ms in 11 waits" in text
-    assert "(high, proved, connection 0, client → server, 91% of its time; `nagle-delayed-ack`)" in text
+    assert "(high, proved, connection 0, client → server, 91% of the time; `nagle-delayed-ack`)" in text
     assert "   - Remedy: write each message with one call" in text
     assert "   - Frames: `frame.number in {" in text
     assert text.endswith("\n")
@@ -40,7 +40,7 @@ def test_the_markdown_has_verdict_trust_connections_findings_frames_and_remedies
 
 def test_a_capture_without_findings_says_so(tmp_path: Path) -> None:
     text = summary.text(analyze(packets.capture(tmp_path / "empty.pcap", "")))
-    assert "There is no TCP connection in this capture" in text
+    assert "This capture contains no TCP connection" in text
     assert "### Findings\n\nNone" in text
 
 
@@ -192,8 +192,8 @@ def test_names_that_multiqc_shows_unescaped_are_harmless(tmp_path: Path) -> None
     ("arguments", "words"),
     [
         (["one.pcap", "one.pcap", "--pair", "--markdown", "-"], "the same file"),
-        (["one.pcap", "two.pcap", "--pair", "--markdown", "-"], "tell of one capture"),
-        (["one.pcap", "--json", "-", "--markdown", "-"], "--json and --markdown cannot write to one place"),
+        (["one.pcap", "two.pcap", "--pair", "--markdown", "-"], "need exactly one capture"),
+        (["one.pcap", "--json", "-", "--markdown", "-"], "--json and --markdown cannot write to the same place"),
         (["one.pcap", "--markdown", "one.pcap"], "overwrite the capture"),
         (["one.pcap", "--multiqc", "two.pcap"], "not a directory"),
         (["one.pcap", "--multiqc", "no/where"], "no such directory"),

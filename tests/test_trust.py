@@ -49,7 +49,7 @@ def names(found: trust.Trust) -> list[str]:
 def test_nothing_speaks_against_a_whole_capture(tmp_path: Path) -> None:
     found = trusted_text(tmp_path, TRANSFER)
     assert (found.verdict, found.factor, found.reasons) == ("good", 1, ())
-    assert found.words == "this capture can be believed"
+    assert found.words == "capture quality: good"
     assert set(found.counts.values()) == {0}
 
 
@@ -116,7 +116,7 @@ def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_told(tmp_path: P
 def test_data_cut_short_is_told_and_does_no_harm(tmp_path: Path) -> None:
     found = trusted_text(tmp_path, TRANSFER, snaplen_bytes=96)
     assert (names(found), found.factor) == (["snaplen"], 1)
-    assert found.words.startswith("this capture can be believed; note: ")
+    assert found.words.startswith("capture quality: good; ")
 
 
 def test_a_capture_cut_off_is_believed_less(tmp_path: Path) -> None:
@@ -124,13 +124,13 @@ def test_a_capture_cut_off_is_believed_less(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcap"
     path.write_bytes(whole[:-10])
     assert "read_in_part" in names(trusted(path))
-    assert trusted(path).words == "what was read of this capture can be believed: it could not be read as a whole"
+    assert trusted(path).words == "capture quality of the part that was read: good; the file could not be read completely"
 
 
 def test_of_an_empty_capture_there_is_nothing_to_believe(tmp_path: Path) -> None:
     found = trusted_text(tmp_path, "")
     assert (names(found), found.verdict) == (["empty"], "poor")
-    assert found.words == "there is nothing to believe: the capture holds no packets"
+    assert found.words == "capture quality: no packets"
 
 
 def test_offload_and_duplicates_of_real_captures_are_counted() -> None:
@@ -166,5 +166,5 @@ def test_findings_are_less_sure_where_the_capture_is_and_say_why(tmp_path: Path)
     ladder = ["proved", "consistent", "possible"]
     for before, after in zip(sure, doubted[:-1], strict=True):
         assert ladder.index(after.confidence) == min(ladder.index(before.confidence) + 1, 2)
-        assert "because of the capture: its clock goes back 1 time" in after.limits
+        assert "because of the capture: 1 timestamp runs backwards" in after.limits
         assert "because of the capture" not in before.limits

@@ -20,14 +20,17 @@ CAPTURES = Path(__file__).parents[1] / "captures"
 
 KNOWN = {
     # capture: what it was made to show (captures/README.md), and the program or host that has to change
-    "ethernet-nagle-on.pcapng": ("went to waiting for delayed ACKs that Nagle's algorithm was holding out for", "TCP_NODELAY on 192.0.2.1"),
-    "ethernet-small-receive-window.pcapng": ("went to waiting for room in the receiver's window", "a larger receive buffer on 192.0.2.2"),
-    "ethernet-small-send-buffer.pcapng": ("went, by all signs, to a full send buffer", "a larger send buffer on 192.0.2.1"),
-    "ethernet-slow-reader.pcapng": ("went to a window that the program on 192.0.2.2 kept closed by not reading", "reading sooner there"),
-    "ethernet-loss.pcapng": ("went, by all signs, to losses", "a path without the losses"),
-    "ethernet-syn-loss.pcapng": ("went to opening the connection", "a quick answer to the first SYN"),
-    "ethernet-application-limited.pcapng": ("to the program on 192.0.2.1, which had nothing to send", "nothing was found to mend in TCP"),
-    "ethernet-bottleneck.pcapng": ("to the network", "a faster or nearer path, or fewer bytes or round trips, would help"),
+    "ethernet-nagle-on.pcapng": ("Nagle's algorithm waiting for delayed ACKs took 91%", "TCP_NODELAY on 192.0.2.1"),
+    "ethernet-small-receive-window.pcapng": ("A full receive window on 192.0.2.2 took 87%", "a larger receive buffer on 192.0.2.2"),
+    "ethernet-small-send-buffer.pcapng": ("Most likely a full send buffer on 192.0.2.1 took 71%", "a larger send buffer on 192.0.2.1"),
+    "ethernet-slow-reader.pcapng": ("Zero receive window: the application on 192.0.2.2 was not reading for 69%", "earlier reading"),
+    "ethernet-loss.pcapng": ("Most likely packet loss", "a path without packet loss"),
+    "ethernet-syn-loss.pcapng": ("Opening the connection took 91%", "an answer to the first SYN"),
+    "ethernet-application-limited.pcapng": (
+        "Most likely the application on 192.0.2.1 (client) was not sending for 76%",
+        "no TCP problem found",
+    ),
+    "ethernet-bottleneck.pcapng": ("Most likely the network", "a faster or shorter path, or fewer bytes or round trips, would help"),
 }
 
 
@@ -40,10 +43,10 @@ def test_a_capture_of_known_cause_is_told_by_that_cause_and_who_can_mend_it(name
 @pytest.mark.parametrize(
     ("name", "said", "remedy"),
     [
-        ("atm9180-slow-reader.pcapng", "The receiving program read slowly", "let the receiving program read faster"),
+        ("atm9180-slow-reader.pcapng", "The receiving application was reading slowly", "let the receiving application read faster"),
         (
             "ethernet-small-receive-window.pcapng",
-            "The receiver's window, 10.1 KB at most, held",
+            "The receive window (at most 10.1 kB) limited",
             "raise the receive buffer at the receiver",
         ),
     ],
@@ -62,11 +65,12 @@ def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> N
     costs = [one.cost_ns or 0 for one in analysis.findings if one.id in {"zero-window", "receiver-window-limited"}]
     assert [one.id for one in told.findings] == ["zero-window", "receiver-window-limited"]
     assert (len(costs), told.cost_ns) == (2, sum(costs))
-    assert "went to the program on 192.0.2.2, which read slowly: its window was closed, or too small; reading sooner there" in told.sentence
+    assert told.sentence.startswith("Small or zero receive window: the application on 192.0.2.2 was reading slowly for 74%")
+    assert "; earlier reading saves up to" in told.sentence
 
 
 @pytest.mark.parametrize(
-    ("woken_ms", "said"), [(0.05, "The receiver's window, 11.6 KB at most"), (15, "The receiving program read slowly")]
+    ("woken_ms", "said"), [(0.05, "The receive window (at most 11.6 kB)"), (15, "The receiving application was reading slowly")]
 )
 def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp_path: Path, woken_ms: float, said: str) -> None:
     """Flights of eight segments fill a window of as many; the ACK offers 1,000 bytes, and soon or later the program has read the rest."""
@@ -88,8 +92,8 @@ def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp
 def test_share_saving_and_life_are_those_of_the_ledger() -> None:
     """527 ms of life, 477 ms of it held by Nagle's algorithm: eleven stalls of 44 ms less a round trip each."""
     of_nagle = verdict.of(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
-    assert of_nagle.sentence.startswith("91% of 527 ms went to")
-    assert of_nagle.sentence.endswith("would save up to 477 ms.")
+    assert " took 91% of 527 ms; " in of_nagle.sentence
+    assert of_nagle.sentence.endswith("saves up to 477 ms.")
     assert (of_nagle.conn, of_nagle.from_client) == (0, True)
     assert of_nagle.cost_ns == pytest.approx(11 * 43.4 * MS, rel=0.01)
 
@@ -133,8 +137,8 @@ def fault(cause: str, cost_ms: int, **changes: Any) -> Finding:
 def test_what_nobody_can_mend_is_told_first_where_it_takes_more() -> None:
     found = replace(made(client={"network": 800, "receiver_window": 200}), findings=(fault("receiver-window", 200),))
     assert verdict.sentence(found) == (
-        "80% of 1 s went, by all signs, to the network: bytes in transit, or draining at the path's own rate; what can be mended is 20%, "
-        "waiting for room in the receiver's window, where a larger receive buffer on 10.0.0.2 would save up to 200 ms."
+        "Most likely the network (bytes in transit, or a queue draining at the rate of the path) took 80% of 1 s; 20% is fixable: "
+        "a full receive window on 10.0.0.2; a larger receive buffer on 10.0.0.2 saves up to 200 ms."
     )
 
 
@@ -142,7 +146,7 @@ def test_repairs_and_what_follows_a_loss_are_one_story_as_sure_as_its_least_sure
     times = {"loss_recovery": 300, "congestion_window": 300, "network": 400}
     findings = (fault("loss-recovery", 300), fault("congestion-window", 300, confidence=Confidence.CONSISTENT))
     assert verdict.sentence(replace(made(client=times), findings=findings)) == (
-        "60% of 1 s went, by all signs, to losses: repairing them, and sending less afterwards; a path without the losses would save up to "
+        "Most likely packet loss (loss recovery and a reduced congestion window) took 60% of 1 s; a path without packet loss saves up to "
         "600 ms."
     )
 
@@ -152,8 +156,8 @@ def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
     times = {"delayed_ack": 300, "receiver_window": 400, "network": 300}
     findings = (fault("receiver-window", 400), fault("delayed-ack", 300), fault("delayed-ack", 299, conn=1))
     said = verdict.sentence(replace(made(client=times, delayed_ack=299, network=1), findings=findings))
-    assert said.startswith("30% of 1 s of connection 0 (10.0.0.1 → 10.0.0.2) went to waiting for delayed ACKs;")
-    assert said.endswith("would save up to 300 ms, and 1 more connection loses 299 ms in the same way.")
+    assert said.startswith("Waiting for delayed ACKs took 30% of 1 s in connection 0 (10.0.0.1 → 10.0.0.2);")
+    assert said.endswith("saves up to 300 ms; 1 more connection loses 299 ms for the same reason.")
 
 
 @pytest.mark.parametrize("order", [("timeout", "zero-window"), ("zero-window", "timeout")])
@@ -162,18 +166,18 @@ def test_faults_that_cost_the_same_are_both_told_in_the_order_of_the_findings(or
     found = replace(made(client={"timeout": 400, "zero_window": 400, "network": 200}), findings=tuple(fault(cause, 400) for cause in order))
     told = verdict.of(found)
     assert told.findings[0].id == order[0]
-    assert told.sentence.startswith("40% of 1 s went to")
-    assert told.sentence.endswith(f"would save up to 400 ms; another fault costs as much: {order[1]}.")
+    assert re.search(" (took|for) 40% of 1 s; ", told.sentence)
+    assert told.sentence.endswith(f"saves up to 400 ms; another problem costs as much: {order[1]}.")
 
 
 def test_the_other_side_is_asked_where_this_one_only_waits_for_it() -> None:
     found = made(client={"peer": 900, "network": 100}, server={"application": 890, "network": 110})
-    assert verdict.sentence(found).startswith("89% of 1 s went, by all signs, to the program on 10.0.0.2, which had nothing to send;")
+    assert verdict.sentence(found).startswith("Most likely the application on 10.0.0.2 (server) was not sending for 89% of 1 s;")
 
 
 def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
     found = replace(made(client={"timeout": 1000}), findings=(fault("timeout", 1000, confidence=Confidence.POSSIBLE),))
-    assert verdict.sentence(found).startswith("100% of 1 s may have gone to waiting for the retransmission timer;")
+    assert verdict.sentence(found).startswith("Possibly waiting for retransmission timeouts (RTO) took 100% of 1 s;")
 
 
 def held_by_nagle(nagle_ms: int, in_doubt: int = 0, **others: int) -> HandMade:
@@ -188,32 +192,32 @@ def test_what_nagle_holds_can_be_mended_though_more_went_to_a_program(nagle_ms: 
     """From a twentieth of the time on, and where it is in no doubt."""
     said = verdict.sentence(held_by_nagle(nagle_ms, in_doubt, application=1000 - nagle_ms))
     mended = (
-        "; what can be mended is 14%, small segments that Nagle's algorithm held for a round trip, "
-        "where TCP_NODELAY on 10.0.0.1, or whole messages in one write, would help."
+        "; 14% is fixable: Nagle's algorithm (small segments delayed by one RTT); "
+        "TCP_NODELAY on 10.0.0.1, or writing each message with one call, would help."
     )
-    assert said.endswith(mended if told else "; nothing was found to mend in TCP itself.")
+    assert said.endswith(mended if told else "; no TCP problem found.")
 
 
 def test_what_nagle_holds_without_a_delayed_ack_can_be_mended_too() -> None:
     assert verdict.sentence(held_by_nagle(700, network=300)) == (
-        "70% of 1 s went, by all signs, to small segments that Nagle's algorithm held for a round trip; "
-        "TCP_NODELAY on 10.0.0.1, or whole messages in one write, would help."
+        "Most likely Nagle's algorithm (small segments delayed by one RTT) took 70% of 1 s; "
+        "TCP_NODELAY on 10.0.0.1, or writing each message with one call, would help."
     )
 
 
 def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
     found = made(client={"unknown": 700, "network": 300})
-    assert verdict.sentence(found) == "The capture does not tell where 70% of 1 s went; begin the capture before the connection."
+    assert verdict.sentence(found) == "The capture does not show what took 70% of 1 s; start the capture before the connection opens."
     opened = replace(found, connections=found.connections.with_columns(client_syn_segments=pl.lit(1, pl.Int64)))
-    assert verdict.sentence(opened) == "The capture does not tell where 70% of 1 s went; nothing was found to mend in TCP itself."
+    assert verdict.sentence(opened) == "The capture does not show what took 70% of 1 s; no TCP problem found."
 
 
 def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_time() -> None:
     silent = analysis(Exchange().send(0, "C", 1, ack=1).send(1, "S", 1, ack=1))
     assert verdict.sentence(silent) == "No connection in this capture carried data."
-    assert verdict.sentence(analysis(connections=0)) == "There is no TCP connection in this capture."
+    assert verdict.sentence(analysis(connections=0)) == "This capture contains no TCP connection."
     timeless = analysis(Exchange().send(0, "C", 1, 10, ack=1), first_ts_ns=None)
-    assert verdict.sentence(timeless) == "This capture stores no times, so it cannot tell where the time went."
+    assert verdict.sentence(timeless) == "This capture has no timestamps, so it cannot show where the time went."
 
 
 def test_every_cause_has_words_and_every_fault_that_is_known_has_a_cure() -> None:

@@ -23,7 +23,7 @@ TMP = "tmp"
 """The folder of what is being written."""
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
-_ELSEWHERE = "make room or name another place, and start again: what was done stays done"
+_ELSEWHERE = "free disk space or choose another place, and run it again: finished captures are kept"
 
 
 def is_url(path: str) -> bool:
@@ -193,7 +193,7 @@ class Remote:
             self._system.makedirs(self._system._parent(self._at(name)), exist_ok=True)  # noqa: SLF001  (nothing, where there are no folders)
             yield
         except NotImplementedError as error:
-            raise OutputUnwritable("nothing can be written there", where=self.root, remedy="name a folder, or a URL as s3://…") from error
+            raise OutputUnwritable("the place is not writable", where=self.root, remedy="name a folder, or a URL as s3://…") from error
         except OSError as error:
             raise OutputUnwritable(f"cannot write: {error}", where=f"{self.root}/{name}", remedy=_ELSEWHERE) from error
         finally:

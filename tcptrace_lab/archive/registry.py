@@ -150,7 +150,7 @@ def check(place: Place, *, must_exist: bool = False) -> None:
         if must_exist:
             raise UsageError("not an archive", where=place.root, remedy="name a folder that batch has written")
         if any(not name.startswith(("state/", "parts/", "tmp/", "reports/", "tables/")) for name in _first_names(place)):
-            raise UsageError("the folder holds something else", where=place.root, remedy="name a new folder, or an archive")
+            raise UsageError("the folder has other contents", where=place.root, remedy="name a new folder, or an archive")
         return
     try:
         found = json.loads(mark)["store_version"]
@@ -158,7 +158,7 @@ def check(place: Place, *, must_exist: bool = False) -> None:
         raise UsageError("not an archive", where=place.root, remedy="name a folder that batch has written") from None
     if found != STORE_VERSION:
         raise UsageError(
-            f"an archive of version {found}, and this program writes version {STORE_VERSION}",
+            f"archive version {found}; this program writes version {STORE_VERSION}",
             where=place.root,
             remedy="name another folder",
         )

@@ -109,9 +109,9 @@ class Comparison:
         some = (
             f"{len(self.changes):,} of {self.compared:,} figures became slower than in {self.baseline}"
             if self.compared
-            else "nothing could be compared"
+            else "nothing can be compared"
         )
-        return some + (f"; {self.too_few:,} more have fewer than {LEAST} transfers on a side" if self.too_few else "")
+        return some + (f"; {self.too_few:,} more have fewer than {LEAST} transfers in one of the archives" if self.too_few else "")
 
 
 def compare(now: Mapping[str, pl.LazyFrame], baseline: str) -> Comparison:

@@ -251,7 +251,7 @@ def _file(place: Place, stem: str, number: int, frame: pl.DataFrame) -> str:
             refusal = as_os_error(error)
             if refusal is None:
                 raise
-            raise OutputUnwritable.from_os(refusal, f"{place.root}/{name}", "make room, and start again") from error
+            raise OutputUnwritable.from_os(refusal, f"{place.root}/{name}", "free disk space, and run it again") from error
         place.take(name, path)
     return name
 

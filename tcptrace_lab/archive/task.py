@@ -157,9 +157,15 @@ def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str
 
     analysis = analyze(paths, proofs=True)  # the archive keeps all stalls
     if not all(map(_is_still, paths, task.paths, task.digests, task.looks)):
+<<<<<<< HEAD
         raise FileNotFoundError("it changed while it was read")
     name = capture_name(list(task.paths))
     sentence = _write_report(analysis, name, target, task.capture) if task.reports else verdict.sentence(analysis)
+=======
+        raise FileNotFoundError("the file changed while it was read")
+    if task.reports:
+        _write_report(analysis, capture_name(list(task.paths)), target, task.capture)
+>>>>>>> phrases
     state = "whole" if analysis.loss is None else "part"
     reason = "" if analysis.loss is None else analysis.loss.what
     told = rows.capture_row(analysis, sentence) | {"state": state, "reason": reason or None}
@@ -195,6 +201,6 @@ def _write(target: place.Place, task: Analyze, capture: dict[str, Any], tables: 
             part.write(path, capture | {"program": fingerprint.program_version()}, tables)
         except OSError as error:
             raise OutputUnwritable.from_os(
-                error, f"{task.root}/{part_name(task.settings, task.capture)}", "make room, and start again"
+                error, f"{task.root}/{part_name(task.settings, task.capture)}", "free disk space, and run it again"
             ) from error
         target.take(part_name(task.settings, task.capture), path)

@@ -86,7 +86,7 @@ def walk(sources: Iterable[str], *, apart: bool = False, but: str | None = None)
         for path, is_named in _remote(source) if is_url(source) else _local(source, but):
             (named if is_named or _is_capture(path) else others)[path] = None
     if not named and not others:
-        raise UsageError("no files found", where=", ".join(sources), remedy="name captures, or a folder that holds some")
+        raise UsageError("no files found", where=", ".join(sources), remedy="give captures, or a folder with captures")
     captures = [(path,) for path in named] if apart else rotated.joined(named)
     return Found(tuple(captures), tuple(path for path in others if path not in named))
 
@@ -96,7 +96,7 @@ def _local(source: str, but: str | None) -> Iterator[tuple[str, bool]]:
     if not os.path.lexists(source) and glob.has_magic(source):
         hits = sorted(glob.glob(source, recursive=True))  # noqa: PTH207  (patterns as the user gave them, absolute ones, too)
         if not hits:
-            raise UsageError("nothing matches", where=source, remedy="name files that exist, or a folder")
+            raise UsageError("nothing matches", where=source, remedy="give existing files, or a folder")
         for hit in hits:
             if os.path.isdir(hit) and "**" not in source:  # noqa: PTH112  (names as the user gave them)
                 yield from _folder(hit, but)
@@ -106,15 +106,13 @@ def _local(source: str, but: str | None) -> Iterator[tuple[str, bool]]:
     try:
         mode = os.stat(source).st_mode  # noqa: PTH116
     except OSError as error:
-        raise CaptureUnreadable(
-            error.strerror or str(error), where=source, remedy="name files or folders that exist and may be read"
-        ) from error
+        raise CaptureUnreadable(error.strerror or str(error), where=source, remedy="give existing, readable files or folders") from error
     if stat.S_ISDIR(mode):
         yield from _folder(source, but)
     elif stat.S_ISREG(mode):
         yield source, True
     else:
-        raise UsageError("not a file that can be read again", where=source, remedy="give pipes and devices to analyze")
+        raise UsageError("not a file that can be read again", where=source, remedy="use analyze for pipes and devices")
 
 
 def _folder(folder: str, but: str | None) -> Iterator[tuple[str, bool]]:

@@ -155,7 +155,7 @@ class Pool:
         code = worker.process.exitcode or 0
         if code < 0:
             name = signal.Signals(-code).name
-            return f"its worker was ended by {name}" + (", perhaps because memory ran out" if name == "SIGKILL" else "")
+            return f"its worker was killed by {name}" + (", possibly because memory ran out" if name == "SIGKILL" else "")
         return f"its worker ended with code {code}"
 
     def _look(self) -> None:
@@ -204,7 +204,7 @@ def _work(pipe: Connection, parent: int, threads: int) -> None:
 
 
 def _defect(task: Task, error: Exception) -> Result:
-    reason = f"defect of this program: {type(error).__name__}: {error}".replace("\n", " ")
+    reason = f"internal error: {type(error).__name__}: {error}".replace("\n", " ")
     return task.lost(reason) if isinstance(task, Analyze) else Hashed(task.path, reason=reason)
 
 

@@ -33,23 +33,27 @@ class SeverityName(StrEnum):
 
 Report = Annotated[
     str | None,
-    typer.Option("-o", "--output", metavar="REPORT.html", help="Where the report goes.", show_default="reports/<capture's name>.html"),
+    typer.Option("-o", "--output", metavar="REPORT.html", help="File for the report.", show_default="reports/<capture's name>.html"),
 ]
 PairOption = Annotated[
     bool,
-    typer.Option("--pair", help="The two FILEs are captures of the same transfers at two places: what the path between them did."),
+    typer.Option(
+        "--pair", help="The two FILEs are captures of the same transfers at two capture points: show what the path between them did."
+    ),
 ]
 Multiqc = Annotated[
-    str | None, typer.Option("--multiqc", metavar="FOLDER", help="Write custom content for MultiQC, too, to files *_mqc.json in it.")
+    str | None, typer.Option("--multiqc", metavar="FOLDER", help="Also write custom content for MultiQC into this folder (*_mqc.json).")
 ]
-Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Only this connection, by its number.")]
+Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Analyze only the connection with this number.")]
 WhatIf = Annotated[
     bool,
-    typer.Option("--whatif", help="Reckon what the remedies bring by models of the stacks, as replay whatif; 30 seconds more at most."),
+    typer.Option(
+        "--whatif", help="Compute the gain of each remedy with models of the stacks, as replay whatif does (at most 30 seconds longer)."
+    ),
 ]
 FailOn = Annotated[
     SeverityName | None,
-    typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more; with --pair, a finding in the first capture."),
+    typer.Option("--fail-on", help="Exit with 1 if a finding has at least this severity; with --pair, a finding in the first capture."),
 ]
 
 
@@ -67,16 +71,15 @@ def analyze(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Reconstruct the connections of a capture: a table of them, JSON, and a report with figures over time.
+    """Analyze the TCP connections of a capture: verdict, findings, a table, JSON, and a report with figures over time.
 
-    Several FILEs are one capture, merged by time; with --pair they are two, laid side by side packet by packet: loss, one-way delays and
-    reordering between them, and the JSON and a part of the report tell of that. Words and tables go to stderr; stdout holds nothing but
-    what is asked for with -.
+    Several FILEs are one capture, merged by time. With --pair, two FILEs are compared packet by packet: loss, one-way delays and
+    reordering between them, also in the JSON and the report. Text and tables go to stderr; stdout has only what an option writes to -.
     """
     if pair:
         check_two(files)
         if markdown is not None or multiqc is not None:
-            raise UsageError("--markdown and --multiqc tell of one capture", remedy="leave --pair out, or take --json and -o")
+            raise UsageError("--markdown and --multiqc need exactly one capture", remedy="leave --pair out, or take --json and -o")
     output.check_all({"-o": report, "--json": json_path, "--markdown": markdown}, files, ("-o",))
     if multiqc is not None:
         output.check_folder(multiqc)
@@ -114,7 +117,7 @@ def _modelled(analysis: Analysis, shown: Activity, *, quiet: bool) -> Analysis:
     analysis, refused = modelled(analysis, doing=shown.doing)
     if not quiet:
         for words in refused:
-            say(f"note: the rule's bound stays: {words}")
+            say(f"note: the upper bound of the rule is kept: {words}")
     return analysis
 
 
@@ -158,7 +161,7 @@ def _tell(analysis: Analysis, report: str, between: Pair | None) -> None:
         times = f" ({problem['count']:,} times)" if problem["count"] > 1 else ""
         say(f"note: {problem['what']}{times}: {place(problem['path'], problem['frame'], problem['offset'])}")
     if len(problems) > NOTES:
-        say(f"note: {len(problems) - NOTES} more kinds of problem; --json has them all")
+        say(f"note: {len(problems) - NOTES} more kinds of problem are in --json")
     say(f"report written: {report}")
 
 

@@ -16,25 +16,25 @@ from tcptrace_lab.errors import EXIT_DONE, CaptureUnreadable, ReadInPart, UsageE
 if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="A capture as analyze takes it; - is standard input.", show_default=False)]
+File = Annotated[str, typer.Argument(metavar="FILE", help="A capture, as for analyze; - is standard input.", show_default=False)]
 Output = Annotated[
     str | None,
     typer.Option(
-        "-o", "--output", metavar="OUT.pcapng|-", help="Where the copy goes.", show_default="reports/<capture's name>-annotated.pcapng"
+        "-o", "--output", metavar="OUT.pcapng|-", help="File for the copy.", show_default="reports/<capture's name>-annotated.pcapng"
     ),
 ]
 
 
 def annotate(file: File, path: Output = None, quiet: Quiet = False, _debug: Debug = False) -> int:
-    """Write a pcapng copy of a capture, for Wireshark, with what was found as packet comments.
+    """Write a pcapng copy of a capture for Wireshark, with the findings as packet comments.
 
-    The frames that prove a finding have its name and title, those that end a long wait say how long and why. On stderr, each finding comes
-    with a display filter that shows its frames.
+    Frames that prove a finding get its id and title; frames that end a long wait get its duration and cause. On stderr, each finding has
+    a display filter for its frames.
     """
     if path is not None:
         output.check(path, [file])
     if path == output.STDOUT and sys.stdout.isatty():
-        raise UsageError("pcapng is not for a terminal", remedy="name a file with -o")
+        raise UsageError("cannot write pcapng to a terminal", remedy="name a file with -o")
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab import annotate as copies  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
         from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415
@@ -62,8 +62,8 @@ def _tell(analysis: Analysis, target: str, without: int) -> None:
         where = "" if finding.conn is None else f", connection {finding.conn}"
         say(f"{finding.severity}, {finding.id}{where}: {finding.wireshark_filter}")
     if not analysis.findings:
-        say("nothing found to comment on")
+        say("nothing to comment on")
     if without:
-        say(f"note: {without:,} frame{'s' if without > 1 else ''} without comments, because simple packet blocks have no room for any")
+        say(f"note: {without:,} frame{'s' if without > 1 else ''} without comments, because simple packet blocks cannot hold comments")
     if target != output.STDOUT:
         say(f"copy written: {Path(target)}")

@@ -17,7 +17,7 @@ from tcptrace_lab.outside import printable
 if TYPE_CHECKING:
     import polars as pl
 
-app = typer.Typer(help="Look into archives that batch has written, and keep them tidy.", rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(help="Query and clean up archives that batch has written.", rich_markup_mode=None, no_args_is_help=True)
 
 PLAIN_WIDTH = 80
 MOST_ROWS = 1_000
@@ -33,26 +33,24 @@ class QueryFormat(StrEnum):
     PARQUET = "parquet"
 
 
-Archive = Annotated[str, typer.Argument(metavar="ARCHIVE", help="A folder or URL that batch has written.", show_default=False)]
-Sql = Annotated[
-    str, typer.Argument(metavar="SELECT…", help="SQL; the tables have the names that archive tables lists.", show_default=False)
-]
-Form = Annotated[QueryFormat, typer.Option("--format", "-f", help="table is for people; json is one object a line.")]
-Target = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="Where the rows go.")]
-State = Annotated[str, typer.Option("--state", help="Only captures in this state: whole, part, failed or lost.", show_default=False)]
-Missing = Annotated[bool, typer.Option("--missing", help="Also forget captures whose files are gone or have other contents.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")]
+Archive = Annotated[str, typer.Argument(metavar="ARCHIVE", help="Folder or URL of an archive that batch has written.", show_default=False)]
+Sql = Annotated[str, typer.Argument(metavar="SELECT…", help="SQL query over the tables that archive tables lists.", show_default=False)]
+Form = Annotated[QueryFormat, typer.Option("--format", "-f", help="table is for reading; json writes one object per line.")]
+Target = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="File for the rows.")]
+State = Annotated[str, typer.Option("--state", help="List only captures in this state: whole, part, failed or lost.", show_default=False)]
+Missing = Annotated[bool, typer.Option("--missing", help="Also forget captures whose files are gone or have changed.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, but remove nothing.")]
 
 
 @app.command()
 def query(archive: Archive, sql: Sql, form: Form = QueryFormat.TABLE, target: Target = output.STDOUT, _debug: Debug = False) -> int:
-    """Ask an archive: SQL over its tables captures, connections, ledger_totals, stalls, messages, findings, problems and files.
+    """Query an archive with SQL over its tables captures, connections, ledger_totals, stalls, messages, findings, problems and files.
 
     Example: tcptrace-lab archive query ARCHIVE "SELECT cause, SUM(cause_ns) / 1e9 AS s FROM ledger_totals WHERE is_fault GROUP BY cause"
     """
     output.check(target, ())
     if form is QueryFormat.PARQUET and target == output.STDOUT and sys.stdout.isatty():
-        raise UsageError("Parquet is not for a terminal", remedy="name a file with -o")
+        raise UsageError("cannot write Parquet to a terminal", remedy="name a file with -o")
     with activity("asking", quiet=False):
         from tcptrace_lab.archive import query as asking  # noqa: PLC0415  (Polars)
 
@@ -92,7 +90,7 @@ def tables(name: Annotated[str, typer.Argument(metavar="TABLE", show_default=Fal
 
 @app.command(name="list")
 def list_captures(archive: Archive, state: State = "", _debug: Debug = False) -> int:
-    """List the captures of an archive: when they begin, what became of them, and what was found."""
+    """List the captures of an archive: start time, state, and findings."""
     from tcptrace_lab.archive import listing  # noqa: PLC0415  (Polars)
     from tcptrace_lab.schema import CAPTURE_STATES  # noqa: PLC0415
 
@@ -105,13 +103,13 @@ def list_captures(archive: Archive, state: State = "", _debug: Debug = False) ->
 
 @app.command()
 def gc(archive: Archive, missing: Missing = False, dry_run: DryRun = False, quiet: Quiet = False, _debug: Debug = False) -> int:
-    """Remove what no capture needs any more: results of other versions, of captures that are gone, and halves that killed runs left."""
+    """Remove unneeded files: results of other versions, of captures that are gone, and incomplete files of killed runs."""
     from tcptrace_lab.archive import upkeep  # noqa: PLC0415  (Polars)
     from tcptrace_lab.numbers import size  # noqa: PLC0415
 
     removed = upkeep.collect_garbage(archive, missing=missing, dry_run=dry_run)
     if not quiet:
-        verb = "would go" if dry_run else "removed"
+        verb = "would be removed" if dry_run else "removed"
         for path in removed.captures.values():
             say(
                 f"forgotten, because its files are gone: {path}"
@@ -148,7 +146,7 @@ def _drawn(rows: pl.DataFrame) -> str:
         drawn.add_row(*(Text(_cell(value)) for value in row))
     console.print(drawn)
     more = rows.height - MOST_ROWS
-    return text.getvalue() + (f"and {more:,} more rows; --format csv has them all\n" if more > 0 else "")
+    return text.getvalue() + (f"and {more:,} more rows; use --format csv for all\n" if more > 0 else "")
 
 
 def _cell(value: object) -> str:

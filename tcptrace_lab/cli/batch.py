@@ -20,22 +20,26 @@ TOLD = 10
 """Captures that failed which are told on stderr; the tables have them all."""
 
 Sources = Annotated[
-    list[str], typer.Argument(metavar="DIR|FILE|GLOB|URL", help="What to take in; rotated files become one capture.", show_default=False)
+    list[str], typer.Argument(metavar="DIR|FILE|GLOB|URL", help="What to analyze; rotated files become one capture.", show_default=False)
 ]
-Output = Annotated[str, typer.Option("-o", "--output", metavar="ARCHIVE", help="The archive: a folder or a URL.", show_default=False)]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=0, metavar="N", help="Worker processes; 0: one for each processor.")]
-Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory at which a worker is ended, and its capture given up.")]
-Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://…", help="Let a Dask cluster work instead.")]
-NoReports = Annotated[bool, typer.Option("--no-reports", help="Tables and index alone.")]
-Separate = Annotated[bool, typer.Option("--separate", help="Take files of a rotated set as captures of their own.")]
-Baseline = Annotated[str | None, typer.Option("--baseline", metavar="ARCHIVE", help="Say what is slower than in another archive.")]
+Output = Annotated[str, typer.Option("-o", "--output", metavar="ARCHIVE", help="Archive: a folder or a URL.", show_default=False)]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=0, metavar="N", help="Number of worker processes; 0: one per processor.")]
+Memory = Annotated[
+    str, typer.Option("--memory", metavar="SIZE", help="Memory limit of a worker; beyond it, the worker is killed and its capture fails.")
+]
+Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://…", help="Use a Dask cluster instead.")]
+NoReports = Annotated[bool, typer.Option("--no-reports", help="Write only tables and index.")]
+Separate = Annotated[bool, typer.Option("--separate", help="Analyze the files of a rotated set as separate captures.")]
+Baseline = Annotated[str | None, typer.Option("--baseline", metavar="ARCHIVE", help="Show what is slower than in another archive.")]
 FailOn = Annotated[
     SeverityName | None,
-    typer.Option("--fail-on", help="Exit with 1 if a finding is this severe or more; with --baseline: if something became so much slower."),
+    typer.Option(
+        "--fail-on", help="Exit with 1 if a finding has at least this severity; with --baseline: if something became that much slower."
+    ),
 ]
-Watch = Annotated[bool, typer.Option("--watch", help="Go on, and take in new files as they are closed, until Ctrl-C.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Continue, and analyze new files when they are closed, until Ctrl-C.")]
 Until = Annotated[
-    int, typer.Option("--stop-after", min=0, metavar="N", help="With --watch: end after so many captures.", show_default=False)
+    int, typer.Option("--stop-after", min=0, metavar="N", help="With --watch: stop after this many captures.", show_default=False)
 ]
 
 
@@ -54,15 +58,15 @@ def batch(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Analyze thousands of captures into an archive: a report of each, tables of all, and an index over them.
+    """Analyze thousands of captures into an archive: one report per capture, tables of all captures, and an index.
 
-    What an archive has is not done again: interrupted at any moment, the same command finishes the rest. A capture that cannot be read is
-    listed with its reason, and stops nothing.
+    Captures that are already in the archive are not analyzed again: after an interruption, the same command does the rest. A capture that
+    cannot be read is listed with the reason; the others are analyzed.
     """
     if archive == output.STDOUT or output.STDOUT in sources:
-        raise UsageError("an archive cannot go to standard output, nor be made of standard input", remedy="name a folder with -o")
+        raise UsageError("an archive cannot be written to standard output or read from standard input", remedy="name a folder with -o")
     if stop_after and not watch:
-        raise UsageError("--stop-after is for --watch")
+        raise UsageError("--stop-after needs --watch")
     memory_bytes = size_bytes(memory)
     from tcptrace_lab.cli.batch_progress import shown  # noqa: PLC0415  (Rich)
 
@@ -93,15 +97,15 @@ def _tell(done: Batch) -> None:
     states = done.states
     words = [f"{states[state]:,} {name}" for state, name in _STATES.items() if states.get(state)]
     captures = f"{len(done.named):,} capture{'' if len(done.named) == 1 else 's'}"
-    say(f"{captures}: {', '.join(words) or 'none'}; {done.made:,} analyzed now, {done.kept:,} there before")
+    say(f"{captures}: {', '.join(words) or 'none'}; {done.made:,} analyzed now, {done.kept:,} already analyzed")
     if done.others:
-        say(f"{done.others:,} other file{'' if done.others == 1 else 's'} left alone")
+        say(f"{done.others:,} other file{'' if done.others == 1 else 's'} skipped")
     bad = [(row["path"], row["reason"]) for row in done.captures.iter_rows(named=True) if row["state"] in {"failed", "lost"}]
     bad += list(done.unreadable.items())
     for path, reason in bad[:TOLD]:
         say(f"failed: {path}: {reason}")
     if len(bad) > TOLD:
-        say(f"{len(bad) - TOLD:,} more failed: archive list --state failed, or the index, has them")
+        say(f"{len(bad) - TOLD:,} more failed: see archive list --state failed, or the index")
     if done.comparison is not None:
         for change in done.comparison.changes[:TOLD]:
             say(f"slower: {change.words}")

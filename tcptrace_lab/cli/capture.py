@@ -24,21 +24,27 @@ _RING = re.compile(r"\s*(\d{1,6})\s*[x×*]\s*(.+)")
 SMALLEST_RING_FILE_BYTES = 1_000
 """dumpcap counts a ring's files in units of 1,000 bytes."""
 
-Listed = Annotated[bool, typer.Option("--list", help="Only say what can be captured from.")]
+Listed = Annotated[bool, typer.Option("--list", help="Only list the interfaces.")]
 Interfaces = Annotated[
     list[str] | None,
-    typer.Option("-i", "--interface", metavar="NAME", help="Capture here; may be repeated. Else the first that is not loopback."),
+    typer.Option(
+        "-i", "--interface", metavar="NAME", help="Interface to capture on; may be repeated. Default: the first that is not loopback."
+    ),
 ]
-Filter = Annotated[str, typer.Option("--filter", metavar="EXPR", help='Only this, as "tcp port 80" (pcap-filter).', show_default=False)]
-RingOption = Annotated[str, typer.Option("--ring", metavar="FILES×SIZE", help="Keep only the last files, as 5x100M.", show_default=False)]
-Duration = Annotated[int | None, typer.Option("--duration", metavar="SECONDS", min=1, help="End after so long.", show_default=False)]
-Packets = Annotated[int | None, typer.Option("--packets", metavar="N", min=1, help="End after so many.", show_default=False)]
+Filter = Annotated[
+    str, typer.Option("--filter", metavar="EXPR", help='Capture filter, such as "tcp port 80" (pcap-filter).', show_default=False)
+]
+RingOption = Annotated[
+    str, typer.Option("--ring", metavar="FILES×SIZE", help="Keep only the last files, such as 5x100M.", show_default=False)
+]
+Duration = Annotated[int | None, typer.Option("--duration", metavar="SECONDS", min=1, help="Stop after this time.", show_default=False)]
+Packets = Annotated[int | None, typer.Option("--packets", metavar="N", min=1, help="Stop after this many packets.", show_default=False)]
 Snaplen = Annotated[
-    int | None, typer.Option("--snaplen", metavar="BYTES", min=64, max=262_144, help="Keep so much of each packet.", show_default="all")
+    int | None, typer.Option("--snaplen", metavar="BYTES", min=64, max=262_144, help="Bytes to keep of each packet.", show_default="all")
 ]
 Write = Annotated[
     str | None,
-    typer.Option("-w", "--write", metavar="CAPTURE.pcapng", help="Where the packets go.", show_default="reports/<interface>-<time>.pcapng"),
+    typer.Option("-w", "--write", metavar="CAPTURE.pcapng", help="File for the packets.", show_default="reports/<interface>-<time>.pcapng"),
 ]
 
 
@@ -61,7 +67,7 @@ def capture(
 ) -> int:
     """Capture live through Wireshark's dumpcap, then analyze what was captured.
 
-    It ends after --duration or --packets, or with Ctrl-C; what is there by then is analyzed, and the capture stays.
+    The capture stops after --duration or --packets, or on Ctrl-C. Then it is analyzed; the capture file is kept.
     """
     from tcptrace_lab.lab import live  # noqa: PLC0415  (it starts programs; help does not)
 
@@ -71,11 +77,11 @@ def capture(
     request = live.Request(interfaces or (), capture_filter, duration_s, packets, snaplen_bytes, _ring(ring) if ring else None)
     target = Path(write) if write is not None else _default_path(request.interfaces)
     output.check_all({"-w": str(target), "-o": report, "--json": json_path, "--markdown": markdown}, (), ("-w", "-o"))
-    with activity("capturing; Ctrl-C ends it", quiet=quiet) as shown:
+    with activity("capturing; Ctrl-C stops it", quiet=quiet) as shown:
         recorded = live.record(
             request,
             target,
-            lambda count: shown.doing(f"{count:,} packets captured; Ctrl-C ends it"),
+            lambda count: shown.doing(f"{count:,} packets captured; Ctrl-C stops it"),
             None if quiet else lambda: _begin(target, is_ring=request.ring is not None),
         )
     if not quiet:
@@ -86,7 +92,7 @@ def capture(
 
 def _begin(target: Path, *, is_ring: bool) -> None:
     """Say where the packets go, and how it ends."""
-    say("Ctrl-C ends it, and what is there is analyzed")
+    say("Ctrl-C stops it and starts the analysis")
     say(f"capturing to {target.with_name(f'{target.stem}_*{target.suffix}') if is_ring else target}")
 
 
@@ -95,10 +101,10 @@ def _ring(text: str) -> Ring:
 
     match = _RING.fullmatch(text)
     if match is None:
-        raise UsageError(f"not a ring of files: {text!r}", remedy="write it as 5x100M")
+        raise UsageError(f"not a file ring: {text!r}", remedy="write it as 5x100M")
     ring = Ring(int(match[1]), size_bytes(match[2]))
     if ring.files < 1 or ring.file_bytes < SMALLEST_RING_FILE_BYTES:
-        raise UsageError(f"too small a ring: {text!r}", remedy="take 1 file or more, of 1000 bytes or more")
+        raise UsageError(f"file ring too small: {text!r}", remedy="use at least 1 file of at least 1000 bytes")
     return ring
 
 

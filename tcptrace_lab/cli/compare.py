@@ -37,7 +37,7 @@ class Failure(StrEnum):
 
 Captures = Annotated[
     list[str],
-    typer.Argument(metavar="A B [C…] | A… vs B… [vs C…]", help="Captures; vs stands between groups of repetitions.", show_default=False),
+    typer.Argument(metavar="A B [C…] | A… vs B… [vs C…]", help="Captures; vs separates groups of repetitions.", show_default=False),
 ]
 Repetitions = Annotated[bool, typer.Option("--repetitions", help="All captures repeat one experiment: means and intervals, no tests.")]
 Page = Annotated[str | None, typer.Option("-o", "--output", metavar="REPORT.html", help="Write a report.", show_default=False)]
@@ -45,8 +45,9 @@ FailOn = Annotated[
     list[Failure] | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 1 if a figure is significantly worse than in A (regression) or differs from it (difference), or if a finding "
-        "this severe or more came. May be given several times.",
+        help="Exit with 1 if a figure is significantly worse than in A (regression) or significantly different "
+        "(difference), or if there is "
+        "a new finding of at least this severity. May be given several times.",
         show_default=False,
     ),
 ]
@@ -63,10 +64,10 @@ def compare(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Compare captures of before and after, or repetitions of one experiment: what changed, by how much, and whether that can be chance.
+    """Compare captures before and after a change, or repetitions: what changed, by how much, and whether it is significant.
 
-    Without vs, each capture is a group of its own; every group is held against the first. Throughput and latency with means and 95 %
-    intervals (Student's t), tested by Welch's t test; where the time went; findings that came, went or stayed.
+    Without vs, each capture is a separate group. Every group is compared with the first: throughput and latency with means and 95%
+    confidence intervals (Student's t), tested by Welch's t test; time by cause; new, resolved and remaining findings.
     """
     groups = _groups(captures, repetitions=repetitions)
     output.check_all({"-o": page, "--json": json_path, "--markdown": markdown}, [path for group in groups for path in group], ("-o",))
@@ -97,11 +98,11 @@ def _groups(captures: list[str], *, repetitions: bool) -> list[list[str]]:
             else:
                 groups[-1].append(path)
     if not all(groups):
-        raise UsageError(f"no capture before or after {SEPARATOR}", remedy="name one at least on each side")
+        raise UsageError(f"no capture before or after {SEPARATOR}", remedy="give at least one before and after it")
     if len(captures) == 1:
-        raise UsageError("there is one capture only, and nothing to compare it with", where=captures[0], remedy="name another one")
+        raise UsageError("compare needs at least two captures", where=captures[0], remedy="name another one")
     if captures.count(output.STDOUT) > 1:
-        raise UsageError("standard input can be read once only", remedy="give the other captures as files")
+        raise UsageError("standard input can be read only once", remedy="give the other captures as files")
     return groups
 
 
@@ -113,7 +114,7 @@ def _compared(groups: list[list[str]], where: str | None, shown: Activity, *, qu
 
     if len(groups) > MOST_GROUPS:
         raise UsageError(
-            f"{len(groups)} groups of captures", remedy=f"compare {MOST_GROUPS} at most; {SEPARATOR} stands between repetitions"
+            f"{len(groups)} groups of captures", remedy=f"compare {MOST_GROUPS} at most; {SEPARATOR} separates groups of repetitions"
         )
     loss = None
     runs: list[list[Run]] = []
@@ -156,7 +157,7 @@ def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Fa
         *(kind.id for kind in came if least is not None and kind.severity >= least),
     ]
     if not met and not quiet and {Failure.REGRESSION, Failure.DIFFERENCE} & set(fail_on) and not comparison.tested:
-        say("note: --fail-on could not fail: with one number of each, nothing is significant; capture each case several times")
+        say("note: --fail-on cannot fail: with one value each, nothing is significant; capture each case several times")
     if loss is None:
         return EXIT_FINDING if met else EXIT_DONE
     if not met:

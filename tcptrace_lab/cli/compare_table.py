@@ -28,13 +28,13 @@ CAUSES = 6
 
 FINDINGS = 10
 
-LEGEND = "→ of the client's data, ← of the server's; ± half the 95 % interval"
+LEGEND = "→ data from the client, ← data from the server; ± half of the 95% confidence interval; n.s.: not significant"
 
 _WAYS = {"client": "→", "server": "←", None: " "}
 _NAME, _CELL, _CHANGE, _CHANCE = 20, 17, 7, 15
 """Widths of the columns: they are 80 together with four blanks."""
 
-_SHORT = {Verdict.NONE_SHOWN: "chance"}
+_SHORT = {Verdict.NONE_SHOWN: "n.s."}
 """Of the verdicts, so that they fit."""
 
 
@@ -78,7 +78,7 @@ def _service(comparison: Comparison, place: int, groups: list[int]) -> Table:
     shown = [one for one in comparison.figures[place] if _is_told(one)]
     for one in shown:
         table.add_row(*map(Text, _cells(one, groups)))
-    table.add_row(Text("time went to"))
+    table.add_row(Text("time by cause"))
     for one in _largest(comparison.ledger[place]):
         table.add_row(*map(Text, _cells(one, groups)))
     return table

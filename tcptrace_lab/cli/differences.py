@@ -33,7 +33,7 @@ def show(verification: Verification, *, every: bool = False) -> None:
     stderr = console()
     stderr.print(Text(headline(verification)))
     for tool, words in verification.refused.items():
-        stderr.print(Text(f"{tool} did not read all of the file: {printable(words)}"))
+        stderr.print(Text(f"{tool} did not read the whole file: {printable(words)}"))
     if verification.checksums.bad:
         stderr.print(Text(verification.checksums.words()))
     stderr.print(_table(verification, every=every))
@@ -54,7 +54,7 @@ def explanation(verification: Verification, name: str, examples: int | None) -> 
     """The lines about one explanation: what it is, how often, and examples."""
     account = verification.account
     rule = BY_NAME.get(name)
-    why = rule.why if rule is not None else "no rule explains these; the mistake may be ours"
+    why = rule.why if rule is not None else "no rule explains these; tcptrace-lab may be wrong"
     lines = [
         "",
         f"{account.found[name]:,} × {name if name == UNEXPLAINED else why} [{name}]" if rule else f"{account.found[name]:,} {name}: {why}",
@@ -83,7 +83,7 @@ def _line(group: list[Difference]) -> str:
         place.append(f"frame {first.frame}")
     elif first.from_client is not None:
         place.append("client" if first.from_client else "server")
-    said = "; ".join(f"{one.item}: we say {_value(one.ours, one.item)}, {one.tool} {_value(one.theirs, one.item)}" for one in group)
+    said = "; ".join(f"{one.item}: ours {_value(one.ours, one.item)}, {one.tool} {_value(one.theirs, one.item)}" for one in group)
     words = f" ({first.words})" if first.words else ""
     return printable(f"{', '.join(place)}: {said}{words}")
 

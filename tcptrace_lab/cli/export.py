@@ -17,20 +17,20 @@ from tcptrace_lab.outside import printable
 if TYPE_CHECKING:
     from tcptrace_lab.errors import ReadInPart
 
-Form = Annotated[Format, typer.Option("--format", help="The format.")]
+Form = Annotated[Format, typer.Option("--format", help="Format of the output.")]
 Table = Annotated[
     TableName | None,
     typer.Option(
         "--table",
         metavar="NAME",
         help="One row per TCP segment (segments, the default), connection (connections), interval of a direction's time with its cause "
-        "(ledger), departing segment with its wait and cause (departures), long interval with its proof (stalls), sums of a connection's "
+        "(ledger), departing segment with its wait and cause (departures), long interval with its evidence (stalls), sums of a connection's "
         "intervals (accounts), application message (messages), HTTP or FTP transaction (transactions), direction with its rates (rates), "
         "UDP datagram (datagrams) or UDP flow (flows).",
         show_default=False,
     ),
 ]
-Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="Where it goes; - is standard output. For xplot, a folder.")]
+Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="Output file; - is standard output. For xplot, a folder.")]
 
 
 def export(
@@ -41,21 +41,21 @@ def export(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Write a table of a capture as Parquet, CSV, Arrow IPC or NDJSON; or what tcptrace makes of it: its long listing, or graphs for xplot.
+    """Write a table of a capture as Parquet, CSV, Arrow IPC or NDJSON; or, as tcptrace does, a long listing or graphs for xplot.
 
-    Several FILEs are one capture, merged by time. In CSV, null is an empty field and SACK blocks are text: left:right left:right.
+    Several FILEs are one capture, merged by time. In CSV, null is an empty field, and SACK blocks are text: left:right left:right.
     """
     if form.is_table:
         return _export_table(files, form, table or TableName.SEGMENTS, path, quiet=quiet)
     if table is not None:
-        raise UsageError(f"{form} is not a format of tables", remedy="leave --table out")
+        raise UsageError(f"{form} is not a table format", remedy="leave --table out")
     return _export_graphs(files, path, quiet=quiet) if form is Format.XPLOT else _export_listing(files, path, quiet=quiet)
 
 
 def _export_table(files: list[str], form: Format, table: TableName, path: str, *, quiet: bool) -> int:
     output.check(path, files)
     if path == output.STDOUT and not form.is_text and sys.stdout.isatty():
-        raise UsageError(f"{form} is not for a terminal", remedy="name a file with -o, or choose --format csv")
+        raise UsageError(f"cannot write {form} to a terminal", remedy="name a file with -o, or choose --format csv")
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.export import export as export_table  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
         from tcptrace_lab.export import read_table  # noqa: PLC0415

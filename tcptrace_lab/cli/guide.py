@@ -31,120 +31,125 @@ class Guide(NamedTuple):
 
 GUIDES = {
     "analyze": Guide(
-        "Where the time of a capture's connections went.",
+        "Find where the time of the connections in a capture went.",
         (
             ("tcptrace-lab analyze slow.pcapng", "verdict and findings, and a report in reports/slow.html"),
             ("tcptrace-lab analyze slow.pcapng --markdown -", "the same for a ticket, as Markdown"),
-            ("tcptrace-lab analyze slow.pcapng --json - -q | jq .verdict", "for programs"),
-            ("tcptrace-lab analyze slow.pcapng --whatif", "and what each remedy brings, by models of the stacks"),
+            ("tcptrace-lab analyze slow.pcapng --json - -q | jq .verdict", "for scripts"),
+            ("tcptrace-lab analyze slow.pcapng --whatif", "with the gain of each remedy, from models of the stacks"),
             ("tcptrace-lab analyze ring_*.pcap -o both.html", "several files are one capture, merged by time"),
-            ("tcptrace-lab analyze --pair at-client.pcap at-server.pcap", "two capture points: what the path did"),
-            ('tcptrace-lab analyze slow.pcap --where "server_port = 443" --fail-on medium', "some connections; exit code 1 for a gate"),
+            ("tcptrace-lab analyze --pair at-client.pcap at-server.pcap", "two capture points: what the path between them did"),
+            (
+                'tcptrace-lab analyze slow.pcap --where "server_port = 443" --fail-on medium',
+                "selected connections; exit code 1 for a CI gate",
+            ),
             ("tcpdump -i eth0 -s 128 -c 100000 -w - tcp | tcptrace-lab analyze -", "from a pipe"),
         ),
     ),
     "annotate": Guide(
-        "A copy for Wireshark, with findings as comments.",
-        (("tcptrace-lab annotate slow.pcap -o told.pcapng && wireshark told.pcapng", "each finding stands at its frames"),),
+        "Write a copy for Wireshark with findings as comments.",
+        (("tcptrace-lab annotate slow.pcap -o told.pcapng && wireshark told.pcapng", "each finding is a comment on its frames"),),
     ),
-    "archive": Guide("Look into archives of many captures.", ()),
+    "archive": Guide("Query archives of many captures.", ()),
     "archive gc": Guide(
-        "Remove what no capture needs any more.", (("tcptrace-lab archive gc archive/", "results of other versions, and halves"),)
+        "Remove files that are no longer needed.", (("tcptrace-lab archive gc archive/", "results of other versions, incomplete files"),)
     ),
-    "archive list": Guide("The captures of an archive.", (("tcptrace-lab archive list archive/", "with their findings and state"),)),
+    "archive list": Guide("List the captures of an archive.", (("tcptrace-lab archive list archive/", "with their findings and state"),)),
     "archive query": Guide(
-        "SQL over the tables of an archive.",
+        "Run SQL over the tables of an archive.",
         (('tcptrace-lab archive query archive/ "select id, cost_ns from findings"', "over all captures"),),
     ),
-    "archive tables": Guide("Tables and columns of an archive.", (("tcptrace-lab archive tables archive/", "what a query can name"),)),
+    "archive tables": Guide(
+        "List the tables and columns of an archive.", (("tcptrace-lab archive tables archive/", "what a query can use"),)
+    ),
     "batch": Guide(
         "Analyze thousands of captures into an archive.",
-        (("tcptrace-lab batch captures/ -o archive/", "what is there already is not done again"),),
+        (("tcptrace-lab batch captures/ -o archive/", "captures already in the archive are skipped"),),
     ),
     "capture": Guide(
         "Capture live, then analyze what was captured.",
         (
-            ("sudo tcptrace-lab capture --list", "what can be captured from"),
-            ('sudo tcptrace-lab capture -i eth0 --filter "tcp port 443" --duration 60', "a minute of it"),
-            ("sudo tcptrace-lab capture -i eth0 --snaplen 128 --ring 5x100M", "until Ctrl-C; the last 500 MB are kept"),
+            ("sudo tcptrace-lab capture --list", "list the interfaces"),
+            ('sudo tcptrace-lab capture -i eth0 --filter "tcp port 443" --duration 60', "one minute"),
+            ("sudo tcptrace-lab capture -i eth0 --snaplen 128 --ring 5x100M", "until Ctrl-C; keeps the last 500 MB"),
         ),
     ),
     "compare": Guide(
-        "Before and after: what changed, and whether by chance.",
+        "Compare before and after: what changed significantly.",
         (
             ("tcptrace-lab compare before.pcap after.pcap", "one capture of each"),
-            ("tcptrace-lab compare before-*.pcap vs after-*.pcap -o difference.html", "repetitions: differences can be tested"),
-            ("tcptrace-lab compare run-*.pcap --repetitions", "means and 95 % intervals of one experiment"),
-            ("tcptrace-lab compare base-*.pcap vs new-*.pcap --fail-on regression -q", "a gate: exit code 1 if slower beyond chance"),
+            ("tcptrace-lab compare before-*.pcap vs after-*.pcap -o difference.html", "repetitions: differences are tested"),
+            ("tcptrace-lab compare run-*.pcap --repetitions", "means and 95% intervals of one experiment"),
+            ("tcptrace-lab compare base-*.pcap vs new-*.pcap --fail-on regression -q", "CI gate: exit code 1 if significantly slower"),
         ),
     ),
     "export": Guide(
-        "Tables, tcptrace's listing, or graphs for xplot.",
+        "Write tables, a tcptrace listing, or xplot graphs.",
         (
             ("tcptrace-lab export slow.pcap -o segments.parquet", "a row per TCP segment"),
             ("tcptrace-lab export slow.pcap --table ledger --format csv", "each interval of time and its cause"),
             ("tcptrace-lab export slow.pcap --table messages --format ndjson", "a row per application message"),
-            ("tcptrace-lab export call.pcap --table flows --format csv", "a row per UDP flow: pace, sizes, losses"),
-            ("tcptrace-lab export slow.pcap --format tcptrace", "as tcptrace -lrW says it"),
+            ("tcptrace-lab export call.pcap --table flows --format csv", "a row per UDP flow: rate, sizes, losses"),
+            ("tcptrace-lab export slow.pcap --format tcptrace", "the listing of tcptrace -lrW"),
             ("tcptrace-lab export slow.pcap --format xplot -o graphs", "a2b_tsg.xpl, a2b_rtt.xpl, …"),
         ),
     ),
-    "lab": Guide("Live experiments on paths of this machine's own.", ()),
-    "lab list": Guide("The experiments in the package.", (("tcptrace-lab lab list", "those of the published studies first"),)),
-    "lab show": Guide("An experiment's file, to read or to change.", (("tcptrace-lab lab show NAME > own.toml", "a NAME of lab list"),)),
-    "lab keys": Guide("Every key of an experiment's file.", (("tcptrace-lab lab keys", "with what each means"),)),
+    "lab": Guide("Run live experiments on emulated paths.", ()),
+    "lab list": Guide("List the experiments in the package.", (("tcptrace-lab lab list", "published studies first"),)),
+    "lab show": Guide("Print the file of an experiment.", (("tcptrace-lab lab show NAME > own.toml", "a NAME of lab list"),)),
+    "lab keys": Guide("List every key of an experiment file.", (("tcptrace-lab lab keys", "with the meaning of each"),)),
     "lab run": Guide(
-        "Perform an experiment, analyze and report it.",
+        "Run an experiment, analyze it and report.",
         (
-            ("sudo tcptrace-lab lab run NAME --short", "a NAME of lab list, in its short form"),
-            ("sudo tcptrace-lab lab run own.toml -o results/", "one of your own"),
+            ("sudo tcptrace-lab lab run NAME --short", "a NAME of lab list, short form"),
+            ("sudo tcptrace-lab lab run own.toml -o results/", "your own experiment"),
         ),
     ),
     "predict": Guide(
-        "Message sizes that stall, by a stack's rules.",
+        "Predict which message sizes stall.",
         (
             (
                 (
                     "tcptrace-lab predict --stack sunos4 --mss 9148 --send-buffer 16K \\\n"
                     "      --receive-buffer 16K --grid 16K:51K:4K -o grid.html"
                 ),
-                "all pairs of buffers",
+                "all combinations of buffer sizes",
             ),
-            ("tcptrace-lab predict --from slow.pcap", "with what the capture tells, and what had to be assumed"),
+            ("tcptrace-lab predict --from slow.pcap", "parameters from the capture; the rest is assumed"),
         ),
     ),
-    "replay": Guide("Play a captured transfer again.", ()),
+    "replay": Guide("Replay captured packets or transfers.", ()),
     "replay packets": Guide(
-        "Send the frames of a capture into an interface.",
+        "Send the frames of a capture to an interface.",
         (
             ("sudo tcptrace-lab replay packets slow.pcap -i veth0 --dry-run", "what would be sent"),
-            ("sudo tcptrace-lab replay packets slow.pcap -i veth0 --speed 2x", "twice as fast as they were"),
+            ("sudo tcptrace-lab replay packets slow.pcap -i veth0 --speed 2x", "twice as fast as captured"),
             ("sudo tcptrace-lab replay packets slow.pcap -i lo --topspeed", "without waiting"),
         ),
     ),
     "replay transfer": Guide(
-        "A captured transfer again, over real sockets.",
+        "Replay a captured transfer over real sockets.",
         (
             ("sudo tcptrace-lab replay transfer slow.pcap", "does the stall come back?"),
-            ("sudo tcptrace-lab replay transfer slow.pcap --nodelay", "and would this cure it?"),
+            ("sudo tcptrace-lab replay transfer slow.pcap --nodelay", "and does this fix it?"),
         ),
     ),
     "replay whatif": Guide(
-        "What changes would do to a transfer, by models.",
+        "Predict the effect of changes with models.",
         (
-            ("tcptrace-lab replay whatif slow.pcap", "what the findings name as the cure"),
+            ("tcptrace-lab replay whatif slow.pcap", "the remedies that the findings name"),
             ("tcptrace-lab replay whatif slow.pcap --nodelay --send-buffer 64K", "each alone, and both"),
         ),
     ),
     "replay script": Guide(
-        "A minimal reproducer of a stall, in Python.",
+        "Write a minimal reproducer of a stall.",
         (
             ("tcptrace-lab replay script slow.pcap -o reproduce.py", "then: python3 reproduce.py, and with --nodelay"),
-            ("tcptrace-lab replay script slow.pcap -o folder", "a packetdrill script beside it"),
+            ("tcptrace-lab replay script slow.pcap -o folder", "also a packetdrill script"),
         ),
     ),
     "simulate": Guide(
-        "Two modelled TCP stacks talk; the capture of it.",
+        "Simulate two TCP stacks and write the capture.",
         (
             (
                 (
@@ -153,11 +158,11 @@ GUIDES = {
                 ),
                 "a throughput deadlock",
             ),
-            ("tcptrace-lab simulate setting.toml -o model.pcap --truth why.json", "and why each byte waited"),
+            ("tcptrace-lab simulate setting.toml -o model.pcap --truth why.json", "with the cause of each wait"),
         ),
     ),
     "verify": Guide(
-        "Our account held against tshark's and tcptrace's.",
+        "Check results against tshark and tcptrace.",
         (("tcptrace-lab verify slow.pcapng --json differences.json", "each difference explained"),),
     ),
 }

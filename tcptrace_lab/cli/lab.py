@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.lab.document import Declared
 
-Name = Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="One of lab list, or a file of your own.")]
-Short = Annotated[bool, typer.Option("--short", help="Its short form: fewer points and repetitions.")]
+Name = Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="A name from lab list, or a file of your own.")]
+Short = Annotated[bool, typer.Option("--short", help="Run the short form: fewer points and repetitions.")]
 Folder = Annotated[
-    str | None, typer.Option("-o", "--output", metavar="FOLDER", help="Where results go.", show_default="reports/lab-<name>-<time>")
+    str | None, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the results.", show_default="reports/lab-<name>-<time>")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say which points there are.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list the points.")]
 
 app = typer.Typer(
     name="lab",
-    help="Declared experiments in private networks.",
+    help="Experiments in private network namespaces.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -37,7 +37,7 @@ app = typer.Typer(
 
 @app.command("list")
 def listed(_debug: Debug = False) -> int:
-    """List the experiments in the package, those of the published studies among them."""
+    """List the experiments in the package, including those of published studies."""
     from tcptrace_lab.lab import document  # noqa: PLC0415
 
     names = document.ready_made()
@@ -49,7 +49,7 @@ def listed(_debug: Debug = False) -> int:
 
 @app.command()
 def show(name: Name, short: Short = False, _debug: Debug = False) -> int:
-    """Write an experiment's file to standard output, to be read or made one's own; its number of points goes to stderr."""
+    """Write the file of an experiment to standard output; the number of its points goes to stderr."""
     from tcptrace_lab.lab import document  # noqa: PLC0415
 
     declared = document.load(name, short=short)
@@ -60,7 +60,7 @@ def show(name: Name, short: Short = False, _debug: Debug = False) -> int:
 
 @app.command()
 def keys(_debug: Debug = False) -> int:
-    """List every key that an experiment file can have, with what it is and its default."""
+    """List every key of an experiment file, with its meaning and default."""
     from tcptrace_lab.lab.declared import KEYS  # noqa: PLC0415
 
     for key in KEYS.values():
@@ -75,9 +75,9 @@ def keys(_debug: Debug = False) -> int:
 def run(
     name: Name, folder: Folder = None, short: Short = False, dry_run: DryRun = False, quiet: Quiet = False, _debug: Debug = False
 ) -> int:
-    """Perform an experiment (root): captures at both ends, the kernel's account, our analysis, and one report with 95 % intervals.
+    """Run an experiment (root): captures at both ends, tcp_info of the kernel, analysis, and one report with 95% intervals.
 
-    FOLDER gets report.html, results.json, runs.parquet, tcp_info.parquet, experiment.toml and captures/.
+    FOLDER receives report.html, results.json, runs.parquet, tcp_info.parquet, experiment.toml and captures/.
     """
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.lab import document  # noqa: PLC0415  (Polars and more, which help need not pay for)

@@ -29,7 +29,7 @@ def table(results: Mapping[str, Any]) -> Table:
     points = results["points"]
     measured = [name for name in _SHOWN if any(name in point["measures"] for point in points)]
     left = len(points) - MOST_POINTS
-    shown = Table("point", *measured, "most time", box=None, caption=f"and {left} points more: see the report" if left > 0 else None)
+    shown = Table("point", *measured, "most time", box=None, caption=f"and {left} more points: see the report" if left > 0 else None)
     for point in points[:MOST_POINTS]:
         cells = [_mean(point["measures"].get(name), results["measures"][name]["kind"]) for name in measured]
         cause = max(point["causes"].items(), key=lambda item: item[1], default=("", 0.0))

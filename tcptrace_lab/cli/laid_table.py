@@ -45,17 +45,17 @@ def verdict(laid: Laid) -> list[str]:
     """What became of the stall, in words."""
     told = laid.stall
     if told is None:
-        return ["Nothing in TCP held the original for a twentieth of its time."]
+        return ["No TCP cause took 5% or more of the original's time."]
     where = f"{told.family} of the {'client' if told.direction == 'client_to_server' else 'server'}"
     lines = []
     for one in laid.replays:
         held_s = one.held_s(told.family, told.direction)
-        spent = f"{duration_s(held_s)} for {duration_s(told.seconds)}"
+        spent = f"{duration_s(held_s)} instead of {duration_s(told.seconds)}"
         if one.name == "replay":
-            came = "came back" if laid.returned() else f"did not come back within {RETURN_WITHIN:.0%}".replace("%", " %")
+            came = "came back" if laid.returned() else f"did not come back within {RETURN_WITHIN:.0%}"
             lines.append(f"The stall ({where}) {came}: {spent}.")
         else:
-            gone = "cured it" if laid.cured(one) else f"left more than {CURED_LEFT:.0%} of it".replace("%", " %")
+            gone = "fixed it" if laid.cured(one) else f"left more than {CURED_LEFT:.0%} of it"
             change_s = laid.original.duration_s - one.duration_s
             took = f"the transfer took {duration_s(abs(change_s))} {'less' if change_s >= 0 else 'more'}"
             lines.append(f"{printable(one.name)} {gone}: {spent}; {took}.")

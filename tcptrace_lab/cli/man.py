@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 EXIT_STATUS = (
     ("0", "Done."),
-    ("1", "A finding at or above --fail-on, or what else that option asks for; of verify: differences that nothing explains."),
-    ("2", "The command cannot be right, or a result cannot be written where it should go."),
+    ("1", "A finding at or above --fail-on, or another condition of that option; for verify: unexplained differences."),
+    ("2", "Wrong usage, or a result cannot be written."),
     ("3", "Not a capture, or unreadable."),
-    ("4", "Read in part: stderr says where it stopped, and the results are of what could be read."),
-    ("5", "A tool or a right that is needed is missing."),
-    ("70", "A defect of this program."),
+    ("4", "Partly read: stderr shows where reading stopped; the results cover the part before."),
+    ("5", "A required tool or permission is missing."),
+    ("70", "Internal error in tcptrace-lab."),
     ("130", "Interrupted."),
 )
 
 ENVIRONMENT = (
-    ("NO_COLOR", "No colours, whatever its value."),
-    ("COLUMNS", "Width of tables on a terminal; elsewhere they have 80 columns."),
-    ("TMPDIR", "Where that goes which does not fit into memory."),
+    ("NO_COLOR", "Any value: no colours."),
+    ("COLUMNS", "Width of tables on a terminal; without a terminal, 80 columns."),
+    ("TMPDIR", "Folder for data that does not fit into memory."),
 )
 
 _COMMENT = re.compile(r"^([.'])", re.MULTILINE)
@@ -48,7 +48,7 @@ def _lines() -> Iterator[str]:
     root: Any = typer.main.get_command(app())
     yield f'.TH {PROGRAM.upper()} 1 "" "{PROGRAM} {version(PROGRAM)}" "User Commands"'
     yield ".SH NAME"
-    yield f"{_text(PROGRAM)} \\- where the time of a slow TCP transfer went, and what must be changed"
+    yield f"{_text(PROGRAM)} \\- find where the time of a slow TCP transfer went, and what to change"
     yield ".SH SYNOPSIS"
     for name, command in _commands(root):
         yield f".B {_text(PROGRAM)} {_text(name)}"
@@ -56,7 +56,7 @@ def _lines() -> Iterator[str]:
         yield ".br"
     yield ".SH DESCRIPTION"
     yield _text(root.help)
-    yield "Words, tables and progress go to standard error; standard output holds nothing but what is asked for with \\-."
+    yield "Text, tables and progress go to standard error; standard output has only what an option writes to \\-."
     yield ".SH OPTIONS"
     yield from _options(root, "")
     yield ".SH COMMANDS"

@@ -23,7 +23,7 @@ def check_two(files: list[str]) -> None:
         UsageError: fewer or more, or the same one twice.
     """
     if len(files) != CAPTURES:
-        raise UsageError(f"--pair takes two captures, not {len(files)}", remedy="name one of each place")
+        raise UsageError(f"--pair needs two captures, not {len(files)}", remedy="name one of each place")
     first, second = files
     same_file = STDOUT not in files and Path(first).exists() and Path(second).exists() and Path(first).samefile(second)
     if first == second or same_file:
@@ -39,6 +39,6 @@ def compare(first: Analysis, second: Analysis, shown: Activity, where: str | Non
     from tcptrace_lab.pair import pair_captures  # noqa: PLC0415  (NumPy and Polars)
 
     if where is not None and first.connections.head(1).select("conn").collect().is_empty():
-        raise UsageError("--where keeps no connection of the first capture, so there is none to compare", where=where)
+        raise UsageError("--where matches no connection of the first capture, so there is nothing to compare", where=where)
     shown.doing("matching packets")
     return pair_captures(first, second)

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
 
 LEGEND = (
-    "lost: sent and not seen to arrive; copies: arrived more than once; late: arrived behind a packet that was sent later; "
-    "ACK held: median time from a packet's arrival to its ACK."
+    "lost: sent but not received; copies: received more than once; late: received after a packet that was sent later; "
+    "ACK delay: median time from the arrival of a packet to its ACK."
 )
 """What the headings mean."""
 
-_COLUMNS = (("sent", 6), ("lost", 5), ("copies", 6), ("late", 5), ("delay p50", 9), ("p95", 8), ("max", 8), ("ACK held", 8))
+_COLUMNS = (("sent", 6), ("lost", 5), ("copies", 6), ("late", 5), ("delay p50", 9), ("p95", 8), ("max", 8), ("ACK delay", 9))
 """Heading and width of the columns right of the way."""
 
 

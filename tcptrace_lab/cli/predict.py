@@ -16,32 +16,41 @@ from tcptrace_lab.quantities import size_bytes
 RANGES = 12
 """Ranges that the terminal shows; JSON and page have them all."""
 
-StackName = Annotated[str, typer.Option("--stack", help="Whose rules: sunos4, bsd4.4, irix6.2 or linux.", show_default=False)]
-Mss = Annotated[str, typer.Option(help="Data of a full segment, as 1460 or 9148.", show_default=False)]
-SendBuffer = Annotated[str, typer.Option(help="Of the sender's socket, as 16K.", show_default=False)]
-ReceiveBuffer = Annotated[str, typer.Option(help="Of the receiver's socket, as 16K.", show_default=False)]
+StackName = Annotated[str, typer.Option("--stack", help="Stack to model: sunos4, bsd4.4, irix6.2 or linux.", show_default=False)]
+Mss = Annotated[str, typer.Option(help="Payload of a full segment in bytes, such as 1460 or 9148.", show_default=False)]
+SendBuffer = Annotated[str, typer.Option(help="Send buffer of the sender, such as 16K.", show_default=False)]
+ReceiveBuffer = Annotated[str, typer.Option(help="Receive buffer of the receiver, such as 16K.", show_default=False)]
 Copy = Annotated[
     str,
     typer.Option(
-        "--copy", help="What reaches TCP at a time: the stack's own piece, or the program's write if smaller.", show_default=False
+        "--copy",
+        help="Bytes copied to TCP at a time: the unit of the stack, or the write of the application if smaller.",
+        show_default=False,
     ),
 ]
-NoDelay = Annotated[bool, typer.Option("--nodelay", help="The sender turns Nagle's algorithm off.")]
-Sizes = Annotated[str, typer.Option(metavar="FIRST:LAST", help="Sizes of messages.")]
+NoDelay = Annotated[bool, typer.Option("--nodelay", help="The sender switches Nagle's algorithm off.")]
+Sizes = Annotated[str, typer.Option(metavar="FIRST:LAST", help="Range of message sizes.")]
 Grid = Annotated[
     str,
     typer.Option(
-        metavar="FIRST:LAST:STEP", help="Also try all send and receive buffers of these sizes, as 16K:51K:4K.", show_default=False
+        metavar="FIRST:LAST:STEP", help="Also try all send and receive buffers of these sizes, such as 16K:51K:4K.", show_default=False
     ),
 ]
 From = Annotated[
-    list[str] | None, typer.Option("--from", metavar="CAPTURE", help="Take what is not said from this capture.", show_default=False)
+    list[str] | None, typer.Option("--from", metavar="CAPTURE", help="Take missing parameters from this capture.", show_default=False)
 ]
-Apart = Annotated[bool, typer.Option("--apart", help="Several --from are captures of their own, as repetitions; else one, merged by time.")]
+Apart = Annotated[
+    bool, typer.Option("--apart", help="Treat several --from as separate captures (repetitions); default: one capture, merged by time.")
+]
 Connection = Annotated[
-    int | None, typer.Option("--connection", metavar="N", min=0, help="Of that capture; else the one with most data.", show_default=False)
+    int | None,
+    typer.Option(
+        "--connection", metavar="N", min=0, help="Connection in that capture; default: the one with most data.", show_default=False
+    ),
 ]
-Page = Annotated[str | None, typer.Option("-o", "--output", metavar="PAGE.html", help="Write a page with figures.", show_default=False)]
+Page = Annotated[
+    str | None, typer.Option("-o", "--output", metavar="PAGE.html", help="Write an HTML page with figures.", show_default=False)
+]
 Json = Annotated[str | None, typer.Option("--json", metavar="PATH|-", help="Write the prediction as JSON; - is standard output.")]
 
 
@@ -62,9 +71,9 @@ def predict(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Say which sizes of messages stall, and whether a stream can lock, by the rules of a TCP stack.
+    """Predict which message sizes stall, and whether a stream can deadlock, from the rules of a TCP stack.
 
-    With --from, also which sizes were slow between the same two hosts, in all these captures together.
+    With --from, also show which sizes were slow between the same two hosts, in all these captures together.
     """
     _check(page, json_path, captures or [], connection, apart=apart)
     span, buffers = _span(sizes), _grid(grid)
@@ -104,13 +113,13 @@ def _check(page: str | None, json_path: str | None, captures: list[str], connect
         if path is not None:
             output.check(path, captures)
     if page == output.STDOUT:
-        raise UsageError("the page cannot go to standard output", remedy="name a file with -o")
+        raise UsageError("the page cannot be written to standard output", remedy="name a file with -o")
     if connection is not None and not captures:
-        raise UsageError("--connection is one of a capture", remedy="name that with --from")
+        raise UsageError("--connection needs a capture", remedy="give one with --from")
     if apart and not captures:
-        raise UsageError("--apart is of captures", remedy="name them with --from")
+        raise UsageError("--apart needs captures", remedy="give them with --from")
     if connection is not None and apart:
-        raise UsageError("--connection is one of a capture", remedy="leave --apart out")
+        raise UsageError("--connection needs a capture", remedy="leave --apart out")
 
 
 def _size(text: str) -> int | None:
@@ -123,7 +132,7 @@ def _span(text: str) -> tuple[int, int]:
         raise UsageError(f"not a range of sizes: {text!r}", remedy="write it as 1:64K")
     span = size_bytes(first), size_bytes(last)
     if not 1 <= span[0] <= span[1]:
-        raise UsageError(f"no size is in {text!r}", remedy="write the smaller size first, 1 or more")
+        raise UsageError(f"empty range of sizes: {text!r}", remedy="write the smaller size first; it must be 1 or more")
     return span
 
 
@@ -136,9 +145,9 @@ def _grid(text: str) -> list[int]:
         raise UsageError(f"not a grid: {text!r}", remedy="write it as 16K:51K:4K")
     first, last, step = map(size_bytes, words)
     if not (1 <= first <= last and step >= 1):
-        raise UsageError(f"no buffer is in {text!r}", remedy="write the smaller size first, and a step of 1 or more")
+        raise UsageError(f"empty grid: {text!r}", remedy="write the smaller size first; the step must be 1 or more")
     if (last - first) // step > 1000:  # noqa: PLR2004  (only so that a slip makes no list of millions; `prediction` has the bound)
-        raise UsageError(f"{(last - first) // step + 1:,} buffers are in {text!r}", remedy="take larger steps")
+        raise UsageError(f"{(last - first) // step + 1:,} buffers in {text!r}", remedy="take larger steps")
     return [*range(first, last, step), last]
 
 

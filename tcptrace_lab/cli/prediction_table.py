@@ -27,7 +27,7 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
     for assumed in document["assumed"]:
         yield f"assumed: {assumed}"
     first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]
-    yield f"of the sizes from {first:,} to {last:,} bytes {numbers.share(document['stalled_share'])} always stall"
+    yield f"{numbers.share(document['stalled_share'])} of the sizes from {first:,} to {last:,} bytes always stall"
     measured = document["measured"]
     if measured is not None:
         yield f"measured, {measured['name']}: {measured['messages']:,} messages; {_found(measured['ranges'])}"
@@ -36,8 +36,8 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _found(ranges: list[Any] | None) -> str:
     if ranges is None:
-        return "too few to tell slow sizes"
-    return f"{len(ranges)} ranges of sizes were slow" if ranges else "no range of sizes was slow beside others"
+        return "too few to find slow sizes"
+    return f"{len(ranges)} ranges of sizes were slow" if ranges else "no range of sizes was slower than others"
 
 
 def tables(document: Mapping[str, Any], most: int) -> Iterator[Table]:
@@ -45,7 +45,7 @@ def tables(document: Mapping[str, Any], most: int) -> Iterator[Table]:
     ranges = document["ranges"]
     if ranges:
         left = len(ranges) - most
-        shown = Table("from", "to", "stalls", box=None, title_justify="left", caption=f"and {left} ranges more" if left > 0 else None)
+        shown = Table("from", "to", "stalls", box=None, title_justify="left", caption=f"and {left} more ranges" if left > 0 else None)
         for one in ranges[:most]:
             shown.add_row(f"{one['from_bytes']:,}", f"{one['to_bytes']:,}", one["stalls"])
         yield shown
@@ -58,7 +58,7 @@ def tables(document: Mapping[str, Any], most: int) -> Iterator[Table]:
 def _measured(measured: Mapping[str, Any], most: int) -> Table:
     """The slow ranges of the captures."""
     left = len(measured["ranges"]) - most
-    more = f"and {left} ranges more" if left > 0 else None
+    more = f"and {left} more ranges" if left > 0 else None
     shown = Table("from", "to", "messages", "stalled", "for", box=None, title="measured", title_justify="left", caption=more)
     for one in measured["ranges"][:most]:
         times = numbers.duration(round(one["stalled_median_s"] * numbers.NS_PER_S))
@@ -76,7 +76,7 @@ def _grid(cells: list[Mapping[str, Any]]) -> Table:
         "send",
         *map(_size, receives),
         box=None,
-        title="sizes that always stall; ! a stream can lock, ? it may, if writes leave room unused",
+        title="share of sizes that always stall; !: a stream can deadlock; ?: it can if writes leave buffer space unused",
         title_justify="left",
     )
     for send in sends:

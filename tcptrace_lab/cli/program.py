@@ -58,10 +58,10 @@ def _show_completion(shell: Shell | None) -> None:
 
 
 def _program(
-    _version: Annotated[bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version, and end.")] = False,
+    _version: Annotated[bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and exit.")] = False,
     _completion: Annotated[
         Shell | None,
-        typer.Option("--show-completion", callback=_show_completion, is_eager=True, help="Print what makes this shell complete commands."),
+        typer.Option("--show-completion", callback=_show_completion, is_eager=True, help="Print the completion script for this shell."),
     ] = None,
 ) -> None:
     """Options that stand before a command."""
@@ -71,9 +71,9 @@ def app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
     """The program with these commands and groups. Only their modules are imported."""
     program = typer.Typer(
         name=PROGRAM,
-        help="Where did the time of a slow TCP transfer go, and what must be changed? Answers from packet captures.",
+        help="Find out from packet captures where the time of slow TCP transfers went, and what to change.",
         epilog="Exit codes: 0 done, 1 finding at or above --fail-on, 2 usage, 3 not a capture or unreadable, "
-        "4 read in part, 5 a tool is missing, 70 a defect of this program.",
+        "4 partly read, 5 a tool is missing, 70 internal error.",
         rich_markup_mode=None,  # plain help: Rich would take longer to import than all the rest
         add_completion=False,  # it would write into the files that a shell reads at its start; `--show-completion` shows what to put there
         pretty_exceptions_enable=False,
@@ -129,7 +129,7 @@ def _told(error: BaseException, *, debug: bool) -> int:
         return error.exit_code
     if isinstance(error, typer.TyperException):
         return _told_of_usage(error)
-    say(f"defect of this program: {type(error).__name__}: {error}; please report it, with what --debug shows")
+    say(f"internal error: {type(error).__name__}: {error}; please report it, with the output of --debug")
     return errors.EXIT_DEFECT
 
 
@@ -140,16 +140,16 @@ def _told_of_usage(error: typer.TyperException) -> int:
         typer.echo(words, err=True)
         return errors.EXIT_USAGE
     context = getattr(error, "ctx", None)
-    say(f"{plain(words).rstrip('.')}; {context.command_path if context else PROGRAM} --help tells how")
+    say(f"{plain(words).rstrip('.')}; {context.command_path if context else PROGRAM} --help shows how")
     return errors.EXIT_USAGE
 
 
 _PLAIN = (
     (re.compile(r"Value error, "), ""),
-    (re.compile(r"Input should be a valid integer\b.*"), "it is a whole number"),
-    (re.compile(r"Input should be a valid number\b.*"), "it is a number"),
-    (re.compile(r"Input should be greater than or equal to (\S+)"), r"it is \1 or more"),
-    (re.compile(r"Input should be less than or equal to (\S+)"), r"it is \1 or less"),
+    (re.compile(r"Input should be a valid integer\b.*"), "it must be a whole number"),
+    (re.compile(r"Input should be a valid number\b.*"), "it must be a number"),
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"it must be \1 or more"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"it must be \1 or less"),
 )
 """Words of the library that reads options, and ours."""
 

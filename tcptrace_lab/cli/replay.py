@@ -7,7 +7,7 @@ import typer
 from tcptrace_lab.cli import replay_packets, replay_script, replay_transfer, replay_whatif
 
 app = typer.Typer(
-    help="Make it happen again: the packets of a capture, its transfers, and what would become of them.",
+    help="Replay the packets or transfers of a capture, and predict the effect of changes.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )

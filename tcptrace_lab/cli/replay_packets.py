@@ -20,22 +20,24 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.packets.send import Sent
 
 File = Annotated[str, typer.Argument(metavar="CAPTURE", help="pcap or pcapng, plain or compressed.", show_default=False)]
-Interface = Annotated[str, typer.Option("-i", "--interface", metavar="NAME", help="Where the frames go.", show_default=False)]
-Speed = Annotated[str, typer.Option(metavar="FACTOR", help="So much faster than they were, as 2x.", show_default=False)]
-Rate = Annotated[str, typer.Option(metavar="RATE", help="Evenly, as 10Mbit/s or 1000pps.", show_default=False)]
-TopSpeed = Annotated[bool, typer.Option("--topspeed", help="Without waiting.")]
-Loop = Annotated[int, typer.Option(metavar="N", min=1, help="So often.")]
-Range = Annotated[str, typer.Option("--range", metavar="FIRST-LAST", help="Only these frames, as 10-200.", show_default=False)]
-Filter = Annotated[str, typer.Option("--filter", metavar="EXPR", help="Only these, by a display filter of tshark.", show_default=False)]
+Interface = Annotated[str, typer.Option("-i", "--interface", metavar="NAME", help="Interface to send to.", show_default=False)]
+Speed = Annotated[str, typer.Option(metavar="FACTOR", help="Speed-up factor, such as 2x.", show_default=False)]
+Rate = Annotated[str, typer.Option(metavar="RATE", help="Send at a constant rate, such as 10Mbit/s or 1000pps.", show_default=False)]
+TopSpeed = Annotated[bool, typer.Option("--topspeed", help="Send as fast as possible.")]
+Loop = Annotated[int, typer.Option(metavar="N", min=1, help="Number of repetitions.")]
+Range = Annotated[str, typer.Option("--range", metavar="FIRST-LAST", help="Send only these frames, such as 10-200.", show_default=False)]
+Filter = Annotated[
+    str, typer.Option("--filter", metavar="EXPR", help="Send only frames that match this tshark display filter.", show_default=False)
+]
 Address = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Rewrite an IP address.", show_default=False)]
 Port = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Rewrite a TCP or UDP port.", show_default=False)]
-SourceMac = Annotated[str, typer.Option(metavar="MAC", help="Rewrite the source.", show_default=False)]
-DestinationMac = Annotated[str, typer.Option(metavar="MAC", help="Rewrite the destination.", show_default=False)]
-Checksums = Annotated[bool, typer.Option("--checksums", help="Make all checksums anew.")]
-Mtu = Annotated[int, typer.Option(metavar="BYTES", min=0, help="Cut longer packets.", show_default=False)]
-Allow = Annotated[list[str] | None, typer.Option(metavar="CIDR", help="Also send to this network.", show_default=False)]
-AnyInterface = Annotated[bool, typer.Option("--any-interface", help="Also into an interface that may lead out of this machine.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")]
+SourceMac = Annotated[str, typer.Option(metavar="MAC", help="Rewrite the source MAC address.", show_default=False)]
+DestinationMac = Annotated[str, typer.Option(metavar="MAC", help="Rewrite the destination MAC address.", show_default=False)]
+Checksums = Annotated[bool, typer.Option("--checksums", help="Recompute all checksums.")]
+Mtu = Annotated[int, typer.Option(metavar="BYTES", min=0, help="Truncate longer packets.", show_default=False)]
+Allow = Annotated[list[str] | None, typer.Option(metavar="CIDR", help="Also allow this destination network.", show_default=False)]
+AnyInterface = Annotated[bool, typer.Option("--any-interface", help="Also allow an interface that may lead out of this machine.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, but send nothing.")]
 
 
 LEAST_MTU_BYTES = 68
@@ -64,10 +66,10 @@ def packets(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Send the frames of a capture into an interface, in their own time or another, as they are or rewritten.
+    """Send the frames of a capture to an interface, with original or changed timing, unchanged or rewritten.
 
-    Only into lo, veth, tun, tap and dummy interfaces, and only to this machine's own addresses, those set aside for documentation, and
-    networks allowed with --allow.
+    Allowed are only lo, veth, tun, tap and dummy interfaces, and only the addresses of this machine, documentation addresses, and
+    networks given with --allow.
     """
     from tcptrace_lab.replay.packets.frames import Rewrite  # noqa: PLC0415
     from tcptrace_lab.replay.packets.guard import networks, own_networks  # noqa: PLC0415
@@ -123,13 +125,13 @@ def _words(done: Sent, interface: str) -> list[str]:
 def _pair(text: str) -> tuple[str, str]:
     old, sign, new = text.partition("=")
     if not sign or not old or not new:
-        raise UsageError(f"{text!r} says not what becomes of what", remedy="write it as OLD=NEW")
+        raise UsageError(f"{text!r} is not OLD=NEW", remedy="write it as OLD=NEW")
     return old, new
 
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65_535:  # noqa: PLR2004
-        raise UsageError(f"--port: {text!r} is no port")
+        raise UsageError(f"--port: {text!r} is not a port")
     return int(text)
 
 
@@ -137,18 +139,18 @@ def _address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError as error:
-        raise UsageError(f"--address: {text!r} is no IP address") from error
+        raise UsageError(f"--address: {text!r} is not an IP address") from error
 
 
 def _mtu(size: int) -> int:
     if 0 < size < LEAST_MTU_BYTES:
-        raise UsageError(f"--mtu: {size} is below {LEAST_MTU_BYTES}, the least of IPv4")
+        raise UsageError(f"--mtu: {size} is below {LEAST_MTU_BYTES}, the minimum of IPv4")
     return size
 
 
 def _mac(text: str) -> str:
     if text and not re.fullmatch(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", text):
-        raise UsageError(f"{text!r} is no MAC address", remedy="write it as 02:00:00:00:00:01")
+        raise UsageError(f"{text!r} is not a MAC address", remedy="write it as 02:00:00:00:00:01")
     return text
 
 
@@ -157,5 +159,5 @@ def _range(text: str) -> tuple[int, int] | None:
         return None
     match = re.fullmatch(r"(\d{1,15})-(\d{1,15})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise UsageError(f"--range: {text!r} is no range of frames", remedy="write it as 10-200")
+        raise UsageError(f"--range: {text!r} is not a range of frames", remedy="write it as 10-200")
     return int(match[1]), int(match[2])

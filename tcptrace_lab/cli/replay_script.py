@@ -33,15 +33,15 @@ SUFFIXES: Final = {Kind.PYTHON: ".py", Kind.PACKETDRILL: ".pkt"}
 Out = Annotated[
     str,
     typer.Option(
-        "-o", "--output", metavar="DIR|FILE", help="Where to; a folder gets both kinds. Else standard output.", show_default=False
+        "-o", "--output", metavar="DIR|FILE", help="Output file, or a folder for both kinds. Default: standard output.", show_default=False
     ),
 ]
-KindOption = Annotated[Kind | None, typer.Option(help="What to write; else by the name behind -o, or python.", show_default=False)]
+KindOption = Annotated[Kind | None, typer.Option(help="What to write. Default: by the name given with -o, or python.", show_default=False)]
 ScheduleOut = Annotated[
-    str | None, typer.Option("--schedule", metavar="PATH", help="Write what is left as a schedule, too (replay transfer --from-schedule).")
+    str | None, typer.Option("--schedule", metavar="PATH", help="Also write the shrunk schedule (for replay transfer --from-schedule).")
 ]
-Whole = Annotated[bool, typer.Option("--whole", help="Do not shrink; needs no model.")]
-Prove = Annotated[bool, typer.Option("--prove", help="Make it here, over real sockets, as it is and with the cure (root).")]
+Whole = Annotated[bool, typer.Option("--whole", help="Do not shrink the schedule; needs no model.")]
+Prove = Annotated[bool, typer.Option("--prove", help="Run it here over real sockets, without and with the remedy (root).")]
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]")
 """What does not belong into the name of a file that is made here."""
@@ -58,11 +58,11 @@ def script(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Write a minimal reproducer of what held a transfer most: a Python program, and a packetdrill script.
+    """Write a minimal reproducer of the worst stall of a transfer: a Python program and a packetdrill script.
 
-    What the programs did is shrunk, by a model of both TCP stacks that first has to make the original again, to the smallest schedule that
-    still shows the stall. The Python program needs nothing but Python 3.8; its exit status says whether the stall is there, and its options
-    try the cure. The packetdrill script plays the other end for the kernel whose sender was held.
+    A model of both TCP stacks, which must first reproduce the original, shrinks the schedule of the applications to the smallest one that
+    still shows the stall. The Python program needs only Python 3.8; its exit status shows whether the stall occurs, and its options try
+    the remedy. The packetdrill script plays the peer of the kernel whose sender stalled.
 
     Example: tcptrace-lab replay script slow.pcap -o reproduce.py
     """
@@ -93,7 +93,7 @@ def _places(capture: str, out: str, kind: Kind | None) -> dict[Kind, str]:
     if not Path(out).is_dir() and (suffix or kind is not None):
         told = next((one for one, own in SUFFIXES.items() if own == suffix), None)
         if kind is None and told is None:
-            raise UsageError(f"-o: {suffix} tells no kind", where=out, remedy="name a folder, a file.py, a file.pkt, or a --kind")
+            raise UsageError(f"-o: {suffix} does not name a kind", where=out, remedy="name a folder, a file.py, a file.pkt, or a --kind")
         if kind is not None and told not in {None, kind}:
             raise UsageError(f"-o: {suffix} is no {kind}", where=out, remedy="leave out one of -o and --kind")
         return {kind or told or Kind.PYTHON: out}
@@ -140,12 +140,12 @@ def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:
     from tcptrace_lab.cli.console import console  # noqa: PLC0415
     from tcptrace_lab.replay.script import prove  # noqa: PLC0415
 
-    shown.doing("proving it over real sockets")
+    shown.doing("testing it over real sockets")
     proof = prove(made)
     held, cured = (duration_s(spent_s) for spent_s in (proof.held_s, proof.cured_held_s))
-    words = f"over real sockets {made.stall.family} held it for {held}; with {made.cure.words()} for {cured}"
+    words = f"over real sockets, {made.stall.family} took {held}; with {made.cure.words()}, {cured}"
     if not proof.holds:
-        raise LabFailed(f"not proved: {words}", remedy="a busy machine holds packets up; try again")
+        raise LabFailed(f"not proved: {words}", remedy="a busy machine delays packets; try again")
     if not quiet:
         shown.end()
         console().print(Text(f"Proved: {words}."))

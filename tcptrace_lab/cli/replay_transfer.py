@@ -25,17 +25,20 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import End, Schedule
 
 ScheduleOut = Annotated[
-    str | None, typer.Option("--schedule", metavar="PATH|-", help="Write the schedule, and play nothing.", show_default=False)
+    str | None, typer.Option("--schedule", metavar="PATH|-", help="Write the schedule, without a replay.", show_default=False)
 ]
-Serve = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play the server alone: listen here.", show_default=False)]
-Connect = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play the client alone: connect there.", show_default=False)]
-Cure = Annotated[bool, typer.Option("--cure", help="Also try what the findings name as the cure.")]
-OnlyChanged = Annotated[bool, typer.Option("--only-changed", help="Do not play it as it was.")]
+Serve = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play only the server: listen here.", show_default=False)]
+Connect = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play only the client: connect there.", show_default=False)]
+Cure = Annotated[bool, typer.Option("--cure", help="Also try the remedies that the findings name.")]
+OnlyChanged = Annotated[bool, typer.Option("--only-changed", help="Do not replay the unchanged transfer.")]
 Folder = Annotated[
-    str, typer.Option("-o", "--output", metavar="DIR", help="Keep the captures here, with a page that compares them.", show_default=False)
+    str,
+    typer.Option(
+        "-o", "--output", metavar="DIR", help="Keep the captures in this folder, with a page that compares them.", show_default=False
+    ),
 ]
-At = Annotated[str, typer.Option(help="Which end captures: client or server.")]
-Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", min=0.001, help="Give a transfer up after this.", show_default=False)]
+At = Annotated[str, typer.Option(help="Capture point: client or server.")]
+Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", min=0.001, help="Abort a transfer after this time.", show_default=False)]
 
 PAGE = "compared.html"
 """Name of the page beside the captures."""
@@ -70,10 +73,10 @@ def transfer(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Make a transfer again with real sockets: what its programs wrote, read and thought, over a path like its own.
+    """Replay a transfer over real sockets: the writes, reads and pauses of its applications, over a similar path.
 
-    Both ends play in private network namespaces (root), or one end here (--serve or --connect). The replay is captured, analyzed and laid
-    beside the original: did the stall come back, and did the changes cure it?
+    Both ends run in private network namespaces (root), or one end runs here (--serve or --connect). The replay is captured, analyzed and
+    compared with the original: did the stall come back, and did the changes fix it?
     """
     changed = options.changes(
         nodelay=nodelay, cork=cork, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, congestion=congestion,
@@ -108,11 +111,11 @@ def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, 
     if capture:
         options.check_capture(capture)
     if serve and connect:
-        raise UsageError("--serve and --connect are two ends", remedy="play one of them here, or neither for both in private")
+        raise UsageError("--serve and --connect exclude each other", remedy="give one of them, or neither to run both ends here")
     if at not in {"client", "server"}:
-        raise UsageError(f"--at: {at!r} is no end", remedy="use client or server")
+        raise UsageError(f"--at: {at!r} is not an end", remedy="use client or server")
     if (serve or connect) and any(alone):
-        raise UsageError("one end alone captures nothing and lays nothing side by side", remedy="leave out --cure, --json, -o")
+        raise UsageError("one end alone neither captures nor compares", remedy="leave out --cure, --json, -o")
     if timeout is not None and timeout > 1e6:  # noqa: PLR2004  (11 days; beyond it select refuses)
         raise UsageError(f"--timeout: {timeout:g} s is too long")
 
@@ -131,7 +134,7 @@ def _schedule(
     schedule = reconstruct(evidence)
     if not quiet:
         for doubt in schedule.doubts:
-            say(f"not known: {doubt}")
+            say(f"unknown: {doubt}")
     return evidence, schedule
 
 
@@ -187,7 +190,7 @@ def _both_ends(
     if cure:
         told = stall(original) if original is not None else None
         if told is None:
-            raise UsageError("nothing holds the transfer that could be cured", remedy="name the changes to try, as --nodelay")
+            raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
         changed = known_cure(schedule, told.family)
     if folder:
         Path(folder).mkdir(exist_ok=True)

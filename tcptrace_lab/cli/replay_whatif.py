@@ -34,10 +34,10 @@ def whatif(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Foretell what changes would do to a transfer, by models of both TCP stacks that first have to make the original again.
+    """Predict the effect of changes on a transfer, with models of both TCP stacks that must first reproduce the original.
 
-    Each change alone and all together, the one that saves most first, with a range. Where no model fits, nothing is foretold. Without
-    changes: what the findings name as the cure.
+    The output lists each change alone and all together, the largest saving first, with a range. If no model fits, there is no prediction.
+    Without options for changes, the remedies that the findings name are used.
     """
     changed = options.changes(
         nodelay=nodelay, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, eager_reader=eager_reader,
@@ -75,7 +75,7 @@ def _cure(capture: str, conn: int, schedule: Schedule) -> Changes:
 
     told = stall(figures("original", [capture], conn))
     if told is None:
-        raise UsageError("nothing holds the transfer that could be cured", remedy="name the changes to try, as --nodelay")
+        raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
     return cure(schedule, told.family)
 
 
@@ -87,8 +87,8 @@ def _show(foretold: Foretold) -> None:
     out, table, fitted = console(), plain_table(), foretold.fitted
     original, modelled = (duration_s(one.duration_s) for one in (fitted.original, fitted.modelled))
     out.print(Text(f"The original took {original}; the model ({fitted.fit.stack}) {modelled}, {fitted.duration_error:+.1%}."))
-    out.print(Text(f"It gives {fitted.ledger_error:.1%} of the time to other causes than the capture's ledger."))
-    for heading in ("with", "would take", "range", "saves"):
+    out.print(Text(f"It assigns {fitted.ledger_error:.1%} of the time to other causes than the ledger of the capture."))
+    for heading in ("with", "predicted", "range", "saves"):
         table.add_column(heading, justify="left" if heading == "with" else "right", overflow="fold")
     for one in foretold.predictions:
         saved = duration_s(abs(one.saved_s))

@@ -17,37 +17,38 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run
 
 File = Annotated[
-    str, typer.Argument(metavar="[SETTING.toml]", help="All that the run depends on; options override it.", show_default=False)
+    str, typer.Argument(metavar="[SETTING.toml]", help="File with all settings of the run; options override it.", show_default=False)
 ]
 Client = Annotated[
     str,
-    typer.Option(help='What the client does: "10 * (write 8K/4K; read 1; think 20ms)"; writes 1M if nothing is said.', show_default=False),
+    typer.Option(help='What the client does: "10 * (write 8K/4K; read 1; think 20ms)"; default: writes 1M.', show_default=False),
 ]
-Server = Annotated[str, typer.Option(help="What the server does; reads until the client closes.", show_default=False)]
-StackName = Annotated[str, typer.Option("--stack", help="Stack of both hosts, as in predict; linux.", show_default=False)]
-ClientStack = Annotated[str, typer.Option(help="Stack of the client alone.", show_default=False)]
-ServerStack = Annotated[str, typer.Option(help="Stack of the server alone.", show_default=False)]
-Mss = Annotated[str, typer.Option(help="Largest payload of a segment; 1460.", show_default=False)]
-SendBuffer = Annotated[str, typer.Option(help="Of both hosts; the stack's default.", show_default=False)]
-ReceiveBuffer = Annotated[str, typer.Option(help="Of both hosts.", show_default=False)]
-NoDelay = Annotated[bool, typer.Option("--nodelay", help="Both programs turn Nagle's algorithm off.")]
-Phase = Annotated[str, typer.Option(help="When timers that beat do so first.", show_default=False)]
-Warm = Annotated[bool, typer.Option("--warm", help="Begin with an open congestion window, as late in a long connection.")]
-Rate = Annotated[str, typer.Option(help="Of the line, both ways: 10M; without limit.", show_default=False)]
-Delay = Annotated[str, typer.Option(help="From end to end, one way; 0.", show_default=False)]
-Framing = Annotated[str, typer.Option(help="What datagrams take on the line: ethernet, atm or bare.", show_default=False)]
-Loss = Annotated[float, typer.Option(help="Chance that a packet of the client's is lost.", show_default=False)]
-Lose = Annotated[str, typer.Option(help="The client's packets that are lost, counted from 0: 5,6,9.", show_default=False)]
-Seed = Annotated[int, typer.Option(help="Of that chance.", show_default=False)]
-Until = Annotated[str, typer.Option(help="When the run ends at the latest; 3600s.", show_default=False)]
-Place = Annotated[str, typer.Option("--at", help="Which host captures: client or server.")]
+Server = Annotated[str, typer.Option(help="What the server does; default: reads until the client closes.", show_default=False)]
+StackName = Annotated[str, typer.Option("--stack", help="Stack of both hosts, as in predict; default: linux.", show_default=False)]
+ClientStack = Annotated[str, typer.Option(help="Stack of the client.", show_default=False)]
+ServerStack = Annotated[str, typer.Option(help="Stack of the server.", show_default=False)]
+Mss = Annotated[str, typer.Option(help="Largest payload of a segment; default: 1460.", show_default=False)]
+SendBuffer = Annotated[str, typer.Option(help="Send buffer of both hosts; default: that of the stack.", show_default=False)]
+ReceiveBuffer = Annotated[str, typer.Option(help="Receive buffer of both hosts.", show_default=False)]
+NoDelay = Annotated[bool, typer.Option("--nodelay", help="Both applications switch Nagle's algorithm off.")]
+Phase = Annotated[str, typer.Option(help="Time of the first tick of periodic timers.", show_default=False)]
+Warm = Annotated[bool, typer.Option("--warm", help="Start with a large congestion window, as late in a long connection.")]
+Rate = Annotated[str, typer.Option(help="Line rate in both directions, such as 10M; default: no limit.", show_default=False)]
+Delay = Annotated[str, typer.Option(help="One-way delay from end to end; default: 0.", show_default=False)]
+Framing = Annotated[str, typer.Option(help="Framing on the line: ethernet, atm or bare.", show_default=False)]
+Loss = Annotated[float, typer.Option(help="Loss probability of packets from the client.", show_default=False)]
+Lose = Annotated[str, typer.Option(help="Lost packets from the client, counted from 0: 5,6,9.", show_default=False)]
+Seed = Annotated[int, typer.Option(help="Random seed of the losses.", show_default=False)]
+Until = Annotated[str, typer.Option(help="Latest end of the run; default: 3600s.", show_default=False)]
+Place = Annotated[str, typer.Option("--at", help="Capture point: client or server.")]
 Link = Annotated[
-    str, typer.Option("--link", help="Frames of the capture: ethernet, loopback, raw, or a form of ATM as rfc1483-llc, sunatm, erf-cells.")
+    str,
+    typer.Option("--link", help="Frames of the capture: ethernet, loopback, raw, or a form of ATM such as rfc1483-llc, sunatm, erf-cells."),
 ]
 Output = Annotated[
-    str, typer.Option("-o", "--output", metavar="PATH|-", help="Where the capture goes; - is standard output.", show_default=False)
+    str, typer.Option("-o", "--output", metavar="PATH|-", help="File for the capture; - is standard output.", show_default=False)
 ]
-Truth = Annotated[str, typer.Option("--truth", metavar="PATH|-", help="Also write the model's own ledger, as JSON.", show_default=False)]
+Truth = Annotated[str, typer.Option("--truth", metavar="PATH|-", help="Also write the ledger of the model as JSON.", show_default=False)]
 
 
 def simulate(
@@ -77,7 +78,7 @@ def simulate(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Let two modelled TCP stacks talk, and write what one of them would have captured."""
+    """Simulate two TCP stacks and write the packets that a capture at one of them would have."""
     hosts = {
         "send_buffer": send_buffer,
         "receive_buffer": receive_buffer,
@@ -107,9 +108,7 @@ def simulate(
         try:
             run = run_model(setting, truth=bool(truth))
         except TooManyEvents as error:
-            raise UsageError(
-                f"this is too much for the model: {error}", remedy="let the programs do less, or end sooner (--until)"
-            ) from error
+            raise UsageError(f"too much for the model: {error}", remedy="let the applications do less, or end earlier (--until)") from error
         shown.doing("writing the capture")
         with output.opened(path) as stream:
             count = write_capture(run, setting, stream, at=where, medium=medium)
@@ -123,7 +122,7 @@ def simulate(
 
 def _unfinished(run: Run) -> str:
     waiting = [name for name, side in (("the client's", run.client), ("the server's", run.server)) if not side.done]
-    return f"; {' and '.join(waiting)} program had not ended" if waiting else ""
+    return f"; {' and '.join(waiting)} application had not ended" if waiting else ""
 
 
 def _numbers(text: str) -> list[int]:
@@ -140,7 +139,7 @@ def _choices(at: str, link: str) -> tuple[At, Medium]:
 
     for value, kind in ((at, At), (link, Medium)):
         if value not in list(kind):
-            raise UsageError(f"{value!r} is none of them", remedy=f"use {', '.join(kind)}")
+            raise UsageError(f"{value!r} is not allowed", remedy=f"use {', '.join(kind)}")
     return At(at), Medium(link)
 
 

@@ -38,13 +38,13 @@ FINDINGS_SPELLED_OUT = 3
 LINE_ROWS, LINE_NOTES = 1_000, 5
 """Connections that are looked at for what their line leaves for data, and lines (and connections in one) that are told of it."""
 
-WAY_LEGEND = "way: the connection's number, and → for the client's data, ← for the server's"
+WAY_LEGEND = "direction: the connection's number; → data from the client, ← data from the server"
 
 _ENDPOINT_MIN, _ENDPOINT_MAX = 12, 47
 """Width of an address with its port: of the shortened, and of the longest IPv6 one."""
 
 _SIDES = ("client", "server")
-_FIGURES = (("time", 8), ("sent by client", 9), ("by server", 9), ("resent", 6))
+_FIGURES = (("time", 8), ("sent by client", 9), ("by server", 9), ("retransmits", 11))
 """Heading and width of the columns right of the addresses; a heading that is wider wraps."""
 
 
@@ -102,11 +102,11 @@ def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, stderr: Cons
 
 
 def refusals(connections: pl.LazyFrame) -> str:
-    """`connections 3, 7: refused, their SYN was answered by RST`; empty if none was."""
+    """`connections 3, 7: refused (RST in answer to their SYN)`; empty if none was."""
     conns = connections.filter(behaviour.refused(pl.col)).select("conn").collect()["conn"].sort().to_list()
     many = len(conns) > 1
     return (
-        f"connection{'s' if many else ''} {_numbers(conns)}: refused, {'their' if many else 'its'} SYN was answered by RST" if conns else ""
+        f"connection{'s' if many else ''} {_numbers(conns)}: refused (RST in answer to {'their' if many else 'its'} SYN)" if conns else ""
     )
 
 
@@ -140,20 +140,20 @@ def _headline_of_kept(analysis: Analysis, kept: int) -> str:
 
 
 def behaviour_notes(rows: pl.DataFrame, resolution_ns: int) -> list[str]:
-    """`connection 3: captured at the client's end (proved); server: …`: what is known of the ends of these connections, one line each."""
+    """`connection 3: captured at the client (proved); server: …`: what is known of the ends of these connections, one line each."""
     judged = behaviour.of_rows(rows, resolution_ns)
     return [f"connection {row['conn']}: {' · '.join(behaviour.words(row))}" for row in judged.iter_rows(named=True)]
 
 
 def rate_notes(rows: pl.DataFrame) -> list[str]:
-    """`connection 3 →: the sender reaches …`: how fast both ends are, of the larger direction of these connections."""
+    """`connection 3 →: the sender reached …`: how fast both ends are, of the larger direction of these connections."""
     told = ((row, rates.sentence(row)) for row in _larger_ways(rows))
     return [f"connection {row['conn']} {'→' if row['from_client'] else '←'}: {words}" for row, words in told if words]
 
 
 def nothing_to_report(rows: pl.DataFrame) -> str:
     """What is said without any finding: what bounds the largest of these rows of `schema.CONNECTIONS`, where that is known."""
-    said = "no finding: no cause that could be mended took a twentieth of any direction's time"
+    said = "no finding: no fixable cause took 5% or more of any direction's time"
     reached = [rates.reached(row) for row in _larger_ways(rows.head(1))]
     return f"{said}; connection {rows.item(0, 'conn')} reached {reached[0]}" if reached and reached[0] else said
 
@@ -166,7 +166,7 @@ def _larger_ways(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def line_notes(connections: pl.DataFrame) -> list[str]:
-    """`connections 0, 3: ATM, VPI 0 VCI 32: at best 89.9 % …` for those over ATM, where it differs: the first few of them.
+    """`connections 0, 3: ATM, VPI 0 VCI 32: at most 89.9% …` for those over ATM, where it differs: the first few of them.
 
     Ethernet's cost is told in report and JSON alone: there it is what everybody reckons with.
     """
@@ -187,8 +187,8 @@ def _numbers(conns: list[int]) -> str:
 def _findings(findings: Sequence[Finding]) -> Table:
     """The most expensive findings, what can be mended first: how severe, how sure, which way of which connection, its share, and what."""
     table = plain_table()
-    for heading in ("finding", "", "way", "of time", ""):
-        table.add_column(heading, justify="right" if heading == "of time" else "left", no_wrap=bool(heading))
+    for heading in ("finding", "", "direction", "share", ""):
+        table.add_column(heading, justify="right" if heading == "share" else "left", no_wrap=bool(heading))
     spelled_out = 0
     for finding in mendable_first(findings)[:FINDING_ROWS]:
         way = "" if finding.conn is None else f"{finding.conn} {'→' if finding.from_client else '←'}"

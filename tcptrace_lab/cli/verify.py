@@ -21,9 +21,9 @@ class Tool(StrEnum):
 
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A capture, plain or compressed.", show_default=False)]
-All = Annotated[bool, typer.Option("--all", help="List every difference, not a few of each kind.")]
-Json = Annotated[str | None, typer.Option("--json", metavar="PATH|-", help="Write all of it as JSON, too; - is standard output.")]
-Without = Annotated[list[Tool] | None, typer.Option("--without", help="Leave this program out.")]
+All = Annotated[bool, typer.Option("--all", help="List every difference, not only a few of each kind.")]
+Json = Annotated[str | None, typer.Option("--json", metavar="PATH|-", help="Also write everything as JSON; - is standard output.")]
+Without = Annotated[list[Tool] | None, typer.Option("--without", help="Do not compare with this program.")]
 
 
 def verify(
@@ -34,11 +34,11 @@ def verify(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Hold our account of a capture against tshark's, segment by segment, and tcptrace's, figure by figure; explain what differs.
+    """Check the results for a capture against tshark, segment by segment, and tcptrace, figure by figure; explain differences.
 
-    A table says how often each thing was compared and how often both said the same; then come the differences, grouped by what explains
-    them, with frames and numbers of this capture. What no known habit of the other program explains is called unexplained;
-    then the exit code is 1, and the mistake may be ours.
+    A table shows how often each item was compared and how often the results were equal. Then come the differences, grouped by
+    explanation, with frames and numbers of this capture. Differences that no known behaviour of the other program explains are
+    unexplained: the exit code is 1, and tcptrace-lab may be wrong.
     """
     if file == output.STDOUT:
         raise UsageError("verify reads its file several times", remedy="name a file")
@@ -51,7 +51,7 @@ def verify(
 
         tools = [tool for tool in TOOLS if tool not in (without or [])]
         if not tools:
-            raise UsageError("nothing is left to compare with", remedy=f"leave one of {', '.join(TOOLS)} in")
+            raise UsageError("no program is left to compare with", remedy=f"leave one of {', '.join(TOOLS)} in")
         done = verify_file(file, tools, progress=shown.compared, say=None if quiet else say)
         if json_path is not None:
             with output.opened(json_path) as stream:

@@ -54,8 +54,8 @@ class Figure:
 def _of_connections(side: str) -> list[Figure]:
     return [
         Figure("throughput", "throughput", side, "rate", False, Level.CONNECTIONS, "new data from the first data segment to the last"),  # noqa: FBT003
-        Figure("rtt", "round trip, median", side, "duration", True, Level.CONNECTIONS, "from the capture point to the receiver and back"),  # noqa: FBT003
-        Figure("resent", "resent", side, "share", True, Level.CONNECTIONS, "data segments that were retransmissions"),  # noqa: FBT003
+        Figure("rtt", "median RTT", side, "duration", True, Level.CONNECTIONS, "from the capture point to the receiver and back"),  # noqa: FBT003
+        Figure("resent", "retransmits", side, "share", True, Level.CONNECTIONS, "share of data segments that are retransmits"),  # noqa: FBT003
     ]
 
 
@@ -80,7 +80,7 @@ FIGURES = (
     ),
     Figure(
         ANSWER_TIME,
-        "until the answer",
+        "time to answer",
         "client",
         "duration",
         less_is_better=True,

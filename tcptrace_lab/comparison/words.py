@@ -26,13 +26,13 @@ VERDICTS = {
     Verdict.MORE: "more",
     Verdict.LESS: "less",
     Verdict.SAME: "the same",
-    Verdict.NONE_SHOWN: "may be chance",
+    Verdict.NONE_SHOWN: "not significant",
     Verdict.UNKNOWN: "not tested",
 }
 """What is said of a change."""
 
 SMALLEST_P = 0.001
-"""Smaller chances are said to be below it."""
+"""Smaller p-values are said to be below it."""
 
 _MANY_TIMES = 10
 """From here on a change is said as a multiple, and from one to its hundredth as a fraction, not in percent."""
@@ -110,7 +110,7 @@ def kind_of(one: Compared) -> str:
 
 
 def change_words(change: Change, kind: str) -> str:
-    """`−91 %`, `× 12`, or the difference itself where the first is 0; a dash where it is not known."""
+    """`−91%`, `× 12`, or the difference itself where the first is 0; a dash where it is not known."""
     if change.change is None:
         return numbers.UNKNOWN
     if change.share is None:
@@ -120,12 +120,12 @@ def change_words(change: Change, kind: str) -> str:
     if -1 < change.share <= _NEARLY_ALL:
         return f"÷ {1 / (change.share + 1):,.0f}"
     if abs(change.share) < _NO_CHANGE:
-        return "±0 %"
-    return f"{change.share:+.0%}".replace("%", " %").replace("-", "−")
+        return "±0%"
+    return f"{change.share:+.0%}".replace("-", "−")
 
 
 def verdict_words(change: Change, short: Mapping[Verdict, str] | None = None) -> str:
-    """`better, p<0.001`; `may be chance, p=0.31`; `not tested`. `short` has other words for some verdicts."""
+    """`better, p<0.001`; `not significant, p=0.31`; `not tested`. `short` has other words for some verdicts."""
     said = (short or {}).get(change.verdict, VERDICTS[change.verdict])
     if change.p_adjusted is None:
         return said
@@ -142,32 +142,46 @@ def sampled_words(one: Compared) -> str:
 def headline(comparison: Comparison, group: int) -> str:
     """The verdict on one group against the first, in a sentence."""
     if not comparison.lanes:
-        return f"{letter(group)}: no service is in both; nothing can be compared."
+        return f"{letter(group)}: no service occurs in both groups, so nothing can be compared."
     lane = max(range(len(comparison.lanes)), key=lambda place: _lost_ns(comparison, place, group))
-    where = f"on {service_name(comparison.lanes[lane])} " if len(comparison.lanes) > 1 else ""
+    where = f" on {service_name(comparison.lanes[lane])}" if len(comparison.lanes) > 1 else ""
     told = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
     if told is None:
-        return f"{letter(group)}: times are not known."
+        return f"{letter(group)}: times are unknown."
     change = told.changes[group - 1]
     before, after = (value(told.samples[place].mean, "duration") for place in (0, group))
-    verb = "takes as long" if abs(change.share or 0) < _NO_CHANGE else "takes less time" if (change.change or 0) < 0 else "takes longer"
-    chance = {
-        Verdict.UNKNOWN: "whether another run would show it cannot be told from one of each",
-        Verdict.NONE_SHOWN: f"that may be chance ({verdict_words(change).split(', ')[-1]})",
-    }.get(change.verdict, f"that is no chance ({verdict_words(change).split(', ')[-1]})")
+    p = verdict_words(change).split(", ")[-1]
+    tested = {
+        Verdict.UNKNOWN: "not tested, with one value each",
+        Verdict.NONE_SHOWN: f"not significant ({p})",
+    }.get(change.verdict, f"significant ({p})")
     if change.verdict is Verdict.UNKNOWN:
-        chance += _within(comparison.figures[lane], group)
+        tested += _within(comparison.figures[lane], group)
     moved = _moved(comparison.ledger[lane], group)
-    return f"{letter(group)}: a connection {where}{verb}, {after} for {before} ({change_words(change, 'duration')}); {chance}.{moved}"
+    return f"{letter(group)} {_pace(change)}{where}: {after} instead of {before} per connection; {tested}.{moved}"
+
+
+def _pace(change: Change) -> str:
+    """`is 90% faster`, `is 26% slower`, `takes 12 times as long`, `is 120 times faster`; `takes as long` where the two are alike."""
+    share = change.share
+    if share is None:
+        return "takes longer" if (change.change or 0) > 0 else "takes as long"
+    if abs(share) < _NO_CHANGE:
+        return "takes as long"
+    if share + 1 >= _MANY_TIMES:
+        return f"takes {share + 1:,.0f} times as long"
+    if -1 < share <= _NEARLY_ALL:
+        return f"is {1 / (share + 1):,.0f} times faster"
+    return f"is {abs(share):.0%} {'faster' if share < 0 else 'slower'}"
 
 
 def _within(figures: Sequence[Compared], group: int) -> str:
-    """What the messages or connections inside the captures do tell: `; inside these, time of a message, client → server is better`."""
+    """What the samples inside the captures show: `; within these captures, message time, client → server, is significantly better`."""
     sure = [one for one in figures if one.changes[group - 1].verdict in {Verdict.BETTER, Verdict.WORSE}]
     if not sure:
         return ""
     best = min(sure, key=lambda one: one.changes[group - 1].p_adjusted or 0)
-    return f"; inside these two, {figure_name(best)}, is {VERDICTS[best.changes[group - 1].verdict]} beyond chance"
+    return f"; within these captures, {figure_name(best)}, is significantly {VERDICTS[best.changes[group - 1].verdict]}"
 
 
 def _lost_ns(comparison: Comparison, lane: int, group: int) -> float:
@@ -179,13 +193,13 @@ def _lost_ns(comparison: Comparison, lane: int, group: int) -> float:
 
 
 def _moved(ledger: Sequence[Compared], group: int) -> str:
-    """The cause whose time changed most: ` The largest change is nagle-delayed-ack, client → server: 477 ms less.`."""
+    """The cause whose time changed most: ` Largest change: nagle-delayed-ack, client → server, 477 ms less.`."""
     known = [(abs(one.changes[group - 1].change or 0), one) for one in ledger if one.key[1:] != (MIRROR,)]  # type: ignore[index]
     amount, most = max(known, key=lambda pair: pair[0], default=(0, None))
     if most is None or not amount:
         return ""
     less = "less" if (most.changes[group - 1].change or 0) < 0 else "more"
-    return f" The largest change is {figure_name(most)}: {value(amount, 'duration')} {less}."
+    return f" Largest change: {figure_name(most)}, {value(amount, 'duration')} {less}."
 
 
 def method(comparison: Comparison, group: int) -> list[str]:
@@ -196,38 +210,41 @@ def method(comparison: Comparison, group: int) -> list[str]:
     told = []
     if Level.CAPTURES in levels:
         sizes = " and ".join(str(len(comparison.groups[place])) for place in (0, group))
-        told.append(f"One number of each capture ({sizes}), taken as independent and nearly normal.")
+        told.append(f"One value per capture ({sizes}), assumed to be independent and nearly normal.")
     if levels - {None, Level.CAPTURES}:
         names = " or ".join(sorted(str(level) for level in levels - {None, Level.CAPTURES}))
         told.append(
-            f"One capture of each: {names} inside them are the samples, counted for fewer where neighbours are alike. This tells that "
-            "these two captures differ, not that another run would."
+            f"One capture each: the {names} in them are the samples, with a smaller effective number where neighbours are correlated. This "
+            "shows that these two captures differ, not that another run would."
         )
     if tests:
         how = [
             "Welch's t test" if Method.WELCH in tests else "",
             "Student's t test of one against several" if Method.POOLED in tests else "",
         ]
-        told.append(f"{' and '.join(filter(None, how))}, {len(tests)} figures, p by Holm; ± is the 95 % interval of the mean.")
+        told.append(
+            f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence "
+            "interval of the mean."
+        )
     if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
-        told.append("Not tested: one number of each has no spread to judge by. Capture each case several times.")
+        told.append("Not tested: one value each has no spread. Capture each case several times.")
     return told
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """What touches the comparison as a whole: other capture points, captures that cannot be believed, what has no counterpart."""
+    """What touches the comparison as a whole: other capture points, captures of limited quality, what has no counterpart."""
     told = []
     vantages = {known for group in comparison.groups for run in group if (known := tuple(v for v in run.vantages if v != "unknown"))}
     if len(vantages) > 1:
-        told.append("The captures were not all taken at the same place on the path: round trips and bytes in flight do not compare.")
+        told.append("The capture points differ: RTTs and bytes in flight cannot be compared.")
     told += [
-        f"{letter(group)} {run.name}: believed {'in part' if run.capture['trust']['verdict'] == 'fair' else 'hardly'}"
+        f"{letter(group)} {run.name}: capture quality {'limited' if run.capture['trust']['verdict'] == 'fair' else 'poor'}"
         for group, runs in enumerate(comparison.groups)
         for run in runs
         if run.capture["trust"]["verdict"] != "good"
     ]
     told += [
-        f"{service_name(lane)}: taken for the same service, as the only one left of each"
+        f"{service_name(lane)}: assumed to be the same service, as the only one left in each group"
         for lane in comparison.lanes
         if lane.matched_by == "only_one"
     ]

@@ -156,7 +156,7 @@ def cure(schedule: Schedule, family: str) -> Changes:
         "application": Changes(no_thinking=True),
     }.get(family)
     if found is None:
-        raise UsageError("no cure is known for what holds this transfer", remedy="name the changes to try, as --nodelay")
+        raise UsageError("no remedy is known for the cause in this transfer", remedy="give the changes to try, such as --nodelay")
     return found
 
 

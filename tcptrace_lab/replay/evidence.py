@@ -121,7 +121,7 @@ def of_tables(tables: Judged, resolution_ns: int, conn: int, where: str) -> Evid
     mine = tables.segments.filter(here)
     kept = mine.select(SEGMENT_COLUMNS).collect()
     if untimed := kept["ts_ns"].null_count():
-        what = f"the times of {counted(untimed, 'segment')} of connection {conn} are not known"
+        what = f"the times of {counted(untimed, 'segment')} of connection {conn} are unknown"
         raise CaptureInsufficient(what, where=where, remedy="capture again with tcpdump or dumpcap")
     found = messages.messages(mine, tables.notes.filter(here), conn + 1).sort("first_ts_ns", "first_frame").collect()
     spans = tables.ledger.filter(here).select("from_client", "cause", "start_ns", "end_ns").collect()
@@ -141,7 +141,7 @@ def _chosen(connections: pl.LazyFrame, connection: int | None, where: str, *, is
         return connection
     most = connections.filter(carried > 0).select("conn", carried=carried).top_k(1, by=["carried", "conn"], reverse=[False, True]).collect()
     if most.is_empty():
-        remedy = "headers were cut off, or are damaged: capture 96 bytes a frame or more" if is_damaged else ""
+        remedy = "headers are truncated or damaged: capture at least 96 bytes per frame" if is_damaged else ""
         raise CaptureInsufficient("no TCP connection with data", where=where, remedy=remedy)
     return int(most.item(0, "conn"))
 
@@ -150,9 +150,9 @@ def _check(row: Mapping[str, Any], where: str) -> None:
     for side, other in (("client", "server"), ("server", "client")):
         if not row[f"{side}_segments"]:
             raise CaptureInsufficient(
-                f"connection {row['conn']} was captured in one direction only: nothing of the {side}",
+                f"connection {row['conn']} was captured in one direction only: nothing from the {side}",
                 where=where,
-                remedy=f"capture both directions; what the {other} waited for cannot be told otherwise",
+                remedy=f"capture both directions; otherwise it is unknown what the {other} waited for",
             )
     if row["client_segments"] + row["server_segments"] > MOST_SEGMENTS:
         raise CaptureInsufficient(

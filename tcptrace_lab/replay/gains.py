@@ -60,9 +60,7 @@ def modelled(analysis: Analysis, *, most_s: float = MOST_S, doing: Callable[[str
             by_connection.setdefault(finding.conn, []).append(place)
     for number, (conn, places) in enumerate(by_connection.items()):
         if number >= MOST_CONNECTIONS:
-            refused.append(
-                f"of {len(by_connection) - number:,} more connections; models are asked for the {MOST_CONNECTIONS} most expensive"
-            )
+            refused.append(f"of {len(by_connection) - number:,} more connections; only the {MOST_CONNECTIONS} most expensive are modelled")
             break
         if doing is not None:
             doing(f"modelling connection {conn}")
@@ -86,11 +84,11 @@ def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float)
     """Place of a finding of the connection → what its remedy brings. Raises TcptraceLabError where no model fits."""
     row = analysis.connections.filter(pl.col("conn") == conn).select("client_segments", "server_segments").collect()
     if (count := sum(row.row(0))) > MOST_SEGMENTS:
-        raise TcptraceLabError(f"{count:,} segments are more than models take in the time")
+        raise TcptraceLabError(f"{count:,} segments are too many to model in the given time")
     evidence = of_tables(analysis, analysis.capture["trust"]["resolution_ns"], conn, analysis.capture["path"])
     schedule = reconstruct(evidence)
     if schedule.path.loses:
-        raise TcptraceLabError("packets were lost, and which ones would be after a change, no model can tell")
+        raise TcptraceLabError("packets were lost, and a model cannot predict which ones would be lost after a change")
     families = {place: family for place in places if (family := _family(analysis.findings[place])) is not None}
     asked = {family: cure(schedule, family) for family in dict.fromkeys(families.values())}
     foretold = predict(evidence, schedule, list(asked.values()), _figures(evidence), until_s)
@@ -117,7 +115,7 @@ def _lives(analysis: Analysis, conns: Sequence[int]) -> dict[int, int]:
 def _words(gain: ModelledGain, life_ns: int) -> str:
     """What it brings, and how good the models are."""
     missed = f"{abs(gain.model_error):.1%} {'more' if gain.model_error > 0 else 'less'}"
-    by = f"with {gain.changes}, by models that take {missed} time than it took"
+    by = f"with {gain.changes}, by models that take {missed} time than the original"
     if gain.saved_ns <= 0:
         return f"none of {numbers.duration(life_ns)} {by}"
     spread = f"{numbers.duration(max(gain.least_ns, 0))} to {numbers.duration(gain.most_ns)}"

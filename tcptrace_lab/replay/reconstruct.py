@@ -378,11 +378,11 @@ def _queued(row: Any, side: str) -> bool:  # noqa: ANN401  (a row of connections
 def _doubts(evidence: Evidence, *, turns: bool) -> Iterator[str]:
     row = evidence.row
     if row["syn_to_synack_ns"] is None:
-        yield "the handshake was not captured: windows, MSS and what went before are not known"
+        yield "the handshake was not captured: windows, MSS and earlier data are unknown"
     if not turns:
-        yield "both ends send at once: what a write waited for is taken to be all that had been read by then"
+        yield "both ends send at once: each write is assumed to wait for all data read before it"
     for side in ("client", "server"):
         if row[f"{side}_nagle"] == "unknown" and row[f"{side}_data_segments"]:
-            yield f"the {side}'s NODELAY does not show; taken to be off"
+            yield f"the {side}'s NODELAY setting is unknown; assumed off"
         if row[f"{side}_not_captured_bytes"]:
             yield f"{row[f'{side}_not_captured_bytes']:,} bytes of the {side} were not captured"

@@ -101,36 +101,36 @@ class Reproducer:
             frames = self.finding["evidence"]["frames"][:MOST_FRAMES]
             said.append(f"Finding: {self.finding['id']} ({self.finding['confidence']}): {self.finding['title']}")
             said += [f"Frames: frame.number in {{{','.join(map(str, frames))}}}"] if frames else []
-        said.append(f"There: {self.held_words()}.")
+        said.append(f"Original: {self.held_words()}.")
         said.append(self.cut_words())
         return said
 
     def held_words(self) -> str:
         """What held it there."""
         held, life = duration_s(self.stall.seconds), duration_s(self.evidence.life_ns / NS_PER_S)
-        return f"{self.stall.family} held the {_side(self.stall)} for {held} of {life}"
+        return f"{self.stall.family} took {held} of {life} at the {_side(self.stall)}"
 
     def _outcome(self) -> list[str]:
         expected = self.expected
         said = [
             "",
-            f"As it is: held for {duration_s(expected.held_s)}, {duration_s(expected.with_s)} in all; exit status 1.",
-            f"With {self.cure.words()}: {duration_s(expected.without_s)} in all; exit status 0.",
+            f"Unchanged: stall of {duration_s(expected.held_s)}, {duration_s(expected.with_s)} in total; exit status 1.",
+            f"With {self.cure.words()}: {duration_s(expected.without_s)} in total; exit status 0.",
         ]
-        return said + [f"Not known: {doubt}." for doubt in self.whole.doubts]
+        return said + [f"Unknown: {doubt}." for doubt in self.whole.doubts]
 
     def cut_words(self) -> str:
         """What was cut."""
         if self.shrunk is None:
             size = Size.of(self.whole)
             writes, written, paused = counted(size.writes, "write"), counted(size.written_bytes, "byte"), counted(size.pauses, "pause")
-            return f"Not shrunk: {writes} of {written} in all, {paused}."
+            return f"Not shrunk: {writes} of {written} in total, {paused}."
         before, after = self.shrunk.before, self.shrunk.after
         words = (
-            f"Shrunk from {counted(before.writes, 'write')} of {counted(before.written_bytes, 'byte')} in all to {after.writes:,} of "
+            f"Shrunk from {counted(before.writes, 'write')} of {counted(before.written_bytes, 'byte')} in total to {after.writes:,} of "
             f"{after.written_bytes:,}, from {counted(before.pauses, 'pause')} to {after.pauses:,}, over {self.path_words()}"
         )
-        minimal = "; nothing more can go" if self.shrunk.is_minimal else "; the search was ended before it was done"
+        minimal = "; cannot be shrunk further" if self.shrunk.is_minimal else "; the search was stopped early"
         return f"{words}{minimal} ({self.shrunk.runs:,} runs of the model)."
 
     def path_words(self) -> str:
@@ -162,13 +162,13 @@ def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S
     original = of_document("original", evidence.capture, document)
     held = stall(original)
     if held is None:
-        raise CaptureInsufficient(f"nothing held connection {evidence.conn}: there is no stall to reproduce", where=evidence.capture)
+        raise CaptureInsufficient(f"connection {evidence.conn} has no stall to reproduce", where=evidence.capture)
     schedule = reconstruct(evidence)
     try:
         change = cure(schedule, held.family)
     except UsageError:
         raise CaptureInsufficient(
-            f"what held connection {evidence.conn} most is {held.family}, which is how TCP begins and no stall to reproduce",
+            f"the main cause in connection {evidence.conn} is {held.family}: normal TCP behaviour, not a stall to reproduce",
             where=evidence.capture,
         ) from None
     finding = _finding(document, held)
@@ -177,7 +177,8 @@ def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S
         return Reproducer(evidence, held, finding, change, schedule, None, None, _as_captured(original, held, schedule), digest)
     if held.family == "loss":
         raise CaptureInsufficient(
-            f"losses held connection {evidence.conn}, and the model does not repair them as Linux does (RACK, tail-loss probes)",
+            f"packet loss stalled connection {evidence.conn}, and the model does not recover from it as Linux does (RACK, "
+            "tail-loss probes)",
             where=evidence.capture,
             remedy=UNSHRUNK,
         )

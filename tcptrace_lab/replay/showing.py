@@ -230,7 +230,7 @@ def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, cure: Changes)
         if made.shows(schedule) is not None:
             return made
     raise CaptureInsufficient(
-        f"the model does not show the stall ({stall.family}) in a way that a smaller schedule could be measured by",
+        f"the model does not show the stall ({stall.family}) in a way that can be measured with a smaller schedule",
         where=str(schedule.source.get("capture", "")),
-        remedy="--whole writes what the programs did, without shrinking it",
+        remedy="--whole writes the complete schedule without shrinking it",
     )

@@ -186,7 +186,7 @@ MOST_LEDGERS: Final = 3
 
 def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
     return CaptureInsufficient(
-        f"no model fits connection {evidence.conn}: {words.replace('%', ' %')}",
+        f"no model fits connection {evidence.conn}: {words}",
         where=evidence.capture,
         remedy="tcptrace-lab replay transfer tries the changes with real sockets",
     )
@@ -204,11 +204,9 @@ def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = Fal
     try:
         made_again = simulate(made, truth=truth, stop=lambda client, _server: len(client.packets) > most or time.monotonic() > until_s)
     except TooManyEvents as error:
-        raise CaptureInsufficient(f"the model does not come to an end: {error}") from error
+        raise CaptureInsufficient(f"the model does not terminate: {error}") from error
     if time.monotonic() > until_s:
-        raise CaptureInsufficient(
-            "the models take longer than they were given", remedy="tcptrace-lab replay whatif gives them all they need"
-        )
+        raise CaptureInsufficient("the models exceed their time limit", remedy="tcptrace-lab replay whatif has no time limit")
     return made_again
 
 

@@ -19,7 +19,7 @@ LISTED_CONNECTIONS = 2_000
 
 _BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 
-LISTED_RULE = f"the {LISTED_CONNECTIONS:,} with most payload, then the longest, and those with findings"
+LISTED_RULE = f"the {LISTED_CONNECTIONS:,} with most payload (then the longest), and those with findings"
 
 
 class Room(NamedTuple):

@@ -114,7 +114,7 @@ def _row(one: Compared) -> dict[str, Any]:
 
 def _exact(sample: Sample, kind: str) -> str:
     if sample.mean is None:
-        return "not known"
+        return "unknown"
     unit, scale = {"duration": ("s", 1e9), "rate": ("b/s", 1.0), "share": ("", 1.0)}[kind]
     interval = "" if sample.interval is None else " from {:.9g} to {:.9g}".format(*(end / scale for end in sample.interval))
     return f"{sample.mean / scale:.9g} {unit}{interval}, {sample.count} samples"

@@ -40,7 +40,7 @@ def _blocks(comparison: Comparison) -> Iterator[str]:
         counts = ", ".join(f"{words.letter(group)} {count}" for group, count in enumerate(words.connections_of(lane)))
         yield f"### {words.service_name(lane).capitalize()} (connections: {counts})\n"
         yield table(_headings(comparison, "figure"), [_row(one) for one in comparison.figures[place]])
-        yield table(_headings(comparison, "time went to"), [_row(one) for one in comparison.ledger[place]])
+        yield table(_headings(comparison, "time by cause"), [_row(one) for one in comparison.ledger[place]])
     if len(comparison.lanes) > SERVICES:
         yield f"and {len(comparison.lanes) - SERVICES} more services, in the JSON\n"
     if comparison.findings:

@@ -134,11 +134,11 @@ def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:
         _fact("Duration", table.difference(last_ns, first_ns), "duration"),
         _fact("First packet", first_ns, "utc"),
         _fact("Last packet", last_ns, "utc"),
-        _fact("Clock resolution", told["resolution_ns"], "duration", "The finest step that time stamps of this capture can show"),
-        _fact("Packets cut short", told["snaplen_cut"], "count", "Packets that were longer than the capture's snapshot length"),
+        _fact("Timestamp resolution", told["resolution_ns"], "duration", "Resolution of the timestamps in this capture"),
+        _fact("Truncated packets", told["snaplen_cut"], "count", "Packets that were longer than the snaplen of the capture"),
     ]
     if told["clock_steps"]:
-        facts.append(_fact("Clock steps back", told["clock_steps"], "count", "Packets with an earlier time than the packet before them"))
+        facts.append(_fact("Backward timestamps", told["clock_steps"], "count", "Packets with an earlier timestamp than the packet before"))
     return facts
 
 
@@ -156,7 +156,7 @@ def _link_types(links: Sequence[Mapping[str, Any]]) -> str:
 
 def _undrawn_reason(connections: pl.LazyFrame, total: int) -> str:
     if not total:
-        return "There is no TCP connection in this capture."
+        return "This capture contains no TCP connection."
     if connections.filter(pl.col("first_ts_ns").is_not_null()).select("conn").head(1).collect().is_empty():
-        return "This capture stores no times, so there is nothing to draw over time."
+        return "This capture has no timestamps, so there is nothing to draw over time."
     return "No connection in this capture carried data."

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Definition
 
 CONFIDENCES = {
-    "proved": "the frames show it; nothing else can have been the cause",
-    "consistent": "nothing speaks against it, but something else could look the same",
-    "possible": "the capture cannot tell more",
+    "proved": "the frames show it; no other cause is possible",
+    "consistent": "nothing contradicts it, but another cause could look the same",
+    "possible": "the capture does not show more",
 }
-"""How sure a finding is."""
+"""Confidence of a finding."""
 
 
 def words() -> dict[str, list[Definition]]:
@@ -25,9 +25,9 @@ def words() -> dict[str, list[Definition]]:
     told = {cause: rules.of_cause(cause) for cause in schema.CAUSES}
     causes: list[Definition] = [_word(cause, means, told[cause].refuted_by, told[cause].source) for cause, means in schema.CAUSES.items()]
     return {
-        "Why the next byte of a direction did not leave": causes,
-        "How sure a finding is": [_word(word, means) for word, means in CONFIDENCES.items()],
-        "How severe a finding is": _severities(),
+        "Why a direction did not send its next byte": causes,
+        "Confidence of a finding": [_word(word, means) for word, means in CONFIDENCES.items()],
+        "Severity of a finding": _severities(),
         "Timers that end waits": [_word(word, means) for word, means in schema.STALL_TIMERS.items()],
         "Figures of a direction": [
             _word(statistics.label(column), "; ".join(filter(None, (column.meaning, column.limits))))
@@ -43,7 +43,7 @@ def _word(word: str, means: str, refuted_by: str = "", source: str = "") -> Defi
 def _severities() -> list[Definition]:
     """The scale of the severities: from which share of its direction's life on a fault has it."""
     scale = [
-        _word(str(severity), f"takes {share(least)} or more of its direction's life" if least else "takes less")
+        _word(str(severity), f"takes {share(least)} or more of its direction's lifetime" if least else "takes less")
         for least, severity in SEVERITIES
     ]
-    return [*scale, _word("info", "the program's or the path's own time: there is nothing to mend in TCP")]
+    return [*scale, _word("info", "time that the application or the path needs: no TCP problem")]

@@ -108,7 +108,7 @@ def _connection(
                 "throughput",
                 "both",
                 "Throughput",
-                "New payload per slice of time, resent bytes not counted again.",
+                "New payload per time slice; retransmits are not counted again.",
                 "No new payload.",
                 rate,
             ),
@@ -129,7 +129,8 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
             "time-sequence",
             key,
             "Time and sequence",
-            "Each stroke is data from first byte to last; below it what the receiver acknowledged, above it where its window ends.",
+            "Each stroke is a segment from first to last byte; the line below is what the receiver has ACKed, the line above is the "
+            "end of its window.",
             "There is nothing to draw.",
             plots.time_sequence(direction, frame),
         ),
@@ -137,8 +138,8 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
             "flight",
             key,
             "Bytes in flight and window",
-            "Sent and not yet acknowledged, against the window offered at that time, seen from the capture point.",
-            "Bytes in flight are not known: nothing was acknowledged.",
+            "Data sent and not yet ACKed, and the window offered at that time, as seen at the capture point.",
+            "Bytes in flight are unknown: nothing was ACKed.",
             plots.flight(direction, frame),
         ),
         _figure(
@@ -146,14 +147,15 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
             key,
             "Round-trip time",
             f"Dots: {_lower_first(columns['rtt_ns'].meaning)} ({path}). Rings, ACK lag: {_lower_first(columns['ack_lag_ns'].meaning)}.",
-            "There is no sample: no ACK of new data was captured.",
+            "No sample: no ACK of new data was captured.",
             plots.round_trips(direction, frame),
         ),
         _figure(
             "segment-sizes",
             key,
             "Segment sizes",
-            "Payload of each data segment, as captured: longer than a full one where the network card joins or splits segments (offload).",
+            "Payload of each data segment, as captured: longer than a full segment where the network card merges or splits "
+            "segments (offload).",
             "No segment carried data.",
             plots.segment_sizes(direction, frame, full_bytes),
         ),
@@ -163,7 +165,7 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
 def _omitted(label: str, direction: series.Direction) -> list[str]:
     """What the figures leave away, in words."""
     notes = [
-        f"{label}: {points.height:,} of {direction.mark_counts[name]:,} marks “{plots.MARKS[name].label}” drawn, evenly chosen."
+        f"{label}: {points.height:,} of {direction.mark_counts[name]:,} marks “{plots.MARKS[name].label}” drawn, evenly spaced."
         for name, points in direction.marks.items()
         if points.height < direction.mark_counts[name]
     ]
@@ -174,10 +176,10 @@ def _omitted(label: str, direction: series.Direction) -> list[str]:
     drawn, counted = direction.lines[longest].height, direction.line_counts[longest]
     if drawn < counted:
         notes.append(
-            f"{label}: lines are drawn with up to {drawn:,} of {counted:,} points; extremes and the longest silences are all there."
+            f"{label}: lines are drawn with up to {drawn:,} of {counted:,} points; all extremes and the longest silences are kept."
         )
     if direction.lines["window_edge"].is_empty():
-        notes.append(f"{label}: the receiver's window is not known, because the capture holds no SYN that tells its scale, or no ACK.")
+        notes.append(f"{label}: the receive window is unknown, because the capture has no SYN with its scale, or no ACK.")
     return notes
 
 
@@ -211,9 +213,7 @@ def _line_facts(row: dict[str, Any]) -> list[Value]:
 def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
     """How fast both ends of each direction with data are, and what that bounds."""
     told = {side: fast.get((conn, side), "") for side in schema.SIDES}
-    tooltip = (
-        "By Abrams and Chen, 1991: what the sender sends in bursts that nothing holds, what drains at the other end, and their lower one"
-    )
+    tooltip = "After Abrams and Chen, 1991: rate of the sender in unlimited bursts, drain rate at the other end, and the lower of the two"
     return [
         {"label": f"rates, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip}
         for side, words in told.items()

@@ -78,7 +78,7 @@ def _row(point: Mapping[str, Any], swept: Sequence[str], shown: Sequence[str], m
 def _cell(measure: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
     """`8.31 Mb/s ± 0.2 Mb/s`, and what it rests on."""
     if measure is None:
-        return {"text": numbers.UNKNOWN, "exact": "not known"}
+        return {"text": numbers.UNKNOWN, "exact": "unknown"}
     half = "" if measure["ci95"] is None else f" ± {said(measure['ci95'], kind)}"
     span = f"{measure['n']} transfers, from {said(measure['min'], kind)} to {said(measure['max'], kind)}"
     return {"text": said(measure["mean"], kind) + half, "exact": span}
@@ -104,7 +104,7 @@ def _figures(asked: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[d
         yield {
             "title": title,
             "note": measure["meaning"],
-            "alt": f"{title}, with 95 % intervals",
+            "alt": f"{title}, with 95% confidence intervals",
             "figure": _lines(asked, points, measure["kind"]),
         }
         return

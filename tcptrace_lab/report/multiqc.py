@@ -64,13 +64,13 @@ def general(analysis: Analysis) -> dict[str, Any]:
     worst = max((finding.severity for finding in analysis.findings), default=None)
     headers: dict[str, Any] = {
         "lost_share": _header(
-            "Time lost", "Share of the costliest direction's life that its fault costs", suffix="%", scale="OrRd", most=100
+            "Time lost", "Share of the lifetime of the most affected direction that its problem costs", suffix="%", scale="OrRd", most=100
         ),
-        "lost_s": _header("Lost", "What that fault costs", suffix=" s", scale="OrRd", form=_SECONDS),
+        "lost_s": _header("Lost", "What that problem costs", suffix=" s", scale="OrRd", form=_SECONDS),
         "severity": _header("Worst finding", "Severity of the worst finding: high, medium, low, info"),
         "connections": _header("Connections", "TCP connections in the capture", form="{:,.0f}"),
         "duration_s": _header("Lasted", "From the first packet to the last", suffix=" s", form=_SECONDS),
-        "trust": _header("Trust", "Whether the capture can be believed: good, fair, poor"),
+        "trust": _header("Trust", "Capture quality: good, fair (limited), poor"),
     }
     lost_share = None if told.cost_ns is None or not told.active_ns else 100 * told.cost_ns / told.active_ns
     row = {
@@ -108,8 +108,8 @@ def connections(analysis: Analysis) -> dict[str, Any]:
             "server_bytes": _header("Server sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
             "throughput_bps": _header("Throughput", "Of the larger direction", suffix=" b/s", form="{:,.0f}"),
             "rtt_min_ms": _header("RTT min", "Of the larger direction", suffix=" ms", form="{:,.3f}"),
-            "resent": _header("Resent", "Data segments, both ways", form="{:,.0f}", scale="OrRd"),
-            "cause": {"title": "Most time went to"},
+            "resent": _header("Retransmits", "Data segments, both directions", form="{:,.0f}", scale="OrRd"),
+            "cause": {"title": "Largest cause"},
         },
         "data": {
             f"{safe(analysis.name)} {row['conn']}": {

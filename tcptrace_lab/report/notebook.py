@@ -78,4 +78,4 @@ def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool 
             strip = shown["ledger"][sides[0] if one["by"] == "both" else one["by"]]
             return go.Figure(plots.on_foot(one["figure"], strip))
     names = ", ".join(dict.fromkeys(one["key"] for one in shown["figures"]))
-    raise UsageError(f"no figure {name!r} of connection {connection}", remedy=f"there are: {names or 'none, because it carried no data'}")
+    raise UsageError(f"no figure {name!r} of connection {connection}", remedy=f"available: {names or 'none, because it carried no data'}")

@@ -56,18 +56,19 @@ def words(pair: Pair) -> list[str]:
     paths = [PurePath(str(capture["path"])) for capture in pair.captures]
     first, second = (str(path) if paths[0].name == paths[1].name else path.name for path in paths)
     near = set(pair.connections["first_is_near_client"])
-    nearer = f"; {first if near == {True} else second} is nearer to the client" if len(near) == 1 else ""
+    nearer = f"; {first if near == {True} else second} is closer to the client" if len(near) == 1 else ""
     count = pair.connections.height
     return [f"{first} and {second}: {count:,} connection{'s' if count > 1 else ''} in both{nearer}.", *_clock_words(pair.clock, second)]
 
 
 def _clock_words(clock: Clock | None, second: str) -> list[str]:
     if clock is None:
-        return ["Clocks: not aligned, because too few packets of either way are in both captures."]
+        return ["Clocks: not aligned, because too few packets of one direction are in both captures."]
     if clock.stepped:
-        return ["Clocks: one of them was set during the capture; no delay here is to be believed."]
+        return ["Clocks: one clock was set during the capture; the delays here are unreliable."]
     ahead = f"{numbers.duration(abs(clock.offset_ns))} {'ahead' if clock.offset_ns >= 0 else 'behind'}"
-    bound = f"±{numbers.duration(clock.symmetric_error_ns)} if both ways are equally long, ±{numbers.duration(clock.error_ns)} in any case"
+    symmetric, any_case = numbers.duration(clock.symmetric_error_ns), numbers.duration(clock.error_ns)
+    bound = f"±{symmetric} if both directions are equally long, ±{any_case} in any case"
     return [f"Clocks: {second} is {ahead} ({bound}); {_drift_words(clock)}."]
 
 
@@ -76,40 +77,40 @@ def _drift_words(clock: Clock) -> str:
     if clock.drift:
         return f"it gains {drift} µs a second, ±{error}" if clock.drift > 0 else f"it loses {drift.removeprefix('-')} µs a second, ±{error}"
     if clock.drift_error >= MOST_DRIFT:
-        return "whether it drifts is not known: there is too little to see it by"
-    return f"no drift seen, which is less than {error} µs a second"
+        return "drift unknown: too few packets"
+    return f"no drift measured; it is less than {error} µs a second"
 
 
 def _columns() -> list[Column]:
     return [
         _column("conn", "#", "integer", "Connection, as numbered in the first capture"),
-        _column("from", "from", "text", "Who sent these packets"),
-        _column("sent", "sent", "count", "Packets in the capture near the sender; what offload joined counts as on the wire"),
-        _column("lost", "lost", "count", "Sent and not seen to arrive: lost between the two points"),
+        _column("from", "from", "text", "Sender of these packets"),
+        _column("sent", "sent", "count", "Packets in the capture near the sender; merged packets (offload) count as on the wire"),
+        _column("lost", "lost", "count", "Lost: seen at the sender and not at the receiver"),
         _column(
             "not_captured",
             "not captured",
             "count",
-            "Missing in the receiver's capture, and acknowledged although nothing else brought their bytes",
+            "Missing from the receiver's capture, but ACKed although no other packet carried their bytes",
         ),
         _column("copied", "copies", "count", "Further copies of packets that arrived"),
-        _column("reordered", "late", "count", "Arrived behind a packet that was sent later (RFC 4737)"),
-        _column("delay_min_ns", "delay min", "duration", "Smallest one-way delay, as good as the clocks' alignment"),
+        _column("reordered", "late", "count", "Arrived after a packet that was sent later (RFC 4737)"),
+        _column("delay_min_ns", "delay min", "duration", "Smallest one-way delay, as accurate as the clock alignment"),
         _column("delay_p50_ns", "p50", "duration", "Median one-way delay"),
         _column("delay_p95_ns", "p95", "duration", "95th percentile of the one-way delay"),
         _column("delay_max_ns", "max", "duration", "Largest one-way delay"),
         _column(
             "ack_delay_p50_ns",
-            "ACK held p50",
+            "ACK delay p50",
             "duration",
-            "What the receiver's host adds: median time from a packet to its ACK at the point near the receiver",
+            "Delay added by the receiving host: median time from a packet to its ACK at the capture point near the receiver",
         ),
-        _column("ack_delay_p95_ns", "p95", "duration", "95th percentile of it"),
+        _column("ack_delay_p95_ns", "p95", "duration", "95th percentile of the ACK delay"),
         _column(
             "network_p50_ns",
-            "round trip without it",
+            "path RTT p50",
             "duration",
-            "Median of round trips less their ACK delay: what the path adds both ways; needs no aligned clocks",
+            "Median RTT minus ACK delay: the delay of the path in both directions; needs no aligned clocks",
         ),
     ]
 
@@ -153,12 +154,12 @@ def _facts(pair: Pair, place: int) -> list[Value]:
     seen = [endpoint(second, side) for side in (_SIDES if not row["swapped"] else _SIDES[::-1])]
     return [
         {"label": "number in the second capture", "value": row["b"], "kind": "count"},
-        {"label": "seen there as", "value": " → ".join(seen), "kind": "text"},
+        {"label": "there", "value": " → ".join(seen), "kind": "text"},
         {
             "label": "packets in both",
             "value": row["shared"],
             "kind": "count",
-            "tooltip": "Distinct packets by which the connections were found to be one",
+            "tooltip": "Distinct packets that identify the connection in both captures",
         },
     ]
 
@@ -179,8 +180,8 @@ def _delays(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "key": "pair-delay",
         "by": "both",
         "title": "One-way delay",
-        "note": "Each packet between the two points, by when it was sent; those that were lost stand at 0. The clocks are aligned so that "
-        "the smallest delays of both ways are equal.",
+        "note": "Delay of each packet between the two capture points, by when it was sent; lost packets are drawn at 0. The clocks are "
+        "aligned so that the smallest delays of both directions are equal.",
         "without": "The clocks could not be aligned.",
         "figure": _figure(traces, frame, "one-way delay"),
     }
@@ -193,15 +194,15 @@ def _round_trips(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         acks = acks.filter(pl.col("sent_rtt_ns").is_not_null()).with_columns(network_ns=pl.col("received_rtt_ns") - pl.col("sent_rtt_ns"))
         traces += [
             _points(acks, "ack_ns", "network_ns", "received_frame", f"path, data {_LABELS[side]}", dark, frame),
-            _points(acks, "ack_ns", "sent_rtt_ns", "received_frame", f"ACK held, data {_LABELS[side]}", light, frame),
+            _points(acks, "ack_ns", "sent_rtt_ns", "received_frame", f"ACK delay, data {_LABELS[side]}", light, frame),
         ]
     return {
         "key": "pair-round-trip",
         "by": "both",
-        "title": "Round trips taken apart",
-        "note": "Of each round-trip sample: what the path added both ways, and for how long the receiver's host held the ACK. "
-        "No aligned clocks are needed.",
-        "without": "No ACK in both captures gives a round trip.",
+        "title": "Parts of the RTT",
+        "note": "For each RTT sample: the delay of the path in both directions, and how long the receiving host delayed the ACK. "
+        "This needs no aligned clocks.",
+        "without": "No ACK in both captures gives an RTT.",
         "figure": _figure(traces, frame, "time"),
     }
 

@@ -44,7 +44,7 @@ MARKS = {
     "tail_probe": Mark("tail-loss probe", "triangle-right", RED),
     "spurious": Mark("spurious retransmission", "x-open", RED),
     "recovery_retransmit": Mark("retransmission in recovery", "triangle-up-open", RED),
-    "syn_retransmit": Mark("SYN sent again", "triangle-down", RED, 9),
+    "syn_retransmit": Mark("SYN retransmission", "triangle-down", RED, 9),
     "out_of_order": Mark("out of order", "square-open", PURPLE),
     "network_duplicate": Mark("duplicated by the network", "hash", PURPLE),
     "capture_duplicate": Mark("captured twice", "hash-open", GREY),
@@ -194,12 +194,12 @@ def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": "frames that prove it",
+        "name": "frames that prove the finding",
         "marker": {"symbol": "circle-open", "size": 15, "color": PURPLE, "line": {"width": 2, "color": PURPLE}},
         "x": frame.seconds(rows["t_ns"]),
         "y": rows.select(_offset()).to_series().to_list(),
         "customdata": list(zip(rows["frame"].to_list(), rows["payload_bytes"].to_list(), strict=True)),
-        "hovertemplate": f"proves it<br>{_MARK_HOVER}",
+        "hovertemplate": f"proves the finding<br>{_MARK_HOVER}",
     }
 
 

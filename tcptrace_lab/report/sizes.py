@@ -69,10 +69,10 @@ def _drawn(group: GroupSizes) -> plots.Figure:
     points = group.drawn
     last = int(points["payload_bytes"].cast(pl.Int64).to_list()[-1])
     traces = [
-        _points(points.filter(~pl.col("stalled")), "not held back", {"symbol": "circle", "color": plots.BLUE, "size": 5}),
+        _points(points.filter(~pl.col("stalled")), "not delayed", {"symbol": "circle", "color": plots.BLUE, "size": 5}),
         _points(points.filter("stalled"), "stalled", {"symbol": "x-thin-open", "color": plots.RED, "size": 8, "line": {"width": 1.5}}),
         key("slow range, measured", plots.AMBER),
-        *([key("stalls by the stack's rules", plots.GREEN)] if group.predicted else []),
+        *([key("stalls predicted for the stack", plots.GREEN)] if group.predicted else []),
     ]
     shapes = [
         *(span(one.from_bytes, one.to_bytes, 0, 1, plots.AMBER, 0.18) for one in group.measured),

@@ -48,7 +48,7 @@ def _blocks(analysis: Analysis) -> Iterator[str]:
     yield f"{_counts(capture)}; {markdown(trust.line(capture['trust']))}.\n"
     for problem in capture["problems"][:PROBLEMS]:
         place = "" if problem["frame"] is None else f" (frame {problem['frame']})"
-        yield f"- Not read as it should be: {markdown(problem['what'])}{place}"
+        yield f"- Not read correctly: {markdown(problem['what'])}{place}"
     yield from _connections(analysis)
     yield from _findings(analysis)
 
@@ -64,7 +64,7 @@ def _connections(analysis: Analysis) -> Iterator[str]:
     if not found:
         return
     rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
-    headings = ["connection", "client → server", "time", "client sent", "server sent", "resent", "RTT min", "throughput"]
+    headings = ["connection", "client → server", "time", "client sent", "server sent", "retransmits", "RTT min", "throughput"]
     yield table(headings, [_row(one) for one in rows.iter_rows(named=True)])
     if total > len(found):
         yield f"and {total - len(found):,} more with fewer bytes\n"
@@ -88,7 +88,7 @@ def _findings(analysis: Analysis) -> Iterator[str]:
     found = mendable_first(analysis.findings)
     yield "### Findings\n"
     if not found:
-        yield "None: no cause that could be mended took a twentieth of any direction's time.\n"
+        yield "None: no fixable cause took 5% or more of any direction's time.\n"
     for number, finding in enumerate(found[:FINDINGS], start=1):
         yield from _finding(number, finding)
     if len(found) > FINDINGS:
@@ -100,7 +100,7 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
     if finding.conn is not None:
         about.append(f"connection {finding.conn}" + ("" if finding.from_client is None else f", {_WAYS[finding.from_client]}"))
     if finding.cost_share is not None:
-        about.append(f"{numbers.share(finding.cost_share)} of its time")
+        about.append(f"{numbers.share(finding.cost_share)} of the time")
     yield f"{number}. **{markdown(finding.title)}** ({', '.join(about)}; {markdown_code(finding.id)})"
     yield f"   - {markdown(finding.mechanism)}"
     if finding.remedy:

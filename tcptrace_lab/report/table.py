@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.report.shape import Column
 
-_ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports used again", "end": "end of capture", "room": "made room", "idle": "long silence"}
+_ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports reused", "end": "still open", "room": "evicted", "idle": "long silence"}
 """`schema.CLOSED_BY` in words short enough for a cell."""
 
 HTML_ROWS = 50
 """Rows that are there without JavaScript; the rest travels packed, at a tenth of the size."""
 
-_GUESSES = {"data": "the first data is a request or an answer", "port": "its port is the higher one", "first": "it was seen first"}
+_GUESSES = {"data": "its first data is a request", "port": "it has the higher port", "first": "it was seen first"}
 """The values of `schema.CLIENT_KNOWN_BY` that are guesses, and why."""
 
 ASKED = (
@@ -56,20 +56,20 @@ def columns() -> list[Column]:
         _column("duration_ns", "duration", "duration", "From the first segment to the last"),
         _column("client_bytes", "bytes →", "size", meaning["client_unique_bytes"]),
         _column("server_bytes", "← bytes", "size", meaning["server_unique_bytes"]),
-        _column("resent", "resent", "count", f"{resent}, both directions"),
+        _column("resent", "retransmits", "count", f"{resent}, both directions"),
         _column("rtt_min_ns", "RTT min", "duration", f"Smallest round-trip sample of the direction with most data, {rtt_limits}"),
         _column(
             "throughput_bps",
             "throughput",
             "rate",
-            "New payload of the direction with most data, over the time from its first data segment to its last",
+            "New payload of the direction with most data, per time from its first to its last data segment",
         ),
         _column("closed_by", "ended by", "text", meaning["closed_by"]),
         _column(
             "findings",
             "findings",
             "text",
-            "What costs time in it, the most expensive first; of the 50 most expensive findings of the capture",
+            "Findings on this connection, the most expensive first, from the 50 most expensive of the capture",
         ),
     ]
 

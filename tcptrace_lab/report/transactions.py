@@ -23,9 +23,9 @@ _SHOWN = (
     ("body_bytes", "bytes", "size"),
     ("total_ns", "time", "duration"),
     ("connect_ns", "connection", "duration"),
-    ("wait_ns", "client waits", "duration"),
+    ("wait_ns", "client think time", "duration"),
     ("request_ns", "request", "duration"),
-    ("think_ns", "server thinks", "duration"),
+    ("think_ns", "server think time", "duration"),
     ("transfer_ns", "transfer", "duration"),
 )
 """Column of `schema.TRANSACTIONS`, its heading, and how it is read (`numbers.said`)."""

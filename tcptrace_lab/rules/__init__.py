@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["OURS", "Advice", "Confidence", "Doubt", "Rule", "advising", "of_cause", "others", "proof", "worth"]
 
 ENTRY_POINT = "tcptrace_lab.rules"
-_REMEDY = "mend the rule, or uninstall its package"
+_REMEDY = "fix the rule, or uninstall its package"
 
 _RULES = (
     application.RULE,
@@ -89,11 +89,11 @@ def _loaded(point: EntryPoint) -> Rule:
     except Exception as error:  # whatever a module of others raises
         raise RuleUnusable(f"a rule cannot be loaded: {type(error).__name__}: {error}", where=where, remedy=_REMEDY) from error
     if not isinstance(rule, Rule):
-        raise RuleUnusable(f"{type(rule).__name__} is no tcptrace_lab.rules.Rule", where=where, remedy=_REMEDY)
+        raise RuleUnusable(f"{type(rule).__name__} is not a tcptrace_lab.rules.Rule", where=where, remedy=_REMEDY)
     if rule.cause not in CAUSES:
-        raise RuleUnusable(f"there is no cause {rule.cause!r}: one of {', '.join(CAUSES)}", where=where, remedy=_REMEDY)
+        raise RuleUnusable(f"unknown cause {rule.cause!r}: use one of {', '.join(CAUSES)}", where=where, remedy=_REMEDY)
     if rule.holds is None:
-        raise RuleUnusable("the rule says of no wait that it holds", where=where, remedy=_REMEDY)
+        raise RuleUnusable("the rule has no condition (holds)", where=where, remedy=_REMEDY)
     return rule
 
 

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import proof
-from tcptrace_lab.rules.rule import Advice, Confidence, Rule
+from tcptrace_lab.rules.rule import Advice, Clause, Confidence, Rule
 
 RULE = Rule(
     cause="application",
     colour="#b9bfc7",
     pattern="",
-    lost_to="the program on {sender}, which had nothing to send",
+    lost_to=Clause("the application on {sender} ({sending}) was not sending"),
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
-    refuted_by="a segment released by an ACK, a timer, or a window that opened",
+    refuted_by="a segment released by an ACK, by a timer, or by a window that opens",
     source="Siekkinen et al. 2005 (application-limited periods)",
     advice=Advice(
         finding="application-limited",
-        title="The sending program had nothing to send for {cost}",
+        title="The application was not sending for {cost}",
         mechanism=(
-            "Everything sent was acknowledged and the window was open, yet nothing left, {times}, for {median} in the middle. "
-            "TCP waited for the program, not the other way round."
+            "All data was ACKed and the window was open, but nothing was sent, {times} (median {median}). "
+            "TCP was waiting for the application, not the application for TCP."
         ),
-        limits="What the program did meanwhile is not in the capture: computing, reading a disk, sleeping, or waiting for a user. "
-        "Away from the sender, segments that stood in a queue before the capture point, or were lost there with nothing behind them, "
-        "look alike.",
-        remedy=("look into the program, with a profiler or its log, at the times of the evidence",),
+        limits="The capture does not show what the application was doing: computing, reading a disk, sleeping, or waiting for a user. "
+        "If the capture point is away from the sender, two other cases look the same: segments that queued before the capture point, and "
+        "segments that were lost before it with no later segment to reveal the loss.",
+        remedy=("check the application at the times of the evidence, with a profiler or its log",),
         is_a_fault=False,
     ),
 )

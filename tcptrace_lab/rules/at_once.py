@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 PLACE: Final = "{at_once}"
 """Stands for `words` in the remedy of a rule (`Advice.remedy`)."""
 
-CURE: Final = "ACKs sent at once by {receiver},"
+CURE: Final = "disabling delayed ACKs on {receiver},"
 """As the subject of "… would help", whatever its stack."""
 
 SWITCHES: Final[Mapping[str, str]] = {
-    "Linux": "TCP_QUICKACK, set anew after every read",
+    "Linux": "TCP_QUICKACK, set again after every read",
     "Windows": "SIO_TCP_SET_ACK_FREQUENCY of 1 on the socket, or TcpAckFrequency of 1 for the interface in the registry",
     "Apple": "sysctl net.inet.tcp.delayed_ack=0",
     "FreeBSD": "sysctl net.inet.tcp.delayed_ack=0",
-    "OpenBSD": "sysctl net.inet.tcp.ackonpush=1, for what ends a write",
+    "OpenBSD": "sysctl net.inet.tcp.ackonpush=1, for the last segment of a write",
     "Solaris": "tcp_deferred_acks_max of 1, and tcp_local_dacks_max on the same network",
 }
 """Family, as `fingerprint` names it → its switch. tcp(7) of Linux; `mstcpip.h` and KB 328890 (Windows); tcp(4) of FreeBSD, and
@@ -34,5 +34,5 @@ def words(family: str | None) -> str:
     if family is None:
         switch = "; ".join(f"{name}: {SWITCHES[name]}" for name in NAMED)
     else:
-        switch = f"perhaps {family}, by its SYN: {SWITCHES[family]}"
-    return f"let the receiver acknowledge at once ({switch})"
+        switch = f"possibly {family}, from its SYN: {SWITCHES[family]}"
+    return f"disable delayed ACKs at the receiver ({switch})"

@@ -9,9 +9,9 @@ RULE = Rule(
     cause="close",
     colour="#8a929c",
     pattern="-",
-    lost_to="the close, after the first FIN",
+    lost_to="closing the connection (after the first FIN)",
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT,),
-    refuted_by="data of either side behind the FIN",
+    refuted_by="data of either direction after the FIN",
     source="RFC 9293, 3.6",
 )

@@ -10,34 +10,36 @@ RULE = Rule(
     cause="congestion-window",
     colour="#2f7fb8",
     pattern="\\",
-    lost_to="a congestion window that losses kept small",
+    lost_to="a congestion window reduced by packet loss",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="flights as large as before the loss; a growing round trip (the path itself is full)",
+    refuted_by="flights as large as before the loss; a growing RTT (the path itself is full)",
     source="RFC 5681, 3.1 and 3.2; RFC 9438",
     advice=Advice(
         finding="loss",
-        title="The congestion window kept the sender back for {cost} after losses",
+        title="A congestion window reduced by packet loss limited the sender for {cost}",
         mechanism=(
-            "After a loss the sender cuts its window, or begins again with one segment, and grows it slowly, per round trip of {rtt}. "
-            "The path stood partly idle meanwhile."
+            "After a loss the sender reduces its congestion window, or restarts with one segment, and grows it slowly, once "
+            "per RTT ({rtt}). "
+            "Part of the path's capacity is unused meanwhile."
         ),
-        limits="The congestion window itself is not in a capture; it is concluded from the flights.",
-        cure="a path without the losses",
-        remedy=("find and mend the loss", "use a congestion control that takes single losses less hard (CUBIC, BBR)"),
+        limits="A capture does not show the congestion window; it is inferred from the size of the flights.",
+        cure="a path without packet loss",
+        remedy=("find and fix the packet loss", "use a congestion control that recovers faster from isolated losses (CUBIC, BBR)"),
         instead={
             Case.NEEDLESS: Instead(
                 finding=FINDING,
-                title="The congestion window kept the sender back for {cost} after losses that were none",
+                title="A congestion window reduced by spurious retransmits limited the sender for {cost}",
                 mechanism=(
-                    "The sender cut its window for segments that it took for lost, and which had arrived all the same; then it grew "
-                    "it slowly, per round trip of {rtt}."
+                    "The sender retransmitted segments that it took for lost, although the originals had arrived, "
+                    "and reduced its congestion "
+                    "window. Then it grew the window slowly, once per RTT ({rtt})."
                 ),
                 limits=LIMITS,
                 refuted_by=REFUTED_BY,
                 remedy=REMEDY,
                 cure=CURE,
-                lost_to="a congestion window cut for losses that were none",
+                lost_to="a congestion window reduced by spurious retransmits",
             )
         },
     ),

@@ -12,20 +12,20 @@ RULE = Rule(
     lost_to="waiting for delayed ACKs",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.LATE_ACK, proof.TIMER),
-    refuted_by="round trips as long without a pause; an ACK that carries data, or leaves out what had long left",
+    refuted_by="an RTT that is as long without a delayed ACK; an ACK that carries data; an ACK that does not cover data "
+    "sent long before it",
     source="RFC 5681, 4.2",
     advice=Advice(
         finding="delayed-ack",
-        title="Delayed ACKs cost {cost} in {waits} of {median}",
+        title="Delayed ACKs cost {cost} in {waits} (median {median})",
         mechanism=(
-            "The sender has used up what it may send and waits for an ACK. "
-            "The receiver holds the ACK back, because too little has arrived to send it at once: {median} in the middle, where the round "
-            "trip takes {rtt}."
+            "The sender has sent all that it may send and waits for an ACK. "
+            "The receiver delays this ACK because too little data has arrived to send it at once: median delay {median}, RTT {rtt}."
         ),
-        limits="Whether the congestion window or the send buffer is what the sender had used up cannot be seen.",
+        limits="The capture does not show whether the congestion window or the send buffer was full.",
         cure="a larger send buffer on {sender}, or " + at_once.CURE,
         remedy=(
-            "raise the send buffer (SO_SNDBUF), to three segments at least, so that what follows does not wait for this ACK",
+            "raise the send buffer (SO_SNDBUF) to at least three segments, so that later data does not wait for this ACK",
             at_once.PLACE,
         ),
     ),

@@ -9,9 +9,9 @@ RULE = Rule(
     cause="idle",
     colour="#eceef1",
     pattern="",
-    lost_to="silence in which nobody owed anything",
+    lost_to="idle time (no data due)",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ACK),
-    refuted_by="a request that was open, or pauses as long throughout the transfer",
-    source="a heuristic: everything is acknowledged, no request is open, and it is longer than a second and than ten usual pauses",
+    refuted_by="an open request, or pauses as long throughout the transfer",
+    source="a heuristic: all data is ACKed, no request is open, and the pause is longer than 1 s and than ten usual pauses",
 )

@@ -10,32 +10,32 @@ RULE = Rule(
     cause="loss-recovery",
     colour="#e8743b",
     pattern="x",
-    lost_to="repairing losses",
+    lost_to="loss recovery",
     confidence=Confidence.PROVED,
     doubt=Doubt(
         consistent_if="numbered",
-        limits="What was lost before the capture is shown by its sender's IP identifications: packets to others in between look alike. A "
-        "tail-loss probe asks whether something was lost, and shows no loss by itself.",
+        limits="Losses before the capture point are inferred from the sender's IP IDs: packets to other hosts leave the same gaps. A "
+        "tail-loss probe tests for a loss; by itself it shows none.",
     ),
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
-    refuted_by="ACKs that had covered what was sent again before it was",
+    refuted_by="ACKs that covered the retransmitted data before it was retransmitted",
     source="RFC 5681, 3.2; RFC 6675; RFC 8985",
     advice=Advice(
         finding="loss",
-        title="{cost} spent repairing losses, in {waits}",
+        title="Loss recovery took {cost} in {waits}",
         mechanism=(
-            "What was lost was sent again, {resent} in all. Until the repair is acknowledged, a round trip of {rtt} later at least, the "
-            "sender sends little that is new; afterwards it goes on with a smaller congestion window."
+            "The sender retransmitted {resent}. Until the retransmits are ACKed, at least one RTT ({rtt}) later, it sends little new data; "
+            "afterwards it continues with a smaller congestion window."
         ),
-        limits="Where on the path they were lost cannot be seen from one point.",
-        cure="a path without the losses",
+        limits="A capture at one point does not show where on the path the segments were lost.",
+        cure="a path without packet loss",
         remedy=(
-            "find the loss: cable, duplex, wireless, policer, full queue",
-            "at a full queue: pace the sender, or use a queue discipline that marks (ECN)",
+            "find and fix the packet loss: cable, duplex mismatch, wireless, policer, full queue",
+            "for a full queue: pace the sender, or use a queue discipline that marks packets (ECN)",
         ),
         instead={
             Case.TOO_LARGE: Instead(
-                title="{cost} spent repairing losses, in {waits}: segments of {lost_bytes} do not get through",
+                title="Loss recovery took {cost} in {waits}: segments of {lost_bytes} do not pass the path",
                 mechanism=too_large.MECHANISM,
                 limits=too_large.LIMITS,
                 remedy=too_large.REMEDY,
@@ -44,16 +44,17 @@ RULE = Rule(
             ),
             Case.NEEDLESS: Instead(
                 finding=FINDING,
-                title="{cost} spent repairing what was not lost, in {waits}",
+                title="Recovery of segments that were not lost took {cost} in {waits}",
                 mechanism=(
-                    "What was sent again, {resent}, had arrived before: the path had overtaken it, or its ACKs came late. "
-                    "Until that showed, the sender took them for lost and sent little that was new."
+                    "The sender retransmitted {resent}, but the originals had arrived: either they were reordered, "
+                    "or their ACKs were late. "
+                    "Until this became clear, the sender took them for lost and sent little new data."
                 ),
                 limits=LIMITS,
                 refuted_by=REFUTED_BY,
                 remedy=REMEDY,
                 cure=CURE,
-                lost_to="repairing what was not lost",
+                lost_to="recovery of segments that were not lost",
             ),
         },
     ),

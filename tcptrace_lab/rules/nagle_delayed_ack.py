@@ -9,29 +9,30 @@ RULE = Rule(
     cause="nagle-delayed-ack",
     colour="#c2185b",
     pattern="/",
-    lost_to="waiting for delayed ACKs that Nagle's algorithm was holding out for",
+    lost_to="Nagle's algorithm waiting for delayed ACKs",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.HELD_SEGMENT, proof.LATE_ACK, proof.TIMER),
-    refuted_by="a small segment that leaves while an earlier small one is in flight; a full segment released; an ACK that carries data",
+    refuted_by="a small segment sent while an earlier small one is in flight; a full segment released by the ACK; an ACK that carries data",
     proved_by_repetition=True,
     doubt=Doubt(
         consistent_if="answered",
         limits=(
-            "Where hardly more was ever in flight, a send buffer that was full would look the same, and TCP_NODELAY would not help; "
-            "where small segments pass later, the program may have written just when the ACK came."
+            "If hardly more data was ever in flight, a full send buffer looks the same, and TCP_NODELAY does not help. "
+            "If later small segments are sent without waiting, the application may have written just when the ACK arrived."
         ),
         remedy=("if TCP_NODELAY is set already: raise the send buffer (SO_SNDBUF)",),
     ),
     source="RFC 896; RFC 1122, 4.2.3.2",
     advice=Advice(
         finding="nagle-delayed-ack",
-        title="Nagle's algorithm and delayed ACKs cost {cost} in {waits} of {median}",
+        title="Nagle's algorithm and delayed ACKs cost {cost} in {waits} (median {median})",
         mechanism=(
-            "The program writes a message in pieces. The stack holds the last small piece back until what went before is acknowledged, "
-            "and the receiver delays that ACK because it waits for more: {median} in the middle, where the round trip takes {rtt}."
+            "The application writes a message in pieces. The sender's TCP delays the last small piece until earlier data is ACKed, "
+            "and the receiver delays that ACK because it waits for more data: median delay {median}, RTT {rtt}."
         ),
-        limits="The kernel keeps no count of this; that the program had already written the held bytes is concluded from when they left.",
-        cure="TCP_NODELAY on {sender}, or whole messages in one write,",
+        limits="No kernel counter confirms this. That the application had already written the delayed bytes is inferred from "
+        "when they were sent.",
+        cure="TCP_NODELAY on {sender}, or writing each message with one call,",
         remedy=(
             "write each message with one call (writev, a buffer, TCP_CORK)",
             "set TCP_NODELAY at the sender",

@@ -6,14 +6,14 @@ from typing import Final
 
 FINDING: Final = "spurious-retransmission"
 
-CURE: Final = "a path that keeps segments in order and ACKs in time"
+CURE: Final = "a path that does not reorder segments or delay ACKs"
 
-REFUTED_BY: Final = "ACKs that covered what was sent again only after it had come again"
+REFUTED_BY: Final = "ACKs that covered the retransmitted data only after the retransmit had arrived"
 
-LIMITS: Final = "Whether the segments or their ACKs were late, and where, cannot be seen from one point."
+LIMITS: Final = "A capture at one point does not show whether the segments or their ACKs were late, nor where."
 
 REMEDY: Final = (
-    "find what overtakes or delays: several links used packet by packet, parallel queues, wireless, a host that stood still",
-    "let the sender wait longer before it resends: RACK (RFC 8985), or in Linux a higher net.ipv4.tcp_reordering",
-    "keep timestamps and SACK on at both ends, so that it sees its mistake and takes it back (RFC 3522, RFC 2883)",
+    "find what reorders or delays packets: per-packet load balancing, parallel queues, wireless, a stalled host",
+    "let the sender wait longer before it retransmits: RACK (RFC 8985), or on Linux a higher net.ipv4.tcp_reordering",
+    "enable timestamps and SACK at both ends, so that the sender can detect and undo spurious retransmits (RFC 3522, RFC 2883)",
 )

@@ -9,9 +9,9 @@ RULE = Rule(
     cause="pacing",
     colour="#3aa6a0",
     pattern="|",
-    lost_to="gaps that the sender itself left between its segments",
+    lost_to="pacing (gaps that the sender itself leaves between segments)",
     confidence=Confidence.POSSIBLE,
     proof=(proof.IN_FLIGHT, proof.ROOM),
-    refuted_by="ACKs that release the segments; uneven spacing; a stack that is older than pacing",
+    refuted_by="ACKs that release the segments; uneven spacing; a stack without pacing",
     source="Linux net/ipv4/tcp_output.c (internal pacing); BBR",
 )

@@ -9,9 +9,9 @@ RULE = Rule(
     cause="peer",
     colour="#d3d8de",
     pattern=".",
-    lost_to="waiting for the other side's messages",
+    lost_to="waiting for messages from {receiver}",
     confidence=Confidence.CONSISTENT,
     proof=(proof.ACK,),
-    refuted_by="no data of the other side before this side goes on",
-    source="the other direction's ledger says what it did with the time",
+    refuted_by="no data from the peer before this sender continues",
+    source="the ledger of the other direction shows what the peer was waiting for",
 )

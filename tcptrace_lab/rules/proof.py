@@ -31,12 +31,12 @@ def _in_flight(row: Mapping[str, Any]) -> str | None:
 
 
 def _room(row: Mapping[str, Any]) -> str | None:
-    return None if row["usable_before_bytes"] is None else f"room for {max(row['usable_before_bytes'], 0):,} more in the window"
+    return None if row["usable_before_bytes"] is None else f"{max(row['usable_before_bytes'], 0):,} bytes free in the window"
 
 
 def _held_segment(row: Mapping[str, Any]) -> str | None:
     known = row["payload_bytes"] is not None and row["full_bytes"] is not None
-    return f"a segment of {row['payload_bytes']:,} held (full: {row['full_bytes']:,})" if known else None
+    return f"a delayed segment of {row['payload_bytes']:,} bytes (full: {row['full_bytes']:,})" if known else None
 
 
 def _ack(row: Mapping[str, Any]) -> str | None:
@@ -49,7 +49,7 @@ def _late_ack(row: Mapping[str, Any]) -> str | None:
 
 
 def _timer(row: Mapping[str, Any]) -> str | None:
-    return None if row["timer"] is None else f"timer: {STALL_TIMERS[row['timer']]}"
+    return None if row["timer"] is None else f"ended by the {STALL_TIMERS[row['timer']]}"
 
 
 IN_FLIGHT = Value(_in_flight)

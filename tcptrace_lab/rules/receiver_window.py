@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 from tcptrace_lab.rules import proof
-from tcptrace_lab.rules.rule import Advice, Case, Confidence, Instead, Rule
+from tcptrace_lab.rules.rule import Advice, Case, Clause, Confidence, Instead, Rule
 
 RULE = Rule(
     cause="receiver-window",
     colour="#e0a526",
     pattern="/",
-    lost_to="waiting for room in the receiver's window",
+    lost_to="a full receive window on {receiver}",
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="room for a full segment, and for a third of the window, before the ACK that released it",
+    refuted_by="room for a full segment and for a third of the window before the ACK that released the segment",
     source="RFC 9293, 3.8.6",
     advice=Advice(
         finding="receiver-window-limited",
-        title="The receiver's window, {window}, held the sender for {cost}",
+        title="The receive window ({window}) limited the sender for {cost}",
         mechanism=(
-            "The window that the receiver offers is smaller than rate times round trip ({rtt}). "
-            "The sender fills it and waits for room, once per round trip."
+            "The receive window is smaller than rate × RTT ({rtt}). The sender fills the window and then waits for room, once per RTT."
         ),
-        limits="Whether a larger window would meet the next limit soon cannot be told from this capture alone.",
+        limits="This capture does not show which limit a larger window would reach next.",
         cure="a larger receive buffer on {receiver}",
         remedy=(
-            "raise the receive buffer at the receiver (SO_RCVBUF; Linux: net.ipv4.tcp_rmem) to at least bandwidth × round trip",
-            "allow window scaling where it is off",
+            "raise the receive buffer at the receiver (SO_RCVBUF; Linux: net.ipv4.tcp_rmem) to at least bandwidth × RTT",
+            "enable window scaling where it is off",
         ),
         instead={
             Case.SLOW_READER: Instead(
-                title="The receiving program read slowly, and its window, {window}, held the sender for {cost}",
+                title="The receiving application was reading slowly; its window ({window}) limited the sender for {cost}",
                 mechanism=(
-                    "The receiving program took {read} out of a buffer that was at least half full. "
-                    "The sender fills the room that this makes, and waits for the next."
+                    "The receiving application read {read} from a buffer that was at least half full. "
+                    "The sender fills the room that each read frees, and waits for the next."
                 ),
-                limits="Why the program read no faster cannot be seen. A larger buffer takes what it has room for once, and no more.",
-                lost_to="a window that the program on {receiver} kept small by reading slowly",
-                cure="reading faster there",
+                limits="The capture does not show why the application was reading slowly. A larger buffer absorbs its "
+                "own size once, and no more.",
+                lost_to=Clause("small receive window: the application on {receiver} was reading slowly"),
+                cure="faster reading",
                 remedy=(
-                    "let the receiving program read faster, or find what it waits for: disk, printer, another service",
-                    "if only the sender must not wait: a receive buffer (SO_RCVBUF) that holds the whole transfer",
+                    "let the receiving application read faster, or find what it waits for: disk, printer, another service",
+                    "if only the sender must not wait: a receive buffer (SO_RCVBUF) for the whole transfer",
                 ),
             )
         },

@@ -37,6 +37,12 @@ class Case(StrEnum):
     SLOW_READER = "slow-reader"
 
 
+class Clause(str):
+    """A `Rule.lost_to` that is a sentence of its own: it holds *for* a share of the time, where any other *took* the share."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Instead:
     """What an advice, and its rule, say otherwise in a special case; None where they say the same."""
@@ -67,8 +73,8 @@ class Advice:
         mechanism: how the time is lost, in two sentences.
         limits: what a capture cannot tell about it.
         remedy: what to change, best first; `at_once.PLACE` in it becomes what the receiver's stack is told.
-        cure: the best of it as the subject of "… would save up to 25 s" (of a fault) or "… would help"; `{sender}` and `{receiver}` become
-            their addresses. Empty where the capture does not tell whose.
+        cure: the best of it as the subject of "… saves up to 25 s" (of a fault) or "… would help", in the singular; `{sender}` and
+            `{receiver}` become their addresses. Empty where the capture does not tell whose.
         worth_share, worth_ns: from this share of a direction's life on, and from this time, it is worth a finding.
         of_client_alone: it is told of the client's direction only, because both directions spend the same time on it.
         is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
@@ -114,11 +120,12 @@ class Rule:
 
     Attributes:
         cause: one of `schema.CAUSES`.
-        lost_to: what it is, as in "half of the time went to …"; `{sender}` and `{receiver}` become their addresses.
+        lost_to: what it is, as the subject of "… took 50% of 3 s" (a `Clause`: of "… for 50% of 3 s"); `{sender}` and `{receiver}` become
+            their addresses, `{sending}` and `{receiving}` which of client and server they are.
         colour, pattern: of its bars and bands in reports (`#rrggbb`, and one of Plotly's patterns, empty for none); of our rules alone.
         confidence: how sure one such wait is, where nothing else explains it as well.
         proof: what is told of one such wait, and which frames show it beside its ends (`rules.proof`).
-        refuted_by: what would have shown that it was something else.
+        refuted_by: what would disprove it, as in "Would be disproved by: …".
         source: where the rule comes from.
         proved_by_repetition: three such waits in one direction prove what one is only consistent with.
         doubt: what is said where something else explains the wait as well; None if nothing does.

@@ -11,27 +11,27 @@ RULE = Rule(
     cause="send-buffer",
     colour="#b27800",
     pattern="x",
-    lost_to="a full send buffer",
+    lost_to="a full send buffer on {sender}",
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(
-        limits="One small segment in each round trip may also be what the program wrote meanwhile, held by Nagle's algorithm.",
-        remedy=("if the program writes no faster: set TCP_NODELAY",),
+        limits="One small segment per RTT may also be data that the application wrote meanwhile and Nagle's algorithm delayed.",
+        remedy=("if the application writes no faster: set TCP_NODELAY",),
     ),
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="flights that still grow; a loss before; a program that answers ACKs late",
+    refuted_by="flights that still grow; an earlier loss; an application that sends late after each ACK",
     source="Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer)",
     advice=Advice(
         finding=FINDING,
-        title="The send buffer of about {plateau} held the sender for {cost}",
+        title="The send buffer (about {plateau}) limited the sender for {cost}",
         mechanism=(
-            "No more than {plateau} were in flight, though the window had room for more, and each ACK was answered at once. "
-            "So the sender fills its buffer and stands still until a round trip of {rtt} is over."
+            "At most {plateau} was in flight although the receive window had room for more, and the sender answered each ACK at once. "
+            "The sender fills its send buffer and is then idle for the rest of the RTT ({rtt})."
         ),
-        limits="A capture alone cannot tell a send buffer from a clamped congestion window.",
+        limits="A capture alone cannot distinguish a send buffer from a clamped congestion window.",
         cure="a larger send buffer on {sender}",
         remedy=(
-            "raise the send buffer (SO_SNDBUF; Linux: net.ipv4.tcp_wmem) to at least bandwidth × round trip, or leave it to the kernel",
-            "write larger pieces, so that the buffer is refilled while it drains",
+            "raise the send buffer (SO_SNDBUF; Linux: net.ipv4.tcp_wmem) to at least bandwidth × RTT, or leave its size to the kernel",
+            "write larger pieces, so that the application refills the buffer while it drains",
         ),
     ),
 )

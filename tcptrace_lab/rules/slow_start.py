@@ -9,24 +9,24 @@ RULE = Rule(
     cause="slow-start",
     colour="#6fb7e0",
     pattern=".",
-    lost_to="slow start, with flights that still grew",
+    lost_to="slow start",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="flights that no longer grow; a loss before",
+    refuted_by="flights that no longer grow; an earlier loss",
     source="RFC 5681, 3.1; RFC 6928",
     advice=Advice(
         finding="slow-start-limited",
-        title="Slow start kept the sender back for {cost}",
+        title="Slow start limited the sender for {cost}",
         mechanism=(
-            "A new connection begins with about ten segments and doubles its flight every round trip ({rtt}). "
-            "The transfer was over, or met another limit, before the path was full."
+            "A new connection starts with about ten segments and doubles its flight every RTT ({rtt}). "
+            "The transfer ended, or reached another limit, before it filled the path."
         ),
-        limits="How fast the path is cannot be told from a transfer that never filled it.",
-        cure="keeping connections open and using them again",
+        limits="A transfer that never filled the path does not show how fast the path is.",
+        cure="reusing connections",
         remedy=(
-            "keep connections open and use them again",
-            "move the server nearer to the client",
-            "a larger initial window (Linux: ip route … initcwnd)",
+            "reuse connections",
+            "move the server closer to the client",
+            "use a larger initial window (Linux: ip route … initcwnd)",
         ),
         is_a_fault=False,
     ),

@@ -10,33 +10,32 @@ RULE = Rule(
     cause="timeout",
     colour="#b3261e",
     pattern="-",
-    lost_to="waiting for the retransmission timer",
+    lost_to="waiting for retransmission timeouts (RTO)",
     confidence=Confidence.PROVED,
     doubt=Doubt(
-        limits="With neither SACK nor timestamps, an ACK that the receiver delays for longer than the timer runs looks the same.",
-        remedy=("if nothing is lost: whole messages in one write, or TCP_NODELAY, so that no ACK is delayed",),
+        limits="Without SACK and timestamps, an ACK that the receiver delays for longer than the RTO looks the same.",
+        remedy=("if nothing is lost: write each message with one call, or set TCP_NODELAY, so that no ACK is delayed",),
     ),
     proof=(proof.IN_FLIGHT, proof.TIMER),
-    refuted_by="ACKs or other segments within the timeout before it",
+    refuted_by="ACKs or other segments within the RTO before the retransmit",
     source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
     advice=Advice(
         finding="timeout",
-        title="{cost} spent waiting for the retransmission timer and the ACK of what it sent again, in {waits}",
+        title="Retransmission timeouts (RTO) cost {cost} in {waits}",
         mechanism=(
-            "A segment, or its ACK, was lost and too little came back to show it sooner: the sender stood still until its timer ran out, "
-            "and then until what it sent again was acknowledged: {median} in the middle, where the round trip takes {rtt}. Each wait for "
-            "the timer doubles the next."
+            "A segment or its ACK was lost, and too few ACKs came back to reveal the loss earlier: the sender was idle until its timer "
+            "expired, and then until the retransmit was ACKed (median {median}, RTT {rtt}). Each timeout doubles the next."
         ),
-        limits="Where on the path the segment was lost cannot be seen from one point.",
-        cure="a path without the losses",
+        limits="A capture at one point does not show where on the path the segment was lost.",
+        cure="a path without packet loss",
         remedy=(
-            "find and mend the loss",
+            "find and fix the packet loss",
             "use SACK and tail-loss probes (RFC 8985) at the sender",
-            "avoid many tiny exchanges whose last segment nothing follows",
+            "avoid many tiny exchanges: no later segment reveals the loss of the last one",
         ),
         instead={
             Case.TOO_LARGE: Instead(
-                title="{cost} spent waiting for the retransmission timer, {times}: segments of {lost_bytes} do not get through",
+                title="Retransmission timeouts (RTO) cost {cost} in {waits}: segments of {lost_bytes} do not pass the path",
                 mechanism=too_large.MECHANISM,
                 limits=too_large.LIMITS,
                 remedy=too_large.REMEDY,
@@ -45,16 +44,16 @@ RULE = Rule(
             ),
             Case.NEEDLESS: Instead(
                 finding=FINDING,
-                title="{cost} spent waiting for the retransmission timer, in {waits}, for segments that had arrived",
+                title="Spurious retransmission timeouts (RTO) cost {cost} in {waits}: the originals had arrived",
                 mechanism=(
-                    "The ACKs came later than the sender's timer expected, or not at all, so it sent again what had arrived: after "
-                    "{median} in the middle. Each such wait doubles the next."
+                    "The ACKs came later than the sender's RTO, or not at all, so the sender retransmitted data that had arrived "
+                    "(median wait {median}). Each timeout doubles the next."
                 ),
                 limits=LIMITS,
                 refuted_by=REFUTED_BY,
-                remedy=("where the ACKs do not come at all: find what drops them on their way back", *REMEDY),
+                remedy=("if the ACKs do not arrive at all: find what drops them", *REMEDY),
                 cure=CURE,
-                lost_to="the retransmission timer, although nothing was lost",
+                lost_to="spurious retransmission timeouts (RTO)",
             ),
         },
     ),

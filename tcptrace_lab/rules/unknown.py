@@ -9,9 +9,9 @@ RULE = Rule(
     cause="unknown",
     colour="#5a5f66",
     pattern="+",
-    lost_to="causes that the capture does not tell",
+    lost_to="unknown causes",
     confidence=Confidence.POSSIBLE,
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
-    refuted_by="nothing: it says that nothing was found",
-    source="two rules hold as well, or none",
+    refuted_by="nothing: no cause was found",
+    source="several rules explain the wait equally well, or none does",
 )

@@ -25,14 +25,14 @@ MONTH = "month"
 """The partition, a column of every table when read with Hive partitioning."""
 
 _CAPTURE = Column("capture", "String", Unit.NONE, "Capture: the first 20 digits of the SHA-256 of its contents")
-_CONN = Column("conn", "UInt32", Unit.NONE, "Connection, numbered from 0 in its capture", "null where it concerns the capture as a whole")
-_FROM_CLIENT = Column("from_client", "Boolean", Unit.NONE, "True for the client's direction", "null where it concerns both or none")
+_CONN = Column("conn", "UInt32", Unit.NONE, "Connection, numbered from 0 in its capture", "null for the capture as a whole")
+_FROM_CLIENT = Column("from_client", "Boolean", Unit.NONE, "True for the client's direction", "null for both or none")
 
 CAPTURE_STATES = {
-    "whole": "read to its end",
-    "part": "read in part: what could be used is here",
-    "failed": "not read, for what it holds; the same again would fail again",
-    "lost": "not read this time: the worker was lost, or the file could not be reached; the next run tries again",
+    "whole": "read completely",
+    "part": "partly read: results cover what could be used",
+    "failed": "not readable because of its contents; another attempt would fail again",
+    "lost": "not read this time: the worker was lost, or the file was unreachable; the next run tries again",
 }
 """What became of a capture."""
 
@@ -48,11 +48,11 @@ FILES = table(
     "files",
     "one file that was found",
     [
-        Column("path", "String", Unit.NONE, "Where it was found", "as it was named, so perhaps relative to where the command ran"),
-        Column("capture", "String", Unit.NONE, "The capture it is (part of)", "null where it is no capture, or could not be read at all"),
-        Column("place", "Int64", Unit.NONE, "Its place in the files of its capture, from 0"),
+        Column("path", "String", Unit.NONE, "Where it was found", "as given, possibly relative to the folder where the command ran"),
+        Column("capture", "String", Unit.NONE, "Capture of this file", "null where it is no capture, or could not be read at all"),
+        Column("place", "Int64", Unit.NONE, "Position in the files of its capture, from 0"),
         Column("file_bytes", "Int64", Unit.BYTES, "Its size", "null where it could not be read"),
-        Column("sha256", "String", Unit.NONE, "Of its contents", "null where it could not be read"),
+        Column("sha256", "String", Unit.NONE, "Hash of its contents", "null where it could not be read"),
         Column("state", "String", Unit.NONE, "capture, duplicate (the same contents were found at another path first), other (no capture by name or first bytes), unreadable"),
     ],
 )
@@ -64,32 +64,32 @@ CAPTURES = table(
         _CAPTURE,
         Column("name", "String", Unit.NONE, "Its file's name without folder and endings"),
         Column("path", "String", Unit.NONE, "Its file, the first of a rotated set"),
-        Column("files", "Int64", Unit.NONE, "Files that it was rotated over"),
+        Column("files", "Int64", Unit.NONE, "Number of rotated files"),
         Column("file_bytes", "Int64", Unit.BYTES, "Their size"),
         Column("state", "String", Unit.NONE, "; ".join(f"{name}: {meaning}" for name, meaning in CAPTURE_STATES.items()), "", tuple(CAPTURE_STATES)),
-        Column("reason", "String", Unit.NONE, "Why it is not whole", "null where it is"),
+        Column("reason", "String", Unit.NONE, "Why it is incomplete", "null if complete"),
         Column("format", "String", Unit.NONE, "Format of its file"),
         Column("link_types", "String", Unit.NONE, "Names of its link types"),
         Column("packets", "Int64", Unit.NONE, "Packets"),
         Column("tcp_segments", "Int64", Unit.SEGMENTS, "TCP segments"),
         Column("udp_datagrams", "Int64", Unit.DATAGRAMS, "UDP datagrams"),
         Column("connections", "Int64", Unit.NONE, "TCP connections"),
-        Column("first_ts_ns", "Int64", Unit.NS, "Time of the first packet", "null where the capture stores no time"),
-        Column("last_ts_ns", "Int64", Unit.NS, "Time of the last packet", "null likewise"),
-        Column("life_ns", "Int64", Unit.NS, "Lives of all directions that carried data or lost time, together"),
-        Column("lost_ns", "Int64", Unit.NS, "Of that, time held by causes that can be mended (rules whose advice says so); each direction counts by itself"),
-        Column("payload_bytes", "Int64", Unit.BYTES, "Data of all connections, both ways, each byte once"),
-        Column("verdict", "String", Unit.NONE, "Where the time of the direction that matters most went, in one sentence"),
+        Column("first_ts_ns", "Int64", Unit.NS, "Time of the first packet", "null if the capture has no timestamps"),
+        Column("last_ts_ns", "Int64", Unit.NS, "Time of the last packet", "null as above"),
+        Column("life_ns", "Int64", Unit.NS, "Total lifetime of all directions that carried data or lost time"),
+        Column("lost_ns", "Int64", Unit.NS, "Part of that with fixable causes; each direction counts separately"),
+        Column("payload_bytes", "Int64", Unit.BYTES, "Data of all connections in both directions, each byte once"),
+        Column("verdict", "String", Unit.NONE, "Verdict: where the time of the most important direction went, in one sentence"),
         Column("findings", "Int64", Unit.NONE, "Findings"),
-        Column("worst_severity", "String", Unit.NONE, "Of its findings: high, medium, low or info", "null without any"),
-        Column("trust", "String", Unit.NONE, "Whether it can be believed: good, fair or poor", "null where there is nothing to judge"),
-        Column("trust_factor", "Float64", Unit.NONE, "What is left of a verdict's confidence, 0 to 1"),
-        Column("drops_suspected", "Int64", Unit.SEGMENTS, "Segments that the capture seems to have dropped"),
-        Column("duplicates", "Int64", Unit.SEGMENTS, "Segments that it holds twice"),
-        Column("clock_steps", "Int64", Unit.NONE, "Packets with an earlier time than the one before"),
+        Column("worst_severity", "String", Unit.NONE, "Highest severity of its findings: high, medium, low or info", "null without any"),
+        Column("trust", "String", Unit.NONE, "Capture quality: good, fair (limited) or poor", "null without packets"),
+        Column("trust_factor", "Float64", Unit.NONE, "Factor for the confidence of findings, 0 to 1"),
+        Column("drops_suspected", "Int64", Unit.SEGMENTS, "Segments that are ACKed but missing from the capture (estimate)"),
+        Column("duplicates", "Int64", Unit.SEGMENTS, "Segments captured twice"),
+        Column("clock_steps", "Int64", Unit.NONE, "Packets with an earlier timestamp than the packet before"),
         Column("resolution_ns", "Int64", Unit.NS, "Resolution of its clock"),
-        Column("report", "String", Unit.NONE, "Its report, from the archive's folder", "null without one"),
-        Column("program", "String", Unit.NONE, "Version of the program that analyzed it", "null where none could"),
+        Column("report", "String", Unit.NONE, "Path of its report in the archive", "null without one"),
+        Column("program", "String", Unit.NONE, "Version of the application that analyzed it", "null where none could"),
     ],
 )
 
@@ -97,15 +97,15 @@ STORED_CONNECTIONS = table("connections", CONNECTIONS.row, _stored(CONNECTIONS))
 
 LEDGER_TOTALS = table(
     "ledger_totals",
-    "the time that one cause holds of one direction's life; causes that hold none have no row",
+    "time of one cause in one direction; causes without time have no row",
     [
         _CAPTURE,
         _CONN,
         _FROM_CLIENT,
         Column("cause", "String", Unit.NONE, "Why the next byte of this direction did not leave"),
-        Column("is_fault", "Boolean", Unit.NONE, "Whether it can be mended: false for the program's and the path's own time"),
+        Column("is_fault", "Boolean", Unit.NONE, "True if fixable: false for time that the application or the path needs"),
         Column("cause_ns", "Int64", Unit.NS, "Time"),
-        Column("life_ns", "Int64", Unit.NS, "Of a life of this length"),
+        Column("life_ns", "Int64", Unit.NS, "Lifetime of the direction"),
     ],
 )
 
@@ -117,35 +117,35 @@ STORED_FINDINGS = table(
     "one finding, as in the JSON of analyze",
     [
         _CAPTURE,
-        Column("rank", "Int64", Unit.NONE, "Its place among those of its capture, from 0: most expensive first"),
+        Column("rank", "Int64", Unit.NONE, "Rank in its capture, from 0: most expensive first"),
         Column("id", "String", Unit.NONE, "What it is"),
         Column("severity", "String", Unit.NONE, "high, medium, low or info"),
         Column("confidence", "String", Unit.NONE, "proved, consistent or possible"),
         _CONN,
         _FROM_CLIENT,
-        Column("cost_ns", "Int64", Unit.NS, "Time lost to it", "null where it costs no time by itself"),
-        Column("cost_share", "Float64", Unit.NONE, "As a share of the direction's life", "null likewise"),
+        Column("cost_ns", "Int64", Unit.NS, "Time lost to it", "null if it costs no time by itself"),
+        Column("cost_share", "Float64", Unit.NONE, "Share of the lifetime of the direction", "null as above"),
         Column("title", "String", Unit.NONE, "In one line"),
         Column("mechanism", "String", Unit.NONE, "How the time is lost"),
         Column("evidence_frames", "List(Int64)", Unit.FRAME, "Frames that show it"),
-        Column("limits", "String", Unit.NONE, "What the capture cannot tell about it"),
+        Column("limits", "String", Unit.NONE, "What the capture does not show about it"),
         Column("remedy", "String", Unit.NONE, "What to change, best first, a line each"),
-        Column("predicted_gain", "String", Unit.NONE, "What that is expected to bring", "null where nobody computed it"),
-        Column("source", "String", Unit.NONE, "Where the rule comes from"),
+        Column("predicted_gain", "String", Unit.NONE, "Expected gain of the remedy", "null if not computed"),
+        Column("source", "String", Unit.NONE, "Source of the rule"),
     ],
 )
 
 PROBLEMS = table(
     "problems",
-    "one kind of thing that was survived in reading a capture, or why it could not be read",
+    "one kind of problem in reading a capture, or the reason why it could not be read",
     [
         _CAPTURE,
-        Column("path", "String", Unit.NONE, "The file", "null where it is not told by file"),
+        Column("path", "String", Unit.NONE, "The file", "null if no file is known"),
         Column("what", "String", Unit.NONE, "What it is"),
         Column("frame", "Int64", Unit.FRAME, "The first frame concerned", "null where none is"),
-        Column("offset", "Int64", Unit.BYTES, "Its place in the file, unpacked", "null where it is not known"),
-        Column("count", "Int64", Unit.NONE, "How often it was met"),
-        Column("loses_data", "Boolean", Unit.NONE, "Whether something of the capture could not be used"),
+        Column("offset", "Int64", Unit.BYTES, "Offset in the decompressed file", "null where it is unknown"),
+        Column("count", "Int64", Unit.NONE, "Number of occurrences"),
+        Column("loses_data", "Boolean", Unit.NONE, "True if part of the capture could not be used"),
     ],
 )
 

@@ -18,7 +18,7 @@ WAITS = table(
         Column("wait_ns", "Int64", Unit.NS, "Length of the whole wait"),
         Column("since_all_acked_ns", "Int64", Unit.NS, "Time from the ACK of everything sent to the end of the wait, at the sender", "null with bytes in flight"),
         Column("since_ack_ns", "Int64", Unit.NS, "Time from the last ACK in the wait to its end, at the sender", "null without one"),
-        Column("peer_spoke", "Boolean", Unit.NONE, "Data of the other side reached the sender in the wait"),
+        Column("peer_spoke", "Boolean", Unit.NONE, "Data of the peer reached the sender in the wait"),
     ],
 )
 
@@ -31,8 +31,8 @@ NOTES = table(
         Column("stall_cause", "Enum", Unit.NONE, "What in TCP held it back for so long that it is a stall", "null for the others", tuple(CAUSES)),
         Column("caused_ns", "Int64", Unit.NS, "How long the cause of its wait held it"),
         Column("brief", "Boolean", Unit.NONE, "Nagle's algorithm held it for less than a stall, and longer than its ACK needed"),
-        Column("paused", "Boolean", Unit.NONE, "The program paused before it"),
-        Column("is_resent", "Boolean", Unit.NONE, "It was sent again"),
+        Column("paused", "Boolean", Unit.NONE, "The application paused before it"),
+        Column("is_resent", "Boolean", Unit.NONE, "It was retransmitted"),
     ],
 )
 
@@ -67,14 +67,14 @@ LOCKS = table(
         *_WAY,
         Column("unacked_bytes", "Int64", Unit.BYTES, "In flight in each round; the larger of two in turn"),
         Column("least_unacked_bytes", "Int64", Unit.BYTES, "The smaller of two in turn, else the same"),
-        Column("queued_bytes", "Int64", Unit.BYTES, "Most that left with the ACK that ended a round; 0 where nothing but the buffer can have held it"),
+        Column("queued_bytes", "Int64", Unit.BYTES, "Most sent with the ACK that ended a round; 0 where nothing but the buffer can have held it"),
         Column("least_buffer_bytes", "Int64", Unit.BYTES, "In flight and queued in one round"),
         Column("full_bytes", "Int64", Unit.BYTES, "Payload of a full segment"),
         Column("window_bytes", "Int64", Unit.BYTES, "The largest window of the receiver"),
         Column("rounds", "Int64", Unit.NONE, "How many rounds"),
         Column("ns", "Int64", Unit.NS, "Time that their waits took"),
         Column("median_ns", "Int64", Unit.NS, "Length of the wait in the middle"),
-        Column("nagle", "Boolean", Unit.NONE, "All that left with the ACKs were small segments behind small ones"),
+        Column("nagle", "Boolean", Unit.NONE, "All sent with the ACKs were small segments behind small ones"),
         Column("may_fill_buffer", "Boolean", Unit.NONE, "Hardly more was ever in flight"),
         Column("frames", "List(Int64)", Unit.FRAME, "The ends of the first rounds' waits, and the late ACKs"),
     ],
@@ -86,7 +86,7 @@ PLACES = table(
     [
         *_WAY,
         Column("near_sender", "Boolean", Unit.NONE, "It was captured at its sender's end"),
-        Column("to_sender_ns", "Int64", Unit.NS, "From the capture point to the sender and back", "0 where it is not known"),
-        Column("rtt_whole_ns", "Int64", Unit.NS, "The shortest round trip from end to end", "0 or null where it is not known"),
+        Column("to_sender_ns", "Int64", Unit.NS, "From the capture point to the sender and back", "0 where it is unknown"),
+        Column("rtt_whole_ns", "Int64", Unit.NS, "The shortest RTT from end to end", "0 or null where it is unknown"),
     ],
 )

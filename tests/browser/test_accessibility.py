@@ -91,13 +91,13 @@ def test_all_that_can_be_done_can_be_done_from_the_keyboard(visit: Open, pages: 
         )
     assert all(style != "none" for text, style in reached if not text.startswith("Skip")), "but for the page itself, behind the last"
     words = [text for text, _ in reached]
-    for control in ("Proof, limits and frames of finding 1", "copy", "duration", "zoom in", "later ▶"):
+    for control in ("Evidence, limits and frames of finding 1", "copy", "duration", "zoom in", "later ▶"):
         assert control in words, words
 
 
 def test_a_link_to_a_finding_opens_it_and_goes_there(visit: Open, pages: dict[str, str]) -> None:
     opened = visit(pages["ethernet-nagle-on"])
-    opened.page.get_by_role("link", name="Proof, limits and frames of finding 2").focus()
+    opened.page.get_by_role("link", name="Evidence, limits and frames of finding 2").focus()
     opened.page.keyboard.press("Enter")
     opened.until("document.getElementById('finding-2').open")
     opened.until("Math.abs(document.getElementById('finding-2').getBoundingClientRect().top) < innerHeight")

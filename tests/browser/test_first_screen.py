@@ -29,14 +29,14 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 KNOWN = {
     # capture: words of the verdict, the bar's largest part, the first finding (what each was made to show: captures/README.md)
     "ethernet-nagle-on": ("TCP_NODELAY on 192.0.2.1", "nagle-delayed-ack", "Nagle's algorithm and delayed ACKs cost"),
-    "ethernet-small-receive-window": ("a larger receive buffer on 192.0.2.2", "receiver-window", "The receiver's window,"),
-    "ethernet-small-send-buffer": ("a larger send buffer on 192.0.2.1", "send-buffer", "The send buffer of about"),
-    "ethernet-slow-reader": ("the program on 192.0.2.2 kept closed", "zero-window", "The receiver's window was closed"),
-    "ethernet-loss": ("losses", "congestion-window", "The congestion window kept the sender back"),
+    "ethernet-small-receive-window": ("a larger receive buffer on 192.0.2.2", "receiver-window", "The receive window ("),
+    "ethernet-small-send-buffer": ("a larger send buffer on 192.0.2.1", "send-buffer", "The send buffer (about"),
+    "ethernet-slow-reader": ("the application on 192.0.2.2 was not reading", "zero-window", "The receive window was zero"),
+    "ethernet-loss": ("packet loss", "congestion-window", "A congestion window reduced by packet loss limited the sender"),
     "ethernet-application-limited": (
-        "the program on 192.0.2.1, which had nothing to send",
+        "the application on 192.0.2.1 (client) was not sending",
         "application",
-        "The sending program had nothing",
+        "The application was not sending",
     ),
 }
 
@@ -58,7 +58,7 @@ def test_the_first_screen_tells_the_cause_that_the_capture_was_made_to_show(visi
     assert words in seen[".verdict"].inner_text()
     assert seen[".headline .legend li"].inner_text().strip().startswith(cause)
     assert seen[".card .title"].inner_text().strip().startswith(finding)
-    assert "can be believed" in seen[".trust"].inner_text()
+    assert "Capture quality: good" in seen[".trust"].inner_text()
     assert opened.messages == []
     assert opened.requests == [opened.page.url]
 
@@ -142,7 +142,7 @@ def test_all_figures_have_the_ledger_along_their_foot_and_one_time_axis(visit: O
     assert len(strips) == 5
     assert all(strip == strips[0] for strip in strips)
     assert len(strips[0][0]) == 11
-    opened.page.get_by_role("radio", name="server → client (1.2 KB)").check()
+    opened.page.get_by_role("radio", name="server → client (1.2 kB)").check()
     opened.until(
         """[...document.querySelectorAll('.connection .plot')].filter((plot) => plot.checkVisibility())
             .every((plot) => plot.data?.some((trace) => trace.type === 'bar' && trace.name === 'peer'))"""

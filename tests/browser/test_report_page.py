@@ -228,10 +228,10 @@ def test_a_stall_of_the_other_direction_changes_the_direction(visit: Open) -> No
     opened = visit(page_of(stalled()))
     opened.draw_all()
     opened.page.evaluate("document.querySelector('.stalls .jump').closest('details').open = true")
-    opened.page.get_by_role("radio", name="server → client (1.2 KB)").check()
+    opened.page.get_by_role("radio", name="server → client (1.2 kB)").check()
     opened.page.locator(".stalls .jump").first.click()
     opened.until("document.activeElement.classList.contains('plot')")
-    assert opened.page.get_by_role("radio", name="client → server (2.4 KB)").is_checked()
+    assert opened.page.get_by_role("radio", name="client → server (2.4 kB)").is_checked()
     assert opened.page.locator("figure[data-by=server]:visible").count() == 0
 
 

@@ -179,7 +179,7 @@
   const causeCell = (values) => ({
     title: "main cause", width: 20, kind: "text", value: (row) => values[row] ?? "",
     show: (row) => (values[row] ? made("button", { type: "button", onclick: () => choose("cause", values[row]) }, dot(values[row]), values[row]) : DASH),
-    full: (row) => data.words.causes[values[row]], tip: "The cause that can be mended and holds most time; click to see only that",
+    full: (row) => data.words.causes[values[row]], tip: "The largest fixable cause; click to show only this cause",
   });
   const pairCell = (title, width, table, of) => ({ title, width, kind: "text", value: (row) => of(table, row), show: (row) => made("button", { type: "button", onclick: () => choose("pair", pairOf(table, row)) }, of(table, row)), tip: "Click to see only these hosts" });
   const shareCell = (title, lost, life, tip) => {
@@ -242,10 +242,10 @@
       const found = data.findings;
       new Sheet(section, length(found), [
         text("finding", 26, (row) => found.id[row]),
-        number("time lost", 13, found.cost_ns, duration, "As the findings tell it: those of a twentieth of a direction's life and more"),
+        number("time lost", 13, found.cost_ns, duration, "Sum of the findings: causes with 5% or more of a direction's lifetime"),
         number("found", 9, found.findings, count), number("captures", 11, found.captures, count),
         number("high", 8, found.high, count), number("medium", 10, found.medium, count), number("low", 8, found.low, count), number("proved", 10, found.proved, count),
-        { title: "the most expensive", width: 56, kind: "text", value: (row) => found.title[row], show: (row) => linkTo(found.at[row], found.conn[row], found.title[row]) },
+        { title: "most expensive", width: 56, kind: "text", value: (row) => found.title[row], show: (row) => linkTo(found.at[row], found.conn[row], found.title[row]) },
         { ...text("what to change", 60, (row) => found.remedy[row]), wrap: true },
       ], { search: false });
     },
@@ -255,7 +255,7 @@
       note(section, `${count(table.total)} pairs of hosts${table.total > rows ? `; those ${count(rows)} that lost most time` : ""}. Click one to see only its transfers.`);
       new Sheet(section, rows, [
         pairCell("client → server", 44, table, pairOf),
-        number("time lost", 12, table.lost_ns, duration), shareCell("of their time", table.lost_ns, table.life_ns, "Share of the life of these directions that causes which can be mended held"),
+        number("time lost", 12, table.lost_ns, duration), shareCell("share of time", table.lost_ns, table.life_ns, "Share of the lifetime of these directions with fixable causes"),
         { title: "over time", width: 20, kind: "number", value: (row) => table.first_ts_ns[row], show: (row) => spark(table.sparks[row]), tip: "Share lost in each column of the figure above, for those that lost most" },
         causeCell(table.cause),
         number("connections", 13, table.connections, count), number("captures", 11, table.captures, count),
@@ -269,15 +269,15 @@
       note(section, `One direction a row, by its sender; ${rows < totals.transfers ? `the ${count(rows)} that lost most of ${count(totals.transfers)}` : count(rows)}. Lost is what causes that can be mended held.`);
       new Sheet(section, rows, [
         captureCell(table.at, table.conn), pairCell("from → to", 48, table, wayOf),
-        number("time lost", 12, table.lost_ns, duration), shareCell("of its life", table.lost_ns, table.life_ns), causeCell(table.cause),
+        number("time lost", 12, table.lost_ns, duration), shareCell("share of lifetime", table.lost_ns, table.life_ns), causeCell(table.cause),
         number("life", 12, table.life_ns, duration), number("data", 11, table.payload_bytes, size), number("rate", 12, table.rate_bps, rate), number("round trip", 12, table.rtt_ns, duration),
-        number("sent again", 12, table.resent_share, share), number("began", 21, table.first_ts_ns, utc),
+        number("retransmits", 12, table.resent_share, share), number("began", 21, table.first_ts_ns, utc),
       ], { sort: { place: 2, sign: -1 }, passes: (row) => inFilter(table.cause[row], pairOf(table, row), table.first_ts_ns[row]) });
     },
     outliers(section) {
       const table = data.outliers;
       const said = (row, value) => (table.metric[row] === "rate_bps" ? rate(value) : duration(Math.round(value)));
-      note(section, `Transfers unlike the others between the same two hosts, one way: beyond 3.5 robust standard deviations (median and median absolute deviation, logarithmic) on the bad side. ${count(table.large_groups)} of ${count(table.groups)} ways have the ${data.words.least_outliers} transfers that it takes to tell.`);
+      note(section, `Transfers that differ from the others between the same two hosts, in one direction: beyond 3.5 robust standard deviations (median and median absolute deviation, logarithmic) on the bad side. ${count(table.large_groups)} of ${count(table.groups)} ways have the ${data.words.least_outliers} transfers that it takes to tell.`);
       new Sheet(section, length(table), [
         captureCell(table.at, table.conn), pairCell("from → to", 46, table, wayOf), text("figure", 13, (row) => data.words.metrics[table.metric[row]]),
         { title: "this one", width: 13, kind: "number", value: (row) => table.value[row], show: (row) => said(row, table.value[row]) },
@@ -292,14 +292,14 @@
         { title: "state", width: 9, kind: "text", value: (row) => captures.state[row], show: (row) => made("span", { class: `state ${captures.state[row]}`, text: captures.state[row] }), full: (row) => captures.reason[row] ?? undefined },
         severityCell(captures.worst_severity), number("time lost", 12, captures.lost_ns, duration), shareCell("of transfers", captures.lost_ns, captures.life_ns),
         number("connections", 13, captures.connections, count), number("packets", 11, captures.packets, count), number("began", 21, captures.first_ts_ns, utc), number("duration", 12, captures.duration_ns, duration), number("size", 11, captures.file_bytes, size),
-        { ...text("what became of the time", 90, (row) => captures.reason[row] ?? captures.verdict[row]), wrap: true },
+        { ...text("verdict or reason", 90, (row) => captures.reason[row] ?? captures.verdict[row]), wrap: true },
       ], { passes: (row) => chosen.bucket === null || bucketOf(captures.first_ts_ns[row]) === chosen.bucket });
     },
     problems(section) {
       const table = data.problems;
-      note(section, `What was survived in reading, and what could not be read${table.total > length(table) ? `; ${count(length(table))} of ${count(table.total)}` : ""}.`);
+      note(section, `Problems in reading, and captures that could not be read${table.total > length(table) ? `; ${count(length(table))} of ${count(table.total)}` : ""}.`);
       new Sheet(section, length(table), [
-        { title: "loses data", width: 12, kind: "number", value: (row) => Number(table.loses_data[row]), show: (row) => (table.loses_data[row] ? "yes" : "no") },
+        { title: "data lost", width: 12, kind: "number", value: (row) => Number(table.loses_data[row]), show: (row) => (table.loses_data[row] ? "yes" : "no") },
         text("problem", 80, (row) => table.what[row]), number("times", 9, table.count, count), number("frame", 11, table.frame, count),
         { title: "file", width: 60, kind: "text", value: (row) => table.path[row] ?? captures.path[table.at[row]], show: (row) => (table.at[row] === null ? table.path[row] : linkTo(table.at[row], null, table.path[row] ?? captures.path[table.at[row]])) },
       ]);
@@ -340,7 +340,7 @@
     const sums = Array.from({ length: trend.buckets }, (_, bucket) => series.reduce((sum, values) => sum + of(values, bucket), 0));
     const most = Math.max(...sums, 0);
     if (!trend.buckets || !most) {
-      place.replaceChildren(made("p", { class: "empty", text: trend.buckets ? "No time was lost to causes that can be mended." : "No capture here tells times." }));
+      place.replaceChildren(made("p", { class: "empty", text: trend.buckets ? "No time was lost to fixable causes." : "No capture here has timestamps." }));
       document.getElementById("chart-legend").replaceChildren();
       return;
     }
@@ -404,10 +404,10 @@
     tile(count(length(captures)), `captures, ${size(totals.file_bytes)}`),
     tile(count(totals.connections), `connections between ${count(totals.pairs)} pairs of hosts`),
     tile(size(totals.payload_bytes), "of data, each byte once"),
-    tile(duration(totals.life_ns), "lives of all transfers together"),
-    tile(duration(totals.lost_ns), `lost to what can be mended: ${share(totals.life_ns ? totals.lost_ns / totals.life_ns : null)}`, "lost"),
+    tile(duration(totals.life_ns), "total lifetime of all transfers"),
+    tile(duration(totals.lost_ns), `lost to fixable causes: ${share(totals.life_ns ? totals.lost_ns / totals.life_ns : null)}`, "lost"),
     ...(data.comparison ? [tile(count(data.comparison.changes.length), "figures slower than before", data.comparison.changes.length ? "bad" : "")] : []),
-    tile(count(bad), `could not be read${totals.states.part ? `, ${count(totals.states.part)} in part` : ""}`, bad ? "bad" : ""),
+    tile(count(bad), `could not be read${totals.states.part ? `, ${count(totals.states.part)} partly read` : ""}`, bad ? "bad" : ""),
   );
   document.getElementById("span").textContent = totals.first_ts_ns === null ? "" : `${utc(totals.first_ts_ns)} to ${utc(totals.last_ts_ns)} UTC`;
 

@@ -59,7 +59,7 @@
         if (place === 1 && guessed) {
           const note = document.createElement("span");
           note.className = "guess";
-          note.title = `Taken for the client because ${guessed}; no SYN was captured`;
+          note.title = `Assumed to be the client because ${guessed}; no SYN was captured`;
           note.textContent = "guessed";
           cell.append(" ", note);
         }
@@ -96,7 +96,7 @@
         script.nonce = nonce;
         script.src = beside;
         script.addEventListener("load", () => done(window.Plotly));
-        script.addEventListener("error", () => failed(new Error(`the file ${beside} is not beside this page`)));
+        script.addEventListener("error", () => failed(new Error(`the file ${beside} is missing next to this page`)));
         document.head.append(script);
         return;
       }

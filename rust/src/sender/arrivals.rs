@@ -1,4 +1,4 @@
-//! What was captured on its way to a sender, and has perhaps not arrived there yet.
+//! Segments captured on their way to a sender, which may not have arrived yet.
 
 use std::collections::VecDeque;
 
@@ -6,47 +6,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Arrivals remembered that are on their way. More of them within one round trip count as arrived earlier than they did.
+/// Maximum number of arrivals in the queue. If more are on their way within one round trip, the oldest count as
+/// arrived before they did.
 const MAX_ON_THE_WAY: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
 
-/// Places that a queue has at first.
+/// Initial capacity of a queue.
 const FIRST_PLACES: usize = 4;
 
-/// One segment of the other side.
+/// One segment of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// When it was captured.
+    /// Capture time.
     pub ts_ns: i64,
-    /// What it acknowledges; below everything if nothing.
+    /// Offset that it acknowledges; `i64::MIN` if it acknowledges nothing.
     pub ack: i64,
-    /// Right edge of the window it offers, if its scale is known.
+    /// Right edge of the window that it advertises, if the window scale is known.
     pub edge: Nullable,
     /// Time since the oldest byte that it acknowledges was captured.
     pub lag_ns: Nullable,
-    /// Its round-trip sample.
+    /// RTT sample that it completes.
     pub rtt_ns: Nullable,
-    /// Its TCP timestamp, and the one that it echoes.
+    /// Its TCP timestamp, and the timestamp that it echoes.
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
-    /// Its frame.
+    /// Frame number.
     pub frame: u64,
-    /// It carries data, SYN or FIN: the program hears of it.
+    /// It carries data, SYN or FIN, which the application sees.
     pub has_data: bool,
-    /// The data.
+    /// Bytes of data.
     pub payload_bytes: u32,
-    /// What it says of a loss.
+    /// What it reports about losses.
     pub missing: Missing,
 }
 
-/// What an arrival says about losses.
+/// What an arrival reports about losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Missing {
-    /// Nothing.
+    /// No loss.
     #[default]
     Nothing,
-    /// Something is: it is a duplicate ACK, or brings SACK blocks.
+    /// A possible loss: a duplicate ACK, or SACK blocks.
     Perhaps,
-    /// Enough of that came for its sender to take it for lost (RFC 5681, 3.2; RFC 6675, 4: `IsLost`).
+    /// Enough duplicate ACKs or SACK blocks for the sender to treat a segment as lost (RFC 5681, 3.2; RFC 6675,
+    /// 4: `IsLost`).
     Lost,
 }
 
@@ -54,13 +56,14 @@ pub enum Missing {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Own {
     ts_ns: i64,
-    /// Lower half of its frame.
+    /// Lower 32 bits of the frame number.
     frame: u32,
-    /// 0 where it has none.
+    /// 0 if it has none.
     tsval: u32,
 }
 
-/// The part that many arrivals in a row mostly have in common, as when data comes to a side that sends none.
+/// The part that consecutive arrivals mostly have in common, for example when data arrives at a host that sends
+/// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Common {
     ack: i64,
@@ -68,7 +71,7 @@ struct Common {
     lag_ns: Nullable,
     rtt_ns: Nullable,
     tsecr: Option<u32>,
-    /// Upper half of the frame.
+    /// Upper 32 bits of the frame number.
     frame: u32,
     has_tsval: bool,
     has_data: bool,
@@ -95,21 +98,21 @@ impl Arrival {
     }
 }
 
-/// A queue of arrivals, 16 bytes each. It stays full where a side sends nothing, so it is small, and each new arrival takes the
-/// place of the oldest.
+/// A queue of arrivals, 16 bytes each. It stays full where a host sends nothing, so its size is limited and
+/// each new arrival replaces the oldest.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Queue {
-    /// A ring; its length is 0 or a power of two, at most [`MAX_ON_THE_WAY`].
+    /// Ring buffer. Its length is 0 or a power of two, at most [`MAX_ON_THE_WAY`].
     places: Vec<Own>,
-    /// Place of the oldest.
+    /// Index of the oldest arrival.
     first: usize,
     len: usize,
-    /// How many have left.
+    /// Number of arrivals removed so far.
     left: u64,
-    /// Of the oldest, and of the newest.
+    /// Common part of the oldest arrival, and of the newest.
     oldest: Common,
     newest: Common,
-    /// Where that changes in between, counted from the first arrival of all.
+    /// Where the common part changes between the two, by the number of the arrival since the first of all.
     changes: VecDeque<(u64, Common)>,
 }
 
@@ -155,7 +158,7 @@ impl Queue {
         Some(front)
     }
 
-    /// Twice as many places.
+    /// Doubles the capacity.
     #[cold]
     fn grow(&mut self) {
         self.places.rotate_left(self.first);
@@ -163,50 +166,52 @@ impl Queue {
         self.places.resize((self.len * 2).max(FIRST_PLACES), Own::default());
     }
 
-    /// The place that comes so many behind that of the oldest.
+    /// The index `behind` places after the oldest.
     #[inline]
     fn place(&self, behind: usize) -> usize {
         (self.first + behind) & self.places.len().wrapping_sub(1)
     }
 }
 
-/// The arrivals that are on their way, in the order of the capture.
+/// The arrivals that are on their way, in capture order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Arrivals {
-    /// Once there were any.
+    /// Allocated with the first arrival.
     queue: Option<Box<Queue>>,
-    /// The timestamp echoed last, and when the first segment with it was captured.
+    /// The last echoed timestamp, and when the first segment with that timestamp was captured.
     echoed: Option<(u32, i64)>,
 }
 
 impl Arrivals {
-    /// Whether nothing is on its way.
+    /// Whether no arrival is on its way.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.queue.as_ref().is_none_or(|queue| queue.len == 0)
     }
 
-    /// One more; hands out the oldest if there are too many.
+    /// Adds an arrival. If the queue is full, removes and returns the oldest.
     #[inline]
     pub(super) fn push(&mut self, arrival: &Arrival) -> Option<Arrival> {
         self.queue.get_or_insert_default().push(arrival)
     }
 
-    /// When the next one was captured.
+    /// Capture time of the next arrival.
     pub(super) fn next_ns(&self) -> Option<i64> {
         Some(self.queue.as_deref()?.front()?.ts_ns)
     }
 
-    /// The next one, whether it has arrived or not.
+    /// Removes and returns the next arrival, whether it has reached the sender or not.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival> {
         self.queue.as_deref_mut()?.pop()
     }
 
-    /// The next one that had arrived when a segment that echoes `tsecr` was captured at `now_ns`.
+    /// Removes and returns the next arrival that had reached the sender when a segment that echoes `tsecr` was
+    /// captured at `now_ns`.
     ///
-    /// Where there are timestamps they tell it: what the segment echoes and all before it have arrived, and nothing newer
-    /// (RFC 7323, 4.3). Of several with that same timestamp the first has, and the others if there was time.
+    /// Timestamps decide if both have them: the echoed segment and everything before it have arrived, and
+    /// nothing newer has (RFC 7323, 4.3). Of several segments with the echoed timestamp, the first has arrived,
+    /// and the others if the time suffices.
     pub(super) fn next_arrived(&mut self, tsecr: Option<u32>, now_ns: i64, shift_ns: i64) -> Option<Arrival> {
         let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
         let in_time = ts_ns.saturating_add(shift_ns) <= now_ns;
@@ -226,7 +231,7 @@ impl Arrivals {
         first
     }
 
-    /// Time since the first segment was captured whose timestamp `tsecr` echoes; known only away from the sender.
+    /// Time since capture of the first segment whose timestamp `tsecr` echoes. Known only away from the sender.
     pub(super) fn echo_ns(&self, tsecr: Option<u32>, now_ns: i64) -> Nullable {
         let echoed = self.echoed.filter(|(tsval, _)| Some(*tsval) == tsecr);
         echoed.map(|(_, ts_ns)| now_ns.saturating_sub(ts_ns)).into()
@@ -296,7 +301,8 @@ mod tests {
         for (ts_ns, offset, tsval) in [(0, 1000, 7), (10, 2000, 8), (11, 3000, 8), (12, 4000, 9)] {
             arrivals.push(&ack(ts_ns, offset, Some(tsval)));
         }
-        // Long after the round trip of 20, because the segment was queued: it echoes 8, so 9 had not arrived when it left.
+        // The segment leaves long after the round trip of 20 because it was queued. It echoes 8, so 9 had not
+        // arrived when it left.
         assert_eq!(arrived(&mut arrivals, Some(8), 500, 20), [1000, 2000, 3000]);
         assert_eq!(arrivals.echo_ns(Some(8), 500).get(), Some(490));
     }

@@ -1,4 +1,4 @@
-//! A segment leaves its sender: the wait that it ended, and what the sender's state is behind it.
+//! Handles a departure: returns the wait that it ended and updates the sender's state.
 
 use super::leaves::Leaves;
 use super::spacing::{AROUND_BYTES, Seen};
@@ -7,22 +7,24 @@ use super::wait::{FirstDeparture, Wait};
 use crate::connection::ResentBy;
 use crate::nullable::Nullable;
 
-/// What was captured less than this part of the round trip to the sender before a departure had not reached the sender yet (a heuristic). The
-/// round trip is known from the handshake, and no path is that much quicker than its handshake.
+/// A segment captured less than 1/8 of the round trip between capture point and sender before a departure had
+/// not yet reached the sender (a heuristic). The handshake measures that round trip, and no path becomes so
+/// much faster.
 const TOO_QUICK_PART: i64 = 8;
-/// Behind a lost SYN a sender begins with one segment (RFC 5681, 3.1), and its threshold of slow start may be two (4.4BSD, whose timer
-/// sets it). One whose first flight is larger took its SYN for no sign of a full path: Linux, which begins as ever behind one lost SYN,
-/// and restores the threshold (`tcp_init_metrics`).
+/// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1) and its slow-start threshold may be two
+/// segments (4.4BSD, where the SYN timer sets it). A larger first flight shows that the sender did not treat
+/// the lost SYN as congestion. Linux keeps its initial window after one lost SYN and restores the threshold
+/// (`tcp_init_metrics`).
 const LEAST_THRESHOLD_SEGMENTS: i64 = 2;
-/// Behind a pause of its retransmission timeout a sender may begin with a small congestion window again (RFC 5681, 4.1); Linux
-/// has the least (`TCP_RTO_MIN`).
+/// After an idle time of one retransmission timeout, a sender may restart with a small congestion window (RFC
+/// 5681, 4.1). This is the shortest such timeout, that of Linux (`TCP_RTO_MIN`).
 const BEGINS_ANEW_NS: i64 = 200_000_000;
 
 impl SenderView {
-    /// A segment leaves. Returns the wait that it ended.
+    /// Takes in a departure. Returns the wait that it ended.
     #[inline]
     pub(crate) fn departs(&mut self, leaves: &Leaves, shift_ns: i64) -> Wait {
-        // A clock that was set back does not let a wait end before it began.
+        // A capture clock that was set back does not end a wait before it began.
         let leaves =
             Leaves { ts_ns: self.since.left_ns.get().map_or(leaves.ts_ns, |left| left.max(leaves.ts_ns)), ..*leaves };
         if self.first.is_none() {
@@ -42,7 +44,7 @@ impl SenderView {
             };
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, seen);
         }
-        // At the sender it is seen what an ACK let go.
+        // Only at the sender does the capture show which departures an ACK released.
         let let_go = shift_ns == 0 && held.acked_ago_ns.get().is_some_and(|ago_ns| held.may_be_ended_by(ago_ns));
         if let Some(held_ns) = held.held_ns.get().filter(|_| !let_go && self.goes_on(&leaves)) {
             self.steady.came(held_ns, leaves.payload_bytes, AROUND_BYTES);
@@ -67,19 +69,22 @@ impl SenderView {
         held
     }
 
-    /// Whether the program had given its data when the full segment before left: that segment did not end its write.
+    /// Whether the application had already written this data when the previous full-sized segment left: that
+    /// segment had no PSH, so it did not end a write.
     fn goes_on(&self, leaves: &Leaves) -> bool {
         let before = self.since.payload_bytes;
         before > 0 && before >= self.full_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
     }
 
-    /// Whether it is several segments captured as one (segmentation offload), of which the last is small. Known only once full segments of
-    /// this size were seen: before that, the sender's real segments may be shorter, on a path with a smaller MTU.
+    /// Whether the departure is several segments captured as one (segmentation offload) and the last of them is
+    /// small. This is known only after full-sized segments of this size were seen. Until then, the real
+    /// segments may be smaller, because the path MTU may be.
     fn has_small_tail(&self, leaves: &Leaves) -> bool {
         self.whole_bytes == leaves.full_bytes && leaves.payload_bytes > leaves.full_bytes && !leaves.is_whole()
     }
 
-    /// Moves the state on behind a departure; `was_held`: a small one, behind a small one, until all was acknowledged.
+    /// Updates the state after a departure. `was_held` says that a small segment waited behind another small
+    /// one until everything was acknowledged.
     #[inline]
     fn left(&mut self, leaves: &Leaves, was_held: bool, shift_ns: i64) {
         self.full_bytes = leaves.full_bytes;
@@ -96,7 +101,8 @@ impl SenderView {
             self.repairs_by = leaves.resent_by;
         }
         if ends_small {
-            // Without timestamps only what was not even captured is sure not to have arrived, or so shortly before that no path is so quick.
+            // Without timestamps, an ACK surely had not arrived only if it was not captured yet, or was
+            // captured so shortly before that no path is fast enough.
             let sure = leaves.tsecr.is_some()
                 || self
                     .small_acked_ns
@@ -149,8 +155,8 @@ impl SenderView {
     }
 }
 
-/// Whether the departure before may have kept the line busy all the time until this one: it is not acknowledged yet, and neither
-/// an answer nor an ACK let this one go.
+/// Whether the previous departure may have kept the line busy until this one: it is not acknowledged yet, and
+/// neither data from the peer nor an ACK released this one.
 fn line_may_be_busy(left: &Wait) -> bool {
     let let_go = left.acked_ago_ns.get().is_some_and(|ago_ns| left.may_be_ended_by(ago_ns));
     !let_go && !left.peer_first_ns.is_some() && left.unacked_bytes.get().is_some_and(|bytes| bytes > 0)

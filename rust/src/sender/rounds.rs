@@ -1,17 +1,17 @@
-//! Flights, one per round trip: whether they grow, and the level at which they stand.
+//! Flights, one per round trip: whether they grow, and the sizes that they repeat.
 
 use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Flights that differ by less than this part are equal (a heuristic).
+/// Two flights are equal if they differ by less than 1/20 (a heuristic).
 const LEVEL_PART: i64 = 20;
-/// Where the other side's program sends data, smaller flights show no level: a program that asks and waits makes equal flights,
-/// too (a heuristic).
+/// If the peer's application sends data, flights of fewer segments show no level. An application that sends a
+/// request and waits for the response also makes equal flights (a heuristic).
 const LEVEL_SEGMENTS: i64 = 2;
 
-/// The congestion window of old stacks, if it is used up, grows by half a segment in each round at least, whatever the receiver
-/// delays (RFC 5681, 3.1): flights that have not grown by a segment in so many rounds are not held by one.
+/// After this many rounds without growth by one segment, the congestion window does not limit the flights. A
+/// window that is used up grows by at least half a segment per round, even with delayed ACKs (RFC 5681, 3.1).
 const STEADY_ROUNDS: u16 = 5;
 
 /// The flights of one direction. A round ends when the last byte of its flight is acknowledged.
@@ -20,26 +20,28 @@ pub(super) struct Rounds {
     ends: i64,
     flight: i64,
     last_flight: Nullable,
-    /// The largest flight of all rounds before, since the sender last began anew or cut its congestion window.
+    /// The largest flight of all earlier rounds since the sender last restarted or reduced its congestion
+    /// window.
     highest: i64,
-    /// The one that was a segment larger than any before, and rounds since then.
+    /// The last flight that exceeded all earlier ones by a segment, and the number of rounds since.
     grown: i64,
     steady: u16,
-    /// The round of now is one in which it cut it: its flight counts what was lost.
+    /// The sender reduced its congestion window in this round, so its flight includes lost segments.
     cut: bool,
-    /// The level of now: a flight, and how many that are about equal came one after the other; and the one before it, because
-    /// flights may take turns: a program that writes large pieces fills its buffer now more, now less.
+    /// The current level: a flight and how many consecutive flights are about equal. `before` is the previous
+    /// level. Flights may alternate: an application that writes large pieces fills its buffer to varying
+    /// degrees.
     now: Level,
     before: Level,
-    /// The two levels at which flights stood longest, before any loss, the longer first.
+    /// The two levels with the most consecutive rounds before any loss, the longer first.
     longest: [Level; 2],
-    /// The largest flights, before any loss, in a row or not.
+    /// The largest flights before any loss, consecutive or not.
     top: Level,
-    /// The other side has sent data.
+    /// The peer has sent data.
     answered: bool,
 }
 
-/// Flights about as large as this one, and how many in a row.
+/// A flight size, and how many flights are about that large.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Level {
     flight: i64,
@@ -53,7 +55,7 @@ impl Level {
 }
 
 impl Rounds {
-    /// Something left, and all up to `snd_max` is sent; below `una` all is acknowledged.
+    /// Takes a departure: everything below `snd_max` is sent, everything below `una` is acknowledged.
     pub(super) fn departs(&mut self, una: i64, snd_max: i64, full_bytes: i64, after_loss: bool) {
         if una >= self.ends {
             if self.ends > 0 {
@@ -87,7 +89,7 @@ impl Rounds {
         }
     }
 
-    /// Remembers how high a flight was, and for how long none was higher.
+    /// Records the largest flight, and for how many rounds none was larger.
     fn stand(&mut self, full_bytes: i64) {
         self.highest = self.highest.max(self.flight);
         if self.flight >= self.grown + full_bytes {
@@ -97,7 +99,7 @@ impl Rounds {
         }
     }
 
-    /// Puts the level of now among the longest.
+    /// Puts the current level among the longest.
     fn keep(&mut self) {
         let [first, second] = &mut self.longest;
         if first.has(self.now.flight) {
@@ -114,44 +116,45 @@ impl Rounds {
         }
     }
 
-    /// The other side's program speaks.
+    /// Records that the peer's application sent data.
     pub(super) fn answered(&mut self) {
         self.answered = true;
     }
 
-    /// What flew before tells no longer how much may fly.
+    /// Forgets earlier flights: they no longer show how much may be in flight.
     pub(super) fn begin_anew(&mut self) {
         (self.highest, self.grown, self.steady) = (0, 0, 0);
     }
 
-    /// The sender cuts its congestion window in this round.
+    /// Records that the sender reduces its congestion window in this round.
     pub(super) fn cut(&mut self) {
         self.begin_anew();
         self.cut = true;
     }
 
-    /// The largest flight of all rounds before, since the sender last began anew or cut its congestion window.
+    /// The largest flight of all earlier rounds since the sender last restarted or reduced its congestion
+    /// window.
     pub(super) fn highest(&self) -> i64 {
         self.highest
     }
 
-    /// Whether so much flew in a round before, since the sender last began anew or cut its congestion window; after a loss, whether
-    /// the flights have been steady since then.
+    /// Whether an earlier round had this much in flight since the sender last restarted or reduced its
+    /// congestion window. After a loss, the flights must also have stopped growing.
     pub(super) fn has_flown(&self, flight: i64, after_loss: bool) -> bool {
         0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
     }
 
-    /// The largest flight of the round before.
+    /// The largest flight of the previous round.
     pub(super) fn last_flight(&self) -> Nullable {
         self.last_flight
     }
 
-    /// The largest flight, and how many were about as large.
+    /// The largest flight, and how many flights were about as large.
     pub(super) fn top(&self) -> (Nullable, u16) {
         (Some(self.top.flight).filter(|_| self.top.rounds > 0).into(), self.top.rounds)
     }
 
-    /// The two levels at which the flights stood longest, and for how many rounds each.
+    /// The two flight sizes with the most consecutive rounds, and the number of those rounds.
     pub(super) fn levels(&self) -> [(Nullable, u16); 2] {
         self.longest.map(|level| (Some(level.flight).filter(|_| level.rounds > 0).into(), level.rounds))
     }
@@ -161,7 +164,7 @@ impl Rounds {
 mod tests {
     use super::Rounds;
 
-    /// Flights of so many bytes, each acknowledged before the next leaves.
+    /// Flights of these sizes in bytes; each is acknowledged before the next leaves.
     fn after(flights: &[i64], after_loss: bool) -> Rounds {
         between(Rounds { answered: true, ..Rounds::default() }, flights, after_loss)
     }

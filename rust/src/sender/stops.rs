@@ -1,16 +1,18 @@
-//! Flights behind which even a full segment waited until all of them was acknowledged: there the program could give no more.
+//! Flights after which even a full-sized segment waited until all of the flight was acknowledged: the send
+//! buffer was full.
 
 use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Flight sizes that are counted. A sender that is held by its buffer stops at a few sizes (a heuristic).
+/// Number of flight sizes that are counted. A sender limited by its buffer stops at a few sizes (a heuristic).
 const KEPT: usize = 4;
 
-/// The flights of one direction at which a full segment was held, by their bytes, and how often.
+/// The flights of one direction after which a full-sized segment waited, by size in bytes, and how often.
 ///
-/// Neither Nagle's rule nor silly-window avoidance holds a full segment. Where the window had room, and nothing was lost, what
-/// is held behind a flight of just so many bytes, again and again, found no place in the send buffer.
+/// Neither Nagle's algorithm nor silly-window avoidance delays a full-sized segment. If the window has room and
+/// nothing is lost, a segment that repeatedly waits behind a flight of the same size found no space in the send
+/// buffer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stops(Option<Box<[Stop; KEPT]>>);
 
@@ -21,7 +23,8 @@ struct Stop {
 }
 
 impl Stops {
-    /// A full segment waited until this flight was acknowledged. Of more flights than are kept the rarest is forgotten.
+    /// Counts a full-sized segment that waited until this flight was acknowledged. If all places are taken, the
+    /// rarest flight is replaced.
     pub(super) fn held_behind(&mut self, flight: i64) {
         let stops = self.0.get_or_insert_default();
         if let Some(stop) = stops.iter_mut().find(|stop| stop.flight == flight) {
@@ -31,7 +34,7 @@ impl Stops {
         }
     }
 
-    /// The two flights at which most were held, and how many.
+    /// The two flights after which most segments waited, and how many.
     pub(super) fn most(&self) -> [(Nullable, u16); 2] {
         let mut stops = self.0.as_deref().copied().unwrap_or_default();
         stops.sort_by_key(|stop| std::cmp::Reverse(stop.times));

@@ -1,4 +1,4 @@
-//! What a whole direction shows of its sender.
+//! What a whole direction shows about its sender.
 
 use super::leaves::Leaves;
 use super::timing::whole_ns;
@@ -7,7 +7,8 @@ use super::wait::DirectionTotals;
 use crate::nullable::Nullable;
 
 impl SenderView {
-    /// All that is known when the connection ends at `last_ts_ns`. What is still on its way arrives before.
+    /// The totals of a direction when the connection ends at `last_ts_ns`. Arrivals still on their way arrive
+    /// before that.
     pub(crate) fn totals(&self, last_ts_ns: Nullable, shift_ns: i64) -> DirectionTotals {
         let mut view = self.clone();
         while let Some(arrival) = view.arrivals.pop() {

@@ -1,5 +1,5 @@
-//! The account of one direction: everything that is kept of it beside what its segments are judged by, and how a judged segment
-//! changes it.
+//! The statistics of one direction that classification does not need, and how a classified segment changes
+//! them.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,19 +12,19 @@ use crate::nullable::Nullable;
 use crate::sender::{self, Arrival, DirectionTotals, Leaves, Missing, SenderView, Wait};
 use crate::wire::{Segment, TcpFlags};
 
-/// The account of one direction, named after its sender.
+/// The account of one direction, named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Account {
-    /// What its sender saw.
+    /// The state of its sender.
     pub view: SenderView,
     pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
-    /// How fast it and its receiver are; `None` while it has sent little.
+    /// Rates of its sender and receiver; `None` until it has sent [`rates::LEAST_DATA_SEGMENTS`] segments.
     pub rates: Option<Box<Rates>>,
 }
 
-/// A direction: what its segments are judged by, and its account.
+/// One direction: the state that classifies its segments, and its account.
 #[derive(Debug)]
 pub(crate) struct Side<'a> {
     pub half: &'a Half,
@@ -32,24 +32,24 @@ pub(crate) struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// What the whole direction shows of its waits, for the connections table.
+    /// What the whole direction shows about its waits, for the connections table.
     pub(crate) fn totals(&self, other: &Self, last_ts_ns: Nullable) -> DirectionTotals {
         self.account.view.totals(last_ts_ns, Distance::between(self, other).shift_ns())
     }
 
-    /// What tells how soon it answers.
+    /// Observations that show how fast this host answers.
     #[inline]
     fn answering(&self, other: &Self) -> Answering {
         self.account.behaviour.answering(&other.account.behaviour, other.half)
     }
 }
 
-/// How far a side and the other one are from the capture point, in time.
+/// Round trips from the capture point to this host and to the other one.
 #[derive(Clone, Copy, Debug)]
 struct Distance {
     own_ns: Option<i64>,
     other_ns: Option<i64>,
-    /// The connection was captured from its beginning on.
+    /// The capture contains a SYN of this connection.
     begun: bool,
 }
 
@@ -63,26 +63,26 @@ impl Distance {
         }
     }
 
-    /// The distances from the point of view of the other side.
+    /// The distances as seen from the other host.
     #[inline]
     fn reversed(self) -> Self {
         Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
     }
 
-    /// How much later what the other one sends reaches the side than the capture's times say.
+    /// How much later a segment of the other host reaches this host than its capture time says.
     #[inline]
     fn shift_ns(self) -> i64 {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)
     }
 
-    /// Whether there is no distance between the two.
+    /// Whether there is no distance between the hosts.
     #[inline]
     fn at_either(self) -> bool {
         sender::at_either(self.own_ns, self.other_ns)
     }
 }
 
-/// Takes a segment of `sender` in. Gives the wait that it ended, if it left its sender now.
+/// Takes a segment of `sender`. Returns the wait that it ended, if it is a departure.
 #[inline(always)]
 pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut receiver: Side<'_>) -> Option<Wait> {
     let Judged { placed, ack, novelty, repeat, ref before, ref verdict, ref answer, .. } = *judged;
@@ -137,7 +137,7 @@ pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut
     wait
 }
 
-/// The segment leaves its sender, if that is news to the sender's view: late and repeated copies left before.
+/// Takes the segment as a departure of its sender. Late and repeated copies are none: they left earlier.
 #[inline(always)]
 fn departs(
     event: &behaviour::Event<'_>,
@@ -165,7 +165,8 @@ fn departs(
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
         never_held: flags.any(behaviour::NEVER_HELD)
             || sender.half.is_half_a_window(segment.payload_bytes, most_window),
-        // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
+        // A tail loss probe asks whether something was lost. It repairs nothing and does not reduce the
+        // congestion window.
         resent_by: resent_by.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
         cut: flags.any(TcpFlags::CWR),
         is_syn: flags.any(TcpFlags::SYN),
@@ -193,7 +194,7 @@ fn departs(
     Some(wait)
 }
 
-/// The segment arrives at the other side, whose departures it may let go.
+/// Takes the segment as an arrival at the other host, where it may release departures.
 #[inline(always)]
 fn arrives(
     event: &behaviour::Event<'_>,
@@ -214,7 +215,7 @@ fn arrives(
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| ack.is_some()),
         frame: segment.frame,
-        // A keepalive asks the stack, not the program.
+        // A keepalive concerns the TCP stack, not the application.
         has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
             || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
         payload_bytes: segment.payload_bytes,
@@ -229,7 +230,7 @@ fn arrives(
     receiver.account.view.arrives(arrival, distance.shift_ns());
 }
 
-/// What an ACK says of a loss to `half`, which sent what it is for.
+/// What an ACK reports about losses to `half`, which sent the data.
 #[inline]
 fn missing(kind: Kind, answer: &Answer, half: &Half) -> Missing {
     match (kind == Kind::DuplicateAck && !answer.dsack) || half.sacked_bytes > 0 {
@@ -239,7 +240,7 @@ fn missing(kind: Kind, answer: &Answer, half: &Half) -> Missing {
     }
 }
 
-/// The segment shows how far its sender has taken in what `receiver` sent.
+/// Takes the segment as evidence of how far its sender has taken in the data of `receiver`.
 #[inline]
 fn drains(
     arrival: &Arrival,

@@ -1,17 +1,19 @@
-//! The accounts of a connection, in little memory once it is over.
+//! Compact storage for the accounts of closed connections.
 
 use super::account::Account;
 
-/// Accounts that take more than this are not put away: not those of short connections, of which there may be many.
+/// Accounts that need more bytes stay uncompressed. Those of short connections, which may be numerous, need
+/// fewer.
 const MOST_PUT_AWAY_BYTES: usize = 2048;
 
-/// The accounts of a connection, the client's and the server's. Those of one that is over are put away in a few hundred bytes,
-/// where they take 2.7 KB at hand: it is kept for strays, of which most connections get none.
+/// The accounts of a connection, the client's first. Uncompressed they take 2.7 KB. After the connection
+/// closes, they are serialized into a few hundred bytes. Only stray segments need them again, and most
+/// connections receive none.
 #[derive(Clone, Debug)]
 pub(crate) enum Accounts {
     AtHand(Box<[Account; 2]>),
     PutAway(Box<[u8]>),
-    /// Taken out again, for a stray: more of them may come, so it stays at hand.
+    /// Deserialized again for a stray segment. It stays so, because more may follow.
     TakenOut(Box<[Account; 2]>),
 }
 
@@ -22,7 +24,7 @@ impl Default for Accounts {
 }
 
 impl Accounts {
-    /// The accounts, to be written on.
+    /// The accounts in writable form; deserializes them if needed.
     #[inline]
     pub(crate) fn at_hand(&mut self) -> Option<&mut [Account; 2]> {
         if let Self::AtHand(accounts) = self { Some(accounts) } else { self.take_out() }
@@ -40,7 +42,7 @@ impl Accounts {
         }
     }
 
-    /// The accounts, for the connection's row.
+    /// Converts into the accounts, for the connection's row.
     pub(crate) fn take(self) -> Option<Box<[Account; 2]>> {
         match self {
             Self::AtHand(accounts) | Self::TakenOut(accounts) => Some(accounts),
@@ -48,7 +50,7 @@ impl Accounts {
         }
     }
 
-    /// Nothing more is expected to be written.
+    /// Serializes the accounts after the connection closed.
     pub(crate) fn put_away(&mut self) {
         let Self::AtHand(accounts) = self else { return };
         let mut room = [0; MOST_PUT_AWAY_BYTES];
@@ -58,7 +60,7 @@ impl Accounts {
     }
 }
 
-/// What was put away: always there, because nothing else makes such bytes.
+/// Deserializes accounts. It cannot fail for bytes that `put_away` wrote, and nothing else writes them.
 fn read(bytes: &[u8]) -> Option<Box<[Account; 2]>> {
     postcard::from_bytes(bytes).ok()
 }

@@ -1,8 +1,9 @@
-//! How the two ends behave, as far as only a whole connection shows it: how soon they answer (and so where the capture
-//! was taken), how they acknowledge, whether Nagle's algorithm holds small segments, what they offer in their SYN.
+//! How the two hosts behave, as far as only a whole connection shows it: how fast they answer (and so where the
+//! capture point is), how they acknowledge, whether Nagle's algorithm delays small segments, what their SYN
+//! offers.
 //!
-//! Bounded accumulators, fed by one call per segment. What is concluded from them is written in `vantage.py`,
-//! `policy.py` and `trust.py`.
+//! The accumulators have a fixed size and take one call per segment. `vantage.py`, `policy.py` and `trust.py`
+//! draw the conclusions.
 
 mod acking;
 mod event;
@@ -29,23 +30,23 @@ use crate::connection::{Half, Kind, MAX_WINDOW_SCALE};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// The accumulators of one direction, named by its sender.
+/// The accumulators of one direction, named after its sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home: `schema.py`
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Behaviour {
     pub reaction: Reaction,
     pub sending: Sending,
     pub numbering: Numbering,
-    /// Only of a side that acknowledges data.
+    /// Present only if the host acknowledges data.
     pub acking: Option<Box<Acking>>,
     pub syn: Option<SynShape>,
     pub window_scale_at_least: u8,
-    /// Largest time to live that its segments came with; 0: none came.
+    /// Largest TTL or hop limit of its segments; 0 if unknown.
     pub ttl: u8,
 }
 
 impl Behaviour {
-    /// What tells how soon the side answers whose behaviour this is.
+    /// Observations that show how fast this host answers.
     #[inline]
     pub(crate) fn answering(&self, other: &Self, other_half: &Half) -> Answering {
         Answering {
@@ -57,8 +58,8 @@ impl Behaviour {
     }
 }
 
-/// Takes in one segment of `sender`, after its ACK took effect on `receiver` and before it becomes the last segment of
-/// `sender`. Each comes with the accumulators of its behaviour.
+/// Takes a segment of `sender`, after its ACK took effect on `receiver` and before it becomes the last segment
+/// of `sender`. Each host comes with its own accumulators.
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,
@@ -92,8 +93,8 @@ pub(crate) fn take(
     }
 }
 
-/// What is in flight had been allowed: where no SYN tells the scale of `receiver`'s windows, it is at least so much.
-/// (One that shrinks its window, or never told of it in this capture, can mislead.)
+/// Raises the lower bound of the window scale if no SYN shows it: everything in flight was allowed by
+/// `receiver`. (A receiver that shrinks its window, or advertised it outside this capture, can mislead.)
 #[cold]
 fn bound_window_scale(sender_half: &Half, receiver: &mut Behaviour, receiver_half: &Half) {
     let in_flight = sender_half.in_flight().unwrap_or(0);

@@ -1,44 +1,46 @@
-//! Messages that leave in short pieces, because a buffer of the socket or of the program ended where no segment did, or because
-//! they are a little longer than full segments.
+//! Messages that leave in short pieces because a buffer of the socket or application ended in the middle of a
+//! segment, or because they are slightly longer than full-sized segments.
 //!
-//! Socket layers that are made of buffers of 1,024 bytes hand a message on in pieces of so many of them: 4.2BSD one by one where
-//! the send buffer holds two (Mosher 1985: 1,025 bytes leave as 1,024 and 1), that of Sun four at a time (`sosend`: 4 x MCLBYTES).
+//! Socket layers with buffers of 1,024 bytes pass a message on in pieces of such buffers. 4.2BSD passes them
+//! one by one where the send buffer holds two (Mosher 1985: 1,025 bytes leave as 1,024 and 1); Sun's passes
+//! four at a time (`sosend`: 4 x MCLBYTES).
 
 use serde::{Deserialize, Serialize};
 
 use super::left::Left;
 use crate::nullable::Nullable;
 
-/// Buffers have multiples of this size: MCLBYTES of 4.2BSD and of what Sun made of it.
+/// Buffer sizes are multiples of this: MCLBYTES of 4.2BSD and of SunOS, which derives from it.
 const CLUSTER_BYTES: i64 = 1024;
-/// A rest that is this part of a full segment, or less, is a packet for next to nothing.
+/// A remainder of at most 1/8 of a full-sized segment hardly justifies a packet of its own.
 const REST_PART: i64 = 8;
-/// What leaves within this time of the segment before belongs to the same message (a heuristic: hosts that need long for a
-/// segment need some milliseconds).
+/// A segment sent within this time of the previous one belongs to the same message (a heuristic: slow hosts
+/// need a few milliseconds per segment).
 const SAME_MESSAGE_NS: i64 = 10_000_000;
-/// So soon after an ACK leaves what waited for it.
+/// A segment sent within this time of an ACK waited for it.
 const RELEASED_NS: i64 = 1_000_000;
-/// A wait that is worth counting: longer than hosts need for a segment.
+/// Only longer waits count: slow hosts need up to this time per segment.
 const WAIT_NS: i64 = 10_000_000;
 
-/// Messages of one direction that were cut, and what that cost.
+/// Messages of one direction that were cut, and the time that this cost.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home: `schema.py`
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Cuts {
-    /// Messages that left in such pieces.
+    /// Number of messages that left in such pieces.
     pub messages: u32,
-    /// Short segments within them, each of which ends at a multiple of a cluster, and full ones behind which next to nothing is left.
+    /// Number of cuts within them: after short segments that end at a multiple of `CLUSTER_BYTES`, and after
+    /// full-sized ones that leave a tiny remainder.
     pub segments: u32,
-    /// The end of the first, if it is the same in all messages, counted from the begin of the message; 0 if not.
+    /// Offset of the first cut in the message, if it is the same in all messages; 0 if not.
     pub at_bytes: u32,
-    /// The last segment of the first such message.
+    /// Frame of the last segment of the first such message.
     pub frame: Nullable,
-    /// Time that what was cut off waited for the ACK of what came before.
+    /// Time that the cut-off pieces waited for the ACK of what came before.
     pub waited_ns: i64,
     begin: i64,
     end: i64,
     cut_at: i64,
-    /// The segment before had PSH: its write ended there.
+    /// The previous segment had PSH set: its write ended there.
     pushed: bool,
     here: u32,
     here_ns: i64,
@@ -62,7 +64,7 @@ impl Cuts {
         }
     }
 
-    /// What comes next is another message.
+    /// Starts a new message with the next segment.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.begins(self.end);
@@ -105,7 +107,7 @@ impl Cuts {
     }
 }
 
-/// Whether it belongs to what left before it: at once, or as soon as an ACK let it.
+/// Whether the segment continues what left before it: at once, or as soon as an ACK released it.
 #[inline]
 fn goes_on(left: &Left<'_>) -> bool {
     let held = left.held;

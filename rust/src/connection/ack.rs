@@ -1,4 +1,4 @@
-//! What a segment's ACK tells of the other side's data.
+//! What the ACK of a segment shows about the peer's data.
 
 use super::figures::DirectionFigures;
 use super::half::Half;
@@ -10,7 +10,7 @@ use crate::nullable::Nullable;
 use crate::seq;
 use crate::wire::Segment;
 
-/// The SACK blocks of a segment as offsets of the stream that they report on.
+/// The SACK blocks of a segment as offsets of the direction that they report on.
 #[inline(always)]
 pub(crate) fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[i64]>> {
     let blocks = &segment.options.sack;
@@ -21,13 +21,14 @@ pub(crate) fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[
     Some(blocks.as_slice().iter().flat_map(|(left, right)| [offset(*left), offset(*right)]).collect())
 }
 
-/// Bytes in SACK blocks that are not acknowledged yet (a block below is a D-SACK, RFC 2883).
+/// Bytes in SACK blocks that are not acknowledged yet. (A block below the ACK is a D-SACK, RFC 2883.)
 fn sacked_beyond(ack: i64, blocks: &[i64]) -> i64 {
     let (blocks, _) = blocks.as_chunks::<2>();
     blocks.iter().filter(|[left, _]| *left >= ack).map(|[left, right]| right.saturating_sub(*left).max(0)).sum()
 }
 
-/// The first block, if it reports a duplicate: below the ACK, or inside the second block (RFC 2883, 4).
+/// The first SACK block, if it reports a duplicate: it lies below the ACK or inside the second block (RFC 2883,
+/// 4).
 #[cold]
 pub(crate) fn dsack(ack: i64, blocks: &[i64]) -> Option<(i64, i64)> {
     let [left, right, more @ ..] = blocks else { return None };
@@ -35,7 +36,7 @@ pub(crate) fn dsack(ack: i64, blocks: &[i64]) -> Option<(i64, i64)> {
     (left < right && (*right <= ack || inside)).then_some((*left, *right))
 }
 
-/// What an ACK tells.
+/// What an ACK shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answer {
     pub acked_bytes: Nullable,
@@ -43,11 +44,11 @@ pub(crate) struct Answer {
     pub lag_ns: Nullable,
     pub rtt_ns: Nullable,
     pub acknowledged: Acknowledged,
-    /// Its first SACK block reports a duplicate.
+    /// The first SACK block reports a duplicate.
     pub dsack: bool,
 }
 
-/// `data_sender` sees its bytes below `ack` acknowledged.
+/// Processes an ACK for data that `data_sender` sent.
 #[inline(always)]
 pub(crate) fn acknowledge(
     segment: &Segment,
@@ -58,7 +59,8 @@ pub(crate) fn acknowledge(
     revisions: &mut Revisions,
 ) -> Answer {
     data_sender.sacked_bytes = sack_blocks.map_or(0, |blocks| sacked_beyond(ack, blocks));
-    // The first ACK acknowledges at least what was seen: from the SYN on, or in mid-stream from offset 1.
+    // The first ACK covers at least what was captured: everything after the SYN, or from offset 1 if there was
+    // no SYN.
     let first = i64::from(data_sender.figures.syn_segments == 0);
     let first_seen = if data_sender.started { ack.min(first) } else { ack };
     let una = data_sender.snd_una.get().unwrap_or(first_seen);
@@ -76,7 +78,7 @@ pub(crate) fn acknowledge(
     Answer { dsack, ..move_on(segment, una, ack, data_sender) }
 }
 
-/// What lies between `una` and `ack` is acknowledged for the first time.
+/// Acknowledges everything between `una` and `ack`.
 #[inline(always)]
 pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut Half) -> Answer {
     let now = Nullable::from(segment.ts_ns);
@@ -106,7 +108,7 @@ pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut H
     }
 }
 
-/// Bytes between `una` and `ack` that the capture does not hold.
+/// Bytes between `una` and `ack` that are missing from the capture.
 #[inline(always)]
 fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Half) -> i64 {
     let (in_holes, holes) = data_sender.holes.as_deref_mut().map_or((0, 0), |holes| holes.acknowledge(ack));
@@ -119,14 +121,14 @@ fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Half) -> i64 {
         return 0;
     }
     let beyond = beyond.max(0);
-    // What goes on beyond the last byte seen is one hole.
+    // The part after the last byte captured is one hole.
     let opened = u32::from(beyond > 0 && una <= data_sender.snd_max);
     data_sender.figures.not_captured_bytes += (in_holes + beyond) as u64;
     data_sender.figures.not_captured_holes += holes + opened;
     in_holes + beyond
 }
 
-/// What an ACK says of bytes that were resent or reported in SACK blocks.
+/// Processes what an ACK shows about bytes that were retransmitted or reported in SACK blocks.
 #[cold]
 fn look_back(
     segment: &Segment,
@@ -157,7 +159,7 @@ fn look_back(
     data_sender.history = Some(history);
 }
 
-/// What a revision changes in the figures of the direction.
+/// Applies a revision to the figures of the direction.
 fn revise(revision: Revision, figures: &mut DirectionFigures) {
     if revision.kind == Kind::Spurious {
         figures.spurious_retransmissions += 1;

@@ -1,4 +1,4 @@
-//! One segment against the two halves of its connection, whatever it is: what happened to it, and what it changes.
+//! Processes one segment against the state of both directions of its connection.
 
 use super::ack::{self, Answer};
 use super::capture_duplicates;
@@ -11,7 +11,7 @@ use super::rst_ecn_tfo::{self, Signals};
 use super::sending::{self, Novelty, Sent};
 use crate::wire::{Segment, TcpFlags};
 
-/// Judges one segment against the state of its two halves, and moves them on.
+/// Classifies a segment from the state of both directions, then updates that state.
 #[inline(always)]
 pub(crate) fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half, revisions: &mut Revisions) -> Judged {
     let placed = sender.place(segment);
@@ -27,7 +27,7 @@ pub(crate) fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half
     let released = if has_data { Some(classify::released_by(segment, verdict, sender, receiver)) } else { None };
     sending::count(segment, &mut sender.figures);
     let sent = if reset { Sent::default() } else { sending::send(segment, placed, verdict, sender, receiver) };
-    // Not in a closure, which would be compiled once for all callers, and not for each.
+    // A closure would be compiled once for all callers instead of being inlined into each.
     let answer = match arrived_ack {
         Some(ack) => ack::acknowledge(segment, ack, sack_blocks.as_deref(), verdict.kind, receiver, revisions),
         None => Answer::default(),
@@ -52,7 +52,7 @@ pub(crate) fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half
     }
 }
 
-/// A packet that was there before, by `verdict`: nothing that is known of the connection moves.
+/// Processes a duplicate: `verdict` says of which kind. The state of the connection does not change.
 #[cold]
 pub(crate) fn copied(segment: &Segment, verdict: Verdict, sender: &mut Half, receiver: &mut Half) -> Judged {
     let placed = sender.place(segment);

@@ -1,14 +1,14 @@
-//! Segments → what happened to each: its place in the sequence space, what it acknowledges, round trips, and its kind.
+//! Classifies segments: sequence space, acknowledgments, round trips, and the kind of each segment.
 //!
-//! Each direction of a connection has a `Half`: what is outstanding, the holes, the window. A segment is judged against both
-//! halves as they were just before it, and then moves them on (`exchange`, or `header_prediction` for the usual ones).
-//! What comes of it is a `Judged`; connections, rows and everything that is counted are made from it in the layers above.
+//! Each direction of a connection has a `Half`: outstanding data, holes, window. A segment is classified from
+//! the state of both directions just before it, and then updates that state (`exchange`; `header_prediction` is
+//! the fast path). The result is a `Judged`. The layers above turn it into connections, rows and counts.
 //!
 //! - Vocabulary: `kind`, `evidence`, `figures`, `revisions`
 //! - State: `sequence_space`, `recent` and `history`, all in `half`
-//! - Judging: `classify`, `resent`, `capture_duplicates`, `sending`, `ack`, `rst_ecn_tfo`, put together in `exchange`
+//! - Classification: `classify`, `resent`, `capture_duplicates`, `sending`, `ack`, `rst_ecn_tfo`, combined in `exchange`
 
-#![allow(clippy::inline_always)] // measured: what is not inlined cannot drop what a pass without accounts does not need
+#![allow(clippy::inline_always)] // measured: code that is not inlined stays in a pass without accounts, which does not need it
 
 mod ack;
 mod capture_duplicates;

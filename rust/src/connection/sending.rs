@@ -1,4 +1,4 @@
-//! What a segment brings to the stream of its sender: new bytes, holes opened and closed, and what counts.
+//! What a segment adds to its direction: new bytes, opened and closed holes, and counts.
 
 use super::evidence::Verdict;
 use super::figures::DirectionFigures;
@@ -7,16 +7,17 @@ use super::kind::Kind;
 use super::sequence_space::{Filled, Placed, Repeat, Stamp};
 use crate::wire::{Segment, TcpFlags};
 
-/// What a segment brings to the stream.
+/// What a segment adds to its direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Novelty {
-    /// Sequence numbers never seen before.
+    /// Sequence numbers not captured before.
     pub new: i64,
-    /// Who had jumped over the first of them, if they close a hole.
+    /// If the segment fills a hole: the segment that skipped the first of its bytes.
     pub jumper: Option<Stamp>,
 }
 
-/// Sequence numbers of the segment that were never seen; closes the holes they fill and opens the one they jump over.
+/// Counts the sequence numbers not captured before. Closes the holes that they fill, and opens one if the
+/// segment skips bytes.
 #[inline(always)]
 pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
     let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
@@ -35,8 +36,9 @@ pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -
     Novelty { new: beyond + filled.bytes, jumper: filled.jumper.or_else(|| overtaker(placed, sender)) }
 }
 
-/// A segment without data carries the number of the next byte (RFC 9293, 3.10.7.4: `SND.NXT`): what lies below it was sent before.
-/// It opens no hole, because anyone may acknowledge with a number that was never used for data.
+/// Takes a segment without data, which carries the next sequence number (RFC 9293, 3.10.7.4: `SND.NXT`):
+/// everything below was sent before. It opens no hole, because an ACK may carry a sequence number that was
+/// never used for data.
 #[cold]
 fn overtake(segment: &Segment, start: i64, sender: &mut Half) {
     if segment.damaged
@@ -48,14 +50,14 @@ fn overtake(segment: &Segment, start: i64, sender: &mut Half) {
     sender.overtaken = Some(Box::new(Overtaken { end: start, by: Stamp::of(segment) }));
 }
 
-/// The segment without data that came before the bytes of this one, and was sent behind them.
+/// The segment without data that was captured before the bytes of this one, although it was sent after them.
 #[inline(always)]
 fn overtaker(placed: Placed, sender: &Half) -> Option<Stamp> {
     let shown = sender.overtaken.as_deref()?;
     (placed.start >= sender.snd_max && placed.start < placed.end.min(shown.end)).then_some(shown.by)
 }
 
-/// Bytes that were acknowledged before the capture shows them are not missing after all.
+/// Undoes the count of missing bytes: they were acknowledged before they were captured.
 #[cold]
 fn take_back(placed: Placed, filled: Filled, sender: &mut Half) {
     let una = sender.snd_una.get().unwrap_or(0);
@@ -66,7 +68,7 @@ fn take_back(placed: Placed, filled: Filled, sender: &mut Half) {
     figures.not_captured_holes = figures.not_captured_holes.saturating_sub(closed);
 }
 
-/// The segment jumps over bytes; those that were acknowledged before were counted then.
+/// Opens a hole, because the segment skips bytes. Those already acknowledged are counted already.
 #[cold]
 fn jump(segment: &Segment, start: i64, sender: &mut Half) {
     let stamp = Stamp::of(segment);
@@ -79,16 +81,16 @@ fn jump(segment: &Segment, start: i64, sender: &mut Half) {
     }
 }
 
-/// What became of the bytes of a segment.
+/// Result of adding a segment's bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
-    /// What is known of them if they were resent before they were acknowledged.
+    /// Earlier transmissions of the bytes, if this is a retransmission of bytes not yet acknowledged.
     pub repeat: Option<Repeat>,
-    /// How often they were sent by now; 0 without sequence numbers.
+    /// How often the bytes were sent so far; 0 without sequence space.
     pub transmission: u8,
 }
 
-/// The segment occupies sequence space of its sender.
+/// Adds a segment to its direction.
 #[inline(always)]
 pub(crate) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half, receiver: &Half) -> Sent {
     if placed.end <= placed.start {
@@ -108,7 +110,7 @@ pub(crate) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: 
     sent
 }
 
-/// Bytes beyond the highest one.
+/// Adds bytes beyond the highest offset sent.
 #[inline(always)]
 pub(crate) fn send_new(
     segment: &Segment,
@@ -123,13 +125,13 @@ pub(crate) fn send_new(
     sender.snd_max = placed.end;
 }
 
-/// How many of the sequence numbers are SYN or FIN.
+/// Number of sequence numbers that are SYN or FIN.
 #[inline]
 fn controls(segment: &Segment, placed: Placed) -> u8 {
     (placed.end - placed.start - i64::from(segment.payload_bytes)) as u8
 }
 
-/// Bytes from below the highest one: late, or sent again.
+/// Adds bytes below the highest offset sent: reordered or retransmitted.
 #[cold]
 fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half) -> Sent {
     let (stamp, end) = (Stamp::of(segment), placed.end.min(sender.snd_max));
@@ -142,11 +144,11 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
     let spurious = verdict.kind == Kind::Spurious;
     sender.figures.spurious_retransmissions += u32::from(spurious);
     sender.history_mut().resent(placed, stamp, by, spurious, una, snd_max);
-    // What fills a hole, or was acknowledged already, was sent before.
+    // Bytes that fill a hole, or that are acknowledged already, were sent before.
     Sent { repeat, transmission: u8::try_from(resends).unwrap_or(u8::MAX).saturating_add(1).max(2) }
 }
 
-/// Bytes that were never seen, and sent before all the same.
+/// Adds retransmitted bytes whose original was not captured.
 #[cold]
 fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half) -> u8 {
     if let Some(by) = verdict.resent_by {
@@ -156,7 +158,7 @@ fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender
     2
 }
 
-/// Counts the segment, as far as later ones are judged by that.
+/// Counts the segment in the figures that classification needs.
 #[inline(always)]
 pub(crate) fn count(segment: &Segment, figures: &mut DirectionFigures) {
     let flags = segment.flags;

@@ -1,4 +1,4 @@
-//! One connection: its two halves, its accounts, and what each of its segments does to them.
+//! One connection: the state of its two directions, its accounts, and the effect of each segment on them.
 
 use super::handshake::{Handshake, guess_client};
 use super::rows::{ClientKnownBy, ClosedBy, ConnectionRow, Place, SegmentRow, SegmentSink};
@@ -18,7 +18,7 @@ pub(super) struct Connection {
     pub(super) client_is_low: bool,
     pub(super) client_known_by: ClientKnownBy,
     pub(super) reset: bool,
-    /// Its row was handed out: nothing may come to it any more.
+    /// Its row was handed out, so it takes no more segments.
     pub(super) handed_out: bool,
     pub(super) first_frame: u64,
     pub(super) last_frame: u64,
@@ -28,9 +28,9 @@ pub(super) struct Connection {
     pub(super) channels: Channels,
     pub(super) client: Half,
     pub(super) server: Half,
-    /// `None` where none are kept.
+    /// `None` in a pass without accounts.
     pub(super) accounts: Option<Accounts>,
-    /// None are counted without accounts.
+    /// Empty in a pass without accounts.
     pub(super) times: Times,
 }
 
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    /// A SYN opens a new connection on the same ports if its ISN is another one, or after a FIN or RST.
+    /// Whether a SYN opens a new connection on the same ports: it has another ISN, or it follows a FIN or RST.
     #[inline]
     pub(super) fn is_reused_by(&self, segment: &Segment) -> bool {
         if !segment.flags.any(TcpFlags::SYN) || segment.flags.any(TcpFlags::ACK) {
@@ -69,17 +69,17 @@ impl Connection {
         sender.figures.isn.is_some_and(|isn| isn != segment.seq || closing)
     }
 
-    /// Time since its last segment; 0 where times are not known.
+    /// Time since its last segment; 0 if times are unknown.
     pub(super) fn silent_ns(&self, now: Nullable) -> i64 {
         now.since(self.last_ts_ns).get().unwrap_or(0)
     }
 
-    /// Whether nothing more is expected but stray segments.
+    /// Whether only stray segments are expected.
     pub(super) fn has_ended(&self) -> bool {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
 
-    /// Takes one segment in. Compiled twice, so that a pass without accounts goes without all that only they need.
+    /// Takes one segment. It is compiled twice, so that a pass without accounts contains no code for them.
     #[inline]
     pub(super) fn take<const ACCOUNTS: bool>(
         &mut self,
@@ -90,7 +90,8 @@ impl Connection {
         self.take_by::<ACCOUNTS, true>(segment, revisions, rows);
     }
 
-    /// Takes one segment in; with `SHORT_WAY`, a usual one by header prediction.
+    /// Takes one segment. With `SHORT_WAY`, the fast path (header prediction) takes the segments that it
+    /// covers.
     #[inline(always)]
     pub(super) fn take_by<const ACCOUNTS: bool, const SHORT_WAY: bool>(
         &mut self,
@@ -100,7 +101,7 @@ impl Connection {
     ) {
         let from_client = segment.from_low == self.client_is_low;
         if ACCOUNTS {
-            // Not in order where the link lost the end of a PDU.
+            // Frames are out of order where the link lost the end of a PDU.
             self.first_frame = self.first_frame.min(segment.frame);
             self.last_frame = self.last_frame.max(segment.frame);
             self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());
@@ -134,7 +135,7 @@ impl Connection {
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
         let sums = Sums { accounts, times: &mut self.times };
         match usual {
-            // Compiled twice: most of what is done for data has no meaning for an ACK.
+            // Compiled twice: most of the work for data does not apply to an ACK.
             Some(usual) if segment.payload_bytes > 0 => {
                 let judged = usual.exchange::<true>(segment, sender, receiver);
                 conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
@@ -147,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// Puts its accounts away, if all that was sent is acknowledged or given up.
+    /// Compresses its accounts, if everything sent is acknowledged or the connection was reset.
     #[cold]
     #[inline(never)]
     pub(super) fn end(&mut self) {
@@ -170,7 +171,7 @@ impl Connection {
         settle_window_scales(&mut self.client, &mut self.server, server_answered);
     }
 
-    /// Its row, at its end: its accounts go along, and without them there is none.
+    /// The row of a finished connection. Takes its accounts; `None` if it has none.
     pub(super) fn row(&mut self) -> Option<ConnectionRow> {
         let [mut client_account, mut server_account] = *self.accounts.take()?.take()?;
         let client_side = Side { half: &self.client, account: &mut client_account };
@@ -214,14 +215,14 @@ impl Connection {
     }
 }
 
-/// Where a segment is added up.
+/// The accumulators that a segment is added to.
 struct Sums<'a> {
-    /// Its sender's, its receiver's; `None` where none are kept.
+    /// The accounts of its sender and its receiver; `None` in a pass without accounts.
     accounts: Option<(&'a mut Account, &'a mut Account)>,
     times: &'a mut Times,
 }
 
-/// A segment that header prediction does not cover.
+/// Takes a segment that header prediction does not cover.
 #[inline]
 fn take_unusual<const ACCOUNTS: bool>(
     segment: &Segment,
@@ -236,7 +237,8 @@ fn take_unusual<const ACCOUNTS: bool>(
     conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
 }
 
-/// A segment was judged: its accounts (its sender's, its receiver's) and times take it in, later ones are judged by it, and its row leaves.
+/// Finishes a classified segment: adds it to the accounts and times, records it for later segments, and emits
+/// its row.
 #[inline(always)]
 fn conclude<const ACCOUNTS: bool>(
     segment: &Segment,
@@ -247,7 +249,7 @@ fn conclude<const ACCOUNTS: bool>(
     place: Place,
     rows: &mut impl SegmentSink,
 ) {
-    // Not in a closure, which would be compiled once for all callers, and not for data and ACKs each.
+    // A closure would be compiled once for all callers instead of once each for data and ACKs.
     let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
             let (own, other) = (Side { half: sender, account: own }, Side { half: receiver, account: other });
@@ -262,7 +264,7 @@ fn conclude<const ACCOUNTS: bool>(
     rows.push(SegmentRow::of(segment, judged, wait, place));
 }
 
-/// A packet that was there before has a row, and changes nothing.
+/// Emits the row of a duplicate packet, which changes nothing else.
 #[cold]
 fn push_copy(
     segment: &Segment,

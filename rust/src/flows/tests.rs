@@ -1,4 +1,4 @@
-//! Connections in conversations made at random: what the short way and accounts that are put away must not change.
+//! Random conversations: neither header prediction nor compressed accounts may change the result.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ struct Step {
     damaged: bool,
 }
 
-/// Mostly what is usual, and everything else often enough to stand before and behind it.
+/// Mostly normal segments, with every other kind often enough to occur before and after them.
 fn step() -> impl Strategy<Value = Step> {
     let seldom = |value: BoxedStrategy<u32>| prop_oneof![9 => Just(0), 2 => value];
     let flags = prop_oneof![
@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// The next ACK that a side could send.
+/// The next ACK that a host could send.
 fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
     Step {
         from_low,
@@ -60,7 +60,8 @@ fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
     }
 }
 
-/// The segments of a conversation: a handshake if `opened`, then the steps. Numbers begin near their wrap.
+/// The segments of a conversation: a handshake if `opened`, then the steps. One sequence number starts close to
+/// its wrap.
 fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
     let mut next = [u32::MAX - 3000, 5_000_u32];
     let mut ts_ns = 0;
@@ -109,7 +110,7 @@ fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
     segments
 }
 
-/// All that a connection tells, in words: its rows, what later segments showed of earlier ones, and its own row.
+/// Debug output of everything that a connection produces: its segment rows, revisions and connection row.
 fn all_in_words<const ACCOUNTS: bool, const SHORT_WAY: bool>(segments: &[Segment]) -> String {
     let accounts = ACCOUNTS.then(Accounts::default);
     let mut connection = Connection::new(&segments[0], 0, accounts);
@@ -159,7 +160,7 @@ fn take(connection: &mut Connection, segment: &Segment) -> Vec<SegmentRow> {
     rows
 }
 
-/// All rows of a connection in words; its accounts are put away behind so many segments.
+/// Debug output of all rows of a connection whose accounts are compressed after `put_away_behind` segments.
 fn rows_in_words(segments: &[Segment], put_away_behind: Option<usize>) -> String {
     let mut connection = begun(segments);
     let mut rows = Vec::new();
@@ -197,6 +198,6 @@ fn accounts_of_a_connection_that_has_ended_take_a_third_until_a_stray_comes() {
             _ => false,
         });
     }
-    // The handshake, a FIN of each side, its ACK, and one more.
+    // The segments are the handshake, a FIN from each host, its ACK, and another ACK.
     assert_eq!(seen, [false, false, false, false, false, true, false]);
 }

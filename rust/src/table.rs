@@ -1,4 +1,5 @@
-//! Rows → Arrow columns, in batches. Column names and order are those of `schema.py` (a test holds them together).
+//! Turns rows into batches of Arrow columns. Column names and order are those of `schema.py`, which a test
+//! checks.
 
 mod behaviour;
 mod block_columns;
@@ -34,7 +35,7 @@ use direction::Direction;
 /// The schema of connection batches.
 ///
 /// # Errors
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
     connections(&[]).map(|batch| batch.schema())
 }
@@ -115,7 +116,7 @@ fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
         ("window_scale", maybe::<UInt8Type, _>(rows, |row| row.figures.window_scale)),
         ("sack_permitted", agreed(|row| row.figures.syn_options?.permits_sack())),
         ("timestamps", agreed(|row| row.figures.syn_options?.offers_timestamps())),
-        // Without the scale only windows of 0 and those of SYNs are known.
+        // Without the scale, only windows of 0 and those of SYNs are known.
         ("max_window_bytes", amount(|row| row.figures.window_scale.and(row.counts.max_window_bytes).map(i64::from))),
         ("min_window_bytes", amount(|row| row.counts.min_window_bytes.map(i64::from))),
         ("max_in_flight_bytes", nullable(rows, |row| row.figures.max_in_flight_bytes)),
@@ -146,7 +147,7 @@ fn times(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column
     add("ack_lag_p95_ns", |times| times.ack_lag.p95_ns);
 }
 
-/// Which share of the line is data at best; unknown without a line whose cost is known, or a size of segments.
+/// Highest possible share of payload on the line; unknown without a line of known overhead, or a segment size.
 fn best_payload_share(row: &Direction<'_>) -> Option<f64> {
     let header_bytes = Some(row.figures.header_bytes).filter(|bytes| *bytes > 0)?;
     Some(row.connection.line?.best_payload_share(row.connection.full_segment_bytes?, header_bytes))
@@ -169,7 +170,7 @@ pub fn revisions(rows: &[Revision]) -> Result<RecordBatch, ArrowError> {
 /// The schema of datagram batches.
 ///
 /// # Errors
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn datagrams_schema() -> Result<SchemaRef, ArrowError> {
     datagrams(&[], &PathNames::default()).map(|batch| batch.schema())
 }
@@ -198,12 +199,12 @@ pub fn datagrams(rows: &[DatagramRow], paths: &PathNames) -> Result<RecordBatch,
 /// The schema of flow batches.
 ///
 /// # Errors
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn flows_schema() -> Result<SchemaRef, ArrowError> {
     flows(&[]).map(|batch| batch.schema())
 }
 
-/// One batch of the flows table, as far as the engine fills it.
+/// One batch of the flows table with the columns that the engine fills.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.

@@ -1,4 +1,4 @@
-//! The columns of the connections table that tell how each side behaves.
+//! The columns of the connections table about the behaviour of each host.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::accounts::{Acking, Behaviour, Count, Nagle, SynShape};
 use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 
-/// Adds the columns of one side (0 the client, 1 the server) under its name.
+/// Adds the columns of one direction (0 the client's, 1 the server's), with the prefix `side`.
 pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<Side> = rows
         .iter()
@@ -21,7 +21,7 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
     columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
 }
 
-/// One row: what one side showed.
+/// One row: what one host showed.
 struct Side<'a> {
     figures: &'a DirectionFigures,
     behaviour: &'a Behaviour,
@@ -110,7 +110,7 @@ fn syn(rows: &[Side<'_>]) -> Named {
     ]
 }
 
-/// The initial window is that of a connection whose beginning was seen.
+/// The initial window, known only if the connection's start was captured.
 fn initial(row: &Side<'_>, amount: u32) -> Option<i64> {
     (row.figures.syn_segments > 0 && amount > 0).then_some(amount.into())
 }

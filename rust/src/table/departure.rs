@@ -1,4 +1,4 @@
-//! How long departures waited, of segments; and what the waits of each side of a connection show.
+//! Columns about waits: of each segment, and of each direction of a connection.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
 use crate::sender::DirectionTotals;
 
-/// Columns of the segments table; null for segments that occupy no sequence space.
+/// Columns of the segments table. Null for segments that occupy no sequence space.
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("held_ns", |rows, _| value(rows, |block| &block.held_ns)),
     ("full_bytes", |rows, _| value(rows, |block| &block.full_bytes)),
@@ -23,7 +23,7 @@ fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayR
     amounts(rows, column, nulls)
 }
 
-/// Adds the columns of one side (0 the client, 1 the server) under its name.
+/// Adds the columns of one direction (0 the client's, 1 the server's), with the prefix `side`.
 pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<&DirectionTotals> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
     let amount = |value: fn(&DirectionTotals) -> Nullable| nullable(&rows, |row| value(row));

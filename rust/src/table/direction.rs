@@ -1,4 +1,4 @@
-//! One direction of a connection, as its columns see it.
+//! One direction of a connection, as the columns need it.
 
 use crate::accounts::{Counts, StatisticsFigures};
 use crate::connection::DirectionFigures;
@@ -13,7 +13,7 @@ pub(super) struct Direction<'a> {
 }
 
 impl<'a> Direction<'a> {
-    /// That of the client (0) or of the server (1).
+    /// The client's direction (0) or the server's (1).
     pub(super) fn of(connection: &'a ConnectionRow, at: usize) -> Option<Self> {
         let (figures, counts) = (connection.directions.get(at)?, connection.counts.get(at)?);
         Some(Self { connection, figures, counts, statistics: connection.statistics.get(at)? })

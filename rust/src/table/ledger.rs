@@ -1,4 +1,4 @@
-//! The tables of judged waits: accounts, ledger, notes, and what findings are made of.
+//! The tables of judged waits: accounts, ledger, notes, and the input of findings.
 
 use std::sync::Arc;
 
@@ -34,13 +34,13 @@ pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
 
 /// The schema of accounts batches.
 ///
-/// # Errors
+/// None in practice, because only an empty batch is built.
 /// None in practice: the columns are those of an empty batch.
 pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
     accounts(&[]).map(|batch| batch.schema())
 }
 
-/// An interval of a direction of a connection, with what a wait shows of it.
+/// An interval of one direction, with what the wait that contains it shows.
 struct Told {
     conn: u32,
     from_client: bool,
@@ -66,7 +66,7 @@ impl From<&Of<'_, KeptWait>> for Told {
 
 type MakeColumn = fn(&[Told]) -> ArrayRef;
 
-/// The columns of an interval: those of the ledger, and what the wait shows that it is a part of (`schema.WAITS`).
+/// The columns of an interval: those of the ledger, and what the wait that contains it shows (`schema.WAITS`).
 const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
     ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
     ("from_client", |rows| flags(rows, |row| row.from_client)),
@@ -104,13 +104,13 @@ fn proved(rows: &[Told], value: fn(&Proof) -> Nullable) -> ArrayRef {
     maybe::<Int64Type, _>(rows, |row| value(&row.proof?).get())
 }
 
-/// The names of the columns of the ledger.
+/// The names of the ledger's columns.
 #[must_use]
 pub fn ledger_column_names() -> [&'static str; WAIT_COLUMNS.len()] {
     WAIT_COLUMNS.map(|(name, _)| name)
 }
 
-/// One batch of the ledger, with these columns.
+/// One batch of the ledger with the given columns.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
@@ -139,19 +139,19 @@ pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
 /// The schema of batches of notes.
 ///
 /// # Errors
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn notes_schema() -> Result<SchemaRef, ArrowError> {
     notes(&[]).map(|batch| batch.schema())
 }
 
-/// Something of one direction.
+/// A value that belongs to one direction.
 struct Of<'a, T> {
     conn: u32,
     direction: &'a Direction,
     value: &'a T,
 }
 
-/// The columns that name the direction.
+/// The columns that identify the direction.
 fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
     vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -159,7 +159,7 @@ fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
     ]
 }
 
-/// A row for each of some values that a direction has.
+/// One row for each of the values of every direction.
 fn rows_of<'a, T>(
     details: impl Iterator<Item = (u32, &'a DirectionDetails)>,
     values: fn(&'a DirectionDetails) -> &'a [T],
@@ -169,7 +169,7 @@ fn rows_of<'a, T>(
         .collect()
 }
 
-/// How much time each cause took in each direction, in how many waits.
+/// The time and the number of waits of each cause in each direction.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
@@ -186,7 +186,7 @@ pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     batch(columns)
 }
 
-/// The longest waits of each direction and each cause, with their proof.
+/// The longest waits of each direction and each cause, with their evidence.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
@@ -200,13 +200,13 @@ pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     columns.extend([
         ("place".into(), place(|wait| wait.place)),
         ("place_in_cause".into(), place(|wait| wait.place_in_cause)),
-        // The threshold is the same for a whole direction, so stalls are its longest intervals.
+        // The threshold is equal for a whole direction, so its stalls are its longest intervals.
         ("place_in_stalls".into(), place(|wait| wait.place.filter(|_| wait.is_stall))),
     ]);
     batch(columns)
 }
 
-/// The throughput deadlocks, at most one of each direction.
+/// The throughput deadlocks, at most one per direction.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
@@ -237,7 +237,7 @@ pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     batch(columns)
 }
 
-/// Where the directions were captured.
+/// Distances and round trips of the directions.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.

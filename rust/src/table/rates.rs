@@ -1,4 +1,4 @@
-//! The columns of the connections table that tell how fast each side and its receiver are.
+//! The columns of the connections table about the rates of each sender and receiver.
 
 use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;
@@ -7,7 +7,8 @@ use super::columns::{Column, rare};
 use crate::accounts::Rates;
 use crate::flows::ConnectionRow;
 
-/// Adds the columns of one side (0 the client, 1 the server) under its name; null where it sent little.
+/// Adds the columns of one direction (0 the client's, 1 the server's), with the prefix `side`. Null if the
+/// direction has little data.
 pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<Option<&Rates>> = rows.iter().filter_map(|row| Some(row.rates.get(at)?.as_deref())).collect();
     let amount = |value: fn(&Rates) -> i64| rare::<Int64Type, _>(&rows, |row| row.map(value));

@@ -1,18 +1,19 @@
-//! What nearly every frame is, taken apart at once: whole headers of Ethernet II, IPv4 without options, and TCP. Anything else
-//! goes the long way, header by header; what both give is the same.
+//! A fast path for nearly all frames: complete headers of Ethernet II, IPv4 without options, and TCP. All other
+//! frames are dissected header by header. Both paths give equal results.
 
 use super::segment::IpFacts;
 use super::{Ecn, FlowKey, Packet, Segment, TcpFlags, ip, layers, link, tcp};
 use crate::capture::Frame;
 
-/// Bytes of the three headers without options: those of Ethernet, of both before TCP's, and of all.
+/// End of the Ethernet header, of the IPv4 header and of the TCP header, all without options.
 const ETHERNET_BYTES: usize = 14;
 const IP_END: usize = ETHERNET_BYTES + 20;
 const HEADERS_BYTES: usize = IP_END + 20;
-/// Version 4, and a header of five words.
+/// IPv4 with a header of five words.
 const NO_IP_OPTIONS: u8 = 0x45;
 
-/// Adds the segment in an Ethernet frame to `packets`; false, and nothing done, if the frame is not a usual one.
+/// Adds the segment in an Ethernet frame to `packets`. Returns false, without effect, if this path does not
+/// cover the frame.
 #[inline]
 pub(super) fn read(frame: &Frame<'_>, packets: &mut Vec<Packet>) -> bool {
     let Some((h, rest)) = frame.data.split_first_chunk::<HEADERS_BYTES>() else { return false };
@@ -24,7 +25,7 @@ pub(super) fn read(frame: &Frame<'_>, packets: &mut Vec<Packet>) -> bool {
     let behind_ethernet = (frame.original_bytes as usize).max(frame.data.len()) - ETHERNET_BYTES;
     let ip_bytes = usize::from(two(h[16], h[17])).min(behind_ethernet);
     let tcp_bytes = usize::from(h[46] >> 4) * 4;
-    // What is left of the packet behind the shortest headers, and how much of that are options.
+    // The rest of the packet after the shortest headers, and how much of it is options.
     let (Some(left), Some(option_bytes)) =
         (ip_bytes.checked_sub(HEADERS_BYTES - ETHERNET_BYTES), tcp_bytes.checked_sub(HEADERS_BYTES - IP_END))
     else {
@@ -69,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Fields that decide the way are mostly as usual, and every one of them is sometimes not.
+        /// The fields that select the path mostly have their normal value, and each of them sometimes another.
         #[test]
         fn the_long_way_comes_to_the_same(
             mut data in prop::collection::vec(any::<u8>(), 50..130),

@@ -92,7 +92,7 @@ impl ArrowStream {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema; // the Arrow PyCapsule interface permits ignoring it
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let reader = reader.ok_or_else(|| EngineError::new_err("this stream was consumed before"))?;
+        let reader = reader.ok_or_else(|| EngineError::new_err("this stream is already consumed"))?;
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
     }
 }
@@ -171,7 +171,7 @@ type WorthTuple = (u8, i64, f64, bool, bool);
 
 fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyResult<Worth> {
     let cause = Cause::ALL.get(usize::from(cause)).copied();
-    let cause = cause.ok_or_else(|| PyValueError::new_err("there is no such cause"))?;
+    let cause = cause.ok_or_else(|| PyValueError::new_err("unknown cause"))?;
     Ok(Worth { cause, ns, share, of_client_alone, of_data_alone })
 }
 

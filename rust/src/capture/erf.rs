@@ -7,7 +7,7 @@
 use super::blocks::Blocks;
 use super::{LinkType, Stop, Stream, damaged};
 
-/// `LINKTYPE_ERF`.
+/// Link type of ERF records (`LINKTYPE_ERF`).
 const LINK_TYPE: LinkType = 197;
 
 /// Header: time, type, flags, record length, loss counter or colour, length on the wire.
@@ -219,7 +219,7 @@ fn fill(blocks: &mut Blocks) -> Result<bool, Stop> {
     };
     let record_bytes = usize::from(header.record_bytes);
     if record_bytes < HEADER_BYTES {
-        let what = format!("an ERF record claims {record_bytes} bytes, fewer than its header has ({HEADER_BYTES})");
+        let what = format!("an ERF record claims {record_bytes} bytes, fewer than the {HEADER_BYTES} of its header");
         return Err(damaged(what, offset));
     }
     if !blocks.fill_to(record_bytes) {
@@ -228,7 +228,7 @@ fn fill(blocks: &mut Blocks) -> Result<bool, Stop> {
     }
     let record = blocks.available().get(..record_bytes).unwrap_or_default();
     if header.kind != PAD && headers_bytes(&header, record).is_none() {
-        let what = format!("an ERF record claims {record_bytes} bytes, too few for what its type demands");
+        let what = format!("an ERF record claims {record_bytes} bytes, too few for its type");
         return Err(damaged(what, offset));
     }
     Ok(true)

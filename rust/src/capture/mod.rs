@@ -126,7 +126,7 @@ impl Capture {
     /// read. `Cut` or `Damaged` for an incomplete header.
     pub fn open(paths: &[impl AsRef<OsStr>]) -> Result<Self, CaptureError> {
         if paths.is_empty() {
-            return Err(CaptureError::new(ErrorKind::Io, "", "no capture was named"));
+            return Err(CaptureError::new(ErrorKind::Io, "", "no capture given"));
         }
         if paths.iter().filter(|path| *path.as_ref() == *STDIN).count() > 1 {
             return Err(CaptureError::new(ErrorKind::Io, STDIN, "standard input can be read only once"));

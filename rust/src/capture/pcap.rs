@@ -23,7 +23,7 @@ const LINK_TYPE_MASK: u32 = 0x0000_FFFF;
 /// Bits of the `network` field that must be zero. The length and flag of the FCS are beside them.
 const NETWORK_RESERVED_MASK: u32 = 0x0BFF_0000;
 
-const NETWORK_RESERVED: &str = "reserved bits beside the link type in the file header are set: ignored";
+const NETWORK_RESERVED: &str = "reserved bits next to the link type in the file header are set: ignored";
 const SUBSECOND_CARRIED: &str = "the fraction of a timestamp is a second or more: carried into its seconds";
 
 const NS_PER_S: i64 = 1_000_000_000;
@@ -109,7 +109,7 @@ impl Pcap {
         };
         if header.version.0 < 2 {
             let (major, minor) = header.version;
-            let what = format!("pcap version {major}.{minor} is too old to be read");
+            let what = format!("pcap version {major}.{minor} is not supported");
             return Err(Box::new(CaptureError::new(ErrorKind::Unsupported, "", what).at(4)));
         }
         blocks.consume(header_bytes);
@@ -186,8 +186,7 @@ impl Pcap {
             return Err(blocks.cut("a record header", "record header", header_bytes as u64, got as u64, offset));
         }
         if captured > self.limit {
-            let what =
-                format!("a record claims {captured} captured bytes, more than the {} that are believed", self.limit);
+            let what = format!("a record claims {captured} captured bytes, more than the limit of {}", self.limit);
             return Err(damaged(what, offset));
         }
         let whole = header_bytes + captured as usize;

@@ -20,7 +20,7 @@ const EPOCH_CHUNKS: u32 = 16;
 /// The flow table belongs to another worker.
 const NOT_MINE: u8 = u8::MAX;
 
-/// Rows on their way to the caller.
+/// Rows in transit to the caller.
 #[derive(Debug)]
 pub(super) enum Rows {
     Segments(SegmentRows),

@@ -417,17 +417,17 @@ fn closed_early(threads: &[Concluded]) -> impl Iterator<Item = Problem> + use<> 
     let counts = [
         (
             tables(threads).map(Connections::closed_for_room).sum(),
-            "more connections at a time than are followed: the longest silent was closed; what it still sent counts as \
+            "more connections at a time than are followed: the longest idle one was closed; its later segments count as \
              another connection",
         ),
         (
             tables(threads).map(Connections::closed_idle).sum(),
-            "a connection among many was silent for more than 2 hours and was closed; what it still sent counts as \
-             another connection",
+            "a connection among many was silent for more than 2 hours: it was closed; its later segments count as another \
+             connection",
         ),
         (
             threads.iter().map(|thread| thread.flows.closed_early()).sum(),
-            "more UDP flows at a time than are followed: a long silent one was closed; what it still sent counts as \
+            "more UDP flows at a time than are followed: a long idle one was closed; its later datagrams count as \
              another flow",
         ),
     ];
@@ -445,8 +445,7 @@ fn not_revised(revisions: &Revisions) -> Option<Problem> {
     let count = revisions.dropped();
     (count > 0).then(|| Problem {
         what: format!(
-            "more than {MAX_REVISIONS} segments turned out later to be something else: the rest keep the kind that they had at first; \
-             the counts are right"
+            "more than {MAX_REVISIONS} segments got another kind later: the rest keep their first kind; the counts are correct"
         ),
         path: OsString::new(),
         frame: None,

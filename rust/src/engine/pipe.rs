@@ -18,7 +18,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// With room for so many.
+    /// With capacity for `size` packets.
     fn with_capacity(size: usize) -> Self {
         Self { packets: Vec::with_capacity(size), shards: Vec::with_capacity(size) }
     }

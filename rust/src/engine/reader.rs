@@ -169,7 +169,7 @@ fn describe(stop: Stop) -> (String, bool) {
     match stop {
         Stop::NotTcp | Stop::Fragment => ("not TCP".into(), false),
         Stop::Cut(header) => (
-            format!("the capture holds only part of the {header} (snap length too small?): the frame is not analyzed"),
+            format!("the capture contains only part of the {header} (snaplen too small?): the frame is not analyzed"),
             true,
         ),
         Stop::Malformed(header) => (
@@ -188,12 +188,10 @@ fn describe(stop: Stop) -> (String, bool) {
             (what.into(), false)
         }
         Stop::DamagedPdu => {
-            let what = "the link damaged an AAL5 PDU, the headers in it, too: what it carried is not analyzed";
+            let what = "the link damaged an AAL5 PDU including its headers: its content is not analyzed";
             (what.into(), true)
         }
-        Stop::MoreUnknownLinks => {
-            ("yet another link type that is not supported: the frame is not analyzed".into(), true)
-        }
+        Stop::MoreUnknownLinks => ("another link type that is not supported: the frame is not analyzed".into(), true),
         Stop::NotRead(what) => (format!("{what}: the frame is not analyzed"), true),
         Stop::TooDeep => ("more nested headers than any real packet has: the frame is not analyzed".into(), false),
     }

@@ -61,7 +61,7 @@ impl Flow {
         FlowRow { flow: self.number, client, server }
     }
 
-    /// Time of the last datagram of either side.
+    /// Time of the last datagram of either host.
     fn last_ts_ns(&self) -> Option<i64> {
         let [client, server] = self.last_ts_ns;
         client.get().max(server.get())

@@ -1,4 +1,4 @@
-//! Segments captured on their way to a sender, which may not have arrived yet.
+//! Segments that were captured in transit to a sender and may not have arrived there yet.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Maximum number of arrivals in the queue. If more are on their way within one round trip, the oldest count as
+/// Maximum number of arrivals in the queue. If more are in transit within one round trip, the oldest count as
 /// arrived before they did.
 const MAX_ON_THE_WAY: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
 
@@ -173,7 +173,7 @@ impl Queue {
     }
 }
 
-/// The arrivals that are on their way, in capture order.
+/// The arrivals in transit, in capture order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Arrivals {
     /// Allocated with the first arrival.
@@ -183,7 +183,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Whether no arrival is on its way.
+    /// Whether no arrival is in transit.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.queue.as_ref().is_none_or(|queue| queue.len == 0)

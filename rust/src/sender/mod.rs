@@ -10,7 +10,7 @@
 //! captured late.
 //!
 //! `SenderView` is the state of one direction. It takes a `Leaves` for each segment that this sender sends, and
-//! an `Arrival` for each segment of the peer that is captured on its way to this sender.
+//! an `Arrival` for each segment of the peer that is captured in transit to this sender.
 
 mod arrivals;
 mod arriving;

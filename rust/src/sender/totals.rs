@@ -7,7 +7,7 @@ use super::wait::DirectionTotals;
 use crate::nullable::Nullable;
 
 impl SenderView {
-    /// The totals of a direction when the connection ends at `last_ts_ns`. Arrivals still on their way arrive
+    /// The totals of a direction when the connection ends at `last_ts_ns`. Arrivals still in transit arrive
     /// before that.
     pub(crate) fn totals(&self, last_ts_ns: Nullable, shift_ns: i64) -> DirectionTotals {
         let mut view = self.clone();

@@ -49,7 +49,7 @@ pub(crate) struct SenderView {
     /// The only segment lost so far is the SYN.
     pub(super) only_syn_lost: bool,
     pub(super) round_trip_ns: Nullable,
-    /// When the segment behind that RTT sample was captured, and the RTT sample of its neighbour in the flight.
+    /// When the segment of that RTT sample was captured, and the RTT sample of its neighbour in the flight.
     pub(super) sampled_ns: Nullable,
     pub(super) neighbour_ns: Nullable,
     /// Smoothed RTT of the sender's own samples (RFC 6298, 2.3).
@@ -94,7 +94,8 @@ pub(super) struct SmallHeld {
     /// write is not counted.
     pub(super) over_full: u16,
     pub(super) passed_full: u16,
-    /// Segments that left at once after a small one whose wait behind a small one an ACK had ended.
+    /// Segments that left at once after a small segment that had waited behind another small one until an ACK
+    /// arrived.
     pub(super) went_on: u16,
 }
 

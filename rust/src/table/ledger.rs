@@ -35,7 +35,7 @@ pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
 /// The schema of accounts batches.
 ///
 /// None in practice, because only an empty batch is built.
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
     accounts(&[]).map(|batch| batch.schema())
 }

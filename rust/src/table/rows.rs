@@ -1,4 +1,4 @@
-//! Segment rows on their way to Arrow columns, already stored by column in blocks of 64.
+//! Segment rows before they become Arrow columns, already stored by column in blocks of 64.
 //!
 //! The worker writes each value directly into its column. The other thread only copies whole columns and finds
 //! the nulls. Rows stored one by one would be read again for each of their columns, from memory that has left

@@ -339,10 +339,9 @@ impl Dissector {
     pub fn incidents(self) -> Vec<Incident> {
         let given_up = self.reassembler.finish();
         let incomplete = "fragments of an IP packet are missing: the packet is not analyzed";
-        let overlapping = "fragments of an IP packet overlap: the packet was given up, as Linux does";
-        let impossible =
-            "an IP fragment reaches past its packet or ends inside a unit of eight bytes: it is not analyzed";
-        let unfinished = "the last cell of an AAL5 PDU never came: what it carried is not analyzed";
+        let overlapping = "fragments of an IP packet overlap: the packet was given up, as in Linux";
+        let impossible = "an IP fragment ends beyond its packet or inside a unit of eight bytes: it is not analyzed";
+        let unfinished = "the last cell of an AAL5 PDU is missing: its content is not analyzed";
         [
             (incomplete, given_up.incomplete),
             (overlapping, given_up.overlapping),

@@ -6,7 +6,7 @@ use crate::connection::{Kind, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Times from a segment on its way to this host to the first segment from this host that proves its arrival.
+/// Times from a segment in transit to this host to the first segment from this host that proves its arrival.
 /// The proofs are those that RTT samples do not use: an echoed timestamp (RFC 7323, 3), and data beyond the
 /// previously offered window.
 ///
@@ -53,7 +53,7 @@ impl Reaction {
         needed_window
     }
 
-    /// Takes a segment of the peer that is on its way to this host.
+    /// Takes a segment of the peer that is in transit to this host.
     #[inline]
     pub(super) fn is_told(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
         if let Some((value, _)) = segment.options.timestamps

@@ -111,7 +111,7 @@ impl Framed {
                     return Err(raw.fault(name, ""));
                 }
             }
-            _ => return Err(raw.fault(name, "what follows a frame is no frame")),
+            _ => return Err(raw.fault(name, "no valid frame follows a frame")),
         }
         Ok(0)
     }

@@ -82,6 +82,6 @@ impl Gzip {
     }
 
     pub(super) fn remark(&self) -> Option<&'static str> {
-        self.trailing.then_some("bytes behind the end of the gzip data are not gzip and were left out")
+        self.trailing.then_some("the bytes after the end of the gzip data are not gzip: ignored")
     }
 }

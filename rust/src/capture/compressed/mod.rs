@@ -99,7 +99,10 @@ impl Decoder {
     fn bomb(&self) -> Option<Fault> {
         let allowed = RATIO_FREE_BYTES.saturating_add(self.raw().consumed().saturating_mul(MAX_RATIO));
         (self.produced > allowed).then(|| {
-            let what = format!("{} data expand more than {MAX_RATIO} times: refused as a bomb", self.name());
+            let what = format!(
+                "the {} data expands more than {MAX_RATIO} times: refused as a decompression bomb",
+                self.name()
+            );
             Fault::new(ErrorKind::Damaged, what)
         })
     }

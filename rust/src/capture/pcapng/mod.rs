@@ -126,7 +126,7 @@ impl Pcapng {
             };
             let (kind, bytes) = (self.order.u32(*kind), self.order.u32(*bytes));
             if kind != SECTION_HEADER && (bytes as usize) < MIN_BLOCK_BYTES {
-                let what = format!("a block says that it is {bytes} bytes long, less than any block is");
+                let what = format!("a block claims {bytes} bytes, fewer than any block has");
                 return Err(damaged(what, offset));
             }
             match kind {
@@ -164,7 +164,7 @@ impl Pcapng {
         let offset = blocks.offset();
         if bytes > MAX_KEPT_BLOCK_BYTES {
             return Err(damaged(
-                format!("a block claims {bytes} bytes, more than the {MAX_KEPT_BLOCK_BYTES} that are believed"),
+                format!("a block claims {bytes} bytes, more than the limit of {MAX_KEPT_BLOCK_BYTES}"),
                 offset,
             ));
         }
@@ -192,7 +192,7 @@ impl Pcapng {
         let offset = blocks.offset();
         if bytes > MAX_SKIPPED_BLOCK_BYTES {
             return Err(damaged(
-                format!("a block claims {bytes} bytes, more than the {MAX_SKIPPED_BLOCK_BYTES} that are believed"),
+                format!("a block claims {bytes} bytes, more than the limit of {MAX_SKIPPED_BLOCK_BYTES}"),
                 offset,
             ));
         }
@@ -219,14 +219,14 @@ impl Pcapng {
         };
         let order = [Order::Little, Order::Big].into_iter().find(|order| order.u32(*magic) == BYTE_ORDER_MAGIC);
         let Some(order) = order else {
-            return Err(damaged("a section header does not tell its byte order".to_owned(), offset));
+            return Err(damaged("a section header has no valid byte-order magic".to_owned(), offset));
         };
         let (bytes, (major, minor)) = (order.u32(*bytes), order.halves(*version));
         if (bytes as usize) < MIN_SECTION_BYTES {
-            return Err(damaged(format!("a section header says that it is only {bytes} bytes long"), offset));
+            return Err(damaged(format!("a section header claims only {bytes} bytes"), offset));
         }
         if major != 1 {
-            let what = format!("pcapng version {major}.{minor} is not known");
+            let what = format!("pcapng version {major}.{minor} is not supported");
             return Err(Box::new(CaptureError::new(ErrorKind::Unsupported, "", what).at(offset)));
         }
         self.order = order;
@@ -299,7 +299,7 @@ impl Pcapng {
 
 #[cold]
 fn tail_mismatch(head: usize, tail: usize, offset: u64) -> Stop {
-    damaged(format!("a block says at its begin that it is {head} bytes long and at its end {tail}"), offset)
+    damaged(format!("a block claims {head} bytes at its start and {tail} at its end"), offset)
 }
 
 #[cold]

@@ -15,8 +15,9 @@ const DROPS_UNKNOWN: u16 = 0xFFFF;
 /// Option `epb_dropcount`: packets lost between this packet and the previous one on the interface.
 const OPTION_DROP_COUNT: u16 = 4;
 
-const TIME_UNKNOWN: &str = "a timestamp lies outside the years 1677 to 2262: the time is taken as unknown";
-const SIMPLE_SHORT: &str = "a simple packet block holds less of its packet than it says: read as a packet that was cut";
+const TIME_UNKNOWN: &str = "a timestamp is outside the years 1677 to 2262: the time is taken as unknown";
+const SIMPLE_SHORT: &str =
+    "a simple packet block contains less of its packet than it claims: read as a truncated packet";
 
 /// The fixed part of a packet block.
 #[derive(Clone, Copy)]
@@ -65,7 +66,7 @@ impl Pcapng {
         };
         if packet.captured > interface.limit {
             let what = format!(
-                "a packet claims {} captured bytes, more than the {} that are believed",
+                "a packet claims {} captured bytes, more than the limit of {}",
                 packet.captured, interface.limit
             );
             return Err(damaged(what, blocks.offset()));
@@ -118,13 +119,13 @@ impl Pcapng {
 
 #[cold]
 fn too_small(block: &Block, captured: u32, offset: u64) -> Stop {
-    damaged(format!("a packet block of {} bytes claims to hold {captured} bytes of a packet", block.bytes), offset)
+    damaged(format!("a packet block of {} bytes claims to contain {captured} bytes of a packet", block.bytes), offset)
 }
 
 #[cold]
 fn no_interface(interface: usize, interfaces: usize, offset: u64) -> Stop {
     damaged(
-        format!("a packet names interface {interface} (from 0), but its section has described {interfaces}"),
+        format!("a packet refers to interface {interface} (counted from 0), but its section defines only {interfaces}"),
         offset,
     )
 }

@@ -52,7 +52,7 @@ const NANOSECONDS: Variant = Variant { unit_ns: 1, units_per_s: 1_000_000_000, .
 /// Timestamp and lengths, then interface index, protocol, packet type and one byte of padding (patches of
 /// 1999-04-17 and 1999-10-29).
 const KUZNETZOV: Variant = Variant { name: "modified pcap", header_bytes: 24, ..MICROSECONDS };
-/// The layout of [`KUZNETZOV`] with five bytes of padding (patch of 1999-09-15, SuSE Linux 6.3).
+/// The layout of [`KUZNETZOV`] with five bytes of padding (patch of 1999-09-15, `SuSE` Linux 6.3).
 const KUZNETZOV_LONG: Variant = Variant { header_bytes: 28, ..KUZNETZOV };
 /// Four unknown bytes after the lengths.
 const NOKIA: Variant = Variant { name: "Nokia pcap", header_bytes: 20, ..MICROSECONDS };

@@ -146,7 +146,7 @@ impl Half {
         crate::seq::unwrap(ack, isn, self.snd_max.max(self.snd_una.get().unwrap_or(self.snd_max)))
     }
 
-    /// Bytes sent and not acknowledged (FlightSize); `None` until the peer's first ACK.
+    /// Bytes sent and not acknowledged (`FlightSize`); `None` until the peer's first ACK.
     #[inline]
     pub(crate) fn in_flight(&self) -> Option<i64> {
         self.snd_una.get().map(|una| (self.snd_max - una).max(0))

@@ -113,7 +113,7 @@ pub(super) struct Since {
     pub(super) small_unacked: bool,
     /// After the last departure, the sender knew of a loss or was recovering from one.
     pub(super) loss_told: bool,
-    /// Bytes in flight (FlightSize) and usable receive window just after the last departure.
+    /// Bytes in flight (`FlightSize`) and usable receive window just after the last departure.
     pub(super) unacked: Nullable,
     pub(super) usable: Nullable,
     pub(super) emptied_ns: Nullable,

@@ -34,7 +34,7 @@ pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
 
 /// The schema of accounts batches.
 ///
-/// None in practice, because only an empty batch is built.
+/// # Errors
 /// None in practice, because only an empty batch is built.
 pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
     accounts(&[]).map(|batch| batch.schema())

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::left::Left;
 use crate::nullable::Nullable;
 
-/// Buffer sizes are multiples of this: MCLBYTES of 4.2BSD and of SunOS, which derives from it.
+/// Buffer sizes are multiples of this: MCLBYTES of 4.2BSD and of `SunOS`, which derives from it.
 const CLUSTER_BYTES: i64 = 1024;
 /// A remainder of at most 1/8 of a full-sized segment hardly justifies a packet of its own.
 const REST_PART: i64 = 8;

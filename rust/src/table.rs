@@ -63,21 +63,21 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         ("vpi".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(vpi, _)| vpi))),
         ("vci".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(_, vci)| vci))),
     ];
-    for (at, side) in ["client", "server"].into_iter().enumerate() {
-        let of_side: Vec<Direction<'_>> = rows.iter().filter_map(|row| Direction::of(row, at)).collect();
-        directions(side, &of_side, &mut columns);
-        statistics::statistics(side, &of_side, &mut columns);
-        behaviour::columns(side, at, rows, &mut columns);
-        departure::columns(side, at, rows, &mut columns);
-        rates::columns(side, at, rows, &mut columns);
+    for (at, prefix) in ["client", "server"].into_iter().enumerate() {
+        let directions_of_host: Vec<Direction<'_>> = rows.iter().filter_map(|row| Direction::of(row, at)).collect();
+        directions(prefix, &directions_of_host, &mut columns);
+        statistics::statistics(prefix, &directions_of_host, &mut columns);
+        behaviour::columns(prefix, &directions_of_host, &mut columns);
+        departure::columns(prefix, at, rows, &mut columns);
+        rates::columns(prefix, at, rows, &mut columns);
     }
-    for (at, side) in ["client", "server"].into_iter().enumerate() {
-        times(side, at, rows, &mut columns);
+    for (at, prefix) in ["client", "server"].into_iter().enumerate() {
+        times(prefix, at, rows, &mut columns);
     }
     batch(columns)
 }
 
-fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
+fn directions(prefix: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
     let count = |value: fn(&Direction<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
     let amount = |value: fn(&Direction<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
     let agreed = |value: fn(&Direction<'_>) -> Option<bool>| -> ArrayRef {
@@ -133,13 +133,13 @@ fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
         ("first_data_ts_ns", nullable(rows, |row| row.counts.first_data_ts_ns)),
         ("last_data_ts_ns", nullable(rows, |row| row.counts.last_data_ts_ns)),
     ];
-    columns.extend(named.into_iter().map(|(name, array)| (format!("{side}_{name}"), array)));
+    columns.extend(named.into_iter().map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }
 
-fn times(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
-    let of_side: Vec<DirectionTimes> = rows.iter().filter_map(|row| row.times.get(at).copied()).collect();
+fn times(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+    let times_of_host: Vec<DirectionTimes> = rows.iter().filter_map(|row| row.times.get(at).copied()).collect();
     let mut add = |name: &str, value: fn(&DirectionTimes) -> Nullable| {
-        columns.push((format!("{side}_{name}"), nullable(&of_side, value)));
+        columns.push((format!("{prefix}_{name}"), nullable(&times_of_host, value)));
     };
     add("rtt_p50_ns", |times| times.rtt.p50_ns);
     add("rtt_p95_ns", |times| times.rtt.p95_ns);

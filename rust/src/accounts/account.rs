@@ -7,16 +7,16 @@ use super::behaviour::{self, Acked, Answering, Behaviour};
 use super::counts::Counts;
 use super::rates::{self, Advanced, Advertised, Left, Rates};
 use super::statistics::{self, Statistics};
-use crate::connection::{Answer, Before, Half, Judged, Kind, ReleasedBy, Verdict, is_told_enough};
+use crate::connection::{Answer, Before, Direction, Judged, Kind, ReleasedBy, Verdict, is_told_enough};
 use crate::nullable::Nullable;
-use crate::sender::{self, Arrival, DirectionTotals, Leaves, Missing, SenderView, Wait};
+use crate::sender::{self, Arrival, DirectionTotals, Leaves, Missing, SenderState, Wait};
 use crate::wire::{Segment, TcpFlags};
 
 /// The account of one direction, named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Account {
     /// The state of its sender.
-    pub view: SenderView,
+    pub sender_state: SenderState,
     pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
@@ -26,21 +26,21 @@ pub(crate) struct Account {
 
 /// One direction: the state that classifies its segments, and its account.
 #[derive(Debug)]
-pub(crate) struct Side<'a> {
-    pub half: &'a Half,
+pub(crate) struct AccountedDirection<'a> {
+    pub direction: &'a Direction,
     pub account: &'a mut Account,
 }
 
-impl Side<'_> {
+impl AccountedDirection<'_> {
     /// What the whole direction shows about its waits, for the connections table.
     pub(crate) fn totals(&self, other: &Self, last_ts_ns: Nullable) -> DirectionTotals {
-        self.account.view.totals(last_ts_ns, Distance::between(self, other).shift_ns())
+        self.account.sender_state.totals(last_ts_ns, Distance::between(self, other).shift_ns())
     }
 
     /// Observations that show how fast this host answers.
     #[inline]
     fn answering(&self, other: &Self) -> Answering {
-        self.account.behaviour.answering(&other.account.behaviour, other.half)
+        self.account.behaviour.answering(&other.account.behaviour, other.direction)
     }
 }
 
@@ -55,11 +55,11 @@ struct Distance {
 
 impl Distance {
     #[inline]
-    fn between(side: &Side<'_>, other: &Side<'_>) -> Self {
+    fn between(side: &AccountedDirection<'_>, other: &AccountedDirection<'_>) -> Self {
         Self {
             own_ns: side.answering(other).turnaround_ns(),
             other_ns: other.answering(side).turnaround_ns(),
-            begun: side.half.figures.syn_segments > 0 || other.half.figures.syn_segments > 0,
+            begun: side.direction.figures.syn_segments > 0 || other.direction.figures.syn_segments > 0,
         }
     }
 
@@ -84,7 +84,12 @@ impl Distance {
 
 /// Takes a segment of `sender`. Returns the wait that it ended, if it is a departure.
 #[inline(always)]
-pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut receiver: Side<'_>) -> Option<Wait> {
+pub(crate) fn take(
+    segment: &Segment,
+    judged: &Judged,
+    mut sender: AccountedDirection<'_>,
+    mut receiver: AccountedDirection<'_>,
+) -> Option<Wait> {
     let Judged { placed, ack, novelty, repeat, ref before, ref verdict, ref answer, .. } = *judged;
     let Before { in_flight, since_previous, window_bytes, .. } = *before;
     let Verdict { kind, resent_by, .. } = *verdict;
@@ -102,7 +107,10 @@ pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut
         acknowledged,
         sack_blocks: judged.sack_blocks.as_deref(),
     };
-    counted.count((&mut sender.account.statistics, sender.half), (&mut receiver.account.statistics, receiver.half));
+    counted.count(
+        (&mut sender.account.statistics, sender.direction),
+        (&mut receiver.account.statistics, receiver.direction),
+    );
     let mut behaved = behaviour::Event {
         segment,
         placed,
@@ -124,12 +132,12 @@ pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut
     };
     behaviour::take(
         &mut behaved,
-        (&mut sender.account.behaviour, sender.half),
-        (&mut receiver.account.behaviour, receiver.half),
+        (&mut sender.account.behaviour, sender.direction),
+        (&mut receiver.account.behaviour, receiver.direction),
     );
     if kind == Kind::Keepalive {
-        sender.account.view.keeps_alive();
-        receiver.account.view.keeps_alive();
+        sender.account.sender_state.keeps_alive();
+        receiver.account.sender_state.keeps_alive();
     }
     let distance = Distance::between(&sender, &receiver);
     let wait = departs(&behaved, distance, &mut sender, &receiver);
@@ -142,8 +150,8 @@ pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut
 fn departs(
     event: &behaviour::Event<'_>,
     distance: Distance,
-    sender: &mut Side<'_>,
-    receiver: &Side<'_>,
+    sender: &mut AccountedDirection<'_>,
+    receiver: &AccountedDirection<'_>,
 ) -> Option<Wait> {
     let behaviour::Event { segment, placed, kind, resent_by, .. } = *event;
     let ts_ns = segment.ts_ns?;
@@ -151,9 +159,9 @@ fn departs(
     if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
         return None;
     }
-    let two_flew = sender.account.view.two_flew(i64::from(sender.half.figures.max_segment_bytes));
+    let two_flew = sender.account.sender_state.two_flew(i64::from(sender.direction.figures.max_segment_bytes));
     let most_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
-    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes(most_window, two_flew));
+    let (flags, full_bytes) = (segment.flags, sender.direction.full_bytes(most_window, two_flew));
     let left_out = sender.account.behaviour.numbering.take_left_out();
     let leaves = Leaves {
         ts_ns,
@@ -164,21 +172,21 @@ fn departs(
         full_bytes,
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
         never_held: flags.any(behaviour::NEVER_HELD)
-            || sender.half.is_half_a_window(segment.payload_bytes, most_window),
+            || sender.direction.is_half_a_window(segment.payload_bytes, most_window),
         // A tail loss probe asks whether something was lost. It repairs nothing and does not reduce the
         // congestion window.
         resent_by: resent_by.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
         cut: flags.any(TcpFlags::CWR),
         is_syn: flags.any(TcpFlags::SYN),
         pushed: flags.any(TcpFlags::PSH),
-        fills_unscaled: receiver.half.is_filled_by(placed.end),
+        fills_unscaled: receiver.direction.is_filled_by(placed.end),
         at_either: distance.at_either(),
         left_out,
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
     };
-    let wait = sender.account.view.departs(&leaves, distance.shift_ns());
-    let figures = &sender.half.figures;
+    let wait = sender.account.sender_state.departs(&leaves, distance.shift_ns());
+    let figures = &sender.direction.figures;
     if segment.payload_bytes > 0 && figures.data_segments >= rates::LEAST_DATA_SEGMENTS {
         let left = Left {
             held: &wait,
@@ -200,8 +208,8 @@ fn arrives(
     event: &behaviour::Event<'_>,
     answer: &Answer,
     distance: Distance,
-    sender: &Side<'_>,
-    receiver: &mut Side<'_>,
+    sender: &AccountedDirection<'_>,
+    receiver: &mut AccountedDirection<'_>,
 ) {
     let behaviour::Event { segment, kind, ack, window_bytes, .. } = *event;
     let Some(ts_ns) = segment.ts_ns.filter(|_| !segment.damaged && kind != Kind::CaptureDuplicate) else { return };
@@ -219,23 +227,23 @@ fn arrives(
         has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
             || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
         payload_bytes: segment.payload_bytes,
-        missing: if ack.is_some() { missing(kind, answer, receiver.half) } else { Missing::Nothing },
+        missing: if ack.is_some() { missing(kind, answer, receiver.direction) } else { Missing::Nothing },
     };
     if receiver.account.rates.is_some() {
         drains(&arrival, window_bytes, kind, answer, sender, receiver);
     }
     if let Some((rtt_ns, newest)) = answer.rtt_ns.get().zip(answer.acknowledged.newest) {
-        receiver.account.view.answered(rtt_ns, newest.payload_bytes, i64::from(segment.payload_bytes));
+        receiver.account.sender_state.answered(rtt_ns, newest.payload_bytes, i64::from(segment.payload_bytes));
     }
-    receiver.account.view.arrives(arrival, distance.shift_ns());
+    receiver.account.sender_state.arrives(arrival, distance.shift_ns());
 }
 
-/// What an ACK reports about losses to `half`, which sent the data.
+/// What an ACK reports about losses to `direction`, whose sender sent the data.
 #[inline]
-fn missing(kind: Kind, answer: &Answer, half: &Half) -> Missing {
-    match (kind == Kind::DuplicateAck && !answer.dsack) || half.sacked_bytes > 0 {
+fn missing(kind: Kind, answer: &Answer, direction: &Direction) -> Missing {
+    match (kind == Kind::DuplicateAck && !answer.dsack) || direction.sacked_bytes > 0 {
         false => Missing::Nothing,
-        true if is_told_enough(half) => Missing::Lost,
+        true if is_told_enough(direction) => Missing::Lost,
         true => Missing::Perhaps,
     }
 }
@@ -247,14 +255,14 @@ fn drains(
     window_bytes: Option<u32>,
     kind: Kind,
     answer: &Answer,
-    sender: &Side<'_>,
-    receiver: &mut Side<'_>,
+    sender: &AccountedDirection<'_>,
+    receiver: &mut AccountedDirection<'_>,
 ) {
     let Some(rates) = receiver.account.rates.as_deref_mut() else { return };
     let Arrival { ts_ns, ack, .. } = *arrival;
     if let Some(bytes) = answer.acked_bytes.get().filter(|bytes| *bytes > 0) {
-        let more = receiver.half.in_flight().is_some_and(|bytes| bytes > 0);
-        let rtt_min_ns = receiver.half.figures.rtt_min_ns.get().unwrap_or(i64::MAX);
+        let more = receiver.direction.in_flight().is_some_and(|bytes| bytes > 0);
+        let rtt_min_ns = receiver.direction.figures.rtt_min_ns.get().unwrap_or(i64::MAX);
         rates.advanced(&Advanced { ts_ns, bytes, rtt_ns: answer.rtt_ns, rtt_min_ns, more });
     } else if kind == Kind::DuplicateAck {
         rates.interrupted();

@@ -27,7 +27,7 @@ pub use rates::{Cuts, Passed, Rates};
 pub use rtt_figures::RttFigures;
 pub use statistics::{Rare, StatisticsFigures, Usual};
 
-pub(crate) use account::{Account, Side, take};
+pub(crate) use account::{Account, AccountedDirection, take};
 pub(crate) use behaviour::{INITIAL_TTLS, LEAST_BUFFER_BYTES};
 pub(crate) use line::{Channels, line_of};
 pub(crate) use put_away::Accounts;

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rtt_figures::RttFigures;
-use crate::connection::{Acknowledged, FAST_RETRANSMIT_DUPLICATE_ACKS, Half, Kind, Placed, Repeat};
+use crate::connection::{Acknowledged, Direction, FAST_RETRANSMIT_DUPLICATE_ACKS, Kind, Placed, Repeat};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
@@ -101,7 +101,11 @@ pub(super) struct Event<'a> {
 impl Event<'_> {
     /// Counts the segment for its sender and for the peer, whose data it acknowledges.
     #[inline]
-    pub(super) fn count(&self, (own, sender): (&mut Statistics, &Half), (others, receiver): (&mut Statistics, &Half)) {
+    pub(super) fn count(
+        &self,
+        (own, sender): (&mut Statistics, &Direction),
+        (others, receiver): (&mut Statistics, &Direction),
+    ) {
         own.sent(self, sender.in_flight(), sender.figures.syn_segments > 0, sender.snd_una);
         others.heard(self, receiver.in_flight().unwrap_or(0), receiver.duplicate_acks_received);
     }

@@ -1,7 +1,7 @@
 //! What the ACK of a segment shows about the peer's data.
 
+use super::direction::Direction;
 use super::figures::DirectionFigures;
-use super::half::Half;
 use super::history::Heard;
 use super::kind::Kind;
 use super::revisions::{Revision, Revisions};
@@ -12,7 +12,7 @@ use crate::wire::Segment;
 
 /// The SACK blocks of a segment as offsets of the direction that they report on.
 #[inline(always)]
-pub(crate) fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[i64]>> {
+pub(crate) fn sack_blocks(segment: &Segment, data_sender: &Direction) -> Option<Box<[i64]>> {
     let blocks = &segment.options.sack;
     if blocks.is_empty() {
         return None;
@@ -55,7 +55,7 @@ pub(crate) fn acknowledge(
     ack: i64,
     sack_blocks: Option<&[i64]>,
     kind: Kind,
-    data_sender: &mut Half,
+    data_sender: &mut Direction,
     revisions: &mut Revisions,
 ) -> Answer {
     data_sender.sacked_bytes = sack_blocks.map_or(0, |blocks| sacked_beyond(ack, blocks));
@@ -80,7 +80,7 @@ pub(crate) fn acknowledge(
 
 /// Acknowledges everything between `una` and `ack`.
 #[inline(always)]
-pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut Half) -> Answer {
+pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut Direction) -> Answer {
     let now = Nullable::from(segment.ts_ns);
     let mut unseen = 0;
     if ack > una {
@@ -110,7 +110,7 @@ pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut H
 
 /// Bytes between `una` and `ack` that are missing from the capture.
 #[inline(always)]
-fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Half) -> i64 {
+fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Direction) -> i64 {
     let (in_holes, holes) = data_sender.holes.as_deref_mut().map_or((0, 0), |holes| holes.acknowledge(ack));
     let beyond = ack - una.max(data_sender.snd_max);
     if (in_holes == 0 && beyond <= 0) || !data_sender.started {
@@ -135,7 +135,7 @@ fn look_back(
     una: i64,
     ack: i64,
     sack_blocks: &[i64],
-    data_sender: &mut Half,
+    data_sender: &mut Direction,
     revisions: &mut Revisions,
 ) {
     let duplicate = dsack(ack, sack_blocks);

@@ -1,7 +1,7 @@
 //! Classifies a segment from the state of its connection just before it.
 
+use super::direction::{self, Direction};
 use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
-use super::half::{self, Half};
 use super::history::History;
 use super::kind::{Kind, ReleasedBy};
 use super::resent::{self, CAUSAL_NS};
@@ -31,8 +31,8 @@ pub(crate) fn verdict(
     placed: Placed,
     ack: Option<i64>,
     novelty: Novelty,
-    sender: &mut Half,
-    receiver: &Half,
+    sender: &mut Direction,
+    receiver: &Direction,
     revisions: &mut Revisions,
 ) -> Verdict {
     if segment.damaged {
@@ -58,12 +58,12 @@ pub(crate) fn verdict(
 /// Recognizes keepalives and zero-window probes: at most one byte, at the last acknowledged sequence number or
 /// the next one.
 #[inline(always)]
-fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> Option<Verdict> {
+fn probe(segment: &Segment, placed: Placed, sender: &Direction, receiver: &Direction) -> Option<Verdict> {
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {
         return None;
     }
     let Some(una) = sender.snd_una.get() else {
-        // It may be the first captured segment of a host that was silent so far (`Half::place`).
+        // It may be the first captured segment of a host that was silent so far (`Direction::place`).
         let is_first = sender.figures.segments == 0 && placed.start < sender.snd_max;
         return is_first.then(|| Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent));
     };
@@ -80,8 +80,9 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
         // The byte was not captured, so its time is unknown. An ACK that was reordered also carries a lower
         // sequence number, but it does not follow silence of both hosts; a keepalive does (Linux
         // `keepalive_time_elapsed`).
-        let silent =
-            |half: &Half| now.since(half.last_ts_ns).get().is_some_and(|since_ns| since_ns >= MIN_KEEPALIVE_NS);
+        let silent = |direction: &Direction| {
+            now.since(direction.last_ts_ns).get().is_some_and(|since_ns| since_ns >= MIN_KEEPALIVE_NS)
+        };
         let is_last = sender.overtaken.as_deref().is_none_or(|shown| shown.end <= una);
         let is_idle = segment.payload_bytes == 0 && is_last && silent(sender) && silent(receiver);
         let verdict = Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent);
@@ -93,14 +94,14 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
     let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
     let since_data_ns = now.since(sent_ts_ns).get();
     let at_once = segment.payload_bytes > 0 && since_data_ns.is_some_and(|since_ns| since_ns < MIN_KEEPALIVE_NS);
-    let may_be_data = at_once && !half::is_single_without_push(segment);
+    let may_be_data = at_once && !direction::is_single_without_push(segment);
     (!may_be_data).then(|| proved(Kind::Keepalive, Evidence::Sequence).with(receiver.last_ack_frame))
 }
 
 /// Classifies an ACK without data. Duplicate ACKs are those of RFC 5681, 2; with SACK blocks, the window may
 /// change too (RFC 6675, 2).
 #[inline(always)]
-fn pure_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verdict {
+fn pure_ack(segment: &Segment, ack: i64, sender: &Direction, receiver: &Direction) -> Verdict {
     if sender.acked.get() == Some(ack) || receiver.history.is_some() || receiver.last_was_probe {
         return special_ack(segment, ack, sender, receiver);
     }
@@ -108,7 +109,7 @@ fn pure_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verd
 }
 
 #[cold]
-fn special_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verdict {
+fn special_ack(segment: &Segment, ack: i64, sender: &Direction, receiver: &Direction) -> Verdict {
     if receiver.last_was_probe && segment.window == 0 {
         return proved(Kind::ZeroWindowProbeAck, Evidence::Window).with(receiver.last_sent_frame);
     }
@@ -137,8 +138,8 @@ fn special_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> V
 pub(crate) fn released_by(
     segment: &Segment,
     verdict: Verdict,
-    sender: &Half,
-    receiver: &Half,
+    sender: &Direction,
+    receiver: &Direction,
 ) -> (ReleasedBy, Option<u64>) {
     match (verdict.kind, verdict.resent_by) {
         (Kind::Keepalive | Kind::ZeroWindowProbe, _) | (_, Some(ResentBy::Timeout | ResentBy::TailProbe)) => {

@@ -3,8 +3,8 @@
 use super::ack::{self, Answer};
 use super::capture_duplicates;
 use super::classify;
+use super::direction::{self, Direction};
 use super::evidence::Verdict;
-use super::half::{self, Half};
 use super::judged::{Before, Judged};
 use super::revisions::Revisions;
 use super::rst_ecn_tfo::{self, Signals};
@@ -13,7 +13,12 @@ use crate::wire::{Segment, TcpFlags};
 
 /// Classifies a segment from the state of both directions, then updates that state.
 #[inline(always)]
-pub(crate) fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half, revisions: &mut Revisions) -> Judged {
+pub(crate) fn exchange(
+    segment: &Segment,
+    sender: &mut Direction,
+    receiver: &mut Direction,
+    revisions: &mut Revisions,
+) -> Judged {
     let placed = sender.place(segment);
     let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
     let arrived_ack = ack.filter(|_| !segment.damaged);
@@ -33,7 +38,7 @@ pub(crate) fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half
         None => Answer::default(),
     };
     if segment.flags.any(TcpFlags::SYN) && !reset {
-        half::settle_mss(sender, receiver, segment.key.is_v6());
+        direction::settle_mss(sender, receiver, segment.key.is_v6());
     }
     let Sent { repeat, transmission } = sent;
     Judged {
@@ -54,7 +59,7 @@ pub(crate) fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half
 
 /// Processes a duplicate: `verdict` says of which kind. The state of the connection does not change.
 #[cold]
-pub(crate) fn copied(segment: &Segment, verdict: Verdict, sender: &mut Half, receiver: &mut Half) -> Judged {
+pub(crate) fn copied(segment: &Segment, verdict: Verdict, sender: &mut Direction, receiver: &mut Direction) -> Judged {
     let placed = sender.place(segment);
     let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
     let before = Before::of(segment, sender, receiver);

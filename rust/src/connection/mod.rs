@@ -1,11 +1,11 @@
 //! Classifies segments: sequence space, acknowledgments, round trips, and the kind of each segment.
 //!
-//! Each direction of a connection has a `Half`: outstanding data, holes, window. A segment is classified from
+//! Each direction of a connection has a `Direction`: outstanding data, holes, window. A segment is classified from
 //! the state of both directions just before it, and then updates that state (`exchange`; `header_prediction` is
 //! the fast path). The result is a `Judged`. The layers above turn it into connections, rows and counts.
 //!
 //! - Vocabulary: `kind`, `evidence`, `figures`, `revisions`
-//! - State: `sequence_space`, `recent` and `history`, all in `half`
+//! - State: `sequence_space`, `recent` and `history`, all in `direction`
 //! - Classification: `classify`, `resent`, `capture_duplicates`, `sending`, `ack`, `rst_ecn_tfo`, combined in `exchange`
 
 #![allow(clippy::inline_always)] // measured: code that is not inlined stays in a pass without accounts, which does not need it
@@ -13,10 +13,10 @@
 mod ack;
 mod capture_duplicates;
 mod classify;
+mod direction;
 mod evidence;
 mod exchange;
 mod figures;
-mod half;
 mod header_prediction;
 mod history;
 mod judged;
@@ -36,10 +36,10 @@ pub use revisions::{MAX_REVISIONS, Revision, Revisions};
 
 pub(crate) use ack::Answer;
 pub(crate) use capture_duplicates::copy_of;
+pub(crate) use direction::{CLUSTER_BYTES, Direction, settle_window_scales};
 pub(crate) use evidence::Verdict;
 pub(crate) use exchange::{copied, exchange};
 pub(crate) use figures::MAX_WINDOW_SCALE;
-pub(crate) use half::{CLUSTER_BYTES, Half, settle_window_scales};
 pub(crate) use header_prediction::Usual;
 pub(crate) use judged::{Before, Judged};
 pub(crate) use mss::full_segment_bytes;

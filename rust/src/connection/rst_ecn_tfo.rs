@@ -1,7 +1,7 @@
 //! Segments with unusual flags: what a RST means to its receiver, and what SYNs and ECN flags say.
 
+use super::direction::Direction;
 use super::evidence::{EcnSignal, ResetKind, Tfo};
-use super::half::Half;
 use super::sequence_space::Placed;
 use crate::wire::{FastOpen, Segment, TcpFlags};
 
@@ -22,14 +22,20 @@ pub(crate) fn signals(
     segment: &Segment,
     placed: Placed,
     ack: Option<i64>,
-    sender: &mut Half,
-    receiver: &mut Half,
+    sender: &mut Direction,
+    receiver: &mut Direction,
 ) -> Signals {
     if segment.flags.any(UNUSUAL) { unusual(segment, placed, ack, sender, receiver) } else { Signals::default() }
 }
 
 #[cold]
-fn unusual(segment: &Segment, placed: Placed, ack: Option<i64>, sender: &mut Half, receiver: &mut Half) -> Signals {
+fn unusual(
+    segment: &Segment,
+    placed: Placed,
+    ack: Option<i64>,
+    sender: &mut Direction,
+    receiver: &mut Direction,
+) -> Signals {
     let reset = segment.flags.any(TcpFlags::RST);
     Signals {
         reset_kind: reset.then(|| reset_kind(placed, ack, sender, receiver)),
@@ -39,8 +45,8 @@ fn unusual(segment: &Segment, placed: Placed, ack: Option<i64>, sender: &mut Hal
 }
 
 /// How the receiver treats a RST, as far as its ACKs show (RFC 9293, 3.10.7.3; RFC 5961, 3.2).
-fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Half, receiver: &Half) -> ResetKind {
-    let closed = |half: &Half| half.figures.fin_segments > 0;
+fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Direction, receiver: &Direction) -> ResetKind {
+    let closed = |direction: &Direction| direction.figures.fin_segments > 0;
     if sender.reset_frame > 0 || receiver.reset_frame > 0 {
         return ResetKind::AfterClose;
     }
@@ -70,7 +76,7 @@ fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Half, receiver: &Half) 
 }
 
 /// Recognizes the steps of Fast Open (RFC 7413, 4).
-fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Half) -> Option<Tfo> {
+fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Direction) -> Option<Tfo> {
     if !segment.flags.any(TcpFlags::SYN) {
         return None;
     }
@@ -92,7 +98,7 @@ fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Half) -> Option
 }
 
 /// What the ECN flags say (RFC 3168, 6.1). A SYN with all three flags offers Accurate ECN (RFC 9768, 3.1).
-fn ecn_signal(flags: TcpFlags, sender: &mut Half, receiver: &mut Half) -> Option<EcnSignal> {
+fn ecn_signal(flags: TcpFlags, sender: &mut Direction, receiver: &mut Direction) -> Option<EcnSignal> {
     let (echo, reduced) = (flags.any(TcpFlags::ECE), flags.any(TcpFlags::CWR));
     if flags.any(TcpFlags::SYN) && !flags.any(TcpFlags::ACK) {
         sender.accurate_ecn = echo && reduced && flags.any(TcpFlags::AE);

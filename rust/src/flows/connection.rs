@@ -3,9 +3,9 @@
 use super::handshake::{Handshake, guess_client};
 use super::rows::{ClientKnownBy, ClosedBy, ConnectionRow, Place, SegmentRow, SegmentSink};
 use super::times::Times;
-use crate::accounts::{self, Account, Accounts, Channels, Side, line_of};
+use crate::accounts::{self, Account, AccountedDirection, Accounts, Channels, line_of};
 use crate::connection::{
-    Half, Judged, Revisions, Usual, Verdict, copied, copy_of, exchange, full_segment_bytes, settle_window_scales,
+    Direction, Judged, Revisions, Usual, Verdict, copied, copy_of, exchange, full_segment_bytes, settle_window_scales,
 };
 use crate::nullable::Nullable;
 use crate::wire::{FlowKey, Segment, TcpFlags};
@@ -26,8 +26,8 @@ pub(super) struct Connection {
     pub(super) last_ts_ns: Nullable,
     pub(super) handshake: Handshake,
     pub(super) channels: Channels,
-    pub(super) client: Half,
-    pub(super) server: Half,
+    pub(super) client: Direction,
+    pub(super) server: Direction,
     /// `None` in a pass without accounts.
     pub(super) accounts: Option<Accounts>,
     /// Empty in a pass without accounts.
@@ -50,8 +50,8 @@ impl Connection {
             last_ts_ns: segment.ts_ns.into(),
             handshake: Handshake::default(),
             channels: Channels::default(),
-            client: Half::default(),
-            server: Half::default(),
+            client: Direction::default(),
+            server: Direction::default(),
             accounts,
             times: Times::default(),
         }
@@ -160,8 +160,8 @@ impl Connection {
     fn take_syn(&mut self, segment: &Segment, from_client: bool) {
         let answered = segment.flags.any(TcpFlags::ACK);
         self.handshake.take_syn(segment, from_client, answered);
-        let half = if from_client { &mut self.client } else { &mut self.server };
-        half.take_syn_options(segment);
+        let direction = if from_client { &mut self.client } else { &mut self.server };
+        direction.take_syn_options(segment);
         let server_answered = self.handshake.synack_seen;
         if from_client {
             self.client.anchor(segment, &mut self.server);
@@ -174,10 +174,12 @@ impl Connection {
     /// The row of a finished connection. Takes its accounts; `None` if it has none.
     pub(super) fn row(&mut self) -> Option<ConnectionRow> {
         let [mut client_account, mut server_account] = *self.accounts.take()?.take()?;
-        let client_side = Side { half: &self.client, account: &mut client_account };
-        let server_side = Side { half: &self.server, account: &mut server_account };
-        let waits =
-            [client_side.totals(&server_side, self.last_ts_ns), server_side.totals(&client_side, self.last_ts_ns)];
+        let client_direction = AccountedDirection { direction: &self.client, account: &mut client_account };
+        let server_direction = AccountedDirection { direction: &self.server, account: &mut server_account };
+        let waits = [
+            client_direction.totals(&server_direction, self.last_ts_ns),
+            server_direction.totals(&client_direction, self.last_ts_ns),
+        ];
         let (low, high) = (self.key.low(), self.key.high());
         let (client, server) = if self.client_is_low { (low, high) } else { (high, low) };
         let closed_by = if self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0 {
@@ -226,8 +228,8 @@ struct Sums<'a> {
 #[inline]
 fn take_unusual<const ACCOUNTS: bool>(
     segment: &Segment,
-    sender: &mut Half,
-    receiver: &mut Half,
+    sender: &mut Direction,
+    receiver: &mut Direction,
     sums: Sums<'_>,
     place: Place,
     revisions: &mut Revisions,
@@ -243,8 +245,8 @@ fn take_unusual<const ACCOUNTS: bool>(
 fn conclude<const ACCOUNTS: bool>(
     segment: &Segment,
     judged: Judged,
-    sender: &mut Half,
-    receiver: &Half,
+    sender: &mut Direction,
+    receiver: &Direction,
     sums: Sums<'_>,
     place: Place,
     rows: &mut impl SegmentSink,
@@ -252,7 +254,10 @@ fn conclude<const ACCOUNTS: bool>(
     // A closure would be compiled once for all callers instead of once each for data and ACKs.
     let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
-            let (own, other) = (Side { half: sender, account: own }, Side { half: receiver, account: other });
+            let (own, other) = (
+                AccountedDirection { direction: sender, account: own },
+                AccountedDirection { direction: receiver, account: other },
+            );
             accounts::take(segment, &judged, own, other)
         }
         _ => None,
@@ -269,8 +274,8 @@ fn conclude<const ACCOUNTS: bool>(
 fn push_copy(
     segment: &Segment,
     verdict: Verdict,
-    sender: &mut Half,
-    receiver: &mut Half,
+    sender: &mut Direction,
+    receiver: &mut Direction,
     place: Place,
     rows: &mut impl SegmentSink,
 ) {

@@ -2,8 +2,8 @@
 
 use super::arrivals::{Arrival, Missing};
 use super::leaves::Leaves;
+use super::state::{SenderState, Timeout};
 use super::timing::{LONGEST_NS, TOLERANCE_PART, whole_ns};
-use super::view::{SenderView, Timeout};
 use crate::nullable::Nullable;
 
 /// Without timestamps, the round trip between capture point and sender may be shorter than the shortest one
@@ -14,7 +14,7 @@ const SMOOTHED_PARTS: i64 = 8;
 /// Segments sent within 1/8 of a round trip are neighbours in one flight (a heuristic).
 const NEIGHBOUR_PART: i64 = 8;
 
-impl SenderView {
+impl SenderState {
     /// Takes a segment of the peer that was captured and will arrive at the sender.
     #[inline]
     pub(crate) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
@@ -188,14 +188,14 @@ impl SenderView {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arrival, LONGEST_NS, Missing, Nullable, SenderView};
+    use super::{Arrival, LONGEST_NS, Missing, Nullable, SenderState};
 
     #[test]
     fn a_timestamp_from_before_the_beginning_gives_no_round_trip_longer_than_the_longest_life() {
-        let mut view = SenderView::default();
-        view.clock.departs(Some(1 << 31), Nullable::NULL);
-        view.clock.departs(Some((1 << 31) + 60), Some(LONGEST_NS).into());
-        view.since.left_ns = Some(LONGEST_NS).into();
+        let mut state = SenderState::default();
+        state.clock.departs(Some(1 << 31), Nullable::NULL);
+        state.clock.departs(Some((1 << 31) + 60), Some(LONGEST_NS).into());
+        state.since.left_ns = Some(LONGEST_NS).into();
         let ack = Arrival {
             ts_ns: LONGEST_NS,
             ack: 1,
@@ -209,6 +209,6 @@ mod tests {
             payload_bytes: 0,
             missing: Missing::Nothing,
         };
-        assert_eq!(view.senders_sample_ns(&ack, LONGEST_NS), Some(LONGEST_NS));
+        assert_eq!(state.senders_sample_ns(&ack, LONGEST_NS), Some(LONGEST_NS));
     }
 }

@@ -1,6 +1,6 @@
 //! Counts of departures that show what limits a sender: Nagle's algorithm, its send buffer or the ACK clock.
 
-use super::view::SenderView;
+use super::state::SenderState;
 use super::wait::Wait;
 
 /// A segment sent within this time of the previous one may be the tail of the same write. A BSD sender does not
@@ -8,7 +8,7 @@ use super::wait::Wait;
 /// (a heuristic).
 const ONE_WRITE_NS: i64 = 2_000_000;
 
-impl SenderView {
+impl SenderState {
     pub(super) fn count_clocked(&mut self, held: &Wait, shift_ns: i64) {
         if held.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
             return;

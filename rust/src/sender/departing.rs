@@ -2,7 +2,7 @@
 
 use super::leaves::Leaves;
 use super::spacing::{AROUND_BYTES, Seen};
-use super::view::{SenderView, Since, Timeout};
+use super::state::{SenderState, Since, Timeout};
 use super::wait::{FirstDeparture, Wait};
 use crate::connection::ResentBy;
 use crate::nullable::Nullable;
@@ -20,7 +20,7 @@ const LEAST_THRESHOLD_SEGMENTS: i64 = 2;
 /// 5681, 4.1). This is the shortest such timeout, that of Linux (`TCP_RTO_MIN`).
 const BEGINS_ANEW_NS: i64 = 200_000_000;
 
-impl SenderView {
+impl SenderState {
     /// Takes in a departure. Returns the wait that it ended.
     #[inline]
     pub(crate) fn departs(&mut self, leaves: &Leaves, shift_ns: i64) -> Wait {

@@ -9,7 +9,7 @@
 //! reaches the sender: later by the round trip between capture point and sender, because departures are also
 //! captured late.
 //!
-//! `SenderView` is the state of one direction. It takes a `Leaves` for each segment that this sender sends, and
+//! `SenderState` is the state of one direction. It takes a `Leaves` for each segment that this sender sends, and
 //! an `Arrival` for each segment of the peer that is captured in transit to this sender.
 
 mod arrivals;
@@ -21,19 +21,19 @@ mod leaves;
 mod paced;
 mod rounds;
 mod spacing;
+mod state;
 mod steady;
 mod stops;
 mod timing;
 mod totals;
-mod view;
 mod wait;
 
 pub(crate) use arrivals::{Arrival, Missing};
 pub(crate) use clock::DRIFT_PART;
 pub(crate) use leaves::Leaves;
 pub(crate) use spacing::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, TIMESTAMP_BYTES};
+pub(crate) use state::SenderState;
 pub use timing::LONGEST_NS;
 pub(crate) use timing::{NO_DISTANCE_NS, at_either, shift_ns};
-pub(crate) use view::SenderView;
 pub(crate) use wait::LET_GO_PART;
 pub use wait::{DirectionTotals, FirstDeparture, Wait};

@@ -1,21 +1,21 @@
 //! What a whole direction shows about its sender.
 
 use super::leaves::Leaves;
+use super::state::SenderState;
 use super::timing::whole_ns;
-use super::view::SenderView;
 use super::wait::DirectionTotals;
 use crate::nullable::Nullable;
 
-impl SenderView {
+impl SenderState {
     /// The totals of a direction when the connection ends at `last_ts_ns`. Arrivals still in transit arrive
     /// before that.
     pub(crate) fn totals(&self, last_ts_ns: Nullable, shift_ns: i64) -> DirectionTotals {
-        let mut view = self.clone();
-        while let Some(arrival) = view.arrivals.pop() {
+        let mut state = self.clone();
+        while let Some(arrival) = state.arrivals.pop() {
             let arrived_ns = arrival.ts_ns.saturating_add(whole_ns(shift_ns));
-            view.arrived(&arrival, arrived_ns.min(last_ts_ns.get().unwrap_or(i64::MAX)));
+            state.arrived(&arrival, arrived_ns.min(last_ts_ns.get().unwrap_or(i64::MAX)));
         }
-        let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() }, shift_ns);
+        let end = |ts_ns| state.held(&Leaves { ts_ns, full_bytes: state.full_bytes, ..Leaves::default() }, shift_ns);
         let (line_payload_bytes, line_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
         let (exchange_bytes, exchange_cells, exchange_ns) = self.spacing.exchange();

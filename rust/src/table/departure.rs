@@ -23,8 +23,8 @@ fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayR
     amounts(rows, column, nulls)
 }
 
-/// Adds the columns of one direction (0 the client's, 1 the server's), with the prefix `side`.
-pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+/// Adds the columns of one direction (0 the client's, 1 the server's), with `prefix` before their names.
+pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<&DirectionTotals> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
     let amount = |value: fn(&DirectionTotals) -> Nullable| nullable(&rows, |row| value(row));
     let count = |value: fn(&DirectionTotals) -> u32| numbers::<Int64Type, _>(&rows, |row| value(row).into());
@@ -77,5 +77,5 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         ("ending_payload_bytes", amount(|row| row.ending.payload_before_bytes)),
         ("ending_peer_payload_bytes", amount(|row| row.ending.peer_payload_bytes)),
     ];
-    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
+    columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }

@@ -7,9 +7,9 @@ use super::columns::{Column, rare};
 use crate::accounts::Rates;
 use crate::flows::ConnectionRow;
 
-/// Adds the columns of one direction (0 the client's, 1 the server's), with the prefix `side`. Null if the
+/// Adds the columns of one direction (0 the client's, 1 the server's), with `prefix` before their names. Null if the
 /// direction has little data.
-pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<Option<&Rates>> = rows.iter().filter_map(|row| Some(row.rates.get(at)?.as_deref())).collect();
     let amount = |value: fn(&Rates) -> i64| rare::<Int64Type, _>(&rows, |row| row.map(value));
     let named: [(&str, ArrayRef); 17] = [
@@ -34,5 +34,5 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         }),
         ("cut_frame", rare::<Int64Type, _>(&rows, |row| row.and_then(|rates| rates.cuts.frame.get()))),
     ];
-    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
+    columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }

@@ -16,10 +16,10 @@ fn ratio(sum: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / count as f64)
 }
 
-/// Adds the columns of one direction, with the prefix `side`.
-pub(super) fn statistics(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
+/// Adds the columns of one direction, with `prefix` before their names.
+pub(super) fn statistics(prefix: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
     let named = counts(rows).into_iter().chain(sizes(rows)).chain(acks(rows)).chain(times(rows));
-    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
+    columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }
 
 type Named = Vec<(&'static str, arrow_array::ArrayRef)>;

@@ -26,7 +26,7 @@ pub(crate) use turnaround::INITIAL_TTLS;
 
 use serde::{Deserialize, Serialize};
 
-use crate::connection::{Half, Kind, MAX_WINDOW_SCALE};
+use crate::connection::{Direction, Kind, MAX_WINDOW_SCALE};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
@@ -48,10 +48,10 @@ pub struct Behaviour {
 impl Behaviour {
     /// Observations that show how fast this host answers.
     #[inline]
-    pub(crate) fn answering(&self, other: &Self, other_half: &Half) -> Answering {
+    pub(crate) fn answering(&self, other: &Self, other_direction: &Direction) -> Answering {
         Answering {
             reaction_min_ns: self.reaction.min_ns,
-            other_rtt_min_ns: other_half.figures.rtt_min_ns,
+            other_rtt_min_ns: other_direction.figures.rtt_min_ns,
             ttl: self.ttl,
             other_ttl: other.ttl,
         }
@@ -63,8 +63,8 @@ impl Behaviour {
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,
-    (sender, sender_half): (&mut Behaviour, &Half),
-    (receiver, receiver_half): (&mut Behaviour, &Half),
+    (sender, sender_direction): (&mut Behaviour, &Direction),
+    (receiver, receiver_direction): (&mut Behaviour, &Direction),
 ) {
     let Event { segment, placed, kind, ack, acked, .. } = *event;
     let now = Nullable::from(segment.ts_ns);
@@ -75,31 +75,31 @@ pub(crate) fn take(
     if segment.flags.any(TcpFlags::SYN) && !segment.options.cut {
         sender.syn.get_or_insert_with(|| SynShape::of(segment));
     }
-    sender.numbering.take(segment, sender_half.virtual_segments(segment.payload_bytes));
+    sender.numbering.take(segment, sender_direction.virtual_segments(segment.payload_bytes));
     event.needed_window = sender.reaction.answers(segment, placed, kind, now);
     if !segment.damaged {
         receiver.reaction.is_told(segment, ack, event.window_bytes, now);
     }
     if segment.payload_bytes > 0 {
-        let answering = sender.answering(receiver, receiver_half);
-        sender.sending.take(event, now, sender_half, receiver_half, answering);
-        if kind == Kind::New && receiver_half.figures.window_scale.is_none() {
-            bound_window_scale(sender_half, receiver, receiver_half);
+        let answering = sender.answering(receiver, receiver_direction);
+        sender.sending.take(event, now, sender_direction, receiver_direction, answering);
+        if kind == Kind::New && receiver_direction.figures.window_scale.is_none() {
+            bound_window_scale(sender_direction, receiver, receiver_direction);
         }
     }
     if acked.bytes.get().is_some_and(|bytes| bytes > 0) {
-        receiver.sending.acknowledged(event, now, receiver_half);
-        acking::take(event, now, &mut sender.acking, receiver_half);
+        receiver.sending.acknowledged(event, now, receiver_direction);
+        acking::take(event, now, &mut sender.acking, receiver_direction);
     }
 }
 
 /// Raises the lower bound of the window scale if no SYN shows it: everything in flight was allowed by
 /// `receiver`. (A receiver that shrinks its window, or advertised it outside this capture, can mislead.)
 #[cold]
-fn bound_window_scale(sender_half: &Half, receiver: &mut Behaviour, receiver_half: &Half) {
-    let in_flight = sender_half.in_flight().unwrap_or(0);
-    let raw_window = receiver_half.raw_window;
-    if raw_window == 0 || !receiver_half.acked.is_some() {
+fn bound_window_scale(sender_direction: &Direction, receiver: &mut Behaviour, receiver_direction: &Direction) {
+    let in_flight = sender_direction.in_flight().unwrap_or(0);
+    let raw_window = receiver_direction.raw_window;
+    if raw_window == 0 || !receiver_direction.acked.is_some() {
         return;
     }
     let scale = &mut receiver.window_scale_at_least;

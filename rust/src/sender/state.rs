@@ -20,7 +20,7 @@ const HELD_IN_A_ROW: u16 = 3;
 
 /// A sender's state, as its departures and arrivals show it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct SenderView {
+pub(crate) struct SenderState {
     pub(super) arrivals: Arrivals,
     pub(super) una: Nullable,
     /// The highest ACK captured, whether it has reached the sender or not. `small_acked_ns` is the time at
@@ -131,7 +131,7 @@ pub(super) struct Since {
     pub(super) kept_alive: bool,
 }
 
-impl SenderView {
+impl SenderState {
     /// Takes an RTT sample: of a segment with `payload_bytes` of data, acknowledged by one with `back_bytes`.
     #[inline]
     pub(crate) fn answered(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {

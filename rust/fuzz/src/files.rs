@@ -89,9 +89,9 @@ pub fn merge(input: &[u8]) -> Account {
     // A file ends once, so its name orders the errors.
     ends.sort_by(|one, other| one.path.cmp(&other.path));
     expected_ends.sort_by(|one, other| one.path.cmp(&other.path));
-    let told = |error: &CaptureError| (error.path.clone(), error.kind, error.frame, error.offset);
+    let place = |error: &CaptureError| (error.path.clone(), error.kind, error.frame, error.offset);
     let (ends, expected_ends): (Vec<_>, Vec<_>) =
-        (ends.iter().map(told).collect(), expected_ends.iter().map(told).collect());
+        (ends.iter().map(place).collect(), expected_ends.iter().map(place).collect());
     assert_eq!(ends, expected_ends, "files end otherwise together than alone");
     account
 }

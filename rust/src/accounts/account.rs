@@ -7,7 +7,7 @@ use super::behaviour::{self, Acked, Answering, Behaviour};
 use super::counts::Counts;
 use super::rates::{self, Advanced, Advertised, Left, Rates};
 use super::statistics::{self, Statistics};
-use crate::connection::{Answer, Before, Direction, Judged, Kind, ReleasedBy, Verdict, is_told_enough};
+use crate::connection::{Answer, Before, Direction, Judged, Kind, ReleasedBy, Verdict, is_loss_confirmed};
 use crate::nullable::Nullable;
 use crate::sender::{self, Arrival, DirectionTotals, Leaves, Missing, SenderState, Wait};
 use crate::wire::{Segment, TcpFlags};
@@ -94,7 +94,7 @@ pub(crate) fn take(
     let Before { in_flight, since_previous, window_bytes, .. } = *before;
     let Verdict { kind, resent_by, .. } = *verdict;
     sender.account.counts.sent(segment, placed, kind, novelty, window_bytes);
-    receiver.account.counts.heard(answer.rtt_ns);
+    receiver.account.counts.rtt_sampled(answer.rtt_ns);
     let acknowledged = answer.acknowledged;
     let counted = statistics::Event {
         segment,
@@ -136,8 +136,8 @@ pub(crate) fn take(
         (&mut receiver.account.behaviour, receiver.direction),
     );
     if kind == Kind::Keepalive {
-        sender.account.sender_state.keeps_alive();
-        receiver.account.sender_state.keeps_alive();
+        sender.account.sender_state.keepalive_seen();
+        receiver.account.sender_state.keepalive_seen();
     }
     let distance = Distance::between(&sender, &receiver);
     let wait = departs(&behaved, distance, &mut sender, &receiver);
@@ -159,9 +159,10 @@ fn departs(
     if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
         return None;
     }
-    let two_flew = sender.account.sender_state.two_flew(i64::from(sender.direction.figures.max_segment_bytes));
+    let had_two_in_flight =
+        sender.account.sender_state.had_two_in_flight(i64::from(sender.direction.figures.max_segment_bytes));
     let most_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
-    let (flags, full_bytes) = (segment.flags, sender.direction.full_bytes(most_window, two_flew));
+    let (flags, full_bytes) = (segment.flags, sender.direction.full_bytes(most_window, had_two_in_flight));
     let left_out = sender.account.behaviour.numbering.take_left_out();
     let leaves = Leaves {
         ts_ns,
@@ -233,7 +234,7 @@ fn arrives(
         drains(&arrival, window_bytes, kind, answer, sender, receiver);
     }
     if let Some((rtt_ns, newest)) = answer.rtt_ns.get().zip(answer.acknowledged.newest) {
-        receiver.account.sender_state.answered(rtt_ns, newest.payload_bytes, i64::from(segment.payload_bytes));
+        receiver.account.sender_state.rtt_sampled(rtt_ns, newest.payload_bytes, i64::from(segment.payload_bytes));
     }
     receiver.account.sender_state.arrives(arrival, distance.shift_ns());
 }
@@ -243,7 +244,7 @@ fn arrives(
 fn missing(kind: Kind, answer: &Answer, direction: &Direction) -> Missing {
     match (kind == Kind::DuplicateAck && !answer.dsack) || direction.sacked_bytes > 0 {
         false => Missing::Nothing,
-        true if is_told_enough(direction) => Missing::Lost,
+        true if is_loss_confirmed(direction) => Missing::Lost,
         true => Missing::Perhaps,
     }
 }

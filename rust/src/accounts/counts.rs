@@ -91,7 +91,7 @@ impl Counts {
 
     /// Counts a round trip, if the peer's segment completed one.
     #[inline]
-    pub(crate) fn heard(&mut self, rtt_ns: Nullable) {
+    pub(crate) fn rtt_sampled(&mut self, rtt_ns: Nullable) {
         if let Some(rtt_ns) = rtt_ns.get() {
             self.rtt.add(rtt_ns);
         }

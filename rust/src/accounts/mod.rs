@@ -5,7 +5,7 @@
 //! ([`crate::connection`]) and the wait that it ended ([`crate::sender`]). Classification does not need the
 //! accounts, so a pass that produces neither the connections table nor waits skips them.
 //!
-//! An `Account` holds the sums of one direction. `put_away` stores the accounts of closed connections
+//! An `Account` holds the sums of one direction. `compact` stores the accounts of closed connections
 //! compactly. `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each receives its
 //! own accumulators and what it reads.
 
@@ -13,9 +13,9 @@
 
 mod account;
 mod behaviour;
+mod compact;
 mod counts;
 mod line;
-mod put_away;
 mod rates;
 mod rtt_figures;
 mod statistics;
@@ -29,5 +29,5 @@ pub use statistics::{Rare, StatisticsFigures, Usual};
 
 pub(crate) use account::{Account, AccountedDirection, take};
 pub(crate) use behaviour::{INITIAL_TTLS, LEAST_BUFFER_BYTES};
+pub(crate) use compact::Accounts;
 pub(crate) use line::{Channels, line_of};
-pub(crate) use put_away::Accounts;

@@ -107,7 +107,7 @@ impl Event<'_> {
         (others, receiver): (&mut Statistics, &Direction),
     ) {
         own.sent(self, sender.in_flight(), sender.figures.syn_segments > 0, sender.snd_una);
-        others.heard(self, receiver.in_flight().unwrap_or(0), receiver.duplicate_acks_received);
+        others.received(self, receiver.in_flight().unwrap_or(0), receiver.duplicate_acks_received);
     }
 }
 
@@ -188,7 +188,7 @@ impl Statistics {
 
     /// Counts a segment of the peer: what its ACK says about this host's data.
     #[inline]
-    fn heard(&mut self, event: &Event<'_>, in_flight: i64, duplicate_acks: u32) {
+    fn received(&mut self, event: &Event<'_>, in_flight: i64, duplicate_acks: u32) {
         let now = Nullable::from(event.segment.ts_ns);
         let usual = &mut self.usual;
         usual.level(now, in_flight);

@@ -2,7 +2,7 @@
 
 use super::direction::Direction;
 use super::figures::DirectionFigures;
-use super::history::Heard;
+use super::history::AckReport;
 use super::kind::Kind;
 use super::revisions::{Revision, Revisions};
 use super::sequence_space::Acknowledged;
@@ -139,7 +139,7 @@ fn look_back(
     revisions: &mut Revisions,
 ) {
     let duplicate = dsack(ack, sack_blocks);
-    let heard = Heard {
+    let report = AckReport {
         ts_ns: segment.ts_ns.into(),
         frame: segment.frame,
         una,
@@ -151,11 +151,11 @@ fn look_back(
     let snd_max = data_sender.snd_max;
     let mut history = data_sender.history.take().unwrap_or_default();
     let figures = &mut data_sender.figures;
-    history.judge(&heard, |revision| {
+    history.judge(&report, |revision| {
         revise(revision, figures);
         revisions.add(revision);
     });
-    history.report(&heard, sack_blocks, snd_max);
+    history.report(&report, sack_blocks, snd_max);
     data_sender.history = Some(history);
 }
 

@@ -15,7 +15,7 @@ const COPY_NS: i64 = 1_000_000;
 const SAME_ID_COPY_NS: i64 = 10_000_000;
 /// Bound for an identical segment with the same IP ID but another TTL or other layers. Queues and slow links
 /// may lie between two points of one path (a heuristic: at most the shortest common retransmission timeout).
-const OTHER_WAY_COPY_NS: i64 = 200_000_000;
+const OTHER_PATH_COPY_NS: i64 = 200_000_000;
 /// A pure ACK without an IP ID can be sent twice. It counts as a capture duplicate only if at least one in this
 /// many segments was captured twice (a heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
@@ -59,15 +59,15 @@ fn judge(segment: &Segment, sender: &Direction, receiver: &Direction) -> Option<
     let within = |bound_ns: i64| found.gap_ns.is_none_or(|gap_ns| gap_ns.abs() <= bound_ns);
     let same_packet_ns = SAME_ID_COPY_NS.max(quarter_ns.unwrap_or(0));
     let verdict = |evidence, confidence| Verdict::new(Kind::CaptureDuplicate, evidence, confidence).with(found.frame);
-    if found.other_way && within(if counts { OTHER_WAY_COPY_NS } else { same_packet_ns }) {
+    if found.other_path && within(if counts { OTHER_PATH_COPY_NS } else { same_packet_ns }) {
         return Some(verdict(Evidence::Path, Confidence::Proved));
     }
     if counts && within(same_packet_ns) {
         return Some(verdict(Evidence::IpId, Confidence::Consistent));
     }
     if counts && segment.options.timestamps.is_some() {
-        // The timestamp clock has not moved. Some stacks retransmit with the same IP ID, but none with the same
-        // timestamp.
+        // By now, a retransmission would carry a newer timestamp. Some stacks retransmit with the same IP ID, but none
+        // with the same timestamp.
         return Some(Verdict::new(Kind::NetworkDuplicate, Evidence::IpId, Confidence::Consistent).with(found.frame));
     }
     if !within(quarter_ns.unwrap_or(COPY_NS)) {
@@ -93,7 +93,7 @@ fn in_flight(segment: &Segment, sender: &Direction, counts: bool) -> Option<Foun
     let whole = sent.start == start && sent.end == start + i64::from(segment.payload_bytes);
     let same = whole && segment.payload_bytes > 0 && sent.stamp.tsval == stamp.tsval && sent.stamp.ip_id == stamp.ip_id;
     let gap_ns = stamp.ts_ns.since(sent.stamp.ts_ns).get();
-    (same && counts).then_some(Found { frame: sent.stamp.frame, gap_ns, other_way: false })
+    (same && counts).then_some(Found { frame: sent.stamp.frame, gap_ns, other_path: false })
 }
 
 /// Counts a duplicate. It changes nothing else in the state of the connection.

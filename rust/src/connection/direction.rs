@@ -196,10 +196,10 @@ impl Direction {
     ///
     /// This is normally the MSS of the SYNs. It is the longest payload captured if there was no SYN, if the
     /// path takes slightly less (a tunnel), or if the sender rounds the MSS down to whole clusters. It is half
-    /// of the window if the sender limits segments to that. `two_flew` says that two segments of the longest
+    /// of the window if the sender limits segments to that. `two_in_flight` says that two segments of the longest
     /// payload were in flight together; `most_window` is the largest window that the peer advertised.
     #[inline]
-    pub(crate) fn full_bytes(&self, most_window: u32, two_flew: bool) -> i64 {
+    pub(crate) fn full_bytes(&self, most_window: u32, two_in_flight: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
         let mss = i64::from(self.mss_bytes);
         if mss == 0 {
@@ -209,7 +209,7 @@ impl Direction {
             return mss;
         }
         let old = self.is_old();
-        let tunnelled = longest * 10 >= mss * 9 && (!old || (two_flew && Self::are_full(longest, most_window)));
+        let tunnelled = longest * 10 >= mss * 9 && (!old || (two_in_flight && Self::are_full(longest, most_window)));
         if tunnelled || (old && self.rounds_down(mss, longest, most_window)) {
             return longest;
         }

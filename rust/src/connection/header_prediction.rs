@@ -14,14 +14,14 @@ use crate::wire::{Segment, TcpFlags};
 
 /// The position of a segment that the fast path takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Usual {
+pub(crate) struct Predicted {
     placed: Placed,
     /// Offset that it acknowledges, and the offset acknowledged before.
     ack: i64,
     una: i64,
 }
 
-impl Usual {
+impl Predicted {
     /// The position of the segment; `None` if the fast path does not take it.
     #[inline(always)]
     pub(crate) fn of(segment: &Segment, sender: &Direction, receiver: &Direction) -> Option<Self> {
@@ -42,10 +42,10 @@ impl Usual {
         let una = receiver.snd_una.value();
         let ack = seq::unwrap(segment.ack, receiver.figures.isn?, receiver.snd_max);
         let acked = sender.acked.value();
-        let goes_on = if segment.payload_bytes > 0 { ack >= acked } else { ack > acked };
+        let advances = if segment.payload_bytes > 0 { ack >= acked } else { ack > acked };
         let is_quiet = receiver.history.as_deref().is_none_or(|history| history.is_quiet(una));
         let placed = Placed { start, end: start + i64::from(segment.payload_bytes) };
-        (is_next && goes_on && una <= ack && ack <= receiver.snd_max && is_quiet).then_some(Self { placed, ack, una })
+        (is_next && advances && una <= ack && ack <= receiver.snd_max && is_quiet).then_some(Self { placed, ack, una })
     }
 
     /// Classifies the segment, which has data if `DATA` is set, and updates the state of both directions.

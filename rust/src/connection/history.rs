@@ -45,7 +45,7 @@ impl Resend {
 
 /// What an ACK reports about earlier retransmissions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct AckReport {
     pub ts_ns: Nullable,
     pub frame: u64,
     /// Lowest offset that was not acknowledged before this ACK.
@@ -146,24 +146,24 @@ impl History {
 
     /// Processes what an ACK shows about earlier retransmissions.
     #[cold]
-    pub(crate) fn judge(&mut self, heard: &Heard, mut revise: impl FnMut(Revision)) {
-        if heard.ack > heard.una {
+    pub(crate) fn judge(&mut self, report: &AckReport, mut revise: impl FnMut(Revision)) {
+        if report.ack > report.una {
             self.probing = false;
             if self.unacknowledged > 0 {
-                self.judge_acknowledged(heard, &mut revise);
+                self.judge_acknowledged(report, &mut revise);
             }
         }
-        if let Some(block) = heard.dsack {
-            self.judge_dsack(heard, block, &mut revise);
+        if let Some(block) = report.dsack {
+            self.judge_dsack(report, block, &mut revise);
         }
     }
 
     /// Takes the SACK blocks of an ACK except a D-SACK, and detects reneging on earlier reports.
-    pub(crate) fn report(&mut self, heard: &Heard, blocks: &[i64], snd_max: i64) {
-        let una = heard.una.max(heard.ack);
-        if let Some(end) = self.sacked.forget_below(una).filter(|_| heard.ack > heard.una) {
+    pub(crate) fn report(&mut self, report: &AckReport, blocks: &[i64], snd_max: i64) {
+        let una = report.una.max(report.ack);
+        if let Some(end) = self.sacked.forget_below(una).filter(|_| report.ack > report.una) {
             // A receiver that discards data below may also discard data above (RFC 2018, 8).
-            self.reneged = Some((end, heard.frame));
+            self.reneged = Some((end, report.frame));
             self.sacked.clear();
         }
         if self.reneged.is_some_and(|(end, _)| una >= end) {
@@ -171,41 +171,41 @@ impl History {
         }
         let (blocks, _) = blocks.as_chunks::<2>();
         for (number, [left, right]) in blocks.iter().enumerate() {
-            let duplicate = number == 0 && heard.dsack.is_some();
+            let duplicate = number == 0 && report.dsack.is_some();
             if !duplicate && *left >= una && *right <= snd_max.max(una) && self.sacked.add(*left, *right) {
-                self.sack_frame = heard.frame;
+                self.sack_frame = report.frame;
             }
         }
     }
 
-    fn judge_acknowledged(&mut self, heard: &Heard, revise: &mut impl FnMut(Revision)) {
-        for resend in self.resends.iter_mut().filter(|resend| !resend.acknowledged && resend.end <= heard.ack) {
+    fn judge_acknowledged(&mut self, report: &AckReport, revise: &mut impl FnMut(Revision)) {
+        for resend in self.resends.iter_mut().filter(|resend| !resend.acknowledged && resend.end <= report.ack) {
             resend.acknowledged = true;
             self.unacknowledged -= 1;
             if resend.spurious {
                 continue;
             }
-            if let Some((evidence, confidence)) = needless(resend, heard) {
+            if let Some((evidence, confidence)) = needless(resend, report) {
                 resend.spurious = true;
-                revise(spurious(resend.stamp.frame, evidence, heard.frame, confidence));
+                revise(spurious(resend.stamp.frame, evidence, report.frame, confidence));
             }
         }
     }
 
     /// Processes a D-SACK block, which names bytes that arrived twice (RFC 2883, 4). The second copy was in the
     /// last retransmission that had time to arrive.
-    fn judge_dsack(&mut self, heard: &Heard, (left, right): (i64, i64), revise: &mut impl FnMut(Revision)) {
+    fn judge_dsack(&mut self, report: &AckReport, (left, right): (i64, i64), revise: &mut impl FnMut(Revision)) {
         let arrived = |resend: &Resend| {
-            let since_ns = heard.ts_ns.since(resend.stamp.ts_ns).get();
+            let since_ns = report.ts_ns.since(resend.stamp.ts_ns).get();
             resend.start < right
                 && left < resend.end
                 && !resend.dsacked
-                && (since_ns.zip(heard.rtt_min_ns)).is_none_or(|(since_ns, rtt_ns)| since_ns >= sooner_than(rtt_ns))
+                && (since_ns.zip(report.rtt_min_ns)).is_none_or(|(since_ns, rtt_ns)| since_ns >= sooner_than(rtt_ns))
         };
         if let Some(resend) = self.resends.iter_mut().rev().find(|resend| arrived(resend)) {
             resend.dsacked = true;
             if !std::mem::replace(&mut resend.spurious, true) {
-                revise(spurious(resend.stamp.frame, Evidence::Dsack, heard.frame, Confidence::Proved));
+                revise(spurious(resend.stamp.frame, Evidence::Dsack, report.frame, Confidence::Proved));
             }
             return;
         }
@@ -214,7 +214,7 @@ impl History {
         if !*counted {
             revise(Revision {
                 kind: Kind::NetworkDuplicate,
-                ..spurious(copy.stamp.frame, Evidence::Dsack, heard.frame, Confidence::Proved)
+                ..spurious(copy.stamp.frame, Evidence::Dsack, report.frame, Confidence::Proved)
             });
         }
     }
@@ -229,17 +229,17 @@ fn sooner_than(rtt_ns: i64) -> i64 {
 }
 
 /// The evidence that an ACK was triggered by another packet than the retransmission that it covers.
-fn needless(resend: &Resend, heard: &Heard) -> Option<(Evidence, Confidence)> {
+fn needless(resend: &Resend, report: &AckReport) -> Option<(Evidence, Confidence)> {
     // The echoed timestamp is that of the segment at the left edge (RFC 7323, 4.3), so only a retransmission
     // there is judged.
-    let at_left_edge = resend.start <= heard.una && heard.una < resend.end;
+    let at_left_edge = resend.start <= report.una && report.una < resend.end;
     if at_left_edge
-        && let (Some(value), Some(echo)) = (resend.stamp.tsval, heard.tsecr)
+        && let (Some(value), Some(echo)) = (resend.stamp.tsval, report.tsecr)
         && (echo.wrapping_sub(value.get()) as i32) < 0
     {
         return Some((Evidence::Timestamp, Confidence::Proved));
     }
-    let rtt_ns = heard.rtt_min_ns.filter(|rtt_ns| *rtt_ns >= MIN_JUDGED_RTT_NS)?;
-    let since_ns = heard.ts_ns.since(resend.stamp.ts_ns).get().filter(|since_ns| *since_ns >= 0)?;
+    let rtt_ns = report.rtt_min_ns.filter(|rtt_ns| *rtt_ns >= MIN_JUDGED_RTT_NS)?;
+    let since_ns = report.ts_ns.since(resend.stamp.ts_ns).get().filter(|since_ns| *since_ns >= 0)?;
     (at_left_edge && since_ns < sooner_than(rtt_ns)).then_some((Evidence::Rtt, Confidence::Consistent))
 }

@@ -94,7 +94,7 @@ impl Recent {
         Some(Found {
             frame: segment.frame - u64::from(print.frame.wrapping_sub(one.frame)),
             gap_ns: timed.then(|| i64::from(ticks) << TICK_SHIFT),
-            other_way: one.ttl != print.ttl || one.path != print.path,
+            other_path: one.ttl != print.ttl || one.path != print.path,
         })
     }
 }
@@ -105,7 +105,7 @@ pub(crate) struct Found {
     pub frame: u64,
     pub gap_ns: Option<i64>,
     /// It has another TTL or other layers, so it took another path.
-    pub other_way: bool,
+    pub other_path: bool,
 }
 
 #[cfg(test)]

@@ -202,7 +202,7 @@ struct Waited {
     data: Nullable,
     /// Since the last ACK of new data, and since the last ACK.
     progress: Nullable,
-    heard: Nullable,
+    any_ack: Nullable,
 }
 
 /// Determines what triggered a retransmission.
@@ -228,13 +228,13 @@ fn why(segment: &Segment, placed: Placed, novelty: Novelty, sender: &Direction, 
         byte: now.since(before.map(|before| before.ts_ns).unwrap_or_default()),
         data: now.since(sender.last_data_ts_ns),
         progress: now.since(sender.una_ts_ns),
-        heard: now.since(receiver.last_ack_ts_ns),
+        any_ack: now.since(receiver.last_ack_ts_ns),
     };
     let head = una.is_none_or(|una| placed.start <= una);
     let recovers = una.is_some_and(|una| history.is_some_and(|history| history.recovers(una)));
     let sacked_above = history.is_some_and(|history| history.sacked.any_above(placed.start));
-    let loss_told = sender.duplicate_acks_received > 0 || sacked_above;
-    let quiet_probe = !loss_told && !recovers && !history.is_some_and(|history| history.probing);
+    let loss_signalled = sender.duplicate_acks_received > 0 || sacked_above;
+    let quiet_probe = !loss_signalled && !recovers && !history.is_some_and(|history| history.probing);
     if quiet_probe
         && novelty.new == 0
         && una.is_some()
@@ -276,7 +276,7 @@ fn fast(head: bool, sacked_above: bool, sender: &Direction) -> Option<(Evidence,
 
 /// Whether `sender` has received enough duplicate ACKs or SACK blocks to treat a segment as lost.
 #[inline]
-pub(crate) fn is_told_enough(sender: &Direction) -> bool {
+pub(crate) fn is_loss_confirmed(sender: &Direction) -> bool {
     sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || is_sacked_enough(sender)
 }
 
@@ -328,12 +328,12 @@ fn timeout(waited: &Waited, sender: &Direction, receiver: &Direction) -> Option<
         return None;
     }
     let causal_ns = CAUSAL_NS.max(rtt_ns.unwrap_or(0) / 10);
-    let released = waited.heard.get().is_some_and(|heard_ns| heard_ns <= causal_ns);
+    let released = waited.any_ack.get().is_some_and(|heard_ns| heard_ns <= causal_ns);
     let margin_ns = sender.rtt_variation_ns.saturating_mul(4).max(MIN_RTO_NS);
     let full_ns = rtt_ns.map(|rtt_ns| rtt_ns.saturating_add(margin_ns) / 10 * NEARLY_TENTHS);
     let full = full_ns.is_some_and(|full_ns| waited.byte.get().is_some_and(|byte_ns| byte_ns >= full_ns));
     match (silent, released) {
-        (true, false) if full && long(waited.heard) => Some(Confidence::Proved),
+        (true, false) if full && long(waited.any_ack) => Some(Confidence::Proved),
         (true, false) if waited.progress.is_some() => Some(Confidence::Consistent),
         (true, false) => Some(Confidence::Possible),
         (false, false) => (waited.byte.is_some() && waited.progress.is_some()).then_some(Confidence::Possible),

@@ -118,10 +118,10 @@ impl Worker {
     pub(super) fn run(mut self, packets: &Outlet) -> Concluded {
         let mut chunks = 0_u32;
         while let Some(chunk) = packets.next() {
-            let goes_on = self.take(&chunk);
+            let may_continue = self.take(&chunk);
             packets.give_back(chunk);
             chunks = chunks.wrapping_add(1);
-            if !goes_on || (chunks.is_multiple_of(EPOCH_CHUNKS) && !self.end_epoch()) {
+            if !may_continue || (chunks.is_multiple_of(EPOCH_CHUNKS) && !self.end_epoch()) {
                 break;
             }
         }
@@ -179,11 +179,13 @@ impl Worker {
             }
         }
         epoch.failure = waits.as_mut().and_then(LiveWaits::take_failure);
-        let goes_on = epoch.failure.is_none();
+        let may_continue = epoch.failure.is_none();
         let flows = self.flows.take_closed().filter(|_| self.wanted.summaries).map(Rows::Flows);
         let behind_segments = (!epoch.over.is_empty() || flows.is_some()) && !self.sink.rows.pass_on();
         let full = &self.sink.rows.full;
-        !behind_segments && flows.into_iter().chain([Rows::Epoch(epoch)]).all(|rows| full.send(rows).is_ok()) && goes_on
+        !behind_segments
+            && flows.into_iter().chain([Rows::Epoch(epoch)]).all(|rows| full.send(rows).is_ok())
+            && may_continue
     }
 }
 

@@ -5,7 +5,8 @@ use super::rows::{ClientKnownBy, ClosedBy, ConnectionRow, Place, SegmentRow, Seg
 use super::times::Times;
 use crate::accounts::{self, Account, AccountedDirection, Accounts, Channels, line_of};
 use crate::connection::{
-    Direction, Judged, Revisions, Usual, Verdict, copied, copy_of, exchange, full_segment_bytes, settle_window_scales,
+    Direction, Judged, Predicted, Revisions, Verdict, copied, copy_of, exchange, full_segment_bytes,
+    settle_window_scales,
 };
 use crate::nullable::Nullable;
 use crate::wire::{FlowKey, Segment, TcpFlags};
@@ -90,10 +91,10 @@ impl Connection {
         self.take_by::<ACCOUNTS, true>(segment, revisions, rows);
     }
 
-    /// Takes one segment. With `SHORT_WAY`, the fast path (header prediction) takes the segments that it
+    /// Takes one segment. With `FAST_PATH`, the fast path (header prediction) takes the segments that it
     /// covers.
     #[inline(always)]
-    pub(super) fn take_by<const ACCOUNTS: bool, const SHORT_WAY: bool>(
+    pub(super) fn take_by<const ACCOUNTS: bool, const FAST_PATH: bool>(
         &mut self,
         segment: &Segment,
         revisions: &mut Revisions,
@@ -110,8 +111,8 @@ impl Connection {
         let place = Place { conn: self.number, from_client };
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
-        let usual = if SHORT_WAY { Usual::of(segment, sender, receiver) } else { None };
-        if usual.is_none() {
+        let predicted = if FAST_PATH { Predicted::of(segment, sender, receiver) } else { None };
+        if predicted.is_none() {
             if sender.may_repeat(segment, receiver)
                 && let Some(copy) = copy_of(segment, sender, receiver)
             {
@@ -131,29 +132,29 @@ impl Connection {
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
         sender.recent.push(segment);
-        let accounts = if ACCOUNTS { self.accounts.as_mut().and_then(Accounts::at_hand) } else { None };
+        let accounts = if ACCOUNTS { self.accounts.as_mut().and_then(Accounts::expanded) } else { None };
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
         let sums = Sums { accounts, times: &mut self.times };
-        match usual {
+        match predicted {
             // Compiled twice: most of the work for data does not apply to an ACK.
-            Some(usual) if segment.payload_bytes > 0 => {
-                let judged = usual.exchange::<true>(segment, sender, receiver);
+            Some(predicted) if segment.payload_bytes > 0 => {
+                let judged = predicted.exchange::<true>(segment, sender, receiver);
                 conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
             }
-            Some(usual) => {
-                let judged = usual.exchange::<false>(segment, sender, receiver);
+            Some(predicted) => {
+                let judged = predicted.exchange::<false>(segment, sender, receiver);
                 conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
             }
-            None => take_unusual::<ACCOUNTS>(segment, sender, receiver, sums, place, revisions, rows),
+            None => take_slow_path::<ACCOUNTS>(segment, sender, receiver, sums, place, revisions, rows),
         }
     }
 
-    /// Compresses its accounts, if everything sent is acknowledged or the connection was reset.
+    /// Compacts its accounts, if everything sent is acknowledged or the connection was reset.
     #[cold]
     #[inline(never)]
     pub(super) fn end(&mut self) {
         if self.reset || (self.client.in_flight() == Some(0) && self.server.in_flight() == Some(0)) {
-            self.accounts.iter_mut().for_each(Accounts::put_away);
+            self.accounts.iter_mut().for_each(Accounts::compact);
         }
     }
 
@@ -226,7 +227,7 @@ struct Sums<'a> {
 
 /// Takes a segment that header prediction does not cover.
 #[inline]
-fn take_unusual<const ACCOUNTS: bool>(
+fn take_slow_path<const ACCOUNTS: bool>(
     segment: &Segment,
     sender: &mut Direction,
     receiver: &mut Direction,

@@ -80,7 +80,7 @@ pub struct Flows {
     closed: Vec<FlowRow>,
     closed_early: u64,
     /// Where the search for a flow to close continues.
-    hand: usize,
+    next_candidate: usize,
 }
 
 impl Flows {
@@ -152,9 +152,9 @@ impl Flows {
 
     /// Closes the longest silent of the next few flows. Returns its index.
     fn make_room(&mut self) -> usize {
-        let places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len());
+        let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len());
         let place = places.min_by_key(|at| self.live.get(*at).and_then(Flow::last_ts_ns)).unwrap_or(0);
-        self.hand = (place + 1) % self.live.len();
+        self.next_candidate = (place + 1) % self.live.len();
         if let Some(flow) = self.live.get(place) {
             self.closed_early += 1;
             self.closed.push(flow.row());

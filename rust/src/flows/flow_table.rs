@@ -24,8 +24,8 @@ use crate::wire::Segment;
 /// ended. Beyond it, each new connection closes an old one.
 const MAX_LIVE: usize = 1 << 17;
 /// While all tables together track fewer (about 65 MB), no connection is closed before the capture ends.
-const FEW: usize = 1 << 14;
-/// Extra share of [`FEW`] for one of several tables, because endpoints are not divided evenly: six standard
+const KEEP_ALL_BELOW: usize = 1 << 14;
+/// Extra share of [`KEEP_ALL_BELOW`] for one of several tables, because endpoints are not divided evenly: six standard
 /// deviations of a random division into eight.
 const UNEVEN_PART: usize = 8;
 /// A connection that ended is closed after this silence: twice the maximum segment lifetime of 2 minutes, after
@@ -38,7 +38,7 @@ const IDLE_NS: i64 = 7_440_000_000_000;
 /// been opened.
 const SWEPT: usize = 2;
 /// Number of flows in the lookup cache of 64 KB. The table of all flows does not fit a core's caches.
-const LATELY: usize = 1 << 13;
+const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 4096;
 /// Number of adjacent connections from which the one to close is chosen: first those that have ended, then the
@@ -68,7 +68,7 @@ pub struct Connections {
     /// Cache of recently used flows: (high bits of the hash, index), at the place given by the low bits. A
     /// later flow replaces an earlier one. Comparing the high bits avoids loading a wrong connection from
     /// distant memory.
-    lately: Vec<(u32, u32)>,
+    recent_flows: Vec<(u32, u32)>,
     live: Slabs,
     latest: usize,
     count: usize,
@@ -83,11 +83,11 @@ pub struct Connections {
     closed_for_room: u64,
     closed_idle: u64,
     /// Where the search for connections to close continues.
-    hand: usize,
+    next_candidate: usize,
     accounts: Accounting,
     /// Number of histogram buckets of all connections, and by how many bits they are wider than initially.
     buckets: usize,
-    blurred_bits: u32,
+    widened_bits: u32,
     /// The connections of an earlier pass that are wanted; `None` if all are.
     only: Option<Arc<Only>>,
     revisions: Revisions,
@@ -126,7 +126,7 @@ impl Connections {
 
     /// One of 2^`shared_bits` flow tables that share the limits on tracked connections.
     pub(crate) fn one_of(shared_bits: u32, only: Option<Arc<Only>>, accounts: Accounting) -> Self {
-        Self { shared_bits, accounts, only, lately: vec![(0, 0); LATELY >> shared_bits], ..Self::default() }
+        Self { shared_bits, accounts, only, recent_flows: vec![(0, 0); RECENT_FLOWS >> shared_bits], ..Self::default() }
     }
 
     /// Sets the number of the next connection.
@@ -161,18 +161,18 @@ impl Connections {
             }
         }
         if self.buckets > MOST_BUCKETS >> self.shared_bits {
-            self.blur();
+            self.widen();
         }
     }
 
     /// Makes the histogram buckets wider until at most half of the allowed number is used.
     #[cold]
-    fn blur(&mut self) {
-        while self.buckets > (MOST_BUCKETS / 2) >> self.shared_bits && self.blurred_bits < BUCKET_BITS {
-            self.blurred_bits += 1;
+    fn widen(&mut self) {
+        while self.buckets > (MOST_BUCKETS / 2) >> self.shared_bits && self.widened_bits < BUCKET_BITS {
+            self.widened_bits += 1;
             self.buckets = 0;
             for connection in self.live.slabs.iter_mut().flatten().filter(|connection| !connection.handed_out) {
-                connection.times.blur(self.blurred_bits);
+                connection.times.widen(self.widened_bits);
                 self.buckets += connection.times.len();
             }
         }
@@ -211,28 +211,28 @@ impl Connections {
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
         let live = &self.live;
         let has_key = |at: usize| live.get(at).is_some_and(|connection| connection.key == segment.key);
-        let takes_it = |connection: &Connection| {
+        let takes_segment = |connection: &Connection| {
             !connection.handed_out
                 && number.map_or_else(|| !connection.is_reused_by(segment), |number| connection.number == number)
         };
-        let goes_on = |at: usize| live.get(at).is_some_and(takes_it);
-        if has_key(self.latest) && goes_on(self.latest) {
+        let is_current = |at: usize| live.get(at).is_some_and(takes_segment);
+        if has_key(self.latest) && is_current(self.latest) {
             return self.latest;
         }
         let hash = self.hasher.hash_one(segment.key);
-        let (slot, tag) = (hash as usize % (LATELY >> self.shared_bits), (hash >> 32) as u32);
-        if let Some((of, at)) = self.lately.get(slot).map(|(of, at)| (*of, *at as usize))
+        let (slot, tag) = (hash as usize % (RECENT_FLOWS >> self.shared_bits), (hash >> 32) as u32);
+        if let Some((of, at)) = self.recent_flows.get(slot).map(|(of, at)| (*of, *at as usize))
             && of == tag
             && has_key(at)
-            && goes_on(at)
+            && is_current(at)
         {
             return at;
         }
         let place = match self.flows.find(hash, |at| has_key(*at as usize)).map(|at| *at as usize) {
-            Some(found) if goes_on(found) => found,
+            Some(found) if is_current(found) => found,
             found => self.open(segment, hash, found, number),
         };
-        if let Some(entry) = self.lately.get_mut(slot) {
+        if let Some(entry) = self.recent_flows.get_mut(slot) {
             *entry = (tag, place as u32);
         }
         place
@@ -247,7 +247,7 @@ impl Connections {
         self.count += 1;
         if let Some(before) = before {
             self.close(before, ClosedBy::Reuse);
-        } else if self.live.len - self.vacant.len() >= self.few() {
+        } else if self.live.len - self.vacant.len() >= self.keep_all_below() {
             self.sweep(segment.ts_ns.into());
         }
         let place = match self.vacant.pop() {
@@ -263,33 +263,33 @@ impl Connections {
     }
 
     /// Number of tracked connections from which on some are closed before the capture ends.
-    fn few(&self) -> usize {
-        let even = FEW >> self.shared_bits;
+    fn keep_all_below(&self) -> usize {
+        let even = KEEP_ALL_BELOW >> self.shared_bits;
         if self.shared_bits > 0 { even + even / UNEVEN_PART } else { even }
     }
 
     /// Closes those of the next few connections that were silent too long.
     fn sweep(&mut self, now: Nullable) {
         for _ in 0..SWEPT {
-            self.hand = (self.hand + 1) % self.live.len;
+            self.next_candidate = (self.next_candidate + 1) % self.live.len;
             let is_over = |connection: &Connection| {
                 let bound_ns = if connection.has_ended() { TIME_WAIT_NS } else { IDLE_NS };
                 !connection.handed_out && connection.silent_ns(now) >= bound_ns
             };
-            if self.live.get(self.hand).is_some_and(is_over) {
-                self.close(self.hand, ClosedBy::Idle);
+            if self.live.get(self.next_candidate).is_some_and(is_over) {
+                self.close(self.next_candidate, ClosedBy::Idle);
             }
         }
     }
 
     /// Closes the least useful of the next few connections. Returns its index.
     fn make_room(&mut self, now: Nullable) -> usize {
-        let places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len);
+        let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len);
         let dispensable =
             |at: &usize| self.live.get(*at).map(|connection| (connection.has_ended(), connection.silent_ns(now)));
         let over = |at: &usize| dispensable(at).is_some_and(|(ended, silent_ns)| ended && silent_ns >= OVER_NS);
         let place = places.clone().find(over).or_else(|| places.max_by_key(dispensable)).unwrap_or(0);
-        self.hand = (place + 1) % self.live.len;
+        self.next_candidate = (place + 1) % self.live.len;
         self.close(place, ClosedBy::Room);
         self.vacant.pop().map_or(place, |place| place as usize)
     }
@@ -356,7 +356,7 @@ impl Slabs {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{Accounting, Connections, FEW, IDLE_NS, MOST_BUCKETS};
+    use super::{Accounting, Connections, IDLE_NS, KEEP_ALL_BELOW, MOST_BUCKETS};
     use crate::flows::SegmentRow;
     use crate::wire::{FlowKey, Segment, TcpFlags};
 
@@ -389,8 +389,8 @@ mod tests {
                 }
             }
         }
-        assert!(connections.blurred_bits > 0);
-        let width = 0.001 * f64::from(1 << connections.blurred_bits);
+        assert!(connections.widened_bits > 0);
+        let width = 0.001 * f64::from(1 << connections.widened_bits);
         let rows = connections.take_rest().unwrap();
         assert_eq!(rows.len(), 10);
         for row in rows {
@@ -405,14 +405,14 @@ mod tests {
     fn what_comes_for_a_connection_closed_after_hours_of_silence_opens_another() {
         let mut connections = Connections::of(None, Accounting::Omitted);
         let mut rows = Vec::<SegmentRow>::new();
-        for flow in (0..FEW).chain([1]) {
+        for flow in (0..KEEP_ALL_BELOW).chain([1]) {
             connections.take(&ack(flow, 0), &mut rows);
         }
-        connections.take(&ack(FEW, IDLE_NS), &mut rows);
-        assert_eq!((connections.len(), connections.closed_idle()), (FEW + 1, 2));
+        connections.take(&ack(KEEP_ALL_BELOW, IDLE_NS), &mut rows);
+        assert_eq!((connections.len(), connections.closed_idle()), (KEEP_ALL_BELOW + 1, 2));
         connections.take(&ack(1, IDLE_NS), &mut rows);
-        assert_eq!((connections.len(), connections.closed_idle()), (FEW + 2, 2));
-        let numbers: Vec<_> = rows.iter().skip(FEW).map(|row| row.conn as usize).collect();
-        assert_eq!(numbers, [1, FEW, FEW + 1]);
+        assert_eq!((connections.len(), connections.closed_idle()), (KEEP_ALL_BELOW + 2, 2));
+        let numbers: Vec<_> = rows.iter().skip(KEEP_ALL_BELOW).map(|row| row.conn as usize).collect();
+        assert_eq!(numbers, [1, KEEP_ALL_BELOW, KEEP_ALL_BELOW + 1]);
     }
 }

@@ -42,7 +42,7 @@ pub struct DirectionTimes {
 
 /// The kind of a time.
 #[derive(Clone, Copy)]
-enum What {
+enum TimeKind {
     Rtt,
     AckLag,
 }
@@ -62,7 +62,7 @@ pub(super) struct Times {
     /// Buckets by key.
     buckets: HashTable<Bucket>,
     /// Number of low bits that bucket numbers omit.
-    blurred_bits: u32,
+    widened_bits: u32,
 }
 
 impl Bucket {
@@ -75,8 +75,8 @@ impl Bucket {
 }
 
 #[inline]
-fn group(what: What, from_client: bool) -> u32 {
-    (2 * what as u32 + u32::from(!from_client)) << BUCKET_BITS
+fn group(kind: TimeKind, from_client: bool) -> u32 {
+    (2 * kind as u32 + u32::from(!from_client)) << BUCKET_BITS
 }
 
 impl Times {
@@ -93,7 +93,7 @@ impl Times {
         let answer = &judged.answer;
         let Some(rtt_ns) = answer.rtt_ns.get() else { return };
         // A round trip belongs to the direction of the data, not of the ACK.
-        self.add(group(What::Rtt, !from_client), rtt_ns);
+        self.add(group(TimeKind::Rtt, !from_client), rtt_ns);
         let is_pure = segment.payload_bytes == 0 && !segment.flags.any(TcpFlags::FIN | TcpFlags::SYN | TcpFlags::RST);
         let beyond_syn = judged.ack.is_some_and(|ack| ack > 1);
         // An ACK after a FIN is sent at once, so it shows no delay.
@@ -102,7 +102,7 @@ impl Times {
             && beyond_syn
             && !other_has_finished
         {
-            self.add(group(What::AckLag, from_client), lag_ns);
+            self.add(group(TimeKind::AckLag, from_client), lag_ns);
         }
     }
 
@@ -110,7 +110,7 @@ impl Times {
     fn add(&mut self, group: u32, time_ns: i64) {
         // A clock that steps back produces negative times.
         let bucket = (time_ns.max(0) as f32).to_bits() >> DROPPED_BITS;
-        let key = group | bucket >> self.blurred_bits << self.blurred_bits;
+        let key = group | bucket >> self.widened_bits << self.widened_bits;
         self.count(Bucket { key, times: 1, sum_ns: time_ns });
     }
 
@@ -128,8 +128,8 @@ impl Times {
 
     /// Makes the buckets wider, by `bits` in total.
     #[cold]
-    pub(super) fn blur(&mut self, bits: u32) {
-        self.blurred_bits = bits;
+    pub(super) fn widen(&mut self, bits: u32) {
+        self.widened_bits = bits;
         for bucket in std::mem::take(&mut self.buckets) {
             self.count(Bucket { key: bucket.key >> bits << bits, ..bucket });
         }
@@ -139,15 +139,15 @@ impl Times {
     pub(super) fn quantiles(self) -> [DirectionTimes; 2] {
         let mut buckets: Vec<_> = self.buckets.into_iter().collect();
         buckets.sort_unstable_by_key(|bucket| bucket.key);
-        let of = |what, from_client| {
-            let group = group(what, from_client) >> BUCKET_BITS;
+        let of = |kind, from_client| {
+            let group = group(kind, from_client) >> BUCKET_BITS;
             let start = buckets.partition_point(|bucket| bucket.key >> BUCKET_BITS < group);
             let end = buckets.partition_point(|bucket| bucket.key >> BUCKET_BITS <= group);
             quantiles(buckets.get(start..end).unwrap_or_default())
         };
         [true, false].map(|from_client| DirectionTimes {
-            rtt: of(What::Rtt, from_client),
-            ack_lag: of(What::AckLag, from_client),
+            rtt: of(TimeKind::Rtt, from_client),
+            ack_lag: of(TimeKind::AckLag, from_client),
         })
     }
 }
@@ -171,12 +171,12 @@ fn quantiles(buckets: &[Bucket]) -> Quantiles {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Times, What, group};
+    use super::{TimeKind, Times, group};
 
-    fn counted(times_ns: &[i64], blurred_bits: u32) -> Times {
-        let mut times = Times { blurred_bits, ..Times::default() };
+    fn counted(times_ns: &[i64], widened_bits: u32) -> Times {
+        let mut times = Times { widened_bits, ..Times::default() };
         for ns in times_ns {
-            times.add(group(What::Rtt, true), *ns);
+            times.add(group(TimeKind::Rtt, true), *ns);
         }
         times
     }
@@ -206,7 +206,7 @@ mod tests {
             times_ns.sort_unstable();
             prop_assert!(is_within(p50_ns, nearest_rank(&times_ns, 50), 0.001));
             prop_assert!(is_within(p95_ns, nearest_rank(&times_ns, 95), 0.001));
-            times.blur(bits);
+            times.widen(bits);
             let (p50_ns, p95_ns) = found(&times);
             let width = 0.001 * f64::from(1 << bits);
             prop_assert!(is_within(p50_ns, nearest_rank(&times_ns, 50), width));

@@ -8,10 +8,10 @@ use crate::nullable::Nullable;
 
 /// Maximum number of arrivals in the queue. If more are in transit within one round trip, the oldest count as
 /// arrived before they did.
-const MAX_ON_THE_WAY: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
+const MAX_IN_TRANSIT: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
 
 /// Initial capacity of a queue.
-const FIRST_PLACES: usize = 4;
+const INITIAL_CAPACITY: usize = 4;
 
 /// One segment of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ struct Common {
 
 impl Arrival {
     #[inline]
-    fn apart(&self) -> (Own, Common) {
+    fn split(&self) -> (Own, Common) {
         let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, missing } = *self;
         let own = Own { ts_ns, frame: frame as u32, tsval: tsval.unwrap_or(0) };
         let frame = (frame >> 32) as u32;
@@ -102,13 +102,13 @@ impl Arrival {
 /// each new arrival replaces the oldest.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Queue {
-    /// Ring buffer. Its length is 0 or a power of two, at most [`MAX_ON_THE_WAY`].
+    /// Ring buffer. Its length is 0 or a power of two, at most [`MAX_IN_TRANSIT`].
     places: Vec<Own>,
     /// Index of the oldest arrival.
     first: usize,
     len: usize,
     /// Number of arrivals removed so far.
-    left: u64,
+    removed: u64,
     /// Common part of the oldest arrival, and of the newest.
     oldest: Common,
     newest: Common,
@@ -125,14 +125,14 @@ impl Queue {
 
     #[inline]
     fn push(&mut self, arrival: &Arrival) -> Option<Arrival> {
-        let (own, common) = arrival.apart();
+        let (own, common) = arrival.split();
         if self.len == 0 {
             (self.oldest, self.newest) = (common, common);
         } else if common != self.newest {
-            self.changes.push_back((self.left + self.len as u64, common));
+            self.changes.push_back((self.removed + self.len as u64, common));
             self.newest = common;
         }
-        let oldest = if self.len == MAX_ON_THE_WAY { self.pop() } else { None };
+        let oldest = if self.len == MAX_IN_TRANSIT { self.pop() } else { None };
         if self.len == self.places.len() {
             self.grow();
         }
@@ -149,8 +149,8 @@ impl Queue {
         let front = self.front()?;
         self.first = self.place(1);
         self.len -= 1;
-        self.left += 1;
-        if self.changes.front().is_some_and(|(at, _)| *at == self.left)
+        self.removed += 1;
+        if self.changes.front().is_some_and(|(at, _)| *at == self.removed)
             && let Some((_, common)) = self.changes.pop_front()
         {
             self.oldest = common;
@@ -163,7 +163,7 @@ impl Queue {
     fn grow(&mut self) {
         self.places.rotate_left(self.first);
         self.first = 0;
-        self.places.resize((self.len * 2).max(FIRST_PLACES), Own::default());
+        self.places.resize((self.len * 2).max(INITIAL_CAPACITY), Own::default());
     }
 
     /// The index `behind` places after the oldest.
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn of_more_than_fit_the_oldest_are_handed_out_as_they_came() {
         let mut arrivals = Arrivals::default();
-        let came = (0..2 * super::MAX_ON_THE_WAY as i64 + 44).map(|number| Arrival {
+        let came = (0..2 * super::MAX_IN_TRANSIT as i64 + 44).map(|number| Arrival {
             frame: u64::from(u32::MAX) - 500 + number as u64,
             has_data: number % 5 > 0,
             missing: if number % 7 == 0 { Missing::Lost } else { Missing::Nothing },
@@ -290,7 +290,7 @@ mod tests {
                 out.extend(arrivals.pop()); // so that the ring grows from its middle
             }
         }
-        assert_eq!(out.len(), super::MAX_ON_THE_WAY + 44);
+        assert_eq!(out.len(), super::MAX_IN_TRANSIT + 44);
         out.extend(std::iter::from_fn(|| arrivals.pop()));
         assert!(arrivals.is_empty() && out.into_iter().eq(came));
     }

@@ -8,9 +8,9 @@ use crate::nullable::Nullable;
 
 /// Without timestamps, the round trip between capture point and sender may be shorter than the shortest one
 /// observed by 1/4. A handshake includes the time for address resolution and for opening the connection.
-const SOONER_PART: i64 = 4;
+const EARLIER_PART: i64 = 4;
 /// Each sample changes the smoothed RTT by 1/8 of the difference (RFC 6298, 2.3: alpha).
-const SMOOTHED_PARTS: i64 = 8;
+const SRTT_PARTS: i64 = 8;
 /// Segments sent within 1/8 of a round trip are neighbours in one flight (a heuristic).
 const NEIGHBOUR_PART: i64 = 8;
 
@@ -47,7 +47,7 @@ impl SenderState {
             }
             self.since.peer_payload_bytes = Some(i64::from(arrival.payload_bytes)).into();
             if arrival.payload_bytes > 0 {
-                self.rounds.answered();
+                self.rounds.peer_sent_data();
             }
         }
         let una = self.una.get().unwrap_or(i64::MIN);
@@ -57,7 +57,7 @@ impl SenderState {
         if arrival.ack > una {
             self.una = Some(arrival.ack).into();
             self.since.acked_lag_ns = arrival.lag_ns;
-            self.undo(arrival.tsecr);
+            self.undo_spurious_timeout(arrival.tsecr);
             self.since.repaired_ns =
                 if self.recovers(una) && !self.recovers(arrival.ack) { now } else { Nullable::NULL };
             if let Some(rtt_ns) = arrival.rtt_ns.get() {
@@ -66,29 +66,30 @@ impl SenderState {
                     .sampled_ns
                     .get()
                     .is_some_and(|before| left_ns.saturating_sub(before) <= rtt_ns / NEIGHBOUR_PART);
-                self.neighbour_ns = if near { self.round_trip_ns } else { Nullable::NULL };
+                self.previous_rtt_sample_ns = if near { self.round_trip_ns } else { Nullable::NULL };
                 (self.sampled_ns, self.round_trip_ns) = (Some(left_ns).into(), arrival.rtt_ns);
             }
             if let Some(sample_ns) = self.senders_sample_ns(arrival, now_ns) {
-                let smoothed_ns = self.smoothed_ns.get().unwrap_or(sample_ns);
-                let step_ns = sample_ns.saturating_sub(smoothed_ns) / SMOOTHED_PARTS;
-                self.smoothed_ns = Some(smoothed_ns.saturating_add(step_ns)).into();
+                let srtt_ns = self.srtt_ns.get().unwrap_or(sample_ns);
+                let step_ns = sample_ns.saturating_sub(srtt_ns) / SRTT_PARTS;
+                self.srtt_ns = Some(srtt_ns.saturating_add(step_ns)).into();
             }
             if arrival.missing == Missing::Nothing {
-                self.loss_told_ns = Nullable::NULL;
-                self.taken_for_lost = false;
+                self.loss_signalled_ns = Nullable::NULL;
+                self.loss_confirmed = false;
                 // A small segment took all data that was available. A sender without data does not wait for
                 // loss recovery.
-                self.since.loss_told &= !self.since.was_small;
+                self.since.loss_known &= !self.since.was_small;
             }
-            if arrival.ack >= self.snd_max && !self.since.emptied_ns.is_some() {
-                self.since.emptied_ns = now;
+            if arrival.ack >= self.snd_max && !self.since.all_acked_ns.is_some() {
+                self.since.all_acked_ns = now;
             }
         }
-        let is_news = !self.loss_told_ns.is_some() || (arrival.missing == Missing::Lost && !self.taken_for_lost);
-        if arrival.missing > Missing::Nothing && is_news {
-            self.loss_told_ns = now;
-            self.taken_for_lost = arrival.missing == Missing::Lost;
+        let is_new_signal =
+            !self.loss_signalled_ns.is_some() || (arrival.missing == Missing::Lost && !self.loss_confirmed);
+        if arrival.missing > Missing::Nothing && is_new_signal {
+            self.loss_signalled_ns = now;
+            self.loss_confirmed = arrival.missing == Missing::Lost;
         }
         self.since.acked_ns = now;
         self.since.acked_frame = arrival.frame;
@@ -102,7 +103,7 @@ impl SenderState {
     /// retransmission's, the original had arrived, and the sender continues as if there had been no timeout
     /// (Eifel, RFC 3522 and RFC 4015; Linux `tcp_try_undo_loss`). A sender that does not undo retransmits more,
     /// and is in recovery from then on.
-    fn undo(&mut self, tsecr: Option<u32>) {
+    fn undo_spurious_timeout(&mut self, tsecr: Option<u32>) {
         let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
         if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {
             (self.after_loss, self.recover) = (after_loss, Nullable::NULL);
@@ -114,7 +115,7 @@ impl SenderState {
     #[inline]
     fn offered_unknown(&mut self, now: Nullable) {
         if self.edge.get().is_some_and(|edge| edge <= self.snd_max) {
-            self.since.opened_ns = now;
+            self.since.window_opened_ns = now;
         }
         self.edge = Nullable::default();
     }
@@ -124,10 +125,10 @@ impl SenderState {
     fn offered(&mut self, edge: i64, ack: i64, now: Nullable) {
         let usable = edge.saturating_sub(self.snd_max);
         let before = self.edge.get().map_or(i64::MAX, |edge| edge.saturating_sub(self.snd_max));
-        self.since.closed |= edge == ack;
+        self.since.window_closed |= edge == ack;
         let opened_for_a_full_one = before < self.full_bytes && usable >= self.full_bytes;
         if opened_for_a_full_one || (before <= 0 && usable > before) {
-            self.since.opened_ns = now;
+            self.since.window_opened_ns = now;
         }
         self.edge = Some(edge).into();
     }
@@ -157,11 +158,11 @@ impl SenderState {
         }
         let waited_ns = self.since.left_ns.get().map_or(0, |left_ns| leaves.ts_ns.saturating_sub(left_ns));
         if waited_ns >= shift_ns / 2 {
-            self.sooner_ns = 0;
+            self.earlier_ns = 0;
             self.take_older(leaves, shift_ns);
-            self.sooner_ns = self.sooner_ns(leaves.ts_ns, shift_ns);
+            self.earlier_ns = self.earlier_ns(leaves.ts_ns, shift_ns);
         }
-        self.take_older(leaves, shift_ns - self.sooner_ns);
+        self.take_older(leaves, shift_ns - self.earlier_ns);
     }
 
     /// Takes in arrivals captured at least `shift_ns` before, or those that the echoed timestamp shows to have
@@ -175,14 +176,14 @@ impl SenderState {
 
     /// How much earlier than assumed the next arrival reached the sender, if only that arrival can have
     /// released this departure.
-    fn sooner_ns(&self, now_ns: i64, shift_ns: i64) -> i64 {
+    fn earlier_ns(&self, now_ns: i64, shift_ns: i64) -> i64 {
         let recent =
             |then: Nullable| then.get().is_some_and(|then| now_ns.saturating_sub(then) <= self.causal_ns(shift_ns));
         if recent(self.since.acked_ns) || recent(self.since.peer_last_ns) {
             return 0;
         }
         let early_ns = self.arrivals.next_ns().map_or(0, |ts_ns| ts_ns.saturating_add(shift_ns).saturating_sub(now_ns));
-        if (1..=shift_ns / SOONER_PART).contains(&early_ns) { early_ns + shift_ns / TOLERANCE_PART } else { 0 }
+        if (1..=shift_ns / EARLIER_PART).contains(&early_ns) { early_ns + shift_ns / TOLERANCE_PART } else { 0 }
     }
 }
 

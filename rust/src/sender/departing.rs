@@ -18,7 +18,7 @@ const TOO_QUICK_PART: i64 = 8;
 const LEAST_THRESHOLD_SEGMENTS: i64 = 2;
 /// After an idle time of one retransmission timeout, a sender may restart with a small congestion window (RFC
 /// 5681, 4.1). This is the shortest such timeout, that of Linux (`TCP_RTO_MIN`).
-const BEGINS_ANEW_NS: i64 = 200_000_000;
+const RESTART_AFTER_IDLE_NS: i64 = 200_000_000;
 
 impl SenderState {
     /// Takes in a departure. Returns the wait that it ended.
@@ -31,12 +31,12 @@ impl SenderState {
             self.first = Some(FirstDeparture { ts_ns: leaves.ts_ns, frame: leaves.frame, is_syn: leaves.is_syn });
         }
         self.take_arrived(&leaves, shift_ns);
-        let mut held = self.held(&leaves, shift_ns);
-        held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
-        self.spacing.stamped(leaves.tsval.is_some());
-        held.queued_ns = held.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
-        held.queue_grew_ns = held.sent_ticks.get().map(|_| self.clock.queue_grew_ns()).into();
-        if let Some(held_ns) = held.held_ns.get().filter(|_| line_may_be_busy(&held)) {
+        let mut wait = self.wait(&leaves, shift_ns);
+        wait.sent_ticks = self.clock.departs(leaves.tsval, wait.held_ns).into();
+        self.spacing.set_timestamps(leaves.tsval.is_some());
+        wait.queued_ns = wait.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
+        wait.queue_grew_ns = wait.sent_ticks.get().map(|_| self.clock.queue_grew_ns()).into();
+        if let Some(held_ns) = wait.held_ns.get().filter(|_| line_may_be_busy(&wait)) {
             let seen = match (leaves.at_either, shift_ns) {
                 (true, _) => Seen::AtEither,
                 (false, 0) => Seen::AtSender,
@@ -45,33 +45,33 @@ impl SenderState {
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, seen);
         }
         // Only at the sender does the capture show which departures an ACK released.
-        let let_go = shift_ns == 0 && held.acked_ago_ns.get().is_some_and(|ago_ns| held.may_be_ended_by(ago_ns));
-        if let Some(held_ns) = held.held_ns.get().filter(|_| !let_go && self.goes_on(&leaves)) {
+        let released = shift_ns == 0 && wait.acked_ago_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
+        if let Some(held_ns) = wait.held_ns.get().filter(|_| !released && self.write_continues(&leaves)) {
             self.steady.came(held_ns, leaves.payload_bytes, AROUND_BYTES);
         }
-        if let Some(held_ns) = held.held_ns.get().filter(|_| leaves.payload_bytes > 0) {
+        if let Some(held_ns) = wait.held_ns.get().filter(|_| leaves.payload_bytes > 0) {
             self.paced.departs(leaves.ts_ns, held_ns, leaves.payload_bytes, leaves.full_bytes, self.since.was_small);
         }
         if leaves.resent_by.is_none() {
-            self.count_clocked(&held, shift_ns);
+            self.count_clocked(&wait, shift_ns);
         }
-        self.count_behind_held(&held, shift_ns);
+        self.count_after_small_wait(&wait, shift_ns);
         let resent = leaves.resent_by.is_some();
         if leaves.small && !resent && !leaves.never_held {
-            self.count_small(&held, leaves.payload_bytes, shift_ns);
+            self.count_small(&wait, leaves.payload_bytes, shift_ns);
         } else if !leaves.small && !resent && leaves.payload_bytes > 0 {
-            self.count_full(&held, leaves.payload_bytes, shift_ns);
+            self.count_full(&wait, leaves.payload_bytes, shift_ns);
         }
-        let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
-        let waited_behind_small = leaves.small && self.waited_behind_small(&held, shift_ns);
+        let was_held = leaves.small && wait.small_unacked && self.released_by_the_ack_of_all(&wait, shift_ns);
+        let waited_behind_small = leaves.small && self.waited_behind_small(&wait, shift_ns);
         self.left(&leaves, was_held, shift_ns);
         self.since.had_waited_behind_small = waited_behind_small;
-        held
+        wait
     }
 
     /// Whether the application had already written this data when the previous full-sized segment left: that
     /// segment had no PSH, so it did not end a write.
-    fn goes_on(&self, leaves: &Leaves) -> bool {
+    fn write_continues(&self, leaves: &Leaves) -> bool {
         let before = self.since.payload_bytes;
         before > 0 && before >= self.full_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
     }
@@ -114,7 +114,7 @@ impl SenderState {
                 && una.is_some_and(|una| self.small_end.value() > una);
             if behind {
                 self.small_behind_small = self.small_behind_small.saturating_add(1);
-                self.held.run = 0;
+                self.small_waits.run = 0;
             }
             let small_end = self.small_end.later(Some(leaves.end).into());
             if small_end != self.small_end {
@@ -130,9 +130,13 @@ impl SenderState {
                 (self.only_syn_lost, self.after_loss) = (false, false);
             }
             self.rounds.departs(una, self.snd_max, self.full_bytes, self.after_loss);
-            if self.since.emptied_ns.get().is_some_and(|emptied| leaves.ts_ns.saturating_sub(emptied) >= BEGINS_ANEW_NS)
+            if self
+                .since
+                .all_acked_ns
+                .get()
+                .is_some_and(|all_acked_ns| leaves.ts_ns.saturating_sub(all_acked_ns) >= RESTART_AFTER_IDLE_NS)
             {
-                self.rounds.begin_anew();
+                self.rounds.restart();
             }
             if leaves.cut || self.recovers(una) {
                 self.rounds.cut();
@@ -145,11 +149,11 @@ impl SenderState {
             was_small: ends_small,
             was_pushed: leaves.pushed,
             was_held,
-            small_unacked: una.is_some_and(|una| self.small_end.value() > una),
-            loss_told: self.taken_for_lost || una.is_some_and(|una| self.recovers(una)),
-            unacked: una.map(|una| (self.snd_max - una).max(0)).into(),
-            usable: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
-            closed: self.edge.is_some() && self.edge == self.una,
+            minshall_pending: una.is_some_and(|una| self.small_end.value() > una),
+            loss_known: self.loss_confirmed || una.is_some_and(|una| self.recovers(una)),
+            flight_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
+            usable_window_bytes: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
+            window_closed: self.edge.is_some() && self.edge == self.una,
             ..Since::default()
         };
     }
@@ -157,7 +161,7 @@ impl SenderState {
 
 /// Whether the previous departure may have kept the line busy until this one: it is not acknowledged yet, and
 /// neither data from the peer nor an ACK released this one.
-fn line_may_be_busy(left: &Wait) -> bool {
-    let let_go = left.acked_ago_ns.get().is_some_and(|ago_ns| left.may_be_ended_by(ago_ns));
-    !let_go && !left.peer_first_ns.is_some() && left.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
+fn line_may_be_busy(wait: &Wait) -> bool {
+    let released = wait.acked_ago_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
+    !released && !wait.peer_first_ns.is_some() && wait.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
 }

@@ -38,7 +38,7 @@ pub(super) struct Rounds {
     /// The largest flights before any loss, consecutive or not.
     top: Level,
     /// The peer has sent data.
-    answered: bool,
+    peer_sent_data: bool,
 }
 
 /// A flight size, and how many flights are about that large.
@@ -71,7 +71,7 @@ impl Rounds {
     fn finish(&mut self, full_bytes: i64, after_loss: bool) {
         self.last_flight = Some(self.flight).into();
         if !self.cut {
-            self.stand(full_bytes);
+            self.record_highest(full_bytes);
         }
         if !self.now.has(self.flight) {
             let back = self.before.has(self.flight);
@@ -79,8 +79,8 @@ impl Rounds {
             self.before = std::mem::replace(&mut self.now, other);
         }
         self.now.rounds = self.now.rounds.saturating_add(1);
-        if !after_loss && (!self.answered || self.flight >= LEVEL_SEGMENTS * full_bytes) {
-            self.keep();
+        if !after_loss && (!self.peer_sent_data || self.flight >= LEVEL_SEGMENTS * full_bytes) {
+            self.record_level();
             if self.top.has(self.flight) {
                 self.top.rounds = self.top.rounds.saturating_add(1);
             } else if self.flight > self.top.flight {
@@ -90,7 +90,7 @@ impl Rounds {
     }
 
     /// Records the largest flight, and for how many rounds none was larger.
-    fn stand(&mut self, full_bytes: i64) {
+    fn record_highest(&mut self, full_bytes: i64) {
         self.highest = self.highest.max(self.flight);
         if self.flight >= self.grown + full_bytes {
             (self.grown, self.steady) = (self.flight, 0);
@@ -100,7 +100,7 @@ impl Rounds {
     }
 
     /// Puts the current level among the longest.
-    fn keep(&mut self) {
+    fn record_level(&mut self) {
         let [first, second] = &mut self.longest;
         if first.has(self.now.flight) {
             first.rounds = first.rounds.max(self.now.rounds);
@@ -117,18 +117,18 @@ impl Rounds {
     }
 
     /// Records that the peer's application sent data.
-    pub(super) fn answered(&mut self) {
-        self.answered = true;
+    pub(super) fn peer_sent_data(&mut self) {
+        self.peer_sent_data = true;
     }
 
     /// Forgets earlier flights: they no longer show how much may be in flight.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn restart(&mut self) {
         (self.highest, self.grown, self.steady) = (0, 0, 0);
     }
 
     /// Records that the sender reduces its congestion window in this round.
     pub(super) fn cut(&mut self) {
-        self.begin_anew();
+        self.restart();
         self.cut = true;
     }
 
@@ -140,7 +140,7 @@ impl Rounds {
 
     /// Whether an earlier round had this much in flight since the sender last restarted or reduced its
     /// congestion window. After a loss, the flights must also have stopped growing.
-    pub(super) fn has_flown(&self, flight: i64, after_loss: bool) -> bool {
+    pub(super) fn had_in_flight(&self, flight: i64, after_loss: bool) -> bool {
         0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
     }
 
@@ -166,7 +166,7 @@ mod tests {
 
     /// Flights of these sizes in bytes; each is acknowledged before the next leaves.
     fn after(flights: &[i64], after_loss: bool) -> Rounds {
-        between(Rounds { answered: true, ..Rounds::default() }, flights, after_loss)
+        between(Rounds { peer_sent_data: true, ..Rounds::default() }, flights, after_loss)
     }
 
     fn between(mut rounds: Rounds, flights: &[i64], after_loss: bool) -> Rounds {
@@ -192,19 +192,22 @@ mod tests {
     }
 
     #[test]
-    fn as_much_as_ever_flew_has_flown_until_the_sender_begins_anew() {
+    fn as_much_as_ever_flew_had_in_flight_until_the_sender_begins_anew() {
         let mut rounds = after(&[4000, 1000, 2000], false);
-        assert_eq!([3999, 4000, 4001].map(|flight| rounds.has_flown(flight, false)), [true, true, false]);
-        rounds.begin_anew();
-        assert_eq!((rounds.has_flown(1, false), rounds.last_flight().get()), (false, Some(2000)));
+        assert_eq!([3999, 4000, 4001].map(|flight| rounds.had_in_flight(flight, false)), [true, true, false]);
+        rounds.restart();
+        assert_eq!((rounds.had_in_flight(1, false), rounds.last_flight().get()), (false, Some(2000)));
     }
 
     #[test]
     fn after_a_loss_flights_have_flown_that_have_not_grown_by_a_segment_in_five_rounds() {
-        assert!(!after(&[4000, 4000, 4100, 4000, 4200], true).has_flown(4000, true), "four rounds behind the first");
-        assert!(after(&[4000, 4000, 4100, 4000, 4200, 4000], true).has_flown(4200, true));
+        assert!(
+            !after(&[4000, 4000, 4100, 4000, 4200], true).had_in_flight(4000, true),
+            "four rounds behind the first"
+        );
+        assert!(after(&[4000, 4000, 4100, 4000, 4200, 4000], true).had_in_flight(4200, true));
         let growing = [4000, 4250, 4500, 4750, 5000, 5250, 5500, 5750, 6000];
-        assert!((1..=growing.len()).all(|rounds| !after(&growing[..rounds], true).has_flown(4000, true)));
+        assert!((1..=growing.len()).all(|rounds| !after(&growing[..rounds], true).had_in_flight(4000, true)));
     }
 
     #[test]
@@ -216,7 +219,7 @@ mod tests {
             rounds.departs(una, una + flight, 500, true);
             una += flight;
         }
-        assert!(rounds.has_flown(2000, true) && !rounds.has_flown(2001, true));
+        assert!(rounds.had_in_flight(2000, true) && !rounds.had_in_flight(2001, true));
     }
 
     #[test]
@@ -227,13 +230,13 @@ mod tests {
     #[test]
     fn a_transfer_may_stand_at_two_levels() {
         let rounds = after(&[2000, 4000, 4000, 9000, 9000, 9100, 9000, 4000], false);
-        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(9000), 4), (Some(4000), 3)]);
+        assert_eq!(rounds.levels().map(|(flight, rounds)| (flight.get(), rounds)), [(Some(9000), 4), (Some(4000), 3)]);
     }
 
     #[test]
     fn flights_that_take_turns_stand_at_two_levels() {
         let rounds = after(&[4000, 5000, 4000, 5000, 4000, 5000], false);
-        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(4000), 3), (Some(5000), 3)]);
+        assert_eq!(rounds.levels().map(|(flight, rounds)| (flight.get(), rounds)), [(Some(4000), 3), (Some(5000), 3)]);
     }
 
     #[test]

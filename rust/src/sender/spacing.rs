@@ -39,7 +39,7 @@ struct Pace {
 
 impl Pace {
     /// Keeps the faster of the two. Returns whether that is the new one.
-    fn least(&mut self, bytes: i64, ns: i64) -> bool {
+    fn keep_faster(&mut self, bytes: i64, ns: i64) -> bool {
         let faster = self.bytes == 0 || ns.saturating_mul(self.bytes) < self.ns.saturating_mul(bytes);
         if faster {
             *self = Self { bytes, ns };
@@ -98,8 +98,8 @@ pub(super) struct Spacing {
 impl Spacing {
     /// Records whether segments carry TCP timestamps.
     #[inline]
-    pub(super) fn stamped(&mut self, stamped: bool) {
-        self.option_bytes = if stamped { TIMESTAMP_BYTES } else { 0 };
+    pub(super) fn set_timestamps(&mut self, timestamps: bool) {
+        self.option_bytes = if timestamps { TIMESTAMP_BYTES } else { 0 };
     }
 
     /// Takes a segment that leaves `held_ns` after one of `before_bytes`. Away from the sender, the size of the
@@ -121,16 +121,16 @@ impl Spacing {
         if before_bytes == 0 || bytes == 0 || full_bytes == 0 {
             return;
         }
-        self.any.least(bytes + AROUND_BYTES, held_ns);
+        self.any.keep_faster(bytes + AROUND_BYTES, held_ns);
         if before_bytes >= full_bytes {
-            self.full.least(bytes + AROUND_BYTES, held_ns);
+            self.full.keep_faster(bytes + AROUND_BYTES, held_ns);
         }
     }
 
     /// Takes an RTT sample of a segment with `payload_bytes`, acknowledged by one with `back_bytes`. Both
     /// directions are assumed to have equal rates.
     #[inline]
-    pub(super) fn answered(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
+    pub(super) fn rtt_sampled(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
         let Some(first_ns) = self.first_rtt_ns.get() else {
             self.first_rtt_ns = Some(rtt_ns).into();
             self.begun_late = payload_bytes > 0;
@@ -141,13 +141,13 @@ impl Spacing {
         if first_ns >= LEAST_PATH_NS && more_bytes > 0 {
             let least_ns = if more_bytes < FEW_BYTES { NOISE_NS } else { 0 };
             let longer_ns = rtt_ns.saturating_sub(first_ns).max(least_ns);
-            self.longer.least(more_bytes, longer_ns);
+            self.longer.keep_faster(more_bytes, longer_ns);
             let more_cells = self.cells(payload_bytes) + self.cells(back_bytes) - 2 * SYN_CELLS;
-            if payload_bytes > 0 && back_bytes > 0 && self.exchange.least(more_bytes, longer_ns) {
+            if payload_bytes > 0 && back_bytes > 0 && self.exchange.keep_faster(more_bytes, longer_ns) {
                 self.exchange_cells = more_cells;
             }
             if more_cells > 0 {
-                self.longer_by_cells.least(more_cells, longer_ns);
+                self.longer_by_cells.keep_faster(more_cells, longer_ns);
             }
         }
     }
@@ -159,7 +159,7 @@ impl Spacing {
 
     /// Payload of a segment, and the shortest time until the next one.
     pub(super) fn closest(&self) -> (Nullable, Nullable) {
-        if self.any.bytes == 0 { Default::default() } else { told(self.any, self.any.ns) }
+        if self.any.bytes == 0 { Default::default() } else { payload_and_time(self.any, self.any.ns) }
     }
 
     /// The fastest round trip with data in both directions, relative to the SYN's: additional bytes on both
@@ -184,14 +184,14 @@ impl Spacing {
             return Default::default();
         }
         if any.bytes > 0 && self.round_trips_agree() && !self.is_too_slow_for_the_handshake(any) {
-            return told(any, any.ns);
+            return payload_and_time(any, any.ns);
         }
         if full.bytes == 0 || !self.first_rtt_ns.is_some() {
             return Default::default();
         }
         let bound_ns = if longer.bytes > 0 { longer.of(full.bytes) } else { i64::MAX };
         let line = Pace { ns: full.ns.min(bound_ns), ..full };
-        if self.is_too_slow_for_the_handshake(line) { Default::default() } else { told(line, line.ns) }
+        if self.is_too_slow_for_the_handshake(line) { Default::default() } else { payload_and_time(line, line.ns) }
     }
 
     /// Whether the line may need `held_ns` for a segment of `payload_bytes`, as far as the line is known.
@@ -226,7 +226,7 @@ impl Spacing {
     }
 }
 
-fn told(pace: Pace, ns: i64) -> (Nullable, Nullable) {
+fn payload_and_time(pace: Pace, ns: i64) -> (Nullable, Nullable) {
     (Some(pace.bytes - AROUND_BYTES).into(), Some(ns).into())
 }
 
@@ -240,7 +240,7 @@ mod tests {
 
     fn after(spaced: &[(i64, i64, i64)], seen: Seen) -> Spacing {
         let mut spacing = Spacing::default();
-        spacing.answered(90_000_000, 0, 0);
+        spacing.rtt_sampled(90_000_000, 0, 0);
         for (held_ns, before, own) in spaced {
             spacing.departs(*held_ns, *before, *own, 1460, seen);
         }
@@ -268,40 +268,40 @@ mod tests {
     fn small_segments_tell_of_the_line_if_their_round_trips_agree() {
         let mut spacing = after(&[(SMALL_NS, 500, 500)], Seen::AtSender);
         let more_ns = SMALL_NS * (500 + 78 - 84) / (500 + 78);
-        spacing.answered(90_000_000 + more_ns, 500, 0);
+        spacing.rtt_sampled(90_000_000 + more_ns, 500, 0);
         assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(500), Some(SMALL_NS)));
     }
 
     #[test]
     fn without_a_syn_writes_of_one_size_tell_of_no_line() {
         let mut spacing = Spacing::default();
-        spacing.answered(12_000, 100, 0);
+        spacing.rtt_sampled(12_000, 100, 0);
         spacing.departs(43_000_000, 100, 100, 100, Seen::AtSender);
-        spacing.answered(43_000_000, 100, 0);
-        spacing.answered(10_000, 0, 0); // for the FIN
+        spacing.rtt_sampled(43_000_000, 100, 0);
+        spacing.rtt_sampled(10_000, 0, 0); // for the FIN
         assert_eq!(spacing.line().1.get(), None);
     }
 
     #[test]
     fn segments_a_century_apart_tell_of_no_line() {
         let mut spacing = after(&[(i64::MAX, 500, 500)], Seen::AtSender);
-        spacing.answered(90_000_001, 500, 0);
+        spacing.rtt_sampled(90_000_001, 500, 0);
         assert_eq!(spacing.line().1.get(), None);
     }
 
     #[test]
     fn a_full_segment_whose_answer_came_sooner_did_not_take_so_long() {
         let mut spacing = after(&[(60_000_000, 1460, 1460)], Seen::AtSender);
-        spacing.answered(95_000_000, 1460, 0);
+        spacing.rtt_sampled(95_000_000, 1460, 0);
         assert_eq!(spacing.line().1.get(), Some(5_000_000 * 1538 / 1454));
     }
 
     #[test]
     fn a_tiny_segment_that_was_answered_as_soon_as_the_syn_does_not_make_the_line_endlessly_fast() {
         let mut spacing = after(&[(FULL_NS, 1460, 1460)], Seen::AtSender);
-        spacing.answered(90_000_000, 8, 0);
+        spacing.rtt_sampled(90_000_000, 8, 0);
         assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(1460), Some(FULL_NS)));
-        spacing.answered(90_000_000, 52, 0);
+        spacing.rtt_sampled(90_000_000, 52, 0);
         assert_eq!(spacing.line().1.get(), Some(NOISE_NS * 1538 / 46));
     }
 
@@ -317,10 +317,10 @@ mod tests {
         // estimates differ by 5%: 188 for four cells, 178 for four.
         const CELL_NS: i64 = 9_422;
         let mut spacing = after(&[(4 * CELL_NS, 100, 100)], Seen::AtSender);
-        spacing.answered(90_000_000 + 4 * CELL_NS, 100, 100);
+        spacing.rtt_sampled(90_000_000 + 4 * CELL_NS, 100, 100);
         assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(100), Some(4 * CELL_NS)));
         let mut other = after(&[(5 * CELL_NS, 100, 100)], Seen::AtSender);
-        other.answered(90_000_000 + 4 * CELL_NS, 100, 100);
+        other.rtt_sampled(90_000_000 + 4 * CELL_NS, 100, 100);
         assert_eq!(other.line().1.get(), None, "five cells are not four");
     }
 
@@ -331,7 +331,7 @@ mod tests {
         let mut spacing = after(&[], Seen::AtSender);
         assert_eq!(spacing.exchange().2.get(), None);
         for (longer_ns, back) in [(1_700_000, 1_000), (1_590_400, 1_000), (100_000, 0)] {
-            spacing.answered(90_000_000 + longer_ns, 1_000, back);
+            spacing.rtt_sampled(90_000_000 + longer_ns, 1_000, back);
         }
         let (bytes, cells, ns) = spacing.exchange();
         assert_eq!((bytes.get(), cells.get(), ns.get()), (Some(1_988), Some(40), Some(1_590_400)));
@@ -351,7 +351,7 @@ mod tests {
         // The SYN round trip took 2 ms. At 20 ms for 1,538 bytes, the SYN's 84 bytes and those of its answer
         // would take 2.2 ms.
         let mut spacing = Spacing::default();
-        spacing.answered(2_000_000, 0, 0);
+        spacing.rtt_sampled(2_000_000, 0, 0);
         spacing.departs(20_000_000, 1460, 1460, 1460, Seen::AtSender);
         assert_eq!(spacing.line().1.get(), None);
         spacing.departs(18_000_000, 1460, 1460, 1460, Seen::AtSender);
@@ -362,20 +362,20 @@ mod tests {
     fn a_receivers_timer_that_is_about_as_late_as_the_next_write_tells_of_no_line_that_the_syn_outran() {
         // 500 bytes every 50 ms, acknowledged after 43 ms: 87 µs for each of 494 bytes beyond a SYN, and 87 µs
         // for each of 578 bytes in 50 ms.
-        let told = |syn_ns| {
+        let line_ns = |syn_ns| {
             let mut spacing = Spacing::default();
-            spacing.answered(syn_ns, 0, 0);
+            spacing.rtt_sampled(syn_ns, 0, 0);
             spacing.departs(50_000_000, 500, 500, 1460, Seen::AtSender);
-            spacing.answered(syn_ns + 43_000_000, 500, 0);
+            spacing.rtt_sampled(syn_ns + 43_000_000, 500, 0);
             spacing.line().1.get()
         };
-        assert_eq!((told(190_000), told(15_000_000)), (None, Some(50_000_000)));
+        assert_eq!((line_ns(190_000), line_ns(15_000_000)), (None, Some(50_000_000)));
     }
 
     #[test]
     fn segments_that_follow_each_other_in_centuries_tell_of_no_line() {
         let mut spacing = Spacing::default();
-        spacing.answered(90_000_000, 0, 0);
+        spacing.rtt_sampled(90_000_000, 0, 0);
         spacing.departs(i64::MAX, 1, 1, 1, Seen::AtSender);
         assert_eq!(spacing.line().1.get(), None, "too slow for the handshake");
         spacing.departs(i64::MAX, 1, 1, 1, Seen::Away);

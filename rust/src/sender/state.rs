@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use super::arrivals::Arrivals;
 use super::clock::Clock;
+use super::full_buffer::FullBuffer;
 use super::leaves::Leaves;
 use super::paced::Paced;
 use super::rounds::Rounds;
 use super::spacing::Spacing;
 use super::steady::Steady;
-use super::stops::Stops;
 use super::wait::{FirstDeparture, Wait};
 use crate::connection::{CAUSAL_NS, ResentBy};
 use crate::nullable::Nullable;
 
 /// This many small segments in a row that waited for the ACK of everything outstanding show that Nagle's
 /// algorithm delays them again (a heuristic).
-const HELD_IN_A_ROW: u16 = 3;
+const WAITS_IN_A_ROW: u16 = 3;
 
 /// A sender's state, as its departures and arrivals show it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub(crate) struct SenderState {
     pub(super) small_acked_ns: Nullable,
     /// Arrivals reach the sender this much earlier than the shortest observed round trip implies. The last
     /// departure after a wait shows it.
-    pub(super) sooner_ns: i64,
+    pub(super) earlier_ns: i64,
     /// Right edge of the receive window.
     pub(super) edge: Nullable,
     pub(super) snd_max: i64,
@@ -51,22 +51,22 @@ pub(crate) struct SenderState {
     pub(super) round_trip_ns: Nullable,
     /// When the segment of that RTT sample was captured, and the RTT sample of its neighbour in the flight.
     pub(super) sampled_ns: Nullable,
-    pub(super) neighbour_ns: Nullable,
+    pub(super) previous_rtt_sample_ns: Nullable,
     /// Smoothed RTT of the sender's own samples (RFC 6298, 2.3).
-    pub(super) smoothed_ns: Nullable,
+    pub(super) srtt_ns: Nullable,
     /// When duplicate ACKs or SACK blocks first signalled a loss that is still open. It moves to the time at
     /// which there were enough of them to start a retransmission.
-    pub(super) loss_told_ns: Nullable,
+    pub(super) loss_signalled_ns: Nullable,
     /// Whether there were enough of them to start a retransmission.
-    pub(super) taken_for_lost: bool,
+    pub(super) loss_confirmed: bool,
     /// Departures of new data with bytes in flight: those that an ACK released at once, and the others.
     pub(super) clocked: u32,
     pub(super) unclocked: u32,
     /// Small segments sent while an earlier small segment was in flight.
     pub(super) small_behind_small: u32,
-    pub(super) held: SmallHeld,
+    pub(super) small_waits: SmallWaits,
     /// Flights whose last segment had PSH set and after which a full-sized segment waited.
-    pub(super) emptied: Stops,
+    pub(super) full_buffer: FullBuffer,
     pub(super) clock: Clock,
     pub(super) spacing: Spacing,
     pub(super) steady: Steady,
@@ -85,7 +85,7 @@ pub(super) struct Timeout {
 
 /// Small segments that waited until everything was acknowledged, as Nagle's algorithm requires.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct SmallHeld {
+pub(super) struct SmallWaits {
     /// Waits behind a small segment: how many since a small segment was last sent behind another, and the
     /// longest such run.
     pub(super) run: u16,
@@ -110,15 +110,15 @@ pub(super) struct Since {
     pub(super) was_pushed: bool,
     pub(super) was_held: bool,
     pub(super) had_waited_behind_small: bool,
-    pub(super) small_unacked: bool,
+    pub(super) minshall_pending: bool,
     /// After the last departure, the sender knew of a loss or was recovering from one.
-    pub(super) loss_told: bool,
+    pub(super) loss_known: bool,
     /// Bytes in flight (`FlightSize`) and usable receive window just after the last departure.
-    pub(super) unacked: Nullable,
-    pub(super) usable: Nullable,
-    pub(super) emptied_ns: Nullable,
-    pub(super) opened_ns: Nullable,
-    pub(super) closed: bool,
+    pub(super) flight_bytes: Nullable,
+    pub(super) usable_window_bytes: Nullable,
+    pub(super) all_acked_ns: Nullable,
+    pub(super) window_opened_ns: Nullable,
+    pub(super) window_closed: bool,
     pub(super) acked_ns: Nullable,
     pub(super) acked_frame: u64,
     pub(super) acked_lag_ns: Nullable,
@@ -134,19 +134,19 @@ pub(super) struct Since {
 impl SenderState {
     /// Takes an RTT sample: of a segment with `payload_bytes` of data, acknowledged by one with `back_bytes`.
     #[inline]
-    pub(crate) fn answered(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
-        self.spacing.answered(rtt_ns, payload_bytes, back_bytes);
+    pub(crate) fn rtt_sampled(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
+        self.spacing.rtt_sampled(rtt_ns, payload_bytes, back_bytes);
     }
 
     /// Records that either host sent a keepalive.
     #[cold]
-    pub(crate) fn keeps_alive(&mut self) {
+    pub(crate) fn keepalive_seen(&mut self) {
         self.since.kept_alive = true;
     }
 
     /// Whether two segments of `payload_bytes` were in flight together, or this size is the SMSS already.
     #[inline]
-    pub(crate) fn two_flew(&self, payload_bytes: i64) -> bool {
+    pub(crate) fn had_two_in_flight(&self, payload_bytes: i64) -> bool {
         let flight = self.una.get().map_or(0, |una| self.snd_max - una);
         self.full_bytes == payload_bytes || flight.max(self.rounds.highest()) >= 2 * payload_bytes
     }
@@ -169,7 +169,7 @@ impl SenderState {
     }
 
     #[inline]
-    pub(super) fn held(&self, leaves: &Leaves, shift_ns: i64) -> Wait {
+    pub(super) fn wait(&self, leaves: &Leaves, shift_ns: i64) -> Wait {
         let since = &self.since;
         // An arrival that the model placed after this departure has arrived by now.
         let age = |then: Nullable| Nullable::from(then.get().map(|then| leaves.ts_ns.saturating_sub(then).max(0)));
@@ -181,22 +181,22 @@ impl SenderState {
             sent_ticks: Nullable::default(),
             queued_ns: Nullable::default(),
             queue_grew_ns: Nullable::default(),
-            idle_ns: age(since.emptied_ns),
+            idle_ns: age(since.all_acked_ns),
             acked_ago_ns: age(since.acked_ns),
             acked_by_frame: frame(since.acked_ns, since.acked_frame),
             acked_lag_ns: since.acked_lag_ns,
             round_trip_ns: self.round_trip_ns,
-            neighbour_ns: self.neighbour_ns,
-            smoothed_ns: self.smoothed_ns,
-            loss_told_ns: age(if since.loss_told { since.left_ns } else { self.loss_told_ns }),
+            neighbour_ns: self.previous_rtt_sample_ns,
+            smoothed_ns: self.srtt_ns,
+            loss_told_ns: age(if since.loss_known { since.left_ns } else { self.loss_signalled_ns }),
             echo_ns: self.arrivals.echo_ns(leaves.tsecr, leaves.ts_ns),
-            window_opened_ns: age(since.opened_ns),
+            window_opened_ns: age(since.window_opened_ns),
             peer_first_ns: age(since.peer_first_ns),
             peer_last_ns: age(since.peer_last_ns),
             peer_data_ns: age(since.peer_data_ns),
             peer_payload_bytes: since.peer_payload_bytes,
             payload_before_bytes: since.left_ns.get().map(|_| since.payload_bytes).into(),
-            unacked_before_bytes: since.unacked,
+            unacked_before_bytes: since.flight_bytes,
             unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             missed_bytes: since.left_ns.get().map(|_| self.missed_bytes(leaves.start, shift_ns)).into(),
             left_out_segments: since
@@ -205,18 +205,21 @@ impl SenderState {
                 .filter(|_| leaves.start <= self.snd_max)
                 .map(|_| leaves.left_out)
                 .into(),
-            usable_before_bytes: since.usable,
+            usable_before_bytes: since.usable_window_bytes,
             flight_bytes: self.rounds.last_flight(),
-            flown_before: since.unacked.get().is_some_and(|flight| self.rounds.has_flown(flight, self.after_loss)),
+            flown_before: since
+                .flight_bytes
+                .get()
+                .is_some_and(|flight| self.rounds.had_in_flight(flight, self.after_loss)),
             flown_bytes: Some(self.rounds.highest()).into(),
             full_bytes: Some(leaves.full_bytes).into(),
-            window_closed: since.closed,
+            window_closed: since.window_closed,
             small: leaves.small,
             small_before: since.was_small,
             held_before: since.was_held && !since.peer_last_ns.is_some(),
             pushed_before: since.was_pushed,
-            small_unacked: since.small_unacked,
-            small_passes: self.small_behind_small > 0 && self.held.run < HELD_IN_A_ROW,
+            small_unacked: since.minshall_pending,
+            small_passes: self.small_behind_small > 0 && self.small_waits.run < WAITS_IN_A_ROW,
             recovering: una.is_some_and(|una| self.recovers(una)),
             repaired_by: self
                 .repairs_by

@@ -15,7 +15,7 @@ impl SenderState {
             let arrived_ns = arrival.ts_ns.saturating_add(whole_ns(shift_ns));
             state.arrived(&arrival, arrived_ns.min(last_ts_ns.get().unwrap_or(i64::MAX)));
         }
-        let end = |ts_ns| state.held(&Leaves { ts_ns, full_bytes: state.full_bytes, ..Leaves::default() }, shift_ns);
+        let end = |ts_ns| state.wait(&Leaves { ts_ns, full_bytes: state.full_bytes, ..Leaves::default() }, shift_ns);
         let (line_payload_bytes, line_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
         let (exchange_bytes, exchange_cells, exchange_ns) = self.spacing.exchange();
@@ -24,7 +24,7 @@ impl SenderState {
         let (paced_payload_bytes, paced_ns) = self.paced.pace();
         let (top_flight_bytes, top_rounds) = self.rounds.top();
         let [(emptied_flight_bytes, emptied_times), (other_emptied_flight_bytes, other_emptied_times)] =
-            self.emptied.most();
+            self.full_buffer.most_frequent();
         let [(level_flight_bytes, level_rounds), (other_level_flight_bytes, other_level_rounds)] = self.rounds.levels();
         DirectionTotals {
             first: self.first,
@@ -36,10 +36,10 @@ impl SenderState {
             clocked: self.clocked,
             unclocked: self.unclocked,
             small_behind_small: self.small_behind_small,
-            small_held_run: self.held.longest_run,
-            small_past_full: self.held.passed_full,
-            small_held_over_full: self.held.over_full,
-            small_held_went_on: self.held.went_on,
+            small_held_run: self.small_waits.longest_run,
+            small_past_full: self.small_waits.passed_full,
+            small_held_over_full: self.small_waits.over_full,
+            small_held_went_on: self.small_waits.went_on,
             tick_ns: self.clock.tick_ns(),
             line_payload_bytes,
             line_ns,

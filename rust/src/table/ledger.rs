@@ -41,7 +41,7 @@ pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
 }
 
 /// An interval of one direction, with what the wait that contains it shows.
-struct Told {
+struct IntervalRow {
     conn: u32,
     from_client: bool,
     interval: Interval,
@@ -49,14 +49,14 @@ struct Told {
     bounds: Bounds,
 }
 
-impl From<&LedgerRow> for Told {
+impl From<&LedgerRow> for IntervalRow {
     fn from(row: &LedgerRow) -> Self {
         let LedgerRow { conn, from_client, interval, proof, bounds } = *row;
         Self { conn, from_client, interval, proof, bounds }
     }
 }
 
-impl From<&Of<'_, KeptWait>> for Told {
+impl From<&Of<'_, KeptWait>> for IntervalRow {
     fn from(row: &Of<'_, KeptWait>) -> Self {
         let KeptWait { interval, proof, .. } = *row.value;
         let (from_client, bounds) = (row.direction.from_client, Bounds::of(row.direction));
@@ -64,7 +64,7 @@ impl From<&Of<'_, KeptWait>> for Told {
     }
 }
 
-type MakeColumn = fn(&[Told]) -> ArrayRef;
+type MakeColumn = fn(&[IntervalRow]) -> ArrayRef;
 
 /// The columns of an interval: those of the ledger, and what the wait that contains it shows (`schema.WAITS`).
 const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
@@ -82,8 +82,9 @@ const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
     ("acked_by_frame", |rows| proved(rows, |proof| proof.acked_by_frame)),
     ("acked_lag_ns", |rows| proved(rows, |proof| proof.acked_lag_ns)),
     ("ack_late_ns", |rows| {
-        let late_ns =
-            |row: &Told| row.proof?.acked_lag_ns.get().map(|lag_ns| lag_ns.saturating_sub(row.bounds.rtt_min_ns));
+        let late_ns = |row: &IntervalRow| {
+            row.proof?.acked_lag_ns.get().map(|lag_ns| lag_ns.saturating_sub(row.bounds.rtt_min_ns))
+        };
         maybe::<Int64Type, _>(rows, |row| late_ns(row).map(|late_ns| late_ns.max(0)))
     }),
     ("unacked_before_bytes", |rows| proved(rows, |proof| proof.unacked_before_bytes)),
@@ -100,7 +101,7 @@ const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
     }),
 ];
 
-fn proved(rows: &[Told], value: fn(&Proof) -> Nullable) -> ArrayRef {
+fn proved(rows: &[IntervalRow], value: fn(&Proof) -> Nullable) -> ArrayRef {
     maybe::<Int64Type, _>(rows, |row| value(&row.proof?).get())
 }
 
@@ -115,7 +116,7 @@ pub fn ledger_column_names() -> [&'static str; WAIT_COLUMNS.len()] {
 /// # Errors
 /// None in practice: all columns have one value per row.
 pub fn ledger(rows: &[LedgerRow], columns: &[String]) -> Result<RecordBatch, ArrowError> {
-    let rows: Vec<Told> = rows.iter().map(Told::from).collect();
+    let rows: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
     let wanted = WAIT_COLUMNS.iter().filter(|(name, _)| columns.iter().any(|column| column == name));
     batch(wanted.map(|(name, make)| ((*name).into(), make(&rows))).collect())
 }
@@ -192,11 +193,11 @@ pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
 /// None in practice: all columns have one value per row.
 pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, KeptWait>> = rows_of(details, |of| &of.waits);
-    let told: Vec<Told> = rows.iter().map(Told::from).collect();
+    let intervals: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
     let place = |value: fn(&KeptWait) -> Option<u16>| {
         maybe::<Int64Type, _>(&rows, |row: &Of<'_, KeptWait>| value(row.value).map(i64::from))
     };
-    let mut columns: Vec<Column> = WAIT_COLUMNS.iter().map(|(name, make)| ((*name).into(), make(&told))).collect();
+    let mut columns: Vec<Column> = WAIT_COLUMNS.iter().map(|(name, make)| ((*name).into(), make(&intervals))).collect();
     columns.extend([
         ("place".into(), place(|wait| wait.place)),
         ("place_in_cause".into(), place(|wait| wait.place_in_cause)),

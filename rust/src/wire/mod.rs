@@ -8,6 +8,7 @@
 mod aal5;
 mod atm;
 mod erf;
+mod fast_path;
 mod fragments;
 mod ip;
 mod layers;
@@ -16,7 +17,6 @@ mod segment;
 mod tcp;
 mod tunnel;
 mod udp;
-mod usual;
 mod walk;
 mod wifi;
 
@@ -169,7 +169,7 @@ impl Dissector {
     #[inline]
     pub fn read(&mut self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
-        if link_type == link::ETHERNET && usual::read(frame, packets) {
+        if link_type == link::ETHERNET && fast_path::read(frame, packets) {
             return Ok(());
         }
         let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());

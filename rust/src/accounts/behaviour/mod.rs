@@ -78,7 +78,7 @@ pub(crate) fn take(
     sender.numbering.take(segment, sender_direction.virtual_segments(segment.payload_bytes));
     event.needed_window = sender.reaction.answers(segment, placed, kind, now);
     if !segment.damaged {
-        receiver.reaction.is_told(segment, ack, event.window_bytes, now);
+        receiver.reaction.peer_sent(segment, ack, event.window_bytes, now);
     }
     if segment.payload_bytes > 0 {
         let answering = sender.answering(receiver, receiver_direction);

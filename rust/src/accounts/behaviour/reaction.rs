@@ -20,7 +20,7 @@ pub struct Reaction {
     awaited_ts_ns: Nullable,
     awaited_tsval: u32,
     /// The newest timestamp of the peer.
-    heard_tsval: u32,
+    peer_tsval: u32,
     /// The highest offset that the peer ever allowed, the highest one before that, and when it changed. `None`
     /// if the scale of its windows is unknown, except for closed windows.
     edge: Nullable,
@@ -55,11 +55,11 @@ impl Reaction {
 
     /// Takes a segment of the peer that is in transit to this host.
     #[inline]
-    pub(super) fn is_told(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
+    pub(super) fn peer_sent(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
         if let Some((value, _)) = segment.options.timestamps
-            && value != self.heard_tsval
+            && value != self.peer_tsval
         {
-            self.heard_tsval = value;
+            self.peer_tsval = value;
             if !self.awaited_ts_ns.is_some() {
                 self.awaited_ts_ns = now;
                 self.awaited_tsval = value;

@@ -143,9 +143,9 @@ impl Sending {
     /// takes at least as long as this host's fastest reaction, less 1/8.
     fn initial_window(&mut self, kind: Kind, bytes: u32, pieces: u32, now: Nullable, turnaround_ns: Option<i64>) {
         let acked_for = now.since(self.first_ack_ts_ns).get();
-        let way_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);
-        let heard = acked_for.is_some_and(|ns| ns >= way_ns);
-        if kind != Kind::New || heard {
+        let reaction_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);
+        let ack_arrived = acked_for.is_some_and(|ns| ns >= reaction_ns);
+        if kind != Kind::New || ack_arrived {
             self.initial_over = true;
         } else {
             self.initial_bytes = self.initial_bytes.saturating_add(bytes);

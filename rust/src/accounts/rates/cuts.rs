@@ -42,18 +42,18 @@ pub struct Cuts {
     cut_at: i64,
     /// The previous segment had PSH set: its write ended there.
     pushed: bool,
-    here: u32,
-    here_ns: i64,
+    current_cuts: u32,
+    current_waited_ns: i64,
 }
 
 impl Cuts {
     #[inline]
     pub(super) fn departs(&mut self, left: &Left<'_>) {
         let held = left.held;
-        if left.start != self.end || self.end == self.begin || !goes_on(left) {
+        if left.start != self.end || self.end == self.begin || !continues_message(left) {
             self.begins(left.start);
         } else if held.small_before {
-            self.behind_a_short_one(left);
+            self.after_short_segment(left);
         } else if left.pushed && !self.pushed && left.payload_bytes * REST_PART <= held.full_bytes.get().unwrap_or(0) {
             self.is_cut(left);
         }
@@ -72,10 +72,10 @@ impl Cuts {
 
     #[inline]
     fn begins(&mut self, start: i64) {
-        (self.begin, self.end, self.here, self.here_ns) = (start, start, 0, 0);
+        (self.begin, self.end, self.current_cuts, self.current_waited_ns) = (start, start, 0, 0);
     }
 
-    fn behind_a_short_one(&mut self, left: &Left<'_>) {
+    fn after_short_segment(&mut self, left: &Left<'_>) {
         let at = left.start - self.begin;
         if at % CLUSTER_BYTES != 0 {
             self.begins(left.start);
@@ -86,21 +86,21 @@ impl Cuts {
 
     #[cold]
     fn is_cut(&mut self, left: &Left<'_>) {
-        if self.here == 0 {
+        if self.current_cuts == 0 {
             self.cut_at = left.start - self.begin;
         }
-        self.here += 1;
+        self.current_cuts += 1;
         let waited_ns = left.held.held_ns.get().filter(|_| left.held.acked_ago_ns.is_some()).unwrap_or(0);
-        self.here_ns = self.here_ns.saturating_add(if waited_ns > WAIT_NS { waited_ns } else { 0 });
+        self.current_waited_ns = self.current_waited_ns.saturating_add(if waited_ns > WAIT_NS { waited_ns } else { 0 });
     }
 
     fn ends(&mut self, frame: u64) {
-        if self.here > 0 {
+        if self.current_cuts > 0 {
             let at_bytes = u32::try_from(self.cut_at).unwrap_or(0);
             self.at_bytes = if self.messages == 0 || self.at_bytes == at_bytes { at_bytes } else { 0 };
             self.messages = self.messages.saturating_add(1);
-            self.segments = self.segments.saturating_add(self.here);
-            self.waited_ns = self.waited_ns.saturating_add(self.here_ns);
+            self.segments = self.segments.saturating_add(self.current_cuts);
+            self.waited_ns = self.waited_ns.saturating_add(self.current_waited_ns);
             self.frame = self.frame.get().or(Some(frame as i64)).into();
         }
         self.begins(self.end);
@@ -109,7 +109,7 @@ impl Cuts {
 
 /// Whether the segment continues what left before it: at once, or as soon as an ACK released it.
 #[inline]
-fn goes_on(left: &Left<'_>) -> bool {
+fn continues_message(left: &Left<'_>) -> bool {
     let held = left.held;
     if held.peer_first_ns.is_some() {
         return false;

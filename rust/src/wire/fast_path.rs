@@ -72,7 +72,7 @@ mod tests {
     proptest! {
         /// The fields that select the path mostly have their normal value, and each of them sometimes another.
         #[test]
-        fn the_long_way_comes_to_the_same(
+        fn the_header_by_header_path_gives_the_same_packets(
             mut data in prop::collection::vec(any::<u8>(), 50..130),
             ip_bytes in prop_oneof![Just(0_u16), 38..140_u16, any::<u16>()],
             tcp_words in 4..16_u8,
@@ -98,10 +98,10 @@ mod tests {
             if read(&frame, &mut packets) {
                 let wire_bytes = (original_bytes as usize).max(data.len());
                 let mut cursor = Cursor { data: &data, wire_bytes, trust: Trust::Whole };
-                let mut the_long_way = Vec::new();
-                let end = Dissector::default().inside(Layer::Ethernet, &mut cursor, &frame, &mut the_long_way);
+                let mut header_by_header = Vec::new();
+                let end = Dissector::default().inside(Layer::Ethernet, &mut cursor, &frame, &mut header_by_header);
                 prop_assert_eq!(end, Ok(()));
-                prop_assert_eq!(format!("{packets:?}"), format!("{the_long_way:?}"));
+                prop_assert_eq!(format!("{packets:?}"), format!("{header_by_header:?}"));
             } else {
                 prop_assert!(packets.is_empty());
             }

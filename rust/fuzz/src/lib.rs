@@ -6,12 +6,13 @@
 //! (`tests/seeds.rs`).
 //!
 //! - [`file`]: the bytes of a capture file of any format and compression.
-//! - [`merge`], [`engine`]: the bytes of one to four files, read as one capture; `engine` uses the engine with its three threads.
-//! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]: frames of one family
-//!   of link types.
+//! - [`merge`], [`engine`]: the bytes of one to four files, read as one capture; `engine` uses the engine with
+//!   its three threads.
+//! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]:
+//!   frames of one family of link types.
 //! - [`segments`]: TCP segments with arbitrary numbers between few endpoints.
-//! - [`sender`], [`ledger`]: such segments at arbitrary times; the waits of their senders, and the causes of the waits. Memory limits
-//!   are so low here that short inputs reach them (`small-limits` of the engine).
+//! - [`sender`], [`ledger`]: such segments at arbitrary times; the waits of their senders, and the causes of
+//!   the waits. Memory limits are so low here that short inputs reach them (`small-limits` of the engine).
 //!
 //! All but the last two run through [`pipeline`], which does in one thread what the engine does in three, and
 //! checks the results. [`totals`] compares both. [`bounds`] limits time and memory of every input; [`memory`]

@@ -6,7 +6,8 @@
 //!
 //! - Vocabulary: `kind`, `evidence`, `figures`, `revisions`
 //! - State: `sequence_space`, `recent` and `history`, all in `direction`
-//! - Classification: `classify`, `resent`, `capture_duplicates`, `sending`, `ack`, `rst_ecn_tfo`, combined in `exchange`
+//! - Classification: `classify`, `resent`, `capture_duplicates`, `sending`, `ack`, `rst_ecn_tfo`, combined in
+//!   `exchange`
 
 #![allow(clippy::inline_always)] // measured: code that is not inlined stays in a pass without accounts, which does not need it
 

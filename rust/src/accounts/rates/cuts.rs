@@ -42,8 +42,8 @@ pub struct Cuts {
     cut_at: i64,
     /// The previous segment had PSH set: its write ended there.
     pushed: bool,
-    current_cuts: u32,
-    current_waited_ns: i64,
+    pending_segments: u32,
+    pending_waited_ns: i64,
 }
 
 impl Cuts {
@@ -72,7 +72,7 @@ impl Cuts {
 
     #[inline]
     fn begins(&mut self, start: i64) {
-        (self.begin, self.end, self.current_cuts, self.current_waited_ns) = (start, start, 0, 0);
+        (self.begin, self.end, self.pending_segments, self.pending_waited_ns) = (start, start, 0, 0);
     }
 
     fn after_short_segment(&mut self, left: &Left<'_>) {
@@ -86,21 +86,21 @@ impl Cuts {
 
     #[cold]
     fn is_cut(&mut self, left: &Left<'_>) {
-        if self.current_cuts == 0 {
+        if self.pending_segments == 0 {
             self.cut_at = left.start - self.begin;
         }
-        self.current_cuts += 1;
+        self.pending_segments += 1;
         let waited_ns = left.held.held_ns.get().filter(|_| left.held.acked_ago_ns.is_some()).unwrap_or(0);
-        self.current_waited_ns = self.current_waited_ns.saturating_add(if waited_ns > WAIT_NS { waited_ns } else { 0 });
+        self.pending_waited_ns = self.pending_waited_ns.saturating_add(if waited_ns > WAIT_NS { waited_ns } else { 0 });
     }
 
     fn ends(&mut self, frame: u64) {
-        if self.current_cuts > 0 {
+        if self.pending_segments > 0 {
             let at_bytes = u32::try_from(self.cut_at).unwrap_or(0);
             self.at_bytes = if self.messages == 0 || self.at_bytes == at_bytes { at_bytes } else { 0 };
             self.messages = self.messages.saturating_add(1);
-            self.segments = self.segments.saturating_add(self.current_cuts);
-            self.waited_ns = self.waited_ns.saturating_add(self.current_waited_ns);
+            self.segments = self.segments.saturating_add(self.pending_segments);
+            self.waited_ns = self.waited_ns.saturating_add(self.pending_waited_ns);
             self.frame = self.frame.get().or(Some(frame as i64)).into();
         }
         self.begins(self.end);

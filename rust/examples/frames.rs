@@ -1,6 +1,6 @@
-//! Walks captures as the engine does: `frames [--count] FILE…` prints number, time in nanoseconds, original and
-//! captured length and link type of each frame (`-` where there is none), or only counts them and the time it took.
-//! Errors go to stderr.
+//! Reads captures as the engine does. `frames [--count] FILE…` prints number, time in nanoseconds, original and
+//! captured length and link type of each frame (`-` if there is none), or only the number of frames and the
+//! time that reading took. Errors go to stderr.
 
 use std::io::Write;
 use std::time::Instant;

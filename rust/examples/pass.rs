@@ -1,20 +1,21 @@
-//! Passes over captures as far as one stage: `pass segments|accounts|ledger|details FILE…` reads the files as one capture, merged by
-//! time, and prints what the stage gave. What a stage costs shows beside the one before it; `benchmarks/instructions.py` counts.
+//! Passes over captures up to one stage. `pass segments|accounts|ledger|details FILE…` reads the files as one
+//! capture, merged by time, and prints what the stage produced. The cost of a stage is the difference from the
+//! one before it; `benchmarks/instructions.py` measures it.
 //!
-//! - `segments`: rows of segments, without accounts
-//! - `accounts`: what is added up of each connection, and its row; no rows of segments
+//! - `segments`: segment rows, without accounts
+//! - `accounts`: the accounts of each connection and its row; no segment rows
 //! - `ledger`: accounts, and every interval of every direction with its cause
-//! - `details`: accounts, and the sums, the longest waits and the deadlocks that findings are made of
+//! - `details`: accounts, and the input of findings: sums, longest waits, deadlocks
 
 use tcptrace_lab_core::engine::{Batch, Engine, Options};
 use tcptrace_lab_core::ledger::{Cause, Worth};
 
-/// Columns of segments that need no account.
+/// Columns of the segments table that need no accounts.
 const SEGMENT_COLUMNS: [&str; 8] = ["frame", "ts_ns", "conn", "seq", "ack", "payload_bytes", "kind", "rtt_ns"];
 /// Columns of the ledger.
 const LEDGER_COLUMNS: [&str; 5] = ["conn", "start_ns", "end_ns", "cause", "confidence"];
 
-/// What a stage asks the engine for.
+/// The engine options for a stage.
 fn options(stage: &str) -> Option<Options> {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let worth = |cause| Worth { cause, ns: 1, share: 0.0, of_client_alone: false, of_data_alone: false };
@@ -50,7 +51,7 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-/// Drains the engine. Gives its rows, in words.
+/// Reads all batches. Returns the number of rows as text.
 fn pass(files: &[String], options: Options) -> Result<String, Box<dyn std::error::Error>> {
     let mut engine = Engine::open(files, options)?;
     let (mut segments, mut connections, mut intervals, mut notes) = (0, 0, 0, 0);

@@ -1,31 +1,31 @@
-//! What can go wrong with a capture, told once: what, where, and which field said so.
+//! Errors and problems of a capture: what happened, where, and which field showed it.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 
-/// The coarse kind of a [`CaptureError`]; Python maps each to one exception class (and so to one exit code).
+/// The category of a [`CaptureError`]. Python maps each to one exception class, and so to one exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The operating system refused: missing file, directory, no rights.
+    /// The operating system reported an error: missing file, directory, no permission.
     Io,
     /// The bytes are not a capture in any format this engine reads.
     NotACapture,
-    /// A capture, but of a format or variant that this engine does not read by itself.
+    /// A capture in a format or variant that this engine does not read.
     Unsupported,
-    /// The capture ends in the middle of a record; all that stands before it was read.
+    /// The capture ends in the middle of a record. Everything before it was read.
     Cut,
-    /// A length or tag inside the capture contradicts its surroundings; reading stops there.
+    /// A length or tag in the capture contradicts its context. Reading stops there.
     Damaged,
 }
 
-/// An error with its place. `offset` counts bytes of the (decompressed) stream, `frame` is the 1-based
-/// number of the frame that could not be read.
+/// An error with its place. `offset` counts bytes of the (decompressed) stream; `frame` is the 1-based number
+/// of the frame that could not be read.
 #[derive(Clone, Debug)]
 pub struct CaptureError {
-    /// The coarse kind.
+    /// The category.
     pub kind: ErrorKind,
-    /// One clear sentence fragment, without the place.
+    /// What happened, as a sentence fragment without the place.
     pub what: String,
     /// The file, as the caller named it.
     pub path: OsString,
@@ -33,16 +33,16 @@ pub struct CaptureError {
     pub offset: Option<u64>,
     /// 1-based frame number.
     pub frame: Option<u64>,
-    /// Bytes that the field demanded.
+    /// Number of bytes that the field requires.
     pub required: Option<u64>,
-    /// Bytes that were there.
+    /// Number of bytes present.
     pub got: Option<u64>,
     /// The field that set the limit, such as `incl_len`.
     pub field: Option<&'static str>,
 }
 
 impl CaptureError {
-    /// A new error without a place; the builder methods add it.
+    /// A new error without a place, which the builder methods add.
     pub fn new(kind: ErrorKind, path: impl AsRef<OsStr>, what: impl Into<String>) -> Self {
         Self {
             kind,
@@ -76,7 +76,8 @@ impl CaptureError {
         self
     }
 
-    /// How many bytes are there of those that were demanded, in words to follow `what`; empty where that is not the matter.
+    /// Text to append to `what`: how many of the required bytes are present. Empty if the error is not about a
+    /// length.
     #[must_use]
     pub fn shortfall(&self) -> String {
         match (self.required, self.got) {
@@ -85,7 +86,7 @@ impl CaptureError {
         }
     }
 
-    /// Adds what `field` demanded and what was there.
+    /// Adds the number of bytes that `field` requires and the number present.
     #[must_use]
     pub fn lengths(mut self, field: &'static str, required: u64, got: u64) -> Self {
         self.field = Some(field);
@@ -111,19 +112,19 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Something that a reader survived: counted by kind, with the place where it was first met.
+/// A problem that did not stop the reader. Problems are counted by kind, with the place of the first.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// What was found and what was done about it, for people.
+    /// What was found and how it was handled, for users.
     pub what: String,
-    /// The file it was found in, as the caller named it; empty where it was found in packets.
+    /// The file, as the caller named it; empty if the problem was found in packets.
     pub path: OsString,
-    /// 1-based number of the first frame concerned.
+    /// 1-based number of the first affected frame.
     pub frame: Option<u64>,
     /// Byte offset of the first occurrence in the (decompressed) stream.
     pub offset: Option<u64>,
     /// How often it occurred.
     pub count: u64,
-    /// True if something of the capture could not be used because of it (exit code 4).
+    /// Whether part of the capture could not be used because of it (exit code 4).
     pub loses_data: bool,
 }

@@ -1,22 +1,22 @@
-//! The engine of tcptrace-lab: capture files in, Arrow columns of TCP segments and connections out.
+//! The engine of tcptrace-lab: reads capture files and produces Arrow columns of TCP segments and connections.
 //!
-//! It does what is sequential, per packet and hostile; what is about sets and people is done in Python on the tables
-//! that leave here. The layers, each using only those before it:
+//! The engine does the work that is sequential, per packet or on untrusted bytes. Python works on the resulting
+//! tables: sets of connections, and what people read. The layers, each of which uses only earlier ones:
 //!
 //! 1. [`error`], [`nullable`], [`seq`]: errors, numbers that may be unknown, and 32-bit sequence numbers.
-//! 2. [`capture`]: bytes of files → frames. Knows formats and compression, knows nothing of networks.
-//! 3. [`wire`]: a frame → the TCP segment in it. "What the bytes say": no state, no judgement.
-//! 4. [`connection`]: segments → what happened to each. Sequence space, round trips, retransmission kinds.
-//! 5. [`sender`]: what the sender knew at each instant → its waits.
-//! 6. [`accounts`]: what is added up of each direction: counts, statistics, behaviour, rates, the view of its sender.
-//! 7. [`flows`]: the connections of a capture, by their endpoints, and the rows that leave for each.
-//! 8. [`ledger`]: waits and direction facts → causes: *why is the next byte of this direction not leaving now?*
-//! 9. [`table`]: rows → Arrow columns, in batches.
-//! 10. [`engine`]: drives all of these over three threads with bounded memory.
+//! 2. [`capture`]: turns the bytes of files into frames. Knows formats and compression, but not networks.
+//! 3. [`wire`]: extracts the TCP segment from a frame. It reports what the bytes say, without state or judgement.
+//! 4. [`connection`]: classifies segments: sequence space, round trips, kinds of retransmission.
+//! 5. [`sender`]: tracks what the sender knew at each instant, and derives its waits.
+//! 6. [`accounts`]: accumulates counts, statistics, behaviour, rates and the sender's state for each direction.
+//! 7. [`flows`]: finds the connection of each segment by its endpoints, and emits rows.
+//! 8. [`ledger`]: assigns a cause to each wait: *why is the next byte of this direction not leaving now?*
+//! 9. [`table`]: turns rows into batches of Arrow columns.
+//! 10. [`engine`]: runs all of these in several threads with limited memory.
 //! 11. `python`: the only module that knows Python.
 //!
-//! `tests/layers.rs` reads this list. It fails where a file imports from a later layer, and where files import each other in a
-//! circle (it names two layers that still have some inside).
+//! `tests/layers.rs` reads this list. It fails if a file imports from a later layer, or if files import each
+//! other in a cycle (except in two layers that it names).
 
 #![deny(unsafe_code)]
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An `Option<i64>` in eight bytes, so that rows stay in a core's cache: the smallest i64, which no time, size or
-/// offset of a capture reaches, stands for null.
+/// An `Option<i64>` in eight bytes, so that rows stay in a core's cache. The smallest i64 means null; no time,
+/// size or offset of a capture reaches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<i64>", into = "Option<i64>")] // one byte if null
 pub struct Nullable(i64);
@@ -12,14 +12,14 @@ impl Nullable {
     /// Null.
     pub const NULL: Self = Self(i64::MIN);
 
-    /// True unless null.
+    /// Whether the value is known.
     #[inline]
     #[must_use]
     pub fn is_some(self) -> bool {
         self.0 != Self::NULL.0
     }
 
-    /// The value; of no meaning if null.
+    /// The value; meaningless if null.
     #[inline]
     #[must_use]
     pub fn value(self) -> i64 {
@@ -33,21 +33,21 @@ impl Nullable {
         self.is_some().then_some(self.0)
     }
 
-    /// The larger of both that is known: null is the smallest number.
+    /// The larger known value. Null is the smallest number.
     #[inline]
     #[must_use]
     pub fn later(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
 
-    /// The smaller of both that is known.
+    /// The smaller known value.
     #[inline]
     #[must_use]
     pub fn earlier(self, other: Self) -> Self {
         if self.is_some() && (self.0 < other.0 || !other.is_some()) { self } else { other }
     }
 
-    /// `self - earlier`, where both are known.
+    /// `self - earlier`, or null if either is null.
     #[inline]
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {

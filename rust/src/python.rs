@@ -1,4 +1,4 @@
-//! The compiled module `tcptrace_lab._core`: the only file that knows Python. Types in `_core.pyi`.
+//! The compiled module `tcptrace_lab._core`, the only file that knows Python. `_core.pyi` declares its types.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -27,14 +27,14 @@ create_exception!(tcptrace_lab._core, EngineError, PyException);
 
 type Shared = Arc<Mutex<Pass>>;
 
-/// A connection known from a pass before: number, one end, the other end, first and last frame.
+/// A connection of an earlier pass: number, one endpoint, the other endpoint, (first frame, last frame).
 type KnownTuple = (u32, (IpAddr, u16), (IpAddr, u16), (u64, u64));
 
 fn known_connection((conn, one, other, frames): KnownTuple) -> Known {
     Known { conn, ends: [one, other], frames }
 }
 
-/// The lock is held for one batch at a time; a poisoned one means a panic that Python has already been told of.
+/// Locks the engine for one batch. A poisoned lock means a panic that was already reported to Python.
 fn lock(engine: &Shared) -> MutexGuard<'_, Pass> {
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -59,7 +59,7 @@ fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
     set().err().unwrap_or(exception)
 }
 
-/// An error of the system (no room for temporary files) becomes Python's own.
+/// Converts an error to Python. A system error (no space for temporary files) becomes an `OSError`.
 fn arrow_error(error: &ArrowError) -> PyErr {
     match error {
         ArrowError::IoError(what, error) => match error.raw_os_error() {
@@ -90,14 +90,14 @@ impl ArrowStream {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema; // may be ignored, says the Arrow PyCapsule interface
+        let _ = requested_schema; // the Arrow PyCapsule interface permits ignoring it
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let reader = reader.ok_or_else(|| EngineError::new_err("this stream was consumed before"))?;
+        let reader = reader.ok_or_else(|| EngineError::new_err("this stream is already consumed"))?;
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
     }
 }
 
-/// The engine, and the batches of other tables that it gave between segments that were asked for alone.
+/// The engine, and batches of other tables that it produced while only segments were requested.
 struct Pass {
     engine: engine::Engine,
     connections: Vec<RecordBatch>,
@@ -105,7 +105,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// The next batch of segments or datagrams.
+    /// The next batch of segments or datagrams. Stores batches of connections and flows.
     fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             match self.engine.next_batch()? {
@@ -117,14 +117,14 @@ impl Pass {
         }
     }
 
-    /// Keeps all that is left of the tables that are asked for later.
+    /// Reads to the end, storing the batches of connections and flows.
     fn read_to_end(&mut self) -> Result<(), ArrowError> {
         while self.next_batch()?.is_some() {}
         Ok(())
     }
 }
 
-/// What a pull gives of each table, and how much that is.
+/// The batches of one pull, and their weight in rows.
 #[derive(Default)]
 struct Pulled {
     segments: Vec<RecordBatch>,
@@ -138,9 +138,9 @@ struct Pulled {
 }
 
 impl Pulled {
-    /// A connection's row is as large as so many segments' rows.
+    /// The row of a connection counts as this many segment rows.
     const ROWS_PER_CONNECTION: usize = 16;
-    /// A connection's account is as large as so many segments' rows.
+    /// The account of a connection counts as this many segment rows.
     const ROWS_PER_ACCOUNT: usize = 4;
 
     fn add(&mut self, batch: Batch) {
@@ -165,13 +165,13 @@ fn stream(batches: Vec<RecordBatch>, schema: SchemaRef) -> ArrowStream {
 /// Segments, datagrams, connections, flows, accounts, ledger, and notes.
 type PulledStreams = (ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream);
 
-/// What is worth a finding: code of a cause, from which time and share of a direction's life on, whether in the client's direction alone,
-/// and in those with data alone.
+/// A threshold for findings: code of the cause, minimum time in ns, minimum share of a direction's lifetime,
+/// whether it applies only to the client's direction, and whether only to directions with data.
 type WorthTuple = (u8, i64, f64, bool, bool);
 
 fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyResult<Worth> {
     let cause = Cause::ALL.get(usize::from(cause)).copied();
-    let cause = cause.ok_or_else(|| PyValueError::new_err("there is no such cause"))?;
+    let cause = cause.ok_or_else(|| PyValueError::new_err("unknown cause"))?;
     Ok(Worth { cause, ns, share, of_client_alone, of_data_alone })
 }
 
@@ -224,9 +224,9 @@ struct Engine {
 #[pymethods]
 impl Engine {
     #[new]
-    #[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
+    #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
     #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true, ledger = None, worth = None, most = MOST, waits_memory_bytes = MOST_MEMORY_BYTES, threads = None))]
-    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // by name, in Python
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // Python passes them by name
     fn new(
         py: Python<'_>,
         paths: Vec<OsString>,
@@ -277,7 +277,7 @@ impl Engine {
         ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left })
     }
 
-    /// The next rows of each table, together at least `max_rows`; all empty at the end.
+    /// The next rows of all tables, at least `max_rows` together; all empty at the end.
     fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<PulledStreams> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
@@ -313,7 +313,7 @@ impl Engine {
         self.kept(py, |pass| std::mem::take(&mut pass.connections), table::connections_schema)
     }
 
-    /// What later segments showed of earlier ones.
+    /// The corrections of earlier segments.
     fn revisions(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
@@ -323,12 +323,12 @@ impl Engine {
         py.detach(read).map(whole).map_err(|error| arrow_error(&error))
     }
 
-    /// How much time each cause took.
+    /// The time of each cause.
     fn kinds(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.detailed(py, |engine| table::kinds(engine.details()))
     }
 
-    /// The longest waits, with their proof.
+    /// The longest waits, with their evidence.
     fn waits(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.detailed(py, |engine| table::waits(engine.details()))
     }
@@ -338,12 +338,12 @@ impl Engine {
         self.detailed(py, |engine| table::locks(engine.details()))
     }
 
-    /// The final facts of directions.
+    /// Distances and round trips of the directions.
     fn directions(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.detailed(py, |engine| table::direction_facts(engine.details()))
     }
 
-    /// Runs all segment batches through and drops them; returns the number of rows.
+    /// Reads and discards all batches; returns the number of rows.
     fn drain(&self, py: Python<'_>) -> PyResult<u64> {
         let drained = py.detach(|| {
             let mut pass = lock(&self.engine);
@@ -390,7 +390,7 @@ impl Engine {
         Ok(info)
     }
 
-    /// How many segments there were so far, wanted or not.
+    /// Number of segments so far, whether wanted or not.
     fn segments_seen(&self) -> u64 {
         lock(&self.engine).engine.segments_seen()
     }
@@ -401,10 +401,10 @@ impl Engine {
 }
 
 impl Engine {
-    /// So many segments may go by for each row that is asked for, where few of them or none are wanted.
+    /// Segments that may pass per requested row, for passes that want few segment rows or none.
     const SEEN_PER_ROW: u64 = 4;
 
-    /// The batches that were kept of a table, when all is read.
+    /// Reads to the end and returns the stored batches of a table.
     fn kept(
         &self,
         py: Python<'_>,
@@ -419,7 +419,7 @@ impl Engine {
         py.detach(read).map_err(|error| arrow_error(&error))
     }
 
-    /// A table of the connections that lose most time, when all is read.
+    /// Reads to the end and returns a table about the connections that lose the most time.
     fn detailed(
         &self,
         py: Python<'_>,
@@ -445,9 +445,9 @@ fn problem_dict<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-/// Writes what a compressed file holds into another; what ended that early, if anything did.
+/// Writes the decompressed content of a file to another file. Returns why it ended early, if it did.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // what Python hands over is owned here
+#[allow(clippy::needless_pass_by_value)] // Python hands over owned values
 fn unpack(py: Python<'_>, source: OsString, target: OsString) -> PyResult<Option<String>> {
     let mut unpacker = Unpacker::open(&source).map_err(|error| to_python(py, &error))?;
     let mut file = std::fs::OpenOptions::new().write(true).open(target)?;

@@ -1,8 +1,9 @@
-//! 32-bit sequence numbers and the unwrapped 64-bit stream offsets made of them (RFC 9293, section 3.4).
+//! 32-bit sequence numbers, and the 64-bit stream offsets that they are unwrapped to (RFC 9293, 3.4).
 
 /// The offset whose low 32 bits are `number - base` and that lies within 2^31 of `near`.
 ///
-/// Offsets are signed: in a capture that starts in mid-stream, bytes from before its first segment are below 1.
+/// Offsets are signed: in a capture that starts mid-stream, bytes before its first segment have offsets below
+/// 1.
 #[inline]
 #[must_use]
 pub fn unwrap(number: u32, base: u32, near: i64) -> i64 {

@@ -1,4 +1,5 @@
-//! Rows → Arrow columns, in batches. Column names and order are those of `schema.py` (a test holds them together).
+//! Turns rows into batches of Arrow columns. Column names and order are those of `schema.py`, which a test
+//! checks.
 
 mod behaviour;
 mod block_columns;
@@ -34,7 +35,7 @@ use direction::Direction;
 /// The schema of connection batches.
 ///
 /// # Errors
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
     connections(&[]).map(|batch| batch.schema())
 }
@@ -62,21 +63,21 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         ("vpi".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(vpi, _)| vpi))),
         ("vci".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(_, vci)| vci))),
     ];
-    for (at, side) in ["client", "server"].into_iter().enumerate() {
-        let of_side: Vec<Direction<'_>> = rows.iter().filter_map(|row| Direction::of(row, at)).collect();
-        directions(side, &of_side, &mut columns);
-        statistics::statistics(side, &of_side, &mut columns);
-        behaviour::columns(side, at, rows, &mut columns);
-        departure::columns(side, at, rows, &mut columns);
-        rates::columns(side, at, rows, &mut columns);
+    for (at, prefix) in ["client", "server"].into_iter().enumerate() {
+        let directions_of_host: Vec<Direction<'_>> = rows.iter().filter_map(|row| Direction::of(row, at)).collect();
+        directions(prefix, &directions_of_host, &mut columns);
+        statistics::statistics(prefix, &directions_of_host, &mut columns);
+        behaviour::columns(prefix, &directions_of_host, &mut columns);
+        departure::columns(prefix, at, rows, &mut columns);
+        rates::columns(prefix, at, rows, &mut columns);
     }
-    for (at, side) in ["client", "server"].into_iter().enumerate() {
-        times(side, at, rows, &mut columns);
+    for (at, prefix) in ["client", "server"].into_iter().enumerate() {
+        times(prefix, at, rows, &mut columns);
     }
     batch(columns)
 }
 
-fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
+fn directions(prefix: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
     let count = |value: fn(&Direction<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
     let amount = |value: fn(&Direction<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
     let agreed = |value: fn(&Direction<'_>) -> Option<bool>| -> ArrayRef {
@@ -115,7 +116,7 @@ fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
         ("window_scale", maybe::<UInt8Type, _>(rows, |row| row.figures.window_scale)),
         ("sack_permitted", agreed(|row| row.figures.syn_options?.permits_sack())),
         ("timestamps", agreed(|row| row.figures.syn_options?.offers_timestamps())),
-        // Without the scale only windows of 0 and those of SYNs are known.
+        // Without the scale, only windows of 0 and those of SYNs are known.
         ("max_window_bytes", amount(|row| row.figures.window_scale.and(row.counts.max_window_bytes).map(i64::from))),
         ("min_window_bytes", amount(|row| row.counts.min_window_bytes.map(i64::from))),
         ("max_in_flight_bytes", nullable(rows, |row| row.figures.max_in_flight_bytes)),
@@ -132,13 +133,13 @@ fn directions(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
         ("first_data_ts_ns", nullable(rows, |row| row.counts.first_data_ts_ns)),
         ("last_data_ts_ns", nullable(rows, |row| row.counts.last_data_ts_ns)),
     ];
-    columns.extend(named.into_iter().map(|(name, array)| (format!("{side}_{name}"), array)));
+    columns.extend(named.into_iter().map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }
 
-fn times(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
-    let of_side: Vec<DirectionTimes> = rows.iter().filter_map(|row| row.times.get(at).copied()).collect();
+fn times(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+    let times_of_host: Vec<DirectionTimes> = rows.iter().filter_map(|row| row.times.get(at).copied()).collect();
     let mut add = |name: &str, value: fn(&DirectionTimes) -> Nullable| {
-        columns.push((format!("{side}_{name}"), nullable(&of_side, value)));
+        columns.push((format!("{prefix}_{name}"), nullable(&times_of_host, value)));
     };
     add("rtt_p50_ns", |times| times.rtt.p50_ns);
     add("rtt_p95_ns", |times| times.rtt.p95_ns);
@@ -146,7 +147,7 @@ fn times(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column
     add("ack_lag_p95_ns", |times| times.ack_lag.p95_ns);
 }
 
-/// Which share of the line is data at best; unknown without a line whose cost is known, or a size of segments.
+/// Highest possible share of payload on the line; unknown without a line of known overhead, or a segment size.
 fn best_payload_share(row: &Direction<'_>) -> Option<f64> {
     let header_bytes = Some(row.figures.header_bytes).filter(|bytes| *bytes > 0)?;
     Some(row.connection.line?.best_payload_share(row.connection.full_segment_bytes?, header_bytes))
@@ -169,7 +170,7 @@ pub fn revisions(rows: &[Revision]) -> Result<RecordBatch, ArrowError> {
 /// The schema of datagram batches.
 ///
 /// # Errors
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn datagrams_schema() -> Result<SchemaRef, ArrowError> {
     datagrams(&[], &PathNames::default()).map(|batch| batch.schema())
 }
@@ -198,12 +199,12 @@ pub fn datagrams(rows: &[DatagramRow], paths: &PathNames) -> Result<RecordBatch,
 /// The schema of flow batches.
 ///
 /// # Errors
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn flows_schema() -> Result<SchemaRef, ArrowError> {
     flows(&[]).map(|batch| batch.schema())
 }
 
-/// One batch of the flows table, as far as the engine fills it.
+/// One batch of the flows table with the columns that the engine fills.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.

@@ -1,9 +1,10 @@
-//! The modules of the engine import in one direction. Reads the sources: no cycle between files, and nothing from a layer
-//! above. The order of the layers is the numbered list in `src/lib.rs`.
+//! Checks the imports between the modules of the engine: no cycle between files, and no import from a higher
+//! layer. The order of the layers is the numbered list in `src/lib.rs`.
 //!
-//! An import is a path in a `use` line or in the code that starts at `crate`, `super`, `self`, a child module or an imported
-//! module. It counts for the file that defines the name: a `pub use` that the file itself does not need is a signpost, and
-//! no import. Unit tests are left out, because they may build on anything.
+//! An import is a path in a `use` line, or a path in the code that starts at `crate`, `super`, `self`, a child
+//! module or an imported module. It counts as an import of the file that defines the name. A `pub use` that the
+//! file itself does not need is a re-export and does not count. Unit tests are excluded, because they may use
+//! anything.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,14 +16,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Path of a module below the crate: `["connection", "ack"]`; empty for `lib.rs`.
+/// Path of a module in the crate: `["connection", "ack"]`; empty for `lib.rs`.
 type ModulePath = Vec<String>;
 
-/// Layers within which files still import each other in circles: mostly a folder's files need what its `mod.rs` defines, and link
-/// layers nest in each other. None is to be added.
+/// Layers whose files still import each other in cycles: mostly the files of a folder need what its `mod.rs`
+/// defines, and link layers nest. Add none.
 const CIRCULAR: [&str; 2] = ["capture", "wire"];
 
-/// Deepest chain of re-exports that is followed.
+/// Longest chain of re-exports that is resolved.
 const MAX_REEXPORTS: usize = 16;
 
 /// One source file.
@@ -30,13 +31,13 @@ const MAX_REEXPORTS: usize = 16;
 struct Module {
     /// Relative to `src`.
     file: String,
-    /// Child modules that have a file of their own.
+    /// Child modules with a file of their own.
     children: BTreeSet<String>,
-    /// Names that `use` lines bring in, as written.
+    /// Names that `use` lines import, as written.
     imports: Vec<Import>,
-    /// Paths in the rest of the code.
+    /// Paths in the other code.
     paths: Vec<Vec<String>>,
-    /// Single identifiers in the rest of the code.
+    /// Single identifiers in the other code.
     words: BTreeSet<String>,
 }
 
@@ -55,7 +56,7 @@ enum Token {
     Sign(char),
 }
 
-/// The code without comments, strings and character literals.
+/// The tokens of the code, without comments, strings and character literals.
 fn tokens(source: &str) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let at = |place: usize| chars.get(place).copied().unwrap_or('\0');
@@ -100,7 +101,7 @@ fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// Without the items that are compiled for tests alone.
+/// Removes the items that are compiled for tests only.
 fn without_tests(source: &str) -> String {
     let mut kept = String::new();
     let mut lines = source.lines();
@@ -110,7 +111,7 @@ fn without_tests(source: &str) -> String {
             kept.push('\n');
             continue;
         }
-        // Formatted code ends an item at the indentation at which it began.
+        // In formatted code, an item ends at the indentation of its start.
         let indent = line.len() - line.trim_start().len();
         for line in lines.by_ref() {
             let depth = line.len() - line.trim_start().len();
@@ -122,7 +123,7 @@ fn without_tests(source: &str) -> String {
     kept
 }
 
-/// The names of a `use` tree, each with its path.
+/// The names in a `use` tree, each with its path.
 fn flatten(tree: &[Token], prefix: &[String], public: bool, imports: &mut Vec<Import>) {
     let mut path = prefix.to_vec();
     let mut place = 0;
@@ -169,9 +170,9 @@ fn read_module(file: &str, source: &str) -> Module {
     let mut module = Module { file: file.into(), ..Module::default() };
     let tokens = tokens(&without_tests(source));
     let (mut place, mut depth) = (0, 0);
-    // Depths at which modules within the file were opened.
+    // Brace depths at which inline modules started.
     let mut inner = Vec::new();
-    // From within those `super` leads to the file itself.
+    // In inline modules, `super` can name the file itself.
     let outward = |inner: &[i32], path: &[String]| {
         let supers = path.iter().take(inner.len()).take_while(|name| *name == "super").count();
         if supers > 0 { [&["self".to_owned()], &path[supers..]].concat() } else { path.to_vec() }
@@ -229,11 +230,12 @@ fn read_module(file: &str, source: &str) -> Module {
     module
 }
 
-/// The modules of a crate, by their paths.
+/// The modules of a crate by their paths.
 struct Crate(BTreeMap<ModulePath, Module>);
 
 impl Crate {
-    /// Follows `mod` lines from `lib.rs` on; `read` gives the text of a file, if there is one.
+    /// Reads the modules that `mod` lines name, starting at `lib.rs`. `read` returns the text of a file, if it
+    /// exists.
     fn read(read: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut modules = BTreeMap::new();
         let mut wanted = vec![ModulePath::new()];
@@ -253,7 +255,8 @@ impl Crate {
         Self(modules)
     }
 
-    /// The module whose file defines what `path`, written in `from`, names; `None` for other crates and the prelude.
+    /// The module whose file defines the name at `path`, as written in `from`; `None` for other crates and the
+    /// prelude.
     fn resolve(&self, from: &ModulePath, path: &[String], depth: usize) -> Option<ModulePath> {
         let (first, rest) = path.split_first()?;
         let begin = match first.as_str() {
@@ -273,7 +276,7 @@ impl Crate {
         }
     }
 
-    /// A child or an import of `module` and what `rest` names in it.
+    /// Resolves `rest` in a child or an import of `module`.
     fn member(&self, module: &ModulePath, name: &str, rest: &[String], depth: usize) -> Option<ModulePath> {
         let known = self.0.get(module)?;
         if known.children.contains(name) {
@@ -286,7 +289,7 @@ impl Crate {
         self.resolve(module, &[&import.path[..], rest].concat(), depth + 1)
     }
 
-    /// File → the files that it imports from.
+    /// The files that each file imports from.
     fn imports(&self) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
         let imported = |(from, module): (&ModulePath, &Module)| {
             let needed = |import: &&Import| !import.public || module.words.contains(&import.name);
@@ -304,7 +307,7 @@ impl Crate {
     }
 }
 
-/// The layers in the numbered list of `lib.rs`, from below: module → number of its line.
+/// The layers in the numbered list of `lib.rs`, lowest first: the line number of each module.
 fn layers(lib: &str) -> BTreeMap<String, usize> {
     let lines = lib.lines().filter_map(|line| line.strip_prefix("//! "));
     let numbered = lines.filter(|line| line.starts_with(|sign: char| sign.is_ascii_digit()));
@@ -335,7 +338,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The files of cycles of imports: none if there is no cycle, otherwise at least one.
+/// Cycles of imports, each as its files. At least one if there is any cycle.
 fn cycles(imports: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<&ModulePath>> {
     let mut search = Search { imports, open: Vec::new(), done: BTreeSet::new(), cycles: Vec::new() };
     for at in imports.keys() {
@@ -344,7 +347,7 @@ fn cycles(imports: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<&Modu
     search.cycles
 }
 
-/// All that is wrong with the imports of a crate, in words; cycles within the layers `circular` are not.
+/// All problems of a crate's imports as text. Cycles within the layers in `circular` are allowed.
 fn problems(read: &dyn Fn(&str) -> Option<String>, circular: &[&str]) -> Vec<String> {
     let sources = Crate::read(read);
     let layers = layers(&read("lib.rs").unwrap_or_default());
@@ -380,7 +383,7 @@ fn problems_of(files: &[(&str, &str)]) -> Vec<String> {
 
 const LIB: &str = "//! 1. [`wire`]: below\n//! 2. [`table`]: above\nmod table;\nmod wire;\n";
 
-/// The text of a file of the engine.
+/// The text of a source file of the engine.
 fn source(file: &str) -> Option<String> {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).ok()
 }
@@ -407,7 +410,7 @@ fn every_file_of_the_engine_is_looked_at() {
     }
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let sources = Crate::read(&source);
-    // `flows/tests.rs`, `ledger/gates/testing.rs` and `wire/fragments/tests.rs` hold unit tests alone.
+    // `flows/tests.rs`, `ledger/gates/testing.rs` and `wire/fragments/tests.rs` contain only unit tests.
     assert_eq!(sources.0.len() + 3, files(&src));
 }
 

@@ -157,15 +157,9 @@ def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str
 
     analysis = analyze(paths, proofs=True)  # the archive keeps all stalls
     if not all(map(_is_still, paths, task.paths, task.digests, task.looks)):
-<<<<<<< HEAD
-        raise FileNotFoundError("it changed while it was read")
+        raise FileNotFoundError("the file changed while it was read")
     name = capture_name(list(task.paths))
     sentence = _write_report(analysis, name, target, task.capture) if task.reports else verdict.sentence(analysis)
-=======
-        raise FileNotFoundError("the file changed while it was read")
-    if task.reports:
-        _write_report(analysis, capture_name(list(task.paths)), target, task.capture)
->>>>>>> phrases
     state = "whole" if analysis.loss is None else "part"
     reason = "" if analysis.loss is None else analysis.loss.what
     told = rows.capture_row(analysis, sentence) | {"state": state, "reason": reason or None}

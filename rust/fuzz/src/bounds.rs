@@ -1,37 +1,37 @@
-//! The bounds that every input keeps: time and memory.
+//! Limits of time and memory for every input.
 
 use std::time::{Duration, Instant};
 
 use crate::memory;
 use crate::pipeline::Account;
 
-/// The promise: a hang is more than a second for each 100 KB.
+/// An input hangs if it takes more than a second per 100 KB.
 const NS_PER_BYTE: u64 = 1_000_000_000 / 100_000;
-/// Inputs below 100 KB have that second too.
+/// Inputs below 100 KB have one second too.
 const LEAST_TIME: Duration = Duration::from_secs(1);
 /// Memory for any input: buffers, the first slab of connections, the largest record (16 MiB) twice.
 const BASE_BYTES: usize = 64 << 20;
-/// Memory for each byte read: a connection takes about three kilobytes, and the smallest frame that opens one is 40 bytes.
+/// Memory for each byte read: a connection takes about 3 kB, and the smallest frame that opens one is 40 bytes.
 const BYTES_PER_BYTE: usize = 64;
-/// Other programs use the machine too: an input is slow only if it is so every time.
+/// Other programs use the machine too, so an input is slow only if it is slow in every trial.
 const TRIALS: usize = 3;
 
-/// Which memory counts.
+/// Which memory is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// This thread's.
+    /// Memory of this thread.
     This,
-    /// That of all threads.
+    /// Memory of all threads.
     All,
 }
 
-/// Runs `run`, whose account tells the bytes that it read: what a compressed input expands to counts.
-/// `window_bytes` more memory are allowed.
+/// Runs `run` within the limits. Its account returns the number of bytes read, so the expansion of a compressed
+/// input counts. `window_bytes` of memory are allowed in addition.
 pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     hold_threads(Threads::This, input, window_bytes, run)
 }
 
-/// The same, where other threads may take part.
+/// Runs `run` within the limits, counting the memory of `threads`.
 pub fn hold_threads(threads: Threads, input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     let mut fastest = Duration::MAX;
     let mut allowed = LEAST_TIME;

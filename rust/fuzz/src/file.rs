@@ -10,13 +10,13 @@ use tcptrace_lab_core::error::{CaptureError, ErrorKind};
 use crate::bounds;
 use crate::pipeline::{Account, Pipeline};
 
-/// The history window that a zstd frame or an xz block may ask for.
+/// The history window that a zstd frame or an xz block may require.
 pub(crate) const MAX_WINDOW_BYTES: usize = 128 << 20;
-/// Bytes that a slow source gives at a time.
+/// Number of bytes that a slow source returns at a time.
 const DRIBS: [usize; 5] = [1, 2, 7, 64, 1000];
 
-/// Reads a capture from bytes of any kind, down to tables; then its frames once more from a source that gives few
-/// bytes at a time, which must be the same.
+/// Reads a capture from arbitrary bytes, down to tables. Then reads its frames again from a source that returns
+/// few bytes at a time; they must be equal.
 pub fn file(input: &[u8]) -> Account {
     let bytes: Arc<[u8]> = input.into();
     let window_bytes = if is_compressed(input) { MAX_WINDOW_BYTES } else { 0 };
@@ -29,7 +29,8 @@ pub fn file(input: &[u8]) -> Account {
     });
     let whole = frames_of(Cursor::new(bytes.clone()));
     let slow = frames_of(Dribbling { bytes: Cursor::new(bytes), reads: 0 });
-    // Which variant of pcap a file is, is guessed from what has come with its header: a live pipe must not be waited for.
+    // The variant of a pcap file is guessed from the bytes that arrived with its header, because a live pipe
+    // must not be waited for.
     if slow.format == whole.format {
         assert_eq!(slow, whole, "short reads give other frames");
     }
@@ -40,7 +41,7 @@ pub(crate) fn is_compressed(input: &[u8]) -> bool {
     matches!(input, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0xfd, b'7', b'z', ..]) || matches!(input, [0x50..=0x5f, 0x2a, ..])
 }
 
-/// Hands every frame over; gives the errors that ended files early.
+/// Passes every frame to `take`. Returns the errors that ended files early.
 pub(crate) fn each_frame(capture: &mut Capture, files: usize, mut take: impl FnMut(&Frame<'_>)) -> Vec<CaptureError> {
     let mut ends: Vec<CaptureError> = Vec::new();
     let mut number = 0;
@@ -70,19 +71,20 @@ pub(crate) fn each_frame(capture: &mut Capture, files: usize, mut take: impl FnM
     ends
 }
 
-/// What a pass over a file gave.
+/// Summary of a pass over a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Frames {
     format: String,
     count: u64,
-    /// Of all that was said of each frame.
+    /// Digest of all fields of all frames.
     digest: u64,
-    /// What ended them early.
+    /// The error that ended the file early.
     ended_by: Option<ErrorKind>,
 }
 
 fn frames_of(stream: impl Read + Send + Sync + 'static) -> Frames {
-    // Why a file is refused may depend on how much of it had come: it is damaged, and it is no capture, too.
+    // The reason for refusing a file may depend on how much of it has arrived: it can be both damaged and no
+    // capture.
     let Ok(mut capture) = Capture::from_stream("frames", stream) else { return Frames::default() };
     let mut digest = DefaultHasher::new();
     let mut count = 0;
@@ -94,7 +96,7 @@ fn frames_of(stream: impl Read + Send + Sync + 'static) -> Frames {
     Frames { format, count, digest: digest.finish(), ended_by: ends.first().map(|error| error.kind) }
 }
 
-/// A source like a slow pipe.
+/// A source that behaves like a slow pipe.
 struct Dribbling {
     bytes: Cursor<Arc<[u8]>>,
     reads: usize,

@@ -1,7 +1,7 @@
 //! Targets: several capture files read as one, and the engine with its three threads.
 //!
-//! An input is one byte of [`Options`], then files: two bytes of length (little-endian) before each but the last, which
-//! is what is left.
+//! An input is one byte of [`Options`], then files. Each file but the last has two bytes of length
+//! (little-endian) before it; the last one is the rest.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Cursor;
@@ -16,11 +16,11 @@ use crate::file::{MAX_WINDOW_BYTES, each_frame, is_compressed};
 use crate::pipeline::{Account, Pipeline};
 use crate::totals::Totals;
 
-/// Rows of a batch, by two bits of the first byte.
+/// Rows per batch, selected by two bits of the first byte.
 const BATCH_ROWS: [usize; 4] = [1, 7, 1024, 4096];
 const NAMES: [&str; 4] = ["first", "second", "third", "fourth"];
 
-/// Bits 0 and 1 of the first byte: how many files, less one.
+/// Bits 0 and 1 of the first byte: number of files less one.
 fn file_count(head: u8) -> usize {
     usize::from(head & 3) + 1
 }
@@ -43,12 +43,12 @@ fn open(files: &[Arc<[u8]>]) -> Result<Capture, CaptureError> {
     Capture::from_streams(streams)
 }
 
-/// Decompressors' windows that an input may ask for.
+/// Memory for the decompression windows that an input may require.
 fn window_bytes(files: &[Arc<[u8]>]) -> usize {
     files.iter().filter(|file| is_compressed(file)).count() * MAX_WINDOW_BYTES
 }
 
-/// A frame but for its number, and when it is due.
+/// A frame without its number, and the time by which it is merged.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     due_ns: i64,
@@ -59,13 +59,13 @@ impl Seen {
     fn of(frame: &Frame<'_>) -> Self {
         let mut digest = DefaultHasher::new();
         (frame.link_type, frame.original_bytes, frame.data).hash(&mut digest);
-        // A frame without a time follows the one before it at once.
+        // A frame without a time follows the previous one directly.
         Self { due_ns: frame.ts_ns.unwrap_or(i64::MIN), digest: digest.finish() }
     }
 }
 
-/// Reads several files as one capture. Their frames must be those of each file alone, always the earliest of those that
-/// are next, and of equally early ones that of the first file.
+/// Reads several files as one capture. Its frames must be those of each file alone: always the earliest of the
+/// next frames, and of equally early ones that of the first file.
 pub fn merge(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     let files = split(head, rest);
@@ -86,17 +86,17 @@ pub fn merge(input: &[u8]) -> Account {
     let mut ends = each_frame(&mut capture, files.len(), |frame| merged.push(Seen::of(frame)));
     let (expected, mut expected_ends) = merged_by_hand(&files);
     assert!(merged == expected, "{} frames, or their order, where {} are expected", merged.len(), expected.len());
-    // A file ends once, so its name puts the errors in order.
+    // A file ends once, so its name orders the errors.
     ends.sort_by(|one, other| one.path.cmp(&other.path));
     expected_ends.sort_by(|one, other| one.path.cmp(&other.path));
-    let told = |error: &CaptureError| (error.path.clone(), error.kind, error.frame, error.offset);
+    let place = |error: &CaptureError| (error.path.clone(), error.kind, error.frame, error.offset);
     let (ends, expected_ends): (Vec<_>, Vec<_>) =
-        (ends.iter().map(told).collect(), expected_ends.iter().map(told).collect());
+        (ends.iter().map(place).collect(), expected_ends.iter().map(place).collect());
     assert_eq!(ends, expected_ends, "files end otherwise together than alone");
     account
 }
 
-/// The same, file by file, put in order in the simplest way.
+/// The expected result of merging: reads file by file, and merges in the simplest manner.
 fn merged_by_hand(files: &[Arc<[u8]>]) -> (Vec<Seen>, Vec<CaptureError>) {
     let mut ends = Vec::new();
     let mut queues: Vec<_> = Vec::new();
@@ -115,9 +115,9 @@ fn merged_by_hand(files: &[Arc<[u8]>]) -> (Vec<Seen>, Vec<CaptureError>) {
     (merged, ends)
 }
 
-/// Reads files with the engine as users do: three threads, batches. Its tables must be those of the single-threaded
-/// pipeline, however the rows are cut into batches. Bits 2 and 3 of the first byte: rows of a batch; bit 4: datagrams are
-/// wanted; bit 5: nobody wants more than the first batch.
+/// Reads files with the engine as users do, with three threads and batches. Its tables must equal those of the
+/// single-threaded pipeline for any batch size. In the first byte, bits 2 and 3 are the rows per batch; with
+/// bit 4, datagrams are wanted; with bit 5, only the first batch is read.
 pub fn engine(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     let files = split(head, rest);

@@ -1,7 +1,8 @@
-//! Segments of a few connections, with any times in them: what the targets [`crate::sender`] and [`crate::ledger`] are made of.
+//! Segments of a few connections at arbitrary times: the input of the targets [`crate::sender`] and
+//! [`crate::ledger`].
 //!
-//! An input is one byte of options, then a list of [`RECORD_BYTES`] records. Each is a segment as [`crate::tcp`] describes it, and a
-//! byte that may move the clock far: see [`Step`].
+//! An input is one byte of options, then a list of records of [`RECORD_BYTES`] bytes. Each is a segment as in
+//! [`crate::tcp`], and a byte that may move the clock far; see [`Step`].
 
 use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::connection::Revision;
@@ -15,43 +16,43 @@ use crate::tcp;
 /// Bytes of a segment's description.
 pub const RECORD_BYTES: usize = tcp::RECORD_BYTES + 1;
 
-/// The last byte of a record: where the clock goes.
+/// The last byte of a record, which moves the clock.
 #[derive(Clone, Copy)]
 struct Step(u8);
 
 impl Step {
-    /// Bit 6: the segment has no time.
+    /// Whether bit 6 is clear; if set, the segment has no time.
     fn has_time(self) -> bool {
         self.0 >> 6 & 1 == 0
     }
 
-    /// When a segment after `ts_ns` is captured: 0 in bits 0 to 5: `usual_ns` later; else they are the power of two of nanoseconds of which
-    /// `count` and one more pass, or with bit 7 are gone back.
+    /// When a segment after `ts_ns` is captured. If bits 0 to 5 are 0: `usual_ns` later. Otherwise they are a
+    /// power of two in nanoseconds, and `count` + 1 times that passes. Bit 7 moves the clock backward.
     fn after(self, ts_ns: i64, usual_ns: i64, count: u8) -> i64 {
         let step_ns = match self.0 & 63 {
             0 => i128::from(usual_ns),
             power => (i128::from(count) + 1) << power,
         };
         let signed_ns = if self.0 >> 7 == 1 { -step_ns } else { step_ns };
-        // The least i64 stands for a time that is not known.
+        // The smallest i64 means an unknown time.
         let bounded = (i128::from(ts_ns) + signed_ns).clamp(i128::from(i64::MIN + 1), i128::from(i64::MAX));
         i64::try_from(bounded).expect("bounded")
     }
 }
 
-/// What the engine concludes from some segments, before anything is judged.
+/// The engine's rows for some segments before waits are judged.
 pub struct Followed {
     /// A row for each segment.
     pub segments: Vec<SegmentRow>,
-    /// Their connections.
+    /// The rows of their connections.
     pub connections: Vec<ConnectionRow>,
-    /// What segments showed of earlier ones, by the place of the row of the segment that did.
+    /// Revisions of earlier segments: (index of the row whose segment caused them, revisions).
     revised: Vec<(usize, Vec<Revision>)>,
     account: Account,
 }
 
 impl Followed {
-    /// Follows the segments that the records describe.
+    /// Reads the segments that the records describe.
     pub fn of(records: &[u8]) -> Self {
         let (mut dissector, mut connections) = (Dissector::default(), Connections::default());
         let (mut segments, mut revised, mut packets) = (Vec::new(), Vec::new(), Vec::new());
@@ -93,7 +94,7 @@ impl Followed {
         self.account
     }
 
-    /// The waits of all segments, in so many bytes of memory at most.
+    /// The waits of all segments, in at most `most_memory_bytes` of memory.
     pub fn waits(&self, most_memory_bytes: usize) -> LiveWaits {
         let mut live = LiveWaits::within(most_memory_bytes);
         let mut revised = self.revised.iter().peekable();

@@ -1,17 +1,18 @@
 //! Targets: frames of one family of link types.
 //!
-//! An input is one byte that chooses the first link type (low four bits) and the time of the first frame (next two),
-//! then frames: a byte of [control](Control), two of length (little-endian), and so many bytes, or what is left.
+//! An input begins with one byte: the first link type (low four bits) and the time of the first frame (next
+//! two). Frames follow: a byte of [control](Control), two of length (little-endian), and that many bytes, or
+//! the rest.
 
 use tcptrace_lab_core::capture::{Frame, LinkType};
 
 use crate::bounds;
 use crate::pipeline::{Account, Pipeline};
 
-/// The link types of a family; numbers from the LINKTYPE registry of tcpdump.org.
+/// The link types of a family, by their numbers in the LINKTYPE registry of tcpdump.org.
 pub type Family = [LinkType];
 
-/// See [`crate::ethernet`].
+/// Link types of [`crate::ethernet`].
 pub const ETHERNET: [LinkType; 1] = [1];
 /// NULL, LOOP, `LINUX_SLL`, `LINUX_SLL2`, RAW in all its numbers, IPV4, IPV6.
 pub const LOOPBACK_COOKED_RAW: [LinkType; 9] = [0, 108, 113, 276, 101, 12, 14, 228, 229];
@@ -19,8 +20,8 @@ pub const LOOPBACK_COOKED_RAW: [LinkType; 9] = [0, 108, 113, 276, 101, 12, 14, 2
 pub const ATM: [LinkType; 3] = [100, 106, 123];
 /// ERF.
 pub const ERF: [LinkType; 1] = [197];
-/// `IEEE802_11` bare and with radiotap, PPP in three forms, Cisco HDLC, Frame Relay, FDDI, Token Ring, SLIP, ARCNET,
-/// NFLOG, `IPOIB`; one that no one has, and two that are known but not read.
+/// `IEEE802_11` without and with radiotap, PPP in three forms, Cisco HDLC, Frame Relay, FDDI, Token Ring, SLIP,
+/// ARCNET, NFLOG, `IPOIB`; one unassigned, and two that are known but not read.
 pub const WIFI_PPP_OTHER: [LinkType; 16] = [105, 127, 9, 50, 51, 104, 107, 10, 6, 8, 129, 239, 242, u32::MAX, 143, 189];
 /// `AX25`, `AX25_KISS`, `ARCNET`, `ENC` in both numbers, `PFLOG`, `PRISM_HEADER`, `AVS`, `IP_OVER_FC`, `TZSP`,
 /// `APPLE_IP_OVER_IEEE1394`, `PPP_WITH_DIR`, `IPNET`, `SYMANTEC_FIREWALL`, `ETHERNET_MPACKET`, `PPI`.
@@ -29,19 +30,20 @@ pub const PSEUDO: [LinkType; 16] = [3, 202, 7, 13, 109, 117, 119, 163, 122, 128,
 /// HDLC, voice, secure tunnel.
 pub const JUNIPER: [LinkType; 13] = [130, 131, 133, 135, 136, 137, 167, 178, 179, 180, 181, 183, 200];
 
-/// Times of the first frame: the epoch, 2023, and as far as 64 bits reach both ways.
+/// Times of the first frame: the epoch, 2023, and both limits of 64 bits.
 const FIRST_TS_NS: [i64; 4] = [0, 1_700_000_000_000_000_000, i64::MAX - 1_000_000, -i64::MAX];
-/// From one frame to the next: at once, fast and slow ways, a delayed ACK, longer than fragments wait, back in time.
+/// Time from one frame to the next: at once, fast and slow paths, a delayed ACK, longer than fragments wait,
+/// backward.
 const STEPS_NS: [i64; 8] = [0, 1_000, 1_000_000, 40_000_000, 1_000_000_000, 31_000_000_000, -1_000_000, -i64::MAX];
-/// Bytes on the wire that were not captured.
+/// Bytes on the wire that are not captured.
 const UNCAPTURED_BYTES: [u32; 4] = [0, 1, 1_400, 70_000];
 
-/// What the control byte of a frame says.
+/// The content of a frame's control byte.
 struct Control {
     step_ns: i64,
     uncaptured_bytes: u32,
     has_time: bool,
-    /// Added to the first link type's place in its family.
+    /// Added to the index of the first link type in its family.
     link: usize,
 }
 
@@ -69,7 +71,7 @@ pub fn read(input: &[u8], family: &Family) -> Account {
             let (data, after) = tail.split_at(frame_bytes);
             rest = after;
             let Control { step_ns, uncaptured_bytes, has_time, link } = control(*first);
-            // The smallest number is not a time: the engine writes null by it.
+            // The smallest number is no time: the engine uses it for null.
             ts_ns = ts_ns.saturating_add(step_ns).max(-i64::MAX);
             number += 1;
             pipeline.take(&Frame {

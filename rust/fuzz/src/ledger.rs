@@ -1,5 +1,5 @@
-//! Target: from waits to causes. Whatever the waits are, the intervals of each direction fill its life, and how the work is shared out
-//! changes nothing.
+//! Target: from waits to causes. For any waits, the intervals of each direction fill its lifetime, and the
+//! distribution of the work over threads changes nothing.
 
 use tcptrace_lab_core::connection::{Kind, ResentBy};
 use tcptrace_lab_core::flows::ConnectionRow;
@@ -17,14 +17,15 @@ use crate::followed::Followed;
 use crate::pipeline::Account;
 use crate::sender::MEMORY_BYTES;
 
-/// Bytes of crafted facts of a direction, and of each crafted wait.
+/// Bytes of input for the crafted facts of a direction.
 const FACTS_BYTES: usize = 128;
-/// See [`FACTS_BYTES`].
+/// Bytes of input for each crafted wait.
 const WAIT_BYTES: usize = 72;
 
-/// Judges the waits of `input`. Bits 0 and 1 of the first byte: memory of the waits ([`MEMORY_BYTES`]); bits 2 and 3: how many threads
-/// there are, less one; bit 4: only the largest cost is kept. Then come segments ([`crate::followed`]); or with bit 7, numbers that make
-/// one direction's facts, and waits that no segments may ever give.
+/// Judges the waits of `input`. In the first byte, bits 0 and 1 are the memory of the waits ([`MEMORY_BYTES`]),
+/// bits 2 and 3 the number of threads less one, and bit 4 keeps only the largest cost. Segments follow
+/// ([`crate::followed`]). With bit 7, numbers follow instead: the facts of one direction, and waits that no
+/// segments may ever produce.
 pub fn ledger(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     if head >> 7 == 1 {
@@ -43,16 +44,16 @@ pub fn ledger(input: &[u8]) -> Account {
     })
 }
 
-/// Every cause is worth a finding.
+/// Thresholds that every cause exceeds.
 fn worths() -> Vec<Worth> {
     Cause::ALL.map(|cause| Worth { cause, ns: 1, share: 0.0, of_client_alone: false, of_data_alone: false }).to_vec()
 }
 
-/// What some connections come to.
+/// The results for some connections.
 struct Results {
     rows: JudgedRows,
     details: Vec<(u32, DirectionDetails)>,
-    /// The details in words, which can be compared.
+    /// The details as text, for comparison.
     told: String,
 }
 
@@ -64,12 +65,12 @@ impl Results {
     }
 }
 
-/// By one thread, all in memory, one connection after the other.
+/// Judges with one thread, in memory, one connection after the other.
 fn judged_alone(followed: &Followed, most: usize) -> Results {
     judged_in_turn(followed, most, usize::MAX, 1)
 }
 
-/// One connection after the other.
+/// Judges one connection after the other.
 fn judged_in_turn(followed: &Followed, most: usize, memory_bytes: usize, threads: usize) -> Results {
     let mut live = followed.waits(memory_bytes);
     let mut summaries = Summaries::new(true, Some(worths()), most).with_threads(threads);
@@ -81,7 +82,7 @@ fn judged_in_turn(followed: &Followed, most: usize, memory_bytes: usize, threads
     Results::of(&summaries, rows)
 }
 
-/// All at once.
+/// Judges all connections together.
 fn judged_together(followed: &Followed, most: usize, memory_bytes: usize, threads: usize) -> Results {
     let mut live = followed.waits(memory_bytes);
     let mut summaries = Summaries::new(true, Some(worths()), most).with_threads(threads);
@@ -121,7 +122,7 @@ fn check(followed: &Followed, results: &Results) {
     check_tables(followed, results);
 }
 
-/// Every table can be made.
+/// Checks that every table can be built.
 fn check_tables(followed: &Followed, results: &Results) {
     let JudgedRows { accounts, ledger, notes } = &results.rows;
     let details = || results.details.iter().map(|(conn, details)| (*conn, details));
@@ -140,7 +141,7 @@ fn check_tables(followed: &Followed, results: &Results) {
     }
 }
 
-/// Intervals touch, do not overlap, and fill a life.
+/// Checks that intervals touch without overlap and fill the lifetime.
 fn check_intervals<'a>(row: &ConnectionRow, life_ns: i64, intervals: impl Iterator<Item = &'a LedgerRow>) {
     let first_ns = row.first_ts_ns.value();
     let mut filled_ns = 0;
@@ -173,7 +174,7 @@ fn check_details(details: &DirectionDetails) {
     }
 }
 
-/// Numbers made of bytes; 0 where there are no more.
+/// Numbers made of bytes; 0 when the bytes are used up.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
@@ -187,7 +188,7 @@ impl Numbers<'_> {
         self.byte() & 1 == 1
     }
 
-    /// Null, or from 0 to `most`, of any magnitude.
+    /// Null, or a number of any magnitude from 0 to `most`.
     fn up_to(&mut self, most: i64) -> Option<i64> {
         let [power, digits] = [self.byte(), self.byte()];
         let value = (i128::from(digits) << (power & 63)).min(i128::from(most));
@@ -198,7 +199,7 @@ impl Numbers<'_> {
         self.up_to(most).into()
     }
 
-    /// As many bytes as a connection may have in flight.
+    /// A number of bytes that a connection may have in flight.
     fn bytes(&mut self) -> Nullable {
         self.up_to(1 << 40).into()
     }
@@ -212,7 +213,7 @@ impl Numbers<'_> {
     }
 }
 
-/// One direction with any facts, and any waits.
+/// Judges one direction with arbitrary facts and arbitrary waits.
 fn crafted(input: &[u8]) -> Account {
     let (facts, waits) = input.split_at(FACTS_BYTES.min(input.len()));
     let direction = crafted_direction(&mut Numbers(facts));
@@ -232,7 +233,7 @@ fn crafted(input: &[u8]) -> Account {
     account
 }
 
-/// Its intervals sum to the wait, and none is less than no time.
+/// Checks that the intervals of a wait sum to it, and that none is negative.
 fn check_judged(record: &WaitRecord, judged: &JudgedWait) {
     let held_ns = record.wait.held_ns.get().unwrap_or(0);
     assert!(judged.spans.iter().all(|(_, ns)| *ns >= 0), "less than no time: {judged:?}");

@@ -1,19 +1,22 @@
-//! Fuzz targets of the engine: bytes from anywhere must give rows or a clean problem, in bounded time and memory.
+//! Fuzz targets of the engine: arbitrary bytes must produce rows or a clear problem, in limited time and
+//! memory.
 //!
-//! Each target is a function of bytes that panics where a promise is broken. libFuzzer calls them (`fuzz_targets/`,
-//! started by `./run`), and so do the tests, which replay the seeds and changes of them (`tests/seeds.rs`).
+//! Each target is a function of bytes that panics if an invariant is violated. libFuzzer calls the targets
+//! (`fuzz_targets/`, started by `./run`), and so do the tests, which replay the seeds and mutations of them
+//! (`tests/seeds.rs`).
 //!
-//! - [`file`]: the bytes of a capture file, of any format and compression.
-//! - [`merge`], [`engine`]: the bytes of one to four of them, read as one; and so by the engine with its three threads.
-//! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]: frames of one family
-//!   of link types.
-//! - [`segments`]: TCP segments between few endpoints, with any numbers in them.
-//! - [`sender`], [`ledger`]: the same at any times; the waits of their senders, and the causes of these. Limits in memory are so low
-//!   here that short inputs reach them (`small-limits` of the engine).
+//! - [`file`]: the bytes of a capture file of any format and compression.
+//! - [`merge`], [`engine`]: the bytes of one to four files, read as one capture; `engine` uses the engine with
+//!   its three threads.
+//! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]:
+//!   frames of one family of link types.
+//! - [`segments`]: TCP segments with arbitrary numbers between few endpoints.
+//! - [`sender`], [`ledger`]: such segments at arbitrary times; the waits of their senders, and the causes of
+//!   the waits. Memory limits are so low here that short inputs reach them (`small-limits` of the engine).
 //!
-//! All but the last two go through [`pipeline`], which does in one thread what the engine does in three, and checks what it gives;
-//! [`totals`] says whether both gave the same.
-//! [`bounds`] holds every input to its time and memory; [`memory`] counts.
+//! All but the last two run through [`pipeline`], which does in one thread what the engine does in three, and
+//! checks the results. [`totals`] compares both. [`bounds`] limits time and memory of every input; [`memory`]
+//! counts allocations.
 
 pub mod bounds;
 pub mod file;
@@ -35,7 +38,7 @@ pub use tcp::segments;
 
 use pipeline::Account;
 
-/// A target: tells what it read, and panics where a promise is broken.
+/// A target returns what it read, and panics if an invariant is violated.
 pub type Target = fn(&[u8]) -> Account;
 
 /// All targets by name.
@@ -55,7 +58,7 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("ledger", ledger),
 ];
 
-/// Ethernet, with all that can stand on it: VLAN tags, MPLS, `PPPoE`, tunnels, IP fragments.
+/// Ethernet and everything on it: VLAN tags, MPLS, `PPPoE`, tunnels, IP fragments.
 pub fn ethernet(input: &[u8]) -> Account {
     frames::read(input, &frames::ETHERNET)
 }
@@ -75,17 +78,18 @@ pub fn erf(input: &[u8]) -> Account {
     frames::read(input, &frames::ERF)
 }
 
-/// 802.11, PPP, and every other link type, known or not.
+/// 802.11, PPP, and all other link types, known or not.
 pub fn wifi_ppp_other(input: &[u8]) -> Account {
     frames::read(input, &frames::WIFI_PPP_OTHER)
 }
 
-/// Headers of capture tools and of systems, and what few have: AX.25, ARCNET, Fibre Channel, IEEE 1394, mPackets.
+/// Pseudo-headers of capture tools and operating systems, and rare links: AX.25, ARCNET, Fibre Channel, IEEE
+/// 1394, mPackets.
 pub fn pseudo(input: &[u8]) -> Account {
     frames::read(input, &frames::PSEUDO)
 }
 
-/// Juniper's routers.
+/// Juniper routers.
 pub fn juniper(input: &[u8]) -> Account {
     frames::read(input, &frames::JUNIPER)
 }

@@ -1,4 +1,4 @@
-//! Counts what each thread has allocated, so that an input can be held to a bound.
+//! Counts the allocations of each thread, so that the memory of an input can be limited.
 #![allow(unsafe_code, reason = "an allocator cannot be written without; this one only counts and calls the system's")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,18 +9,19 @@ static COUNTING: Counting = Counting;
 
 struct Counting;
 
-/// Bytes that this thread has allocated and not freed; negative where it frees what others allocated.
+/// Bytes that this thread allocated and did not free; negative if it frees what other threads allocated.
 struct Account {
     live: Cell<isize>,
     peak: Cell<isize>,
 }
 
 thread_local! {
-    // Constant and without a destructor: so its first use allocates nothing.
+    // Constant and without a destructor, so that its first use allocates nothing.
     static ACCOUNT: Account = const { Account { live: Cell::new(0), peak: Cell::new(0) } };
 }
 
-/// The same for all threads together. Kept only where one input is tried at a time: tests share their process.
+/// The count for all threads together. Kept only if one input runs at a time, because tests share their
+/// process.
 #[cfg(feature = "libfuzzer")]
 mod process {
     use std::sync::atomic::{AtomicIsize, Ordering};
@@ -54,7 +55,7 @@ fn count(bytes: isize) {
     });
 }
 
-// SAFETY: every call goes on to the system's allocator with the caller's own arguments.
+// SAFETY: every call passes the caller's arguments unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
@@ -72,15 +73,15 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_bytes: usize) -> *mut u8 {
-        // While it moves, both may exist.
+        // Both allocations may exist while the bytes are moved.
         count(new_bytes.cast_signed());
         count(-layout.size().cast_signed());
         unsafe { System.realloc(pointer, layout, new_bytes) }
     }
 }
 
-/// What `run` gives, and the most bytes that all threads held at once on top of what they held before; in tests, which
-/// run beside one another, those of this thread.
+/// The result of `run`, and the peak of memory that all threads allocated meanwhile. In tests, which run
+/// concurrently, the peak of this thread.
 pub fn peak_of_all<T>(run: impl FnOnce() -> T) -> (T, usize) {
     #[cfg(feature = "libfuzzer")]
     {
@@ -92,7 +93,7 @@ pub fn peak_of_all<T>(run: impl FnOnce() -> T) -> (T, usize) {
     peak_of(run)
 }
 
-/// What `run` gives, and the most bytes that this thread held at once on top of what it held before.
+/// The result of `run`, and the peak of memory that this thread allocated meanwhile.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = ACCOUNT.with(|account| {
         account.peak.set(account.live.get());

@@ -1,4 +1,5 @@
-//! Frames → rows as the engine does it, in one thread; every result is checked against what holds of any capture.
+//! The engine's path from frames to rows in one thread. Every result is checked against invariants of all
+//! captures.
 
 use arrow_array::RecordBatch;
 use tcptrace_lab_core::accounts::Counts;
@@ -12,27 +13,27 @@ use tcptrace_lab_core::wire::{Datagram, Dissector, Packet, Segment};
 
 use crate::totals::Totals;
 
-/// Bytes of a record besides its frame; nothing is exact about it.
+/// Approximate bytes of a record besides its frame.
 const RECORD_BYTES: usize = 16;
-/// RFC 7323, 2.3: no window is wider.
+/// Widest possible window (RFC 7323, 2.3).
 const MAX_WINDOW_BYTES: u32 = 65_535 << 14;
-/// Most edges that SACK blocks in one header can have (RFC 2018).
+/// Maximum number of SACK block edges in one header (RFC 2018).
 const MAX_SACK_EDGES: usize = 8;
 
-/// What went through.
+/// What passed through the pipeline.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Account {
-    /// Bytes of frames, with something for their records.
+    /// Bytes of frames, with an amount for their records.
     pub bytes_read: usize,
     /// TCP segments.
     pub segments: u64,
-    /// Their bytes of data.
+    /// Payload bytes of the TCP segments.
     pub payload_bytes: u64,
     /// UDP datagrams.
     pub datagrams: u64,
 }
 
-/// The engine's road from frames to tables.
+/// The path from frames to tables.
 #[derive(Default)]
 pub struct Pipeline {
     dissector: Dissector,
@@ -41,15 +42,15 @@ pub struct Pipeline {
     flows: Flows,
     segment_rows: Vec<SegmentRow>,
     datagram_rows: Vec<DatagramRow>,
-    /// Connections handed out, and what they sum up to.
+    /// Connections handed out, and their sums.
     out: Out,
     account: Account,
-    /// What the tables sum up to, where that is wanted.
+    /// Totals of the tables, if wanted.
     pub totals: Option<Totals>,
 }
 
 impl Pipeline {
-    /// Takes a frame all the way to rows.
+    /// Takes a frame and produces its rows.
     pub fn take(&mut self, frame: &Frame<'_>) {
         self.account.bytes_read += frame.data.len() + RECORD_BYTES;
         self.packets.clear();
@@ -69,7 +70,7 @@ impl Pipeline {
     }
 
     fn take_segment(&mut self, segment: &Segment, frame: &Frame<'_>) {
-        // The link may have lost the end of the PDU that it came in: then that of the next one tells.
+        // If the link lost the end of the PDU with this segment, the end of the next PDU reveals it.
         let earlier = segment.damaged && segment.frame < frame.number;
         assert!(earlier || (segment.frame, segment.ts_ns) == (frame.number, frame.ts_ns), "a segment of another frame");
         assert!(segment.captured_payload_bytes <= segment.payload_bytes, "more captured than sent: {segment:?}");
@@ -114,7 +115,7 @@ impl Pipeline {
         self.finish_with_totals().0
     }
 
-    /// Ends the capture; gives what its tables sum up to, too, if that was wanted.
+    /// Ends the capture. Also returns the totals of its tables, if wanted.
     pub fn finish_with_totals(mut self) -> (Account, Option<Totals>) {
         self.hand_out();
         while let Some(flows) = self.flows.take_rest() {
@@ -155,10 +156,10 @@ impl Pipeline {
     }
 }
 
-/// What the connections that were handed out sum up to.
+/// Sums over the connections that were handed out.
 #[derive(Default)]
 struct Out {
-    /// Which numbers were there.
+    /// Which connection numbers occurred.
     numbers: Vec<bool>,
     segments: u64,
     payload_bytes: u64,
@@ -186,12 +187,12 @@ fn add(name: &'static str, batch: &RecordBatch, totals: &mut Option<Totals>) {
     }
 }
 
-/// Segments of a direction with those that were there twice.
+/// Number of segments of a direction, including duplicates.
 fn all_segments(figures: &DirectionFigures) -> u64 {
     figures.segments + u64::from(figures.capture_duplicates) + u64::from(figures.network_duplicates)
 }
 
-/// True if null or at least 0.
+/// Whether the value is null or at least 0.
 fn natural(value: Nullable) -> bool {
     value.get().is_none_or(|value| value >= 0)
 }

@@ -1,4 +1,4 @@
-//! Target: what the engine records of each sender's waits, for segments at any times.
+//! Target: the waits that the engine records of each sender, for segments at arbitrary times.
 
 use tcptrace_lab_core::flows::ConnectionRow;
 use tcptrace_lab_core::ledger::WaitRecord;
@@ -9,11 +9,12 @@ use crate::bounds;
 use crate::followed::Followed;
 use crate::pipeline::Account;
 
-/// Memory of the waits, by two bits of the first byte: all of them go to the temporary file, most, some, or none.
+/// Memory for the waits, selected by two bits of the first byte: all of them, most, some or none go to the
+/// temporary file.
 pub const MEMORY_BYTES: [usize; 4] = [0, 1000, 8000, usize::MAX];
 
-/// Follows the senders of the segments of `input` (format: [`crate::followed`]; bits 0 and 1 of the first byte: [`MEMORY_BYTES`]), and
-/// holds what must be true of any of their waits.
+/// Tracks the senders of the segments in `input` (format: [`crate::followed`]; bits 0 and 1 of the first byte:
+/// [`MEMORY_BYTES`]) and checks the invariants of their waits.
 pub fn sender(input: &[u8]) -> Account {
     let Some((&head, records)) = input.split_first() else { return Account::default() };
     bounds::hold(input, 0, || {
@@ -28,7 +29,7 @@ pub fn sender(input: &[u8]) -> Account {
     })
 }
 
-/// The waits of one direction, in their order.
+/// The waits of one direction in order.
 fn records(followed: &Followed, conn: u32, from_client: bool) -> impl Iterator<Item = WaitRecord> {
     let of_direction = move |row: &&_| {
         let row: &tcptrace_lab_core::flows::SegmentRow = row;
@@ -37,7 +38,7 @@ fn records(followed: &Followed, conn: u32, from_client: bool) -> impl Iterator<I
     followed.segments.iter().filter(of_direction).filter_map(WaitRecord::of)
 }
 
-/// What is read from logs is what was written to them, in memory or not.
+/// Checks that logs return what was written to them, from memory and from the file.
 fn check_log(followed: &Followed, most_memory_bytes: usize) {
     let mut live = followed.waits(most_memory_bytes);
     for row in &followed.connections {
@@ -77,7 +78,7 @@ fn check_direction(followed: &Followed, row: &ConnectionRow, totals: &DirectionT
     check_totals(totals, life_ns);
 }
 
-/// One wait of a connection with such a life; gives its length.
+/// Checks one wait of a connection with this lifetime. Returns its length.
 fn check_wait(wait: &Wait, life_ns: i64) -> i64 {
     let held_ns = wait.held_ns.get().expect("a wait has a length");
     let ages = [
@@ -128,7 +129,7 @@ fn check_totals(totals: &DirectionTotals, life_ns: i64) {
     assert!(runs[1].0 >= runs[1].1, "the longer level comes first: {totals:?}");
 }
 
-/// True if null, or from 0 to `most`.
+/// Whether the value is null or between 0 and `most`.
 fn within(value: Nullable, most: i64) -> bool {
     value.get().is_none_or(|value| (0..=most).contains(&value))
 }

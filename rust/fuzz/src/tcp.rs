@@ -1,7 +1,7 @@
-//! Target: TCP segments with any numbers in them, between few endpoints.
+//! Target: TCP segments with arbitrary numbers between few endpoints.
 //!
-//! An input is a list of [`RECORD_BYTES`] records, each one segment. Sequence and acknowledgment numbers may be given
-//! relative to what was sent before: pure chance would rarely hit the same window of 2^32.
+//! An input is a list of records of [`RECORD_BYTES`] bytes, one per segment. Sequence and acknowledgment
+//! numbers may be relative to earlier ones, because random numbers would rarely hit the window within 2^32.
 
 use tcptrace_lab_core::capture::Frame;
 
@@ -12,12 +12,12 @@ use crate::pipeline::{Account, Pipeline};
 pub const RECORD_BYTES: usize = 24;
 /// RAW in the LINKTYPE registry: IP without a link header.
 pub const RAW: u32 = 101;
-/// TCP's options have this much room (RFC 9293, 3.1).
+/// Maximum length of TCP options (RFC 9293, 3.1).
 const MAX_OPTION_BYTES: usize = 40;
-/// Units of time steps: none, 1 µs, 1 ms, and back by 1 ms.
+/// Units of time steps: none, 1 µs, 1 ms, and 1 ms backward.
 const STEP_UNITS_NS: [i64; 4] = [0, 1_000, 1_000_000, -1_000_000];
 
-/// One segment's description, byte by byte.
+/// The description of one segment, byte by byte.
 pub struct Record<'a> {
     bytes: &'a [u8; RECORD_BYTES],
 }
@@ -40,7 +40,7 @@ impl<'a> Record<'a> {
         u32::from_le_bytes([self.bytes[at], self.bytes[at + 1], self.bytes[at + 2], self.bytes[at + 3]])
     }
 
-    /// Byte 0, bits 0 and 1: which of four connections; bit 2: its direction.
+    /// Byte 0, bits 0 and 1: one of four connections; bit 2: its direction.
     pub fn connection(&self) -> usize {
         usize::from(self.bytes[0] & 3)
     }
@@ -53,22 +53,22 @@ impl<'a> Record<'a> {
         self.bit(0, 3)
     }
 
-    /// Byte 2: how many units of time pass before it.
+    /// Byte 2: number of time units before the segment.
     pub fn step_count(&self) -> u8 {
         self.bytes[2]
     }
 
-    /// Byte 0, bits 4 and 5: unit; byte 2: how many.
+    /// Byte 0, bits 4 and 5: time unit; byte 2: number of units.
     pub fn step_ns(&self) -> i64 {
         STEP_UNITS_NS[usize::from(self.bytes[0] >> 4 & 3)] * i64::from(self.step_count())
     }
 
-    /// Byte 0, bit 6: the data were not captured.
+    /// Byte 0, bit 6: the data is not captured.
     fn is_cut(&self) -> bool {
         self.bit(0, 6)
     }
 
-    /// Byte 0, bit 7: longer than the IP header can say.
+    /// Byte 0, bit 7: longer than the IP header's length field allows.
     fn is_jumbo(&self) -> bool {
         self.bit(0, 7)
     }
@@ -77,7 +77,7 @@ impl<'a> Record<'a> {
         self.bytes[1]
     }
 
-    /// Byte 3, bits 6 and 7: whether the numbers count from what was sent before.
+    /// Byte 3, bits 6 and 7: whether the numbers are relative to earlier ones.
     fn seq(&self, next: u32) -> u32 {
         if self.bit(3, 6) { next.wrapping_add(self.word(4)) } else { self.word(4) }
     }
@@ -131,7 +131,7 @@ pub struct Sent {
     tsval: u32,
 }
 
-/// What each direction of each connection has sent before the first segment.
+/// The state of each direction of each connection before the first segment.
 pub fn nothing_sent() -> [[Sent; 2]; 4] {
     [[Sent::default(); 2]; 4]
 }
@@ -161,7 +161,7 @@ pub fn packet(record: &Record<'_>, sent: &mut [Sent; 2]) -> (Vec<u8>, u32) {
     let (seq, ack) = (record.seq(sent[from].next), record.ack(sent[to].next));
     let options = record.options(ack, sent[to].tsval);
     let header_bytes = (if record.is_v6() { 40 } else { 20 }) + 20 + options.len() as u32;
-    // A jumbo packet's length field is 0: then the frame's own length counts.
+    // The length field of a jumbo packet is 0; the frame's own length then counts.
     let most = if record.is_jumbo() { u32::MAX } else { 65_535 };
     let payload_bytes = record.payload_bytes().min(most - header_bytes);
     let controls = u32::from(record.flags() & 1) + u32::from(record.flags() >> 1 & 1);
@@ -173,7 +173,7 @@ pub fn packet(record: &Record<'_>, sent: &mut [Sent; 2]) -> (Vec<u8>, u32) {
     bytes.extend(ports[to].to_be_bytes());
     bytes.extend(seq.to_be_bytes());
     bytes.extend(ack.to_be_bytes());
-    // A wrong data offset in one of 256.
+    // A wrong data offset in one of 256 cases.
     let words = if record.bytes[19] == 0xff { record.bytes[18] & 15 } else { 5 + options.len() as u8 / 4 };
     bytes.extend([words << 4, record.flags()]);
     bytes.extend(record.half(12).to_be_bytes());

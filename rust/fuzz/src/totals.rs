@@ -1,4 +1,4 @@
-//! What the batches of a table sum up to, however its rows were cut into batches.
+//! Totals of a table's batches, independent of the size of the batches.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,17 +8,17 @@ use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Ty
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::DataType;
 
-/// Columns of tables, by table and name.
+/// Columns by table and name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Totals(BTreeMap<(&'static str, String), Column>);
 
-/// What is known of a column.
+/// Totals of a column.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Column {
     rows: u64,
     nulls: u64,
-    /// A sum over the values, each hashed with the number of its row; rows of connections come in any order, and are hashed with the
-    /// connection's number. 0 for columns of text and lists.
+    /// Sum over the values, each hashed with the number of its row. Rows of connections have no fixed order and
+    /// are hashed with the connection's number. 0 for columns of text and lists.
     digest: u64,
 }
 
@@ -42,7 +42,7 @@ impl Totals {
         }
     }
 
-    /// Table and column in which the two differ, and what is known of it in both.
+    /// The table and column in which two totals differ, with both values.
     pub fn first_difference(&self, other: &Self) -> Option<String> {
         let names = self.0.keys().chain(other.0.keys());
         names
@@ -51,7 +51,7 @@ impl Totals {
             .map(|(name, one, other)| format!("{name:?}: {one:?}, {other:?}"))
     }
 
-    /// Leaves a table out.
+    /// Removes a table.
     pub fn forget(&mut self, name: &str) {
         self.0.retain(|(table, _), _| *table != name);
     }

@@ -1,5 +1,5 @@
-//! Inputs that are long rather than odd: megabytes of the worst that is known for each list that the engine keeps.
-//! libFuzzer tries short inputs; what costs the square of its length shows only here.
+//! Long inputs: megabytes of the known worst case for each list in the engine. libFuzzer tries short inputs, so
+//! quadratic cost shows only here.
 
 use tcptrace_lab_core::capture::{Frame, LinkType};
 use tcptrace_lab_fuzz::bounds;
@@ -7,7 +7,7 @@ use tcptrace_lab_fuzz::pipeline::{Account, Pipeline};
 
 const RAW: LinkType = 101;
 const ERF: LinkType = 197;
-/// Frames of each input: more than most lists of the engine may hold.
+/// Number of frames per input: more than most lists of the engine may contain.
 const FRAMES: u32 = 100_000;
 
 const FIN_AND_SYN: u8 = 3;
@@ -18,7 +18,8 @@ const MORE_FRAGMENTS: u32 = 0x2000;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Reads the frames that `frame` makes of numbers from 0: captured bytes, and how many more were on the wire.
+/// Reads the frames that `frame` makes of the numbers from 0: (captured bytes, bytes on the wire that are not
+/// captured).
 fn read(link_type: LinkType, frames: u32, frame: impl Fn(u32) -> (Vec<u8>, u32)) -> Account {
     bounds::hold(&[], 0, || {
         let mut pipeline = Pipeline::default();
@@ -36,7 +37,7 @@ fn read(link_type: LinkType, frames: u32, frame: impl Fn(u32) -> (Vec<u8>, u32))
     })
 }
 
-/// An IPv4 packet; its length field is 0, which stands for the length of the frame. `fragment` is the second word.
+/// An IPv4 packet. Its length field is 0, which means the length of the frame. `fragment` is the second word.
 fn ip(protocol: u8, fragment: u32, rest: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x45, 0, 0, 0];
     bytes.extend(fragment.to_be_bytes());
@@ -57,7 +58,7 @@ fn segment(from_client: bool, seq: u32, flags: u8) -> Vec<u8> {
     packet
 }
 
-/// A handshake, then what `segment_at` makes.
+/// A handshake, then the segments that `segment_at` makes.
 fn after_handshake(at: u32, segment_at: impl Fn(u32) -> (Vec<u8>, u32)) -> (Vec<u8>, u32) {
     match at {
         0 => (segment(true, 0, SYN), 0),
@@ -121,7 +122,7 @@ fn every_cell_is_of_another_channel() {
 #[test]
 fn every_frame_comes_by_another_path_of_layers() {
     read(RAW, FRAMES, |at| {
-        // Weyl's sequence: its upper bits look random, and never repeat.
+        // A Weyl sequence: its upper bits look random and never repeat.
         let mut choices = (u64::from(at) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
         let mut packet = segment(true, 1, ACK);
         for _ in 0..7 {
@@ -142,13 +143,13 @@ fn every_segment_opens_a_connection() {
     assert_eq!(account.segments, u64::from(FRAMES));
 }
 
-/// More connections at a time than the engine follows: those closed to make room are handed out once, and what comes of
-/// them later opens others.
+/// Opens more connections at a time than the engine tracks. Those closed to make room are handed out once, and
+/// their later segments open new ones.
 #[test]
 fn more_connections_than_are_followed_take_turns() {
     let frames = 4 * FRAMES;
     let account = read(RAW, frames, |at| {
-        // A step without a common factor with the number of hosts: all of them, then all of them again.
+        // A step without a common factor with the number of hosts visits all of them, then all again.
         let host = at.wrapping_mul(7_919) % (3 * FRAMES / 2);
         let flags = [SYN, ACK, FIN_AND_SYN, ACK][at as usize % 4];
         let mut packet = segment(true, at, flags);

@@ -1,8 +1,8 @@
-//! Files that are long rather than odd: as many of the smallest blocks, records and compressed parts as fit.
+//! Long files: as many of the smallest blocks, records and compressed parts as fit.
 
 use tcptrace_lab_fuzz::{file, pipeline::Account};
 
-/// Blocks, records or parts of each file.
+/// Number of blocks, records or parts in each file.
 const PARTS: usize = 100_000;
 
 /// A pcapng block, little-endian.
@@ -61,7 +61,7 @@ fn every_packet_is_empty() {
     assert_eq!(account.segments, 0);
 }
 
-/// What `gzip`, `zstd`, `lz4` and `xz` make of nothing, and lz4's and zstd's frame that holds no data.
+/// The output of `gzip`, `zstd`, `lz4` and `xz` for empty input, and a frame without data of lz4 and zstd.
 const EMPTY: [(&str, &[u8]); 5] = [
     ("gzip", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0"),
     ("zstd", b"\x28\xb5\x2f\xfd\x20\0\x01\0\0"),

@@ -1,5 +1,5 @@
-//! The account of one direction: everything that is kept of it beside what its segments are judged by, and how a judged segment
-//! changes it.
+//! The statistics of one direction that classification does not need, and how a classified segment changes
+//! them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,89 +7,94 @@ use super::behaviour::{self, Acked, Answering, Behaviour};
 use super::counts::Counts;
 use super::rates::{self, Advanced, Advertised, Left, Rates};
 use super::statistics::{self, Statistics};
-use crate::connection::{Answer, Before, Half, Judged, Kind, ReleasedBy, Verdict, is_told_enough};
+use crate::connection::{Answer, Before, Direction, Judged, Kind, ReleasedBy, Verdict, is_loss_confirmed};
 use crate::nullable::Nullable;
-use crate::sender::{self, Arrival, DirectionTotals, Leaves, Missing, SenderView, Wait};
+use crate::sender::{self, Arrival, DirectionTotals, Leaves, Missing, SenderState, Wait};
 use crate::wire::{Segment, TcpFlags};
 
-/// The account of one direction, named after its sender.
+/// The account of one direction, named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Account {
-    /// What its sender saw.
-    pub view: SenderView,
+    /// The state of its sender.
+    pub sender_state: SenderState,
     pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
-    /// How fast it and its receiver are; `None` while it has sent little.
+    /// Rates of its sender and receiver; `None` until it has sent [`rates::LEAST_DATA_SEGMENTS`] segments.
     pub rates: Option<Box<Rates>>,
 }
 
-/// A direction: what its segments are judged by, and its account.
+/// One direction: the state that classifies its segments, and its account.
 #[derive(Debug)]
-pub(crate) struct Side<'a> {
-    pub half: &'a Half,
+pub(crate) struct AccountedDirection<'a> {
+    pub direction: &'a Direction,
     pub account: &'a mut Account,
 }
 
-impl Side<'_> {
-    /// What the whole direction shows of its waits, for the connections table.
+impl AccountedDirection<'_> {
+    /// What the whole direction shows about its waits, for the connections table.
     pub(crate) fn totals(&self, other: &Self, last_ts_ns: Nullable) -> DirectionTotals {
-        self.account.view.totals(last_ts_ns, Distance::between(self, other).shift_ns())
+        self.account.sender_state.totals(last_ts_ns, Distance::between(self, other).shift_ns())
     }
 
-    /// What tells how soon it answers.
+    /// Observations that show how fast this host answers.
     #[inline]
     fn answering(&self, other: &Self) -> Answering {
-        self.account.behaviour.answering(&other.account.behaviour, other.half)
+        self.account.behaviour.answering(&other.account.behaviour, other.direction)
     }
 }
 
-/// How far a side and the other one are from the capture point, in time.
+/// Round trips from the capture point to this host and to the other one.
 #[derive(Clone, Copy, Debug)]
 struct Distance {
     own_ns: Option<i64>,
     other_ns: Option<i64>,
-    /// The connection was captured from its beginning on.
+    /// The capture contains a SYN of this connection.
     begun: bool,
 }
 
 impl Distance {
     #[inline]
-    fn between(side: &Side<'_>, other: &Side<'_>) -> Self {
+    fn between(side: &AccountedDirection<'_>, other: &AccountedDirection<'_>) -> Self {
         Self {
             own_ns: side.answering(other).turnaround_ns(),
             other_ns: other.answering(side).turnaround_ns(),
-            begun: side.half.figures.syn_segments > 0 || other.half.figures.syn_segments > 0,
+            begun: side.direction.figures.syn_segments > 0 || other.direction.figures.syn_segments > 0,
         }
     }
 
-    /// The distances from the point of view of the other side.
+    /// The distances as seen from the other host.
     #[inline]
     fn reversed(self) -> Self {
         Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
     }
 
-    /// How much later what the other one sends reaches the side than the capture's times say.
+    /// How much later a segment of the other host reaches this host than its capture time says.
     #[inline]
     fn shift_ns(self) -> i64 {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)
     }
 
-    /// Whether there is no distance between the two.
+    /// Whether there is no distance between the hosts.
     #[inline]
     fn at_either(self) -> bool {
         sender::at_either(self.own_ns, self.other_ns)
     }
 }
 
-/// Takes a segment of `sender` in. Gives the wait that it ended, if it left its sender now.
+/// Takes a segment of `sender`. Returns the wait that it ended, if it is a departure.
 #[inline(always)]
-pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut receiver: Side<'_>) -> Option<Wait> {
+pub(crate) fn take(
+    segment: &Segment,
+    judged: &Judged,
+    mut sender: AccountedDirection<'_>,
+    mut receiver: AccountedDirection<'_>,
+) -> Option<Wait> {
     let Judged { placed, ack, novelty, repeat, ref before, ref verdict, ref answer, .. } = *judged;
     let Before { in_flight, since_previous, window_bytes, .. } = *before;
     let Verdict { kind, resent_by, .. } = *verdict;
     sender.account.counts.sent(segment, placed, kind, novelty, window_bytes);
-    receiver.account.counts.heard(answer.rtt_ns);
+    receiver.account.counts.rtt_sampled(answer.rtt_ns);
     let acknowledged = answer.acknowledged;
     let counted = statistics::Event {
         segment,
@@ -102,7 +107,10 @@ pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut
         acknowledged,
         sack_blocks: judged.sack_blocks.as_deref(),
     };
-    counted.count((&mut sender.account.statistics, sender.half), (&mut receiver.account.statistics, receiver.half));
+    counted.count(
+        (&mut sender.account.statistics, sender.direction),
+        (&mut receiver.account.statistics, receiver.direction),
+    );
     let mut behaved = behaviour::Event {
         segment,
         placed,
@@ -124,12 +132,12 @@ pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut
     };
     behaviour::take(
         &mut behaved,
-        (&mut sender.account.behaviour, sender.half),
-        (&mut receiver.account.behaviour, receiver.half),
+        (&mut sender.account.behaviour, sender.direction),
+        (&mut receiver.account.behaviour, receiver.direction),
     );
     if kind == Kind::Keepalive {
-        sender.account.view.keeps_alive();
-        receiver.account.view.keeps_alive();
+        sender.account.sender_state.keepalive_seen();
+        receiver.account.sender_state.keepalive_seen();
     }
     let distance = Distance::between(&sender, &receiver);
     let wait = departs(&behaved, distance, &mut sender, &receiver);
@@ -137,13 +145,13 @@ pub(crate) fn take(segment: &Segment, judged: &Judged, mut sender: Side<'_>, mut
     wait
 }
 
-/// The segment leaves its sender, if that is news to the sender's view: late and repeated copies left before.
+/// Takes the segment as a departure of its sender. Late and repeated copies are none: they left earlier.
 #[inline(always)]
 fn departs(
     event: &behaviour::Event<'_>,
     distance: Distance,
-    sender: &mut Side<'_>,
-    receiver: &Side<'_>,
+    sender: &mut AccountedDirection<'_>,
+    receiver: &AccountedDirection<'_>,
 ) -> Option<Wait> {
     let behaviour::Event { segment, placed, kind, resent_by, .. } = *event;
     let ts_ns = segment.ts_ns?;
@@ -151,9 +159,10 @@ fn departs(
     if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
         return None;
     }
-    let two_flew = sender.account.view.two_flew(i64::from(sender.half.figures.max_segment_bytes));
+    let had_two_in_flight =
+        sender.account.sender_state.had_two_in_flight(i64::from(sender.direction.figures.max_segment_bytes));
     let most_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
-    let (flags, full_bytes) = (segment.flags, sender.half.full_bytes(most_window, two_flew));
+    let (flags, full_bytes) = (segment.flags, sender.direction.full_bytes(most_window, had_two_in_flight));
     let left_out = sender.account.behaviour.numbering.take_left_out();
     let leaves = Leaves {
         ts_ns,
@@ -164,20 +173,21 @@ fn departs(
         full_bytes,
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
         never_held: flags.any(behaviour::NEVER_HELD)
-            || sender.half.is_half_a_window(segment.payload_bytes, most_window),
-        // A tail probe asks whether something was lost; by itself it repairs and reduces nothing.
+            || sender.direction.is_half_a_window(segment.payload_bytes, most_window),
+        // A tail loss probe asks whether something was lost. It repairs nothing and does not reduce the
+        // congestion window.
         resent_by: resent_by.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
         cut: flags.any(TcpFlags::CWR),
         is_syn: flags.any(TcpFlags::SYN),
         pushed: flags.any(TcpFlags::PSH),
-        fills_unscaled: receiver.half.is_filled_by(placed.end),
+        fills_unscaled: receiver.direction.is_filled_by(placed.end),
         at_either: distance.at_either(),
         left_out,
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
     };
-    let wait = sender.account.view.departs(&leaves, distance.shift_ns());
-    let figures = &sender.half.figures;
+    let wait = sender.account.sender_state.departs(&leaves, distance.shift_ns());
+    let figures = &sender.direction.figures;
     if segment.payload_bytes > 0 && figures.data_segments >= rates::LEAST_DATA_SEGMENTS {
         let left = Left {
             held: &wait,
@@ -193,14 +203,14 @@ fn departs(
     Some(wait)
 }
 
-/// The segment arrives at the other side, whose departures it may let go.
+/// Takes the segment as an arrival at the other host, where it may release departures.
 #[inline(always)]
 fn arrives(
     event: &behaviour::Event<'_>,
     answer: &Answer,
     distance: Distance,
-    sender: &Side<'_>,
-    receiver: &mut Side<'_>,
+    sender: &AccountedDirection<'_>,
+    receiver: &mut AccountedDirection<'_>,
 ) {
     let behaviour::Event { segment, kind, ack, window_bytes, .. } = *event;
     let Some(ts_ns) = segment.ts_ns.filter(|_| !segment.damaged && kind != Kind::CaptureDuplicate) else { return };
@@ -214,46 +224,46 @@ fn arrives(
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| ack.is_some()),
         frame: segment.frame,
-        // A keepalive asks the stack, not the program.
+        // A keepalive concerns the TCP stack, not the application.
         has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
             || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
         payload_bytes: segment.payload_bytes,
-        missing: if ack.is_some() { missing(kind, answer, receiver.half) } else { Missing::Nothing },
+        missing: if ack.is_some() { missing(kind, answer, receiver.direction) } else { Missing::Nothing },
     };
     if receiver.account.rates.is_some() {
         drains(&arrival, window_bytes, kind, answer, sender, receiver);
     }
     if let Some((rtt_ns, newest)) = answer.rtt_ns.get().zip(answer.acknowledged.newest) {
-        receiver.account.view.answered(rtt_ns, newest.payload_bytes, i64::from(segment.payload_bytes));
+        receiver.account.sender_state.rtt_sampled(rtt_ns, newest.payload_bytes, i64::from(segment.payload_bytes));
     }
-    receiver.account.view.arrives(arrival, distance.shift_ns());
+    receiver.account.sender_state.arrives(arrival, distance.shift_ns());
 }
 
-/// What an ACK says of a loss to `half`, which sent what it is for.
+/// What an ACK reports about losses to `direction`, whose sender sent the data.
 #[inline]
-fn missing(kind: Kind, answer: &Answer, half: &Half) -> Missing {
-    match (kind == Kind::DuplicateAck && !answer.dsack) || half.sacked_bytes > 0 {
+fn missing(kind: Kind, answer: &Answer, direction: &Direction) -> Missing {
+    match (kind == Kind::DuplicateAck && !answer.dsack) || direction.sacked_bytes > 0 {
         false => Missing::Nothing,
-        true if is_told_enough(half) => Missing::Lost,
+        true if is_loss_confirmed(direction) => Missing::Lost,
         true => Missing::Perhaps,
     }
 }
 
-/// The segment shows how far its sender has taken in what `receiver` sent.
+/// Takes the segment as evidence of how far its sender has taken in the data of `receiver`.
 #[inline]
 fn drains(
     arrival: &Arrival,
     window_bytes: Option<u32>,
     kind: Kind,
     answer: &Answer,
-    sender: &Side<'_>,
-    receiver: &mut Side<'_>,
+    sender: &AccountedDirection<'_>,
+    receiver: &mut AccountedDirection<'_>,
 ) {
     let Some(rates) = receiver.account.rates.as_deref_mut() else { return };
     let Arrival { ts_ns, ack, .. } = *arrival;
     if let Some(bytes) = answer.acked_bytes.get().filter(|bytes| *bytes > 0) {
-        let more = receiver.half.in_flight().is_some_and(|bytes| bytes > 0);
-        let rtt_min_ns = receiver.half.figures.rtt_min_ns.get().unwrap_or(i64::MAX);
+        let more = receiver.direction.in_flight().is_some_and(|bytes| bytes > 0);
+        let rtt_min_ns = receiver.direction.figures.rtt_min_ns.get().unwrap_or(i64::MAX);
         rates.advanced(&Advanced { ts_ns, bytes, rtt_ns: answer.rtt_ns, rtt_min_ns, more });
     } else if kind == Kind::DuplicateAck {
         rates.interrupted();

@@ -1,5 +1,5 @@
-//! What is counted of one direction by the verdicts on its segments, for its row of the connections table. No verdict needs any
-//! of it, so a pass without accounts goes without.
+//! Counts of one direction for its row of the connections table, derived from classified segments.
+//! Classification does not need them, so a pass without accounts skips them.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ use crate::connection::{Kind, Novelty, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// The counts of one direction; `schema.py` says what each means.
+/// The counts of one direction; `schema.py` defines each.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Counts {
     pub payload_bytes: u64,
     pub unique_bytes: u64,
@@ -27,7 +27,7 @@ pub struct Counts {
     pub cut_segments: u64,
     pub max_window_bytes: Option<u32>,
     pub min_window_bytes: Option<u32>,
-    /// 0 off ATM.
+    /// 0 if the segments did not come over ATM.
     pub cells: u64,
     pub rtt: RttFigures,
     pub first_data_ts_ns: Nullable,
@@ -35,7 +35,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts a segment that this side sent.
+    /// Counts a segment that this host sent.
     #[inline]
     pub(crate) fn sent(
         &mut self,
@@ -60,7 +60,8 @@ impl Counts {
             let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
             self.unique_bytes += new_payload;
             if kind.is_resent() {
-                // Bytes that fill a hole were resent too: their first copy was lost before it could be captured.
+                // Bytes that fill a hole are retransmissions too: the original was lost before the capture
+                // point.
                 let resent = if novelty.jumper.is_some() { payload } else { payload - new_payload };
                 self.retransmitted_bytes += resent;
             }
@@ -88,9 +89,9 @@ impl Counts {
         }
     }
 
-    /// Counts a round trip, if the other side's segment closed one.
+    /// Counts a round trip, if the peer's segment completed one.
     #[inline]
-    pub(crate) fn heard(&mut self, rtt_ns: Nullable) {
+    pub(crate) fn rtt_sampled(&mut self, rtt_ns: Nullable) {
         if let Some(rtt_ns) = rtt_ns.get() {
             self.rtt.add(rtt_ns);
         }

@@ -1,19 +1,19 @@
-//! What the line below a connection carried, and what share of it full segments could have at best.
+//! What the line below a connection carried, and the highest possible share of payload on it.
 
 use super::counts::Counts;
 use crate::connection::DirectionFigures;
 use crate::wire::{AtmFacts, aal5_cells};
 
-/// A cell on the line: header of 5 bytes, payload of 48 (ITU-T I.361).
+/// Size of an ATM cell: a header of 5 bytes and a payload of 48 (ITU-T I.361).
 const CELL_LINE_BYTES: u64 = 53;
 const CELL_PAYLOAD_BYTES: u64 = 48;
-/// Around each Ethernet frame: preamble and start delimiter of 8 bytes, frame check sequence of 4, gap of 12 (IEEE 802.3, 3.1.1
-/// and 4.4.2).
+/// Overhead around each Ethernet frame: preamble and start delimiter of 8 bytes, frame check sequence of 4, gap
+/// of 12 (IEEE 802.3, 3.1.1 and 4.4.2).
 const ETHERNET_AROUND_BYTES: u64 = 24;
-/// The shortest Ethernet frame, without its check sequence (IEEE 802.3, 4.4.2).
+/// The shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4.4.2).
 const MIN_ETHERNET_BYTES: u64 = 60;
 
-/// Kinds of line whose cost is known. The order is that of `LINES` in `schema.py`.
+/// Kinds of line whose overhead is known, in the order of `LINES` in `schema.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Line {
@@ -23,13 +23,13 @@ pub enum Line {
     Ethernet,
 }
 
-/// The ATM channels that a connection came over.
+/// The ATM channels that carried a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Channels {
-    /// It did not come over ATM yet.
+    /// No ATM cell so far.
     #[default]
     None,
-    /// VPI and VCI, where the capture says.
+    /// One channel: VPI and VCI, if the capture records them.
     One(Option<(u16, u16)>),
     Several,
 }
@@ -44,13 +44,13 @@ impl Channels {
         };
     }
 
-    /// The only one, if there is one that the capture names.
+    /// The only channel, if there is exactly one and the capture records it.
     pub(crate) fn only(self) -> Option<(u16, u16)> {
         if let Self::One(channel) = self { channel } else { None }
     }
 }
 
-/// The line that a direction tells of.
+/// The line that carried a direction, if the capture shows it.
 pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Line> {
     if counts.cells > 0 {
         return Some(Line::Atm);
@@ -59,7 +59,8 @@ pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Lin
 }
 
 impl Counts {
-    /// Which share of its cells' bytes on the line was data; `None` if the cells seen cannot have carried all of it.
+    /// Share of payload in the bytes of its cells; `None` if the captured cells cannot have carried all of the
+    /// payload.
     #[must_use]
     pub fn cell_payload_share(&self) -> Option<f64> {
         let holds = self.cells.saturating_mul(CELL_PAYLOAD_BYTES) >= self.payload_bytes;
@@ -69,7 +70,8 @@ impl Counts {
 }
 
 impl Line {
-    /// Which share of the line is data if every segment carries so many bytes, and `header_bytes` beside them.
+    /// Share of payload on the line if every segment carries `full_segment_bytes` of payload and `header_bytes`
+    /// of headers.
     #[must_use]
     pub fn best_payload_share(self, full_segment_bytes: u16, header_bytes: u16) -> f64 {
         let (full, header) = (u64::from(full_segment_bytes), u64::from(header_bytes));
@@ -85,14 +87,14 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// In hundredths of a percent.
+    /// In 1/100 of a percent.
     fn best(line: Line, full_segment_bytes: u16, header_bytes: u16) -> u64 {
         (line.best_payload_share(full_segment_bytes, header_bytes) * 10_000.0).round() as u64
     }
 
     #[test]
     fn an_mss_of_9148_takes_192_cells() {
-        // 9148 + 48 (LLC/SNAP, IP, TCP) + 8 of trailer = 9204 bytes; 192 cells are 10,176 bytes on the line.
+        // 9,148 + 48 (LLC/SNAP, IP, TCP) + 8 (trailer) = 9,204 bytes; 192 cells are 10,176 bytes on the line.
         assert_eq!(best(Line::Atm, 9148, 48), 8990);
     }
 
@@ -100,7 +102,7 @@ mod tests {
     fn ethernet_carries_1460_of_1538_bytes() {
         assert_eq!(best(Line::Ethernet, 1460, 54), 9493);
         assert_eq!(best(Line::Ethernet, 1448, 66), 9415);
-        // One byte of data fills the shortest frame: 64 bytes with its check sequence, 84 on the line.
+        // One byte of payload occupies the shortest frame: 64 bytes with its check sequence, 84 on the line.
         assert_eq!(best(Line::Ethernet, 1, 54), 119);
     }
 

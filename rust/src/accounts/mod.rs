@@ -1,20 +1,21 @@
-//! What is added up of each direction of a connection: counts, statistics, behaviour, rates, and the view of its sender.
+//! What is accumulated per direction of a connection: counts, statistics, behaviour, rates and the state of its
+//! sender.
 //!
-//! This is a layer of its own because it takes what both layers below tell: how a segment was judged ([`crate::connection`]) and
-//! which wait it ended ([`crate::sender`]). No verdict on a segment needs any of it, so a pass that wants neither the connections
-//! table nor the waits goes without.
+//! This layer combines the results of the two layers below: the classification of each segment
+//! ([`crate::connection`]) and the wait that it ended ([`crate::sender`]). Classification does not need the
+//! accounts, so a pass that produces neither the connections table nor waits skips them.
 //!
-//! An `Account` holds the sums of one direction; `put_away` keeps those of connections that are over in little memory.
-//! `counts`, `statistics`, `behaviour` and `rates` know nothing of each other: each takes its own accumulators and what it
-//! reads.
+//! An `Account` holds the sums of one direction. `compact` stores the accounts of closed connections
+//! compactly. `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each receives its
+//! own accumulators and what it reads.
 
-#![allow(clippy::inline_always)] // measured: what is not inlined cannot drop what a pass without accounts does not need
+#![allow(clippy::inline_always)] // measured: code that is not inlined stays in a pass without accounts, which does not need it
 
 mod account;
 mod behaviour;
+mod compact;
 mod counts;
 mod line;
-mod put_away;
 mod rates;
 mod rtt_figures;
 mod statistics;
@@ -26,7 +27,7 @@ pub use rates::{Cuts, Passed, Rates};
 pub use rtt_figures::RttFigures;
 pub use statistics::{Rare, StatisticsFigures, Usual};
 
-pub(crate) use account::{Account, Side, take};
+pub(crate) use account::{Account, AccountedDirection, take};
 pub(crate) use behaviour::{INITIAL_TTLS, LEAST_BUFFER_BYTES};
+pub(crate) use compact::Accounts;
 pub(crate) use line::{Channels, line_of};
-pub(crate) use put_away::Accounts;

@@ -1,13 +1,13 @@
-//! Samples of a time in sum.
+//! Count, mean, minimum, maximum and standard deviation of samples of a time.
 
 use serde::{Deserialize, Serialize};
 
-/// Round trips, or other times, in sum.
+/// Samples of round trips, or of another time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct RttFigures {
     /// Number of samples.
     pub samples: u64,
-    /// Sum of their squares, ns².
+    /// Sum of the squared samples, ns².
     squares: f64,
     sum_ns: i64,
     min_ns: i64,
@@ -15,7 +15,7 @@ pub struct RttFigures {
 }
 
 impl RttFigures {
-    /// Takes one sample in.
+    /// Adds a sample.
     #[inline]
     pub fn add(&mut self, rtt_ns: i64) {
         self.min_ns = if self.samples == 0 { rtt_ns } else { self.min_ns.min(rtt_ns) };
@@ -35,11 +35,11 @@ impl RttFigures {
     /// Mean of the samples, rounded down.
     #[must_use]
     pub fn mean_ns(&self) -> Option<i64> {
-        // The sum saturates where a hostile clock makes samples of centuries.
+        // The sum saturates if a broken clock produces samples of centuries.
         (self.samples > 0).then(|| (self.sum_ns / self.samples as i64).clamp(self.min_ns, self.max_ns))
     }
 
-    /// Standard deviation of the samples (of a sample: divided by n - 1); `None` below two.
+    /// Sample standard deviation (divided by n - 1); `None` for fewer than two samples.
     #[must_use]
     pub fn stdev_ns(&self) -> Option<i64> {
         let (samples, sum_ns) = (self.samples as f64, self.sum_ns as f64);

@@ -1,19 +1,21 @@
-//! Figures of one direction that no judgement needs: with [`crate::connection::DirectionFigures`] and [`super::Counts`] all of tcptrace's long
-//! listing, tshark's conversations, and round trips by TCP timestamps (RFC 7323).
+//! Statistics of one direction that classification does not need. With [`crate::connection::DirectionFigures`]
+//! and [`super::Counts`] they cover tcptrace's long listing, tshark's conversations, and round trips by TCP
+//! timestamps (RFC 7323).
 //!
-//! [`Event`] is what is known of one segment once it was judged; it counts for its sender and, by its ACK, for the
-//! other side. What only loss, resending or urgent data bring is kept apart, so that most connections do not pay for it.
+//! [`Event`] describes one classified segment. It counts for its sender and, by its ACK, for the peer. Figures
+//! that only losses, retransmissions or urgent data produce are stored separately, so that most connections do
+//! not pay for them.
 
 use serde::{Deserialize, Serialize};
 
 use super::rtt_figures::RttFigures;
-use crate::connection::{Acknowledged, FAST_RETRANSMIT_DUPLICATE_ACKS, Half, Kind, Placed, Repeat};
+use crate::connection::{Acknowledged, Direction, FAST_RETRANSMIT_DUPLICATE_ACKS, Kind, Placed, Repeat};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// The figures of one direction; `schema.py` says what each means.
+/// The figures of one direction; `schema.py` defines each.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct StatisticsFigures {
     pub usual: Usual,
     pub rare: Rare,
@@ -21,7 +23,7 @@ pub struct StatisticsFigures {
 
 /// Figures that nearly every direction has.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Usual {
     pub frame_bytes: u64,
     pub cut_bytes: u64,
@@ -31,7 +33,7 @@ pub struct Usual {
     pub in_flight_sum_bytes: u64,
     pub in_flight_samples: u64,
     pub min_in_flight_bytes: Nullable,
-    /// Bytes in flight times nanoseconds, up to `level_ts_ns`.
+    /// Integral of the bytes in flight over time up to `level_ts_ns`, in byte nanoseconds.
     pub in_flight_area: f64,
     pub stream_end: Nullable,
     pub advancing_acks: u64,
@@ -57,9 +59,9 @@ pub struct Usual {
     level_ts_ns: Nullable,
 }
 
-/// Figures of loss, resending, urgent data and the like.
+/// Figures of losses, retransmissions, urgent data and other rare events.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Rare {
     pub urgent_segments: u64,
     pub urgent_bytes: u64,
@@ -67,41 +69,45 @@ pub struct Rare {
     pub post_loss_acks: u64,
     pub triple_duplicate_acks: u64,
     pub max_resends: u16,
-    /// From a segment's last transmission to an ACK that ends on it, if it was resent.
+    /// Time from a segment's last transmission to an ACK that ends on it, if it was retransmitted.
     pub rtt_resent: RttFigures,
-    /// From a segment's last transmission to the next.
+    /// Time from a segment's last transmission to the next one.
     pub resend_wait: RttFigures,
 }
 
-/// The figures of one direction while its connection is followed.
+/// The figures of one direction while its connection is tracked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Statistics {
     usual: Usual,
     rare: Option<Box<Rare>>,
 }
 
-/// One segment, judged, with the state of both sides just behind it.
+/// One classified segment, with the state of both hosts just after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event<'a> {
     pub segment: &'a Segment,
     pub kind: Kind,
     pub placed: Placed,
-    /// What it acknowledges.
+    /// Offset that it acknowledges.
     pub ack: Option<i64>,
     pub window_bytes: Option<u32>,
     pub since_previous: Nullable,
     pub repeat: Option<Repeat>,
     pub acknowledged: Acknowledged,
-    /// Left, right, left, right, … as offsets.
+    /// SACK blocks as offsets: left, right, left, right, …
     pub sack_blocks: Option<&'a [i64]>,
 }
 
 impl Event<'_> {
-    /// Counts it for its sender and for the side whose data it acknowledges.
+    /// Counts the segment for its sender and for the peer, whose data it acknowledges.
     #[inline]
-    pub(super) fn count(&self, (own, sender): (&mut Statistics, &Half), (others, receiver): (&mut Statistics, &Half)) {
+    pub(super) fn count(
+        &self,
+        (own, sender): (&mut Statistics, &Direction),
+        (others, receiver): (&mut Statistics, &Direction),
+    ) {
         own.sent(self, sender.in_flight(), sender.figures.syn_segments > 0, sender.snd_una);
-        others.heard(self, receiver.in_flight().unwrap_or(0), receiver.duplicate_acks_received);
+        others.received(self, receiver.in_flight().unwrap_or(0), receiver.duplicate_acks_received);
     }
 }
 
@@ -110,7 +116,7 @@ impl Statistics {
     pub(crate) fn row(&self) -> StatisticsFigures {
         let mut usual = self.usual;
         if usual.max_idle_ns.value() < 0 {
-            usual.max_idle_ns = Nullable::NULL; // the clock went back at each segment: no silence was measured
+            usual.max_idle_ns = Nullable::NULL; // the clock ran backwards at each segment, so no idle time was measured
         }
         StatisticsFigures { usual, rare: self.rare.as_deref().copied().unwrap_or_default() }
     }
@@ -120,7 +126,7 @@ impl Statistics {
         self.rare.get_or_insert_with(Box::default)
     }
 
-    /// This side sent a segment; `una` is what the other side has acknowledged.
+    /// Counts a segment that this host sent; `una` is what the peer has acknowledged.
     #[inline]
     fn sent(&mut self, event: &Event<'_>, in_flight: Option<i64>, has_syn: bool, una: Nullable) {
         let segment = event.segment;
@@ -133,7 +139,7 @@ impl Statistics {
         }
         if segment.payload_bytes > 0 {
             usual.data(segment);
-            // RFC 5681, 3.1: what is sent before the first ACK of data.
+            // The initial window is what is sent before the first ACK of data (RFC 5681, 3.1).
             if has_syn && !event.kind.is_resent() && una.get().is_none_or(|una| una <= 1) {
                 usual.initial_window_bytes = usual.initial_window_bytes.saturating_add(segment.payload_bytes);
                 usual.initial_window_segments += 1;
@@ -180,9 +186,9 @@ impl Statistics {
         }
     }
 
-    /// The other side's segment arrived: what its ACK says of this side's data.
+    /// Counts a segment of the peer: what its ACK says about this host's data.
     #[inline]
-    fn heard(&mut self, event: &Event<'_>, in_flight: i64, duplicate_acks: u32) {
+    fn received(&mut self, event: &Event<'_>, in_flight: i64, duplicate_acks: u32) {
         let now = Nullable::from(event.segment.ts_ns);
         let usual = &mut self.usual;
         usual.level(now, in_flight);
@@ -214,14 +220,14 @@ impl Statistics {
 }
 
 impl Usual {
-    /// Bytes in flight times nanoseconds, up to the end of the connection.
+    /// Integral of the bytes in flight over time up to the end of the connection, in byte nanoseconds.
     #[must_use]
     pub fn in_flight_area_until(&self, last_ts_ns: Nullable) -> f64 {
         let lasted_ns = last_ts_ns.since(self.level_ts_ns).get().unwrap_or(0).max(0);
         self.in_flight_area + self.level_bytes as f64 * lasted_ns as f64
     }
 
-    /// Sizes of a segment with data.
+    /// Counts the size of a segment with data.
     #[inline]
     fn data(&mut self, segment: &Segment) {
         self.cut_bytes += u64::from(segment.payload_bytes.saturating_sub(segment.captured_payload_bytes));
@@ -237,7 +243,7 @@ impl Usual {
         }
     }
 
-    /// Bytes in flight behind a segment that went its way in order.
+    /// Samples the bytes in flight after a segment that was sent and captured in order.
     #[inline]
     fn sample_in_flight(&mut self, kind: Kind, in_flight: Option<i64>) {
         let Some(in_flight) = in_flight else { return };
@@ -251,7 +257,7 @@ impl Usual {
         }
     }
 
-    /// The bytes in flight are `bytes` from now on.
+    /// Sets the bytes in flight to `bytes` from `now` on.
     #[inline]
     fn level(&mut self, now: Nullable, bytes: i64) {
         if bytes == self.level_bytes {
@@ -263,7 +269,7 @@ impl Usual {
         (self.level_bytes, self.level_ts_ns) = (bytes, now);
     }
 
-    /// This side acknowledged data.
+    /// Counts an ACK of data that this host sent.
     #[inline]
     fn advance(&mut self, acknowledged: &Acknowledged) {
         let bytes = u32::try_from(acknowledged.payload_bytes).unwrap_or(u32::MAX);
@@ -274,7 +280,8 @@ impl Usual {
         self.max_acked_segments = self.max_acked_segments.max(acknowledged.segments);
     }
 
-    /// A D-SACK is the first block: below the ACK, or inside the second (RFC 2883, 4).
+    /// Counts SACK blocks. A D-SACK is the first block if it is below the ACK or inside the second block (RFC
+    /// 2883, 4).
     fn sack(&mut self, ack: Option<i64>, blocks: &[i64]) {
         let (blocks, _) = blocks.as_chunks::<2>();
         self.sack_segments += 1;
@@ -285,7 +292,7 @@ impl Usual {
         self.dsack_segments += u32::from(acknowledged || inside);
     }
 
-    /// A round trip of a segment as large as any before it.
+    /// Samples the round trip of a segment that is as large as the largest so far.
     #[inline]
     fn sample_full_size(&mut self, payload_bytes: i64, rtt: Nullable) {
         let Some(rtt_ns) = rtt.get().filter(|rtt_ns| *rtt_ns >= 0) else { return };

@@ -1,8 +1,8 @@
-//! One reusable buffer between a byte stream and a format reader: large reads in, contiguous records out.
+//! A reusable buffer between a byte stream and a format reader: large reads in, contiguous records out.
 //!
-//! A record is handed out as a slice of the buffer. Only a record that straddles the end of a block is moved, to the
-//! front, before the rest of it is read behind it. Nothing seeks, so files, FIFOs and stdin take the same road, and
-//! memory is one block (or one record, where a record is larger; the formats bound those).
+//! A record is returned as a slice of the buffer. Only a record that crosses the end of a block is moved to the
+//! front, before the rest of it is read. Nothing seeks, so files, FIFOs and stdin are read by one path. Memory
+//! is one block, or one record if that is larger; the formats limit the size of records.
 
 use std::ops::Range;
 
@@ -10,12 +10,13 @@ use super::compressed::Decoder;
 use super::{Source, Stop};
 use crate::error::{CaptureError, ErrorKind};
 
-/// Bytes read at once when one capture is read. Measured on 10 million records of 112 bytes in the page cache (1 MiB of
-/// second-level cache a core), processor seconds: 32 KiB 0.176, 64 KiB 0.169, 128 KiB 0.163, 256 KiB 0.160, 1 MiB
-/// 0.159, 4 MiB 0.158. On that plateau the small one leaves most of the cache to what is done with the frames.
+/// Bytes per read when a single capture is read. Measured with 10 million records of 112 bytes in the page
+/// cache (1 MiB of second-level cache per core), CPU seconds: 32 KiB 0.176, 64 KiB 0.169, 128 KiB 0.163, 256
+/// KiB 0.160, 1 MiB 0.159, 4 MiB 0.158. Of the sizes on this plateau, the smallest leaves most of the cache to
+/// the processing of frames.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
-/// Why a stream ended before its time.
+/// Why a stream ended early.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) kind: ErrorKind,
@@ -32,14 +33,14 @@ impl Fault {
     }
 }
 
-/// Where the bytes come from.
+/// The source of the bytes.
 pub(super) enum Input {
     Plain(Source),
     Compressed(Box<Decoder>),
 }
 
 impl Input {
-    /// Reads some bytes; 0 is the end.
+    /// Reads some bytes; 0 means the end.
     fn read(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         match self {
             Self::Plain(source) => read_some(source, out).map_err(|error| Fault::io(&error)),
@@ -48,7 +49,7 @@ impl Input {
     }
 }
 
-/// One `read` that a signal does not end.
+/// One `read`, repeated if a signal interrupts it.
 pub(super) fn read_some(source: &mut Source, out: &mut [u8]) -> std::io::Result<usize> {
     loop {
         match source.read(out) {
@@ -58,13 +59,13 @@ pub(super) fn read_some(source: &mut Source, out: &mut [u8]) -> std::io::Result<
     }
 }
 
-/// The buffer. `bytes[start..end]` was read and not yet consumed.
+/// The buffer. `bytes[start..end]` is read but not consumed yet.
 pub(super) struct Blocks {
     input: Input,
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// Offset in the (decompressed) stream of `bytes[0]`.
+    /// Offset of `bytes[0]` in the (decompressed) stream.
     base: u64,
     ended: bool,
     fault: Option<Fault>,
@@ -75,7 +76,7 @@ impl Blocks {
         Self { input, bytes: vec![0; block_bytes], start: 0, end: 0, base: 0, ended: false, fault: None }
     }
 
-    /// What was read and not yet consumed.
+    /// The bytes that are read but not consumed yet.
     #[inline]
     pub(super) fn available(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
@@ -86,12 +87,12 @@ impl Blocks {
         self.base + self.start as u64
     }
 
-    /// Stream offset of a range that `consume` gave out.
+    /// Stream offset of a range that `consume` returned.
     pub(super) fn offset_of(&self, range: &Range<usize>) -> u64 {
         self.base + range.start as u64
     }
 
-    /// Consumes `count` available bytes and gives their place in the buffer, which holds until the next `fill_to`.
+    /// Consumes `count` available bytes. Returns their range in the buffer, valid until the next `fill_to`.
     #[inline]
     pub(super) fn consume(&mut self, count: usize) -> Range<usize> {
         let taken = self.start..self.end.min(self.start.saturating_add(count));
@@ -99,14 +100,14 @@ impl Blocks {
         taken
     }
 
-    /// The bytes of a range that `consume` gave out.
+    /// The bytes of a range that `consume` returned.
     #[inline]
     pub(super) fn slice(&self, range: Range<usize>) -> &[u8] {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// Reads until at least `count` bytes are available; false if the stream ends before. The buffer grows only as
-    /// fast as bytes really arrive, so a length field alone cannot make it allocate.
+    /// Reads until at least `count` bytes are available; false if the stream ends before. The buffer grows only
+    /// as bytes arrive, so a length field alone cannot cause a large allocation.
     #[cold]
     #[inline(never)]
     pub(super) fn fill_to(&mut self, count: usize) -> bool {
@@ -128,7 +129,7 @@ impl Blocks {
         true
     }
 
-    /// Moves what is left to the front; doubles a buffer that is full and still too small.
+    /// Moves the remaining bytes to the front. Doubles a buffer that is full and still too small.
     fn make_room(&mut self, count: usize) {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -142,7 +143,7 @@ impl Blocks {
         }
     }
 
-    /// Consumes `count` bytes without keeping them; false if the stream ends before.
+    /// Consumes `count` bytes without storing them; false if the stream ends before.
     pub(super) fn skip(&mut self, mut count: u64) -> bool {
         while count > 0 {
             if !self.fill_to(1) {
@@ -155,12 +156,12 @@ impl Blocks {
         true
     }
 
-    /// What ended the stream early, once its end was met.
+    /// The fault that ended the stream early, once the end was reached.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 
-    /// The error for a record that starts at `offset` and is not all there.
+    /// The error for an incomplete record that starts at `offset`.
     pub(super) fn cut(&self, what: &str, field: &'static str, required: u64, got: u64, offset: u64) -> Stop {
         let error = match &self.fault {
             Some(fault) => CaptureError::new(fault.kind, "", fault.what.clone()),
@@ -170,7 +171,7 @@ impl Blocks {
         Box::new(error.at(offset))
     }
 
-    /// The end of the stream between two records: clean, or the fault that ended it there.
+    /// The end of the stream between two records: `Ok(false)`, or the fault that ended it.
     pub(super) fn end_between_records(&self) -> Result<bool, Stop> {
         match &self.fault {
             Some(fault) => Err(Box::new(CaptureError::new(fault.kind, "", fault.what.clone()).at(self.offset()))),
@@ -178,7 +179,7 @@ impl Blocks {
         }
     }
 
-    /// What the decompressor survived, if there is one.
+    /// The decompressor's problem, if there was one.
     pub(super) fn remark(&self) -> Option<&'static str> {
         match &self.input {
             Input::Plain(_) => None,
@@ -186,7 +187,7 @@ impl Blocks {
         }
     }
 
-    /// The name of the compression, if there is one.
+    /// The name of the compression, if the stream is compressed.
     pub(super) fn compression(&self) -> Option<&'static str> {
         match &self.input {
             Input::Plain(_) => None,
@@ -194,7 +195,7 @@ impl Blocks {
         }
     }
 
-    /// Takes the buffer apart into what was read ahead and the stream behind it (plain streams only).
+    /// Splits the buffer into the bytes read ahead and the stream after them (only for plain streams).
     pub(super) fn into_parts(self) -> (Vec<u8>, Option<Source>) {
         let ahead = self.available().to_vec();
         match self.input {

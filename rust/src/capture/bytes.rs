@@ -1,6 +1,6 @@
-//! Byte order, which a capture file chooses for itself.
+//! Byte order, which each capture file chooses.
 
-/// The order of the bytes in a number.
+/// The byte order of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Little,
@@ -32,7 +32,7 @@ impl Order {
         }
     }
 
-    /// The two halves of a word that holds two 16-bit numbers.
+    /// The two 16-bit numbers in a word.
     pub(super) fn halves(self, word: [u8; 4]) -> (u16, u16) {
         let [a, b, c, d] = word;
         (self.u16([a, b]), self.u16([c, d]))

@@ -1,58 +1,61 @@
-//! ERF, Endace's extensible record format, as a file: records of a 16-byte header and what it announces, one behind the
-//! other, without a file header and without a magic number. A frame is the whole record, as in pcap files of link type
-//! 197, so that one place (`wire::erf`) takes it apart.
+//! ERF, Endace's Extensible Record Format, as a file: a sequence of records without file header or magic
+//! number. Each record has a 16-byte header and the content that the header describes. A frame is the whole
+//! record, as in pcap files of link type 197, so that `wire::erf` alone dissects it.
 //!
-//! Format: Endace's "ERF types reference guide"; times, lengths and padding as Wireshark's wiretap gives them.
+//! Format: Endace's "ERF types reference guide"; times, lengths and padding as in Wireshark's wiretap.
 
 use super::blocks::Blocks;
 use super::{LinkType, Stop, Stream, damaged};
 
-/// `LINKTYPE_ERF`.
+/// Link type of ERF records (`LINKTYPE_ERF`).
 const LINK_TYPE: LinkType = 197;
 
-/// Time, type, flags, record length, loss counter or colour, length on the wire.
+/// Header: time, type, flags, record length, loss counter or colour, length on the wire.
 const HEADER_BYTES: usize = 16;
 
-/// The bit of a type that announces an extension header of this many bytes, whose own first byte may announce the next.
+/// Bit of the type: an extension header of `EXTENSION_BYTES` follows, whose first byte may announce another.
 const EXTENDED: u8 = 0x80;
 const EXTENSION_BYTES: usize = 8;
 
-/// The type of records that only fill space: no frame, no number, as in Wireshark.
+/// Type of records that are padding. They are no frames and get no number, as in Wireshark.
 const PAD: u8 = 48;
 
-/// Records with a packet that are looked at before a file is taken for ERF (the fewest that Wireshark looks at), and
-/// records of any type. Random bytes pass one such look at a second record in about 600 times: its time must lie within
-/// a year of the first, 1 of 136 years, and its type must be one of 57 in 256.
+/// Number of records with a packet that are checked before a file is recognized as ERF (the fewest that
+/// Wireshark checks), and of records of any type. Random bytes pass the check of one further record in 1 of
+/// about 600 cases: its time must be within a year of the first (1 of 136 years), and its type must be one of
+/// 57 in 256.
 const TRIED_PACKETS: usize = 3;
 const TRIED_RECORDS: usize = 20;
 
-/// The first time of a file lies in these seconds since 1970: 1990 to 2100. Endace was founded in 2001; a heuristic.
+/// The first time of a file, in seconds since 1970, must be between 1990 and 2100. Endace was founded in 2001;
+/// a heuristic.
 const PLAUSIBLE_S: std::ops::Range<u64> = 631_152_000..4_102_444_800;
 
-/// Between the first records time goes on by at most a year and back by at most a second, for records of several
-/// interfaces are not in strict order (both as Wireshark has it).
+/// From one of the first records to the next, time may advance by at most a year and step back by at most a
+/// second, because records of several interfaces are not strictly ordered (both as in Wireshark).
 const PLAUSIBLE_STEP_S: u64 = 365 * 24 * 3600;
 const PLAUSIBLE_STEP_BACK_S: u64 = 1;
 
-/// A unit of the fraction is a quarter of a nanosecond; the card's clock is coarser and does not say by how much.
+/// Resolution: the unit of the fraction is 1/4 ns. The card's clock is coarser by an amount that the file does
+/// not state.
 pub(super) const RESOLUTION_NS: i64 = 1;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// The header of a record.
 struct Header {
-    /// Seconds since 1970 in the upper half, their fraction in the lower.
+    /// Seconds since 1970 in the upper 32 bits, their fraction in the lower.
     time: u64,
-    /// With the bit that announces extension headers.
+    /// Record type, with the bit for extension headers.
     kind: u8,
     record_bytes: u16,
-    /// Records lost before this one, or for some types a colour.
+    /// Number of records lost before this one; for some types a colour.
     lost: u16,
     wire_bytes: u16,
 }
 
 impl Header {
-    /// The header at the start of `bytes`, if all of it is there.
+    /// The header at the start of `bytes`, if it is complete.
     #[inline]
     fn read(bytes: &[u8]) -> Option<Self> {
         let [t0, t1, t2, t3, t4, t5, t6, t7, kind, _flags, r0, r1, l0, l1, w0, w1] = *bytes.first_chunk()?;
@@ -65,7 +68,7 @@ impl Header {
         })
     }
 
-    /// To the nearest nanosecond, as Wireshark rounds. It cannot overflow: 2^32 s < 2^63 ns.
+    /// Rounds to the nearest nanosecond, as Wireshark does. It cannot overflow: 2^32 s < 2^63 ns.
     #[inline]
     fn ts_ns(&self) -> i64 {
         let fraction_ns = ((self.time & 0xFFFF_FFFF) * NS_PER_S + (1 << 31)) >> 32;
@@ -77,7 +80,7 @@ impl Header {
         self.kind & !EXTENDED
     }
 
-    /// Bytes that the type puts between the headers and the packet: a channel, or Ethernet's offset and padding.
+    /// Bytes that the type puts between headers and packet: a channel, or Ethernet's offset and padding.
     fn sub_header_bytes(&self) -> usize {
         match self.plain_kind() {
             5..=9 | 12 | 17 | 18 => 4,
@@ -86,7 +89,7 @@ impl Header {
         }
     }
 
-    /// The count of lost records, for the types that do not have a colour in its place.
+    /// The number of lost records, for types without a colour in its place.
     fn counted_lost(&self) -> Option<u64> {
         match self.plain_kind() {
             10 | 11 | 15..=17 | 19 | 20 | PAD => None,
@@ -94,14 +97,14 @@ impl Header {
         }
     }
 
-    /// Whether a type is assigned that is written to files (0 is a legacy format, 26 and 30 to 47 are reserved).
+    /// Whether the type is assigned and occurs in files (0 is a legacy format; 26 and 30 to 47 are reserved).
     fn is_known(&self) -> bool {
         matches!(self.plain_kind(), 1..=25 | 27..=29) || self.kind == PAD
     }
 }
 
-/// Bytes of `record` before its packet: header, extension headers, what the type adds. `None` if they do not fit, or if
-/// nothing stands behind the first header.
+/// Bytes of `record` before its packet: header, extension headers and what the type adds. `None` if they do not
+/// fit, or if nothing follows the first header.
 fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
     let (mut bytes, mut more) = (HEADER_BYTES, header.kind & EXTENDED);
     while more != 0 {
@@ -112,10 +115,10 @@ fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
     (bytes <= record.len() && record.len() > HEADER_BYTES).then_some(bytes)
 }
 
-/// Whether `blocks` begins with ERF records. There is no magic number, so the first records have to agree with each
-/// other: each of the first three with a packet has an assigned type, a length that holds its headers and more, and a
-/// time near that of the one before it; the first time is one of our days. A file that ends before may be cut, even in
-/// its second record, but what is there has to agree, and one record must be whole.
+/// Whether `blocks` begins with ERF records. There is no magic number, so the first records must be consistent.
+/// Each of the first three with a packet must have an assigned type, a length that exceeds its headers, and a
+/// time near that of the previous one; the first time must be plausible. A file that ends earlier may be
+/// truncated, even in its second record, but its content must be consistent, and one record must be complete.
 pub(super) fn detect(blocks: &mut Blocks) -> bool {
     let (mut at, mut packets, mut last_time) = (0, 0, None);
     for _ in 0..TRIED_RECORDS {
@@ -148,7 +151,7 @@ pub(super) fn detect(blocks: &mut Blocks) -> bool {
     packets > 0
 }
 
-/// Whether a record of `time` may stand behind one of `last`.
+/// Whether a record of `time` may follow one of `last`.
 fn is_plausible_after(time: u64, last: Option<u64>) -> bool {
     match last {
         None => PLAUSIBLE_S.contains(&(time >> 32)),
@@ -160,7 +163,7 @@ fn is_plausible_after(time: u64, last: Option<u64>) -> bool {
 /// An ERF file.
 #[derive(Default)]
 pub(super) struct Erf {
-    /// Records that the capturing card says it lost; `None` while no record could say so.
+    /// Records that the capturing card reports as lost; `None` until a record can report them.
     lost: Option<u64>,
 }
 
@@ -201,7 +204,7 @@ impl Erf {
     }
 }
 
-/// Makes the next record whole in the buffer, or says why it cannot be.
+/// Reads the next record completely into the buffer, or returns why that is impossible.
 #[cold]
 #[inline(never)]
 fn fill(blocks: &mut Blocks) -> Result<bool, Stop> {
@@ -216,7 +219,7 @@ fn fill(blocks: &mut Blocks) -> Result<bool, Stop> {
     };
     let record_bytes = usize::from(header.record_bytes);
     if record_bytes < HEADER_BYTES {
-        let what = format!("an ERF record claims {record_bytes} bytes, fewer than its header has ({HEADER_BYTES})");
+        let what = format!("an ERF record claims {record_bytes} bytes, fewer than the {HEADER_BYTES} of its header");
         return Err(damaged(what, offset));
     }
     if !blocks.fill_to(record_bytes) {
@@ -225,7 +228,7 @@ fn fill(blocks: &mut Blocks) -> Result<bool, Stop> {
     }
     let record = blocks.available().get(..record_bytes).unwrap_or_default();
     if header.kind != PAD && headers_bytes(&header, record).is_none() {
-        let what = format!("an ERF record claims {record_bytes} bytes, too few for what its type demands");
+        let what = format!("an ERF record claims {record_bytes} bytes, too few for its type");
         return Err(damaged(what, offset));
     }
     Ok(true)

@@ -1,8 +1,8 @@
-//! Several files in the order of their timestamps.
+//! Merges several files in the order of their timestamps.
 //!
-//! Within a file the order never changes, even where its time runs backward. Frames of equal time come in the order
-//! of the paths (mergecap takes the last path first; for files of a ring buffer that would swap neighbours). A frame
-//! without a time follows its predecessor at once, as mergecap has it.
+//! The order within a file never changes, even if its time runs backward. Frames with equal times keep the
+//! order of the paths. (mergecap takes the last path first, which would swap neighbours in files of a ring
+//! buffer.) A frame without a time follows its predecessor directly, as in mergecap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,16 +10,16 @@ use std::collections::BinaryHeap;
 use super::reader::Reader;
 use crate::error::CaptureError;
 
-/// When a file's current frame is due, then the file's place among the paths.
+/// The time of a file's current frame, and the index of the file.
 type Due = (i64, usize);
 
-/// The order of the frames.
+/// The merge state.
 pub(super) struct Merge {
-    /// Files whose current frame is known and was not given out, but for the current one.
+    /// Files whose next frame is read but not returned yet, except the current one.
     waiting: BinaryHeap<Reverse<Due>>,
-    /// Files that were not asked for their first frame yet begin here.
+    /// Index of the first file that has not been read yet.
     unasked: usize,
-    /// The file whose frame was given out last.
+    /// The file whose frame was returned last.
     current: Option<usize>,
     number: u64,
 }
@@ -29,7 +29,7 @@ impl Merge {
         Self { waiting: BinaryHeap::new(), unasked: 0, current: None, number: 0 }
     }
 
-    /// Moves to the next frame of any file; false at the end of all.
+    /// Moves to the next frame of any file; false at the end of all files.
     pub(super) fn advance(&mut self, readers: &mut [Reader]) -> Result<bool, CaptureError> {
         while self.unasked < readers.len() {
             let index = self.unasked;
@@ -42,7 +42,7 @@ impl Merge {
             Some(index) => ask(readers, index)?,
             None => None,
         };
-        // Mostly the same file goes on (files of a ring buffer follow one another), and the heap stays as it is.
+        // Mostly one file continues (files of a ring buffer follow one another), and the heap stays unchanged.
         let due = match (next, self.waiting.peek()) {
             (Some(due), Some(Reverse(earliest))) if *earliest < due => {
                 self.waiting.push(Reverse(due));
@@ -56,13 +56,13 @@ impl Merge {
         Ok(self.current.is_some())
     }
 
-    /// The file that has the current frame, and the frame's number among all.
+    /// The index of the file with the current frame, and the frame's number among all files.
     pub(super) fn current(&self) -> Option<(usize, u64)> {
         self.current.map(|index| (index, self.number))
     }
 }
 
-/// Moves a file to its next frame and says when that is due.
+/// Moves a file to its next frame. Returns that frame's time and the file's index.
 fn ask(readers: &mut [Reader], index: usize) -> Result<Option<Due>, CaptureError> {
     let Some(reader) = readers.get_mut(index) else {
         return Ok(None);

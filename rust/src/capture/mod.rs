@@ -1,8 +1,8 @@
-//! Capture files → frames. One [`Capture`] is one or several files (or stdin), merged by time.
+//! Reads frames from capture files. A [`Capture`] is one file, several files merged by time, or stdin.
 //!
-//! Inside, from the bytes up: `blocks` (one buffer between a stream and its reader), `compressed` (what may stand
-//! between the two), `pcap`, `pcapng` and `erf` (records), `reader` (one file of any kind), `merge` (several). `sniff` tells
-//! what a file is that cannot be read.
+//! The modules, from the bytes up: `blocks` (the buffer between a stream and its reader), `compressed`
+//! (decompression between the two), `pcap`, `pcapng` and `erf` (records), `reader` (one file of any format),
+//! `merge` (several files). `sniff` names the format of a file that cannot be read.
 
 #![allow(clippy::result_large_err, reason = "the hot loop passes a boxed error; the public one is built once a file")]
 
@@ -36,57 +36,59 @@ pub use unpack::Unpacker;
 /// A link type as pcap numbers it (`LINKTYPE_…`).
 pub type LinkType = u32;
 
-/// A byte stream that can be read to its end and never needs to be sought in.
+/// A byte stream that is read to its end without seeking.
 type Source = Box<dyn Read + Send + Sync>;
 
-/// What ends a file early, without the file's name and the frame's number.
+/// The error that ends a file early, without the file's name and the frame number.
 type Stop = Box<CaptureError>;
 
-/// Captured bytes of one record that are always believed: `MAXIMUM_SNAPLEN` of libpcap and
+/// Captured lengths up to this are always accepted: `MAXIMUM_SNAPLEN` of libpcap,
 /// `WTAP_MAX_PACKET_SIZE_STANDARD` of Wireshark.
 const MAX_RECORD_BYTES: u32 = 262_144;
 
-/// Captured bytes of one record that are believed where the snap length allows them (BIG TCP reaches 512 KiB, netlink
-/// and USB more); beyond, a length is damage.
+/// Captured lengths up to this are accepted if the snaplen allows them (BIG TCP reaches 512 KiB, netlink and
+/// USB more). A larger length means that the file is damaged.
 const MAX_DECLARED_RECORD_BYTES: u32 = 16 << 20;
 
-/// Memory for the blocks of all files that are merged, and the least that a file gets.
+/// Memory for the blocks of all merged files together, and the minimum per file.
 const MERGE_BYTES: usize = 64 << 20;
 const MIN_BLOCK_BYTES: usize = 16 << 10;
 
 /// One captured frame, borrowed from the reader's buffer until the next [`Capture::advance`].
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// 1-based; equals Wireshark's `frame.number` (so blocks that Wireshark numbers but that hold no packet count too).
+    /// Frame number from 1, as Wireshark's `frame.number`. Blocks without a packet that Wireshark numbers count
+    /// too.
     pub number: u64,
-    /// Nanoseconds since 1970; `None` where the format has no time (simple packet blocks).
+    /// Nanoseconds since 1970; `None` if the format has no time (simple packet blocks).
     pub ts_ns: Option<i64>,
-    /// Link type of the frame; `None` for numbered blocks that hold no packet.
+    /// Link type of the frame; `None` for numbered blocks without a packet.
     pub link_type: Option<LinkType>,
-    /// Bytes that were on the wire.
+    /// Length on the wire.
     pub original_bytes: u32,
-    /// Bytes that were captured.
+    /// Captured bytes.
     pub data: &'a [u8],
 }
 
-/// What the files said about themselves, over all of them, as far as they were read.
+/// What the file headers say, combined over all files, as far as they were read.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureInfo {
-    /// `pcap`, `pcapng`, `erf`, …, with the compression before it: `gzip pcapng`; several distinct ones joined by `, `.
+    /// `pcap`, `pcapng`, `erf`, … with the compression before it: `gzip pcapng`. Several distinct formats are
+    /// joined by `, `.
     pub format: String,
-    /// Largest snap length declared (0 = none declared).
+    /// Largest snaplen declared; 0 if none is.
     pub snaplen_bytes: u32,
-    /// Coarsest timestamp resolution of the interfaces, in nanoseconds (at least 1).
+    /// Coarsest timestamp resolution of all interfaces in nanoseconds, at least 1.
     pub resolution_ns: i64,
-    /// Packets that the capturing kernel or card says it dropped (pcapng interface statistics, ERF loss counters); `None`
-    /// where nobody said.
+    /// Packets that the capturing kernel or card reports as dropped (pcapng interface statistics, ERF loss
+    /// counters); `None` if nothing reports them.
     pub kernel_drops: Option<u64>,
 }
 
-/// Where a reader stands: the frame it moved to, its bytes as a range of the buffer.
+/// The reader's current frame; its bytes are a range of the buffer.
 #[derive(Clone, Debug, Default)]
 struct Record {
-    /// 1-based within its file; 0 before the first.
+    /// 1-based number within its file; 0 before the first frame.
     number: u64,
     ts_ns: Option<i64>,
     link_type: Option<LinkType>,
@@ -95,13 +97,13 @@ struct Record {
 }
 
 impl Record {
-    /// Forgets the frame, but not its number.
+    /// Clears the frame except its number.
     fn clear(&mut self) {
         *self = Self { number: self.number, ..Self::default() };
     }
 }
 
-/// What a format reader works on: the bytes, what it survived, and the frame it stands at.
+/// The input of a format reader: the bytes, its problems, and the current frame.
 struct Stream {
     blocks: Blocks,
     notes: Notes,
@@ -111,7 +113,7 @@ struct Stream {
 /// An opened capture.
 pub struct Capture {
     readers: Vec<Reader>,
-    /// Only where there is more than one file: one file need not pay for it.
+    /// `None` for a single file, which does not pay for merging.
     merge: Option<Merge>,
 }
 
@@ -119,12 +121,12 @@ impl Capture {
     /// Opens `paths` (`-` is stdin) and reads their headers.
     ///
     /// # Errors
-    /// `Io` for a file that is missing, unreadable or a directory (and for no path at all, or stdin twice);
-    /// `NotACapture` for an empty file, text and unknown bytes; `Unsupported` for known formats that are not read;
-    /// `Cut` or `Damaged` where not even the header is whole.
+    /// `Io` for a file that is missing, unreadable or a directory, for no path, and for stdin given twice.
+    /// `NotACapture` for an empty file, text and unknown bytes. `Unsupported` for known formats that are not
+    /// read. `Cut` or `Damaged` for an incomplete header.
     pub fn open(paths: &[impl AsRef<OsStr>]) -> Result<Self, CaptureError> {
         if paths.is_empty() {
-            return Err(CaptureError::new(ErrorKind::Io, "", "no capture was named"));
+            return Err(CaptureError::new(ErrorKind::Io, "", "no capture given"));
         }
         if paths.iter().filter(|path| *path.as_ref() == *STDIN).count() > 1 {
             return Err(CaptureError::new(ErrorKind::Io, STDIN, "standard input can be read only once"));
@@ -135,7 +137,7 @@ impl Capture {
         Ok(Self::of(readers))
     }
 
-    /// Reads one capture from any stream of bytes, which errors call `path`.
+    /// Reads one capture from any byte stream; errors call it `path`.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -146,7 +148,7 @@ impl Capture {
         Self::from_streams([(path, stream)])
     }
 
-    /// Reads several captures, each with the name that errors call it by, merged by time.
+    /// Reads several captures merged by time, each with the name that errors use.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -167,8 +169,8 @@ impl Capture {
     /// Moves to the next frame; false at the end.
     ///
     /// # Errors
-    /// The error that ended one of the files early. It is given once; calling again goes on with the other files.
-    /// Its frame number counts within its file.
+    /// The error that ended one of the files early. It is returned once; the next call continues with the other
+    /// files. Its frame number counts within its file.
     #[inline]
     pub fn advance(&mut self) -> Result<bool, CaptureError> {
         match (&mut self.merge, self.readers.as_mut_slice()) {
@@ -178,7 +180,7 @@ impl Capture {
         }
     }
 
-    /// The frame moved to. Before the first `advance` and after the end: an empty frame.
+    /// The current frame; an empty frame before the first `advance` and after the end.
     #[must_use]
     #[inline]
     pub fn frame(&self) -> Frame<'_> {
@@ -195,7 +197,7 @@ impl Capture {
         Frame { number, ts_ns, link_type, original_bytes, data: reader.data() }
     }
 
-    /// What the files said about themselves so far.
+    /// What the file headers have said so far.
     #[must_use]
     pub fn info(&self) -> CaptureInfo {
         let mut info = CaptureInfo::default();
@@ -216,8 +218,8 @@ impl Capture {
         info
     }
 
-    /// The file of the current frame, and where in it the frame's bytes begin; `None` where several files are merged, because
-    /// the frame's number counts over all of them.
+    /// The file of the current frame, and the offset of the frame's bytes in it. `None` if several files are
+    /// merged, because the frame number then counts over all of them.
     #[must_use]
     pub fn place(&self) -> Option<(&OsStr, u64)> {
         match (&self.merge, self.readers.as_slice()) {
@@ -226,25 +228,25 @@ impl Capture {
         }
     }
 
-    /// How much of the files was read: stays true while the capture is read on another thread.
+    /// How much of the files was read. The value updates while another thread reads the capture.
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress::of(self.readers.iter().map(|reader| reader.consumed().clone()).collect())
     }
 
-    /// What the readers survived so far, with counts. Frame numbers count within the file that is named.
+    /// Problems so far, with counts. Frame numbers count within the named file.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         self.readers.iter().flat_map(Reader::problems).collect()
     }
 }
 
-/// The size of each file's blocks.
+/// The block size for each file.
 fn block_bytes(files: usize) -> usize {
     (MERGE_BYTES / files.max(1)).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES)
 }
 
-/// The captured length that is believed of a record under `snaplen` (0: none declared).
+/// The largest captured length accepted for a record under `snaplen` (0: none declared).
 fn record_limit(snaplen: u32) -> u32 {
     if snaplen == 0 { MAX_DECLARED_RECORD_BYTES } else { snaplen.clamp(MAX_RECORD_BYTES, MAX_DECLARED_RECORD_BYTES) }
 }

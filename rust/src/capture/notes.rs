@@ -1,17 +1,17 @@
-//! What a reader survived: counted by kind, with the first place.
+//! Problems that did not stop a reader, counted by kind, with the place of the first.
 
 use std::ffi::{OsStr, OsString};
 
 use crate::error::Problem;
 
-/// The kinds of survived trouble of one file. There are few, so a list is searched.
+/// The problems of one file. There are few kinds, so a list is searched.
 #[derive(Default)]
 pub(super) struct Notes {
     problems: Vec<Problem>,
 }
 
 impl Notes {
-    /// Counts one occurrence of `what`; the place of the first one is kept.
+    /// Counts one occurrence of `what` and records the place of the first.
     #[cold]
     #[inline(never)]
     pub(super) fn add(&mut self, what: &'static str, frame: u64, offset: u64) {
@@ -28,7 +28,7 @@ impl Notes {
         }
     }
 
-    /// The problems so far, as those of `path`.
+    /// The problems so far, attributed to `path`.
     pub(super) fn of(&self, path: &OsStr) -> impl Iterator<Item = Problem> {
         self.problems.iter().map(move |problem| Problem { path: path.to_owned(), ..problem.clone() })
     }

@@ -1,10 +1,11 @@
-//! pcap: a 24-byte header, then records of a 16-byte header and the frame.
+//! pcap: a 24-byte file header, then records with a 16-byte header and the frame.
 //!
-//! Read by own code and not with the crate `pcap-parser`: walking 10 million frames of 96 bytes (page cache, 256 KiB
-//! buffers, processor seconds) takes `pcap-parser` 0.17.0 0.190 s and this reader 0.148 s as pcap, 0.364 s and 0.158 s
-//! as pcapng; 0.09 s of each are the reads, the same for both. It also knows the variants below.
+//! This reader replaces the crate `pcap-parser`, because it is faster. Walking 10 million frames of 96 bytes
+//! (page cache, 256 KiB buffers, CPU seconds) takes `pcap-parser` 0.17.0 0.190 s and this reader 0.148 s for
+//! pcap, and 0.364 s and 0.158 s for pcapng; 0.09 s of each is reading. This reader also knows the variants
+//! below.
 //!
-//! Format: draft-ietf-opsawg-pcap; the variants as Wireshark's wiretap reads them.
+//! Format: draft-ietf-opsawg-pcap; variants as in Wireshark's wiretap.
 
 use super::blocks::Blocks;
 use super::bytes::Order;
@@ -12,35 +13,36 @@ use super::pcap_variant::{Lengths, Variant};
 use super::{Stop, Stream, damaged, record_limit};
 use crate::error::{CaptureError, ErrorKind};
 
-/// Bytes of the file header.
+/// Length of the file header.
 const FILE_HEADER_BYTES: usize = 24;
 
-/// The lower half of the `network` field is the link type; the upper half says how long a frame check sequence is.
+/// The lower half of the `network` field is the link type. The upper half contains the length of the frame
+/// check sequence.
 const LINK_TYPE_MASK: u32 = 0x0000_FFFF;
 
-/// Bits of the `network` field that must be zero (the FCS length and its flag stand beside them).
+/// Bits of the `network` field that must be zero. The length and flag of the FCS are beside them.
 const NETWORK_RESERVED_MASK: u32 = 0x0BFF_0000;
 
-const NETWORK_RESERVED: &str = "reserved bits beside the link type in the file header are set: ignored";
+const NETWORK_RESERVED: &str = "reserved bits next to the link type in the file header are set: ignored";
 const SUBSECOND_CARRIED: &str = "the fraction of a timestamp is a second or more: carried into its seconds";
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// How the first four bytes tell byte order and kind.
+/// Byte order and kind of file, from the first four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Magic {
     Microseconds,
     Nanoseconds,
-    /// Alexey Kuznetzov's patches of 1999: longer record headers.
+    /// Alexey Kuznetsov's patches of 1999: longer record headers.
     Modified,
-    /// Ixia's hardware captures: nanoseconds, and a total length behind the file header.
+    /// Ixia's hardware captures: nanoseconds, and a total length after the file header.
     IxiaNanoseconds,
-    /// Ixia's software captures: the same with microseconds.
+    /// Ixia's software captures: microseconds, and a total length after the file header.
     IxiaMicroseconds,
 }
 
 impl Magic {
-    /// The magic that `head` begins with, and the byte order that it shows.
+    /// The magic at the start of `head`, and the byte order that it shows.
     pub(super) fn detect(head: &[u8]) -> Option<(Self, Order)> {
         let bytes = *head.first_chunk()?;
         [Order::Little, Order::Big].into_iter().find_map(|order| {
@@ -65,7 +67,7 @@ impl Magic {
     }
 }
 
-/// The fields of the file header that matter.
+/// The relevant fields of the file header.
 pub(super) struct FileHeader {
     pub(super) magic: Magic,
     pub(super) order: Order,
@@ -74,13 +76,13 @@ pub(super) struct FileHeader {
     pub(super) network: u32,
 }
 
-/// A pcap file behind its header.
+/// A pcap file after its header.
 pub(super) struct Pcap {
     order: Order,
     variant: Variant,
     link_type: u32,
     snaplen: u32,
-    /// Captured lengths above this are taken for damage.
+    /// A larger captured length means that the file is damaged.
     limit: u32,
 }
 
@@ -107,7 +109,7 @@ impl Pcap {
         };
         if header.version.0 < 2 {
             let (major, minor) = header.version;
-            let what = format!("pcap version {major}.{minor} is too old to be read");
+            let what = format!("pcap version {major}.{minor} is not supported");
             return Err(Box::new(CaptureError::new(ErrorKind::Unsupported, "", what).at(4)));
         }
         blocks.consume(header_bytes);
@@ -138,7 +140,7 @@ impl Pcap {
                     if fraction >= self.variant.units_per_s {
                         notes.add(SUBSECOND_CARRIED, record.number + 1, blocks.offset());
                     }
-                    // Unsigned seconds (to 2106) and any carry stay within i64: 2^32 s + 2^32 us < 2^63 ns.
+                    // Unsigned seconds (to 2106) plus any carry fit in an i64: 2^32 s + 2^32 µs < 2^63 ns.
                     let whole_ns = i64::from(self.order.u32(*seconds)) * NS_PER_S;
                     record.ts_ns = Some(whole_ns + i64::from(fraction) * i64::from(self.variant.unit_ns));
                     record.link_type = Some(self.link_type);
@@ -154,7 +156,7 @@ impl Pcap {
         }
     }
 
-    /// Captured and original length, in the order in which the file's version has them.
+    /// Captured and original length, in the order that the file's version uses.
     #[inline]
     fn lengths(&self, first: [u8; 4], second: [u8; 4]) -> (u32, u32) {
         let (first, second) = (self.order.u32(first), self.order.u32(second));
@@ -165,7 +167,7 @@ impl Pcap {
         }
     }
 
-    /// Makes the next record whole in the buffer, or says why it cannot be.
+    /// Reads the next record completely into the buffer, or returns why that is impossible.
     #[cold]
     #[inline(never)]
     fn fill(&self, blocks: &mut Blocks) -> Result<bool, Stop> {
@@ -184,8 +186,7 @@ impl Pcap {
             return Err(blocks.cut("a record header", "record header", header_bytes as u64, got as u64, offset));
         }
         if captured > self.limit {
-            let what =
-                format!("a record claims {captured} captured bytes, more than the {} that are believed", self.limit);
+            let what = format!("a record claims {captured} captured bytes, more than the limit of {}", self.limit);
             return Err(damaged(what, offset));
         }
         let whole = header_bytes + captured as usize;
@@ -204,7 +205,7 @@ impl Pcap {
         i64::from(self.variant.unit_ns)
     }
 
-    /// What the format is called.
+    /// The name of the format.
     pub(super) fn name(&self) -> &'static str {
         self.variant.name
     }

@@ -1,33 +1,34 @@
-//! Variants of pcap that share a magic number and differ in their record headers: told apart, as Wireshark does,
-//! by reading the first records in each layout and taking the least implausible.
+//! Variants of pcap with equal magic numbers and different record headers. As in Wireshark, the first records
+//! are read in each layout, and the least implausible layout is used.
 
 use super::MAX_RECORD_BYTES;
 use super::blocks::Blocks;
 use super::pcap::{FileHeader, Magic};
 
-/// Records that are tried.
+/// Number of records that are tried.
 const TRIED_RECORDS: usize = 3;
 
-/// An original length above this is implausible (Wireshark takes the same: its largest packet, of D-Bus).
+/// A larger original length is implausible (Wireshark's limit too: its largest packet, of D-Bus).
 const PLAUSIBLE_ORIGINAL_BYTES: u32 = 128 << 20;
 
-/// A Linux interface index above this is implausible in a file of 1999.
+/// A larger Linux interface index is implausible in a file of 1999.
 const PLAUSIBLE_INTERFACES: u32 = 10_000;
 
-/// `PACKET_OUTGOING`, the largest packet type that Linux had in 1999.
+/// `PACKET_OUTGOING`, the largest packet type of Linux in 1999.
 const LARGEST_PACKET_TYPE: u8 = 4;
 
-/// Which of the two length fields comes first.
+/// Which of the two length fields is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lengths {
     CapturedFirst,
-    /// Before version 2.3, and in DG/UX's 543.0.
+    /// The order before version 2.3, and in DG/UX's version 543.0.
     OriginalFirst,
-    /// Version 2.3 was written both ways; a captured length above the original one makes no sense.
+    /// Version 2.3 exists in both orders. A captured length above the original one is impossible, so the
+    /// smaller one is the captured.
     SmallerIsCaptured,
 }
 
-/// How the records of a file are laid out.
+/// The layout of a file's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Variant {
     pub(super) name: &'static str,
@@ -35,7 +36,7 @@ pub(super) struct Variant {
     pub(super) unit_ns: u32,
     pub(super) units_per_s: u32,
     pub(super) lengths: Lengths,
-    /// AIX writes interface types (RFC 1573) where others write link types.
+    /// AIX writes interface types (RFC 1573) instead of link types.
     aix: bool,
 }
 
@@ -48,17 +49,17 @@ const MICROSECONDS: Variant = Variant {
     aix: false,
 };
 const NANOSECONDS: Variant = Variant { unit_ns: 1, units_per_s: 1_000_000_000, ..MICROSECONDS };
-/// Timestamp, lengths, then interface index, protocol, packet type, one byte of padding (patches of 1999-04-17 and
-/// 1999-10-29).
+/// Timestamp and lengths, then interface index, protocol, packet type and one byte of padding (patches of
+/// 1999-04-17 and 1999-10-29).
 const KUZNETZOV: Variant = Variant { name: "modified pcap", header_bytes: 24, ..MICROSECONDS };
-/// The same with five bytes of padding (patch of 1999-09-15, Suse Linux 6.3).
+/// The layout of [`KUZNETZOV`] with five bytes of padding (patch of 1999-09-15, `SuSE` Linux 6.3).
 const KUZNETZOV_LONG: Variant = Variant { header_bytes: 28, ..KUZNETZOV };
-/// Four unknown bytes behind the lengths.
+/// Four unknown bytes after the lengths.
 const NOKIA: Variant = Variant { name: "Nokia pcap", header_bytes: 20, ..MICROSECONDS };
 const AIX: Variant = Variant { name: "AIX pcap", aix: true, ..NANOSECONDS };
 
 impl Variant {
-    /// The layout of the records that follow `header` in `blocks`.
+    /// Determines the layout of the records that follow `header` in `blocks`.
     pub(super) fn guess(header: &FileHeader, blocks: &mut Blocks) -> Self {
         let lengths = match header.version {
             (2, minor) if minor < 3 => Lengths::OriginalFirst,
@@ -74,7 +75,8 @@ impl Variant {
             }
             Magic::Microseconds if lengths != Lengths::CapturedFirst => Self { lengths, ..MICROSECONDS },
             Magic::Microseconds => {
-                // Whatever arrived with the header is looked at first: a live pipe must not wait for three records.
+                // The bytes that arrived with the header are checked first: a live pipe must not wait for three
+                // records.
                 if MICROSECONDS.implausibility(header, blocks, false) == 0 {
                     return MICROSECONDS;
                 }
@@ -84,13 +86,13 @@ impl Variant {
         }
     }
 
-    /// The link type that `network` stands for.
+    /// The link type that `network` means.
     pub(super) fn link_type(&self, network: u32) -> u32 {
         if self.aix { aix_link_type(network).unwrap_or(network) } else { network }
     }
 
-    /// How many things are wrong with the first records if they are laid out like this. `wait` says whether bytes
-    /// that were not read yet are waited for.
+    /// Number of implausible values if the first records have this layout. `wait` says whether to wait for
+    /// bytes not yet read.
     fn implausibility(&self, header: &FileHeader, blocks: &mut Blocks, wait: bool) -> u32 {
         let (mut wrong, mut at) = (0, 0);
         let header_bytes = self.header_bytes as usize;
@@ -130,19 +132,20 @@ impl Variant {
         wrong
     }
 
-    /// What is wrong with the fields behind the lengths.
+    /// Number of implausible values in the fields after the lengths.
     fn extra_implausibility(&self, header: &FileHeader, rest: &[[u8; 4]]) -> u32 {
         match (self.header_bytes, rest) {
             (24 | 28, [interface, [a, b, packet_type, _], ..]) => {
                 let protocol = header.order.u16([*a, *b]);
-                // Ethertypes, and the internal ones of Linux that could be captured.
+                // Ethernet types, and the internal ones of Linux that could be captured.
                 let known = protocol >= 0x0600 || matches!(protocol, 0..=0x17 | 0x60 | 0x200 | 0x400);
                 u32::from(header.order.u32(*interface) > PLAUSIBLE_INTERFACES)
                     + u32::from(!known)
                     + u32::from(*packet_type > LARGEST_PACKET_TYPE)
             }
             (20, [unknown, ..]) => {
-                // Seen values: 9 or b, fbf, b or d, 6 or 9, 0, 1 or 2 (Wireshark's wiretap/libpcap.c); 0 where Wireshark wrote.
+                // Values seen: 9 or b, fbf, b or d, 6 or 9, 0, 1 or 2 (Wireshark's wiretap/libpcap.c); 0 if
+                // Wireshark wrote the file.
                 let value = header.order.u32(*unknown);
                 let seen = value & 0x0FFF_00F0 == 0x0FBF_0000
                     && matches!(value >> 28, 0x9 | 0xB)
@@ -167,7 +170,7 @@ fn aix_link_type(network: u32) -> Option<u32> {
     }
 }
 
-/// The first of the least implausible layouts.
+/// The least implausible layout; the first of equals.
 fn least_implausible(variants: &[Variant], header: &FileHeader, blocks: &mut Blocks) -> Variant {
     let mut best = (u32::MAX, MICROSECONDS);
     for variant in variants {

@@ -1,4 +1,4 @@
-//! How far the files of a capture were read, in bytes of the files: for whoever watches from another thread.
+//! How many bytes of a capture's files were read, for an observer in another thread.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Source;
 
-/// A stream of bytes that counts what is taken from it.
+/// A byte stream that counts the bytes read from it.
 pub(super) struct Counted {
     source: Source,
     consumed: Consumed,
@@ -17,12 +17,12 @@ pub(super) struct Counted {
 #[derive(Clone, Debug)]
 pub(super) struct Consumed {
     bytes: Arc<AtomicU64>,
-    /// Bytes that there are; `None` for what is no regular file.
+    /// Size in bytes; `None` if it is no regular file.
     total: Option<u64>,
 }
 
 impl Counted {
-    /// A file, or standard input: of a regular one the size is known, less what was read of it before.
+    /// A file or standard input. For a regular file, the size is known; bytes read earlier are subtracted.
     pub(super) fn file(mut file: File) -> Self {
         let regular = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let total = regular.and_then(|regular| Some(regular.len().saturating_sub(file.stream_position().ok()?)));
@@ -46,13 +46,13 @@ impl Counted {
 impl Read for Counted {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let count = self.source.read(out)?;
-        // A figure for people: nothing else depends on its order.
+        // The value is only displayed, so no ordering is needed.
         self.consumed.bytes.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }
 
-/// How far all files of a capture were read.
+/// How much of a capture's files was read.
 #[derive(Clone, Debug)]
 pub struct Progress {
     files: Vec<Consumed>,
@@ -63,13 +63,13 @@ impl Progress {
         Self { files }
     }
 
-    /// Bytes read so far, as they stand in the files: compressed where they are.
+    /// Bytes read so far; compressed bytes for compressed files.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.load(Ordering::Relaxed)).sum()
     }
 
-    /// Bytes that there were when the files were opened; `None` if one of them is no regular file.
+    /// Size in bytes when the files were opened; `None` if one of them is no regular file.
     #[must_use]
     pub fn bytes_total(&self) -> Option<u64> {
         self.files.iter().map(|file| file.total).sum()

@@ -1,4 +1,4 @@
-//! One capture file, whatever its format and compression.
+//! One capture file of any format and compression.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,25 +15,25 @@ use super::sniff::{self, SNIFFED_BYTES};
 use super::{Record, Stream};
 use crate::error::{CaptureError, ErrorKind, Problem};
 
-/// The path that stands for standard input.
+/// The path that means standard input.
 pub(super) const STDIN: &str = "-";
 
-/// Bytes that tell every format that has a magic and is read. No more are waited for, so that a live pipe is opened by its
-/// header.
+/// Number of bytes that identify every readable format with a magic. A live pipe is opened when these have
+/// arrived.
 pub(super) const MAGIC_BYTES: usize = 6;
 
-/// The type that begins a pcapng file.
+/// The block type at the start of a pcapng file.
 const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 
 enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
     Erf(Erf),
-    /// Behind the end, or behind the error that ended it.
+    /// After the end, or after the error that ended it.
     Ended,
 }
 
-/// What the file said about itself, kept when it ends.
+/// What the file header says, kept after the file ends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileInfo {
     pub(super) format: String,
@@ -49,7 +49,7 @@ pub(super) struct Reader {
     format: Format,
     name: String,
     last_info: FileInfo,
-    /// How far the file was read.
+    /// How much of the file was read.
     consumed: Consumed,
 }
 
@@ -66,7 +66,7 @@ impl Reader {
         Self::new(path, Counted::file(source), block_bytes)
     }
 
-    /// Reads the header of `source`, which errors call `path`.
+    /// Reads the header of `source`; errors call it `path`.
     pub(super) fn new(path: &OsStr, source: Counted, block_bytes: usize) -> Result<Self, CaptureError> {
         let consumed = source.consumed();
         let mut blocks = Blocks::new(Input::Plain(Box::new(source)), block_bytes);
@@ -99,7 +99,7 @@ impl Reader {
         Ok(Self { path: path.to_owned(), stream, format, name, last_info: FileInfo::default(), consumed })
     }
 
-    /// Moves to the next frame; false at the end, and ever after.
+    /// Moves to the next frame; false at the end and after it.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<bool, CaptureError> {
         let moved = match &mut self.format {
@@ -135,7 +135,7 @@ impl Reader {
         CaptureError { path: self.path.clone(), ..stop }.in_frame(frame)
     }
 
-    /// The current frame's description.
+    /// The current frame without its bytes.
     #[inline]
     pub(super) fn record(&self) -> &Record {
         &self.stream.record
@@ -147,7 +147,7 @@ impl Reader {
         self.stream.blocks.slice(self.stream.record.data.clone())
     }
 
-    /// The file, and where in its (decompressed) stream the current frame's bytes begin.
+    /// The file, and the offset of the current frame's bytes in its (decompressed) stream.
     pub(super) fn place(&self) -> (&OsStr, u64) {
         (&self.path, self.stream.blocks.offset_of(&self.stream.record.data))
     }
@@ -191,31 +191,32 @@ impl Reader {
     }
 }
 
-/// Stdin is read through its descriptor: the standard library's own buffer would only copy once more.
+/// Opens a file. Stdin is read through its descriptor, because the standard library's buffer would add a copy.
 pub(super) fn open_source(path: &OsStr) -> std::io::Result<File> {
     if *path == *STDIN { std::io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
 }
 
-/// The same stream, decoded.
+/// The decompressed stream of `blocks`.
 pub(super) fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> Blocks {
     let (ahead, source) = blocks.into_parts();
     let source = source.unwrap_or_else(|| Box::new(std::io::empty()));
     Blocks::new(Input::Compressed(Box::new(Decoder::new(codec, ahead, source))), block_bytes)
 }
 
-/// Whether a stream without a known magic is ERF, which has none. What can be told to be something else is not asked.
+/// Whether a stream without a known magic is ERF, which has none. Streams recognized as something else are not
+/// checked.
 fn is_erf(blocks: &mut Blocks) -> bool {
     blocks.fill_to(SNIFFED_BYTES);
     !sniff::is_told_apart(blocks.available()) && erf::detect(blocks)
 }
 
-/// Why a stream without a known magic cannot be read: the fault that ended it, or what it is instead.
+/// Why a stream without a known magic cannot be read: the fault that ended it, or its actual format.
 fn not_a_capture(path: &OsStr, blocks: &Blocks) -> CaptureError {
     let head = blocks.available();
     if let Some(fault) = blocks.fault() {
         return CaptureError::new(fault.kind, path, fault.what.clone()).at(head.len() as u64);
     }
-    // The verdict must not depend on how much of the file has arrived by now.
+    // The result must not depend on how much of the file has arrived.
     let seen = head.get(..SNIFFED_BYTES).unwrap_or(head);
     match blocks.compression() {
         Some(name) if head.is_empty() => {

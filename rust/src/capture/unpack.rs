@@ -1,4 +1,4 @@
-//! Compressed files of formats that are not read here: unpacked for a program that reads them.
+//! Decompresses files whose format this engine does not read, for a program that reads it.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -8,7 +8,7 @@ use super::compressed::Codec;
 use super::reader::{MAGIC_BYTES, decompressed, open_source};
 use crate::error::{CaptureError, ErrorKind};
 
-/// A compressed file on its way to being unpacked, with the bounds on memory and ratio that hold for captures.
+/// A compressed file that is being decompressed, with the limits on memory and ratio that apply to captures.
 pub struct Unpacker {
     blocks: Blocks,
 }
@@ -17,7 +17,7 @@ impl Unpacker {
     /// Opens a compressed file.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be opened, `NotACapture` for one that is not compressed in a way that is known.
+    /// `Io` for a file that cannot be opened, `NotACapture` for one without a known compression.
     pub fn open(path: &OsStr) -> Result<Self, CaptureError> {
         let source = open_source(path).map_err(|error| CaptureError::io(path, &error))?;
         let mut blocks = Blocks::new(Input::Plain(Box::new(source)), BLOCK_BYTES);
@@ -28,10 +28,10 @@ impl Unpacker {
         Ok(Self { blocks: decompressed(blocks, codec, BLOCK_BYTES) })
     }
 
-    /// Writes the next bytes, and tells how many they were: 0 at the end.
+    /// Writes the next bytes. Returns their number; 0 means the end.
     ///
     /// # Errors
-    /// What `sink` refuses.
+    /// The error of `sink`.
     pub fn write_some(&mut self, sink: &mut impl Write) -> std::io::Result<usize> {
         self.blocks.fill_to(1);
         let ready = self.blocks.available();
@@ -41,7 +41,7 @@ impl Unpacker {
         Ok(count)
     }
 
-    /// What ended the file early, once it has ended.
+    /// The fault that ended the file early, once it has ended.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.blocks.fault().map(|fault| fault.what.as_str())
@@ -62,7 +62,7 @@ mod tests {
         Ok((out, unpacker.fault().map(str::to_owned)))
     }
 
-    /// "abc", by gzip with no name and no time (RFC 1952, 2.3).
+    /// "abc" compressed by gzip, without name and time (RFC 1952, 2.3).
     const ABC: [u8; 23] =
         [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0x4c, 0x4a, 0x06, 0x00, 0xc2, 0x41, 0x24, 0x35, 0x03, 0, 0, 0];
 

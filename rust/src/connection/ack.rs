@@ -1,8 +1,8 @@
-//! What a segment's ACK tells of the other side's data.
+//! What the ACK of a segment shows about the peer's data.
 
+use super::direction::Direction;
 use super::figures::DirectionFigures;
-use super::half::Half;
-use super::history::Heard;
+use super::history::AckReport;
 use super::kind::Kind;
 use super::revisions::{Revision, Revisions};
 use super::sequence_space::Acknowledged;
@@ -10,9 +10,9 @@ use crate::nullable::Nullable;
 use crate::seq;
 use crate::wire::Segment;
 
-/// The SACK blocks of a segment as offsets of the stream that they report on.
+/// The SACK blocks of a segment as offsets of the direction that they report on.
 #[inline(always)]
-pub(crate) fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[i64]>> {
+pub(crate) fn sack_blocks(segment: &Segment, data_sender: &Direction) -> Option<Box<[i64]>> {
     let blocks = &segment.options.sack;
     if blocks.is_empty() {
         return None;
@@ -21,13 +21,14 @@ pub(crate) fn sack_blocks(segment: &Segment, data_sender: &Half) -> Option<Box<[
     Some(blocks.as_slice().iter().flat_map(|(left, right)| [offset(*left), offset(*right)]).collect())
 }
 
-/// Bytes in SACK blocks that are not acknowledged yet (a block below is a D-SACK, RFC 2883).
+/// Bytes in SACK blocks that are not acknowledged yet. (A block below the ACK is a D-SACK, RFC 2883.)
 fn sacked_beyond(ack: i64, blocks: &[i64]) -> i64 {
     let (blocks, _) = blocks.as_chunks::<2>();
     blocks.iter().filter(|[left, _]| *left >= ack).map(|[left, right]| right.saturating_sub(*left).max(0)).sum()
 }
 
-/// The first block, if it reports a duplicate: below the ACK, or inside the second block (RFC 2883, 4).
+/// The first SACK block, if it reports a duplicate: it lies below the ACK or inside the second block (RFC 2883,
+/// 4).
 #[cold]
 pub(crate) fn dsack(ack: i64, blocks: &[i64]) -> Option<(i64, i64)> {
     let [left, right, more @ ..] = blocks else { return None };
@@ -35,7 +36,7 @@ pub(crate) fn dsack(ack: i64, blocks: &[i64]) -> Option<(i64, i64)> {
     (left < right && (*right <= ack || inside)).then_some((*left, *right))
 }
 
-/// What an ACK tells.
+/// What an ACK shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answer {
     pub acked_bytes: Nullable,
@@ -43,22 +44,23 @@ pub(crate) struct Answer {
     pub lag_ns: Nullable,
     pub rtt_ns: Nullable,
     pub acknowledged: Acknowledged,
-    /// Its first SACK block reports a duplicate.
+    /// The first SACK block reports a duplicate.
     pub dsack: bool,
 }
 
-/// `data_sender` sees its bytes below `ack` acknowledged.
+/// Processes an ACK for data that `data_sender` sent.
 #[inline(always)]
 pub(crate) fn acknowledge(
     segment: &Segment,
     ack: i64,
     sack_blocks: Option<&[i64]>,
     kind: Kind,
-    data_sender: &mut Half,
+    data_sender: &mut Direction,
     revisions: &mut Revisions,
 ) -> Answer {
     data_sender.sacked_bytes = sack_blocks.map_or(0, |blocks| sacked_beyond(ack, blocks));
-    // The first ACK acknowledges at least what was seen: from the SYN on, or in mid-stream from offset 1.
+    // The first ACK covers at least what was captured: everything after the SYN, or from offset 1 if there was
+    // no SYN.
     let first = i64::from(data_sender.figures.syn_segments == 0);
     let first_seen = if data_sender.started { ack.min(first) } else { ack };
     let una = data_sender.snd_una.get().unwrap_or(first_seen);
@@ -76,9 +78,9 @@ pub(crate) fn acknowledge(
     Answer { dsack, ..move_on(segment, una, ack, data_sender) }
 }
 
-/// What lies between `una` and `ack` is acknowledged for the first time.
+/// Acknowledges everything between `una` and `ack`.
 #[inline(always)]
-pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut Half) -> Answer {
+pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut Direction) -> Answer {
     let now = Nullable::from(segment.ts_ns);
     let mut unseen = 0;
     if ack > una {
@@ -106,9 +108,9 @@ pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut H
     }
 }
 
-/// Bytes between `una` and `ack` that the capture does not hold.
+/// Bytes between `una` and `ack` that are missing from the capture.
 #[inline(always)]
-fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Half) -> i64 {
+fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Direction) -> i64 {
     let (in_holes, holes) = data_sender.holes.as_deref_mut().map_or((0, 0), |holes| holes.acknowledge(ack));
     let beyond = ack - una.max(data_sender.snd_max);
     if (in_holes == 0 && beyond <= 0) || !data_sender.started {
@@ -119,25 +121,25 @@ fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Half) -> i64 {
         return 0;
     }
     let beyond = beyond.max(0);
-    // What goes on beyond the last byte seen is one hole.
+    // The part after the last byte captured is one hole.
     let opened = u32::from(beyond > 0 && una <= data_sender.snd_max);
     data_sender.figures.not_captured_bytes += (in_holes + beyond) as u64;
     data_sender.figures.not_captured_holes += holes + opened;
     in_holes + beyond
 }
 
-/// What an ACK says of bytes that were resent or reported in SACK blocks.
+/// Processes what an ACK shows about bytes that were retransmitted or reported in SACK blocks.
 #[cold]
 fn look_back(
     segment: &Segment,
     una: i64,
     ack: i64,
     sack_blocks: &[i64],
-    data_sender: &mut Half,
+    data_sender: &mut Direction,
     revisions: &mut Revisions,
 ) {
     let duplicate = dsack(ack, sack_blocks);
-    let heard = Heard {
+    let report = AckReport {
         ts_ns: segment.ts_ns.into(),
         frame: segment.frame,
         una,
@@ -149,15 +151,15 @@ fn look_back(
     let snd_max = data_sender.snd_max;
     let mut history = data_sender.history.take().unwrap_or_default();
     let figures = &mut data_sender.figures;
-    history.judge(&heard, |revision| {
+    history.judge(&report, |revision| {
         revise(revision, figures);
         revisions.add(revision);
     });
-    history.report(&heard, sack_blocks, snd_max);
+    history.report(&report, sack_blocks, snd_max);
     data_sender.history = Some(history);
 }
 
-/// What a revision changes in the figures of the direction.
+/// Applies a revision to the figures of the direction.
 fn revise(revision: Revision, figures: &mut DirectionFigures) {
     if revision.kind == Kind::Spurious {
         figures.spurious_retransmissions += 1;

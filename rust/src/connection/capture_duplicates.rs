@@ -1,28 +1,28 @@
-//! Packets that the capture, or the network, holds twice: found by comparing a segment that brings nothing new with
-//! those captured just before it.
+//! Packets captured twice, or duplicated by the network. A segment that brings nothing new is compared with the
+//! segments captured just before it.
 
+use super::direction::Direction;
 use super::evidence::{Confidence, Evidence, Verdict};
-use super::half::Half;
 use super::kind::Kind;
 use super::recent::Found;
 use super::sequence_space::{Placed, Stamp};
 use crate::wire::{Segment, TcpFlags};
 
-/// Without a round trip to compare with, what looks the same within this time is a copy (a heuristic).
+/// Without a measured round trip, an identical segment within this time is a capture duplicate (a heuristic).
 const COPY_NS: i64 = 1_000_000;
-/// The same where the IP identification, too, says that it is the same packet (a heuristic: far below the 200 ms of the
-/// shortest common retransmission timeout).
+/// Bound for an identical segment with the same IP ID (a heuristic: far below 200 ms, the shortest common
+/// retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
-/// The same where it came another way, too: queues and slow links lie between two points of one path (a heuristic: less than
-/// the shortest common retransmission timeout).
-const OTHER_WAY_COPY_NS: i64 = 200_000_000;
-/// A pure ACK without an identification can be a true repetition. It counts as a copy in a capture that holds at least one of
-/// so many segments twice (a heuristic).
+/// Bound for an identical segment with the same IP ID but another TTL or other layers. Queues and slow links
+/// may lie between two points of one path (a heuristic: at most the shortest common retransmission timeout).
+const OTHER_PATH_COPY_NS: i64 = 200_000_000;
+/// A pure ACK without an IP ID can be sent twice. It counts as a capture duplicate only if at least one in this
+/// many segments was captured twice (a heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
-impl Half {
-    /// Whether a segment of this side can be a copy: it sends and acknowledges nothing for the first time.
+impl Direction {
+    /// Whether a segment of this host can be a duplicate: it sends nothing new and acknowledges nothing new.
     #[inline]
-    pub(crate) fn may_repeat(&self, segment: &Segment, receiver: &Half) -> bool {
+    pub(crate) fn may_repeat(&self, segment: &Segment, receiver: &Direction) -> bool {
         if segment.payload_bytes > 0 {
             let end = segment.seq.wrapping_add(segment.payload_bytes);
             let sent_to = self.figures.isn.unwrap_or(0).wrapping_add(self.snd_max as u32);
@@ -38,9 +38,9 @@ impl Half {
     }
 }
 
-/// The verdict on a segment that brings nothing new, if it is a copy of an earlier one.
+/// The verdict on a segment that brings nothing new, if it is a duplicate of an earlier one.
 #[cold]
-pub(crate) fn copy_of(segment: &Segment, sender: &mut Half, receiver: &mut Half) -> Option<Verdict> {
+pub(crate) fn copy_of(segment: &Segment, sender: &mut Direction, receiver: &mut Direction) -> Option<Verdict> {
     if segment.damaged {
         return None;
     }
@@ -50,7 +50,7 @@ pub(crate) fn copy_of(segment: &Segment, sender: &mut Half, receiver: &mut Half)
     Some(verdict)
 }
 
-fn judge(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Verdict> {
+fn judge(segment: &Segment, sender: &Direction, receiver: &Direction) -> Option<Verdict> {
     let counts = sender.ip_id_moves && segment.ip.id.is_some_and(|id| id != 0);
     let found = sender.recent.find(segment).or_else(|| in_flight(segment, sender, counts))?;
     let round_trip_ns =
@@ -59,14 +59,15 @@ fn judge(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Verdict> {
     let within = |bound_ns: i64| found.gap_ns.is_none_or(|gap_ns| gap_ns.abs() <= bound_ns);
     let same_packet_ns = SAME_ID_COPY_NS.max(quarter_ns.unwrap_or(0));
     let verdict = |evidence, confidence| Verdict::new(Kind::CaptureDuplicate, evidence, confidence).with(found.frame);
-    if found.other_way && within(if counts { OTHER_WAY_COPY_NS } else { same_packet_ns }) {
+    if found.other_path && within(if counts { OTHER_PATH_COPY_NS } else { same_packet_ns }) {
         return Some(verdict(Evidence::Path, Confidence::Proved));
     }
     if counts && within(same_packet_ns) {
         return Some(verdict(Evidence::IpId, Confidence::Consistent));
     }
     if counts && segment.options.timestamps.is_some() {
-        // The clock has moved since; some stacks resend with the same identification, but none with the same time.
+        // By now, a retransmission would carry a newer timestamp. Some stacks retransmit with the same IP ID, but none
+        // with the same timestamp.
         return Some(Verdict::new(Kind::NetworkDuplicate, Evidence::IpId, Confidence::Consistent).with(found.frame));
     }
     if !within(quarter_ns.unwrap_or(COPY_NS)) {
@@ -83,8 +84,8 @@ fn judge(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Verdict> {
     Some(verdict(evidence, confidence))
 }
 
-/// The packet whose bytes are still on their way, if it is the same packet.
-fn in_flight(segment: &Segment, sender: &Half, counts: bool) -> Option<Found> {
+/// The segment in flight with these bytes, if it is the same packet.
+fn in_flight(segment: &Segment, sender: &Direction, counts: bool) -> Option<Found> {
     let isn = sender.figures.isn?;
     let start = crate::seq::unwrap(segment.seq, isn, sender.snd_max);
     let sent = sender.outstanding.at(start)?;
@@ -92,12 +93,12 @@ fn in_flight(segment: &Segment, sender: &Half, counts: bool) -> Option<Found> {
     let whole = sent.start == start && sent.end == start + i64::from(segment.payload_bytes);
     let same = whole && segment.payload_bytes > 0 && sent.stamp.tsval == stamp.tsval && sent.stamp.ip_id == stamp.ip_id;
     let gap_ns = stamp.ts_ns.since(sent.stamp.ts_ns).get();
-    (same && counts).then_some(Found { frame: sent.stamp.frame, gap_ns, other_way: false })
+    (same && counts).then_some(Found { frame: sent.stamp.frame, gap_ns, other_path: false })
 }
 
-/// What a copy adds to its direction: that it is one. Nothing else that is known of the connection moves.
+/// Counts a duplicate. It changes nothing else in the state of the connection.
 #[cold]
-pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender: &mut Half) {
+pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender: &mut Direction) {
     if verdict.kind == Kind::CaptureDuplicate {
         sender.figures.capture_duplicates += 1;
     } else {
@@ -110,10 +111,10 @@ pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender:
     }
 }
 
-/// Notes whether this side's IP identifications tell its packets apart: a constant one does not.
+/// Records whether the IP IDs of this host distinguish its packets. A constant IP ID does not.
 #[inline]
-pub(crate) fn note_ip_id(segment: &Segment, sender: &mut Half) {
-    // That of a SYN-ACK is 0 in some stacks, whatever comes behind it.
+pub(crate) fn note_ip_id(segment: &Segment, sender: &mut Direction) {
+    // Some stacks send SYN-ACKs with IP ID 0, whatever follows.
     sender.ip_id_moves = sender.last_ip_id.is_some_and(|id| id != 0) && segment.ip.id != sender.last_ip_id;
     sender.last_ip_id = segment.ip.id;
 }

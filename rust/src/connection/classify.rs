@@ -1,7 +1,7 @@
-//! What a segment is, judged from the state of its connection just before it.
+//! Classifies a segment from the state of its connection just before it.
 
+use super::direction::{self, Direction};
 use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
-use super::half::{self, Half};
 use super::history::History;
 use super::kind::{Kind, ReleasedBy};
 use super::resent::{self, CAUSAL_NS};
@@ -11,28 +11,28 @@ use super::sequence_space::Placed;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Keepalives come at least so far apart from other data (Linux `TCP_KEEPIDLE` and `TCP_KEEPINTVL` count in seconds), less a
-/// tenth for the clock: one byte again sooner than this is a resend of one byte.
+/// Shortest interval between a keepalive and earlier data: Linux counts `TCP_KEEPIDLE` and `TCP_KEEPINTVL` in
+/// seconds; 1/10 less for clock error. A single byte sent again sooner is a retransmission.
 const MIN_KEEPALIVE_NS: i64 = 900_000_000;
 
-/// What the next data of a sender are, and an ACK that is nothing more special.
+/// Verdict on the next data of a sender.
 pub(crate) const NEW: Verdict = proved(Kind::New, Evidence::Sequence);
-/// See [`NEW`].
+/// Verdict on a pure ACK of no special kind.
 pub(crate) const ACK: Verdict = proved(Kind::Ack, Evidence::Sequence);
 
 const fn proved(kind: Kind, evidence: Evidence) -> Verdict {
     Verdict::new(kind, evidence, Confidence::Proved)
 }
 
-/// Judges a segment that `sender` sent. `ack` is what it acknowledges; the state is that before the segment.
+/// Classifies a segment that `sender` sent, from the state before it. `ack` is the offset that it acknowledges.
 #[inline(always)]
 pub(crate) fn verdict(
     segment: &Segment,
     placed: Placed,
     ack: Option<i64>,
     novelty: Novelty,
-    sender: &mut Half,
-    receiver: &Half,
+    sender: &mut Direction,
+    receiver: &Direction,
     revisions: &mut Revisions,
 ) -> Verdict {
     if segment.damaged {
@@ -55,14 +55,15 @@ pub(crate) fn verdict(
     resent::judge(segment, placed, novelty, sender, receiver, revisions)
 }
 
-/// Keepalives and zero-window probes: at most one byte, at the last sequence number acknowledged or the next one.
+/// Recognizes keepalives and zero-window probes: at most one byte, at the last acknowledged sequence number or
+/// the next one.
 #[inline(always)]
-fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> Option<Verdict> {
+fn probe(segment: &Segment, placed: Placed, sender: &Direction, receiver: &Direction) -> Option<Verdict> {
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {
         return None;
     }
     let Some(una) = sender.snd_una.get() else {
-        // The first that is seen of a side that has been silent (`Half::place`).
+        // It may be the first captured segment of a host that was silent so far (`Direction::place`).
         let is_first = sender.figures.segments == 0 && placed.start < sender.snd_max;
         return is_first.then(|| Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent));
     };
@@ -76,27 +77,31 @@ fn probe(segment: &Segment, placed: Placed, sender: &Half, receiver: &Half) -> O
     }
     let now = Nullable::from(segment.ts_ns);
     if una > sender.snd_max {
-        // The byte was not captured, nor when it was sent. An ACK from before it, overtaken, lies as low, but comes behind no
-        // silence of both sides; a keepalive does (Linux `keepalive_time_elapsed`).
-        let silent =
-            |half: &Half| now.since(half.last_ts_ns).get().is_some_and(|since_ns| since_ns >= MIN_KEEPALIVE_NS);
+        // The byte was not captured, so its time is unknown. An ACK that was reordered also carries a lower
+        // sequence number, but it does not follow silence of both hosts; a keepalive does (Linux
+        // `keepalive_time_elapsed`).
+        let silent = |direction: &Direction| {
+            now.since(direction.last_ts_ns).get().is_some_and(|since_ns| since_ns >= MIN_KEEPALIVE_NS)
+        };
         let is_last = sender.overtaken.as_deref().is_none_or(|shown| shown.end <= una);
         let is_idle = segment.payload_bytes == 0 && is_last && silent(sender) && silent(receiver);
         let verdict = Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent);
         return is_idle.then(|| verdict.with(receiver.last_ack_frame));
     }
-    // Of the byte before the first one seen, nothing else tells when it was sent: before the sender's last segment.
+    // If the byte before the first captured one is repeated, it was sent before the sender's last segment;
+    // nothing else shows when.
     let unseen = una <= 1 && sender.figures.syn_segments == 0;
     let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
     let since_data_ns = now.since(sent_ts_ns).get();
     let at_once = segment.payload_bytes > 0 && since_data_ns.is_some_and(|since_ns| since_ns < MIN_KEEPALIVE_NS);
-    let may_be_data = at_once && !half::is_single_without_push(segment);
+    let may_be_data = at_once && !direction::is_single_without_push(segment);
     (!may_be_data).then(|| proved(Kind::Keepalive, Evidence::Sequence).with(receiver.last_ack_frame))
 }
 
-/// RFC 5681, 2 for duplicate ACKs; with SACK blocks the window may move at the same time (RFC 6675, 2).
+/// Classifies an ACK without data. Duplicate ACKs are those of RFC 5681, 2; with SACK blocks, the window may
+/// change too (RFC 6675, 2).
 #[inline(always)]
-fn pure_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verdict {
+fn pure_ack(segment: &Segment, ack: i64, sender: &Direction, receiver: &Direction) -> Verdict {
     if sender.acked.get() == Some(ack) || receiver.history.is_some() || receiver.last_was_probe {
         return special_ack(segment, ack, sender, receiver);
     }
@@ -104,12 +109,12 @@ fn pure_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verd
 }
 
 #[cold]
-fn special_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> Verdict {
+fn special_ack(segment: &Segment, ack: i64, sender: &Direction, receiver: &Direction) -> Verdict {
     if receiver.last_was_probe && segment.window == 0 {
         return proved(Kind::ZeroWindowProbeAck, Evidence::Window).with(receiver.last_sent_frame);
     }
     if sender.acked.get() != Some(ack) {
-        // RFC 6582, 3.2, step 3.
+        // A partial ACK (RFC 6582, 3.2, step 3).
         let una = receiver.snd_una.get().unwrap_or(ack);
         let partial = ack > una
             && receiver.history.as_deref().is_some_and(|history| history.recovers(una) && history.recovers(ack));
@@ -128,13 +133,13 @@ fn special_ack(segment: &Segment, ack: i64, sender: &Half, receiver: &Half) -> V
     if same_window { ACK } else { proved(Kind::WindowUpdate, Evidence::Window).with(sender.last_ack_frame) }
 }
 
-/// What let a data segment leave, and the frame that did.
+/// What released a data segment, and the frame that did.
 #[inline(always)]
 pub(crate) fn released_by(
     segment: &Segment,
     verdict: Verdict,
-    sender: &Half,
-    receiver: &Half,
+    sender: &Direction,
+    receiver: &Direction,
 ) -> (ReleasedBy, Option<u64>) {
     match (verdict.kind, verdict.resent_by) {
         (Kind::Keepalive | Kind::ZeroWindowProbe, _) | (_, Some(ResentBy::Timeout | ResentBy::TailProbe)) => {
@@ -152,7 +157,8 @@ pub(crate) fn released_by(
     if !heard_after_sending && sender.last_was_data && soon(sender.last_ts_ns) {
         return (ReleasedBy::Burst, Some(sender.burst_frame));
     }
-    // An ACK that carries data lets the program answer; one without lets the stack go on.
+    // An ACK with data triggers the application's answer; an ACK without data only releases what the stack has
+    // queued.
     let answers = idle && receiver.last_was_data;
     if heard_after_sending && !answers && soon(receiver.last_ack_ts_ns) {
         return (ReleasedBy::Ack, Some(receiver.last_ack_frame));

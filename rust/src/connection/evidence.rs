@@ -1,14 +1,15 @@
-//! What a verdict rests on: the words beside a segment's kind. `schema.py` says what each means to people.
+//! The evidence, confidence and cause columns beside a segment's kind. `schema.py` holds their meanings for
+//! users.
 
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
 
-/// What a segment's kind is known by. The order is that of `EVIDENCE` in `schema.py`.
+/// What a segment's kind is derived from, in the order of `EVIDENCE` in `schema.py`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Evidence {
-    /// Its place in the stream, and what was sent and acknowledged before.
+    /// Its sequence number, and what was sent and acknowledged before.
     #[default]
     Sequence,
     /// SYN flags.
@@ -19,69 +20,71 @@ pub enum Evidence {
     Sack,
     /// A duplicate-SACK block (RFC 2883).
     Dsack,
-    /// The receiver gave up bytes that it had reported in SACK blocks (RFC 2018, 8).
+    /// The receiver discarded data that it had reported in SACK blocks (reneging; RFC 2018, 8).
     Reneging,
-    /// An ACK that came before covers it.
+    /// An earlier ACK covers it.
     Acknowledged,
-    /// An ACK for a part of what was outstanding when a recovery began (RFC 6582).
+    /// An ACK of part of the data outstanding when loss recovery began (RFC 6582).
     PartialAck,
     /// TCP timestamps (RFC 7323, RFC 3522).
     Timestamp,
     /// IP identifications.
     IpId,
-    /// Silence as long as a retransmission timeout (RFC 6298).
+    /// Silence for at least a retransmission timeout (RFC 6298).
     Silence,
-    /// Silence as long as a probe timeout (RFC 8985, 7.2).
+    /// Silence for at least a probe timeout (RFC 8985, 7.2).
     ProbeTime,
-    /// Sooner than a round trip allows.
+    /// It was captured sooner than a round trip allows.
     Rtt,
     /// The advertised window.
     Window,
     /// Only the time between two segments.
     Time,
-    /// A RST that came before.
+    /// An earlier RST.
     Reset,
-    /// Another time to live, or other layers around the same packet.
+    /// Another TTL, or other layers around the same packet.
     Path,
-    /// The link says so.
+    /// The link layer reports it.
     Link,
-    /// Nothing.
+    /// No evidence.
     None,
 }
 
-/// How sure a verdict is. The order is that of `CONFIDENCES` in `schema.py`.
+/// How certain a verdict is, in the order of `CONFIDENCES` in `schema.py`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Confidence {
-    /// It follows from the protocol's rules and what was captured.
+    /// It follows from the protocol and the capture.
     #[default]
     Proved,
-    /// All that was captured fits, and what else would fit is rare.
+    /// Everything captured fits, and other explanations are rare.
     Consistent,
     /// Other explanations fit as well.
     Possible,
 }
 
-/// What made a sender send bytes again. The order is that of `RESENT_BY` in `schema.py`.
+/// What triggered a retransmission, in the order of `RESENT_BY` in `schema.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum ResentBy {
-    /// Duplicate ACKs or SACK blocks: the first of a recovery (RFC 5681, 3.2; RFC 6675, 5; RFC 8985).
+    /// Duplicate ACKs or SACK blocks: the first retransmission of a loss recovery (RFC 5681, 3.2; RFC 6675, 5;
+    /// RFC 8985).
     Fast,
-    /// The recovery that an earlier one began (RFC 6582, RFC 6675; after a timeout RFC 5681, 3.1).
+    /// A loss recovery that an earlier retransmission began (RFC 6582, RFC 6675; after a timeout RFC 5681,
+    /// 3.1).
     Recovery,
     /// The retransmission timer (RFC 6298).
     Timeout,
-    /// The probe timer (RFC 8985, 7).
+    /// The probe timeout (RFC 8985, 7).
     TailProbe,
-    /// The opening of the connection: a SYN or its data again.
+    /// The handshake: a SYN, or its data, is sent again.
     Handshake,
-    /// The capture does not tell.
+    /// The capture does not show it.
     Unknown,
 }
 
 impl ResentBy {
-    /// The kind of a segment sent for this reason.
+    /// The kind of a retransmission with this trigger.
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Fast => Kind::FastRetransmit,
@@ -94,80 +97,80 @@ impl ResentBy {
     }
 }
 
-/// What a RST is to the side that it is sent to. The order is that of `RESET_KINDS` in `schema.py`.
+/// What a RST means to the host that receives it, in the order of `RESET_KINDS` in `schema.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ResetKind {
-    /// The answer to a SYN: no connection was made.
+    /// It answers a SYN: the connection was refused.
     Refused,
-    /// Its number is the one that is expected next: it is obeyed (RFC 5961, 3.2).
+    /// It has the next expected sequence number, so it resets the connection (RFC 5961, 3.2).
     Exact,
-    /// Inside the window only: it is answered with a challenge ACK (RFC 5961, 3.2).
+    /// It is only inside the window, so a challenge ACK answers it (RFC 5961, 3.2).
     InWindow,
-    /// Outside: it is ignored, and anyone may have sent it.
+    /// It is outside the window, so it is ignored. Anyone may have sent it.
     OutOfWindow,
-    /// The connection was over already.
+    /// The connection was already closed.
     AfterClose,
-    /// The capture does not tell what was expected.
+    /// The capture does not show which sequence number was expected.
     Unknown,
 }
 
-/// A step of TCP Fast Open (RFC 7413). The order is that of `TFO` in `schema.py`.
+/// A step of TCP Fast Open (RFC 7413), in the order of `TFO` in `schema.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tfo {
-    /// A SYN that asks for a cookie.
+    /// A SYN that requests a cookie.
     CookieRequest,
-    /// A SYN-ACK that gives one.
+    /// A SYN-ACK that grants a cookie.
     CookieGrant,
-    /// A SYN that brings a cookie, perhaps without data.
+    /// A SYN with a cookie, and without data.
     Cookie,
-    /// A SYN that brings data.
+    /// A SYN with data.
     Data,
     /// A SYN-ACK that acknowledges the SYN's data.
     DataAccepted,
-    /// A SYN-ACK that acknowledges the SYN alone.
+    /// A SYN-ACK that acknowledges only the SYN.
     DataRefused,
 }
 
-/// What the ECN flags of a segment say (RFC 3168, 6.1). The order is that of `ECN_SIGNALS` in `schema.py`.
+/// What the ECN flags of a segment mean (RFC 3168, 6.1), in the order of `ECN_SIGNALS` in `schema.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EcnSignal {
     /// A SYN that offers ECN.
     Setup,
-    /// A SYN-ACK that accepts it.
+    /// A SYN-ACK that accepts ECN.
     Accepted,
-    /// ECE: a packet came with the mark of congestion.
+    /// ECE: a packet arrived with a CE mark.
     Echo,
-    /// CWR: the sender has slowed down.
+    /// CWR: the sender reduced its congestion window.
     Reduced,
-    /// Both of the last two.
+    /// ECE and CWR.
     EchoReduced,
     /// Accurate ECN (RFC 9768): the flags are a counter.
     Accurate,
 }
 
-/// What a segment is, and what that rests on.
+/// What a segment is, and the evidence for it.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Verdict {
     pub kind: Kind,
     pub evidence: Evidence,
     pub confidence: Confidence,
-    /// Set for resent segments only.
+    /// Set for retransmissions only.
     pub resent_by: Option<ResentBy>,
-    /// The other frame of the proof; 0: none.
+    /// The other frame that proves the verdict; 0 if there is none.
     pub frame: u64,
 }
 
 impl Verdict {
-    /// A verdict that needs no other frame.
+    /// A verdict without another frame.
     pub(crate) const fn new(kind: Kind, evidence: Evidence, confidence: Confidence) -> Self {
         Self { kind, evidence, confidence, resent_by: None, frame: 0 }
     }
 
-    /// The same with the other frame of the proof.
+    /// This verdict with the other frame that proves it.
     pub(crate) const fn with(self, frame: u64) -> Self {
         Self { frame, ..self }
     }

@@ -1,19 +1,24 @@
-//! One segment against the two halves of its connection, whatever it is: what happened to it, and what it changes.
+//! Processes one segment against the state of both directions of its connection.
 
 use super::ack::{self, Answer};
 use super::capture_duplicates;
 use super::classify;
+use super::direction::{self, Direction};
 use super::evidence::Verdict;
-use super::half::{self, Half};
 use super::judged::{Before, Judged};
 use super::revisions::Revisions;
 use super::rst_ecn_tfo::{self, Signals};
 use super::sending::{self, Novelty, Sent};
 use crate::wire::{Segment, TcpFlags};
 
-/// Judges one segment against the state of its two halves, and moves them on.
+/// Classifies a segment from the state of both directions, then updates that state.
 #[inline(always)]
-pub(crate) fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half, revisions: &mut Revisions) -> Judged {
+pub(crate) fn exchange(
+    segment: &Segment,
+    sender: &mut Direction,
+    receiver: &mut Direction,
+    revisions: &mut Revisions,
+) -> Judged {
     let placed = sender.place(segment);
     let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
     let arrived_ack = ack.filter(|_| !segment.damaged);
@@ -27,13 +32,13 @@ pub(crate) fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half
     let released = if has_data { Some(classify::released_by(segment, verdict, sender, receiver)) } else { None };
     sending::count(segment, &mut sender.figures);
     let sent = if reset { Sent::default() } else { sending::send(segment, placed, verdict, sender, receiver) };
-    // Not in a closure, which would be compiled once for all callers, and not for each.
+    // A closure would be compiled once for all callers instead of being inlined into each.
     let answer = match arrived_ack {
         Some(ack) => ack::acknowledge(segment, ack, sack_blocks.as_deref(), verdict.kind, receiver, revisions),
         None => Answer::default(),
     };
     if segment.flags.any(TcpFlags::SYN) && !reset {
-        half::settle_mss(sender, receiver, segment.key.is_v6());
+        direction::settle_mss(sender, receiver, segment.key.is_v6());
     }
     let Sent { repeat, transmission } = sent;
     Judged {
@@ -52,9 +57,9 @@ pub(crate) fn exchange(segment: &Segment, sender: &mut Half, receiver: &mut Half
     }
 }
 
-/// A packet that was there before, by `verdict`: nothing that is known of the connection moves.
+/// Processes a duplicate: `verdict` says of which kind. The state of the connection does not change.
 #[cold]
-pub(crate) fn copied(segment: &Segment, verdict: Verdict, sender: &mut Half, receiver: &mut Half) -> Judged {
+pub(crate) fn copied(segment: &Segment, verdict: Verdict, sender: &mut Direction, receiver: &mut Direction) -> Judged {
     let placed = sender.place(segment);
     let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
     let before = Before::of(segment, sender, receiver);

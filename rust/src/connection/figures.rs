@@ -1,11 +1,11 @@
-//! The figures of one direction that its segments are judged by.
+//! The figures of one direction that classification needs.
 
 use crate::nullable::Nullable;
 
-/// The figures of one direction that its segments are judged by, or that only what went wrong moves; the others are
-/// [`crate::accounts::Counts`]. `schema.py` says what each means.
+/// The figures of one direction that classification needs, or that only anomalies change.
+/// [`crate::accounts::Counts`] holds the others. `schema.py` defines each.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct DirectionFigures {
     pub segments: u64,
     pub data_segments: u64,
@@ -17,44 +17,44 @@ pub struct DirectionFigures {
     pub syn_segments: u32,
     pub fin_segments: u32,
     pub rst_segments: u32,
-    /// Sequence number of offset 0; `None` before anything is known.
+    /// Sequence number of offset 0; `None` until it is known.
     pub isn: Option<u32>,
     pub syn_options: Option<SynOptions>,
     pub window_scale: Option<u8>,
     pub max_in_flight_bytes: Nullable,
     pub max_segment_bytes: u32,
-    /// Beside the data of the first segment of that size; 0 if unknown.
+    /// Header bytes of the first segment of the maximum size; 0 if unknown.
     pub header_bytes: u16,
     pub rtt_min_ns: Nullable,
 }
 
-/// RFC 7323, 2.3: larger shifts count as 14.
+/// Largest window scale: larger values count as 14 (RFC 7323, 2.3).
 pub(crate) const MAX_WINDOW_SCALE: u8 = 14;
 
-/// What a SYN offers, as far as it was captured.
+/// The options that a SYN offers, as far as they were captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct SynOptions {
-    /// Largest segment the sender of the SYN wants to receive.
+    /// MSS option: the largest segment that the sender of the SYN accepts.
     pub mss: Option<u16>,
-    /// Its window shift, limited to 14 (RFC 7323, 2.3).
+    /// Window scale option, at most 14 (RFC 7323, 2.3).
     pub window_scale: Option<u8>,
-    /// SACK permitted.
+    /// SACK-permitted option.
     pub sack_permitted: bool,
-    /// Timestamps.
+    /// Timestamps option.
     pub timestamps: bool,
-    /// The capture holds only the first of its options: of those that are not among them nothing is known.
+    /// Only the first options were captured; later ones are unknown.
     pub cut: bool,
 }
 
 impl SynOptions {
-    /// Its window shift, `Some(None)` if it offers none; `None` if that is not known.
+    /// The window scale offered, or `Some(None)` if none is; `None` if unknown.
     #[must_use]
     pub fn scale_offered(&self) -> Option<Option<u8>> {
         (self.window_scale.is_some() || !self.cut).then_some(self.window_scale)
     }
 
-    /// Whether all that a cut one shows stands in `whole`, too.
+    /// Whether `whole` contains every option that this truncated SYN shows.
     #[must_use]
     pub fn is_beginning_of(&self, whole: &Self) -> bool {
         self.mss.is_none_or(|mss| whole.mss == Some(mss))
@@ -63,13 +63,13 @@ impl SynOptions {
             && (whole.timestamps || !self.timestamps)
     }
 
-    /// Whether it permits SACK; `None` if that is not known.
+    /// Whether it permits SACK; `None` if unknown.
     #[must_use]
     pub fn permits_sack(&self) -> Option<bool> {
         (self.sack_permitted || !self.cut).then_some(self.sack_permitted)
     }
 
-    /// Whether it offers timestamps; `None` if that is not known.
+    /// Whether it offers timestamps; `None` if unknown.
     #[must_use]
     pub fn offers_timestamps(&self) -> Option<bool> {
         (self.timestamps || !self.cut).then_some(self.timestamps)

@@ -1,10 +1,10 @@
-//! Header prediction (Van Jacobson; Linux `tcp_rcv_established`): what nearly every segment is, judged at once. That is the next
-//! data of an established connection, or an ACK of more than before, in a direction with nothing lost, late or doubtful.
-//! Anything else takes the long way of [`super::exchange`]; both come to the same conclusions.
+//! Header prediction (Van Jacobson; Linux `tcp_rcv_established`): a fast path for nearly all segments. It takes
+//! the next data of an established connection, or an ACK of new data, in a direction without losses, late
+//! segments or doubt. All other segments take [`super::exchange`]. Both paths give equal results.
 
 use super::ack;
 use super::classify;
-use super::half::Half;
+use super::direction::Direction;
 use super::judged::{Before, Judged};
 use super::rst_ecn_tfo::Signals;
 use super::sending::{self, Novelty};
@@ -12,29 +12,29 @@ use super::sequence_space::Placed;
 use crate::seq;
 use crate::wire::{Segment, TcpFlags};
 
-/// Where a usual segment lies.
+/// The position of a segment that the fast path takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Usual {
+pub(crate) struct Predicted {
     placed: Placed,
-    /// What it acknowledges, and what was acknowledged before.
+    /// Offset that it acknowledges, and the offset acknowledged before.
     ack: i64,
     una: i64,
 }
 
-impl Usual {
-    /// `None` if the segment is not a usual one.
+impl Predicted {
+    /// The position of the segment; `None` if the fast path does not take it.
     #[inline(always)]
-    pub(crate) fn of(segment: &Segment, sender: &Half, receiver: &Half) -> Option<Self> {
+    pub(crate) fn of(segment: &Segment, sender: &Direction, receiver: &Direction) -> Option<Self> {
         let is_plain = segment.flags.0 & !TcpFlags::PSH == TcpFlags::ACK
             && !segment.damaged
             && segment.options.sack.is_empty()
-            // One byte may be a probe.
+            // A single byte may be a probe.
             && segment.payload_bytes != 1;
         let is_known = sender.acked.is_some() && receiver.snd_una.is_some();
         if !is_plain || !is_known || receiver.last_was_probe {
             return None;
         }
-        // Nothing open lies behind the highest byte sent.
+        // No hole is open below the highest byte sent.
         let start = sender.snd_max;
         let is_next = segment.seq == sender.figures.isn?.wrapping_add(start as u32)
             && sender.snd_una.value() <= start
@@ -42,19 +42,19 @@ impl Usual {
         let una = receiver.snd_una.value();
         let ack = seq::unwrap(segment.ack, receiver.figures.isn?, receiver.snd_max);
         let acked = sender.acked.value();
-        let goes_on = if segment.payload_bytes > 0 { ack >= acked } else { ack > acked };
+        let advances = if segment.payload_bytes > 0 { ack >= acked } else { ack > acked };
         let is_quiet = receiver.history.as_deref().is_none_or(|history| history.is_quiet(una));
         let placed = Placed { start, end: start + i64::from(segment.payload_bytes) };
-        (is_next && goes_on && una <= ack && ack <= receiver.snd_max && is_quiet).then_some(Self { placed, ack, una })
+        (is_next && advances && una <= ack && ack <= receiver.snd_max && is_quiet).then_some(Self { placed, ack, una })
     }
 
-    /// Judges the segment, which carries data or not, and moves the halves of its connection on.
+    /// Classifies the segment, which has data if `DATA` is set, and updates the state of both directions.
     #[inline(always)]
     pub(crate) fn exchange<const DATA: bool>(
         self,
         segment: &Segment,
-        sender: &mut Half,
-        receiver: &mut Half,
+        sender: &mut Direction,
+        receiver: &mut Direction,
     ) -> Judged {
         let Self { placed, ack, una } = self;
         let before = Before::of(segment, sender, receiver);

@@ -1,6 +1,8 @@
-//! What one direction sent again, what was reported of it in SACK blocks, and what later ACKs show of either.
+//! The retransmissions of one direction, what SACK blocks report about them, and what later ACKs show about
+//! both.
 //!
-//! Only directions in which something went wrong have one. All of it is bounded, the oldest is forgotten first.
+//! Only directions with losses or repeated bytes have a history. Its size is limited; the oldest entries are
+//! dropped first.
 
 use std::collections::VecDeque;
 
@@ -10,27 +12,27 @@ use super::revisions::Revision;
 use super::sequence_space::{Placed, Ranges, Stamp};
 use crate::nullable::Nullable;
 
-/// Resent segments remembered per direction.
+/// Maximum number of retransmissions remembered per direction.
 const MAX_RESENDS: usize = 256;
-/// Copies remembered per direction: a D-SACK tells of them within a round trip.
+/// Maximum number of duplicates remembered per direction. A D-SACK reports one within a round trip.
 const MAX_COPIES: usize = 32;
-/// An ACK that comes sooner after a resend than this share of the shortest round trip was not caused by it (three
-/// quarters, as Allman and Paxson took it: "On Estimating End-to-End Network Path Properties", 1999).
+/// An ACK that follows a retransmission sooner than this share of the shortest round trip was not caused by it
+/// (3/4, as in Allman and Paxson, "On Estimating End-to-End Network Path Properties", 1999).
 const SOONER_THAN_RTT: (i64, i64) = (3, 4);
-/// Round trips shorter than this are too close to the noise of clocks and schedulers to judge by (a heuristic).
+/// Shorter round trips are too close to the noise of clocks and schedulers to judge by (a heuristic).
 const MIN_JUDGED_RTT_NS: i64 = 1_000_000;
 
-/// A segment that was sent again, or captured again.
+/// A segment that was retransmitted or duplicated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resend {
     start: i64,
     end: i64,
     stamp: Stamp,
-    /// An ACK for it came.
+    /// An ACK covers it.
     acknowledged: bool,
-    /// It is known to have been needless.
+    /// It is known to be spurious.
     spurious: bool,
-    /// A D-SACK told of it.
+    /// A D-SACK reported it.
     dsacked: bool,
 }
 
@@ -41,17 +43,17 @@ impl Resend {
     }
 }
 
-/// What an ACK says about the resends before it.
+/// What an ACK reports about earlier retransmissions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct AckReport {
     pub ts_ns: Nullable,
     pub frame: u64,
-    /// Lowest offset that was not acknowledged before.
+    /// Lowest offset that was not acknowledged before this ACK.
     pub una: i64,
     pub ack: i64,
-    /// Its timestamp echo reply, if that means something.
+    /// Its timestamp echo reply, if valid.
     pub tsecr: Option<u32>,
-    /// Shortest round trip from the capture point to the receiver.
+    /// Shortest round trip between capture point and receiver.
     pub rtt_min_ns: Option<i64>,
     /// Its D-SACK block.
     pub dsack: Option<(i64, i64)>,
@@ -60,27 +62,29 @@ pub(crate) struct Heard {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     resends: VecDeque<Resend>,
-    /// Those of them that no ACK covers yet.
+    /// Number of retransmissions that no ACK covers yet.
     unacknowledged: usize,
     copies: VecDeque<(Resend, bool)>,
-    /// What the receiver reports to hold beyond its ACKs, and the frame that said so last.
+    /// Ranges that the receiver reports beyond its ACKs, and the last frame with a new report.
     pub sacked: Ranges,
     pub sack_frame: u64,
-    /// What it gave up again, and the frame that showed it.
+    /// End of the range that the receiver discarded after reporting it (reneging), and the frame that showed
+    /// it.
     pub reneged: Option<(i64, u64)>,
-    /// Highest offset sent when the current recovery began.
+    /// Highest offset sent when the current loss recovery began.
     recovery_point: Nullable,
-    /// A probe is out.
+    /// A probe is unacknowledged.
     pub probing: bool,
 }
 
 impl History {
-    /// Whether a recovery goes on that an ACK up to `una` does not end.
+    /// Whether loss recovery is in progress and continues after an ACK of `una`.
     pub(crate) fn recovers(&self, una: i64) -> bool {
         self.recovery_point.get().is_some_and(|point| una < point)
     }
 
-    /// Whether an ACK behind `una` without SACK blocks shows nothing of it: nothing that was resent, reported or given up is open.
+    /// Whether an ACK after `una` without SACK blocks cannot change the history: no retransmission, report or
+    /// reneging is open.
     #[inline]
     pub(crate) fn is_quiet(&self, una: i64) -> bool {
         self.unacknowledged == 0
@@ -90,7 +94,7 @@ impl History {
             && self.sacked.is_empty()
     }
 
-    /// A segment was resent.
+    /// Adds a retransmission.
     pub(crate) fn resent(
         &mut self,
         placed: Placed,
@@ -115,7 +119,7 @@ impl History {
         self.resends.push_back(Resend { acknowledged, spurious, ..Resend::new(placed, stamp) });
     }
 
-    /// A packet was there twice; `counted` as the network's doing.
+    /// Adds a duplicate packet. `counted` says that it is already attributed to the network.
     pub(crate) fn remember_copy(&mut self, placed: Placed, stamp: Stamp, counted: bool) {
         if self.copies.len() >= MAX_COPIES {
             self.copies.pop_front();
@@ -123,43 +127,43 @@ impl History {
         self.copies.push_back((Resend::new(placed, stamp), counted));
     }
 
-    /// The last resend of the byte at `start`.
+    /// The last retransmission of the byte at `start`.
     pub(crate) fn last_resend(&self, start: i64) -> Option<Stamp> {
         self.resends.iter().rev().find(|resend| resend.start <= start && start < resend.end).map(|resend| resend.stamp)
     }
 
-    /// The frame of the last resend.
+    /// Frame of the last retransmission.
     pub(crate) fn newest_resend(&self) -> Option<u64> {
         self.resends.back().map(|resend| resend.stamp.frame)
     }
 
-    /// The resend in `frame` was needless, as its original shows that came in `evidence_frame`.
+    /// Marks the retransmission in `frame` as spurious, because its original is captured in `evidence_frame`.
     pub(crate) fn original_came(&mut self, frame: u64, evidence: Evidence, evidence_frame: u64) -> Option<Revision> {
         let resend = self.resends.iter_mut().rev().find(|resend| resend.stamp.frame == frame && !resend.spurious)?;
         resend.spurious = true;
         Some(spurious(frame, evidence, evidence_frame, Confidence::Proved))
     }
 
-    /// What an ACK shows of the resends before it.
+    /// Processes what an ACK shows about earlier retransmissions.
     #[cold]
-    pub(crate) fn judge(&mut self, heard: &Heard, mut revise: impl FnMut(Revision)) {
-        if heard.ack > heard.una {
+    pub(crate) fn judge(&mut self, report: &AckReport, mut revise: impl FnMut(Revision)) {
+        if report.ack > report.una {
             self.probing = false;
             if self.unacknowledged > 0 {
-                self.judge_acknowledged(heard, &mut revise);
+                self.judge_acknowledged(report, &mut revise);
             }
         }
-        if let Some(block) = heard.dsack {
-            self.judge_dsack(heard, block, &mut revise);
+        if let Some(block) = report.dsack {
+            self.judge_dsack(report, block, &mut revise);
         }
     }
 
-    /// What an ACK reports in its SACK blocks, D-SACK excepted, and what it gives up of what was reported before.
-    pub(crate) fn report(&mut self, heard: &Heard, blocks: &[i64], snd_max: i64) {
-        let una = heard.una.max(heard.ack);
-        if let Some(end) = self.sacked.forget_below(una).filter(|_| heard.ack > heard.una) {
-            // RFC 2018, 8: what is given up below may be given up above, too.
-            self.reneged = Some((end, heard.frame));
+    /// Takes the SACK blocks of an ACK except a D-SACK, and detects reneging on earlier reports.
+    pub(crate) fn report(&mut self, report: &AckReport, blocks: &[i64], snd_max: i64) {
+        let una = report.una.max(report.ack);
+        if let Some(end) = self.sacked.forget_below(una).filter(|_| report.ack > report.una) {
+            // A receiver that discards data below may also discard data above (RFC 2018, 8).
+            self.reneged = Some((end, report.frame));
             self.sacked.clear();
         }
         if self.reneged.is_some_and(|(end, _)| una >= end) {
@@ -167,40 +171,41 @@ impl History {
         }
         let (blocks, _) = blocks.as_chunks::<2>();
         for (number, [left, right]) in blocks.iter().enumerate() {
-            let duplicate = number == 0 && heard.dsack.is_some();
+            let duplicate = number == 0 && report.dsack.is_some();
             if !duplicate && *left >= una && *right <= snd_max.max(una) && self.sacked.add(*left, *right) {
-                self.sack_frame = heard.frame;
+                self.sack_frame = report.frame;
             }
         }
     }
 
-    fn judge_acknowledged(&mut self, heard: &Heard, revise: &mut impl FnMut(Revision)) {
-        for resend in self.resends.iter_mut().filter(|resend| !resend.acknowledged && resend.end <= heard.ack) {
+    fn judge_acknowledged(&mut self, report: &AckReport, revise: &mut impl FnMut(Revision)) {
+        for resend in self.resends.iter_mut().filter(|resend| !resend.acknowledged && resend.end <= report.ack) {
             resend.acknowledged = true;
             self.unacknowledged -= 1;
             if resend.spurious {
                 continue;
             }
-            if let Some((evidence, confidence)) = needless(resend, heard) {
+            if let Some((evidence, confidence)) = needless(resend, report) {
                 resend.spurious = true;
-                revise(spurious(resend.stamp.frame, evidence, heard.frame, confidence));
+                revise(spurious(resend.stamp.frame, evidence, report.frame, confidence));
             }
         }
     }
 
-    /// RFC 2883, 4: the block names what came twice. The later of both was in the last resend that had time to arrive.
-    fn judge_dsack(&mut self, heard: &Heard, (left, right): (i64, i64), revise: &mut impl FnMut(Revision)) {
+    /// Processes a D-SACK block, which names bytes that arrived twice (RFC 2883, 4). The second copy was in the
+    /// last retransmission that had time to arrive.
+    fn judge_dsack(&mut self, report: &AckReport, (left, right): (i64, i64), revise: &mut impl FnMut(Revision)) {
         let arrived = |resend: &Resend| {
-            let since_ns = heard.ts_ns.since(resend.stamp.ts_ns).get();
+            let since_ns = report.ts_ns.since(resend.stamp.ts_ns).get();
             resend.start < right
                 && left < resend.end
                 && !resend.dsacked
-                && (since_ns.zip(heard.rtt_min_ns)).is_none_or(|(since_ns, rtt_ns)| since_ns >= sooner_than(rtt_ns))
+                && (since_ns.zip(report.rtt_min_ns)).is_none_or(|(since_ns, rtt_ns)| since_ns >= sooner_than(rtt_ns))
         };
         if let Some(resend) = self.resends.iter_mut().rev().find(|resend| arrived(resend)) {
             resend.dsacked = true;
             if !std::mem::replace(&mut resend.spurious, true) {
-                revise(spurious(resend.stamp.frame, Evidence::Dsack, heard.frame, Confidence::Proved));
+                revise(spurious(resend.stamp.frame, Evidence::Dsack, report.frame, Confidence::Proved));
             }
             return;
         }
@@ -209,7 +214,7 @@ impl History {
         if !*counted {
             revise(Revision {
                 kind: Kind::NetworkDuplicate,
-                ..spurious(copy.stamp.frame, Evidence::Dsack, heard.frame, Confidence::Proved)
+                ..spurious(copy.stamp.frame, Evidence::Dsack, report.frame, Confidence::Proved)
             });
         }
     }
@@ -223,17 +228,18 @@ fn sooner_than(rtt_ns: i64) -> i64 {
     rtt_ns.saturating_mul(SOONER_THAN_RTT.0) / SOONER_THAN_RTT.1
 }
 
-/// What shows that an ACK was let go by another packet than the resend that it covers.
-fn needless(resend: &Resend, heard: &Heard) -> Option<(Evidence, Confidence)> {
-    // RFC 7323, 4.3: what is echoed is the timestamp of the segment at the left edge, so only the resend that lies there is judged.
-    let at_left_edge = resend.start <= heard.una && heard.una < resend.end;
+/// The evidence that an ACK was triggered by another packet than the retransmission that it covers.
+fn needless(resend: &Resend, report: &AckReport) -> Option<(Evidence, Confidence)> {
+    // The echoed timestamp is that of the segment at the left edge (RFC 7323, 4.3), so only a retransmission
+    // there is judged.
+    let at_left_edge = resend.start <= report.una && report.una < resend.end;
     if at_left_edge
-        && let (Some(value), Some(echo)) = (resend.stamp.tsval, heard.tsecr)
+        && let (Some(value), Some(echo)) = (resend.stamp.tsval, report.tsecr)
         && (echo.wrapping_sub(value.get()) as i32) < 0
     {
         return Some((Evidence::Timestamp, Confidence::Proved));
     }
-    let rtt_ns = heard.rtt_min_ns.filter(|rtt_ns| *rtt_ns >= MIN_JUDGED_RTT_NS)?;
-    let since_ns = heard.ts_ns.since(resend.stamp.ts_ns).get().filter(|since_ns| *since_ns >= 0)?;
+    let rtt_ns = report.rtt_min_ns.filter(|rtt_ns| *rtt_ns >= MIN_JUDGED_RTT_NS)?;
+    let since_ns = report.ts_ns.since(resend.stamp.ts_ns).get().filter(|since_ns| *since_ns >= 0)?;
     (at_left_edge && since_ns < sooner_than(rtt_ns)).then_some((Evidence::Rtt, Confidence::Consistent))
 }

@@ -1,9 +1,9 @@
-//! What was found out about one segment, and what later ones are judged by.
+//! The result for one segment, and the update of the state that later segments are classified by.
 
 use super::ack::Answer;
 use super::capture_duplicates;
+use super::direction::Direction;
 use super::evidence::Verdict;
-use super::half::Half;
 use super::kind::{Kind, ReleasedBy};
 use super::rst_ecn_tfo::Signals;
 use super::sending::Novelty;
@@ -11,7 +11,7 @@ use super::sequence_space::{Placed, Repeat};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// What was true just before a segment.
+/// The state just before a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
     pub in_flight: Option<i64>,
@@ -24,7 +24,7 @@ pub(crate) struct Before {
 
 impl Before {
     #[inline]
-    pub(crate) fn of(segment: &Segment, sender: &Half, receiver: &Half) -> Self {
+    pub(crate) fn of(segment: &Segment, sender: &Direction, receiver: &Direction) -> Self {
         let now = Nullable::from(segment.ts_ns);
         Self {
             in_flight: sender.in_flight(),
@@ -37,35 +37,35 @@ impl Before {
     }
 }
 
-/// A segment that was judged and took effect on both halves, but is not yet remembered as its sender's last.
+/// A classified segment. Both directions are updated, but the segment is not yet recorded as its sender's last.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub placed: Placed,
-    /// What it acknowledges, whether it arrived or not.
+    /// Offset that it acknowledges, whether it arrived or not.
     pub ack: Option<i64>,
-    /// What it acknowledges, if it arrived: what the receiver's link threw away was sent, but its ACK and window never
-    /// arrived.
+    /// Offset that it acknowledges, if it arrived. A segment that the receiver's link discarded was sent, but
+    /// its ACK and window never arrived.
     pub arrived_ack: Option<i64>,
-    /// Left, right, left, right, … as offsets.
+    /// SACK blocks as offsets: left, right, left, right, …
     pub sack_blocks: Option<Box<[i64]>>,
     pub before: Before,
     pub novelty: Novelty,
-    /// What is known of its bytes if they were resent before they were acknowledged.
+    /// Earlier transmissions of its bytes, if it is a retransmission of bytes not yet acknowledged.
     pub repeat: Option<Repeat>,
-    /// How often its bytes were sent by now; 0 without sequence numbers.
+    /// How often its bytes were sent so far; 0 if it occupies no sequence space.
     pub transmission: u8,
     pub verdict: Verdict,
     pub signals: Signals,
-    /// What let it leave, and the frame that did; only where it carries data.
+    /// What released it, and the frame that did; only for segments with data.
     pub released: Option<(ReleasedBy, Option<u64>)>,
-    /// What its ACK tells; nothing if it never arrived.
+    /// What its ACK shows; default if it never arrived.
     pub answer: Answer,
 }
 
 impl Judged {
-    /// Remembers the segment as the last one of its sender: later ones are judged by it.
+    /// Records the segment as the last one of its sender, for the classification of later ones.
     #[inline]
-    pub(crate) fn remember(&self, segment: &Segment, sender: &mut Half) {
+    pub(crate) fn remember(&self, segment: &Segment, sender: &mut Direction) {
         let (kind, window_bytes) = (self.verdict.kind, self.before.window_bytes);
         let now = Nullable::from(segment.ts_ns);
         sender.last_ts_ns = now;
@@ -87,7 +87,7 @@ impl Judged {
         let Some(ack) = self.arrived_ack else { return };
         sender.last_ack_ts_ns = now;
         sender.last_ack_frame = segment.frame;
-        // An old ACK that came late says nothing about the window of now (RFC 9293, 3.10.7.4: SND.WL2).
+        // An old ACK that arrives late says nothing about the current window (RFC 9293, 3.10.7.4: SND.WL2).
         if kind != Kind::Reset && sender.acked.get().is_none_or(|acked| ack >= acked) {
             sender.acked = Some(ack).into();
             sender.raw_window = segment.window;
@@ -97,7 +97,7 @@ impl Judged {
 }
 
 #[cold]
-fn remember_controls(segment: &Segment, sender: &mut Half) {
+fn remember_controls(segment: &Segment, sender: &mut Direction) {
     if segment.flags.any(TcpFlags::RST) {
         sender.reset_frame = if sender.reset_frame == 0 { segment.frame } else { sender.reset_frame };
     } else {

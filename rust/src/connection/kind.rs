@@ -1,56 +1,56 @@
-//! What a segment is, and what let it leave.
+//! The kind of a segment, and what released it.
 
-/// What a segment is. The order is that of `KINDS` in `schema.py`.
+/// What a segment is, in the order of `KINDS` in `schema.py`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// New data, or the first SYN or FIN.
     New,
-    /// A pure ACK that is nothing more special.
+    /// A pure ACK of no special kind.
     #[default]
     Ack,
-    /// Bytes sent before; the cause is not told further.
+    /// A retransmission whose trigger is unknown.
     Retransmit,
-    /// Resent after three duplicate ACKs (RFC 5681, 3.2).
+    /// A retransmission after three duplicate ACKs (RFC 5681, 3.2).
     FastRetransmit,
-    /// Resent by the retransmission timer (RFC 6298).
+    /// A retransmission by the retransmission timer (RFC 6298).
     RtoRetransmit,
     /// A tail loss probe (RFC 8985, 7).
     TailProbe,
-    /// Resent although the first copy arrived.
+    /// A retransmission although the original had arrived.
     Spurious,
-    /// Came behind later bytes, sent once.
+    /// An original captured after later bytes.
     OutOfOrder,
-    /// The capture holds the packet twice.
+    /// A packet that was captured twice.
     CaptureDuplicate,
     /// A keepalive probe (RFC 9293, 3.8.4).
     Keepalive,
-    /// The answer to it.
+    /// The answer to a keepalive probe.
     KeepaliveAck,
-    /// A probe into a closed window (RFC 9293, 3.8.6.1).
+    /// A zero-window probe (RFC 9293, 3.8.6.1).
     ZeroWindowProbe,
-    /// An ACK sent only to move the window.
+    /// An ACK sent only to update the window.
     WindowUpdate,
     /// A duplicate ACK (RFC 5681, 2).
     DuplicateAck,
     /// A RST.
     Reset,
-    /// Sent, and thrown away by the receiver's link because a part was lost or damaged (AAL5).
+    /// A segment that the receiver's link discarded because a part of it was lost or damaged (AAL5).
     LinkDamaged,
-    /// Resent in the course of a recovery (RFC 6582, RFC 6675).
+    /// A retransmission during loss recovery (RFC 6582, RFC 6675).
     RecoveryRetransmit,
-    /// A SYN or SYN-ACK sent again.
+    /// A retransmitted SYN or SYN-ACK.
     SynRetransmit,
-    /// The network delivered the packet twice.
+    /// A packet that the network duplicated.
     NetworkDuplicate,
-    /// The answer to a probe into a closed window that stays closed.
+    /// The answer to a zero-window probe while the window stays closed.
     ZeroWindowProbeAck,
-    /// An ACK for a part of what was out when a recovery began (RFC 6582).
+    /// An ACK of part of the data outstanding when loss recovery began (RFC 6582).
     PartialAck,
 }
 
 impl Kind {
-    /// Whether it carries bytes that had been sent before.
+    /// Whether it carries bytes that were sent before.
     #[must_use]
     pub fn is_resent(self) -> bool {
         matches!(
@@ -66,19 +66,19 @@ impl Kind {
     }
 }
 
-/// What let a data segment leave. The order is that of `RELEASED_BY` in `schema.py`.
+/// What released a data segment, in the order of `RELEASED_BY` in `schema.py`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ReleasedBy {
     /// An ACK that arrived just before.
     Ack,
-    /// The program wrote: nothing was in flight.
+    /// A write of the application, with nothing in flight.
     Write,
     /// A timer of the sender.
     Timer,
     /// It follows another segment of the same burst.
     Burst,
-    /// The capture does not tell.
+    /// The capture does not show it.
     #[default]
     Unknown,
 }

@@ -1,18 +1,19 @@
-//! The largest payload of a segment, from what the SYNs offer.
+//! The largest payload of a segment, derived from the options of the SYNs.
 
 use super::figures::{DirectionFigures, SynOptions};
 
-/// Bytes that the timestamps option takes of each segment, with its padding (RFC 7323, appendix A).
+/// Bytes that the timestamps option with its padding adds to each segment (RFC 7323, appendix A).
 const TIMESTAMPS_BYTES: u32 = 12;
-/// What a side that names no MSS takes (RFC 9293, 3.7.1).
+/// MSS of a host that sends no MSS option, over IPv4 (RFC 9293, 3.7.1).
 const DEFAULT_MSS: u32 = 536;
-/// What a side that names no MSS takes over IPv6.
+/// MSS of a host that sends no MSS option, over IPv6 (RFC 9293, 3.7.1).
 const DEFAULT_MSS_V6: u32 = 1220;
 
-/// Largest payload of a segment between two sides that offer this in their SYNs; 0 while neither is known.
+/// Largest payload of a segment between two hosts whose SYNs offer these options; 0 while neither is known.
 ///
-/// The smaller of both MSS options: a side's own tells of the link that its segments leave over, too. Options that each
-/// segment carries take their room from the payload (RFC 6691). Where the capture cut options that would tell, it is not known.
+/// It is the smaller of both MSS options, because a host's own MSS reflects the link that it sends on too.
+/// Options that each segment carries reduce the payload (RFC 6691). The result is 0 if the capture truncated
+/// options that matter.
 pub(crate) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     let default = if v6 { DEFAULT_MSS_V6 } else { DEFAULT_MSS };
     let known = offers.iter().flatten();
@@ -24,7 +25,7 @@ pub(crate) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     if timestamps() == [Some(true); 2] { mss.saturating_sub(TIMESTAMPS_BYTES) } else { mss }
 }
 
-/// Largest payload of a segment as far as it is certain: `None` unless both sides named their MSS.
+/// Largest payload of a segment if it is certain: `None` unless both hosts sent an MSS option.
 pub(crate) fn full_segment_bytes(client: &DirectionFigures, server: &DirectionFigures) -> Option<u16> {
     let offers = [client.syn_options, server.syn_options];
     let named = offers.iter().all(|offer| offer.is_some_and(|offer| offer.mss.is_some()));

@@ -1,18 +1,18 @@
-//! The segments of one direction that were captured last, to tell copies by.
+//! The last captured segments of one direction, to recognize duplicates.
 
 use crate::wire::Segment;
 
-/// Segments remembered per direction; copies mostly stand beside each other.
+/// Number of segments remembered per direction. Duplicates are mostly adjacent.
 const FEW: usize = 4;
-/// Segments remembered per direction once a copy was seen: bursts may come as a whole before their copies.
+/// Number of segments remembered after a duplicate was seen: a whole burst may precede its duplicates.
 const MANY: usize = 64;
-/// Nanoseconds of a tick of the remembered times, as a power of two: about a microsecond.
+/// Unit of the remembered times as a power of two in nanoseconds: about 1 µs.
 const TICK_SHIFT: u32 = 10;
 
-/// What is remembered of a segment, in 16 bytes.
+/// Fingerprint of a segment, 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Print {
-    /// Everything that a copy has in common with its original; 0: nothing is remembered.
+    /// Hash of all fields that a duplicate shares with its original; 0 if the place is empty.
     hash: u32,
     /// Low bits of its time in ticks, and of its frame number.
     ticks: u32,
@@ -33,7 +33,8 @@ impl Print {
         let rest = u64::from(segment.payload_bytes)
             ^ (id << 16 | u64::from(segment.flags.0) << 48)
             ^ u64::from(segment.window) << 32;
-        // Each is mixed before the next comes in: sequence numbers and identifications rise together, and would cancel.
+        // Each value is mixed before the next is added. Sequence numbers and IP IDs increase together and would
+        // cancel out.
         let mut hash = numbers.wrapping_mul(MIX);
         hash = (hash ^ hash >> 32 ^ rest).wrapping_mul(MIX);
         hash = (hash ^ hash >> 32 ^ times).wrapping_mul(MIX);
@@ -52,7 +53,7 @@ impl Print {
     }
 }
 
-/// The segments of one direction that were captured last.
+/// The last captured segments of one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recent {
     few: [Print; FEW],
@@ -61,7 +62,7 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// Remembers a segment.
+    /// Adds a segment.
     #[inline]
     pub(crate) fn push(&mut self, segment: &Segment) {
         let print = Print::of(segment);
@@ -76,12 +77,13 @@ impl Recent {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// A capture that holds one packet twice holds others twice.
+    /// Remembers more segments from now on: a capture that contains one packet twice usually contains others
+    /// twice.
     pub(crate) fn remember_more(&mut self) {
         self.many.get_or_insert_with(|| Box::new([Print::default(); MANY]));
     }
 
-    /// The one that this segment repeats: its frame, how long ago it was, and whether it came another way.
+    /// The earlier segment that this one repeats, if there is one.
     pub(crate) fn find(&self, segment: &Segment) -> Option<Found> {
         let print = Print::of(segment);
         let same = |one: &&Print| one.hash == print.hash;
@@ -92,18 +94,18 @@ impl Recent {
         Some(Found {
             frame: segment.frame - u64::from(print.frame.wrapping_sub(one.frame)),
             gap_ns: timed.then(|| i64::from(ticks) << TICK_SHIFT),
-            other_way: one.ttl != print.ttl || one.path != print.path,
+            other_path: one.ttl != print.ttl || one.path != print.path,
         })
     }
 }
 
-/// An earlier segment that looks the same.
+/// An earlier segment with the same fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub frame: u64,
     pub gap_ns: Option<i64>,
-    /// Another time to live, or other layers.
-    pub other_way: bool,
+    /// It has another TTL or other layers, so it took another path.
+    pub other_path: bool,
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Segments that bring bytes from below the highest one seen: late on the path, or sent again, and then why.
+//! Classifies segments with bytes below the highest offset captured: reordered originals, and retransmissions
+//! with their trigger.
 
+use super::direction::Direction;
 use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
-use super::half::Half;
 use super::kind::Kind;
 use super::revisions::Revisions;
 use super::sending::Novelty;
@@ -9,42 +10,46 @@ use super::sequence_space::{Placed, Stamp};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// RFC 5681, 3.2: the third duplicate ACK lets a segment be resent.
+/// The third duplicate ACK triggers a fast retransmit (RFC 5681, 3.2).
 pub(crate) const FAST_RETRANSMIT_DUPLICATE_ACKS: u32 = 3;
-/// Smallest retransmission timeout in use (Linux `TCP_RTO_MIN`, 200 ms, on top of the round trip; RFC 6298 asks for 1 s): a byte
-/// resent sooner was not resent by this timer.
+/// Smallest retransmission timeout in use (Linux `TCP_RTO_MIN`, 200 ms beyond the round trip; RFC 6298 requires
+/// 1 s). A byte sent again sooner was not sent by this timer.
 const MIN_RTO_NS: i64 = 200_000_000;
-/// What a timeout lasts at least beyond the round trip, less than any stack's own margin (Linux: 200 ms; RFC 6298: 4 · RTTVAR).
+/// Minimum excess of a timeout over the round trip. It is below the margin of any stack (Linux: 200 ms; RFC
+/// 6298: 4 · RTTVAR).
 const TIMER_MARGIN_NS: i64 = 100_000_000;
-/// RFC 8985, 7.2: the probe timer waits two round trips; where one segment is out, for its delayed ACK, too.
+/// The probe timeout is two round trips; with a single segment in flight, plus the time of a delayed ACK (RFC
+/// 8985, 7.2).
 pub(crate) const PROBE_ROUND_TRIPS: i64 = 2;
-/// `WCDelAckT` of RFC 8985, 7.2, and the same in Linux (`TCP_RTO_MIN` in `tcp_schedule_loss_probe`).
+/// Allowance for a delayed ACK: `WCDelAckT` of RFC 8985, 7.2; Linux adds `TCP_RTO_MIN` in
+/// `tcp_schedule_loss_probe`.
 const PROBE_DELAYED_ACK_NS: i64 = 200_000_000;
-/// Timers fire late: by ticks of 4 ms (HZ = 250) and scheduling (a heuristic).
+/// Timers fire late because of ticks of 4 ms (HZ = 250) and scheduling (a heuristic).
 const TIMER_LATE_NS: i64 = 40_000_000;
 /// Shortest probe timeout (Linux `TCP_TIMEOUT_MIN`, 2 ticks of 1 ms at HZ = 1000), less one tick.
 const MIN_PROBE_NS: i64 = 1_000_000;
-/// The timeout before any round trip was measured (RFC 6298, 2.1), less a tenth.
+/// Timeout before any RTT sample (1 s, RFC 6298, 2.1), less 1/10.
 const FIRST_TIMEOUT_NS: i64 = 900_000_000;
-/// A gap in the stream that closes within this time was reordering, where nothing better tells (Wireshark's bound).
+/// Without better evidence, a gap in the stream that closes within this time is reordering (Wireshark's bound).
 const REORDERING_NS: i64 = 3_000_000;
-/// Within this time, or a tenth of the round trip if that is longer, one event is taken to have caused the next
-/// (a heuristic).
+/// Within this time, or 1/10 of the round trip if that is longer, one event is assumed to cause the next (a
+/// heuristic).
 pub(crate) const CAUSAL_NS: i64 = 1_000_000;
-/// IP identifications of one host this close to each other were given one after the other (a heuristic: two of 65,536 random
-/// ones are that close in one case of a thousand).
+/// Two IP IDs of one host this close together were assigned one after the other (a heuristic: two random IP IDs
+/// are this close in 2 of 1,000 cases).
 const NEAR_IP_IDS: i16 = 64;
-/// Shares of measured times that a timer's time may miss, in tenths: the measure is the capture's, not the sender's.
+/// A measured time counts as a timer's time from this many tenths of it: the capture measures it, not the
+/// sender.
 const NEARLY_TENTHS: i64 = 9;
 
-/// Judges a segment that occupies sequence space below the highest one seen, or fills a hole.
+/// Classifies a segment that occupies sequence space below the highest offset captured, or that fills a hole.
 #[cold]
 pub(crate) fn judge(
     segment: &Segment,
     placed: Placed,
     novelty: Novelty,
-    sender: &mut Half,
-    receiver: &Half,
+    sender: &mut Direction,
+    receiver: &Direction,
     revisions: &mut Revisions,
 ) -> Verdict {
     if segment.flags.any(TcpFlags::SYN) && placed.start == 0 {
@@ -77,12 +82,13 @@ pub(crate) fn judge(
     verdict
 }
 
-/// A SYN or SYN-ACK whose number was used before.
-fn syn_again(segment: &Segment, sender: &Half, receiver: &Half) -> Verdict {
+/// Classifies a SYN or SYN-ACK whose sequence number was used before.
+fn syn_again(segment: &Segment, sender: &Direction, receiver: &Direction) -> Verdict {
     let answer = segment.flags.any(TcpFlags::ACK);
     let before = sender.outstanding.at(0).map(|sent| sent.stamp);
     if answer && !sender.syn_answered && sender.figures.syn_segments > 0 {
-        // RFC 9293, 3.5, figure 8: both SYNs were on their way at a time, and each is repeated as the answer to the other.
+        // Simultaneous open (RFC 9293, 3.5, figure 8): both SYNs crossed, and each is repeated as the answer to
+        // the other.
         let other = receiver.outstanding.at(0).map_or(0, |sent| sent.stamp.frame);
         return Verdict::new(Kind::New, Evidence::Syn, Confidence::Proved).with(other);
     }
@@ -91,9 +97,14 @@ fn syn_again(segment: &Segment, sender: &Half, receiver: &Half) -> Verdict {
     Verdict { resent_by: Some(ResentBy::Handshake), ..proof }
 }
 
-/// Whether bytes that fill a hole were sent before those that jumped over them (true), or after (false), and what tells:
-/// TCP timestamps, else IP identifications, else whether the sender could have heard of the hole by then.
-fn against_jumper(segment: &Segment, jumper: &Stamp, sender: &Half, receiver: &Half) -> Option<(bool, Verdict)> {
+/// Whether bytes that fill a hole were sent before those that skipped them (true) or after them (false), and
+/// the evidence: TCP timestamps, else IP IDs, else whether the sender could know of the hole by then.
+fn against_jumper(
+    segment: &Segment,
+    jumper: &Stamp,
+    sender: &Direction,
+    receiver: &Direction,
+) -> Option<(bool, Verdict)> {
     let late =
         |evidence, confidence| Some((true, Verdict::new(Kind::OutOfOrder, evidence, confidence).with(jumper.frame)));
     let sent_again =
@@ -104,7 +115,7 @@ fn against_jumper(segment: &Segment, jumper: &Stamp, sender: &Half, receiver: &H
         Some((false, Evidence::Timestamp)) => return sent_again(Evidence::Timestamp, Confidence::Proved),
         _ => {}
     }
-    // The identification that follows the last one seen was given last.
+    // If the IP ID follows that of the last segment captured, the segment was sent last.
     let last_id = sender.last_ip_id.filter(|id| sender.ip_id_moves && *id != 0);
     if let (Some(id), Some(last)) = (own.ip_id, last_id) {
         let step = id.get().wrapping_sub(last) as i16;
@@ -113,7 +124,7 @@ fn against_jumper(segment: &Segment, jumper: &Stamp, sender: &Half, receiver: &H
         }
     }
     let gap_ns = own.ts_ns.since(jumper.ts_ns).get();
-    // From the capture point to the sender and back: nothing that the hole caused can come sooner.
+    // The round trip between capture point and sender is the least time for a reaction to the hole.
     if let (Some(gap_ns), Some(loop_ns)) = (gap_ns, receiver.figures.rtt_min_ns.get())
         && gap_ns < loop_ns / 10 * NEARLY_TENTHS
     {
@@ -126,7 +137,7 @@ fn against_jumper(segment: &Segment, jumper: &Stamp, sender: &Half, receiver: &H
     sent_again(Evidence::Time, Confidence::Possible)
 }
 
-/// Whether a packet was sent before another, where their timestamps or IP identifications tell.
+/// Whether one packet was sent before another, if TCP timestamps or IP IDs show it.
 fn sent_before(one: &Stamp, other: &Stamp) -> Option<(bool, Evidence)> {
     if let (Some(one), Some(other)) = (one.tsval, other.tsval)
         && one != other
@@ -146,11 +157,11 @@ fn certainty(evidence: Evidence) -> Confidence {
     if evidence == Evidence::Timestamp { Confidence::Proved } else { Confidence::Consistent }
 }
 
-/// An original that arrives behind its own resend: then the resend was needless.
+/// Recognizes an original that is captured after its retransmission. The retransmission was then spurious.
 fn behind_its_resend(
     segment: &Segment,
     placed: Placed,
-    sender: &mut Half,
+    sender: &mut Direction,
     revisions: &mut Revisions,
 ) -> Option<Verdict> {
     let history = sender.history.as_deref_mut()?;
@@ -166,8 +177,8 @@ fn behind_its_resend(
     Some(Verdict::new(Kind::OutOfOrder, evidence, certainty(evidence)).with(resend.frame))
 }
 
-/// A resend of bytes that are known to have arrived.
-fn needless(placed: Placed, novelty: Novelty, sender: &Half, receiver: &Half) -> Option<Verdict> {
+/// Recognizes a retransmission of bytes that have already arrived.
+fn needless(placed: Placed, novelty: Novelty, sender: &Direction, receiver: &Direction) -> Option<Verdict> {
     if novelty.new > 0 {
         return None;
     }
@@ -178,24 +189,24 @@ fn needless(placed: Placed, novelty: Novelty, sender: &Half, receiver: &Half) ->
     }
     let history = sender.history.as_deref()?;
     history.sacked.covers(placed.start.max(una), placed.end).then(|| {
-        // The receiver may still give up what it reported (RFC 2018, 8).
+        // The receiver may still discard data that it reported (RFC 2018, 8).
         Verdict::new(Kind::Spurious, Evidence::Sack, Confidence::Consistent).with(history.sack_frame)
     })
 }
 
-/// How long ago things were, as a resend sees them.
+/// Times from earlier events to a retransmission.
 struct Waited {
-    /// Since its first byte was sent last.
+    /// Since its first byte was last sent.
     byte: Nullable,
-    /// Since the sender sent data.
+    /// Since the sender last sent data.
     data: Nullable,
-    /// Since an ACK brought progress, and since any ACK came.
+    /// Since the last ACK of new data, and since the last ACK.
     progress: Nullable,
-    heard: Nullable,
+    any_ack: Nullable,
 }
 
-/// Why bytes were sent again.
-fn why(segment: &Segment, placed: Placed, novelty: Novelty, sender: &Half, receiver: &Half) -> Verdict {
+/// Determines what triggered a retransmission.
+fn why(segment: &Segment, placed: Placed, novelty: Novelty, sender: &Direction, receiver: &Direction) -> Verdict {
     let una = sender.snd_una.get();
     let history = sender.history.as_deref();
     let resend = history.and_then(|history| history.last_resend(placed.start));
@@ -217,13 +228,13 @@ fn why(segment: &Segment, placed: Placed, novelty: Novelty, sender: &Half, recei
         byte: now.since(before.map(|before| before.ts_ns).unwrap_or_default()),
         data: now.since(sender.last_data_ts_ns),
         progress: now.since(sender.una_ts_ns),
-        heard: now.since(receiver.last_ack_ts_ns),
+        any_ack: now.since(receiver.last_ack_ts_ns),
     };
     let head = una.is_none_or(|una| placed.start <= una);
     let recovers = una.is_some_and(|una| history.is_some_and(|history| history.recovers(una)));
     let sacked_above = history.is_some_and(|history| history.sacked.any_above(placed.start));
-    let loss_told = sender.duplicate_acks_received > 0 || sacked_above;
-    let quiet_probe = !loss_told && !recovers && !history.is_some_and(|history| history.probing);
+    let loss_signalled = sender.duplicate_acks_received > 0 || sacked_above;
+    let quiet_probe = !loss_signalled && !recovers && !history.is_some_and(|history| history.probing);
     if quiet_probe
         && novelty.new == 0
         && una.is_some()
@@ -248,9 +259,9 @@ fn why(segment: &Segment, placed: Placed, novelty: Novelty, sender: &Half, recei
     )
 }
 
-/// Whether loss was told to the sender: by three duplicate ACKs, or as much in SACK blocks (RFC 6675, 4: `IsLost`); by less for
-/// an early retransmit (RFC 5827) or by RACK (RFC 8985, 6).
-fn fast(head: bool, sacked_above: bool, sender: &Half) -> Option<(Evidence, Confidence)> {
+/// Whether the sender had evidence of a loss: three duplicate ACKs, or SACK blocks for as much (RFC 6675, 4:
+/// `IsLost`). Less evidence suffices for early retransmit (RFC 5827) and RACK (RFC 8985, 6).
+fn fast(head: bool, sacked_above: bool, sender: &Direction) -> Option<(Evidence, Confidence)> {
     if head && sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS {
         return Some((Evidence::DuplicateAcks, Confidence::Proved));
     }
@@ -263,28 +274,29 @@ fn fast(head: bool, sacked_above: bool, sender: &Half) -> Option<(Evidence, Conf
     (head && sender.duplicate_acks_received > 0).then_some((Evidence::DuplicateAcks, Confidence::Possible))
 }
 
-/// Whether the duplicate ACKs or SACK blocks that came for what `sender` sent are enough for it to take a segment for lost.
+/// Whether `sender` has received enough duplicate ACKs or SACK blocks to treat a segment as lost.
 #[inline]
-pub(crate) fn is_told_enough(sender: &Half) -> bool {
+pub(crate) fn is_loss_confirmed(sender: &Direction) -> bool {
     sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || is_sacked_enough(sender)
 }
 
-/// RFC 6675, 4: more than two segments' bytes behind a hole make it one.
+/// Whether SACK blocks cover more than two segments' bytes after a hole, which makes it a loss (RFC 6675, 4).
 #[inline]
-fn is_sacked_enough(sender: &Half) -> bool {
+fn is_sacked_enough(sender: &Direction) -> bool {
     let full_segment = i64::from(sender.figures.max_segment_bytes);
     sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1)
 }
 
-/// Smoothed round trip of the whole path: the capture point lies somewhere on it.
-fn path_rtt_ns(sender: &Half, receiver: &Half) -> Option<i64> {
+/// Smoothed RTT of the whole path, as the capture point may be anywhere on it.
+fn path_rtt_ns(sender: &Direction, receiver: &Direction) -> Option<i64> {
     let ahead_ns = sender.smoothed_rtt_ns.get()?;
     Some(ahead_ns.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)))
 }
 
-/// RFC 8985, 7.2: whether the wait was that of the probe timer, which ACKs and data start anew.
-fn probe_time(waited: &Waited, alone: bool, sender: &Half, receiver: &Half) -> Option<Confidence> {
-    let refused = |half: &Half| half.figures.syn_options.and_then(|options| options.permits_sack()) == Some(false);
+/// Whether the wait was a probe timeout, which restarts with each ACK and each data segment (RFC 8985, 7.2).
+fn probe_time(waited: &Waited, alone: bool, sender: &Direction, receiver: &Direction) -> Option<Confidence> {
+    let refused =
+        |direction: &Direction| direction.figures.syn_options.and_then(|options| options.permits_sack()) == Some(false);
     if refused(sender) || refused(receiver) {
         return None;
     }
@@ -298,15 +310,16 @@ fn probe_time(waited: &Waited, alone: bool, sender: &Half, receiver: &Half) -> O
         return None;
     }
     if !alone {
-        // Every other timer and every recovery begins with the oldest segment (RFC 6298, 5.4).
+        // Every other timer and every loss recovery starts with the oldest segment (RFC 6298, 5.4).
         return Some(Confidence::Proved);
     }
     let latest_ns = two_rtt_ns.saturating_add(PROBE_DELAYED_ACK_NS + TIMER_LATE_NS);
     (quiet_ns <= latest_ns).then_some(Confidence::Consistent)
 }
 
-/// RFC 6298, 5: the timer runs from the last progress, and fires when nothing was heard for a timeout.
-fn timeout(waited: &Waited, sender: &Half, receiver: &Half) -> Option<Confidence> {
+/// Whether the wait was a retransmission timeout: the timer runs from the last progress and expires after a
+/// timeout without ACKs (RFC 6298, 5).
+fn timeout(waited: &Waited, sender: &Direction, receiver: &Direction) -> Option<Confidence> {
     let rtt_ns = path_rtt_ns(sender, receiver);
     let least_ns = MIN_RTO_NS.max(rtt_ns.unwrap_or(0).saturating_add(TIMER_MARGIN_NS));
     let long = |waited: Nullable| waited.get().is_none_or(|waited_ns| waited_ns >= least_ns);
@@ -315,12 +328,12 @@ fn timeout(waited: &Waited, sender: &Half, receiver: &Half) -> Option<Confidence
         return None;
     }
     let causal_ns = CAUSAL_NS.max(rtt_ns.unwrap_or(0) / 10);
-    let released = waited.heard.get().is_some_and(|heard_ns| heard_ns <= causal_ns);
+    let released = waited.any_ack.get().is_some_and(|heard_ns| heard_ns <= causal_ns);
     let margin_ns = sender.rtt_variation_ns.saturating_mul(4).max(MIN_RTO_NS);
     let full_ns = rtt_ns.map(|rtt_ns| rtt_ns.saturating_add(margin_ns) / 10 * NEARLY_TENTHS);
     let full = full_ns.is_some_and(|full_ns| waited.byte.get().is_some_and(|byte_ns| byte_ns >= full_ns));
     match (silent, released) {
-        (true, false) if full && long(waited.heard) => Some(Confidence::Proved),
+        (true, false) if full && long(waited.any_ack) => Some(Confidence::Proved),
         (true, false) if waited.progress.is_some() => Some(Confidence::Consistent),
         (true, false) => Some(Confidence::Possible),
         (false, false) => (waited.byte.is_some() && waited.progress.is_some()).then_some(Confidence::Possible),

@@ -1,14 +1,15 @@
-//! What later segments show about earlier ones whose rows have left already.
+//! Corrections of earlier segments' verdicts after their rows were emitted.
 
 use super::evidence::{Confidence, Evidence};
 use super::kind::Kind;
 
-/// Most revisions remembered: 32 MB. Past it the rows keep the verdict of their own moment; the counters are right all the same.
+/// Maximum number of revisions kept: 32 MB. Beyond it, rows keep their first verdict; the counters are still
+/// correct.
 pub const MAX_REVISIONS: usize = 1 << 20;
 
 /// A better verdict on an earlier frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Revision {
     pub frame: u64,
     pub evidence_frame: u64,
@@ -17,7 +18,7 @@ pub struct Revision {
     pub confidence: Confidence,
 }
 
-/// All revisions of some connections, those of each in the order in which they were made.
+/// The revisions of several connections. Those of one connection are in the order in which they were made.
 #[derive(Debug, Default)]
 pub struct Revisions {
     kept: Vec<Revision>,
@@ -25,7 +26,7 @@ pub struct Revisions {
 }
 
 impl Revisions {
-    /// Takes one in.
+    /// Adds a revision.
     #[cold]
     pub(crate) fn add(&mut self, revision: Revision) {
         if self.kept.len() < MAX_REVISIONS {
@@ -35,19 +36,19 @@ impl Revisions {
         }
     }
 
-    /// Takes in those of other connections.
+    /// Adds the revisions of other connections.
     pub(crate) fn append(&mut self, others: Self) {
         self.dropped += others.dropped;
         others.kept.into_iter().for_each(|revision| self.add(revision));
     }
 
-    /// Those that were kept.
+    /// The revisions that were kept.
     #[must_use]
     pub fn as_slice(&self) -> &[Revision] {
         &self.kept
     }
 
-    /// How many were not kept.
+    /// The number of revisions that were not kept.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped

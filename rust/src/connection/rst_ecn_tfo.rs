@@ -1,7 +1,7 @@
-//! Segments with unusual flags: what a RST is to the side that it is sent to, and what SYNs and ECN flags say.
+//! Segments with unusual flags: what a RST means to its receiver, and what SYNs and ECN flags say.
 
+use super::direction::Direction;
 use super::evidence::{EcnSignal, ResetKind, Tfo};
-use super::half::Half;
 use super::sequence_space::Placed;
 use crate::wire::{FastOpen, Segment, TcpFlags};
 
@@ -16,20 +16,26 @@ pub(crate) struct Signals {
     pub ecn: Option<EcnSignal>,
 }
 
-/// What the flags of a segment say; nothing for nearly every one. `ack` is what it acknowledges.
+/// What the flags of a segment say; default for nearly all segments. `ack` is the offset that it acknowledges.
 #[inline]
 pub(crate) fn signals(
     segment: &Segment,
     placed: Placed,
     ack: Option<i64>,
-    sender: &mut Half,
-    receiver: &mut Half,
+    sender: &mut Direction,
+    receiver: &mut Direction,
 ) -> Signals {
     if segment.flags.any(UNUSUAL) { unusual(segment, placed, ack, sender, receiver) } else { Signals::default() }
 }
 
 #[cold]
-fn unusual(segment: &Segment, placed: Placed, ack: Option<i64>, sender: &mut Half, receiver: &mut Half) -> Signals {
+fn unusual(
+    segment: &Segment,
+    placed: Placed,
+    ack: Option<i64>,
+    sender: &mut Direction,
+    receiver: &mut Direction,
+) -> Signals {
     let reset = segment.flags.any(TcpFlags::RST);
     Signals {
         reset_kind: reset.then(|| reset_kind(placed, ack, sender, receiver)),
@@ -38,9 +44,9 @@ fn unusual(segment: &Segment, placed: Placed, ack: Option<i64>, sender: &mut Hal
     }
 }
 
-/// RFC 9293, 3.10.7.3 and RFC 5961, 3.2: what the other side does with a RST, as far as its ACKs tell.
-fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Half, receiver: &Half) -> ResetKind {
-    let closed = |half: &Half| half.figures.fin_segments > 0;
+/// How the receiver treats a RST, as far as its ACKs show (RFC 9293, 3.10.7.3; RFC 5961, 3.2).
+fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Direction, receiver: &Direction) -> ResetKind {
+    let closed = |direction: &Direction| direction.figures.fin_segments > 0;
     if sender.reset_frame > 0 || receiver.reset_frame > 0 {
         return ResetKind::AfterClose;
     }
@@ -54,13 +60,13 @@ fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Half, receiver: &Half) 
     if closed(sender) && closed(receiver) && expected >= sender.snd_max {
         return ResetKind::AfterClose;
     }
-    // Bytes that are on their way will have arrived when it does; the capture point may be anywhere.
+    // Bytes in flight will have arrived when the RST does. The capture point may be anywhere on the path.
     if placed.start == expected || placed.start == sender.snd_max {
         return ResetKind::Exact;
     }
     let window = i64::from(receiver.window_bytes.unwrap_or_else(|| u32::from(receiver.raw_window)));
     let inside = expected <= placed.start && placed.start < expected.max(sender.snd_max).saturating_add(window);
-    // Where the scale is unknown, the window may be larger than its field shows.
+    // If the scale is unknown, the window may be larger than the header field.
     let perhaps_inside = receiver.window_bytes.is_none() && placed.start > expected;
     match inside {
         true => ResetKind::InWindow,
@@ -69,8 +75,8 @@ fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Half, receiver: &Half) 
     }
 }
 
-/// RFC 7413, 4: the steps of Fast Open.
-fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Half) -> Option<Tfo> {
+/// Recognizes the steps of Fast Open (RFC 7413, 4).
+fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Direction) -> Option<Tfo> {
     if !segment.flags.any(TcpFlags::SYN) {
         return None;
     }
@@ -83,7 +89,7 @@ fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Half) -> Option
             None => None,
         };
     };
-    // The client's SYN took offset 0; its data lie behind.
+    // The client's SYN has offset 0; its data follows.
     if receiver.figures.syn_segments > 0 && receiver.figures.data_segments > 0 {
         receiver.syn_data_refused |= ack <= 1;
         return Some(if ack > 1 { Tfo::DataAccepted } else { Tfo::DataRefused });
@@ -91,8 +97,8 @@ fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Half) -> Option
     option.map(|_| Tfo::CookieGrant)
 }
 
-/// RFC 3168, 6.1; a SYN with all three flags offers the accurate kind (RFC 9768, 3.1).
-fn ecn_signal(flags: TcpFlags, sender: &mut Half, receiver: &mut Half) -> Option<EcnSignal> {
+/// What the ECN flags say (RFC 3168, 6.1). A SYN with all three flags offers Accurate ECN (RFC 9768, 3.1).
+fn ecn_signal(flags: TcpFlags, sender: &mut Direction, receiver: &mut Direction) -> Option<EcnSignal> {
     let (echo, reduced) = (flags.any(TcpFlags::ECE), flags.any(TcpFlags::CWR));
     if flags.any(TcpFlags::SYN) && !flags.any(TcpFlags::ACK) {
         sender.accurate_ecn = echo && reduced && flags.any(TcpFlags::AE);
@@ -103,7 +109,7 @@ fn ecn_signal(flags: TcpFlags, sender: &mut Half, receiver: &mut Half) -> Option
         };
     }
     if flags.any(TcpFlags::SYN) {
-        // RFC 9768, 3.1.2: a SYN-ACK with ECE alone takes the offer as a classic one, and none of the flags refuses it.
+        // A SYN-ACK with ECE alone accepts classic ECN; one without these flags refuses ECN (RFC 9768, 3.1.2).
         let accurate = receiver.accurate_ecn && (reduced || flags.any(TcpFlags::AE));
         (sender.accurate_ecn, receiver.accurate_ecn) = (accurate, accurate);
         return match (accurate, echo && !reduced) {

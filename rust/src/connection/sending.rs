@@ -1,24 +1,25 @@
-//! What a segment brings to the stream of its sender: new bytes, holes opened and closed, and what counts.
+//! What a segment adds to its direction: new bytes, opened and closed holes, and counts.
 
+use super::direction::{Direction, Overtaken};
 use super::evidence::Verdict;
 use super::figures::DirectionFigures;
-use super::half::{Half, Overtaken};
 use super::kind::Kind;
 use super::sequence_space::{Filled, Placed, Repeat, Stamp};
 use crate::wire::{Segment, TcpFlags};
 
-/// What a segment brings to the stream.
+/// What a segment adds to its direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Novelty {
-    /// Sequence numbers never seen before.
+    /// Sequence numbers not captured before.
     pub new: i64,
-    /// Who had jumped over the first of them, if they close a hole.
+    /// If the segment fills a hole: the segment that skipped the first of its bytes.
     pub jumper: Option<Stamp>,
 }
 
-/// Sequence numbers of the segment that were never seen; closes the holes they fill and opens the one they jump over.
+/// Counts the sequence numbers not captured before. Closes the holes that they fill, and opens one if the
+/// segment skips bytes.
 #[inline(always)]
-pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -> Novelty {
+pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Direction) -> Novelty {
     let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
     let filled = sender.holes.as_deref_mut().map_or_else(Filled::default, |holes| holes.fill(placed.start, placed.end));
     let behind_ack = sender.snd_una.value() > sender.snd_max && placed.end > sender.snd_max;
@@ -35,10 +36,11 @@ pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Half) -
     Novelty { new: beyond + filled.bytes, jumper: filled.jumper.or_else(|| overtaker(placed, sender)) }
 }
 
-/// A segment without data carries the number of the next byte (RFC 9293, 3.10.7.4: `SND.NXT`): what lies below it was sent before.
-/// It opens no hole, because anyone may acknowledge with a number that was never used for data.
+/// Takes a segment without data, which carries the next sequence number (RFC 9293, 3.10.7.4: `SND.NXT`):
+/// everything below was sent before. It opens no hole, because an ACK may carry a sequence number that was
+/// never used for data.
 #[cold]
-fn overtake(segment: &Segment, start: i64, sender: &mut Half) {
+fn overtake(segment: &Segment, start: i64, sender: &mut Direction) {
     if segment.damaged
         || !segment.flags.any(TcpFlags::ACK)
         || sender.overtaken.as_ref().is_some_and(|shown| shown.end >= start)
@@ -48,16 +50,16 @@ fn overtake(segment: &Segment, start: i64, sender: &mut Half) {
     sender.overtaken = Some(Box::new(Overtaken { end: start, by: Stamp::of(segment) }));
 }
 
-/// The segment without data that came before the bytes of this one, and was sent behind them.
+/// The segment without data that was captured before the bytes of this one, although it was sent after them.
 #[inline(always)]
-fn overtaker(placed: Placed, sender: &Half) -> Option<Stamp> {
+fn overtaker(placed: Placed, sender: &Direction) -> Option<Stamp> {
     let shown = sender.overtaken.as_deref()?;
     (placed.start >= sender.snd_max && placed.start < placed.end.min(shown.end)).then_some(shown.by)
 }
 
-/// Bytes that were acknowledged before the capture shows them are not missing after all.
+/// Undoes the count of missing bytes: they were acknowledged before they were captured.
 #[cold]
-fn take_back(placed: Placed, filled: Filled, sender: &mut Half) {
+fn take_back(placed: Placed, filled: Filled, sender: &mut Direction) {
     let una = sender.snd_una.get().unwrap_or(0);
     let beyond = (placed.end.min(una) - placed.start.max(sender.snd_max)).max(0);
     let closed = filled.closed + u32::from(beyond > 0 && placed.end >= una && placed.start <= sender.snd_max);
@@ -66,9 +68,9 @@ fn take_back(placed: Placed, filled: Filled, sender: &mut Half) {
     figures.not_captured_holes = figures.not_captured_holes.saturating_sub(closed);
 }
 
-/// The segment jumps over bytes; those that were acknowledged before were counted then.
+/// Opens a hole, because the segment skips bytes. Those already acknowledged are counted already.
 #[cold]
-fn jump(segment: &Segment, start: i64, sender: &mut Half) {
+fn jump(segment: &Segment, start: i64, sender: &mut Direction) {
     let stamp = Stamp::of(segment);
     let acknowledged = sender.snd_una.get().unwrap_or(sender.snd_max).clamp(sender.snd_max, start);
     if acknowledged > sender.snd_max {
@@ -79,18 +81,24 @@ fn jump(segment: &Segment, start: i64, sender: &mut Half) {
     }
 }
 
-/// What became of the bytes of a segment.
+/// Result of adding a segment's bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
-    /// What is known of them if they were resent before they were acknowledged.
+    /// Earlier transmissions of the bytes, if this is a retransmission of bytes not yet acknowledged.
     pub repeat: Option<Repeat>,
-    /// How often they were sent by now; 0 without sequence numbers.
+    /// How often the bytes were sent so far; 0 without sequence space.
     pub transmission: u8,
 }
 
-/// The segment occupies sequence space of its sender.
+/// Adds a segment to its direction.
 #[inline(always)]
-pub(crate) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half, receiver: &Half) -> Sent {
+pub(crate) fn send(
+    segment: &Segment,
+    placed: Placed,
+    verdict: Verdict,
+    sender: &mut Direction,
+    receiver: &Direction,
+) -> Sent {
     if placed.end <= placed.start {
         return Sent::default();
     }
@@ -108,30 +116,30 @@ pub(crate) fn send(segment: &Segment, placed: Placed, verdict: Verdict, sender: 
     sent
 }
 
-/// Bytes beyond the highest one.
+/// Adds bytes beyond the highest offset sent.
 #[inline(always)]
 pub(crate) fn send_new(
     segment: &Segment,
     placed: Placed,
     controls: u8,
     resends: u16,
-    sender: &mut Half,
-    receiver: &Half,
+    sender: &mut Direction,
+    receiver: &Direction,
 ) {
     let range = (placed.start.max(sender.snd_max), placed.end);
     sender.outstanding.push(range, Stamp::of(segment), controls, resends, receiver.started);
     sender.snd_max = placed.end;
 }
 
-/// How many of the sequence numbers are SYN or FIN.
+/// Number of sequence numbers that are SYN or FIN.
 #[inline]
 fn controls(segment: &Segment, placed: Placed) -> u8 {
     (placed.end - placed.start - i64::from(segment.payload_bytes)) as u8
 }
 
-/// Bytes from below the highest one: late, or sent again.
+/// Adds bytes below the highest offset sent: reordered or retransmitted.
 #[cold]
-fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half) -> Sent {
+fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Direction) -> Sent {
     let (stamp, end) = (Stamp::of(segment), placed.end.min(sender.snd_max));
     let resent = verdict.kind.is_resent();
     let repeat = sender.outstanding.seen_again(placed.start, end, stamp, controls(segment, placed), resent);
@@ -142,13 +150,13 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
     let spurious = verdict.kind == Kind::Spurious;
     sender.figures.spurious_retransmissions += u32::from(spurious);
     sender.history_mut().resent(placed, stamp, by, spurious, una, snd_max);
-    // What fills a hole, or was acknowledged already, was sent before.
+    // Bytes that fill a hole, or that are acknowledged already, were sent before.
     Sent { repeat, transmission: u8::try_from(resends).unwrap_or(u8::MAX).saturating_add(1).max(2) }
 }
 
-/// Bytes that were never seen, and sent before all the same.
+/// Adds retransmitted bytes whose original was not captured.
 #[cold]
-fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Half) -> u8 {
+fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Direction) -> u8 {
     if let Some(by) = verdict.resent_by {
         let una = sender.snd_una.get().unwrap_or(placed.start);
         sender.history_mut().resent(placed, Stamp::of(segment), by, false, una, placed.end);
@@ -156,7 +164,7 @@ fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender
     2
 }
 
-/// Counts the segment, as far as later ones are judged by that.
+/// Counts the segment in the figures that classification needs.
 #[inline(always)]
 pub(crate) fn count(segment: &Segment, figures: &mut DirectionFigures) {
     let flags = segment.flags;

@@ -1,6 +1,6 @@
-//! The threads that conclude: packets → rows, each those of its own flow tables.
+//! The worker threads, which turn packets into rows. Each has its own flow tables.
 
-#![allow(clippy::inline_always)] // as in `table::rows`: else rows are put together first, and taken apart again
+#![allow(clippy::inline_always)] // as in `table::rows`: otherwise rows are assembled first and then taken apart
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::ledger::{EndedWaits, LiveWaits};
 use crate::table::SegmentRows;
 use crate::wire::{Packet, Segment};
 
-/// Chunks of packets after which each thread tells what it has concluded.
+/// Number of chunks of packets after which each worker reports.
 const EPOCH_CHUNKS: u32 = 16;
-/// No table of this thread.
+/// The flow table belongs to another worker.
 const NOT_MINE: u8 = u8::MAX;
 
-/// Rows on their way to the caller.
+/// Rows in transit to the caller.
 #[derive(Debug)]
 pub(super) enum Rows {
     Segments(SegmentRows),
@@ -35,42 +35,42 @@ impl From<SegmentRows> for Rows {
     }
 }
 
-/// What one thread tells of some chunks, the same for all threads.
+/// Report of one worker about some chunks. All workers report about the same chunks.
 #[derive(Debug, Default)]
 pub(super) struct Epoch {
-    /// Segments, wanted or not.
+    /// Number of segments, whether wanted or not.
     pub seen: u64,
-    /// Places, among all packets of these chunks, of those that opened connections.
+    /// Indices of the packets that opened connections, among all packets of these chunks.
     pub opened: Vec<u32>,
-    /// Connections that are over.
+    /// Finished connections.
     pub over: Vec<Over>,
-    /// Why waits could not be kept, if so: nothing more will come.
+    /// Why waits could not be stored; nothing follows such an error.
     pub failure: Option<io::Error>,
 }
 
-/// Connections of one flow table that are over.
+/// Finished connections of one flow table.
 #[derive(Debug)]
 pub(super) struct Over {
     pub shard: usize,
     pub rows: Vec<ConnectionRow>,
-    /// The waits of each, if they will be judged.
+    /// The waits of each connection, if they are to be judged.
     pub waits: Vec<EndedWaits>,
 }
 
-/// What the caller wants of the conclusions.
+/// What the caller wants from the workers.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub only: Option<Arc<Only>>,
     pub accounts: Accounting,
     pub datagrams: bool,
     pub summaries: bool,
-    /// Whether rows of segments are wanted.
+    /// Whether segment rows are wanted.
     pub segments: bool,
-    /// Memory of the waits of live connections, if they will be judged.
+    /// Memory limit for the waits of live connections, if they are to be judged.
     pub waits_memory_bytes: Option<usize>,
 }
 
-/// What a thread leaves behind.
+/// What a worker leaves at its end.
 #[derive(Debug)]
 pub(super) struct Concluded {
     /// Its flow tables.
@@ -79,25 +79,25 @@ pub(super) struct Concluded {
     pub waits: Option<LiveWaits>,
 }
 
-/// One of the threads.
+/// One worker.
 pub(super) struct Worker {
-    /// Flow table → its place among `tables`.
+    /// Index in `tables` of each flow table, or [`NOT_MINE`].
     mine: [u8; SHARDS],
-    /// The numbers of `tables`.
+    /// Numbers of the flow tables in `tables`.
     shards: Vec<usize>,
     tables: Vec<Connections>,
     flows: Flows,
     sink: Sink,
-    /// Connections that its tables have opened.
+    /// Number of connections that its tables have opened.
     count: u32,
-    /// Packets of this epoch, of all threads.
+    /// Number of packets in this epoch, for all workers together.
     packets: u32,
     epoch: Epoch,
     wanted: Wanted,
 }
 
 impl Worker {
-    /// That of number `thread` of so many.
+    /// Worker number `thread` of `threads`.
     pub(super) fn new(thread: usize, threads: usize, wanted: Wanted, rows: Inlet<Rows>) -> Self {
         let shards: Vec<_> = (thread..SHARDS).step_by(threads).collect();
         let mut mine = [NOT_MINE; SHARDS];
@@ -114,22 +114,22 @@ impl Worker {
         Self { mine, shards, tables, flows, sink, count: 0, packets: 0, epoch, wanted }
     }
 
-    /// Takes packets until there are no more or nobody wants them.
+    /// Takes packets until there are no more or the receiver is gone.
     pub(super) fn run(mut self, packets: &Outlet) -> Concluded {
         let mut chunks = 0_u32;
         while let Some(chunk) = packets.next() {
-            let goes_on = self.take(&chunk);
+            let may_continue = self.take(&chunk);
             packets.give_back(chunk);
             chunks = chunks.wrapping_add(1);
-            if !goes_on || (chunks.is_multiple_of(EPOCH_CHUNKS) && !self.end_epoch()) {
+            if !may_continue || (chunks.is_multiple_of(EPOCH_CHUNKS) && !self.end_epoch()) {
                 break;
             }
         }
-        let _ = self.sink.rows.pass_on() && self.end_epoch(); // the other end may be gone
+        let _ = self.sink.rows.pass_on() && self.end_epoch(); // the receiver may be gone
         Concluded { tables: self.tables, flows: self.flows, waits: self.sink.waits }
     }
 
-    /// False when nobody listens any more.
+    /// Takes a chunk. Returns false if the receiver is gone.
     fn take(&mut self, chunk: &Packets) -> bool {
         let mut datagram_rows = Vec::new();
         for (packet, shard) in chunk.packets.iter().zip(&chunk.shards) {
@@ -166,8 +166,8 @@ impl Worker {
         self.sink.revise(at, table.revisions());
     }
 
-    /// Passes on the rows of connections and flows that are over, once they are many, behind their segments and datagrams. False when
-    /// nobody listens any more, or waits cannot be kept.
+    /// Emits the rows of finished connections and flows, if there are enough, after their segments and
+    /// datagrams. Returns false if the receiver is gone or waits cannot be stored.
     fn end_epoch(&mut self) -> bool {
         let mut epoch = std::mem::take(&mut self.epoch);
         self.packets = 0;
@@ -179,34 +179,37 @@ impl Worker {
             }
         }
         epoch.failure = waits.as_mut().and_then(LiveWaits::take_failure);
-        let goes_on = epoch.failure.is_none();
+        let may_continue = epoch.failure.is_none();
         let flows = self.flows.take_closed().filter(|_| self.wanted.summaries).map(Rows::Flows);
         let behind_segments = (!epoch.over.is_empty() || flows.is_some()) && !self.sink.rows.pass_on();
         let full = &self.sink.rows.full;
-        !behind_segments && flows.into_iter().chain([Rows::Epoch(epoch)]).all(|rows| full.send(rows).is_ok()) && goes_on
+        !behind_segments
+            && flows.into_iter().chain([Rows::Epoch(epoch)]).all(|rows| full.send(rows).is_ok())
+            && may_continue
     }
 }
 
-/// The waits of connections that are over, if waits are kept.
+/// The waits of finished connections; empty if waits are not kept.
 pub(super) fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Vec<EndedWaits> {
     waits.map_or_else(Vec::new, |waits| rows.iter().map(|row| waits.end(row.conn)).collect())
 }
 
-/// Where concluded rows go. They are picked out at once, because to carry all rows up to where they can be looked at costs more than to
-/// conclude them.
+/// Receives the rows and picks out what is wanted at once. Carrying complete rows to a later filter would cost
+/// more than the classification itself.
 struct Sink {
     rows: Inlet<Rows>,
     wants_rows: bool,
-    /// The waits of live connections, if they will be judged.
+    /// The waits of live connections, if they are to be judged.
     waits: Option<LiveWaits>,
     /// The connection of the last row.
     conn: u32,
-    /// Revisions of each flow table that `waits` knows of.
+    /// Number of revisions of each flow table that `waits` has received.
     revised: Vec<usize>,
 }
 
 impl Sink {
-    /// Remembers what the last segment, of the flow table at `at`, showed of earlier ones of its connection, if it did.
+    /// Passes on new revisions of the flow table at `at`: what the last segment showed about earlier ones of
+    /// its connection.
     #[inline]
     fn revise(&mut self, at: usize, revisions: &Revisions) {
         let known = revisions.as_slice();

@@ -1,5 +1,5 @@
-//! The waits of connections that are over, on their way into tables. They are judged where batches are made, so that reading goes on
-//! meanwhile.
+//! Judges the waits of finished connections and produces their tables. The caller's thread does this while
+//! other threads continue to read.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use crate::ledger::rows::{DirectionDetails, JudgedRows};
 use crate::ledger::{EndedWaits, Summaries, Worth};
 use crate::table;
 
-/// Rows of one batch, about.
+/// Approximate number of rows per batch.
 const BATCH_ROWS: usize = 16_384;
 
-/// Connections that are over, and what was made of them.
+/// Finished connections and what was derived from them.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// `None` if nothing of waits is wanted.
+    /// `None` if nothing about waits is wanted.
     summaries: Option<Summaries>,
     rows: JudgedRows,
     ledger_columns: Vec<String>,
@@ -39,20 +39,20 @@ impl Judged {
         self.summaries.is_some()
     }
 
-    /// Takes in connections that are over.
+    /// Adds finished connections.
     pub(super) fn add(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) {
         if let Some(summaries) = &mut self.summaries {
             summaries.add(rows.into_iter().zip(waits));
         }
     }
 
-    /// Waits could not be kept: nothing is judged any more.
+    /// Stops judging, because waits could not be stored.
     pub(super) fn fail(&mut self, error: io::Error) -> ArrowError {
         *self = Self::default();
         failed(error)
     }
 
-    /// The next batch of those that are there; `None` if all connections that came are judged and told.
+    /// The next batch; `None` if every connection added so far is judged and its rows are emitted.
     pub(super) fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         while self.largest() < BATCH_ROWS {
             let goes_on = self.summaries.as_mut().map_or(Ok(false), |summaries| summaries.go_on(&mut self.rows));
@@ -84,12 +84,12 @@ impl Judged {
         })
     }
 
-    /// The schema of batches of the ledger.
+    /// The schema of ledger batches.
     pub(super) fn ledger_schema(&self) -> Result<SchemaRef, ArrowError> {
         table::ledger(&[], &self.ledger_columns).map(|batch| batch.schema())
     }
 
-    /// The details of the connections that lose most time, and of those whose handshake failed.
+    /// The details of the connections that lose the most time, and of those whose handshake failed.
     pub(super) fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.summaries.iter().flat_map(Summaries::details)
     }

@@ -1,13 +1,15 @@
-//! Drives the layers as a pipeline of threads with bounded memory: one reads frames and takes them apart, others conclude, and the
-//! caller's builds columns. Between them go a few chunks of fixed size.
+//! Runs the layers as a pipeline of threads with limited memory: one thread reads and dissects frames, workers
+//! track connections, and the caller's thread builds columns. A few chunks of fixed size are in transit between
+//! them.
 //!
 //! ```text
 //! read ─┬─ conclude (flow tables 0, 2, 4, 6) ─┬─ caller: numbers connections, judges their waits, builds columns
 //!       └─ conclude (flow tables 1, 3, 5, 7) ─┘
 //! ```
 //!
-//! Connections are divided over a fixed number of flow tables, and these over as many threads as there are processors; over one thread
-//! where rows of segments are wanted, because these are in the order of the capture.
+//! Connections are divided over a fixed number of flow tables, and the tables over as many worker threads as
+//! there are processors. If segment rows are wanted there is only one worker, because these rows keep the order
+//! of the capture.
 
 mod batch;
 mod conclude;
@@ -47,37 +49,39 @@ use crate::ledger::{EndedWaits, Worth};
 use crate::table::{self, SegmentRows, Segments};
 use crate::wire::PathNames;
 
-/// Packets handed over at a time: few enough to stay in a core's cache, many enough to make the handing-over free.
+/// Packets per chunk: few enough to stay in a core's cache, and enough to make the handover cost negligible.
 const CHUNK_PACKETS: usize = 1024;
-/// Rows per batch where the caller does not say: as many as fit a core's second-level cache.
+/// Default rows per batch: as many as fit a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
-/// Connections that are handed out at a time at the end, about.
+/// Approximate number of connections emitted at a time at the end.
 const REST_ROWS: usize = 1024;
 
-/// What a pass over a capture should give.
-#[allow(clippy::struct_excessive_bools)] // each asks for something else, by name
+/// What a pass over a capture should produce.
+#[allow(clippy::struct_excessive_bools)] // each is a separate, named option
 #[derive(Debug)]
 pub struct Options {
     /// Rows per batch.
     pub batch_rows: usize,
-    /// Columns of the segments table; `None`: all; without any, no rows of it come.
+    /// Columns of the segments table; `None` for all. If empty, no segment rows are produced.
     pub columns: Option<Vec<String>>,
-    /// Connections, known from a pass before, whose segments are wanted; `None`: all.
+    /// The connections of an earlier pass whose segments are wanted; `None` for all.
     pub only: Option<Only>,
-    /// Whether UDP datagrams are wanted, too.
+    /// Whether UDP datagrams are wanted too.
     pub datagrams: bool,
     /// Whether the rows of connections and flows are wanted.
     pub summaries: bool,
-    /// The columns of the ledger, if every interval of every direction is wanted; none is one of them if empty.
+    /// Columns of the ledger, if every interval of every direction is wanted; empty means intervals without
+    /// columns.
     pub ledger: Option<Vec<String>>,
-    /// What is worth a finding, if accounts and what findings are made of are wanted ([`Engine::details`]).
+    /// Thresholds for findings, if accounts and the input of findings are wanted ([`Engine::details`]).
     pub worth: Option<Vec<Worth>>,
-    /// How many costs that are worth a finding are kept, the largest ones.
+    /// Maximum number of costs above these thresholds that are kept, the largest ones.
     pub most: usize,
-    /// Memory that the waits of live connections may take together; beyond it, they go to a temporary file.
+    /// Memory limit for the waits of live connections together. Beyond it, they are written to a temporary
+    /// file.
     pub waits_memory_bytes: usize,
-    /// Threads that conclude, where no rows of segments are wanted; `None`: as many as there are processors.
+    /// Number of worker threads if no segment rows are wanted; `None` for one per processor.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -105,9 +109,9 @@ pub struct Engine {
     wants_rows: bool,
     summaries: bool,
     paths: PathNames,
-    /// From each thread that concludes.
+    /// The rows of each worker.
     rows: Vec<Receiver<Rows>>,
-    /// Whose rows come next: each tells of the same chunks before any tells of later ones.
+    /// The worker whose rows come next. All workers report on one epoch before any reports on the next.
     turn: usize,
     epochs: Vec<Epoch>,
     numbers: Numbers,
@@ -126,11 +130,11 @@ struct Threads {
     concluding: Vec<JoinHandle<Concluded>>,
 }
 
-/// What the threads leave behind at the end.
+/// What the threads leave at the end.
 #[derive(Debug, Default)]
 struct Conclusion {
     threads: Vec<Concluded>,
-    /// The next flow table that is asked for what it has left.
+    /// The next flow table whose rest is emitted.
     shard: usize,
     revisions: Revisions,
     summary: Summary,
@@ -148,10 +152,10 @@ impl Engine {
     /// Starts to read an opened capture.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub fn of(capture: Capture, options: Options) -> Result<Self, CaptureError> {
         let progress = capture.progress();
-        // What the headers told is there from the start; the rest comes at the end.
+        // The file headers are known from the start; the rest of the summary follows at the end.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
         let Options {
             batch_rows,
@@ -213,15 +217,15 @@ impl Engine {
         })
     }
 
-    /// The schema of batches of the ledger.
+    /// The schema of ledger batches.
     ///
     /// # Errors
-    /// None in practice: the columns are those of an empty batch.
+    /// None in practice, because only an empty batch is built.
     pub fn ledger_schema(&self) -> Result<SchemaRef, ArrowError> {
         self.judged.ledger_schema()
     }
 
-    /// The schema of the segment batches.
+    /// The schema of segment batches.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         self.segments.schema()
@@ -230,7 +234,8 @@ impl Engine {
     /// The next batch of rows; `None` at the end.
     ///
     /// # Errors
-    /// Waits cannot be kept in temporary files ([`ArrowError::IoError`]); else none in practice: see [`Segments::batch`].
+    /// Waits cannot be stored in temporary files ([`ArrowError::IoError`]); otherwise none in practice, see
+    /// [`Segments::batch`].
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             if let Some(batch) = self.judged.next_batch()? {
@@ -252,7 +257,8 @@ impl Engine {
         }
     }
 
-    /// A thread tells what it has concluded. Once all have, their connections are numbered, and those that are over are handed out.
+    /// Takes the report of one worker. When all workers have reported, numbers their new connections and emits
+    /// finished ones.
     fn epoch(&mut self, mut epoch: Epoch) -> Result<Option<Batch>, ArrowError> {
         if let Some(error) = epoch.failure.take() {
             self.rows.clear();
@@ -280,7 +286,7 @@ impl Engine {
         if rows.is_empty() { Ok(self.nothing()) } else { self.connections(rows, waits) }
     }
 
-    /// Where no rows of segments are wanted, the caller hears now and then that reading goes on.
+    /// An empty batch that lets the caller show progress, if no segment rows are wanted.
     fn nothing(&self) -> Option<Batch> {
         (!self.wants_rows).then(|| Batch::Segments(RecordBatch::new_empty(self.segments.schema())))
     }
@@ -288,22 +294,22 @@ impl Engine {
     fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
         let batch = self.segments.batch(&rows, &self.paths)?;
         rows.clear();
-        // The other end may be gone: then the rows are of no more use.
+        // If the receiver is gone, nobody reuses the rows.
         let _ = self.used_rows.send(rows);
         Ok(Batch::Segments(batch))
     }
 
-    /// Connections that are over: their batch, if it is wanted. Their waits are judged from now on.
+    /// Returns the batch of finished connections, if wanted, and queues their waits for judging.
     fn connections(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) -> Result<Option<Batch>, ArrowError> {
         let batch = if self.summaries { Some(Batch::Connections(table::connections(&rows)?)) } else { None };
         self.judged.add(rows, waits);
         Ok(batch)
     }
 
-    /// What is left at the end: the connections and flows that are not yet handed out.
+    /// At the end, emits the remaining connections and flows.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(threads) = self.threads.take() {
-            // A thread that waits for its rows to be taken would wait forever.
+            // A worker that waits for its rows to be received would wait forever.
             self.rows.clear();
             self.conclusion = Conclusion::of(threads);
         }
@@ -334,45 +340,45 @@ impl Engine {
         }
     }
 
-    /// What findings are made of: the details of the connections that lose most time, and of those whose handshake failed; complete
-    /// when the batches are exhausted.
+    /// The input of findings: the details of the connections that lose the most time, and of those whose
+    /// handshake failed. Complete when the batches are exhausted.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.judged.details()
     }
 
-    /// How much of the files was read by now.
+    /// How much of the files has been read.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// How many segments there were up to the last batch, wanted or not.
+    /// Number of segments up to the last batch, whether wanted or not.
     #[must_use]
     pub fn segments_seen(&self) -> u64 {
         self.segments_seen
     }
 
-    /// What later segments showed of earlier ones; none before the batches are exhausted.
+    /// Corrections of earlier segments; empty until the batches are exhausted.
     #[must_use]
     pub fn revisions(&self) -> &[Revision] {
         self.conclusion.revisions.as_slice()
     }
 
-    /// What was read; before the batches are exhausted, only what the files' headers told.
+    /// What was read. Until the batches are exhausted, it contains only what the file headers say.
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.conclusion.summary
     }
 }
 
-/// What is left at the end.
+/// Result of [`Engine::rest`].
 enum Rest {
     None,
-    /// Some rows; they may give no batch by themselves.
+    /// Some rows, which may not produce a batch themselves.
     Some(Option<Batch>),
 }
 
-/// A thread's result; its panic goes on in this one.
+/// The result of a thread. Propagates its panic.
 fn join<T>(thread: JoinHandle<T>) -> T {
     match thread.join() {
         Ok(result) => result,
@@ -381,7 +387,7 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 }
 
 impl Conclusion {
-    /// What the threads leave behind, once they are done.
+    /// Waits for the threads and collects what they leave.
     fn of(Threads { reading, concluding }: Threads) -> Self {
         let mut threads: Vec<_> = concluding.into_iter().map(join).collect();
         let mut revisions = Revisions::default();
@@ -396,32 +402,32 @@ impl Conclusion {
     }
 }
 
-/// The flow tables of all threads.
+/// The flow tables of all workers.
 fn tables(threads: &[Concluded]) -> impl Iterator<Item = &Connections> {
     threads.iter().flat_map(|thread| &thread.tables)
 }
 
-/// How many threads can run at a time.
+/// Number of threads that can run at a time.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// What was let go of before it was over.
+/// Problems for connections and flows that were closed before their end.
 fn closed_early(threads: &[Concluded]) -> impl Iterator<Item = Problem> + use<> {
     let counts = [
         (
             tables(threads).map(Connections::closed_for_room).sum(),
-            "more connections at a time than are followed: the longest silent was closed; what it still sent counts as \
+            "more connections at a time than are followed: the longest idle one was closed; its later segments count as \
              another connection",
         ),
         (
             tables(threads).map(Connections::closed_idle).sum(),
-            "a connection among many was silent for more than 2 hours and was closed; what it still sent counts as \
-             another connection",
+            "a connection among many was silent for more than 2 hours: it was closed; its later segments count as another \
+             connection",
         ),
         (
             threads.iter().map(|thread| thread.flows.closed_early()).sum(),
-            "more UDP flows at a time than are followed: a long silent one was closed; what it still sent counts as \
+            "more UDP flows at a time than are followed: a long idle one was closed; its later datagrams count as \
              another flow",
         ),
     ];
@@ -439,8 +445,7 @@ fn not_revised(revisions: &Revisions) -> Option<Problem> {
     let count = revisions.dropped();
     (count > 0).then(|| Problem {
         what: format!(
-            "more than {MAX_REVISIONS} segments turned out later to be something else: the rest keep the kind that they had at first; \
-             the counts are right"
+            "more than {MAX_REVISIONS} segments got another kind later: the rest keep their first kind; the counts are correct"
         ),
         path: OsString::new(),
         frame: None,

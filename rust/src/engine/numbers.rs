@@ -1,22 +1,22 @@
-//! Numbers of connections in the order in which they were opened.
+//! Numbers connections in the order in which they were opened.
 
 use crate::flows::ConnectionRow;
 
-/// The connections of all threads, each of which counts its own.
+/// The connections of all workers, each of which has its own numbering.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// By thread, the number of each connection.
+    /// For each worker, the final number of each of its connections.
     threads: Vec<Vec<u32>>,
     count: u32,
 }
 
 impl Numbers {
-    /// For so many threads; none where each counts what is to be told.
+    /// For `threads` workers; 0 if the workers' own numbers are final.
     pub(super) fn of(threads: usize) -> Self {
         Self { threads: vec![Vec::new(); threads], count: 0 }
     }
 
-    /// Takes in the places of packets, of each thread in order, that opened connections.
+    /// Takes the indices of the packets that opened connections; each worker's are in order.
     pub(super) fn add<'a>(&mut self, opened: impl Iterator<Item = &'a [u32]>) {
         let of_thread = |(thread, places): (usize, &'a [u32])| places.iter().map(move |place| (*place, thread));
         let mut all: Vec<_> = opened.enumerate().flat_map(of_thread).collect();
@@ -29,7 +29,7 @@ impl Numbers {
         }
     }
 
-    /// Replaces the numbers by which a thread knows these connections.
+    /// Replaces a worker's own numbers by the final ones.
     pub(super) fn renumber(&self, thread: usize, rows: &mut [ConnectionRow]) {
         for row in rows {
             row.conn = self.number(thread, row.conn);

@@ -1,4 +1,4 @@
-//! Channels between the threads: chunks of items go one way, and come back empty to be filled again.
+//! Channels between the threads. Full chunks go forward, and empty ones come back to be filled again.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -7,10 +7,10 @@ use super::shards::shard_of;
 use crate::table::SegmentRows;
 use crate::wire::Packet;
 
-/// Chunks on their way between two threads.
+/// Maximum number of chunks in transit between two threads.
 pub(super) const CHUNKS_IN_FLIGHT: usize = 4;
 
-/// Packets, and the shard that each belongs to.
+/// Packets, and the number of the flow table of each.
 #[derive(Debug)]
 pub(super) struct Packets {
     pub packets: Vec<Packet>,
@@ -18,13 +18,13 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// With room for so many.
+    /// With capacity for `size` packets.
     fn with_capacity(size: usize) -> Self {
         Self { packets: Vec::with_capacity(size), shards: Vec::with_capacity(size) }
     }
 }
 
-/// Where packets are collected for all threads that conclude: each gets all, and takes those of its shards.
+/// Collects packets for all workers. Each worker receives all packets and takes those of its flow tables.
 pub(super) struct Spread {
     chunk: Packets,
     size: usize,
@@ -32,14 +32,14 @@ pub(super) struct Spread {
     spare: Receiver<Packets>,
 }
 
-/// Where packets are taken.
+/// The receiving end of a worker.
 #[derive(Debug)]
 pub(super) struct Outlet {
     taken: Receiver<Arc<Packets>>,
     used: Sender<Packets>,
 }
 
-/// Channels that carry chunks of `size` packets to each of `readers`; used chunks go back and are filled again.
+/// Channels that carry chunks of `size` packets to each of `readers`. Used chunks return and are filled again.
 pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
     let (used, spare) = channel();
     let (full, outlets) = (0..readers)
@@ -52,13 +52,13 @@ pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
 }
 
 impl Spread {
-    /// Where the next packets go.
+    /// The vector that takes the next packets.
     #[inline]
     pub(super) fn packets(&mut self) -> &mut Vec<Packet> {
         &mut self.chunk.packets
     }
 
-    /// Passes the packets on if they are enough. False when nobody listens any more.
+    /// Sends the chunk if it is full. Returns false if the receiver is gone.
     #[inline]
     pub(super) fn pass_on_if_full(&mut self) -> bool {
         self.chunk.packets.len() < self.size || self.pass_on()
@@ -82,18 +82,18 @@ impl Outlet {
         self.taken.recv().ok()
     }
 
-    /// The last of all threads that gives a chunk back lets it be filled again.
+    /// Returns a chunk to be filled again. Only the last of the workers that hold it does so.
     pub(super) fn give_back(&self, chunk: Arc<Packets>) {
         if let Some(mut chunk) = Arc::into_inner(chunk) {
             chunk.packets.clear();
             chunk.shards.clear();
-            // The other end may be gone: then the chunk is of no more use.
+            // If the receiver is gone, nobody reuses the chunk.
             let _ = self.used.send(chunk);
         }
     }
 }
 
-/// Where rows of segments are collected. `M` is what they travel as.
+/// Collects segment rows. `M` is the message type that carries them.
 pub(super) struct Inlet<M> {
     pub(super) rows: SegmentRows,
     size: usize,
@@ -102,12 +102,12 @@ pub(super) struct Inlet<M> {
 }
 
 impl<M: From<SegmentRows>> Inlet<M> {
-    /// Chunks of `size` rows go to `full` and come back by `spare`.
+    /// Sends chunks of `size` rows to `full` and receives used ones from `spare`.
     pub(super) fn new(size: usize, full: SyncSender<M>, spare: Receiver<SegmentRows>) -> Self {
         Self { rows: SegmentRows::default(), size, full, spare }
     }
 
-    /// Passes the rows on if they are enough. False when nobody listens any more.
+    /// Sends the rows if the chunk is full. Returns false if the receiver is gone.
     #[inline]
     pub(super) fn pass_on_if_full(&mut self) -> bool {
         self.rows.len() < self.size || self.pass_on()

@@ -1,4 +1,4 @@
-//! The reading thread: frames → packets, and the account of everything that was not one.
+//! The reading thread: turns frames into packets and counts every frame that yields none.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use crate::error::{CaptureError, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// Reasons told one by one; past them unknown link types are counted together.
+/// Maximum number of distinct reasons. Beyond it, unknown link types are counted together.
 const MAX_STOPS: usize = 64;
 
-/// The reading thread: frames → segments, and the account of everything that was not one.
+/// The reading thread.
 pub(super) struct FrameReader {
     capture: Capture,
-    /// Of other connections, nothing is passed on.
+    /// If set, packets of other connections are dropped.
     only: Option<Arc<Only>>,
     pub(super) dissector: Dissector,
     summary: Summary,
-    /// Why frames gave no segment, each reason once.
+    /// Why frames yielded no segment, each reason once.
     stops: Vec<(Stop, Problem)>,
     /// Errors that ended a file early.
     ends: Vec<Problem>,
     previous_ts_ns: Option<i64>,
-    /// Link type of the last frames, and how many in a row.
+    /// Link type of the last frames, and how many consecutive frames had it.
     linked: (Option<LinkType>, u64),
 }
 
@@ -43,7 +43,7 @@ impl FrameReader {
         }
     }
 
-    /// Reads to the end, or until nobody listens any more.
+    /// Reads to the end, or until the receiver is gone.
     pub(super) fn run(mut self, to_concluding: &mut Spread) -> Summary {
         loop {
             match self.capture.advance() {
@@ -100,7 +100,8 @@ impl FrameReader {
                     }
                 }
             }
-            // A fragment that waits is no loss; one that waits in vain is told of at the end.
+            // A fragment that waits for others is no loss. Fragments that never become complete are reported at
+            // the end.
             Err(Stop::NotTcp | Stop::Fragment) => {}
             Err(stop) => stopped(&mut self.stops, stop, frame.number, self.capture.place()),
         }
@@ -111,7 +112,7 @@ impl FrameReader {
         }
         for (stop, number) in self.dissector.asides() {
             if !matches!(stop, Stop::NotTcp | Stop::Fragment) {
-                // Where the frame of another cell stands is not remembered.
+                // The place in the file is known only for the current frame.
                 stopped(&mut self.stops, stop, number, self.capture.place().filter(|_| number == frame.number));
             }
         }
@@ -134,7 +135,7 @@ impl FrameReader {
     }
 }
 
-/// A frame of another link type comes than those in `linked`, which are counted by now.
+/// Adds the frames in `linked` to the summary, because a frame of another link type follows.
 #[cold]
 fn count_linked(linked: &mut (Option<LinkType>, u64), link_type: Option<LinkType>, summary: &mut Summary) {
     if let (Some(before), packets) = std::mem::replace(linked, (link_type, 1)) {
@@ -142,7 +143,7 @@ fn count_linked(linked: &mut (Option<LinkType>, u64), link_type: Option<LinkType
     }
 }
 
-/// Counts a reason; of the first time it keeps the frame, and its file and byte if they are known.
+/// Counts a reason. Its first occurrence records the frame, and the file and offset if known.
 fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64, place: Option<(&OsStr, u64)>) {
     let is_one_of_many = stops.len() >= MAX_STOPS && matches!(stop, Stop::UnknownLink(_));
     let stop =
@@ -169,12 +170,12 @@ fn ended_early(error: &CaptureError) -> Problem {
     }
 }
 
-/// What a stop means for people, and whether TCP may have been lost by it.
+/// The text of a stop for users, and whether TCP data may have been lost.
 fn describe(stop: Stop) -> (String, bool) {
     match stop {
         Stop::NotTcp | Stop::Fragment => ("not TCP".into(), false),
         Stop::Cut(header) => (
-            format!("the capture holds only part of the {header} (snap length too small?): the frame is not analyzed"),
+            format!("the capture contains only part of the {header} (snaplen too small?): the frame is not analyzed"),
             true,
         ),
         Stop::Malformed(header) => (
@@ -193,12 +194,10 @@ fn describe(stop: Stop) -> (String, bool) {
             (what.into(), false)
         }
         Stop::DamagedPdu => {
-            let what = "the link damaged an AAL5 PDU, the headers in it, too: what it carried is not analyzed";
+            let what = "the link damaged an AAL5 PDU including its headers: its content is not analyzed";
             (what.into(), true)
         }
-        Stop::MoreUnknownLinks => {
-            ("yet another link type that is not supported: the frame is not analyzed".into(), true)
-        }
+        Stop::MoreUnknownLinks => ("another link type that is not supported: the frame is not analyzed".into(), true),
         Stop::NotRead(what) => (format!("{what}: the frame is not analyzed"), true),
         Stop::TooDeep => ("more nested headers than any real packet has: the frame is not analyzed".into(), false),
     }

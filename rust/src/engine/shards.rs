@@ -1,7 +1,7 @@
-//! Which of the flow tables follows a connection.
+//! Assigns connections to flow tables.
 //!
-//! Connections are divided by their endpoints, always in the same way: so each flow table can be a thread's own, and the results do not
-//! depend on the number of threads.
+//! A connection's endpoints alone determine its flow table. Each flow table can therefore belong to one thread,
+//! and the results do not depend on the number of threads.
 
 use crate::wire::Packet;
 
@@ -10,7 +10,7 @@ pub(super) const SHARD_BITS: u32 = 3;
 /// Number of flow tables.
 pub(super) const SHARDS: usize = 1 << SHARD_BITS;
 
-/// The flow table that a packet belongs to; the first one for datagrams, which are all followed by one thread.
+/// The flow table of a packet. All datagrams have the first one, so one thread tracks them.
 #[inline]
 pub(super) fn shard_of(packet: &Packet) -> u8 {
     match packet {

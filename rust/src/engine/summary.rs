@@ -1,4 +1,4 @@
-//! What was read of a capture.
+//! Summary of what was read from a capture.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use crate::error::Problem;
 /// What was read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// What the files said about themselves.
+    /// What the file headers say.
     pub capture: CaptureInfo,
-    /// Link type → packets that had it.
+    /// Number of packets of each link type.
     pub link_types: BTreeMap<LinkType, u64>,
-    /// Frames, as Wireshark numbers them.
+    /// Number of frames, as Wireshark numbers them.
     pub packets: u64,
-    /// TCP segments.
+    /// Number of TCP segments.
     pub tcp_segments: u64,
-    /// Connections.
+    /// Number of connections.
     pub connections: usize,
-    /// UDP datagrams.
+    /// Number of UDP datagrams.
     pub udp_datagrams: u64,
-    /// Earliest and latest capture time.
+    /// Earliest capture time.
     pub first_ts_ns: Option<i64>,
-    /// See `first_ts_ns`.
+    /// Latest capture time.
     pub last_ts_ns: Option<i64>,
-    /// Frames of which the capture holds less than was on the wire.
+    /// Frames captured shorter than they were on the wire.
     pub snaplen_cut: u64,
-    /// Frames with a time before that of the frame before them.
+    /// Frames whose time is before that of the previous frame.
     pub clock_steps: u64,
-    /// What was survived.
+    /// Problems that did not stop the pass.
     pub problems: Vec<Problem>,
 }
 

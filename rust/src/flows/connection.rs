@@ -1,11 +1,12 @@
-//! One connection: its two halves, its accounts, and what each of its segments does to them.
+//! One connection: the state of its two directions, its accounts, and the effect of each segment on them.
 
 use super::handshake::{Handshake, guess_client};
 use super::rows::{ClientKnownBy, ClosedBy, ConnectionRow, Place, SegmentRow, SegmentSink};
 use super::times::Times;
-use crate::accounts::{self, Account, Accounts, Channels, Side, line_of};
+use crate::accounts::{self, Account, AccountedDirection, Accounts, Channels, line_of};
 use crate::connection::{
-    Half, Judged, Revisions, Usual, Verdict, copied, copy_of, exchange, full_segment_bytes, settle_window_scales,
+    Direction, Judged, Predicted, Revisions, Verdict, copied, copy_of, exchange, full_segment_bytes,
+    settle_window_scales,
 };
 use crate::nullable::Nullable;
 use crate::wire::{FlowKey, Segment, TcpFlags};
@@ -18,7 +19,7 @@ pub(super) struct Connection {
     pub(super) client_is_low: bool,
     pub(super) client_known_by: ClientKnownBy,
     pub(super) reset: bool,
-    /// Its row was handed out: nothing may come to it any more.
+    /// Its row was handed out, so it takes no more segments.
     pub(super) handed_out: bool,
     pub(super) first_frame: u64,
     pub(super) last_frame: u64,
@@ -26,11 +27,11 @@ pub(super) struct Connection {
     pub(super) last_ts_ns: Nullable,
     pub(super) handshake: Handshake,
     pub(super) channels: Channels,
-    pub(super) client: Half,
-    pub(super) server: Half,
-    /// `None` where none are kept.
+    pub(super) client: Direction,
+    pub(super) server: Direction,
+    /// `None` in a pass without accounts.
     pub(super) accounts: Option<Accounts>,
-    /// None are counted without accounts.
+    /// Empty in a pass without accounts.
     pub(super) times: Times,
 }
 
@@ -50,14 +51,14 @@ impl Connection {
             last_ts_ns: segment.ts_ns.into(),
             handshake: Handshake::default(),
             channels: Channels::default(),
-            client: Half::default(),
-            server: Half::default(),
+            client: Direction::default(),
+            server: Direction::default(),
             accounts,
             times: Times::default(),
         }
     }
 
-    /// A SYN opens a new connection on the same ports if its ISN is another one, or after a FIN or RST.
+    /// Whether a SYN opens a new connection on the same ports: it has another ISN, or it follows a FIN or RST.
     #[inline]
     pub(super) fn is_reused_by(&self, segment: &Segment) -> bool {
         if !segment.flags.any(TcpFlags::SYN) || segment.flags.any(TcpFlags::ACK) {
@@ -69,17 +70,17 @@ impl Connection {
         sender.figures.isn.is_some_and(|isn| isn != segment.seq || closing)
     }
 
-    /// Time since its last segment; 0 where times are not known.
+    /// Time since its last segment; 0 if times are unknown.
     pub(super) fn silent_ns(&self, now: Nullable) -> i64 {
         now.since(self.last_ts_ns).get().unwrap_or(0)
     }
 
-    /// Whether nothing more is expected but stray segments.
+    /// Whether only stray segments are expected.
     pub(super) fn has_ended(&self) -> bool {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
 
-    /// Takes one segment in. Compiled twice, so that a pass without accounts goes without all that only they need.
+    /// Takes one segment. It is compiled twice, so that a pass without accounts contains no code for them.
     #[inline]
     pub(super) fn take<const ACCOUNTS: bool>(
         &mut self,
@@ -90,9 +91,10 @@ impl Connection {
         self.take_by::<ACCOUNTS, true>(segment, revisions, rows);
     }
 
-    /// Takes one segment in; with `SHORT_WAY`, a usual one by header prediction.
+    /// Takes one segment. With `FAST_PATH`, the fast path (header prediction) takes the segments that it
+    /// covers.
     #[inline(always)]
-    pub(super) fn take_by<const ACCOUNTS: bool, const SHORT_WAY: bool>(
+    pub(super) fn take_by<const ACCOUNTS: bool, const FAST_PATH: bool>(
         &mut self,
         segment: &Segment,
         revisions: &mut Revisions,
@@ -100,7 +102,7 @@ impl Connection {
     ) {
         let from_client = segment.from_low == self.client_is_low;
         if ACCOUNTS {
-            // Not in order where the link lost the end of a PDU.
+            // Frames are out of order where the link lost the end of a PDU.
             self.first_frame = self.first_frame.min(segment.frame);
             self.last_frame = self.last_frame.max(segment.frame);
             self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());
@@ -109,8 +111,8 @@ impl Connection {
         let place = Place { conn: self.number, from_client };
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
-        let usual = if SHORT_WAY { Usual::of(segment, sender, receiver) } else { None };
-        if usual.is_none() {
+        let predicted = if FAST_PATH { Predicted::of(segment, sender, receiver) } else { None };
+        if predicted.is_none() {
             if sender.may_repeat(segment, receiver)
                 && let Some(copy) = copy_of(segment, sender, receiver)
             {
@@ -130,37 +132,37 @@ impl Connection {
         let (sender, receiver) =
             if from_client { (&mut self.client, &mut self.server) } else { (&mut self.server, &mut self.client) };
         sender.recent.push(segment);
-        let accounts = if ACCOUNTS { self.accounts.as_mut().and_then(Accounts::at_hand) } else { None };
+        let accounts = if ACCOUNTS { self.accounts.as_mut().and_then(Accounts::expanded) } else { None };
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
         let sums = Sums { accounts, times: &mut self.times };
-        match usual {
-            // Compiled twice: most of what is done for data has no meaning for an ACK.
-            Some(usual) if segment.payload_bytes > 0 => {
-                let judged = usual.exchange::<true>(segment, sender, receiver);
+        match predicted {
+            // Compiled twice: most of the work for data does not apply to an ACK.
+            Some(predicted) if segment.payload_bytes > 0 => {
+                let judged = predicted.exchange::<true>(segment, sender, receiver);
                 conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
             }
-            Some(usual) => {
-                let judged = usual.exchange::<false>(segment, sender, receiver);
+            Some(predicted) => {
+                let judged = predicted.exchange::<false>(segment, sender, receiver);
                 conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
             }
-            None => take_unusual::<ACCOUNTS>(segment, sender, receiver, sums, place, revisions, rows),
+            None => take_slow_path::<ACCOUNTS>(segment, sender, receiver, sums, place, revisions, rows),
         }
     }
 
-    /// Puts its accounts away, if all that was sent is acknowledged or given up.
+    /// Compacts its accounts, if everything sent is acknowledged or the connection was reset.
     #[cold]
     #[inline(never)]
     pub(super) fn end(&mut self) {
         if self.reset || (self.client.in_flight() == Some(0) && self.server.in_flight() == Some(0)) {
-            self.accounts.iter_mut().for_each(Accounts::put_away);
+            self.accounts.iter_mut().for_each(Accounts::compact);
         }
     }
 
     fn take_syn(&mut self, segment: &Segment, from_client: bool) {
         let answered = segment.flags.any(TcpFlags::ACK);
         self.handshake.take_syn(segment, from_client, answered);
-        let half = if from_client { &mut self.client } else { &mut self.server };
-        half.take_syn_options(segment);
+        let direction = if from_client { &mut self.client } else { &mut self.server };
+        direction.take_syn_options(segment);
         let server_answered = self.handshake.synack_seen;
         if from_client {
             self.client.anchor(segment, &mut self.server);
@@ -170,13 +172,15 @@ impl Connection {
         settle_window_scales(&mut self.client, &mut self.server, server_answered);
     }
 
-    /// Its row, at its end: its accounts go along, and without them there is none.
+    /// The row of a finished connection. Takes its accounts; `None` if it has none.
     pub(super) fn row(&mut self) -> Option<ConnectionRow> {
         let [mut client_account, mut server_account] = *self.accounts.take()?.take()?;
-        let client_side = Side { half: &self.client, account: &mut client_account };
-        let server_side = Side { half: &self.server, account: &mut server_account };
-        let waits =
-            [client_side.totals(&server_side, self.last_ts_ns), server_side.totals(&client_side, self.last_ts_ns)];
+        let client_direction = AccountedDirection { direction: &self.client, account: &mut client_account };
+        let server_direction = AccountedDirection { direction: &self.server, account: &mut server_account };
+        let waits = [
+            client_direction.totals(&server_direction, self.last_ts_ns),
+            server_direction.totals(&client_direction, self.last_ts_ns),
+        ];
         let (low, high) = (self.key.low(), self.key.high());
         let (client, server) = if self.client_is_low { (low, high) } else { (high, low) };
         let closed_by = if self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0 {
@@ -214,19 +218,19 @@ impl Connection {
     }
 }
 
-/// Where a segment is added up.
+/// The accumulators that a segment is added to.
 struct Sums<'a> {
-    /// Its sender's, its receiver's; `None` where none are kept.
+    /// The accounts of its sender and its receiver; `None` in a pass without accounts.
     accounts: Option<(&'a mut Account, &'a mut Account)>,
     times: &'a mut Times,
 }
 
-/// A segment that header prediction does not cover.
+/// Takes a segment that header prediction does not cover.
 #[inline]
-fn take_unusual<const ACCOUNTS: bool>(
+fn take_slow_path<const ACCOUNTS: bool>(
     segment: &Segment,
-    sender: &mut Half,
-    receiver: &mut Half,
+    sender: &mut Direction,
+    receiver: &mut Direction,
     sums: Sums<'_>,
     place: Place,
     revisions: &mut Revisions,
@@ -236,21 +240,25 @@ fn take_unusual<const ACCOUNTS: bool>(
     conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
 }
 
-/// A segment was judged: its accounts (its sender's, its receiver's) and times take it in, later ones are judged by it, and its row leaves.
+/// Finishes a classified segment: adds it to the accounts and times, records it for later segments, and emits
+/// its row.
 #[inline(always)]
 fn conclude<const ACCOUNTS: bool>(
     segment: &Segment,
     judged: Judged,
-    sender: &mut Half,
-    receiver: &Half,
+    sender: &mut Direction,
+    receiver: &Direction,
     sums: Sums<'_>,
     place: Place,
     rows: &mut impl SegmentSink,
 ) {
-    // Not in a closure, which would be compiled once for all callers, and not for data and ACKs each.
+    // A closure would be compiled once for all callers instead of once each for data and ACKs.
     let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
-            let (own, other) = (Side { half: sender, account: own }, Side { half: receiver, account: other });
+            let (own, other) = (
+                AccountedDirection { direction: sender, account: own },
+                AccountedDirection { direction: receiver, account: other },
+            );
             accounts::take(segment, &judged, own, other)
         }
         _ => None,
@@ -262,13 +270,13 @@ fn conclude<const ACCOUNTS: bool>(
     rows.push(SegmentRow::of(segment, judged, wait, place));
 }
 
-/// A packet that was there before has a row, and changes nothing.
+/// Emits the row of a duplicate packet, which changes nothing else.
 #[cold]
 fn push_copy(
     segment: &Segment,
     verdict: Verdict,
-    sender: &mut Half,
-    receiver: &mut Half,
+    sender: &mut Direction,
+    receiver: &mut Direction,
     place: Place,
     rows: &mut impl SegmentSink,
 ) {

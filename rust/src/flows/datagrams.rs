@@ -1,4 +1,5 @@
-//! UDP datagrams → flows: who spoke first is the client, and each datagram knows how long its side was silent before.
+//! Groups UDP datagrams into flows. The first sender is the client. Each datagram's row holds the time since
+//! its host's last datagram and since the peer's.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -9,9 +10,9 @@ use hashbrown::HashTable;
 use crate::nullable::Nullable;
 use crate::wire::{Datagram, FlowKey};
 
-/// One row of the datagrams table; `schema.py` says what each column means.
+/// One row of the datagrams table; `schema.py` defines each column.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct DatagramRow {
     pub frame: u64,
     pub ts_ns: Nullable,
@@ -27,20 +28,21 @@ pub struct DatagramRow {
     pub path: u16,
 }
 
-/// One row of the flows table; `schema.py` says what each column means.
+/// One row of the flows table; `schema.py` defines each column.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct FlowRow {
     pub flow: u32,
     pub client: (IpAddr, u16),
     pub server: (IpAddr, u16),
 }
 
-/// Most flows that are followed at a time: about 12 MB. Past it, for each new one an old one is closed and handed out.
+/// Maximum number of flows tracked at a time: about 12 MB. Beyond it, each new flow closes an old one, whose
+/// row is emitted.
 const MAX_LIVE: usize = 1 << 17;
-/// Rows of closed flows handed out at a time.
+/// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 4096;
-/// Of so many neighbours the one that was silent longest is closed: as for connections.
+/// Number of adjacent flows of which the longest silent is closed, as for connections.
 const CANDIDATES: usize = 32;
 
 #[derive(Debug)]
@@ -48,7 +50,7 @@ struct Flow {
     key: FlowKey,
     number: u32,
     client_is_low: bool,
-    /// Time of the client's and of the server's last datagram.
+    /// Time of the last datagram of the client and of the server.
     last_ts_ns: [Nullable; 2],
 }
 
@@ -59,7 +61,7 @@ impl Flow {
         FlowRow { flow: self.number, client, server }
     }
 
-    /// Time of the last datagram of either side.
+    /// Time of the last datagram of either host.
     fn last_ts_ns(&self) -> Option<i64> {
         let [client, server] = self.last_ts_ns;
         client.get().max(server.get())
@@ -70,25 +72,25 @@ impl Flow {
 #[derive(Debug, Default)]
 pub struct Flows {
     hasher: RandomState,
-    /// Flow → its place.
+    /// Index of each flow in `live`, by its endpoints.
     places: HashTable<u32>,
     live: Vec<Flow>,
     count: u32,
-    /// Rows of flows that were closed to make room.
+    /// Rows of flows closed to make room.
     closed: Vec<FlowRow>,
     closed_early: u64,
-    /// Where the search for one to close goes on.
-    hand: usize,
+    /// Where the search for a flow to close continues.
+    next_candidate: usize,
 }
 
 impl Flows {
-    /// How many were closed to make room: what they still send counts as another flow.
+    /// Number of flows closed to make room. Later datagrams of such a flow count as another flow.
     #[must_use]
     pub fn closed_early(&self) -> u64 {
         self.closed_early
     }
 
-    /// Takes one datagram in.
+    /// Takes one datagram. Returns its row.
     pub fn take(&mut self, datagram: &Datagram) -> DatagramRow {
         let place = self.find(datagram);
         let now = Nullable::from(datagram.ts_ns);
@@ -115,19 +117,19 @@ impl Flows {
         row
     }
 
-    /// The rows of flows that were closed to make room, once they are many.
+    /// The rows of flows closed to make room, once there are enough.
     pub fn take_closed(&mut self) -> Option<Vec<FlowRow>> {
         (self.closed.len() >= CLOSED_ROWS).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(CLOSED_ROWS)))
     }
 
-    /// At the end: some of the rows that were not yet handed out, `None` if there are no more.
+    /// At the end, some of the remaining rows; `None` if there are no more.
     pub fn take_rest(&mut self) -> Option<Vec<FlowRow>> {
         let live = std::mem::take(&mut self.live);
         self.closed.extend(live.iter().map(Flow::row));
         Some(std::mem::take(&mut self.closed)).filter(|rows| !rows.is_empty())
     }
 
-    /// The place of the datagram's flow, which is opened if need be.
+    /// Index of the datagram's flow; opens the flow if needed.
     fn find(&mut self, datagram: &Datagram) -> usize {
         let hash = self.hasher.hash_one(datagram.key);
         let same = |at: &u32| self.live.get(*at as usize).is_some_and(|flow| flow.key == datagram.key);
@@ -148,11 +150,11 @@ impl Flows {
         place
     }
 
-    /// Closes the one of the next few flows that was silent longest and gives its place.
+    /// Closes the longest silent of the next few flows. Returns its index.
     fn make_room(&mut self) -> usize {
-        let places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len());
+        let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len());
         let place = places.min_by_key(|at| self.live.get(*at).and_then(Flow::last_ts_ns)).unwrap_or(0);
-        self.hand = (place + 1) % self.live.len();
+        self.next_candidate = (place + 1) % self.live.len();
         if let Some(flow) = self.live.get(place) {
             self.closed_early += 1;
             self.closed.push(flow.row());

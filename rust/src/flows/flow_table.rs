@@ -1,10 +1,9 @@
-//! The flow table: the connections that are followed at a time, by their endpoints. They are found, opened, and closed when they are
-//! over.
+//! The flow table holds the connections tracked at a time, by their endpoints. It finds, opens and closes them.
 //!
-//! A connection that is closed is handed out and forgotten: a segment that still comes for it would open another one,
-//! where Wireshark counts it to the first. So nothing is closed while there are few at a time, and beyond that only what
-//! by TCP's own times can send no more, was silent for hours, or has to make room. One whose ports are used again gets
-//! no more segments in any case, and is closed at once.
+//! Closing a connection early is a risk: a later segment of it opens a new connection, where Wireshark counts
+//! it to the first. While few connections are tracked, none is closed before the capture ends. Beyond that, a
+//! connection is closed only if TCP's own time limits forbid more segments, if it was silent for hours, or to
+//! make room. A connection whose ports are reused gets no more segments and is closed at once.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -21,40 +20,42 @@ use crate::connection::Revisions;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Most connections that are followed at a time, by all tables together: about 520 MB, and 300 MB where they have ended. Past it, for
-/// each new one an old one is closed.
+/// Maximum number of connections tracked at a time by all tables together: about 520 MB, or 300 MB if they have
+/// ended. Beyond it, each new connection closes an old one.
 const MAX_LIVE: usize = 1 << 17;
-/// While there are fewer at a time (about 65 MB), by all tables together, none is closed before the capture ends.
-const FEW: usize = 1 << 14;
-/// What one of several tables has beyond its even part of [`FEW`], because endpoints are not divided evenly: six standard deviations
-/// of a random division into eight.
+/// While all tables together track fewer (about 65 MB), no connection is closed before the capture ends.
+const KEEP_ALL_BELOW: usize = 1 << 14;
+/// Extra share of [`KEEP_ALL_BELOW`] for one of several tables, because endpoints are not divided evenly: six standard
+/// deviations of a random division into eight.
 const UNEVEN_PART: usize = 8;
-/// One that has ended and was silent for so long is closed: twice the maximum segment lifetime of 2 minutes, the wait
-/// after which no segment of it can be on its way any more (RFC 9293, 3.4.2 and 3.6.1).
+/// A connection that ended is closed after this silence: twice the maximum segment lifetime of 2 minutes, after
+/// which no segment of it can be in flight (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
-/// One that has not ended is closed when it was silent for so long: 2 hours and 4 minutes, what a translator has to keep
-/// an established connection for, because keepalives come every two hours (RFC 5382, REQ-5).
+/// A connection that has not ended is closed after this silence: 2 hours and 4 minutes. A NAT must keep an
+/// established connection this long, because keepalives come every two hours (RFC 5382, REQ-5).
 const IDLE_NS: i64 = 7_440_000_000_000;
-/// Connections that are looked at for that whenever one is opened: so all are, before twice as many have come.
+/// Number of connections checked for silence whenever one is opened. All are checked before twice as many have
+/// been opened.
 const SWEPT: usize = 2;
-/// Flows whose place is kept at hand, in 64 KB: the table of all of them does not fit a core's caches.
-const LATELY: usize = 1 << 13;
-/// Rows of closed connections handed out at a time.
+/// Number of flows in the lookup cache of 64 KB. The table of all flows does not fit a core's caches.
+const RECENT_FLOWS: usize = 1 << 13;
+/// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 4096;
-/// Of so many neighbours the one to close is chosen: one that has ended before one that has not, then the one silent
-/// longest. Among thousands of idle connections a sample finds one as good as the oldest (a heuristic).
+/// Number of adjacent connections from which the one to close is chosen: first those that have ended, then the
+/// longest silent. Among thousands of idle connections, a sample contains one as good as the oldest (a
+/// heuristic).
 const CANDIDATES: usize = 32;
-/// Where room is needed, one that has ended and was silent for so long is closed without looking further (a heuristic:
-/// stray segments of a close come within a round trip or two).
+/// To make room, a connection that ended and was silent this long is closed without comparing others (a
+/// heuristic: stray segments of a close arrive within a round trip or two).
 const OVER_NS: i64 = 1_000_000_000;
 
-/// Whether accounts are kept of connections, which take most of the time and memory.
+/// Whether accounts of connections are kept. They take most of the time and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
-    /// They are.
+    /// Accounts are kept.
     #[default]
     Kept,
-    /// They are not: connections have no rows, and departures tell nothing of their waits.
+    /// No accounts: connections have no rows, and departures have no waits.
     Omitted,
 }
 
@@ -62,78 +63,79 @@ pub enum Accounting {
 #[derive(Debug, Default)]
 pub struct Connections {
     hasher: RandomState,
-    /// Flow → place of its newest connection.
+    /// Index of the newest connection of each flow.
     flows: HashTable<u32>,
-    /// The same of those that came lately, by the low bits of the hash, with its high ones: a later one takes the place of an
-    /// earlier one. A wrong one is told by these, because to look at its connection would take memory in that is far away.
-    lately: Vec<(u32, u32)>,
+    /// Cache of recently used flows: (high bits of the hash, index), at the place given by the low bits. A
+    /// later flow replaces an earlier one. Comparing the high bits avoids loading a wrong connection from
+    /// distant memory.
+    recent_flows: Vec<(u32, u32)>,
     live: Slabs,
     latest: usize,
     count: usize,
     /// Number of the next connection.
     next: u32,
-    /// They are those of one of 2^bits flow tables, which share the limits below.
+    /// This table is one of 2^bits tables that share the limits.
     shared_bits: u32,
-    /// Places whose connection was closed, and not yet taken by another.
+    /// Free places in `live`.
     vacant: Vec<u32>,
-    /// Rows of connections that were closed.
+    /// Rows of closed connections.
     closed: Vec<ConnectionRow>,
     closed_for_room: u64,
     closed_idle: u64,
-    /// Where the search for some to close goes on.
-    hand: usize,
+    /// Where the search for connections to close continues.
+    next_candidate: usize,
     accounts: Accounting,
-    /// Buckets of times, of all connections together, and by how many bits they are wider than at first.
+    /// Number of histogram buckets of all connections, and by how many bits they are wider than initially.
     buckets: usize,
-    blurred_bits: u32,
-    /// Connections known from a pass before, if only some are wanted.
+    widened_bits: u32,
+    /// The connections of an earlier pass that are wanted; `None` if all are.
     only: Option<Arc<Only>>,
     revisions: Revisions,
 }
 
 impl Connections {
-    /// Number of connections seen.
+    /// Number of connections so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// True before the first segment.
+    /// Whether there was no segment yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many had not ended when they were closed to make room.
+    /// Number of connections closed to make room before they ended.
     #[must_use]
     pub fn closed_for_room(&self) -> u64 {
         self.closed_for_room
     }
 
-    /// How many had not ended when they were closed because of a long silence.
+    /// Number of connections closed because of long silence before they ended.
     #[must_use]
     pub fn closed_idle(&self) -> u64 {
         self.closed_idle
     }
 
-    /// All connections, or only those.
+    /// A table for all connections, or only for those in `only`.
     #[must_use]
     pub fn of(only: Option<Arc<Only>>, accounts: Accounting) -> Self {
         Self::one_of(0, only, accounts)
     }
 
-    /// One of 2^`shared_bits` flow tables that share the limits on connections followed at a time.
+    /// One of 2^`shared_bits` flow tables that share the limits on tracked connections.
     pub(crate) fn one_of(shared_bits: u32, only: Option<Arc<Only>>, accounts: Accounting) -> Self {
-        Self { shared_bits, accounts, only, lately: vec![(0, 0); LATELY >> shared_bits], ..Self::default() }
+        Self { shared_bits, accounts, only, recent_flows: vec![(0, 0); RECENT_FLOWS >> shared_bits], ..Self::default() }
     }
 
-    /// The next connection gets this number.
+    /// Sets the number of the next connection.
     #[inline]
     pub(crate) fn number_from(&mut self, next: u32) {
         self.next = next;
     }
 
-    /// Takes one segment in, concludes, and adds its row to `rows`.
+    /// Takes one segment and adds its row to `rows`.
     #[inline]
     pub fn take(&mut self, segment: &Segment, rows: &mut impl SegmentSink) {
         let number = match &self.only {
@@ -159,43 +161,43 @@ impl Connections {
             }
         }
         if self.buckets > MOST_BUCKETS >> self.shared_bits {
-            self.blur();
+            self.widen();
         }
     }
 
-    /// Makes the buckets of times wider, until there are half as many as there may be.
+    /// Makes the histogram buckets wider until at most half of the allowed number is used.
     #[cold]
-    fn blur(&mut self) {
-        while self.buckets > (MOST_BUCKETS / 2) >> self.shared_bits && self.blurred_bits < BUCKET_BITS {
-            self.blurred_bits += 1;
+    fn widen(&mut self) {
+        while self.buckets > (MOST_BUCKETS / 2) >> self.shared_bits && self.widened_bits < BUCKET_BITS {
+            self.widened_bits += 1;
             self.buckets = 0;
             for connection in self.live.slabs.iter_mut().flatten().filter(|connection| !connection.handed_out) {
-                connection.times.blur(self.blurred_bits);
+                connection.times.widen(self.widened_bits);
                 self.buckets += connection.times.len();
             }
         }
     }
 
-    /// What later segments showed of earlier ones so far.
+    /// The revisions of earlier segments so far.
     #[must_use]
     pub fn revisions(&self) -> &Revisions {
         &self.revisions
     }
 
-    /// Hands out what later segments showed of earlier ones.
+    /// Takes the revisions of earlier segments out.
     #[must_use]
     pub fn take_revisions(&mut self) -> Revisions {
         std::mem::take(&mut self.revisions)
     }
 
-    /// The rows of connections that were closed, once they are many.
+    /// The rows of closed connections, once there are enough.
     pub fn take_closed(&mut self) -> Option<Vec<ConnectionRow>> {
         let rows = CLOSED_ROWS >> self.shared_bits;
         (self.closed.len() >= rows).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(rows)))
     }
 
-    /// At the end: some of the rows that were not yet handed out, `None` if there are no more. Gives their memory back as
-    /// it goes.
+    /// At the end, some of the remaining rows; `None` if there are no more. Frees the memory of the
+    /// connections.
     pub fn take_rest(&mut self) -> Option<Vec<ConnectionRow>> {
         if !self.closed.is_empty() {
             return Some(std::mem::take(&mut self.closed));
@@ -204,39 +206,39 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// The place of the segment's connection, which is opened if need be; it has `number`, if that is known.
+    /// Index of the segment's connection; opens the connection if needed, with `number` if that is known.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
         let live = &self.live;
         let has_key = |at: usize| live.get(at).is_some_and(|connection| connection.key == segment.key);
-        let takes_it = |connection: &Connection| {
+        let takes_segment = |connection: &Connection| {
             !connection.handed_out
                 && number.map_or_else(|| !connection.is_reused_by(segment), |number| connection.number == number)
         };
-        let goes_on = |at: usize| live.get(at).is_some_and(takes_it);
-        if has_key(self.latest) && goes_on(self.latest) {
+        let is_current = |at: usize| live.get(at).is_some_and(takes_segment);
+        if has_key(self.latest) && is_current(self.latest) {
             return self.latest;
         }
         let hash = self.hasher.hash_one(segment.key);
-        let (slot, tag) = (hash as usize % (LATELY >> self.shared_bits), (hash >> 32) as u32);
-        if let Some((of, at)) = self.lately.get(slot).map(|(of, at)| (*of, *at as usize))
+        let (slot, tag) = (hash as usize % (RECENT_FLOWS >> self.shared_bits), (hash >> 32) as u32);
+        if let Some((of, at)) = self.recent_flows.get(slot).map(|(of, at)| (*of, *at as usize))
             && of == tag
             && has_key(at)
-            && goes_on(at)
+            && is_current(at)
         {
             return at;
         }
         let place = match self.flows.find(hash, |at| has_key(*at as usize)).map(|at| *at as usize) {
-            Some(found) if goes_on(found) => found,
+            Some(found) if is_current(found) => found,
             found => self.open(segment, hash, found, number),
         };
-        if let Some(entry) = self.lately.get_mut(slot) {
+        if let Some(entry) = self.recent_flows.get_mut(slot) {
             *entry = (tag, place as u32);
         }
         place
     }
 
-    /// Begins a new connection; `before` is the place of the one that had the same endpoints.
+    /// Opens a connection; `before` is the index of an earlier one with the same endpoints.
     #[cold]
     fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>, number: Option<u32>) -> usize {
         let accounts = (self.accounts == Accounting::Kept).then(Accounts::default);
@@ -245,7 +247,7 @@ impl Connections {
         self.count += 1;
         if let Some(before) = before {
             self.close(before, ClosedBy::Reuse);
-        } else if self.live.len - self.vacant.len() >= self.few() {
+        } else if self.live.len - self.vacant.len() >= self.keep_all_below() {
             self.sweep(segment.ts_ns.into());
         }
         let place = match self.vacant.pop() {
@@ -260,39 +262,39 @@ impl Connections {
         place
     }
 
-    /// So many at a time that some are closed before the capture ends.
-    fn few(&self) -> usize {
-        let even = FEW >> self.shared_bits;
+    /// Number of tracked connections from which on some are closed before the capture ends.
+    fn keep_all_below(&self) -> usize {
+        let even = KEEP_ALL_BELOW >> self.shared_bits;
         if self.shared_bits > 0 { even + even / UNEVEN_PART } else { even }
     }
 
-    /// Closes those of the next few connections that are over.
+    /// Closes those of the next few connections that were silent too long.
     fn sweep(&mut self, now: Nullable) {
         for _ in 0..SWEPT {
-            self.hand = (self.hand + 1) % self.live.len;
+            self.next_candidate = (self.next_candidate + 1) % self.live.len;
             let is_over = |connection: &Connection| {
                 let bound_ns = if connection.has_ended() { TIME_WAIT_NS } else { IDLE_NS };
                 !connection.handed_out && connection.silent_ns(now) >= bound_ns
             };
-            if self.live.get(self.hand).is_some_and(is_over) {
-                self.close(self.hand, ClosedBy::Idle);
+            if self.live.get(self.next_candidate).is_some_and(is_over) {
+                self.close(self.next_candidate, ClosedBy::Idle);
             }
         }
     }
 
-    /// Closes the most dispensable of the next few connections and gives its place.
+    /// Closes the least useful of the next few connections. Returns its index.
     fn make_room(&mut self, now: Nullable) -> usize {
-        let places = (0..CANDIDATES).map(|step| (self.hand + step) % self.live.len);
+        let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len);
         let dispensable =
             |at: &usize| self.live.get(*at).map(|connection| (connection.has_ended(), connection.silent_ns(now)));
         let over = |at: &usize| dispensable(at).is_some_and(|(ended, silent_ns)| ended && silent_ns >= OVER_NS);
         let place = places.clone().find(over).or_else(|| places.max_by_key(dispensable)).unwrap_or(0);
-        self.hand = (place + 1) % self.live.len;
+        self.next_candidate = (place + 1) % self.live.len;
         self.close(place, ClosedBy::Room);
         self.vacant.pop().map_or(place, |place| place as usize)
     }
 
-    /// Hands a connection out; `reason` tells why, if it had not ended. Its place is vacant then.
+    /// Closes a connection and keeps its row. `reason` says why, if it had not ended. Its place becomes vacant.
     fn close(&mut self, place: usize, reason: ClosedBy) {
         let Some(connection) = self.live.get_mut(place) else { return };
         let ended = connection.has_ended();
@@ -313,7 +315,7 @@ impl Connections {
     }
 }
 
-/// A list that grows without moving what it holds, and can be given back in parts.
+/// A list that grows without moving its elements and can be freed in parts.
 #[derive(Debug, Default)]
 struct Slabs {
     slabs: Vec<Vec<Connection>>,
@@ -321,7 +323,7 @@ struct Slabs {
 }
 
 impl Slabs {
-    /// Connections per slab: under a megabyte.
+    /// Connections per slab: less than 1 MB.
     const SIZE: usize = 1024;
 
     #[inline]
@@ -334,7 +336,7 @@ impl Slabs {
         self.slabs.get_mut(at / Self::SIZE)?.get_mut(at % Self::SIZE)
     }
 
-    /// Puts a connection at the end, or in the place of another.
+    /// Stores a connection at the end, or replaces another.
     fn put(&mut self, at: usize, connection: Connection) {
         if let Some(place) = self.get_mut(at) {
             *place = connection;
@@ -354,7 +356,7 @@ impl Slabs {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{Accounting, Connections, FEW, IDLE_NS, MOST_BUCKETS};
+    use super::{Accounting, Connections, IDLE_NS, KEEP_ALL_BELOW, MOST_BUCKETS};
     use crate::flows::SegmentRow;
     use crate::wire::{FlowKey, Segment, TcpFlags};
 
@@ -364,7 +366,7 @@ mod tests {
         Segment { ts_ns: Some(ts_ns), key, from_low: true, flags: TcpFlags(TcpFlags::ACK), ..Segment::default() }
     }
 
-    /// Data of 100 bytes, or its ACK after `lag_ns`.
+    /// Data of 100 bytes, and its ACK after `lag_ns`.
     fn exchange(flow: usize, number: i64, lag_ns: i64) -> [Segment; 2] {
         let (data, answer) = (ack(flow, number * 1_000_000_000), ack(flow, number * 1_000_000_000 + lag_ns));
         let sent = number as u32 * 100;
@@ -387,8 +389,8 @@ mod tests {
                 }
             }
         }
-        assert!(connections.blurred_bits > 0);
-        let width = 0.001 * f64::from(1 << connections.blurred_bits);
+        assert!(connections.widened_bits > 0);
+        let width = 0.001 * f64::from(1 << connections.widened_bits);
         let rows = connections.take_rest().unwrap();
         assert_eq!(rows.len(), 10);
         for row in rows {
@@ -398,19 +400,19 @@ mod tests {
         }
     }
 
-    /// Its place is still vacant then, and among those that came lately.
+    /// The place of the closed connection is still vacant, and still in the cache of recent flows.
     #[test]
     fn what_comes_for_a_connection_closed_after_hours_of_silence_opens_another() {
         let mut connections = Connections::of(None, Accounting::Omitted);
         let mut rows = Vec::<SegmentRow>::new();
-        for flow in (0..FEW).chain([1]) {
+        for flow in (0..KEEP_ALL_BELOW).chain([1]) {
             connections.take(&ack(flow, 0), &mut rows);
         }
-        connections.take(&ack(FEW, IDLE_NS), &mut rows);
-        assert_eq!((connections.len(), connections.closed_idle()), (FEW + 1, 2));
+        connections.take(&ack(KEEP_ALL_BELOW, IDLE_NS), &mut rows);
+        assert_eq!((connections.len(), connections.closed_idle()), (KEEP_ALL_BELOW + 1, 2));
         connections.take(&ack(1, IDLE_NS), &mut rows);
-        assert_eq!((connections.len(), connections.closed_idle()), (FEW + 2, 2));
-        let numbers: Vec<_> = rows.iter().skip(FEW).map(|row| row.conn as usize).collect();
-        assert_eq!(numbers, [1, FEW, FEW + 1]);
+        assert_eq!((connections.len(), connections.closed_idle()), (KEEP_ALL_BELOW + 2, 2));
+        let numbers: Vec<_> = rows.iter().skip(KEEP_ALL_BELOW).map(|row| row.conn as usize).collect();
+        assert_eq!(numbers, [1, KEEP_ALL_BELOW, KEEP_ALL_BELOW + 1]);
     }
 }

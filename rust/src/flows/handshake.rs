@@ -1,17 +1,17 @@
-//! The opening of a connection: its times, and who is the client.
+//! The handshake of a connection: its times, and which host is the client.
 
 use super::rows::ClientKnownBy;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Below this, ports are given to services (RFC 6335, 6): the side that has one is the server.
+/// Lower ports are system ports, assigned to services (RFC 6335, 6). The host that uses one is the server.
 const FIRST_USER_PORT: u16 = 1024;
 /// First four bytes of data that only a client sends first.
 const REQUESTS: [&[u8; 4]; 8] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"CONN", b"PRI "];
 /// First four bytes of data that only a server sends.
 const ANSWERS: [&[u8; 4]; 2] = [b"HTTP", b"220 "];
 
-/// The three times of a handshake.
+/// The times of a handshake's three segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     pub syn_ts_ns: Nullable,
@@ -41,7 +41,8 @@ impl Handshake {
     }
 }
 
-/// Who opened the connection, from the first segment seen of it, and whether that was its sender.
+/// Guesses the client from the first captured segment of a connection. The second value says whether its sender
+/// is the client.
 pub(super) fn guess_client(segment: &Segment) -> (ClientKnownBy, bool) {
     if segment.flags.any(TcpFlags::SYN) {
         let answered = segment.flags.any(TcpFlags::ACK);

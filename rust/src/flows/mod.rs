@@ -1,10 +1,10 @@
-//! The flows of a capture: TCP connections and UDP flows, by their endpoints, and the rows that leave for each.
+//! The flows of a capture: TCP connections and UDP flows by their endpoints, and their rows.
 //!
-//! This is a layer of its own because a connection needs all that lies below: each of its segments is judged
-//! ([`crate::connection`]), ends a wait of its sender ([`crate::sender`]), and is added up ([`crate::accounts`]).
-//! [`Connections`], in `flow_table`, finds the connection of each segment; `connection` holds one.
+//! This layer combines all layers below: each segment of a connection is classified ([`crate::connection`]),
+//! ends a wait of its sender ([`crate::sender`]) and is added up ([`crate::accounts`]). [`Connections`], in
+//! `flow_table`, finds the connection of a segment; `connection` is one connection.
 
-#![allow(clippy::inline_always)] // measured: what is not inlined cannot drop what a pass without accounts does not need
+#![allow(clippy::inline_always)] // measured: code that is not inlined stays in a pass without accounts, which does not need it
 
 mod connection;
 mod datagrams;

@@ -1,5 +1,5 @@
-//! A second pass for some connections of a capture that was read before: everything else is skipped before it costs
-//! anything, and the wanted ones keep the numbers that they had.
+//! A second pass over a capture for some of its connections. All other packets are skipped early, and the
+//! wanted connections keep their numbers.
 
 use std::net::IpAddr;
 
@@ -13,20 +13,20 @@ use crate::wire::{FlowKey, Packet};
 pub struct Known {
     /// Its number.
     pub conn: u32,
-    /// Both ends, in either order.
+    /// Both endpoints, in either order.
     pub ends: [(IpAddr, u16); 2],
-    /// Frames of its first and last segment.
+    /// Frame numbers of its first and last segment.
     pub frames: (u64, u64),
 }
 
-/// The connections that are wanted, by flow.
+/// The wanted connections, by flow.
 #[derive(Debug, Default)]
 pub struct Only {
     flows: HashMap<FlowKey, Vec<Known>, RandomState>,
 }
 
 impl Only {
-    /// These and no others.
+    /// Wants these connections and no others.
     pub fn new(known: impl IntoIterator<Item = Known>) -> Self {
         let mut flows = HashMap::<_, Vec<_>, _>::default();
         for connection in known {
@@ -35,7 +35,8 @@ impl Only {
         Self { flows }
     }
 
-    /// The number of the connection that a segment of `key` in `frame` belongs to, if it is wanted.
+    /// The number of the connection to which a segment of `key` in `frame` belongs, if that connection is
+    /// wanted.
     #[inline]
     pub(super) fn number(&self, key: &FlowKey, frame: u64) -> Option<u32> {
         let known = self.flows.get(key)?;
@@ -49,7 +50,7 @@ impl Only {
         self.flows.contains_key(flow)
     }
 
-    /// Whether a packet belongs to a wanted connection; datagrams belong to none, and are not refused.
+    /// Whether a packet is wanted. UDP datagrams always are.
     #[inline]
     #[must_use]
     pub fn wants(&self, packet: &Packet) -> bool {

@@ -1,4 +1,4 @@
-//! The rows that leave this layer: one per segment, one per connection.
+//! The rows that this layer emits: one per segment and one per connection.
 
 use std::net::IpAddr;
 
@@ -11,9 +11,9 @@ use crate::nullable::Nullable;
 use crate::sender::{DirectionTotals, Wait};
 use crate::wire::{AtmFacts, Ecn, Segment, TcpFlags};
 
-/// One row of the segments table; `schema.py` says what each column means.
+/// One row of the segments table; `schema.py` defines each column.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct SegmentRow {
     pub frame: u64,
     pub ts_ns: Nullable,
@@ -27,11 +27,11 @@ pub struct SegmentRow {
     pub released_by_frame: Nullable,
     pub acked_bytes: Nullable,
     pub acked_unseen_bytes: Nullable,
-    /// 0: none.
+    /// Frame number; 0 if there is none.
     pub evidence_frame: u64,
     pub ack_lag_ns: Nullable,
     pub rtt_ns: Nullable,
-    /// Left, right, left, right, …
+    /// Offsets: left, right, left, right, …
     pub sack_blocks: Option<Box<[i64]>>,
     pub conn: u32,
     pub payload_bytes: u32,
@@ -51,16 +51,16 @@ pub struct SegmentRow {
     pub reset_kind: Option<ResetKind>,
     pub tfo: Option<Tfo>,
     pub ecn_signal: Option<EcnSignal>,
-    /// How often these bytes were sent by now; 0 without sequence numbers.
+    /// How often these bytes were sent so far; 0 if the segment occupies no sequence space.
     pub transmission: u8,
     pub released_by: Option<ReleasedBy>,
     pub path: u16,
     pub atm: Option<AtmFacts>,
-    /// Set where the segment occupies sequence space.
+    /// The wait that the segment ended; only for segments that occupy sequence space.
     pub departure: Option<Wait>,
 }
 
-/// Where the row of a segment belongs.
+/// The connection and the direction that the row of a segment belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub conn: u32,
@@ -68,7 +68,7 @@ pub(crate) struct Place {
 }
 
 impl SegmentRow {
-    /// The row of a judged segment, and of the wait that it ended.
+    /// The row of a classified segment and of the wait that it ended.
     #[inline]
     pub(crate) fn of(
         segment: &Segment,
@@ -121,9 +121,9 @@ impl SegmentRow {
     }
 }
 
-/// Where rows of segments go, one after the other.
+/// Receives the rows of segments one by one.
 pub trait SegmentSink {
-    /// Takes the next one.
+    /// Takes the next row.
     fn push(&mut self, row: SegmentRow);
 }
 
@@ -134,43 +134,43 @@ impl SegmentSink for Vec<SegmentRow> {
     }
 }
 
-/// How the client was told from the server. The order is that of `CLIENT_KNOWN_BY` in `schema.py`.
+/// How the client was distinguished from the server, in the order of `CLIENT_KNOWN_BY` in `schema.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ClientKnownBy {
     /// It sent the SYN.
     Syn,
-    /// The other side sent the SYN-ACK.
+    /// The peer sent the SYN-ACK.
     SynAck,
-    /// The first data seen is a request, or an answer.
+    /// The first data captured is a request or a response.
     Data,
     /// The server's port is the lower one.
     Port,
-    /// Only who was seen first is known.
+    /// Only the first sender in the capture is known.
     First,
 }
 
-/// What ended a connection. The order is that of `CLOSED_BY` in `schema.py`.
+/// What ended a connection, in the order of `CLOSED_BY` in `schema.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ClosedBy {
-    /// FINs of both sides.
+    /// FINs from both hosts.
     Fin,
     /// A RST.
     Reset,
-    /// Its ports were used again.
+    /// Its ports were reused.
     Reuse,
     /// The capture ended.
     End,
-    /// Too many connections at a time: the engine let go of it.
+    /// The engine closed it to make room for others.
     Room,
-    /// It was silent for hours, among many others: the engine let go of it.
+    /// The engine closed it after hours of silence, while many others were tracked.
     Idle,
 }
 
-/// One row of the connections table; `schema.py` says what each column means.
+/// One row of the connections table; `schema.py` defines each column.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct ConnectionRow {
     pub conn: u32,
     pub client: (IpAddr, u16),
@@ -188,18 +188,18 @@ pub struct ConnectionRow {
     pub channel: Option<(u16, u16)>,
     /// Largest payload of a segment in either direction.
     pub full_segment_bytes: Option<u16>,
-    /// Client's, server's.
+    /// The client's direction, then the server's.
     pub directions: [DirectionFigures; 2],
-    /// Client's, server's.
+    /// The client's direction, then the server's.
     pub counts: [Counts; 2],
-    /// Client's, server's.
+    /// The client's direction, then the server's.
     pub waits: [DirectionTotals; 2],
-    /// Client's, server's; `None` where few data were sent.
+    /// The client's direction, then the server's; `None` if it has little data.
     pub rates: [Option<Box<Rates>>; 2],
-    /// Client's, server's.
+    /// The client's direction, then the server's.
     pub statistics: [StatisticsFigures; 2],
-    /// Client's, server's.
+    /// The client's direction, then the server's.
     pub behaviours: [Behaviour; 2],
-    /// Client's, server's.
+    /// The client's direction, then the server's.
     pub times: [DirectionTimes; 2],
 }

@@ -1,11 +1,11 @@
-//! Connections in conversations made at random: what the short way and accounts that are put away must not change.
+//! Random conversations: neither header prediction nor compact accounts may change the result.
 
 use proptest::prelude::*;
 
 use super::connection::Connection;
 use super::rows::SegmentRow;
 use crate::accounts::{Account, Accounts};
-use crate::connection::{Revisions, Usual};
+use crate::connection::{Predicted, Revisions};
 use crate::wire::{IpFacts, SackBlocks, Segment, TcpFlags, TcpOptions};
 
 /// One step of a conversation: how a segment differs from the next one that its sender could send.
@@ -22,7 +22,7 @@ struct Step {
     damaged: bool,
 }
 
-/// Mostly what is usual, and everything else often enough to stand before and behind it.
+/// Mostly normal segments, with every other kind often enough to occur before and after them.
 fn step() -> impl Strategy<Value = Step> {
     let seldom = |value: BoxedStrategy<u32>| prop_oneof![9 => Just(0), 2 => value];
     let flags = prop_oneof![
@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// The next ACK that a side could send.
+/// The next ACK that a host could send.
 fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
     Step {
         from_low,
@@ -60,7 +60,8 @@ fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
     }
 }
 
-/// The segments of a conversation: a handshake if `opened`, then the steps. Numbers begin near their wrap.
+/// The segments of a conversation: a handshake if `opened`, then the steps. One sequence number starts close to
+/// its wrap.
 fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
     let mut next = [u32::MAX - 3000, 5_000_u32];
     let mut ts_ns = 0;
@@ -109,43 +110,43 @@ fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
     segments
 }
 
-/// All that a connection tells, in words: its rows, what later segments showed of earlier ones, and its own row.
-fn all_in_words<const ACCOUNTS: bool, const SHORT_WAY: bool>(segments: &[Segment]) -> String {
+/// Debug output of everything that a connection produces: its segment rows, revisions and connection row.
+fn everything_as_text<const ACCOUNTS: bool, const FAST_PATH: bool>(segments: &[Segment]) -> String {
     let accounts = ACCOUNTS.then(Accounts::default);
     let mut connection = Connection::new(&segments[0], 0, accounts);
     let mut revisions = Revisions::default();
     let mut rows = Vec::<SegmentRow>::new();
     for segment in segments {
-        connection.take_by::<ACCOUNTS, SHORT_WAY>(segment, &mut revisions, &mut rows);
+        connection.take_by::<ACCOUNTS, FAST_PATH>(segment, &mut revisions, &mut rows);
     }
     format!("{rows:?} {revisions:?} {:?}", connection.row())
 }
 
 proptest! {
     #[test]
-    fn the_long_way_comes_to_the_same(opened: bool, steps in prop::collection::vec(step(), 1..80)) {
+    fn the_slow_path_gives_the_same_rows(opened: bool, steps in prop::collection::vec(step(), 1..80)) {
         let segments = conversation(opened, &steps);
-        prop_assert_eq!(all_in_words::<true, true>(&segments), all_in_words::<true, false>(&segments));
-        prop_assert_eq!(all_in_words::<false, true>(&segments), all_in_words::<false, false>(&segments));
+        prop_assert_eq!(everything_as_text::<true, true>(&segments), everything_as_text::<true, false>(&segments));
+        prop_assert_eq!(everything_as_text::<false, true>(&segments), everything_as_text::<false, false>(&segments));
     }
 }
 
 #[test]
-fn data_and_acks_in_order_are_usual_and_resends_and_duplicate_acks_are_not() {
+fn data_and_acks_in_order_are_predicted_and_resends_and_duplicate_acks_are_not() {
     let data = Step { payload_bytes: 1000, ..plain(true, TcpFlags::ACK, 1000) };
     let again = Step { back_bytes: 1000, ..data };
     let ack = plain(false, TcpFlags::ACK, 1000);
     let segments = conversation(true, &[data, ack, data, ack, ack, again]);
     let mut connection = Connection::new(&segments[0], 0, None);
     let mut rows = Vec::<SegmentRow>::new();
-    let mut usual = Vec::new();
+    let mut predicted = Vec::new();
     for segment in &segments {
         let Connection { client, server, .. } = &connection;
         let (sender, receiver) = if segment.from_low { (client, server) } else { (server, client) };
-        usual.push(Usual::of(segment, sender, receiver).is_some());
+        predicted.push(Predicted::of(segment, sender, receiver).is_some());
         connection.take::<false>(segment, &mut Revisions::default(), &mut rows);
     }
-    assert_eq!(usual, [false, false, false, true, true, true, true, false, false]);
+    assert_eq!(predicted, [false, false, false, true, true, true, true, false, false]);
     assert_eq!(rows.len(), segments.len());
 }
 
@@ -159,14 +160,14 @@ fn take(connection: &mut Connection, segment: &Segment) -> Vec<SegmentRow> {
     rows
 }
 
-/// All rows of a connection in words; its accounts are put away behind so many segments.
-fn rows_in_words(segments: &[Segment], put_away_behind: Option<usize>) -> String {
+/// Debug output of all rows of a connection whose accounts are compacted after `compact_after` segments.
+fn rows_as_text(segments: &[Segment], compact_after: Option<usize>) -> String {
     let mut connection = begun(segments);
     let mut rows = Vec::new();
     for (behind, segment) in (1..).zip(segments) {
         rows.extend(take(&mut connection, segment));
-        if put_away_behind == Some(behind) {
-            connection.accounts.iter_mut().for_each(Accounts::put_away);
+        if compact_after == Some(behind) {
+            connection.accounts.iter_mut().for_each(Accounts::compact);
         }
     }
     format!("{rows:?} {:?}", connection.row())
@@ -174,9 +175,9 @@ fn rows_in_words(segments: &[Segment], put_away_behind: Option<usize>) -> String
 
 proptest! {
     #[test]
-    fn what_was_put_away_goes_on_as_if_it_had_not(opened: bool, steps in prop::collection::vec(step(), 1..80), behind in 1_usize..80) {
+    fn compact_accounts_continue_as_expanded_ones(opened: bool, steps in prop::collection::vec(step(), 1..80), behind in 1_usize..80) {
         let segments = conversation(opened, &steps);
-        prop_assert_eq!(rows_in_words(&segments, Some(behind.min(segments.len()))), rows_in_words(&segments, None));
+        prop_assert_eq!(rows_as_text(&segments, Some(behind.min(segments.len()))), rows_as_text(&segments, None));
     }
 }
 
@@ -193,10 +194,10 @@ fn accounts_of_a_connection_that_has_ended_take_a_third_until_a_stray_comes() {
             connection.end();
         }
         seen.push(match connection.accounts.as_ref() {
-            Some(Accounts::PutAway(bytes)) => bytes.len() * 3 < size_of::<[Account; 2]>(),
+            Some(Accounts::Compact(bytes)) => bytes.len() * 3 < size_of::<[Account; 2]>(),
             _ => false,
         });
     }
-    // The handshake, a FIN of each side, its ACK, and one more.
+    // The segments are the handshake, a FIN from each host, its ACK, and another ACK.
     assert_eq!(seen, [false, false, false, false, false, true, false]);
 }

@@ -1,8 +1,8 @@
-//! Round trips and lags of ACKs of one connection → their medians and 95th percentiles.
+//! Medians and 95th percentiles of the round trips and ACK lags of one connection.
 //!
-//! A connection may have more of them than memory. So they are counted in buckets that are 0.1 % wide; a quantile is the mean of
-//! the times in the bucket that holds its rank. It is exact where those are equal, and otherwise within 0.1 % (wider where very
-//! many long connections are followed at a time, see [`MOST_BUCKETS`]).
+//! A connection may have more samples than fit in memory. They are therefore counted in histogram buckets 0.1%
+//! wide. A quantile is the mean of the samples in the bucket with its rank. It is exact if those are equal, and
+//! otherwise within 0.1% (more if very many long connections are tracked at a time, see [`MOST_BUCKETS`]).
 
 use hashbrown::HashTable;
 
@@ -10,16 +10,19 @@ use crate::connection::Judged;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// A bucket is a 32-bit float without its last 13 of 23 fraction bits: the 10 that stay make steps of 2^-10.
+/// Low fraction bits of a 32-bit float that a bucket number omits. Of 23 bits, 10 remain, which gives steps of
+/// 2^-10.
 const DROPPED_BITS: u32 = 13;
-/// Bits of a bucket's number (a float without its sign).
+/// Bits of a bucket number (a float without its sign).
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
-/// Spreads the numbers of buckets over a hash table: 2^64 divided by the golden ratio (Fibonacci hashing).
+/// Multiplier that spreads bucket numbers over the hash table: 2^64 divided by the golden ratio (Fibonacci
+/// hashing).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Buckets of all connections together (16 bytes each); where there are more, all become twice as wide.
+/// Maximum number of buckets of all connections together (16 bytes each). Beyond it, all buckets become twice
+/// as wide.
 pub(super) const MOST_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
-/// The quantiles of some times.
+/// The quantiles of a set of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
     /// Median.
@@ -33,21 +36,21 @@ pub struct Quantiles {
 pub struct DirectionTimes {
     /// Round trips of its data.
     pub rtt: Quantiles,
-    /// How late its ACKs without data were.
+    /// Delays of its ACKs without data.
     pub ack_lag: Quantiles,
 }
 
-/// What a time is of.
+/// The kind of a time.
 #[derive(Clone, Copy)]
-enum What {
+enum TimeKind {
     Rtt,
     AckLag,
 }
 
-/// A bucket with times.
+/// A histogram bucket.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// What the times are of, and whose; and the bucket's number.
+    /// The kind of the times, their direction, and the bucket number.
     key: u32,
     times: u32,
     sum_ns: i64,
@@ -56,24 +59,24 @@ struct Bucket {
 /// The times of one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Times {
-    /// By key.
+    /// Buckets by key.
     buckets: HashTable<Bucket>,
-    /// Low bits of buckets' numbers that are left out.
-    blurred_bits: u32,
+    /// Number of low bits that bucket numbers omit.
+    widened_bits: u32,
 }
 
 impl Bucket {
     #[inline]
     fn hash(key: u32) -> u64 {
         let product = u64::from(key).wrapping_mul(SPREAD);
-        // The table takes its place from the low bits, which would be alike for wider buckets.
+        // The table uses the low bits, which are equal for wide buckets.
         product ^ product >> 32
     }
 }
 
 #[inline]
-fn group(what: What, from_client: bool) -> u32 {
-    (2 * what as u32 + u32::from(!from_client)) << BUCKET_BITS
+fn group(kind: TimeKind, from_client: bool) -> u32 {
+    (2 * kind as u32 + u32::from(!from_client)) << BUCKET_BITS
 }
 
 impl Times {
@@ -83,30 +86,31 @@ impl Times {
         self.buckets.len()
     }
 
-    /// Takes in what the ACK of a segment tells. `other_has_finished`: the other side's FIN came before.
+    /// Takes the times that the ACK of a segment shows. `other_has_finished` says that the peer's FIN came
+    /// before.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, judged: &Judged, from_client: bool, other_has_finished: bool) {
         let answer = &judged.answer;
         let Some(rtt_ns) = answer.rtt_ns.get() else { return };
-        // A round trip is that of the data's side, whoever acknowledges it.
-        self.add(group(What::Rtt, !from_client), rtt_ns);
+        // A round trip belongs to the direction of the data, not of the ACK.
+        self.add(group(TimeKind::Rtt, !from_client), rtt_ns);
         let is_pure = segment.payload_bytes == 0 && !segment.flags.any(TcpFlags::FIN | TcpFlags::SYN | TcpFlags::RST);
         let beyond_syn = judged.ack.is_some_and(|ack| ack > 1);
-        // What a FIN ends is acknowledged at once.
+        // An ACK after a FIN is sent at once, so it shows no delay.
         if let Some(lag_ns) = answer.lag_ns.get().filter(|lag_ns| *lag_ns >= 0)
             && is_pure
             && beyond_syn
             && !other_has_finished
         {
-            self.add(group(What::AckLag, from_client), lag_ns);
+            self.add(group(TimeKind::AckLag, from_client), lag_ns);
         }
     }
 
     #[inline]
     fn add(&mut self, group: u32, time_ns: i64) {
-        // A clock that steps back makes times below 0.
+        // A clock that steps back produces negative times.
         let bucket = (time_ns.max(0) as f32).to_bits() >> DROPPED_BITS;
-        let key = group | bucket >> self.blurred_bits << self.blurred_bits;
+        let key = group | bucket >> self.widened_bits << self.widened_bits;
         self.count(Bucket { key, times: 1, sum_ns: time_ns });
     }
 
@@ -122,28 +126,28 @@ impl Times {
         }
     }
 
-    /// Makes the buckets wider, by so many bits in all.
+    /// Makes the buckets wider, by `bits` in total.
     #[cold]
-    pub(super) fn blur(&mut self, bits: u32) {
-        self.blurred_bits = bits;
+    pub(super) fn widen(&mut self, bits: u32) {
+        self.widened_bits = bits;
         for bucket in std::mem::take(&mut self.buckets) {
             self.count(Bucket { key: bucket.key >> bits << bits, ..bucket });
         }
     }
 
-    /// The quantiles, of the client's direction and of the server's.
+    /// The quantiles of the client's direction and of the server's.
     pub(super) fn quantiles(self) -> [DirectionTimes; 2] {
         let mut buckets: Vec<_> = self.buckets.into_iter().collect();
         buckets.sort_unstable_by_key(|bucket| bucket.key);
-        let of = |what, from_client| {
-            let group = group(what, from_client) >> BUCKET_BITS;
+        let of = |kind, from_client| {
+            let group = group(kind, from_client) >> BUCKET_BITS;
             let start = buckets.partition_point(|bucket| bucket.key >> BUCKET_BITS < group);
             let end = buckets.partition_point(|bucket| bucket.key >> BUCKET_BITS <= group);
             quantiles(buckets.get(start..end).unwrap_or_default())
         };
         [true, false].map(|from_client| DirectionTimes {
-            rtt: of(What::Rtt, from_client),
-            ack_lag: of(What::AckLag, from_client),
+            rtt: of(TimeKind::Rtt, from_client),
+            ack_lag: of(TimeKind::AckLag, from_client),
         })
     }
 }
@@ -167,12 +171,12 @@ fn quantiles(buckets: &[Bucket]) -> Quantiles {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Times, What, group};
+    use super::{TimeKind, Times, group};
 
-    fn counted(times_ns: &[i64], blurred_bits: u32) -> Times {
-        let mut times = Times { blurred_bits, ..Times::default() };
+    fn counted(times_ns: &[i64], widened_bits: u32) -> Times {
+        let mut times = Times { widened_bits, ..Times::default() };
         for ns in times_ns {
-            times.add(group(What::Rtt, true), *ns);
+            times.add(group(TimeKind::Rtt, true), *ns);
         }
         times
     }
@@ -182,7 +186,7 @@ mod tests {
         (client.rtt.p50_ns.get(), client.rtt.p95_ns.get())
     }
 
-    /// By the definition of the nearest rank.
+    /// The nearest rank by definition.
     fn nearest_rank(sorted: &[i64], percent: usize) -> Option<i64> {
         sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
     }
@@ -202,7 +206,7 @@ mod tests {
             times_ns.sort_unstable();
             prop_assert!(is_within(p50_ns, nearest_rank(&times_ns, 50), 0.001));
             prop_assert!(is_within(p95_ns, nearest_rank(&times_ns, 95), 0.001));
-            times.blur(bits);
+            times.widen(bits);
             let (p50_ns, p95_ns) = found(&times);
             let width = 0.001 * f64::from(1 << bits);
             prop_assert!(is_within(p50_ns, nearest_rank(&times_ns, 50), width));

@@ -1,4 +1,4 @@
-//! What was captured on its way to a sender, and has perhaps not arrived there yet.
+//! Segments that were captured in transit to a sender and may not have arrived there yet.
 
 use std::collections::VecDeque;
 
@@ -6,47 +6,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Arrivals remembered that are on their way. More of them within one round trip count as arrived earlier than they did.
-const MAX_ON_THE_WAY: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
+/// Maximum number of arrivals in the queue. If more are in transit within one round trip, the oldest count as
+/// arrived before they did.
+const MAX_IN_TRANSIT: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
 
-/// Places that a queue has at first.
-const FIRST_PLACES: usize = 4;
+/// Initial capacity of a queue.
+const INITIAL_CAPACITY: usize = 4;
 
-/// One segment of the other side.
+/// One segment of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// When it was captured.
+    /// Capture time.
     pub ts_ns: i64,
-    /// What it acknowledges; below everything if nothing.
+    /// Offset that it acknowledges; `i64::MIN` if it acknowledges nothing.
     pub ack: i64,
-    /// Right edge of the window it offers, if its scale is known.
+    /// Right edge of the window that it advertises, if the window scale is known.
     pub edge: Nullable,
     /// Time since the oldest byte that it acknowledges was captured.
     pub lag_ns: Nullable,
-    /// Its round-trip sample.
+    /// RTT sample that it completes.
     pub rtt_ns: Nullable,
-    /// Its TCP timestamp, and the one that it echoes.
+    /// Its TCP timestamp, and the timestamp that it echoes.
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
-    /// Its frame.
+    /// Frame number.
     pub frame: u64,
-    /// It carries data, SYN or FIN: the program hears of it.
+    /// It carries data, SYN or FIN, which the application sees.
     pub has_data: bool,
-    /// The data.
+    /// Bytes of data.
     pub payload_bytes: u32,
-    /// What it says of a loss.
+    /// What it reports about losses.
     pub missing: Missing,
 }
 
-/// What an arrival says about losses.
+/// What an arrival reports about losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Missing {
-    /// Nothing.
+    /// No loss.
     #[default]
     Nothing,
-    /// Something is: it is a duplicate ACK, or brings SACK blocks.
+    /// A possible loss: a duplicate ACK, or SACK blocks.
     Perhaps,
-    /// Enough of that came for its sender to take it for lost (RFC 5681, 3.2; RFC 6675, 4: `IsLost`).
+    /// Enough duplicate ACKs or SACK blocks for the sender to treat a segment as lost (RFC 5681, 3.2; RFC 6675,
+    /// 4: `IsLost`).
     Lost,
 }
 
@@ -54,13 +56,14 @@ pub enum Missing {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Own {
     ts_ns: i64,
-    /// Lower half of its frame.
+    /// Lower 32 bits of the frame number.
     frame: u32,
-    /// 0 where it has none.
+    /// 0 if it has none.
     tsval: u32,
 }
 
-/// The part that many arrivals in a row mostly have in common, as when data comes to a side that sends none.
+/// The part that consecutive arrivals mostly have in common, for example when data arrives at a host that sends
+/// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Common {
     ack: i64,
@@ -68,7 +71,7 @@ struct Common {
     lag_ns: Nullable,
     rtt_ns: Nullable,
     tsecr: Option<u32>,
-    /// Upper half of the frame.
+    /// Upper 32 bits of the frame number.
     frame: u32,
     has_tsval: bool,
     has_data: bool,
@@ -78,7 +81,7 @@ struct Common {
 
 impl Arrival {
     #[inline]
-    fn apart(&self) -> (Own, Common) {
+    fn split(&self) -> (Own, Common) {
         let Self { ts_ns, ack, edge, lag_ns, rtt_ns, tsval, tsecr, frame, has_data, payload_bytes, missing } = *self;
         let own = Own { ts_ns, frame: frame as u32, tsval: tsval.unwrap_or(0) };
         let frame = (frame >> 32) as u32;
@@ -95,21 +98,21 @@ impl Arrival {
     }
 }
 
-/// A queue of arrivals, 16 bytes each. It stays full where a side sends nothing, so it is small, and each new arrival takes the
-/// place of the oldest.
+/// A queue of arrivals, 16 bytes each. It stays full where a host sends nothing, so its size is limited and
+/// each new arrival replaces the oldest.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Queue {
-    /// A ring; its length is 0 or a power of two, at most [`MAX_ON_THE_WAY`].
+    /// Ring buffer. Its length is 0 or a power of two, at most [`MAX_IN_TRANSIT`].
     places: Vec<Own>,
-    /// Place of the oldest.
+    /// Index of the oldest arrival.
     first: usize,
     len: usize,
-    /// How many have left.
-    left: u64,
-    /// Of the oldest, and of the newest.
+    /// Number of arrivals removed so far.
+    removed: u64,
+    /// Common part of the oldest arrival, and of the newest.
     oldest: Common,
     newest: Common,
-    /// Where that changes in between, counted from the first arrival of all.
+    /// Where the common part changes between the two, by the number of the arrival since the first of all.
     changes: VecDeque<(u64, Common)>,
 }
 
@@ -122,14 +125,14 @@ impl Queue {
 
     #[inline]
     fn push(&mut self, arrival: &Arrival) -> Option<Arrival> {
-        let (own, common) = arrival.apart();
+        let (own, common) = arrival.split();
         if self.len == 0 {
             (self.oldest, self.newest) = (common, common);
         } else if common != self.newest {
-            self.changes.push_back((self.left + self.len as u64, common));
+            self.changes.push_back((self.removed + self.len as u64, common));
             self.newest = common;
         }
-        let oldest = if self.len == MAX_ON_THE_WAY { self.pop() } else { None };
+        let oldest = if self.len == MAX_IN_TRANSIT { self.pop() } else { None };
         if self.len == self.places.len() {
             self.grow();
         }
@@ -146,8 +149,8 @@ impl Queue {
         let front = self.front()?;
         self.first = self.place(1);
         self.len -= 1;
-        self.left += 1;
-        if self.changes.front().is_some_and(|(at, _)| *at == self.left)
+        self.removed += 1;
+        if self.changes.front().is_some_and(|(at, _)| *at == self.removed)
             && let Some((_, common)) = self.changes.pop_front()
         {
             self.oldest = common;
@@ -155,58 +158,60 @@ impl Queue {
         Some(front)
     }
 
-    /// Twice as many places.
+    /// Doubles the capacity.
     #[cold]
     fn grow(&mut self) {
         self.places.rotate_left(self.first);
         self.first = 0;
-        self.places.resize((self.len * 2).max(FIRST_PLACES), Own::default());
+        self.places.resize((self.len * 2).max(INITIAL_CAPACITY), Own::default());
     }
 
-    /// The place that comes so many behind that of the oldest.
+    /// The index `behind` places after the oldest.
     #[inline]
     fn place(&self, behind: usize) -> usize {
         (self.first + behind) & self.places.len().wrapping_sub(1)
     }
 }
 
-/// The arrivals that are on their way, in the order of the capture.
+/// The arrivals in transit, in capture order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Arrivals {
-    /// Once there were any.
+    /// Allocated with the first arrival.
     queue: Option<Box<Queue>>,
-    /// The timestamp echoed last, and when the first segment with it was captured.
+    /// The last echoed timestamp, and when the first segment with that timestamp was captured.
     echoed: Option<(u32, i64)>,
 }
 
 impl Arrivals {
-    /// Whether nothing is on its way.
+    /// Whether no arrival is in transit.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.queue.as_ref().is_none_or(|queue| queue.len == 0)
     }
 
-    /// One more; hands out the oldest if there are too many.
+    /// Adds an arrival. If the queue is full, removes and returns the oldest.
     #[inline]
     pub(super) fn push(&mut self, arrival: &Arrival) -> Option<Arrival> {
         self.queue.get_or_insert_default().push(arrival)
     }
 
-    /// When the next one was captured.
+    /// Capture time of the next arrival.
     pub(super) fn next_ns(&self) -> Option<i64> {
         Some(self.queue.as_deref()?.front()?.ts_ns)
     }
 
-    /// The next one, whether it has arrived or not.
+    /// Removes and returns the next arrival, whether it has reached the sender or not.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival> {
         self.queue.as_deref_mut()?.pop()
     }
 
-    /// The next one that had arrived when a segment that echoes `tsecr` was captured at `now_ns`.
+    /// Removes and returns the next arrival that had reached the sender when a segment that echoes `tsecr` was
+    /// captured at `now_ns`.
     ///
-    /// Where there are timestamps they tell it: what the segment echoes and all before it have arrived, and nothing newer
-    /// (RFC 7323, 4.3). Of several with that same timestamp the first has, and the others if there was time.
+    /// Timestamps decide if both have them: the echoed segment and everything before it have arrived, and
+    /// nothing newer has (RFC 7323, 4.3). Of several segments with the echoed timestamp, the first has arrived,
+    /// and the others if the time suffices.
     pub(super) fn next_arrived(&mut self, tsecr: Option<u32>, now_ns: i64, shift_ns: i64) -> Option<Arrival> {
         let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
         let in_time = ts_ns.saturating_add(shift_ns) <= now_ns;
@@ -226,7 +231,7 @@ impl Arrivals {
         first
     }
 
-    /// Time since the first segment was captured whose timestamp `tsecr` echoes; known only away from the sender.
+    /// Time since capture of the first segment whose timestamp `tsecr` echoes. Known only away from the sender.
     pub(super) fn echo_ns(&self, tsecr: Option<u32>, now_ns: i64) -> Nullable {
         let echoed = self.echoed.filter(|(tsval, _)| Some(*tsval) == tsecr);
         echoed.map(|(_, ts_ns)| now_ns.saturating_sub(ts_ns)).into()
@@ -271,7 +276,7 @@ mod tests {
     #[test]
     fn of_more_than_fit_the_oldest_are_handed_out_as_they_came() {
         let mut arrivals = Arrivals::default();
-        let came = (0..2 * super::MAX_ON_THE_WAY as i64 + 44).map(|number| Arrival {
+        let came = (0..2 * super::MAX_IN_TRANSIT as i64 + 44).map(|number| Arrival {
             frame: u64::from(u32::MAX) - 500 + number as u64,
             has_data: number % 5 > 0,
             missing: if number % 7 == 0 { Missing::Lost } else { Missing::Nothing },
@@ -285,7 +290,7 @@ mod tests {
                 out.extend(arrivals.pop()); // so that the ring grows from its middle
             }
         }
-        assert_eq!(out.len(), super::MAX_ON_THE_WAY + 44);
+        assert_eq!(out.len(), super::MAX_IN_TRANSIT + 44);
         out.extend(std::iter::from_fn(|| arrivals.pop()));
         assert!(arrivals.is_empty() && out.into_iter().eq(came));
     }
@@ -296,7 +301,8 @@ mod tests {
         for (ts_ns, offset, tsval) in [(0, 1000, 7), (10, 2000, 8), (11, 3000, 8), (12, 4000, 9)] {
             arrivals.push(&ack(ts_ns, offset, Some(tsval)));
         }
-        // Long after the round trip of 20, because the segment was queued: it echoes 8, so 9 had not arrived when it left.
+        // The segment leaves long after the round trip of 20 because it was queued. It echoes 8, so 9 had not
+        // arrived when it left.
         assert_eq!(arrived(&mut arrivals, Some(8), 500, 20), [1000, 2000, 3000]);
         assert_eq!(arrivals.echo_ns(Some(8), 500).get(), Some(490));
     }

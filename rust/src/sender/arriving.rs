@@ -1,28 +1,28 @@
-//! What arrives at a sender: when, and what it changes there.
+//! Handles an arrival: when it reaches the sender, and what it changes there.
 
 use super::arrivals::{Arrival, Missing};
 use super::leaves::Leaves;
+use super::state::{SenderState, Timeout};
 use super::timing::{LONGEST_NS, TOLERANCE_PART, whole_ns};
-use super::view::{SenderView, Timeout};
 use crate::nullable::Nullable;
 
-/// Without timestamps, the round trip to the sender may be shorter by this part than the shortest one seen: a handshake includes
-/// the time that the hosts need for address resolution and for opening the connection.
-const SOONER_PART: i64 = 4;
-/// By this part each sample changes the smoothed round trip (RFC 6298, 2.3: alpha).
-const SMOOTHED_PARTS: i64 = 8;
-/// Segments that left within this part of a round trip are neighbours in one flight (a heuristic).
+/// Without timestamps, the round trip between capture point and sender may be shorter than the shortest one
+/// observed by 1/4. A handshake includes the time for address resolution and for opening the connection.
+const EARLIER_PART: i64 = 4;
+/// Each sample changes the smoothed RTT by 1/8 of the difference (RFC 6298, 2.3: alpha).
+const SRTT_PARTS: i64 = 8;
+/// Segments sent within 1/8 of a round trip are neighbours in one flight (a heuristic).
 const NEIGHBOUR_PART: i64 = 8;
 
-impl SenderView {
-    /// Something of the other side was captured, and will arrive at the sender.
+impl SenderState {
+    /// Takes a segment of the peer that was captured and will arrive at the sender.
     #[inline]
     pub(crate) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
         self.captured_ack = self.captured_ack.later(Some(arrival.ack).into());
         if self.captured_ack.value() >= self.small_end.value() && !self.small_acked_ns.is_some() {
             self.small_acked_ns = Some(arrival.ts_ns).into();
         }
-        // With nothing in flight no departure waits for it, and a queue of its own would only cost memory.
+        // With nothing in flight, no departure waits for this arrival. A queue would only cost memory.
         let idle = self.una.is_some() && self.una.value() >= self.snd_max;
         if (shift_ns == 0 || idle) && self.arrivals.is_empty() {
             self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)));
@@ -35,7 +35,8 @@ impl SenderView {
     pub(super) fn arrived(&mut self, arrival: &Arrival, now_ns: i64) {
         let now = Nullable::from(Some(now_ns));
         if arrival.has_data {
-            // Of SYN-ACKs the last counts: for a server that sends one again the connection was not open before (RFC 9293, 3.5).
+            // The last SYN-ACK counts: to a server that retransmits it, the connection was not open before (RFC
+            // 9293, 3.5).
             let again = arrival.payload_bytes == 0 && self.since.peer_payload_bytes.get() == Some(0);
             if again || !self.since.peer_first_ns.is_some() {
                 self.since.peer_first_ns = now;
@@ -46,17 +47,17 @@ impl SenderView {
             }
             self.since.peer_payload_bytes = Some(i64::from(arrival.payload_bytes)).into();
             if arrival.payload_bytes > 0 {
-                self.rounds.answered();
+                self.rounds.peer_sent_data();
             }
         }
         let una = self.una.get().unwrap_or(i64::MIN);
         if arrival.ack < una || arrival.ack == i64::MIN {
-            return; // an old ACK that came late says nothing about now
+            return; // an old ACK that arrives late says nothing about the current state
         }
         if arrival.ack > una {
             self.una = Some(arrival.ack).into();
             self.since.acked_lag_ns = arrival.lag_ns;
-            self.undo(arrival.tsecr);
+            self.undo_spurious_timeout(arrival.tsecr);
             self.since.repaired_ns =
                 if self.recovers(una) && !self.recovers(arrival.ack) { now } else { Nullable::NULL };
             if let Some(rtt_ns) = arrival.rtt_ns.get() {
@@ -65,28 +66,30 @@ impl SenderView {
                     .sampled_ns
                     .get()
                     .is_some_and(|before| left_ns.saturating_sub(before) <= rtt_ns / NEIGHBOUR_PART);
-                self.neighbour_ns = if near { self.round_trip_ns } else { Nullable::NULL };
+                self.previous_rtt_sample_ns = if near { self.round_trip_ns } else { Nullable::NULL };
                 (self.sampled_ns, self.round_trip_ns) = (Some(left_ns).into(), arrival.rtt_ns);
             }
             if let Some(sample_ns) = self.senders_sample_ns(arrival, now_ns) {
-                let smoothed_ns = self.smoothed_ns.get().unwrap_or(sample_ns);
-                let step_ns = sample_ns.saturating_sub(smoothed_ns) / SMOOTHED_PARTS;
-                self.smoothed_ns = Some(smoothed_ns.saturating_add(step_ns)).into();
+                let srtt_ns = self.srtt_ns.get().unwrap_or(sample_ns);
+                let step_ns = sample_ns.saturating_sub(srtt_ns) / SRTT_PARTS;
+                self.srtt_ns = Some(srtt_ns.saturating_add(step_ns)).into();
             }
             if arrival.missing == Missing::Nothing {
-                self.loss_told_ns = Nullable::NULL;
-                self.taken_for_lost = false;
-                // A small segment took all that the program had given by then: who has nothing to send waits for no repair.
-                self.since.loss_told &= !self.since.was_small;
+                self.loss_signalled_ns = Nullable::NULL;
+                self.loss_confirmed = false;
+                // A small segment took all data that was available. A sender without data does not wait for
+                // loss recovery.
+                self.since.loss_known &= !self.since.was_small;
             }
-            if arrival.ack >= self.snd_max && !self.since.emptied_ns.is_some() {
-                self.since.emptied_ns = now;
+            if arrival.ack >= self.snd_max && !self.since.all_acked_ns.is_some() {
+                self.since.all_acked_ns = now;
             }
         }
-        let is_news = !self.loss_told_ns.is_some() || (arrival.missing == Missing::Lost && !self.taken_for_lost);
-        if arrival.missing > Missing::Nothing && is_news {
-            self.loss_told_ns = now;
-            self.taken_for_lost = arrival.missing == Missing::Lost;
+        let is_new_signal =
+            !self.loss_signalled_ns.is_some() || (arrival.missing == Missing::Lost && !self.loss_confirmed);
+        if arrival.missing > Missing::Nothing && is_new_signal {
+            self.loss_signalled_ns = now;
+            self.loss_confirmed = arrival.missing == Missing::Lost;
         }
         self.since.acked_ns = now;
         self.since.acked_frame = arrival.frame;
@@ -96,41 +99,44 @@ impl SenderView {
         }
     }
 
-    /// If the first ACK since a timeout echoes a timestamp older than that of what was sent again, the first copy had arrived, and the
-    /// sender goes on as if there had been no timeout (Eifel, RFC 3522 and RFC 4015; Linux `tcp_try_undo_loss`). One that does not
-    /// sends more again, and recovers from then on.
-    fn undo(&mut self, tsecr: Option<u32>) {
+    /// Undoes a spurious timeout. If the first ACK after a timeout echoes a timestamp older than the
+    /// retransmission's, the original had arrived, and the sender continues as if there had been no timeout
+    /// (Eifel, RFC 3522 and RFC 4015; Linux `tcp_try_undo_loss`). A sender that does not undo retransmits more,
+    /// and is in recovery from then on.
+    fn undo_spurious_timeout(&mut self, tsecr: Option<u32>) {
         let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
         if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {
             (self.after_loss, self.recover) = (after_loss, Nullable::NULL);
         }
     }
 
-    /// The window is open, and how far is not known, because no SYN told its scale (0 is 0 in every scale).
+    /// Takes an open window of unknown size: the SYN with its scale was not captured. (A window of 0 is 0 at
+    /// every scale.)
     #[inline]
     fn offered_unknown(&mut self, now: Nullable) {
         if self.edge.get().is_some_and(|edge| edge <= self.snd_max) {
-            self.since.opened_ns = now;
+            self.since.window_opened_ns = now;
         }
         self.edge = Nullable::default();
     }
 
-    /// The window reaches to `edge` now.
+    /// Takes a window whose right edge is `edge`.
     #[inline]
     fn offered(&mut self, edge: i64, ack: i64, now: Nullable) {
         let usable = edge.saturating_sub(self.snd_max);
         let before = self.edge.get().map_or(i64::MAX, |edge| edge.saturating_sub(self.snd_max));
-        self.since.closed |= edge == ack;
+        self.since.window_closed |= edge == ack;
         let opened_for_a_full_one = before < self.full_bytes && usable >= self.full_bytes;
         if opened_for_a_full_one || (before <= 0 && usable > before) {
-            self.since.opened_ns = now;
+            self.since.window_opened_ns = now;
         }
         self.edge = Some(edge).into();
     }
 
-    /// The round trip that the sender takes from an ACK: that of the oldest byte acknowledged, whose timestamp comes back (RFC 7323,
-    /// 4.3), and which counts without timestamps, too (Linux `tcp_clean_rtx_queue`). Of what was sent twice a timestamp alone tells
-    /// it (RFC 6298, 3; RFC 7323, 4.1): [`LONGEST_NS`] at most, because the timestamp may be any number.
+    /// The RTT that the sender measures with an ACK. With timestamps it is that of the oldest byte
+    /// acknowledged, whose timestamp is echoed (RFC 7323, 4.3); without timestamps that byte counts too (Linux
+    /// `tcp_clean_rtx_queue`). For retransmitted data only a timestamp gives a sample (RFC 6298, 3; RFC 7323,
+    /// 4.1). It is at most [`LONGEST_NS`], because the echoed timestamp may be any number.
     fn senders_sample_ns(&self, arrival: &Arrival, now_ns: i64) -> Option<i64> {
         if let Some(rtt_ns) = arrival.rtt_ns.get() {
             return Some(arrival.lag_ns.get().map_or(rtt_ns, |lag_ns| lag_ns.max(rtt_ns)));
@@ -139,10 +145,11 @@ impl SenderView {
         Some(now_ns.saturating_sub(left_ns).min(LONGEST_NS)).filter(|sample_ns| *sample_ns > 0)
     }
 
-    /// Takes in what had arrived at the sender when a segment left.
+    /// Takes in everything that had arrived at the sender when a segment left.
     ///
-    /// What was captured a little less than the round trip before a departure that had waited, and nothing else came that
-    /// can have let it go, had arrived as well, and so had what let go those close behind it.
+    /// A departure after a wait can correct the estimate. If an arrival was captured slightly less than the
+    /// round trip before it, and nothing else can have released it, that arrival had reached the sender. So had
+    /// the arrivals that released the departures right after it.
     #[inline]
     pub(super) fn take_arrived(&mut self, leaves: &Leaves, shift_ns: i64) {
         if leaves.tsecr.is_some() || shift_ns == 0 {
@@ -151,14 +158,15 @@ impl SenderView {
         }
         let waited_ns = self.since.left_ns.get().map_or(0, |left_ns| leaves.ts_ns.saturating_sub(left_ns));
         if waited_ns >= shift_ns / 2 {
-            self.sooner_ns = 0;
+            self.earlier_ns = 0;
             self.take_older(leaves, shift_ns);
-            self.sooner_ns = self.sooner_ns(leaves.ts_ns, shift_ns);
+            self.earlier_ns = self.earlier_ns(leaves.ts_ns, shift_ns);
         }
-        self.take_older(leaves, shift_ns - self.sooner_ns);
+        self.take_older(leaves, shift_ns - self.earlier_ns);
     }
 
-    /// Takes in what was captured that long before, or what the echoed timestamp shows to have arrived.
+    /// Takes in arrivals captured at least `shift_ns` before, or those that the echoed timestamp shows to have
+    /// arrived.
     #[inline]
     fn take_older(&mut self, leaves: &Leaves, shift_ns: i64) {
         while let Some(arrival) = self.arrivals.next_arrived(leaves.tsecr, leaves.ts_ns, shift_ns) {
@@ -166,28 +174,29 @@ impl SenderView {
         }
     }
 
-    /// How much sooner than taken the next arrival came, if that alone can have let go what leaves now.
-    fn sooner_ns(&self, now_ns: i64, shift_ns: i64) -> i64 {
+    /// How much earlier than assumed the next arrival reached the sender, if only that arrival can have
+    /// released this departure.
+    fn earlier_ns(&self, now_ns: i64, shift_ns: i64) -> i64 {
         let recent =
             |then: Nullable| then.get().is_some_and(|then| now_ns.saturating_sub(then) <= self.causal_ns(shift_ns));
         if recent(self.since.acked_ns) || recent(self.since.peer_last_ns) {
             return 0;
         }
         let early_ns = self.arrivals.next_ns().map_or(0, |ts_ns| ts_ns.saturating_add(shift_ns).saturating_sub(now_ns));
-        if (1..=shift_ns / SOONER_PART).contains(&early_ns) { early_ns + shift_ns / TOLERANCE_PART } else { 0 }
+        if (1..=shift_ns / EARLIER_PART).contains(&early_ns) { early_ns + shift_ns / TOLERANCE_PART } else { 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Arrival, LONGEST_NS, Missing, Nullable, SenderView};
+    use super::{Arrival, LONGEST_NS, Missing, Nullable, SenderState};
 
     #[test]
     fn a_timestamp_from_before_the_beginning_gives_no_round_trip_longer_than_the_longest_life() {
-        let mut view = SenderView::default();
-        view.clock.departs(Some(1 << 31), Nullable::NULL);
-        view.clock.departs(Some((1 << 31) + 60), Some(LONGEST_NS).into());
-        view.since.left_ns = Some(LONGEST_NS).into();
+        let mut state = SenderState::default();
+        state.clock.departs(Some(1 << 31), Nullable::NULL);
+        state.clock.departs(Some((1 << 31) + 60), Some(LONGEST_NS).into());
+        state.since.left_ns = Some(LONGEST_NS).into();
         let ack = Arrival {
             ts_ns: LONGEST_NS,
             ack: 1,
@@ -201,6 +210,6 @@ mod tests {
             payload_bytes: 0,
             missing: Missing::Nothing,
         };
-        assert_eq!(view.senders_sample_ns(&ack, LONGEST_NS), Some(LONGEST_NS));
+        assert_eq!(state.senders_sample_ns(&ack, LONGEST_NS), Some(LONGEST_NS));
     }
 }

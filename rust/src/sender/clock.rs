@@ -1,35 +1,38 @@
-//! The sender's timestamp clock (RFC 7323), read off its departures: how long a tick is, and how late each departure was captured.
+//! The sender's timestamp clock (RFC 7323), derived from its departures: the length of a tick, and the capture
+//! delay of each departure.
 
 use serde::{Deserialize, Serialize};
 
 use super::timing::LONGEST_NS;
 use crate::nullable::Nullable;
 
-/// Ticks of a sender's clock without which the length of one is not known (a heuristic: to within a fiftieth).
+/// Minimum number of ticks from which the length of a tick is derived, to within 1/50 (a heuristic).
 const LEAST_TICKS: i64 = 50;
-/// A tick of nearly all timestamp clocks of today (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
+/// Tick of nearly all current timestamp clocks (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
 const MILLISECOND_NS: i64 = 1_000_000;
-/// Two clocks drift apart by no more than this part (a heuristic: 100 in a million are a bad quartz).
+/// Two clocks drift apart by at most 1/10,000 (a heuristic: 100 ppm is a bad quartz).
 pub(crate) const DRIFT_PART: i64 = 10_000;
 
 /// The clock, as far as departures have shown it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clock {
-    /// Of the last departure that moved it.
+    /// Timestamp of the last departure that had one.
     tsval: Option<u32>,
-    /// Ticks since the first departure, and nanoseconds of the capture.
+    /// Ticks since the first departure, and nanoseconds since then by the capture's clock.
     ticks: i64,
     lasted_ns: i64,
-    /// Of the departure that was captured soonest after its own time, by that clock: how soon, and when.
+    /// The departure with the smallest capture delay, by the sender's clock: that delay, and when it was
+    /// captured.
     soonest_ns: i64,
     soonest_at_ns: i64,
-    /// Of the one that was captured latest after its own time, the same, less the tick by which that may be wrong.
+    /// The departure with the largest capture delay: that delay less the tick by which it may be wrong, and
+    /// when it was captured.
     latest_ns: i64,
     latest_at_ns: i64,
 }
 
 impl Clock {
-    /// Ticks since the departure before, which was captured `held_ns` ago.
+    /// Returns the ticks since the previous departure, which was captured `held_ns` ago.
     #[inline]
     pub(super) fn departs(&mut self, tsval: Option<u32>, held_ns: Nullable) -> Option<i64> {
         let now = tsval?;
@@ -43,21 +46,22 @@ impl Clock {
         Some(ticks)
     }
 
-    /// How much later than the first, against its own time, the last departure was captured, if ticks are milliseconds.
+    /// Capture delay of the last departure relative to the first, if ticks are milliseconds.
     fn behind_ns(&self) -> i64 {
         self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
     }
 
-    /// How much later than the soonest so far it was captured, against its own time. What neither a tick nor clock drift explains, a
-    /// queue before the capture point does. Ticks that no clock counts in the time of the capture make it [`LONGEST_NS`] at most.
+    /// Capture delay of the last departure relative to the smallest so far. What exceeds a tick and clock drift
+    /// is a queue before the capture point. Timestamps that fit no clock limit the value to [`LONGEST_NS`].
     pub(super) fn queued_ns(&self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
         later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).clamp(0, LONGEST_NS)
     }
 
-    /// By how much the queue was longer for the last departure than for any before it, beyond a tick and clock drift. Growth that drains
-    /// again does not count, and the tick counts once: these values sum to how much longer the queue became.
+    /// By how much the queue of the last departure exceeds every earlier queue, beyond a tick and clock drift.
+    /// Growth that drains again counts once, and so does the tick: the sum of these values is the growth of the
+    /// queue.
     pub(super) fn queue_grew_ns(&mut self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.latest_at_ns) / DRIFT_PART;
         let now_ns = self.behind_ns().saturating_sub(drift_ns.saturating_add(MILLISECOND_NS));
@@ -68,13 +72,13 @@ impl Clock {
         grew_ns
     }
 
-    /// How long before the last departure the clock showed `tsval`, if it is known how long a tick is.
+    /// How long before the last departure the clock showed `tsval`, if the length of a tick is known.
     pub(super) fn since_ns(&self, tsval: u32) -> Option<i64> {
         let ticks = i64::from(self.tsval?.wrapping_sub(tsval) as i32);
         self.tick_ns().get().map(|tick_ns| ticks.saturating_mul(tick_ns))
     }
 
-    /// How long a tick is.
+    /// Length of a tick.
     pub(super) fn tick_ns(&self) -> Nullable {
         Some(self.lasted_ns).filter(|_| self.ticks >= LEAST_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
     }
@@ -84,7 +88,7 @@ impl Clock {
 mod tests {
     use super::{Clock, LONGEST_NS, MILLISECOND_NS, Nullable};
 
-    /// A clock of milliseconds whose departures were captured so many after the one before, and ticked so often between.
+    /// A millisecond clock with departures given as (ms since the previous one, ticks since the previous one).
     fn after(departures: &[(i64, u32)]) -> Clock {
         let (mut clock, mut tsval) = (Clock::default(), 0);
         clock.departs(Some(tsval), Nullable::NULL);
@@ -112,7 +116,8 @@ mod tests {
             clock.departs(Some(tsval), Some(held_ms * MILLISECOND_NS).into());
             grew.push(clock.queue_grew_ns());
         }
-        // Behind by 20, 15, 25 and 35 ms, less a tick; in 30, 30 and 40 ms the clocks may drift by 3, 3 and 4 µs.
+        // The capture delays are 20, 15, 25 and 35 ms, less a tick. In 30, 30 and 40 ms the clocks may drift by
+        // 3, 3 and 4 µs.
         assert_eq!(grew, [19 * MILLISECOND_NS - 3_000, 0, 5 * MILLISECOND_NS, 10 * MILLISECOND_NS - 1_000]);
     }
 

@@ -1,103 +1,107 @@
-//! Counts of departures that show how a sender is held: by Nagle's algorithm, by its send buffer, by ACKs.
+//! Counts of departures that show what limits a sender: Nagle's algorithm, its send buffer or the ACK clock.
 
-use super::view::SenderView;
+use super::state::SenderState;
 use super::wait::Wait;
 
-/// What leaves within this time of the segment before may be the tail of one write, which a BSD sender lets pass (4.4BSD,
-/// `tcp_output`); on a slow link the two are further apart than on the sender's host (a heuristic).
+/// A segment sent within this time of the previous one may be the tail of the same write. A BSD sender does not
+/// delay that tail (4.4BSD, `tcp_output`). A slow link captures the two further apart than the sender sent them
+/// (a heuristic).
 const ONE_WRITE_NS: i64 = 2_000_000;
 
-impl SenderView {
-    pub(super) fn count_clocked(&mut self, held: &Wait, shift_ns: i64) {
-        if held.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
+impl SenderState {
+    pub(super) fn count_clocked(&mut self, wait: &Wait, shift_ns: i64) {
+        if wait.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
             return;
         }
-        if self.went_on_by_itself(held, shift_ns) {
+        if self.application_continued(wait, shift_ns) {
             self.unclocked = self.unclocked.saturating_add(1);
         }
-        if let Some(ago_ns) = held.acked_ago_ns.get() {
+        if let Some(ago_ns) = wait.acked_ago_ns.get() {
             let in_time = ago_ns <= self.causal_ns(shift_ns);
-            // After a short wait, an ACK that came just before may be there by chance: at the sender it does not count.
-            let let_go = shift_ns > 0 || held.may_be_ended_by(ago_ns);
-            self.clocked = self.clocked.saturating_add(u32::from(in_time && let_go));
+            // After a short wait, an ACK may precede the departure by chance. At the sender, such an ACK is not
+            // counted.
+            let released = shift_ns > 0 || wait.may_be_ended_by(ago_ns);
+            self.clocked = self.clocked.saturating_add(u32::from(in_time && released));
             self.unclocked = self.unclocked.saturating_add(u32::from(!in_time));
         }
     }
 
-    /// Whether nothing came since a small segment left, which had taken all that its program had given, and the line was free again: it was
-    /// the program that gave more.
-    fn went_on_by_itself(&self, held: &Wait, shift_ns: i64) -> bool {
-        let nothing_came = !held.acked_ago_ns.is_some() && !held.peer_first_ns.is_some();
+    /// Whether the application, not an event in TCP, ended the wait: nothing arrived since a small segment
+    /// left, that segment had taken all available data, and the line was free again.
+    fn application_continued(&self, wait: &Wait, shift_ns: i64) -> bool {
+        let nothing_came = !wait.acked_ago_ns.is_some() && !wait.peer_first_ns.is_some();
         nothing_came
-            && held.small_before
-            && held.held_ns.get().is_some_and(|held_ns| {
+            && wait.small_before
+            && wait.held_ns.get().is_some_and(|held_ns| {
                 held_ns > self.causal_ns(shift_ns) && !self.spacing.may_carry(self.since.payload_bytes, held_ns)
             })
     }
 
-    /// What a small segment shows of Nagle's algorithm.
-    pub(super) fn count_small(&mut self, left: &Wait, payload_bytes: i64, shift_ns: i64) {
-        if left.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
+    /// Counts a small segment as evidence for or against Nagle's algorithm.
+    pub(super) fn count_small(&mut self, wait: &Wait, payload_bytes: i64, shift_ns: i64) {
+        if wait.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
             return;
         }
-        let waited_ns = left.held_ns.get().unwrap_or(0);
-        if left.unacked_bytes.get().is_none_or(|unacked| unacked > 0) {
-            let passed_full = !left.small_unacked && waited_ns > ONE_WRITE_NS;
-            self.held.passed_full = self.held.passed_full.saturating_add(u16::from(passed_full));
+        let waited_ns = wait.held_ns.get().unwrap_or(0);
+        if wait.unacked_bytes.get().is_none_or(|unacked| unacked > 0) {
+            let passed_full = !wait.small_unacked && waited_ns > ONE_WRITE_NS;
+            self.small_waits.passed_full = self.small_waits.passed_full.saturating_add(u16::from(passed_full));
             return;
         }
-        if !has_waited_with_room(left, payload_bytes) || !self.let_go_by_the_ack_of_all(left, shift_ns) {
+        if !has_waited_with_room(wait, payload_bytes) || !self.released_by_the_ack_of_all(wait, shift_ns) {
             return;
         }
-        if left.small_unacked {
-            self.held.run = self.held.run.saturating_add(1);
-            self.held.longest_run = self.held.longest_run.max(self.held.run);
+        if wait.small_unacked {
+            self.small_waits.run = self.small_waits.run.saturating_add(1);
+            self.small_waits.longest_run = self.small_waits.longest_run.max(self.small_waits.run);
         } else {
-            self.held.over_full = self.held.over_full.saturating_add(1);
+            self.small_waits.over_full = self.small_waits.over_full.saturating_add(1);
         }
     }
 
-    /// What leaves right behind a small segment that had waited shows that the program gave more as soon as the ACK came.
-    pub(super) fn count_behind_held(&mut self, left: &Wait, shift_ns: i64) {
-        let at_once = left.held_ns.get().is_some_and(|held_ns| held_ns <= self.causal_ns(shift_ns));
-        let went_on = self.since.had_waited_behind_small && at_once && !left.peer_first_ns.is_some();
-        self.held.went_on = self.held.went_on.saturating_add(u16::from(went_on));
+    /// Counts a segment sent right after a small one that had waited. It shows that the application wrote more
+    /// as soon as the ACK arrived.
+    pub(super) fn count_after_small_wait(&mut self, wait: &Wait, shift_ns: i64) {
+        let at_once = wait.held_ns.get().is_some_and(|held_ns| held_ns <= self.causal_ns(shift_ns));
+        let went_on = self.since.had_waited_behind_small && at_once && !wait.peer_first_ns.is_some();
+        self.small_waits.went_on = self.small_waits.went_on.saturating_add(u16::from(went_on));
     }
 
-    /// Whether it left at once when an ACK came, without data, for which it had waited behind a small one.
-    pub(super) fn waited_behind_small(&self, left: &Wait, shift_ns: i64) -> bool {
-        left.small_unacked && has_waited(left) && self.let_go_by_an_ack(left, shift_ns)
+    /// Whether a segment that waited behind a small one left at once when an ACK without data arrived.
+    pub(super) fn waited_behind_small(&self, wait: &Wait, shift_ns: i64) -> bool {
+        wait.small_unacked && has_waited(wait) && self.released_by_an_ack(wait, shift_ns)
     }
 
-    /// What a full segment that waited although the window had room shows of the send buffer.
-    pub(super) fn count_full(&mut self, left: &Wait, payload_bytes: i64, shift_ns: i64) {
-        let Some(flight) = left.unacked_before_bytes.get().filter(|unacked| *unacked > 0) else { return };
-        if !has_waited_with_room(left, payload_bytes) {
+    /// Counts a full-sized segment that waited although the window had room. It is evidence of a full send
+    /// buffer.
+    pub(super) fn count_full(&mut self, wait: &Wait, payload_bytes: i64, shift_ns: i64) {
+        let Some(flight) = wait.unacked_before_bytes.get().filter(|unacked| *unacked > 0) else { return };
+        if !has_waited_with_room(wait, payload_bytes) {
             return;
         }
-        if left.pushed_before && self.let_go_by_an_ack(left, shift_ns) {
-            self.emptied.held_behind(flight);
+        if wait.pushed_before && self.released_by_an_ack(wait, shift_ns) {
+            self.full_buffer.waited_after(flight);
         }
     }
 
-    /// Whether it left at once when an ACK came, without data, that may have ended its wait.
-    fn let_go_by_an_ack(&self, left: &Wait, shift_ns: i64) -> bool {
-        let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && left.may_be_ended_by(ago_ns);
-        left.acked_ago_ns.get().is_some_and(just_came) && !left.peer_last_ns.is_some()
+    /// Whether the segment left at once when an ACK without data arrived that may have ended its wait.
+    fn released_by_an_ack(&self, wait: &Wait, shift_ns: i64) -> bool {
+        let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && wait.may_be_ended_by(ago_ns);
+        wait.acked_ago_ns.get().is_some_and(just_came) && !wait.peer_last_ns.is_some()
     }
 
-    /// Whether it left at once when all before was acknowledged, by an ACK without data.
-    pub(super) fn let_go_by_the_ack_of_all(&self, left: &Wait, shift_ns: i64) -> bool {
-        left.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns)) && !left.peer_last_ns.is_some()
+    /// Whether the segment left at once when an ACK without data covered everything outstanding.
+    pub(super) fn released_by_the_ack_of_all(&self, wait: &Wait, shift_ns: i64) -> bool {
+        wait.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns)) && !wait.peer_last_ns.is_some()
     }
 }
 
-/// Whether it came later than the tail of one write.
-fn has_waited(left: &Wait) -> bool {
-    left.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
+/// Whether the segment was sent too late to be the tail of one write.
+fn has_waited(wait: &Wait) -> bool {
+    wait.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
 }
 
-/// Whether it came later than the tail of one write, though the window had room for it.
-fn has_waited_with_room(left: &Wait, payload_bytes: i64) -> bool {
-    has_waited(left) && left.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
+/// Whether the segment was sent too late to be the tail of one write, although the window had room for it.
+fn has_waited_with_room(wait: &Wait, payload_bytes: i64) -> bool {
+    has_waited(wait) && wait.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
 }

@@ -1,40 +1,42 @@
-//! A segment leaves its sender: the wait that it ended, and what the sender's state is behind it.
+//! Handles a departure: returns the wait that it ended and updates the sender's state.
 
 use super::leaves::Leaves;
 use super::spacing::{AROUND_BYTES, Seen};
-use super::view::{SenderView, Since, Timeout};
+use super::state::{SenderState, Since, Timeout};
 use super::wait::{FirstDeparture, Wait};
 use crate::connection::ResentBy;
 use crate::nullable::Nullable;
 
-/// What was captured less than this part of the round trip to the sender before a departure had not reached the sender yet (a heuristic). The
-/// round trip is known from the handshake, and no path is that much quicker than its handshake.
+/// A segment captured less than 1/8 of the round trip between capture point and sender before a departure had
+/// not yet reached the sender (a heuristic). The handshake measures that round trip, and no path becomes so
+/// much faster.
 const TOO_QUICK_PART: i64 = 8;
-/// Behind a lost SYN a sender begins with one segment (RFC 5681, 3.1), and its threshold of slow start may be two (4.4BSD, whose timer
-/// sets it). One whose first flight is larger took its SYN for no sign of a full path: Linux, which begins as ever behind one lost SYN,
-/// and restores the threshold (`tcp_init_metrics`).
+/// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1) and its slow-start threshold may be two
+/// segments (4.4BSD, where the SYN timer sets it). A larger first flight shows that the sender did not treat
+/// the lost SYN as congestion. Linux keeps its initial window after one lost SYN and restores the threshold
+/// (`tcp_init_metrics`).
 const LEAST_THRESHOLD_SEGMENTS: i64 = 2;
-/// Behind a pause of its retransmission timeout a sender may begin with a small congestion window again (RFC 5681, 4.1); Linux
-/// has the least (`TCP_RTO_MIN`).
-const BEGINS_ANEW_NS: i64 = 200_000_000;
+/// After an idle time of one retransmission timeout, a sender may restart with a small congestion window (RFC
+/// 5681, 4.1). This is the shortest such timeout, that of Linux (`TCP_RTO_MIN`).
+const RESTART_AFTER_IDLE_NS: i64 = 200_000_000;
 
-impl SenderView {
-    /// A segment leaves. Returns the wait that it ended.
+impl SenderState {
+    /// Takes in a departure. Returns the wait that it ended.
     #[inline]
     pub(crate) fn departs(&mut self, leaves: &Leaves, shift_ns: i64) -> Wait {
-        // A clock that was set back does not let a wait end before it began.
+        // A capture clock that was set back does not end a wait before it began.
         let leaves =
             Leaves { ts_ns: self.since.left_ns.get().map_or(leaves.ts_ns, |left| left.max(leaves.ts_ns)), ..*leaves };
         if self.first.is_none() {
             self.first = Some(FirstDeparture { ts_ns: leaves.ts_ns, frame: leaves.frame, is_syn: leaves.is_syn });
         }
         self.take_arrived(&leaves, shift_ns);
-        let mut held = self.held(&leaves, shift_ns);
-        held.sent_ticks = self.clock.departs(leaves.tsval, held.held_ns).into();
-        self.spacing.stamped(leaves.tsval.is_some());
-        held.queued_ns = held.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
-        held.queue_grew_ns = held.sent_ticks.get().map(|_| self.clock.queue_grew_ns()).into();
-        if let Some(held_ns) = held.held_ns.get().filter(|_| line_may_be_busy(&held)) {
+        let mut wait = self.wait(&leaves, shift_ns);
+        wait.sent_ticks = self.clock.departs(leaves.tsval, wait.held_ns).into();
+        self.spacing.set_timestamps(leaves.tsval.is_some());
+        wait.queued_ns = wait.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
+        wait.queue_grew_ns = wait.sent_ticks.get().map(|_| self.clock.queue_grew_ns()).into();
+        if let Some(held_ns) = wait.held_ns.get().filter(|_| line_may_be_busy(&wait)) {
             let seen = match (leaves.at_either, shift_ns) {
                 (true, _) => Seen::AtEither,
                 (false, 0) => Seen::AtSender,
@@ -42,44 +44,47 @@ impl SenderView {
             };
             self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, seen);
         }
-        // At the sender it is seen what an ACK let go.
-        let let_go = shift_ns == 0 && held.acked_ago_ns.get().is_some_and(|ago_ns| held.may_be_ended_by(ago_ns));
-        if let Some(held_ns) = held.held_ns.get().filter(|_| !let_go && self.goes_on(&leaves)) {
+        // Only at the sender does the capture show which departures an ACK released.
+        let released = shift_ns == 0 && wait.acked_ago_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
+        if let Some(held_ns) = wait.held_ns.get().filter(|_| !released && self.write_continues(&leaves)) {
             self.steady.came(held_ns, leaves.payload_bytes, AROUND_BYTES);
         }
-        if let Some(held_ns) = held.held_ns.get().filter(|_| leaves.payload_bytes > 0) {
+        if let Some(held_ns) = wait.held_ns.get().filter(|_| leaves.payload_bytes > 0) {
             self.paced.departs(leaves.ts_ns, held_ns, leaves.payload_bytes, leaves.full_bytes, self.since.was_small);
         }
         if leaves.resent_by.is_none() {
-            self.count_clocked(&held, shift_ns);
+            self.count_clocked(&wait, shift_ns);
         }
-        self.count_behind_held(&held, shift_ns);
+        self.count_after_small_wait(&wait, shift_ns);
         let resent = leaves.resent_by.is_some();
         if leaves.small && !resent && !leaves.never_held {
-            self.count_small(&held, leaves.payload_bytes, shift_ns);
+            self.count_small(&wait, leaves.payload_bytes, shift_ns);
         } else if !leaves.small && !resent && leaves.payload_bytes > 0 {
-            self.count_full(&held, leaves.payload_bytes, shift_ns);
+            self.count_full(&wait, leaves.payload_bytes, shift_ns);
         }
-        let was_held = leaves.small && held.small_unacked && self.let_go_by_the_ack_of_all(&held, shift_ns);
-        let waited_behind_small = leaves.small && self.waited_behind_small(&held, shift_ns);
+        let was_held = leaves.small && wait.small_unacked && self.released_by_the_ack_of_all(&wait, shift_ns);
+        let waited_behind_small = leaves.small && self.waited_behind_small(&wait, shift_ns);
         self.left(&leaves, was_held, shift_ns);
         self.since.had_waited_behind_small = waited_behind_small;
-        held
+        wait
     }
 
-    /// Whether the program had given its data when the full segment before left: that segment did not end its write.
-    fn goes_on(&self, leaves: &Leaves) -> bool {
+    /// Whether the application had already written this data when the previous full-sized segment left: that
+    /// segment had no PSH, so it did not end a write.
+    fn write_continues(&self, leaves: &Leaves) -> bool {
         let before = self.since.payload_bytes;
         before > 0 && before >= self.full_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
     }
 
-    /// Whether it is several segments captured as one (segmentation offload), of which the last is small. Known only once full segments of
-    /// this size were seen: before that, the sender's real segments may be shorter, on a path with a smaller MTU.
+    /// Whether the departure is several segments captured as one (segmentation offload) and the last of them is
+    /// small. This is known only after full-sized segments of this size were seen. Until then, the real
+    /// segments may be smaller, because the path MTU may be.
     fn has_small_tail(&self, leaves: &Leaves) -> bool {
         self.whole_bytes == leaves.full_bytes && leaves.payload_bytes > leaves.full_bytes && !leaves.is_whole()
     }
 
-    /// Moves the state on behind a departure; `was_held`: a small one, behind a small one, until all was acknowledged.
+    /// Updates the state after a departure. `was_held` says that a small segment waited behind another small
+    /// one until everything was acknowledged.
     #[inline]
     fn left(&mut self, leaves: &Leaves, was_held: bool, shift_ns: i64) {
         self.full_bytes = leaves.full_bytes;
@@ -96,7 +101,8 @@ impl SenderView {
             self.repairs_by = leaves.resent_by;
         }
         if ends_small {
-            // Without timestamps only what was not even captured is sure not to have arrived, or so shortly before that no path is so quick.
+            // Without timestamps, an ACK surely had not arrived only if it was not captured yet, or was
+            // captured so shortly before that no path is fast enough.
             let sure = leaves.tsecr.is_some()
                 || self
                     .small_acked_ns
@@ -108,7 +114,7 @@ impl SenderView {
                 && una.is_some_and(|una| self.small_end.value() > una);
             if behind {
                 self.small_behind_small = self.small_behind_small.saturating_add(1);
-                self.held.run = 0;
+                self.small_waits.run = 0;
             }
             let small_end = self.small_end.later(Some(leaves.end).into());
             if small_end != self.small_end {
@@ -124,9 +130,13 @@ impl SenderView {
                 (self.only_syn_lost, self.after_loss) = (false, false);
             }
             self.rounds.departs(una, self.snd_max, self.full_bytes, self.after_loss);
-            if self.since.emptied_ns.get().is_some_and(|emptied| leaves.ts_ns.saturating_sub(emptied) >= BEGINS_ANEW_NS)
+            if self
+                .since
+                .all_acked_ns
+                .get()
+                .is_some_and(|all_acked_ns| leaves.ts_ns.saturating_sub(all_acked_ns) >= RESTART_AFTER_IDLE_NS)
             {
-                self.rounds.begin_anew();
+                self.rounds.restart();
             }
             if leaves.cut || self.recovers(una) {
                 self.rounds.cut();
@@ -139,19 +149,19 @@ impl SenderView {
             was_small: ends_small,
             was_pushed: leaves.pushed,
             was_held,
-            small_unacked: una.is_some_and(|una| self.small_end.value() > una),
-            loss_told: self.taken_for_lost || una.is_some_and(|una| self.recovers(una)),
-            unacked: una.map(|una| (self.snd_max - una).max(0)).into(),
-            usable: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
-            closed: self.edge.is_some() && self.edge == self.una,
+            minshall_pending: una.is_some_and(|una| self.small_end.value() > una),
+            loss_known: self.loss_confirmed || una.is_some_and(|una| self.recovers(una)),
+            flight_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
+            usable_window_bytes: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
+            window_closed: self.edge.is_some() && self.edge == self.una,
             ..Since::default()
         };
     }
 }
 
-/// Whether the departure before may have kept the line busy all the time until this one: it is not acknowledged yet, and neither
-/// an answer nor an ACK let this one go.
-fn line_may_be_busy(left: &Wait) -> bool {
-    let let_go = left.acked_ago_ns.get().is_some_and(|ago_ns| left.may_be_ended_by(ago_ns));
-    !let_go && !left.peer_first_ns.is_some() && left.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
+/// Whether the previous departure may have kept the line busy until this one: it is not acknowledged yet, and
+/// neither data from the peer nor an ACK released this one.
+fn line_may_be_busy(wait: &Wait) -> bool {
+    let released = wait.acked_ago_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
+    !released && !wait.peer_first_ns.is_some() && wait.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
 }

@@ -1,48 +1,50 @@
-//! What a sender's view takes from a segment that leaves.
+//! What a sender's state takes from a departing segment.
 
 use crate::connection::ResentBy;
 
-/// A segment that leaves.
+/// A departing segment.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(crate) struct Leaves {
-    /// When it was captured.
+    /// Capture time.
     pub ts_ns: i64,
-    /// Its frame.
+    /// Frame number.
     pub frame: u64,
-    /// The offset of its first byte, and behind its last.
+    /// Offset of its first byte.
     pub start: i64,
-    /// See `start`.
+    /// Offset after its last byte.
     pub end: i64,
-    /// Its data.
+    /// Bytes of data.
     pub payload_bytes: i64,
-    /// The largest payload that a segment may have: the MSS in force.
+    /// The largest payload that a segment may have: the SMSS (RFC 5681).
     pub full_bytes: i64,
-    /// It holds less than that.
+    /// It carries less than `full_bytes`.
     pub small: bool,
-    /// Nagle's algorithm lets it pass in any case.
+    /// Nagle's algorithm never delays it.
     pub never_held: bool,
-    /// It repairs a loss, or what was taken for one, and this made the sender do so.
+    /// What triggered it, if it is a retransmission.
     pub resent_by: Option<ResentBy>,
-    /// It says that its sender has cut its congestion window for a mark of the path (RFC 3168, 6.1.2).
+    /// It reports that its sender reduced the congestion window after an ECN mark (CWR; RFC 3168, 6.1.2).
     pub cut: bool,
-    /// It opens the connection.
+    /// It is a SYN.
     pub is_syn: bool,
-    /// It ends what was written (PSH).
+    /// It ends a write (PSH).
     pub pushed: bool,
-    /// It fills a window, whose scale is not known, by one of the scales there are.
+    /// It fills the receive window exactly at one of the possible scales, and the scale is unknown.
     pub fills_unscaled: bool,
-    /// There is no distance between the hosts, and the capture may have been made at the receiver, which answers sooner.
+    /// There is no distance between the hosts, and the capture point may be at the receiver, which answers
+    /// earlier.
     pub at_either: bool,
-    /// Packets that its sender has numbered since the departure before, and that were not captured.
+    /// Packets that its sender numbered (IP ID) since the previous departure and that are missing from the
+    /// capture.
     pub left_out: i64,
-    /// Its timestamp, and the one that it echoes.
+    /// Its TCP timestamp, and the timestamp that it echoes.
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
 }
 
 impl Leaves {
-    /// It is one full segment, or several that were captured as one.
+    /// Whether it consists of full-sized segments only: one, or several captured as one.
     pub(super) fn is_whole(&self) -> bool {
         self.payload_bytes > 0 && self.full_bytes > 0 && self.payload_bytes % self.full_bytes == 0
     }

@@ -1,37 +1,39 @@
-//! What the sender knew at each instant, and the waits that follow from it.
+//! What a sender knew at each instant, and how long it waited before each segment.
 //!
-//! A departure is a segment that occupies sequence space: data, SYN or FIN, sent or resent. Between two departures of one
-//! direction the sender waits. What arrived at it meanwhile explains why, so each wait is recorded with what the sender knew
-//! at its end ([`Wait`]). No cause is decided here; that is the task of [`crate::ledger`].
+//! A departure is a segment that occupies sequence space: data, SYN or FIN, original or retransmission. Between
+//! two departures of one direction the sender waits. The segments that arrive meanwhile explain the wait. Each
+//! wait is therefore recorded with what the sender knew when it ended ([`Wait`]). This module assigns no cause;
+//! [`crate::ledger`] does.
 //!
-//! The capture may be far from the sender. Arrivals are therefore moved to the time at which they reach the sender: later by
-//! the round trip from the capture point to the sender and back, because its departures, too, are captured late.
+//! The capture point may be far from the sender. Each arrival is therefore moved to the time at which it
+//! reaches the sender: later by the round trip between capture point and sender, because departures are also
+//! captured late.
 //!
-//! `SenderView` is the state of one direction. It takes in a `Leaves` when a segment leaves this sender, and an `Arrival` when
-//! a segment of the other side is captured on its way here.
+//! `SenderState` is the state of one direction. It takes a `Leaves` for each segment that this sender sends, and
+//! an `Arrival` for each segment of the peer that is captured in transit to this sender.
 
 mod arrivals;
 mod arriving;
 mod clock;
 mod counted;
 mod departing;
+mod full_buffer;
 mod leaves;
 mod paced;
 mod rounds;
 mod spacing;
+mod state;
 mod steady;
-mod stops;
 mod timing;
 mod totals;
-mod view;
 mod wait;
 
 pub(crate) use arrivals::{Arrival, Missing};
 pub(crate) use clock::DRIFT_PART;
 pub(crate) use leaves::Leaves;
 pub(crate) use spacing::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, TIMESTAMP_BYTES};
+pub(crate) use state::SenderState;
 pub use timing::LONGEST_NS;
 pub(crate) use timing::{NO_DISTANCE_NS, at_either, shift_ns};
-pub(crate) use view::SenderView;
 pub(crate) use wait::LET_GO_PART;
 pub use wait::{DirectionTotals, FirstDeparture, Wait};

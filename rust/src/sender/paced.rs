@@ -1,4 +1,4 @@
-//! The even interval at which a pacing sender sends bursts of full segments.
+//! The even interval at which a pacing sender sends bursts of full-sized segments.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,24 +6,26 @@ use super::steady::Steady;
 use crate::connection::CAUSAL_NS;
 use crate::nullable::Nullable;
 
-/// A sender that paces lets two segments go at once, or more (Linux, `tcp_tso_autosize`), and then nothing for as long as they take at
-/// its rate (`tcp_update_skb_after_send`). No line does so: it keeps the second of two as long as the first.
+/// Minimum burst of a pacing sender. Linux sends at least two segments at once (`tcp_tso_autosize`), then
+/// nothing for the time that they take at the pacing rate (`tcp_update_skb_after_send`). A line differs: it
+/// delays the second of two segments as long as the first.
 const BURST_SEGMENTS: i64 = 2;
 
-/// Bursts of one direction, and the pace of most of them.
+/// The bursts of one direction, and the pace of most of them.
 ///
-/// Only bursts that end with a full segment count: writes rarely end with one, so the program had given more. PSH does not show that: Linux
-/// sets it on whatever it hands down as one piece (`__tcp_transmit_skb`, since 5.4).
+/// Only bursts that end with a full-sized segment count. A write rarely ends with one, so the application had
+/// written more. PSH does not show that: Linux sets it on each piece that it passes down (`__tcp_transmit_skb`,
+/// since 5.4).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Paced {
-    /// When the burst of now began, and its data.
+    /// When the current burst began, and its data.
     began_ns: Nullable,
     bytes: i64,
     pace: Steady,
 }
 
 impl Paced {
-    /// A segment leaves `held_ns` behind the one before, which was `small`, or full.
+    /// Takes a segment that leaves `held_ns` after the previous one, which was small if `small` is set.
     #[inline]
     pub(super) fn departs(&mut self, ts_ns: i64, held_ns: i64, payload_bytes: i64, full_bytes: i64, small: bool) {
         if held_ns < CAUSAL_NS {
@@ -37,12 +39,12 @@ impl Paced {
         (self.began_ns, self.bytes) = (Some(ts_ns).into(), payload_bytes);
     }
 
-    /// Data of a burst, and how long behind it the next one left.
+    /// Data of a burst, and the time from its start to the start of the next one.
     pub(super) fn pace(self) -> (Nullable, Nullable) {
         self.pace.pace()
     }
 
-    /// How many more bursts left at that pace than at any other.
+    /// By how many the bursts at that pace outnumber the others.
     pub(super) fn bursts(self) -> u32 {
         self.pace.segments().1
     }
@@ -54,7 +56,8 @@ mod tests {
 
     const FULL: i64 = 1448;
 
-    /// Departures as (time behind the one before in ns, data, whether that was small) → the pace and by how many more bursts have it.
+    /// Departures as (ns since the previous one, data, whether the previous one was small) → the pace, and by
+    /// how many bursts at that pace outnumber the others.
     fn after(departures: &[(i64, i64, bool)]) -> (Option<i64>, Option<i64>, u32) {
         let (mut paced, mut ts_ns) = (Paced::default(), 0);
         for (held_ns, bytes, small) in departures {
@@ -67,7 +70,7 @@ mod tests {
 
     #[test]
     fn pairs_at_the_senders_own_rate_have_a_pace() {
-        // 289,600 bytes a second: two of 1,448 take 10 ms.
+        // At 289,600 B/s, two segments of 1,448 bytes take 10 ms.
         let pair = [(9_990_000, FULL, false), (10_000, FULL, false)];
         assert_eq!(after(&pair.repeat(6)), (Some(2896), Some(10_000_000), 5));
     }

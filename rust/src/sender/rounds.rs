@@ -1,17 +1,17 @@
-//! Flights, one per round trip: whether they grow, and the level at which they stand.
+//! Flights, one per round trip: whether they grow, and the sizes that they repeat.
 
 use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Flights that differ by less than this part are equal (a heuristic).
+/// Two flights are equal if they differ by less than 1/20 (a heuristic).
 const LEVEL_PART: i64 = 20;
-/// Where the other side's program sends data, smaller flights show no level: a program that asks and waits makes equal flights,
-/// too (a heuristic).
+/// If the peer's application sends data, flights of fewer segments show no level. An application that sends a
+/// request and waits for the response also makes equal flights (a heuristic).
 const LEVEL_SEGMENTS: i64 = 2;
 
-/// The congestion window of old stacks, if it is used up, grows by half a segment in each round at least, whatever the receiver
-/// delays (RFC 5681, 3.1): flights that have not grown by a segment in so many rounds are not held by one.
+/// After this many rounds without growth by one segment, the congestion window does not limit the flights. A
+/// window that is used up grows by at least half a segment per round, even with delayed ACKs (RFC 5681, 3.1).
 const STEADY_ROUNDS: u16 = 5;
 
 /// The flights of one direction. A round ends when the last byte of its flight is acknowledged.
@@ -20,26 +20,28 @@ pub(super) struct Rounds {
     ends: i64,
     flight: i64,
     last_flight: Nullable,
-    /// The largest flight of all rounds before, since the sender last began anew or cut its congestion window.
+    /// The largest flight of all earlier rounds since the sender last restarted or reduced its congestion
+    /// window.
     highest: i64,
-    /// The one that was a segment larger than any before, and rounds since then.
+    /// The last flight that exceeded all earlier ones by a segment, and the number of rounds since.
     grown: i64,
     steady: u16,
-    /// The round of now is one in which it cut it: its flight counts what was lost.
+    /// The sender reduced its congestion window in this round, so its flight includes lost segments.
     cut: bool,
-    /// The level of now: a flight, and how many that are about equal came one after the other; and the one before it, because
-    /// flights may take turns: a program that writes large pieces fills its buffer now more, now less.
+    /// The current level: a flight and how many consecutive flights are about equal. `before` is the previous
+    /// level. Flights may alternate: an application that writes large pieces fills its buffer to varying
+    /// degrees.
     now: Level,
     before: Level,
-    /// The two levels at which flights stood longest, before any loss, the longer first.
+    /// The two levels with the most consecutive rounds before any loss, the longer first.
     longest: [Level; 2],
-    /// The largest flights, before any loss, in a row or not.
+    /// The largest flights before any loss, consecutive or not.
     top: Level,
-    /// The other side has sent data.
-    answered: bool,
+    /// The peer has sent data.
+    peer_sent_data: bool,
 }
 
-/// Flights about as large as this one, and how many in a row.
+/// A flight size, and how many flights are about that large.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Level {
     flight: i64,
@@ -53,7 +55,7 @@ impl Level {
 }
 
 impl Rounds {
-    /// Something left, and all up to `snd_max` is sent; below `una` all is acknowledged.
+    /// Takes a departure: everything below `snd_max` is sent, everything below `una` is acknowledged.
     pub(super) fn departs(&mut self, una: i64, snd_max: i64, full_bytes: i64, after_loss: bool) {
         if una >= self.ends {
             if self.ends > 0 {
@@ -69,7 +71,7 @@ impl Rounds {
     fn finish(&mut self, full_bytes: i64, after_loss: bool) {
         self.last_flight = Some(self.flight).into();
         if !self.cut {
-            self.stand(full_bytes);
+            self.record_highest(full_bytes);
         }
         if !self.now.has(self.flight) {
             let back = self.before.has(self.flight);
@@ -77,8 +79,8 @@ impl Rounds {
             self.before = std::mem::replace(&mut self.now, other);
         }
         self.now.rounds = self.now.rounds.saturating_add(1);
-        if !after_loss && (!self.answered || self.flight >= LEVEL_SEGMENTS * full_bytes) {
-            self.keep();
+        if !after_loss && (!self.peer_sent_data || self.flight >= LEVEL_SEGMENTS * full_bytes) {
+            self.record_level();
             if self.top.has(self.flight) {
                 self.top.rounds = self.top.rounds.saturating_add(1);
             } else if self.flight > self.top.flight {
@@ -87,8 +89,8 @@ impl Rounds {
         }
     }
 
-    /// Remembers how high a flight was, and for how long none was higher.
-    fn stand(&mut self, full_bytes: i64) {
+    /// Records the largest flight, and for how many rounds none was larger.
+    fn record_highest(&mut self, full_bytes: i64) {
         self.highest = self.highest.max(self.flight);
         if self.flight >= self.grown + full_bytes {
             (self.grown, self.steady) = (self.flight, 0);
@@ -97,8 +99,8 @@ impl Rounds {
         }
     }
 
-    /// Puts the level of now among the longest.
-    fn keep(&mut self) {
+    /// Puts the current level among the longest.
+    fn record_level(&mut self) {
         let [first, second] = &mut self.longest;
         if first.has(self.now.flight) {
             first.rounds = first.rounds.max(self.now.rounds);
@@ -114,44 +116,45 @@ impl Rounds {
         }
     }
 
-    /// The other side's program speaks.
-    pub(super) fn answered(&mut self) {
-        self.answered = true;
+    /// Records that the peer's application sent data.
+    pub(super) fn peer_sent_data(&mut self) {
+        self.peer_sent_data = true;
     }
 
-    /// What flew before tells no longer how much may fly.
-    pub(super) fn begin_anew(&mut self) {
+    /// Forgets earlier flights: they no longer show how much may be in flight.
+    pub(super) fn restart(&mut self) {
         (self.highest, self.grown, self.steady) = (0, 0, 0);
     }
 
-    /// The sender cuts its congestion window in this round.
+    /// Records that the sender reduces its congestion window in this round.
     pub(super) fn cut(&mut self) {
-        self.begin_anew();
+        self.restart();
         self.cut = true;
     }
 
-    /// The largest flight of all rounds before, since the sender last began anew or cut its congestion window.
+    /// The largest flight of all earlier rounds since the sender last restarted or reduced its congestion
+    /// window.
     pub(super) fn highest(&self) -> i64 {
         self.highest
     }
 
-    /// Whether so much flew in a round before, since the sender last began anew or cut its congestion window; after a loss, whether
-    /// the flights have been steady since then.
-    pub(super) fn has_flown(&self, flight: i64, after_loss: bool) -> bool {
+    /// Whether an earlier round had this much in flight since the sender last restarted or reduced its
+    /// congestion window. After a loss, the flights must also have stopped growing.
+    pub(super) fn had_in_flight(&self, flight: i64, after_loss: bool) -> bool {
         0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
     }
 
-    /// The largest flight of the round before.
+    /// The largest flight of the previous round.
     pub(super) fn last_flight(&self) -> Nullable {
         self.last_flight
     }
 
-    /// The largest flight, and how many were about as large.
+    /// The largest flight, and how many flights were about as large.
     pub(super) fn top(&self) -> (Nullable, u16) {
         (Some(self.top.flight).filter(|_| self.top.rounds > 0).into(), self.top.rounds)
     }
 
-    /// The two levels at which the flights stood longest, and for how many rounds each.
+    /// The two flight sizes with the most consecutive rounds, and the number of those rounds.
     pub(super) fn levels(&self) -> [(Nullable, u16); 2] {
         self.longest.map(|level| (Some(level.flight).filter(|_| level.rounds > 0).into(), level.rounds))
     }
@@ -161,9 +164,9 @@ impl Rounds {
 mod tests {
     use super::Rounds;
 
-    /// Flights of so many bytes, each acknowledged before the next leaves.
+    /// Flights of these sizes in bytes; each is acknowledged before the next leaves.
     fn after(flights: &[i64], after_loss: bool) -> Rounds {
-        between(Rounds { answered: true, ..Rounds::default() }, flights, after_loss)
+        between(Rounds { peer_sent_data: true, ..Rounds::default() }, flights, after_loss)
     }
 
     fn between(mut rounds: Rounds, flights: &[i64], after_loss: bool) -> Rounds {
@@ -189,19 +192,22 @@ mod tests {
     }
 
     #[test]
-    fn as_much_as_ever_flew_has_flown_until_the_sender_begins_anew() {
+    fn as_much_as_ever_flew_had_in_flight_until_the_sender_begins_anew() {
         let mut rounds = after(&[4000, 1000, 2000], false);
-        assert_eq!([3999, 4000, 4001].map(|flight| rounds.has_flown(flight, false)), [true, true, false]);
-        rounds.begin_anew();
-        assert_eq!((rounds.has_flown(1, false), rounds.last_flight().get()), (false, Some(2000)));
+        assert_eq!([3999, 4000, 4001].map(|flight| rounds.had_in_flight(flight, false)), [true, true, false]);
+        rounds.restart();
+        assert_eq!((rounds.had_in_flight(1, false), rounds.last_flight().get()), (false, Some(2000)));
     }
 
     #[test]
     fn after_a_loss_flights_have_flown_that_have_not_grown_by_a_segment_in_five_rounds() {
-        assert!(!after(&[4000, 4000, 4100, 4000, 4200], true).has_flown(4000, true), "four rounds behind the first");
-        assert!(after(&[4000, 4000, 4100, 4000, 4200, 4000], true).has_flown(4200, true));
+        assert!(
+            !after(&[4000, 4000, 4100, 4000, 4200], true).had_in_flight(4000, true),
+            "four rounds behind the first"
+        );
+        assert!(after(&[4000, 4000, 4100, 4000, 4200, 4000], true).had_in_flight(4200, true));
         let growing = [4000, 4250, 4500, 4750, 5000, 5250, 5500, 5750, 6000];
-        assert!((1..=growing.len()).all(|rounds| !after(&growing[..rounds], true).has_flown(4000, true)));
+        assert!((1..=growing.len()).all(|rounds| !after(&growing[..rounds], true).had_in_flight(4000, true)));
     }
 
     #[test]
@@ -213,7 +219,7 @@ mod tests {
             rounds.departs(una, una + flight, 500, true);
             una += flight;
         }
-        assert!(rounds.has_flown(2000, true) && !rounds.has_flown(2001, true));
+        assert!(rounds.had_in_flight(2000, true) && !rounds.had_in_flight(2001, true));
     }
 
     #[test]
@@ -224,13 +230,13 @@ mod tests {
     #[test]
     fn a_transfer_may_stand_at_two_levels() {
         let rounds = after(&[2000, 4000, 4000, 9000, 9000, 9100, 9000, 4000], false);
-        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(9000), 4), (Some(4000), 3)]);
+        assert_eq!(rounds.levels().map(|(flight, rounds)| (flight.get(), rounds)), [(Some(9000), 4), (Some(4000), 3)]);
     }
 
     #[test]
     fn flights_that_take_turns_stand_at_two_levels() {
         let rounds = after(&[4000, 5000, 4000, 5000, 4000, 5000], false);
-        assert_eq!(rounds.levels().map(|(flight, held)| (flight.get(), held)), [(Some(4000), 3), (Some(5000), 3)]);
+        assert_eq!(rounds.levels().map(|(flight, rounds)| (flight.get(), rounds)), [(Some(4000), 3), (Some(5000), 3)]);
     }
 
     #[test]

@@ -1,33 +1,35 @@
-//! The interval at which most segments of a direction came. Only segments that the program had given before count; at the sender, only those
-//! that no ACK released.
+//! The interval at which most segments of a direction leave. Only segments that the application had written
+//! earlier count; at the sender, only those that no ACK released.
 
 use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Paces and sizes are alike that differ by less than this part (a heuristic).
+/// Two paces, or two sizes, are alike if they differ by less than 1/8 (a heuristic).
 const ALIKE_PART: u64 = 8;
 
-/// The pace of most segments, or bursts, that followed one which did not end its write (RFC 9293, 3.9.1: PSH): their program had given them
-/// before.
+/// The pace of most segments, or bursts, that followed one which did not end a write (RFC 9293, 3.9.1: PSH).
+/// The application had therefore written them earlier.
 ///
-/// A majority vote (Boyer & Moore 1981): a segment at the pace is a vote for it, any other one against it. When no votes are left, the next
-/// segment's pace takes its place. So the outliers of a busy host change nothing.
+/// The pace is found by majority vote (Boyer & Moore 1981): a segment at the current pace votes for it, any
+/// other votes against it. When no votes are left, the pace of the next segment replaces it. Outliers of a busy
+/// host therefore change nothing.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Steady {
     bytes: i64,
     ns: i64,
     votes: u32,
-    /// What the line carries around each of the data.
+    /// Bytes of link and protocol overhead per segment.
     around_bytes: i64,
-    /// All of them, at the pace or not.
+    /// All segments, at the pace or not.
     all: u32,
-    /// Those at the pace whose size is not alike.
+    /// Segments at the pace whose size differs.
     other_sizes: u32,
 }
 
 impl Steady {
-    /// A segment with this much data and overhead came this long behind one that did not end its write.
+    /// Takes a segment of `payload_bytes` and `around_bytes` of overhead that left `held_ns` after one that did
+    /// not end a write.
     #[inline]
     pub(super) fn came(&mut self, held_ns: i64, payload_bytes: i64, around_bytes: i64) {
         let bytes = payload_bytes.saturating_add(around_bytes);
@@ -43,7 +45,7 @@ impl Steady {
         }
     }
 
-    /// Data of one of them, and how long behind the one before it came.
+    /// Payload of a segment at the pace, and the interval since the segment before it.
     pub(super) fn pace(self) -> (Nullable, Nullable) {
         if self.votes == 0 {
             return Default::default();
@@ -51,8 +53,8 @@ impl Steady {
         (Some(self.bytes - self.around_bytes).into(), Some(self.ns).into())
     }
 
-    /// How many segments followed one that did not end its write, how many more of them kept the pace than did not, and how many of these
-    /// had another size.
+    /// The number of segments after one that did not end a write, by how many those at the pace outnumber the
+    /// others, and how many at the pace differ in size.
     pub(super) fn segments(self) -> (u32, u32, u32) {
         (self.all, self.votes, self.other_sizes)
     }
@@ -78,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_time_that_segments_take_for_their_size_is_the_pace_and_outliers_move_it_not() {
-        // 1 Mb/s: 1460 bytes and what is around them take 12.304 ms, 422 take 4 ms.
+        // At 1 Mb/s, 1,460 bytes with overhead take 12.304 ms; 422 bytes take 4 ms.
         let came = [(12_304_000, 1460), (12_400_000, 1460), (4_000_000, 422), (5_000, 1460), (12_200_000, 1460)];
         assert_eq!(after(&came), (Some(1460), Some(12_304_000), 5, 3, 1));
     }

@@ -1,20 +1,21 @@
-//! What a whole direction shows of its sender.
+//! What a whole direction shows about its sender.
 
 use super::leaves::Leaves;
+use super::state::SenderState;
 use super::timing::whole_ns;
-use super::view::SenderView;
 use super::wait::DirectionTotals;
 use crate::nullable::Nullable;
 
-impl SenderView {
-    /// All that is known when the connection ends at `last_ts_ns`. What is still on its way arrives before.
+impl SenderState {
+    /// The totals of a direction when the connection ends at `last_ts_ns`. Arrivals still in transit arrive
+    /// before that.
     pub(crate) fn totals(&self, last_ts_ns: Nullable, shift_ns: i64) -> DirectionTotals {
-        let mut view = self.clone();
-        while let Some(arrival) = view.arrivals.pop() {
+        let mut state = self.clone();
+        while let Some(arrival) = state.arrivals.pop() {
             let arrived_ns = arrival.ts_ns.saturating_add(whole_ns(shift_ns));
-            view.arrived(&arrival, arrived_ns.min(last_ts_ns.get().unwrap_or(i64::MAX)));
+            state.arrived(&arrival, arrived_ns.min(last_ts_ns.get().unwrap_or(i64::MAX)));
         }
-        let end = |ts_ns| view.held(&Leaves { ts_ns, full_bytes: view.full_bytes, ..Leaves::default() }, shift_ns);
+        let end = |ts_ns| state.wait(&Leaves { ts_ns, full_bytes: state.full_bytes, ..Leaves::default() }, shift_ns);
         let (line_payload_bytes, line_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
         let (exchange_bytes, exchange_cells, exchange_ns) = self.spacing.exchange();
@@ -23,7 +24,7 @@ impl SenderView {
         let (paced_payload_bytes, paced_ns) = self.paced.pace();
         let (top_flight_bytes, top_rounds) = self.rounds.top();
         let [(emptied_flight_bytes, emptied_times), (other_emptied_flight_bytes, other_emptied_times)] =
-            self.emptied.most();
+            self.full_buffer.most_frequent();
         let [(level_flight_bytes, level_rounds), (other_level_flight_bytes, other_level_rounds)] = self.rounds.levels();
         DirectionTotals {
             first: self.first,
@@ -35,10 +36,10 @@ impl SenderView {
             clocked: self.clocked,
             unclocked: self.unclocked,
             small_behind_small: self.small_behind_small,
-            small_held_run: self.held.longest_run,
-            small_past_full: self.held.passed_full,
-            small_held_over_full: self.held.over_full,
-            small_held_went_on: self.held.went_on,
+            small_held_run: self.small_waits.longest_run,
+            small_past_full: self.small_waits.passed_full,
+            small_held_over_full: self.small_waits.over_full,
+            small_held_went_on: self.small_waits.went_on,
             tick_ns: self.clock.tick_ns(),
             line_payload_bytes,
             line_ns,

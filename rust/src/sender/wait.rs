@@ -1,19 +1,19 @@
-//! The records of waits: one for each departure, on the row of its segment, and the totals of a whole direction.
+//! The record of one wait per departure, and the totals of a whole direction.
 
 use serde::{Deserialize, Serialize};
 
 use crate::connection::ResentBy;
 use crate::nullable::Nullable;
 
-/// An ACK that came within this part of a wait before its end may have ended it (a heuristic).
+/// An ACK may have ended a wait if it arrived within the last 1/8 of that wait (a heuristic).
 pub(crate) const LET_GO_PART: i64 = 8;
 
-/// One wait, and what the sender knew when it ended with a departure.
+/// One wait, and what the sender knew when a departure ended it.
 ///
-/// Times are from the event to the departure, but for four: the lag of the last ACK, the last round-trip sample and the one of
-/// the segment just before it, and the smoothed round trip.
+/// Times run from an event to the departure. Four are exceptions: the lag of the last ACK, the last RTT sample,
+/// the RTT sample of the neighbouring segment, and the smoothed RTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)] // each name is a fact of its own
+#[allow(missing_docs)] // each field name states its fact
 #[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states
 pub struct Wait {
     pub held_ns: Nullable,
@@ -33,7 +33,8 @@ pub struct Wait {
     pub window_opened_ns: Nullable,
     pub peer_first_ns: Nullable,
     pub peer_last_ns: Nullable,
-    /// Time from the last data of the other side, or its SYN, to the end: more than `peer_last_ns` where a bare FIN came last.
+    /// Time from the last data of the peer, or its SYN, to the end of the wait. Longer than `peer_last_ns` if a
+    /// FIN without data came last.
     pub peer_data_ns: Nullable,
     pub peer_payload_bytes: Nullable,
     pub payload_before_bytes: Nullable,
@@ -57,23 +58,23 @@ pub struct Wait {
     pub repaired_by: Option<ResentBy>,
     pub after_loss: bool,
     pub fills_unscaled: bool,
-    /// A keepalive passed between the hosts.
+    /// Either host sent a keepalive during the wait.
     pub kept_alive: bool,
 }
 
 impl Wait {
-    /// Whether an event this long before its end may have ended it.
+    /// Whether an event `ago_ns` before the end of the wait may have ended it.
     pub(super) fn may_be_ended_by(&self, ago_ns: i64) -> bool {
         ago_ns.saturating_mul(LET_GO_PART) <= self.held_ns.get().unwrap_or(0)
     }
 }
 
-/// What only a whole direction shows of its waits and departures.
+/// What only a whole direction shows about its waits and departures.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // each name is a fact of its own
+#[allow(missing_docs)] // each field name states its fact
 pub struct DirectionTotals {
     pub first: Option<FirstDeparture>,
-    /// The wait that the end of the connection ended.
+    /// The wait that the end of the connection closed.
     pub ending: Wait,
     pub level_flight_bytes: Nullable,
     pub level_rounds: u16,
@@ -111,7 +112,7 @@ pub struct DirectionTotals {
     pub other_emptied_times: u16,
 }
 
-/// Where the waits of a direction begin.
+/// The departure at which the waits of a direction begin.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct FirstDeparture {

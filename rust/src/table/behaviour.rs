@@ -1,4 +1,4 @@
-//! The columns of the connections table that tell how each side behaves.
+//! The columns of the connections table about the behaviour of each host.
 
 use std::sync::Arc;
 
@@ -7,43 +7,22 @@ use arrow_array::builder::{Int64Builder, LargeListBuilder, StringBuilder};
 use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt64Type};
 
 use super::columns::{Column, maybe, nullable, numbers};
-use crate::accounts::{Acking, Behaviour, Count, Nagle, SynShape};
-use crate::connection::DirectionFigures;
-use crate::flows::ConnectionRow;
+use super::direction::Direction;
+use crate::accounts::{Acking, Count, SynShape};
 
-/// Adds the columns of one side (0 the client, 1 the server) under its name.
-pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
-    let rows: Vec<Side> = rows
-        .iter()
-        .filter_map(|row| Some(Side { figures: row.directions.get(at)?, behaviour: row.behaviours.get(at)? }))
-        .collect();
-    let named = sending(&rows).into_iter().chain(acking(&rows)).chain(syn(&rows));
-    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
-}
-
-/// One row: what one side showed.
-struct Side<'a> {
-    figures: &'a DirectionFigures,
-    behaviour: &'a Behaviour,
-}
-
-impl Side<'_> {
-    fn nagle(&self) -> Nagle {
-        self.behaviour.sending.nagle.as_deref().copied().unwrap_or_default()
-    }
-
-    fn acking(&self) -> Option<&Acking> {
-        self.behaviour.acking.as_deref()
-    }
+/// Adds the columns of one direction, with `prefix` before their names.
+pub(super) fn columns(prefix: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
+    let named = sending(rows).into_iter().chain(acking(rows)).chain(syn(rows));
+    columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }
 
 type Named = Vec<(&'static str, ArrayRef)>;
 
-fn sending(rows: &[Side<'_>]) -> Named {
-    let count = |value: fn(&Side<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
-    let amount = |value: fn(&Side<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
-    let times = |value: fn(&Side<'_>) -> Count| numbers::<Int64Type, _>(rows, |row| value(row).count.into());
-    let first = |value: fn(&Side<'_>) -> Count| {
+fn sending(rows: &[Direction<'_>]) -> Named {
+    let count = |value: fn(&Direction<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
+    let amount = |value: fn(&Direction<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
+    let times = |value: fn(&Direction<'_>) -> Count| numbers::<Int64Type, _>(rows, |row| value(row).count.into());
+    let first = |value: fn(&Direction<'_>) -> Count| {
         maybe::<UInt64Type, _>(rows, |row| Some(value(row)).filter(|count| count.count > 0).map(|count| count.first))
     };
     vec![
@@ -67,11 +46,11 @@ fn sending(rows: &[Side<'_>]) -> Named {
     ]
 }
 
-fn acking(rows: &[Side<'_>]) -> Named {
+fn acking(rows: &[Direction<'_>]) -> Named {
     let count = |value: fn(&Acking) -> u64| numbers::<Int64Type, _>(rows, |row| row.acking().map_or(0, value) as i64);
     let amount = |value: fn(&Acking) -> Option<i64>| maybe::<Int64Type, _>(rows, |row| row.acking().and_then(value));
-    let by_segments = |row: &Side<'_>| row.acking().map(|acking| acking.by_segments.map(i64::from).to_vec());
-    let delays = |row: &Side<'_>| {
+    let by_segments = |row: &Direction<'_>| row.acking().map(|acking| acking.by_segments.map(i64::from).to_vec());
+    let delays = |row: &Direction<'_>| {
         let delays = row.acking().and_then(Acking::delays);
         delays.map(|counts| counts.iter().copied().map(i64::from).collect())
     };
@@ -96,7 +75,7 @@ fn acking(rows: &[Side<'_>]) -> Named {
     ]
 }
 
-fn syn(rows: &[Side<'_>]) -> Named {
+fn syn(rows: &[Direction<'_>]) -> Named {
     let mut options = StringBuilder::new();
     for row in rows {
         options.append_option(row.behaviour.syn.as_ref().map(SynShape::option_names));
@@ -110,12 +89,12 @@ fn syn(rows: &[Side<'_>]) -> Named {
     ]
 }
 
-/// The initial window is that of a connection whose beginning was seen.
-fn initial(row: &Side<'_>, amount: u32) -> Option<i64> {
+/// The initial window, known only if the connection's start was captured.
+fn initial(row: &Direction<'_>, amount: u32) -> Option<i64> {
     (row.figures.syn_segments > 0 && amount > 0).then_some(amount.into())
 }
 
-fn scale_at_least(row: &Side<'_>) -> Option<u8> {
+fn scale_at_least(row: &Direction<'_>) -> Option<u8> {
     Some(row.behaviour.window_scale_at_least).filter(|scale| *scale > 0 && row.figures.window_scale.is_none())
 }
 

@@ -1,4 +1,4 @@
-//! Columns of the segments table from blocks of rows.
+//! Builds columns of the segments table from blocks of rows.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::rows::{BLOCK_ROWS, Block, Of, SegmentRows};
 use crate::nullable::Nullable;
 use crate::wire::PathNames;
 
-/// How a column of the segments table is made from rows.
+/// Builds a column of the segments table.
 pub(super) type SegmentColumn = fn(&SegmentRows, &PathNames) -> ArrayRef;
 
-/// All rows of a column.
+/// The values of a column for all rows.
 pub(super) fn values<T, V>(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<T>, value: impl Fn(&T) -> V) -> Vec<V> {
     let mut all = Vec::with_capacity(rows.len());
     for block in rows.blocks() {
@@ -26,9 +26,10 @@ pub(super) fn values<T, V>(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<T>
 /// One bit per row of a block.
 #[inline]
 pub(super) fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
-    /// Moves the lowest bits of eight bytes into the highest byte of the product, in order and without a carry.
+    /// Multiplier that moves the lowest bits of eight bytes into the highest byte of the product, in order and
+    /// without carry.
     const GATHER: u64 = 0x0102_0408_1020_4080;
-    // A loop of its own, of which the compiler takes several rows at a time.
+    // A separate loop, which the compiler vectorizes.
     let mut bytes = [0; BLOCK_ROWS];
     for (byte, one) in bytes.iter_mut().zip(column) {
         *byte = u8::from(value(one));
@@ -38,11 +39,12 @@ pub(super) fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
     eights.iter().rev().fold(0, |words, eight| words << 8 | word(eight))
 }
 
-/// Which rows of a block are not null.
+/// A bit mask of the rows of a block that are not null.
 #[inline]
 pub(super) fn some(column: &Of<Nullable>) -> u64 {
     let (eights, _) = column.as_chunks::<8>();
-    // Mostly eight neighbours are all 0 or above, or all null, which is the smallest number: several at a time tell that.
+    // Eight adjacent values are mostly all non-negative or all null, and null is the smallest number. One test
+    // covers all eight.
     let some = |eight: &[Nullable; 8]| {
         let (any, all) = eight.iter().fold((0, -1), |(any, all), one| (any | one.value(), all & one.value()));
         match (any, all) {
@@ -61,12 +63,12 @@ pub(super) fn words(rows: &SegmentRows, word: impl Fn(&Block) -> u64) -> Boolean
     BooleanBuffer::new(Buffer::from_vec(words), 0, rows.len())
 }
 
-/// Which rows are not null; `None` if all are.
+/// A mask of the rows that are not null; `None` if all are.
 pub(super) fn nulls(rows: &SegmentRows, some: impl Fn(&Block) -> u64) -> Option<NullBuffer> {
     Some(NullBuffer::new(words(rows, some))).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// A column of bits.
+/// A Boolean column.
 pub(super) fn boolean(rows: &SegmentRows, word: impl Fn(&Block) -> u64, nulls: Option<NullBuffer>) -> ArrayRef {
     Arc::new(BooleanArray::new(words(rows, word), nulls))
 }
@@ -75,7 +77,7 @@ pub(super) fn flags(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<bool>) ->
     boolean(rows, |block| set(column(block)), None)
 }
 
-/// The bits of a column that has them as bytes.
+/// The bit mask of a column that stores its flags as bytes.
 #[inline]
 pub(super) fn set(column: &Of<bool>) -> u64 {
     bits(column, |flag| *flag)
@@ -88,7 +90,7 @@ pub(super) fn numbers<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), None))
 }
 
-/// Numbers of rows that have them.
+/// Numbers with nulls where `has` is false.
 pub(super) fn maybe<T: ArrowPrimitiveType>(
     rows: &SegmentRows,
     column: impl Fn(&Block) -> &Of<T::Native>,
@@ -98,13 +100,14 @@ pub(super) fn maybe<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), nulls))
 }
 
-/// Numbers, but `none`. Under a null stands 0: some readers of Arrow files look a null's code up in its dictionary.
+/// Numbers with nulls where the value is `none`. The value below a null is 0, because some readers of Arrow
+/// files look up the code of a null in its dictionary.
 pub(super) fn but<T: ArrowPrimitiveType>(
     rows: &SegmentRows,
     none: T::Native,
     column: impl Fn(&Block) -> &Of<T::Native>,
 ) -> ArrayRef {
-    // All are counted, because an early end would keep the compiler from taking several rows at a time.
+    // All values are counted, because an early exit would prevent vectorization.
     let with = |block: &Block| column(block).iter().filter(|value| **value != none).count();
     if rows.blocks().map(with).sum::<usize>() == 0 {
         return Arc::new(PrimitiveArray::<T>::new_null(rows.len()));
@@ -118,7 +121,7 @@ pub(super) fn nullable(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullab
     amounts(rows, &column, nulls(rows, |block| some(column(block))))
 }
 
-/// A column of amounts, whose nulls are known.
+/// A column of numbers with a known null mask.
 pub(super) fn amounts(
     rows: &SegmentRows,
     column: impl Fn(&Block) -> &Of<Nullable>,

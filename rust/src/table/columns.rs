@@ -1,4 +1,4 @@
-//! Columns from rows of any kind.
+//! Builds columns from rows of any type.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ pub(super) fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> 
     Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
 }
 
-/// Numbers that few rows have: a batch without any costs next to nothing.
+/// Numbers that few rows have. A batch without any is nearly free.
 pub(super) fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
-    // Without an early end, which would keep the compiler from taking several rows at a time.
+    // No early exit, because it would prevent vectorization.
     if rows.iter().fold(false, |any, row| any | value(row).is_some()) {
         return maybe::<T, R>(rows, value);
     }
@@ -46,14 +46,16 @@ pub(super) fn flags<R>(rows: &[R], value: impl Fn(&R) -> bool) -> ArrayRef {
     Arc::new(BooleanArray::new(bits(rows, value), None))
 }
 
-/// Which rows are not null; `None` if all are.
+/// A mask of the rows that are not null; `None` if all are.
 pub(super) fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<NullBuffer> {
     Some(NullBuffer::new(bits(rows, is_some))).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// One bit per row. Bytes of 0 and 1 first, then eight of them at a time into one: several times faster than bit by bit.
+/// One bit per row. Values are first stored as bytes of 0 and 1, then eight are packed at a time: several times
+/// faster than bit by bit.
 pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
-    /// Moves the lowest bits of eight bytes into the highest byte of the product, in order and without a carry.
+    /// Multiplier that moves the lowest bits of eight bytes into the highest byte of the product, in order and
+    /// without carry.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let mut bytes: Vec<u8> = rows.iter().map(|row| u8::from(value(row))).collect();
     bytes.resize(rows.len().next_multiple_of(8), 0);
@@ -66,19 +68,19 @@ pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
 pub(super) fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
         columns.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
-    // Without columns there are no rows.
+    // A batch without columns has no rows.
     let options = RecordBatchOptions::new().with_row_count(Some(arrays.first().map_or(0, |array| array.len())));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
 }
 
-/// The path of layers of each row, as a dictionary of the names known so far.
+/// The layer path of each row, as a dictionary of the names known so far.
 pub(super) fn dictionary(paths_of_rows: Vec<u16>, paths: &PathNames) -> ArrayRef {
     let rows = paths_of_rows.len();
     let keys = PrimitiveArray::<UInt16Type>::new(paths_of_rows.into(), None);
     let names: StringArray = paths.so_far().iter().map(Some).collect();
     match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
         Ok(array) => Arc::new(array),
-        // A path is named before a row has its number.
+        // A path is named before a row gets its number, so this does not occur.
         Err(_) => arrow_array::new_null_array(&layers_type(), rows),
     }
 }

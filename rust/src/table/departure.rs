@@ -1,4 +1,4 @@
-//! How long departures waited, of segments; and what the waits of each side of a connection show.
+//! Columns about waits: of each segment, and of each direction of a connection.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
 use crate::sender::DirectionTotals;
 
-/// Columns of the segments table; null for segments that occupy no sequence space.
+/// Columns of the segments table. Null for segments that occupy no sequence space.
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("held_ns", |rows, _| value(rows, |block| &block.held_ns)),
     ("full_bytes", |rows, _| value(rows, |block| &block.full_bytes)),
@@ -23,8 +23,8 @@ fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayR
     amounts(rows, column, nulls)
 }
 
-/// Adds the columns of one side (0 the client, 1 the server) under its name.
-pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+/// Adds the columns of one direction (0 the client's, 1 the server's), with `prefix` before their names.
+pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<&DirectionTotals> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
     let amount = |value: fn(&DirectionTotals) -> Nullable| nullable(&rows, |row| value(row));
     let count = |value: fn(&DirectionTotals) -> u32| numbers::<Int64Type, _>(&rows, |row| value(row).into());
@@ -77,5 +77,5 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         ("ending_payload_bytes", amount(|row| row.ending.payload_before_bytes)),
         ("ending_peer_payload_bytes", amount(|row| row.ending.peer_payload_bytes)),
     ];
-    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
+    columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }

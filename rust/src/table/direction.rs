@@ -1,6 +1,6 @@
-//! One direction of a connection, as its columns see it.
+//! One direction of a connection, as the columns need it.
 
-use crate::accounts::{Counts, StatisticsFigures};
+use crate::accounts::{Acking, Behaviour, Counts, Nagle, StatisticsFigures};
 use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 
@@ -10,12 +10,22 @@ pub(super) struct Direction<'a> {
     pub figures: &'a DirectionFigures,
     pub counts: &'a Counts,
     pub statistics: &'a StatisticsFigures,
+    pub behaviour: &'a Behaviour,
 }
 
 impl<'a> Direction<'a> {
-    /// That of the client (0) or of the server (1).
+    /// The client's direction (0) or the server's (1).
     pub(super) fn of(connection: &'a ConnectionRow, at: usize) -> Option<Self> {
         let (figures, counts) = (connection.directions.get(at)?, connection.counts.get(at)?);
-        Some(Self { connection, figures, counts, statistics: connection.statistics.get(at)? })
+        let (statistics, behaviour) = (connection.statistics.get(at)?, connection.behaviours.get(at)?);
+        Some(Self { connection, figures, counts, statistics, behaviour })
+    }
+
+    pub(super) fn nagle(&self) -> Nagle {
+        self.behaviour.sending.nagle.as_deref().copied().unwrap_or_default()
+    }
+
+    pub(super) fn acking(&self) -> Option<&Acking> {
+        self.behaviour.acking.as_deref()
     }
 }

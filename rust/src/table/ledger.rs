@@ -1,4 +1,4 @@
-//! The tables of judged waits: accounts, ledger, notes, and what findings are made of.
+//! The tables of judged waits: accounts, ledger, notes, and the input of findings.
 
 use std::sync::Arc;
 
@@ -35,13 +35,13 @@ pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
 /// The schema of accounts batches.
 ///
 /// # Errors
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
     accounts(&[]).map(|batch| batch.schema())
 }
 
-/// An interval of a direction of a connection, with what a wait shows of it.
-struct Told {
+/// An interval of one direction, with what the wait that contains it shows.
+struct IntervalRow {
     conn: u32,
     from_client: bool,
     interval: Interval,
@@ -49,14 +49,14 @@ struct Told {
     bounds: Bounds,
 }
 
-impl From<&LedgerRow> for Told {
+impl From<&LedgerRow> for IntervalRow {
     fn from(row: &LedgerRow) -> Self {
         let LedgerRow { conn, from_client, interval, proof, bounds } = *row;
         Self { conn, from_client, interval, proof, bounds }
     }
 }
 
-impl From<&Of<'_, KeptWait>> for Told {
+impl From<&Of<'_, KeptWait>> for IntervalRow {
     fn from(row: &Of<'_, KeptWait>) -> Self {
         let KeptWait { interval, proof, .. } = *row.value;
         let (from_client, bounds) = (row.direction.from_client, Bounds::of(row.direction));
@@ -64,9 +64,9 @@ impl From<&Of<'_, KeptWait>> for Told {
     }
 }
 
-type MakeColumn = fn(&[Told]) -> ArrayRef;
+type MakeColumn = fn(&[IntervalRow]) -> ArrayRef;
 
-/// The columns of an interval: those of the ledger, and what the wait shows that it is a part of (`schema.WAITS`).
+/// The columns of an interval: those of the ledger, and what the wait that contains it shows (`schema.WAITS`).
 const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
     ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
     ("from_client", |rows| flags(rows, |row| row.from_client)),
@@ -82,8 +82,9 @@ const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
     ("acked_by_frame", |rows| proved(rows, |proof| proof.acked_by_frame)),
     ("acked_lag_ns", |rows| proved(rows, |proof| proof.acked_lag_ns)),
     ("ack_late_ns", |rows| {
-        let late_ns =
-            |row: &Told| row.proof?.acked_lag_ns.get().map(|lag_ns| lag_ns.saturating_sub(row.bounds.rtt_min_ns));
+        let late_ns = |row: &IntervalRow| {
+            row.proof?.acked_lag_ns.get().map(|lag_ns| lag_ns.saturating_sub(row.bounds.rtt_min_ns))
+        };
         maybe::<Int64Type, _>(rows, |row| late_ns(row).map(|late_ns| late_ns.max(0)))
     }),
     ("unacked_before_bytes", |rows| proved(rows, |proof| proof.unacked_before_bytes)),
@@ -100,22 +101,22 @@ const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
     }),
 ];
 
-fn proved(rows: &[Told], value: fn(&Proof) -> Nullable) -> ArrayRef {
+fn proved(rows: &[IntervalRow], value: fn(&Proof) -> Nullable) -> ArrayRef {
     maybe::<Int64Type, _>(rows, |row| value(&row.proof?).get())
 }
 
-/// The names of the columns of the ledger.
+/// The names of the ledger's columns.
 #[must_use]
 pub fn ledger_column_names() -> [&'static str; WAIT_COLUMNS.len()] {
     WAIT_COLUMNS.map(|(name, _)| name)
 }
 
-/// One batch of the ledger, with these columns.
+/// One batch of the ledger with the given columns.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
 pub fn ledger(rows: &[LedgerRow], columns: &[String]) -> Result<RecordBatch, ArrowError> {
-    let rows: Vec<Told> = rows.iter().map(Told::from).collect();
+    let rows: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
     let wanted = WAIT_COLUMNS.iter().filter(|(name, _)| columns.iter().any(|column| column == name));
     batch(wanted.map(|(name, make)| ((*name).into(), make(&rows))).collect())
 }
@@ -139,19 +140,19 @@ pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
 /// The schema of batches of notes.
 ///
 /// # Errors
-/// None in practice: the columns are those of an empty batch.
+/// None in practice, because only an empty batch is built.
 pub fn notes_schema() -> Result<SchemaRef, ArrowError> {
     notes(&[]).map(|batch| batch.schema())
 }
 
-/// Something of one direction.
+/// A value that belongs to one direction.
 struct Of<'a, T> {
     conn: u32,
     direction: &'a Direction,
     value: &'a T,
 }
 
-/// The columns that name the direction.
+/// The columns that identify the direction.
 fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
     vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -159,7 +160,7 @@ fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
     ]
 }
 
-/// A row for each of some values that a direction has.
+/// One row for each of the values of every direction.
 fn rows_of<'a, T>(
     details: impl Iterator<Item = (u32, &'a DirectionDetails)>,
     values: fn(&'a DirectionDetails) -> &'a [T],
@@ -169,7 +170,7 @@ fn rows_of<'a, T>(
         .collect()
 }
 
-/// How much time each cause took in each direction, in how many waits.
+/// The time and the number of waits of each cause in each direction.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
@@ -186,27 +187,27 @@ pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     batch(columns)
 }
 
-/// The longest waits of each direction and each cause, with their proof.
+/// The longest waits of each direction and each cause, with their evidence.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
 pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, KeptWait>> = rows_of(details, |of| &of.waits);
-    let told: Vec<Told> = rows.iter().map(Told::from).collect();
+    let intervals: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
     let place = |value: fn(&KeptWait) -> Option<u16>| {
         maybe::<Int64Type, _>(&rows, |row: &Of<'_, KeptWait>| value(row.value).map(i64::from))
     };
-    let mut columns: Vec<Column> = WAIT_COLUMNS.iter().map(|(name, make)| ((*name).into(), make(&told))).collect();
+    let mut columns: Vec<Column> = WAIT_COLUMNS.iter().map(|(name, make)| ((*name).into(), make(&intervals))).collect();
     columns.extend([
         ("place".into(), place(|wait| wait.place)),
         ("place_in_cause".into(), place(|wait| wait.place_in_cause)),
-        // The threshold is the same for a whole direction, so stalls are its longest intervals.
+        // The threshold is equal for a whole direction, so its stalls are its longest intervals.
         ("place_in_stalls".into(), place(|wait| wait.place.filter(|_| wait.is_stall))),
     ]);
     batch(columns)
 }
 
-/// The throughput deadlocks, at most one of each direction.
+/// The throughput deadlocks, at most one per direction.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
@@ -237,7 +238,7 @@ pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     batch(columns)
 }
 
-/// Where the directions were captured.
+/// Distances and round trips of the directions.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.

@@ -1,4 +1,4 @@
-//! The columns of the connections table that tell how fast each side and its receiver are.
+//! The columns of the connections table about the rates of each sender and receiver.
 
 use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;
@@ -7,8 +7,9 @@ use super::columns::{Column, rare};
 use crate::accounts::Rates;
 use crate::flows::ConnectionRow;
 
-/// Adds the columns of one side (0 the client, 1 the server) under its name; null where it sent little.
-pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
+/// Adds the columns of one direction (0 the client's, 1 the server's), with `prefix` before their names. Null if the
+/// direction has little data.
+pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<Option<&Rates>> = rows.iter().filter_map(|row| Some(row.rates.get(at)?.as_deref())).collect();
     let amount = |value: fn(&Rates) -> i64| rare::<Int64Type, _>(&rows, |row| row.map(value));
     let named: [(&str, ArrayRef); 17] = [
@@ -33,5 +34,5 @@ pub(super) fn columns(side: &str, at: usize, rows: &[ConnectionRow], columns: &m
         }),
         ("cut_frame", rare::<Int64Type, _>(&rows, |row| row.and_then(|rates| rates.cuts.frame.get()))),
     ];
-    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
+    columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }

@@ -1,24 +1,25 @@
-//! Rows of segments on their way into columns: by column already, 64 at a time.
+//! Segment rows before they become Arrow columns, already stored by column in blocks of 64.
 //!
-//! The thread that concludes writes each value straight into its column; what is left for the other is to copy whole
-//! columns and to find the nulls. Rows kept one by one would be read again for each of their columns, from memory that
-//! is no longer near.
+//! The worker writes each value directly into its column. The other thread only copies whole columns and finds
+//! the nulls. Rows stored one by one would be read again for each of their columns, from memory that has left
+//! the cache.
 
-#![allow(clippy::inline_always)] // measured: else rows are put together first, and taken apart again
+#![allow(clippy::inline_always)] // measured: otherwise rows are assembled first and then taken apart
 
 use crate::flows::{SegmentRow, SegmentSink};
 use crate::nullable::Nullable;
 use crate::wire::AtmFacts;
 
-/// Rows per block: as many as there are bits in a word of a validity mask.
+/// Rows per block: the number of bits in a word of a validity mask.
 pub(super) const BLOCK_ROWS: usize = 64;
-/// Stands in a column of codes for none.
+/// The code that means "none" in a column of codes.
 pub(super) const NO_CODE: u8 = u8::MAX;
 
 /// A column of one block.
 pub(super) type Of<T> = [T; BLOCK_ROWS];
 
-/// The columns of a block, named as in [`SegmentRow`]; `held_ns` and `full_bytes` hold rests of earlier rows where `departs` is not set.
+/// The columns of a block, named as in [`SegmentRow`]. Where `departs` is false, `held_ns` and `full_bytes`
+/// contain stale values.
 #[derive(Debug)]
 pub(super) struct Block {
     pub len: usize,
@@ -32,22 +33,22 @@ pub(super) struct Block {
     pub captured_payload_bytes: Of<i64>,
     pub flags: Of<u16>,
     pub window_bytes: Of<Nullable>,
-    /// Whether `tsval` and `tsecr` mean anything.
+    /// Whether `tsval` and `tsecr` are valid.
     pub timed: Of<bool>,
     pub tsval: Of<u32>,
     pub tsecr: Of<u32>,
-    /// Whether `ip_id` means anything.
+    /// Whether `ip_id` is valid.
     pub identified: Of<bool>,
     pub ip_id: Of<u16>,
     pub ttl: Of<u8>,
     pub ect: Of<u8>,
     pub kind: Of<u8>,
     pub evidence: Of<u8>,
-    /// 0: none.
+    /// Frame number; 0 if there is none.
     pub evidence_frame: Of<u64>,
     pub confidence: Of<u8>,
     pub resent_by: Of<u8>,
-    /// 0: none.
+    /// Number of transmissions; 0 if the segment occupies no sequence space.
     pub transmission: Of<u8>,
     pub dsack: Of<bool>,
     pub reset_kind: Of<u8>,
@@ -122,7 +123,7 @@ impl Block {
         }
     }
 
-    /// Writes a row behind the others; there must be room.
+    /// Appends a row; there must be space for it.
     #[inline(always)]
     fn put(&mut self, row: &SegmentRow) {
         let at = self.len % BLOCK_ROWS;
@@ -177,22 +178,22 @@ impl Block {
 
 #[inline(always)]
 fn set<T>(column: &mut Of<T>, at: usize, value: T) {
-    // `at` is below the length, as the compiler sees.
+    // The compiler sees that `at` is below the length.
     if let Some(place) = column.get_mut(at) {
         *place = value;
     }
 }
 
-/// Rows of one batch of the segments table. Its memory is used again after [`SegmentRows::clear`].
+/// The rows of one batch of the segments table. [`SegmentRows::clear`] keeps the memory for the next batch.
 #[derive(Debug, Default)]
 pub struct SegmentRows {
-    /// All but the last one in use are full.
+    /// All blocks in use are full except the last.
     blocks: Vec<Box<Block>>,
     len: usize,
-    /// What few rows have, and the rows.
+    /// Values that few rows have, with the index of the row.
     pub(super) sack_blocks: Vec<(usize, Box<[i64]>)>,
     pub(super) atm: Vec<(usize, AtmFacts)>,
-    /// Segments that came meanwhile, also those without a row here.
+    /// Number of segments seen, including those without a row.
     pub seen: u64,
 }
 
@@ -204,13 +205,13 @@ impl SegmentRows {
         self.len
     }
 
-    /// True without any row.
+    /// Whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Forgets the rows, and keeps the memory.
+    /// Removes the rows and keeps the memory.
     pub fn clear(&mut self) {
         for block in self.blocks.iter_mut().take(self.len.div_ceil(BLOCK_ROWS)) {
             block.len = 0;
@@ -221,7 +222,7 @@ impl SegmentRows {
         self.seen = 0;
     }
 
-    /// The blocks with rows.
+    /// The blocks that contain rows.
     pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter().take(self.len.div_ceil(BLOCK_ROWS)).map(AsRef::as_ref)
     }

@@ -1,4 +1,4 @@
-//! The columns of the segments table, from rows that are in columns already ([`SegmentRows`]).
+//! The columns of the segments table, built from rows that are already stored by column ([`SegmentRows`]).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::departure;
 use super::rows::{BLOCK_ROWS, NO_CODE, SegmentRows};
 use crate::wire::{AtmFacts, Ecn, PathNames};
 
-/// What each segment says and is, in the order of the table; [`departure::SEGMENT_COLUMNS`] follow.
+/// The columns in the order of the table; [`departure::SEGMENT_COLUMNS`] follow.
 const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("frame", |rows, _| numbers::<UInt64Type>(rows, |block| &block.frame)),
     ("ts_ns", |rows, _| nullable(rows, |block| &block.ts_ns)),
@@ -71,7 +71,7 @@ fn all_columns() -> impl Iterator<Item = &'static (&'static str, SegmentColumn)>
     SEGMENT_COLUMNS.iter().chain(departure::SEGMENT_COLUMNS)
 }
 
-/// The segments table, or some columns of it: what makes its batches.
+/// The segments table, or some of its columns: builds its batches.
 #[derive(Debug)]
 pub struct Segments {
     columns: Vec<SegmentColumn>,
@@ -80,7 +80,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// The table with the columns that `wanted` names (all of them if `None`), in the table's order.
+    /// The table with the columns in `wanted` (all if `None`), in the table's order.
     #[must_use]
     pub fn new(wanted: Option<&[String]>) -> Self {
         let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
@@ -93,7 +93,7 @@ impl Segments {
         Self { columns, schema: Arc::new(Schema::new(fields)), has_departures }
     }
 
-    /// Whether any of its columns tells what held a departure back.
+    /// Whether any of its columns needs the waits of departures.
     #[must_use]
     pub fn has_departures(&self) -> bool {
         self.has_departures
@@ -114,7 +114,7 @@ impl Segments {
     }
 }
 
-/// What the few rows have that came over ATM.
+/// A column of ATM values, which few rows have.
 fn of_atm(rows: &SegmentRows, value: impl Fn(AtmFacts) -> Option<u16>) -> ArrayRef {
     if rows.atm.is_empty() {
         return Arc::new(PrimitiveArray::<UInt16Type>::new_null(rows.len()));
@@ -156,10 +156,10 @@ mod tests {
     use arrow_array::cast::AsArray;
     use proptest::prelude::*;
 
-    /// Rows of which each has, or lacks, everything by its own number.
+    /// Rows whose numbers decide which values they have.
     fn rows(numbers: &[Option<u16>]) -> SegmentRows {
         let mut rows = SegmentRows::default();
-        // Memory that was used before.
+        // Use the memory before, to leave stale values.
         for _ in 0..100 {
             let departure = Wait { held_ns: Some(-1).into(), ..Wait::default() };
             rows.push(SegmentRow { departure: Some(departure), dsack: true, ..SegmentRow::default() });

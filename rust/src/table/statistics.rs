@@ -6,20 +6,20 @@ use super::columns::{Column, maybe, nullable, numbers};
 use super::direction::Direction;
 use crate::accounts::RttFigures;
 
-/// `sum / count`, rounded; `None` of nothing.
+/// `sum / count`, rounded; `None` if `count` is 0.
 fn mean(sum: u64, count: u64) -> Option<i64> {
     (count > 0).then(|| ((u128::from(sum) + u128::from(count / 2)) / u128::from(count)) as i64)
 }
 
-/// `sum / count`; `None` of nothing.
+/// `sum / count`; `None` if `count` is 0.
 fn ratio(sum: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / count as f64)
 }
 
-/// Adds the columns of one side.
-pub(super) fn statistics(side: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
+/// Adds the columns of one direction, with `prefix` before their names.
+pub(super) fn statistics(prefix: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
     let named = counts(rows).into_iter().chain(sizes(rows)).chain(acks(rows)).chain(times(rows));
-    columns.extend(named.map(|(name, array)| (format!("{side}_{name}"), array)));
+    columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }
 
 type Named = Vec<(&'static str, arrow_array::ArrayRef)>;
@@ -36,7 +36,7 @@ fn share(rows: &[Direction<'_>], value: fn(&Direction<'_>) -> Option<f64>) -> ar
     maybe::<Float64Type, _>(rows, value)
 }
 
-/// How many segments of what sort.
+/// Columns that count segments.
 fn counts(rows: &[Direction<'_>]) -> Named {
     vec![
         ("frame_bytes", count(rows, |row| row.statistics.usual.frame_bytes)),
@@ -59,7 +59,7 @@ fn counts(rows: &[Direction<'_>]) -> Named {
     ]
 }
 
-/// Bytes: of segments, of windows, in flight, of the stream.
+/// Columns in bytes: segments, windows, flight, stream.
 fn sizes(rows: &[Direction<'_>]) -> Named {
     vec![
         ("window_scale_offered", maybe::<UInt8Type, _>(rows, |row| row.figures.syn_options?.window_scale)),
@@ -67,7 +67,7 @@ fn sizes(rows: &[Direction<'_>]) -> Named {
         ("mean_segment_bytes", amount(rows, |row| mean(row.counts.payload_bytes, row.figures.data_segments))),
         ("cut_bytes", count(rows, |row| row.statistics.usual.cut_bytes)),
         ("mean_window_bytes", {
-            // Only windows of 0 are known without the scale: no mean.
+            // Without the scale, only windows of 0 are known, so there is no mean.
             let samples = |row: &Direction<'_>| row.figures.window_scale.map(|_| row.statistics.usual.window_samples);
             maybe::<Int64Type, _>(rows, |row| mean(row.statistics.usual.window_sum_bytes, samples(row)?))
         }),
@@ -83,7 +83,7 @@ fn sizes(rows: &[Direction<'_>]) -> Named {
     ]
 }
 
-/// How this side acknowledged, and how its own data was.
+/// Columns about the ACKs of this host and the ACKs of its data.
 fn acks(rows: &[Direction<'_>]) -> Named {
     vec![
         ("advancing_acks", count(rows, |row| row.statistics.usual.advancing_acks)),
@@ -102,7 +102,7 @@ fn acks(rows: &[Direction<'_>]) -> Named {
     ]
 }
 
-/// Round trips and waits.
+/// Columns about round trips and waits.
 fn times(rows: &[Direction<'_>]) -> Named {
     let mut named: Named = vec![
         ("max_idle_ns", nullable(rows, |row| row.statistics.usual.max_idle_ns)),
@@ -121,7 +121,7 @@ fn times(rows: &[Direction<'_>]) -> Named {
     named
 }
 
-/// The names of the columns of one set of samples.
+/// The names of the columns for one set of samples.
 type Names = [&'static str; 5];
 
 const TIMESTAMP_NAMES: Names = [
@@ -163,7 +163,7 @@ fn if_it_acks(row: &Direction<'_>, value: u32) -> Option<i64> {
     (row.statistics.usual.advancing_acks > 0).then_some(value.into())
 }
 
-/// Length of the stream, if its SYN (offset 0) and its FIN were seen.
+/// Length of the stream, if its SYN (offset 0) and its FIN were captured.
 fn stream_bytes(row: &Direction<'_>) -> Option<i64> {
     let fin = row.statistics.usual.stream_end.get()?;
     (row.figures.syn_segments > 0).then_some(fin - 1)

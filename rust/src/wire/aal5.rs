@@ -1,7 +1,8 @@
-//! AAL5 (ITU-T I.363.5): 53-byte cells → PDUs, per virtual channel.
+//! AAL5 (ITU-T I.363.5): reassembles 53-byte cells into PDUs, per virtual channel.
 //!
-//! A PDU that lost a cell or fails its CRC is thrown away by the receiver's adaptation layer. Its bytes are still given
-//! out here, marked as damaged: the segment in it was sent, and later stages must not take it for "not captured".
+//! The receiver's adaptation layer discards a PDU that lost a cell or fails its CRC. Such a PDU is still
+//! returned here, marked as damaged. The segment in it was sent, so later stages must not count it as "not
+//! captured".
 
 use std::collections::VecDeque;
 
@@ -9,38 +10,38 @@ use super::segment::AtmFacts;
 
 /// Payload of a cell.
 pub(super) const CELL_BYTES: usize = 48;
-/// CPCS-UU, CPI, length, CRC-32.
+/// Length of the trailer: CPCS-UU, CPI, length, CRC-32.
 const TRAILER_BYTES: usize = 8;
-/// The length field has 16 bits; with padding and trailer that is this many cells.
+/// Maximum number of cells in a PDU: the 16-bit length field allows 65,535 bytes, plus padding and trailer.
 const MAX_CELLS: usize = (65_535 + TRAILER_BYTES).div_ceil(CELL_BYTES);
-/// Most channels on which a PDU is under way at a time; the one that waited longest is given up first.
+/// Maximum number of channels with an incomplete PDU. Beyond it, the oldest PDU is given up.
 const MAX_CHANNELS: usize = 2048;
 
-/// Frame and time of a cell.
+/// Frame number and time of a cell.
 pub(super) type Seen = (u64, Option<i64>);
 
-/// A virtual channel: VPI, VCI.
+/// A virtual channel: (VPI, VCI).
 pub(super) type Channel = (u16, u16);
 
-/// What an AAL5 PDU, or a damaged part of one, holds.
+/// An AAL5 PDU, or the damaged part of one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pdu {
     pub atm: AtmFacts,
-    /// Its last cell that came.
+    /// Its last captured cell.
     pub seen: Seen,
-    /// CPCS payload, without padding and trailer; as received where damaged.
+    /// CPCS payload without padding and trailer; as received if damaged.
     pub data: Vec<u8>,
-    /// True if the receiver's adaptation layer threw it away.
+    /// Whether the receiver's adaptation layer discarded it.
     pub damaged: bool,
-    /// Length of the payload as sent, from the trailer; `None` where the trailer is lost.
+    /// Length of the payload as sent, from the trailer; `None` if the trailer is lost.
     pub payload_bytes: Option<usize>,
 }
 
-/// The PDUs under way, least recently begun first.
+/// The incomplete PDUs, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     under_way: VecDeque<UnderWay>,
-    /// Frame of the first cell, and number, of PDUs whose end never came.
+    /// PDUs that never became complete: the frame of the first one's first cell, and their number.
     unfinished: Option<(u64, u64)>,
 }
 
@@ -49,13 +50,13 @@ struct UnderWay {
     channel: Channel,
     first_frame: u64,
     bytes: Vec<u8>,
-    /// Of each cell.
+    /// Frame and time of each cell.
     seen: Vec<Seen>,
 }
 
 impl Cells {
-    /// Takes a user cell in. The last cell of a PDU gives it out: two where the last cell of the one before was lost, which
-    /// the trailer betrays, and then both are damaged.
+    /// Adds a user cell. The last cell of a PDU returns that PDU. If the last cell of the previous PDU was
+    /// lost, which the length in the trailer reveals, both PDUs are returned as damaged.
     pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool, seen: Seen) -> Vec<Pdu> {
         let at = self.under_way.iter().position(|pdu| pdu.channel == channel).unwrap_or_else(|| {
             if self.under_way.len() == MAX_CHANNELS {
@@ -74,7 +75,8 @@ impl Cells {
         self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdu.pdus())
     }
 
-    /// Frame of the first cell, and number, of PDUs whose end never came: the capture is at its end.
+    /// At the end of the capture, the PDUs that never became complete: the frame of the first one's first cell,
+    /// and their number.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.under_way.is_empty() {
             self.give_up_oldest();
@@ -91,7 +93,7 @@ impl Cells {
 }
 
 impl UnderWay {
-    /// Splits what came up to an end-of-PDU cell.
+    /// Splits the cells up to an end-of-PDU cell into one PDU or two.
     fn pdus(&self) -> Vec<Pdu> {
         let (bytes, cells) = (self.bytes.as_slice(), self.seen.len());
         let length = payload_length(bytes);
@@ -107,11 +109,13 @@ impl UnderWay {
         }
     }
 
-    /// One PDU of `bytes` with padding, and with a trailer if its `length` is known; `end` counts the cells up to its last.
+    /// A PDU made of `bytes` with padding, and with a trailer if its `length` is known. `end` is the number of
+    /// cells up to its last.
     fn pdu(&self, bytes: &[u8], end: usize, length: Option<usize>, damaged: bool) -> Pdu {
         let atm = AtmFacts { channel: Some(self.channel), cells: (bytes.len() / CELL_BYTES) as u16 };
         let seen = end.checked_sub(1).and_then(|last| self.seen.get(last)).copied().unwrap_or((self.first_frame, None));
-        // A length that no more than these cells can have carried; else it is that of another PDU, or damaged itself.
+        // The length is used only if it needs at least these cells. Otherwise it belongs to another PDU, or is
+        // damaged itself.
         let payload_bytes = length.filter(|length| padded_length(*length) >= bytes.len());
         let behind_payload = payload_bytes.map_or(0, |length| padded_length(length) - length);
         let data = bytes.get(..bytes.len().saturating_sub(behind_payload)).unwrap_or(bytes).to_vec();
@@ -119,33 +123,34 @@ impl UnderWay {
     }
 }
 
-/// Bytes of cells that a payload takes with padding and trailer.
+/// Number of bytes in cells for a payload with padding and trailer.
 fn padded_length(payload_bytes: usize) -> usize {
     aal5_cells(payload_bytes) * CELL_BYTES
 }
 
-/// Cells that a payload takes with padding and trailer.
+/// Number of cells for a payload with padding and trailer.
 #[must_use]
 pub fn aal5_cells(payload_bytes: usize) -> usize {
     (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES)
 }
 
-/// Whether `pdu` (padded, with trailer) has the cells that its length field asks for and the right CRC.
+/// Whether `pdu` (with padding and trailer) has the number of cells that its length field requires, and the
+/// right CRC.
 pub(super) fn is_whole(pdu: &[u8]) -> bool {
     payload_length(pdu).is_some_and(|length| padded_length(length) == pdu.len()) && crc32(pdu) == GOOD_CRC
 }
 
-/// The length field of the trailer; 0 would be an abort.
+/// The length field of the trailer; `None` if 0, which means an abort.
 pub(super) fn payload_length(pdu: &[u8]) -> Option<usize> {
     let [.., high, low, _, _, _, _] = *pdu else { return None };
     Some(usize::from(u16::from_be_bytes([high, low]))).filter(|length| *length > 0)
 }
 
-/// What the register holds after a PDU and its right CRC (the remainder of I.363.5, 9.2.1.2).
+/// Value of the CRC register after a PDU with the right CRC (the remainder of I.363.5, 9.2.1.2).
 const GOOD_CRC: u32 = 0xc704_dd7b;
 const POLYNOMIAL: u32 = 0x04c1_1db7;
 
-/// CRC-32, most significant bit first, started with ones.
+/// CRC-32, most significant bit first, initialized with ones.
 fn crc32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(
@@ -161,7 +166,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// Pads, adds length and CRC.
+    /// A PDU with padding, length and CRC.
     fn pdu(payload: &[u8]) -> Vec<u8> {
         let mut bytes = payload.to_vec();
         bytes.resize((payload.len() + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES - 6, 0);
@@ -206,7 +211,7 @@ mod tests {
         assert!(send(&mut cells, &pdu(&[7; 100]), &[2]).is_empty());
         let given = send(&mut cells, &pdu(&[8; 200]), &[]);
         assert_eq!(given.iter().map(|pdu| (pdu.damaged, pdu.data[0])).collect::<Vec<_>>(), [(true, 7), (true, 8)]);
-        // Each has the frame of its own last cell that came: the second of three, the fifth of five.
+        // Each PDU has the frame of its own last captured cell: the second of three, the fifth of five.
         assert_eq!(given.iter().map(|pdu| pdu.seen.0).collect::<Vec<_>>(), [2, 5]);
     }
 

@@ -1,15 +1,15 @@
-//! What AAL5 PDUs carry, and the headers that capture tools put before them (RFC 2684, RFC 2225).
+//! The content of AAL5 PDUs, and the headers that capture tools put before them (RFC 2684, RFC 2225).
 
 use super::aal5::{Channel, aal5_cells};
 use super::segment::AtmFacts;
 use super::{Cursor, Layer, Stop};
 
-/// What the line carried for a PDU of which only the payload was captured.
+/// The ATM facts of a PDU of which only the payload was captured.
 pub(super) fn facts(channel: Option<Channel>, payload_bytes: usize) -> AtmFacts {
     AtmFacts { channel, cells: aal5_cells(payload_bytes).min(usize::from(u16::MAX)) as u16 }
 }
 
-/// `SunATM`: a pseudo-header with direction and traffic type, VPI, VCI.
+/// `SunATM`: a pseudo-header with direction and traffic type, VPI and VCI.
 pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result<Layer, Stop> {
     const LANE: u8 = 1;
     const MANAGEMENT: u8 = 5;
@@ -22,20 +22,21 @@ pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result
             Ok(Layer::Ethernet)
         }
         MANAGEMENT | SIGNALLING => Err(Stop::NotTcp),
-        // LLC-multiplexed (2), or what the driver did not tell: then the content does.
+        // LLC multiplexing (2), or a type that the driver does not specify. The content then decides.
         _ => Ok(Layer::Aal5),
     }
 }
 
-/// What an AAL5 PDU holds: by LLC, bridged or PPP alone on its channel, or IP at once (VC multiplexing, Fore IP).
+/// The content of an AAL5 PDU: LLC, a bridged frame or PPP on a channel of its own, or IP directly (VC
+/// multiplexing, Fore IP).
 pub(super) fn payload(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data {
-        // RFC 2684, 6.2: a bridged PDU on a channel of its own begins with the padding alone.
+        // A bridged PDU on a channel of its own begins with the padding alone (RFC 2684, 6.2).
         [0, 0, ..] => {
             cursor.take::<2>("bridged AAL5 header")?;
             Ok(Layer::Ethernet)
         }
-        // RFC 2364, 4: PPP on a channel of its own begins with its protocol.
+        // PPP on a channel of its own begins with its protocol number (RFC 2364, 4).
         [0, 0x21 | 0x57, ..] => Ok(Layer::Ppp),
         [first, ..] if first >> 4 == 4 => Ok(Layer::Ipv4),
         [first, ..] if first >> 4 == 6 => Ok(Layer::Ipv6),

@@ -1,24 +1,24 @@
-//! Endace's extensible record format: a record header of its own before each packet or cell.
+//! Endace's Extensible Record Format (ERF): a record header before each packet or cell.
 
 use super::{Cursor, Layer, Stop};
 
-/// Type, with the bit that announces extension headers, and what follows.
+/// Bit of the type field: extension headers follow.
 const EXTENSION_HEADERS: u8 = 0x80;
-/// Bytes before the type: the time.
+/// Length of the record header: time, type, flags, lengths, loss counter.
 const HEADER_BYTES: usize = 16;
 
-/// What a record carries.
+/// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    /// Begins with this layer.
+    /// It begins with this layer.
     Layer(Layer),
-    /// One ATM cell: 4 bytes of header (no HEC), 48 of payload.
+    /// One ATM cell: a header of 4 bytes (without HEC) and 48 bytes of payload.
     Cell,
-    /// 4 bytes of ATM header, then an AAL5 PDU with padding and trailer.
+    /// An ATM header of 4 bytes, then an AAL5 PDU with padding and trailer.
     Aal5,
 }
 
-/// Takes the record header off, with its extension headers and the bytes that some types put before the packet.
+/// Takes off the record header, its extension headers, and the bytes that some types put before the packet.
 pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
     let header = cursor.take::<HEADER_BYTES>("ERF header")?;
     let (kind, wire_bytes) = (header[8], u16::from_be_bytes([header[14], header[15]]));
@@ -27,7 +27,7 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
         more = cursor.take::<8>("ERF extension header")?[0] & EXTENSION_HEADERS;
     }
     let record = match kind & !EXTENSION_HEADERS {
-        // HDLC, also by channel or colour: PPP or Cisco HDLC, told apart by the first byte.
+        // HDLC, also per channel or colour: PPP or Cisco HDLC, distinguished by the first byte.
         1 | 10 | 15 | 19 => Record::Layer(Layer::Hdlc),
         5 | 17 => {
             cursor.take::<4>("ERF channel header")?;
@@ -51,7 +51,7 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
         23 => Record::Layer(Layer::Ipv6),
         _ => return Err(Stop::NotTcp),
     };
-    // Behind the packet the record is padded to a multiple of eight.
+    // The record is padded to a multiple of eight bytes after the packet.
     if record != Record::Cell {
         cursor.limit(usize::from(wire_bytes));
     }

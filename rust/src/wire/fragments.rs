@@ -1,51 +1,51 @@
-//! Reassembly of IP fragments (RFC 791, 3.2; RFC 8200, 4.5), bounded in memory and age.
+//! Reassembly of IP fragments (RFC 791, 3.2; RFC 8200, 4.5), limited in memory and age.
 //!
-//! As in Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`), a datagram whose fragments overlap
-//! is given up as a whole (RFC 5722; for IPv4 since Linux 4.19), and a fragment that brings nothing new is ignored.
-//! Fragments that the capture cut count with their full length: the TCP header stands in the first one, and lengths are
-//! all that is needed of the rest.
+//! The rules follow Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). A datagram
+//! with overlapping fragments is given up as a whole (RFC 5722; for IPv4 since Linux 4.19), and a fragment that
+//! adds nothing is ignored. Fragments truncated by the capture count with their full length: the TCP header is
+//! in the first one, and of the others only the lengths are needed.
 
 use std::collections::VecDeque;
 
 use super::Layer;
 use super::segment::{Ecn, IpEndpoints, IpFacts};
 
-/// Linux `ipfrag_time`: how long IPv4 fragments wait for the rest, from the first that came.
+/// How long IPv4 fragments wait for the others, from the first one (Linux `ipfrag_time`).
 const MAX_AGE_NS: i64 = 30_000_000_000;
-/// Linux `ip6frag_time`, the 60 seconds of RFC 8200, 4.5.
+/// How long IPv6 fragments wait for the others (Linux `ip6frag_time`; 60 seconds in RFC 8200, 4.5).
 const MAX_AGE_V6_NS: i64 = 60_000_000_000;
-/// What all fragments but the last are a multiple of.
+/// The length of every fragment but the last is a multiple of this.
 const UNIT_BYTES: usize = 8;
-/// Most datagrams that wait at a time; the oldest is given up first.
+/// Maximum number of incomplete datagrams. Beyond it, the oldest is given up.
 const MAX_DATAGRAMS: usize = 1024;
-/// Linux `ipfrag_high_thresh`: most bytes that wait at a time.
+/// Maximum number of bytes of incomplete datagrams (Linux `ipfrag_high_thresh`).
 const MAX_BYTES: usize = 4 << 20;
-/// What a part costs beside its bytes.
+/// Memory overhead per fragment.
 const PART_BYTES: usize = 64;
-/// IPv4 and IPv6 (without jumbograms, which may not be fragmented) reach no further.
+/// Largest datagram of IPv4, and of IPv6 without jumbograms, which must not be fragmented.
 const MAX_DATAGRAM_BYTES: usize = 65_535;
 
-/// Where a fragment belongs.
+/// The position of a fragment in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentPlace {
     pub identification: u32,
-    /// What the whole packet holds.
+    /// Protocol number of the whole packet's content.
     pub protocol: u8,
-    /// Bytes of the packet before it.
+    /// Offset in the packet, in bytes.
     pub offset: u16,
-    /// Whether others follow.
+    /// Whether more fragments follow.
     pub more: bool,
 }
 
-/// One fragment, as its IP header describes it.
+/// One fragment as its IP header describes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fragment<'a> {
     pub facts: IpFacts,
     pub endpoints: IpEndpoints,
     pub place: FragmentPlace,
-    /// Captured bytes of its part.
+    /// Captured bytes of its payload.
     pub data: &'a [u8],
-    /// Bytes of its part on the wire.
+    /// Length of its payload on the wire.
     pub wire_bytes: usize,
 }
 
@@ -54,7 +54,7 @@ struct Key {
     source: [u64; 2],
     destination: [u64; 2],
     identification: u32,
-    /// IPv6 tells datagrams apart without it (RFC 8200, 4.5), where it is 0 here.
+    /// 0 for IPv6, which does not use it to distinguish datagrams (RFC 8200, 4.5).
     protocol: u8,
 }
 
@@ -65,7 +65,7 @@ struct Part {
     captured: Vec<u8>,
 }
 
-/// Bytes that came as neighbours in their order, or one fragment between others: what lies within brings nothing new.
+/// Adjacent bytes that arrived in order, or a single fragment. A fragment inside a run adds nothing.
 #[derive(Debug)]
 struct Run {
     start: usize,
@@ -82,29 +82,29 @@ struct Datagram {
     total_bytes: Option<usize>,
     /// By offset, without overlap.
     parts: Vec<Part>,
-    /// The same bytes, by offset.
+    /// The received bytes as runs, by offset.
     runs: Vec<Run>,
-    /// What the first fragment says.
+    /// IP facts and protocol from the first fragment.
     head: Option<(IpFacts, u8)>,
-    /// Whether any of them met congestion, and so the whole (RFC 3168, 5.3).
+    /// Whether any fragment has a CE mark, and so the whole datagram (RFC 3168, 5.3).
     met_congestion: bool,
 }
 
-/// A datagram put together again.
+/// A reassembled datagram.
 #[derive(Debug)]
 pub(crate) struct Reassembled {
     pub facts: IpFacts,
     pub endpoints: IpEndpoints,
     pub layer: Layer,
-    /// How many fragments it came in.
+    /// Number of fragments.
     pub fragments: u16,
-    /// Captured bytes up to the first that is missing.
+    /// Captured bytes up to the first missing one.
     pub data: Vec<u8>,
     /// Length of the datagram's payload.
     pub wire_bytes: usize,
 }
 
-/// Datagrams that were given up, each reason with the frame of the first and how many.
+/// Datagrams that were given up: for each reason, the frame of the first and their number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GivenUp {
     pub incomplete: Option<(u64, u64)>,
@@ -112,16 +112,18 @@ pub(crate) struct GivenUp {
     pub impossible: Option<(u64, u64)>,
 }
 
-/// Why a fragment gives its datagram up.
+/// Why a fragment ends the reassembly of its datagram.
 enum Broken {
     Overlap,
-    /// It is empty, or ends past the largest datagram, past the last fragment, or as the last before others.
+    /// The fragment is empty, ends after the largest datagram or after the last fragment, or is the last one
+    /// before others.
     Impossible,
-    /// It ends inside a unit or past the largest datagram: it is ignored, and its datagram goes on waiting (IPv6).
+    /// It ends inside a unit or after the largest datagram. It is ignored, and its datagram continues to wait
+    /// (IPv6).
     Unfit,
 }
 
-/// The datagrams that wait for their missing fragments, oldest first.
+/// The incomplete datagrams, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembler {
     waiting: VecDeque<Datagram>,
@@ -130,7 +132,7 @@ pub(crate) struct Reassembler {
 }
 
 impl Reassembler {
-    /// Takes a fragment in; gives the datagram if it is now whole.
+    /// Adds a fragment. Returns the datagram if it is now complete.
     pub(crate) fn add(&mut self, fragment: &Fragment<'_>, frame: u64, ts_ns: Option<i64>) -> Option<Reassembled> {
         self.expire(ts_ns);
         let key = Key {
@@ -178,7 +180,7 @@ impl Reassembler {
         self.remove(at)?.reassemble(fragment.endpoints)
     }
 
-    /// What was given up, those that still wait counted in: the capture is at its end.
+    /// At the end of the capture, everything that was given up, including datagrams that still wait.
     pub(crate) fn finish(mut self) -> GivenUp {
         while !self.waiting.is_empty() {
             self.give_up(0);
@@ -186,7 +188,7 @@ impl Reassembler {
         self.given_up
     }
 
-    /// What is missing of a datagram will not come any more.
+    /// Gives up a datagram: its missing fragments will not arrive.
     fn give_up(&mut self, at: usize) {
         if let Some(datagram) = self.remove(at) {
             note(&mut self.given_up.incomplete, datagram.first_frame);
@@ -225,17 +227,17 @@ impl Datagram {
         }
     }
 
-    /// Unknown times are of no age.
+    /// Whether the datagram waited too long. Unknown times have no age.
     fn is_too_old(&self, now_ns: Option<i64>) -> bool {
         now_ns.zip(self.first_ts_ns).is_some_and(|(now, first)| now.saturating_sub(first) > self.max_age_ns)
     }
 
-    /// How far fragments reach.
+    /// The end of the last fragment received so far.
     fn reach(&self) -> usize {
         self.parts.last().map_or(0, |part| part.end)
     }
 
-    /// Takes a part in; gives the bytes kept of it, `None` where it brings nothing new.
+    /// Adds a fragment. Returns the memory used for it, or `None` if it adds nothing.
     fn add(&mut self, fragment: &Fragment<'_>) -> Result<Option<usize>, Broken> {
         let place = fragment.place;
         let start = usize::from(place.offset);
@@ -263,7 +265,7 @@ impl Datagram {
         Ok(Some(kept_bytes))
     }
 
-    /// Where a fragment ends. One that others follow ends with a unit: of IPv4, what is more is cut off.
+    /// The end of a fragment. If more fragments follow, it must end with a unit; IPv4 drops the excess bytes.
     fn end(fragment: &Fragment<'_>) -> Result<usize, Broken> {
         let v6 = fragment.endpoints.v6;
         let end = usize::from(fragment.place.offset).saturating_add(fragment.wire_bytes);
@@ -276,9 +278,9 @@ impl Datagram {
         }
     }
 
-    /// Notes bytes that came; false if they bring nothing new. As Linux looks for overlaps: only what goes on where the
-    /// datagram ended so far lengthens a run, so that a copy of several fragments at once is one only of neighbours that
-    /// came in their order.
+    /// Records received bytes. Returns false if they add nothing. As in Linux, only a fragment that continues
+    /// the end of the datagram extends a run. A copy of several fragments at once is therefore recognized only
+    /// if they arrived in order.
     fn add_run(&mut self, start: usize, end: usize) -> Result<bool, Broken> {
         let at = self.runs.partition_point(|run| run.end <= start);
         match self.runs.get(at) {

@@ -12,14 +12,14 @@ const DESTINATION: u8 = 60;
 const MOBILITY: u8 = 135;
 const HOST_IDENTITY: u8 = 139;
 const SHIM6: u8 = 140;
-/// IPv4's flag that others follow, and the bits that count units of eight bytes.
+/// The "more fragments" flag of IPv4.
 pub(super) const MORE_FRAGMENTS: u16 = 0x2000;
-/// See `MORE_FRAGMENTS`.
+/// The bits of the fragment offset in units of eight bytes (IPv4).
 pub(super) const FRAGMENT_UNITS: u16 = 0x1fff;
-/// RFC 2675: a hop-by-hop option with the length of a packet longer than 65,535 bytes.
+/// Hop-by-hop option with the length of a packet longer than 65,535 bytes (RFC 2675).
 const JUMBO_OPTION: u8 = 0xc2;
 
-/// IPv4 or IPv6 by the version nibble.
+/// IPv4 or IPv6, by the version nibble.
 #[inline]
 pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data.first().map(|byte| byte >> 4) {
@@ -30,10 +30,10 @@ pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// IPv4.
+/// Reads an IPv4 header.
 ///
-/// A total length of 0 stands in captures taken before segmentation offload (TSO) and in BIG TCP: then the frame's own
-/// length counts. A total length past the end of the frame is cut to it, as Wireshark does.
+/// A total length of 0 occurs in captures taken before segmentation offload (TSO) and with BIG TCP; the frame's
+/// own length then counts. A total length beyond the end of the frame is limited to it, as in Wireshark.
 #[inline]
 pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
@@ -72,25 +72,25 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
     Ok(Layer::IpProtocol(h[9]))
 }
 
-/// Whether a packet of `total_bytes` can be what a damaged PDU of known length holds: all of it, but for the padding and
-/// checksum of a bridged Ethernet frame. What does not is no header, but data that happens to look like one.
+/// Whether a packet of `total_bytes` can fill a damaged PDU of known length, apart from the padding and
+/// checksum of a bridged Ethernet frame. If not, the bytes are data that happens to look like a header.
 fn fills(cursor: &Cursor<'_>, total_bytes: usize) -> bool {
     const MOST_PADDING: usize = 46 - 20 + 4;
     cursor.trust != Trust::LengthOnly
         || cursor.wire_bytes.checked_sub(total_bytes).is_some_and(|rest| rest <= MOST_PADDING)
 }
 
-/// RFC 1071: the words of a header with its checksum add up to all ones.
+/// Whether the checksum is right: the words of a header with its checksum add up to all ones (RFC 1071).
 fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
     let words = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum::<u32>();
     let sum = words(header) + words(options);
     (sum & 0xffff) + (sum >> 16) == 0xffff
 }
 
-/// IPv6 with its extension headers.
+/// Reads an IPv6 header.
 ///
-/// A payload length of 0 is a jumbogram (RFC 2675) if a hop-by-hop option says so; Linux's BIG TCP leaves the option
-/// out, and then the frame's own length counts.
+/// A payload length of 0 is a jumbogram (RFC 2675) if a hop-by-hop option says so. Linux's BIG TCP omits the
+/// option; the frame's own length then counts.
 pub(super) fn v6(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
     let h = cursor.take::<40>("IPv6 header")?;
@@ -113,7 +113,8 @@ fn word(header: &[u8; 40], at: usize) -> u64 {
     header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// An IPv6 extension header (the authentication header stands in IPv4 too), or else what the protocol announces.
+/// Reads an IPv6 extension header (the authentication header also occurs in IPv4), or returns the layer of the
+/// protocol number.
 pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match number {
         HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => {
@@ -132,7 +133,7 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
         FRAGMENT => {
             let head = cursor.take::<8>("IPv6 fragment header")?;
             let fragment = u16::from_be_bytes([head[2], head[3]]);
-            // Offset 0 without "more": an atomic fragment (RFC 6946), whole in itself.
+            // Offset 0 without "more fragments" is an atomic fragment (RFC 6946), which is complete.
             if fragment & 0xfff9 == 0 {
                 return Ok(Layer::IpProtocol(head[0]));
             }
@@ -147,7 +148,7 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
     }
 }
 
-/// Applies the jumbo payload option, if there is one. `cursor` stands behind the hop-by-hop header.
+/// Applies the jumbo payload option, if present. `cursor` is after the hop-by-hop header.
 fn limit_to_jumbo(options: &[u8], cursor: &mut Cursor<'_>) {
     let mut rest = options;
     while let [kind, tail @ ..] = rest {

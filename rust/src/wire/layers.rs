@@ -1,23 +1,23 @@
-//! The headers that can follow one another, and the path of them that led to a segment.
+//! The headers that can follow one another, and the path of headers that leads to a segment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fragments::FragmentPlace;
 use super::{MAX_LAYERS, tcp};
 
-/// The header that comes next.
+/// The next header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
     Ethernet,
-    /// A 16-bit type as in Ethernet, with what it announces.
+    /// A 16-bit Ethernet type and what it announces.
     EtherType(u16),
     /// IEEE 802.1Q and 802.1ad.
     Vlan,
     /// IEEE 802.1ah: provider backbone.
     Backbone,
-    /// Cisco's.
+    /// Cisco `FabricPath`.
     FabricPath,
-    /// Cisco's security group.
+    /// Cisco metadata with a security group tag.
     Metadata,
     Hsr,
     Macsec,
@@ -25,17 +25,17 @@ pub(crate) enum Layer {
     Trill,
     /// IEEE 802.2 LLC, perhaps with SNAP.
     Llc,
-    /// IPv4 or IPv6, told apart by the version nibble.
+    /// IPv4 or IPv6, distinguished by the version nibble.
     Ip,
     Ipv4,
     Ipv6,
-    /// What the IP protocol or next-header number announces.
+    /// What the IP protocol number or next-header number announces.
     IpProtocol(u8),
     /// A fragment of an IP packet.
     Fragment(FragmentPlace),
-    /// HDLC framing: PPP or Cisco's.
+    /// HDLC framing of PPP or Cisco.
     Hdlc,
-    /// PPP (RFC 1661), with or without its HDLC address and control.
+    /// PPP (RFC 1661), with or without HDLC address and control.
     Ppp,
     /// PPP over Ethernet (RFC 2516).
     Pppoe,
@@ -43,13 +43,13 @@ pub(crate) enum Layer {
     Mpls,
     /// GRE (RFC 2784, RFC 2890, RFC 2637).
     Gre,
-    /// Type II, whose header is there if GRE has a sequence number, and type III.
+    /// ERSPAN type II, whose header is present if GRE has a sequence number.
     Erspan2 {
         sequenced: bool,
     },
     Erspan3,
     Wccp,
-    /// UDP: only for the tunnels in it.
+    /// UDP, which may carry a tunnel.
     Udp,
     Vxlan,
     Geneve,
@@ -62,17 +62,18 @@ pub(crate) enum Layer {
     VxlanGpe,
     Tzsp,
     EtherIp,
-    /// IEEE 802.11 data frame; whether its header is padded to words, and whether the card has decrypted it.
+    /// IEEE 802.11 data frame. `padded`: the header is padded to words. `opened`: the card has decrypted the
+    /// frame.
     Wifi {
         padded: bool,
         opened: bool,
     },
-    /// An AAL5 PDU: LLC/SNAP, bridged, or IP at once (RFC 2684, Fore IP).
+    /// An AAL5 PDU: LLC/SNAP, a bridged frame, or IP directly (RFC 2684, Fore IP).
     Aal5,
 }
 
 impl Layer {
-    /// Its name in a path; `None` for what is no header of its own.
+    /// Its name in a path; `None` if it is no header of its own.
     fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::Ethernet => "eth",
@@ -134,13 +135,13 @@ impl Path {
     }
 }
 
-/// Number of the path that most frames have, `eth/ip/tcp`: known without looking.
+/// Number of the path of most frames, `eth/ip/tcp`, which needs no lookup.
 pub(super) const ETHERNET_IP_TCP: u16 = 0;
-/// What a path is called once there are more than 65,535: only a hostile capture has so many.
+/// Name of all paths beyond 65,535. Only a hostile capture has so many.
 const MANY: &str = "…";
 const MAX_PATHS: usize = u16::MAX as usize;
 
-/// Names of paths by their numbers; grows while a capture is read, and is read on another thread.
+/// Names of paths by their numbers. Grows while the capture is read; another thread reads it.
 #[derive(Clone, Debug)]
 pub struct PathNames(Arc<Mutex<Vec<String>>>);
 
@@ -151,7 +152,7 @@ impl Default for PathNames {
 }
 
 impl PathNames {
-    /// The names so far.
+    /// The names known so far.
     #[must_use]
     pub fn so_far(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -162,10 +163,10 @@ impl PathNames {
     }
 }
 
-/// Gives each path a number.
+/// Assigns a number to each path.
 #[derive(Debug)]
 pub(super) struct Paths {
-    /// In the order of their numbers.
+    /// The paths in the order of their numbers.
     known: Vec<Path>,
     latest: usize,
     pub(super) names: PathNames,

@@ -1,13 +1,14 @@
-//! A frame → the TCP segment or UDP datagram in it: "what the bytes say", never what they mean for a connection. Nothing is remembered
-//! from frame to frame but fragments of IP packets ([`fragments`]) and cells of AAL5 PDUs ([`aal5`]).
+//! Extracts the TCP segment or UDP datagram from a frame. It reports what the bytes say, not what they mean for
+//! a connection. Its only state is fragments of IP packets ([`fragments`]) and cells of AAL5 PDUs ([`aal5`]).
 //!
-//! A frame is taken apart by a loop over [`Layer`]s: each step looks at one header, takes it off the front of the
-//! [`Cursor`] and names the layer behind it. Depth is bounded, so no nesting can hang the loop. What is cut short or
-//! contradicts itself stops the loop with a [`Stop`] that says why; it never panics.
+//! A loop over [`Layer`]s dissects a frame. Each step reads one header, takes it off the front of the
+//! [`Cursor`] and names the next layer. The depth is limited, so nesting cannot hang the loop. A truncated or
+//! contradictory header ends the loop with a [`Stop`] that says why; it never panics.
 
 mod aal5;
 mod atm;
 mod erf;
+mod fast_path;
 mod fragments;
 mod ip;
 mod layers;
@@ -16,7 +17,6 @@ mod segment;
 mod tcp;
 mod tunnel;
 mod udp;
-mod usual;
 mod walk;
 mod wifi;
 
@@ -34,31 +34,31 @@ pub(crate) use layers::Layer;
 use layers::{Path, Paths};
 use walk::{Halt, Innermost, walk};
 
-/// Most headers taken off one frame. Real stacks of tunnels stay below ten.
+/// Maximum number of headers in one frame. Real stacks of tunnels have fewer than ten.
 const MAX_LAYERS: usize = 24;
 
-/// AAL5's length field reaches this far, and padding and trailer a little further.
+/// Maximum length of an AAL5 PDU: the length field reaches 65,535, plus padding and trailer.
 const MAX_PDU_BYTES: usize = 1 << 16;
 
-/// Where a frame's bytes go on: what is left of them, captured and on the wire.
+/// The rest of a frame: its captured bytes, and its length on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
-    /// Captured bytes that remain.
+    /// The captured bytes that remain.
     data: &'a [u8],
-    /// Bytes that remained on the wire: never fewer than captured.
+    /// The number of bytes that remain on the wire: at least the captured ones.
     wire_bytes: usize,
-    /// Whether a header must prove itself.
+    /// Whether a header must prove that it is one.
     trust: Trust,
 }
 
 /// How far the bytes of a frame can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
-    /// They are those that were sent.
+    /// They are as sent.
     Whole,
-    /// The link damaged them somewhere; how many were sent is known.
+    /// The link damaged some of them; their number is known.
     LengthOnly,
-    /// The link damaged them somewhere, and cut them short.
+    /// The link damaged some of them and lost others.
     Nothing,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Drops everything past `wire_bytes` (padding and trailers behind a packet whose header says its length).
+    /// Drops everything after `wire_bytes`: padding and trailers after a packet whose header states its length.
     #[inline]
     fn limit(&mut self, wire_bytes: usize) {
         if wire_bytes < self.wire_bytes {
@@ -101,48 +101,48 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Why the way into a frame ended before a TCP segment was read.
+/// Why dissection of a frame ended before a TCP segment was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stop {
-    /// Something that is not TCP, and nothing wrong with it.
+    /// Valid content other than TCP.
     NotTcp,
-    /// The capture holds too little of this header (snaplen).
+    /// The capture contains too little of this header (snaplen).
     Cut(&'static str),
-    /// This header contradicts itself or its surroundings.
+    /// This header contradicts itself or its context.
     Malformed(&'static str),
     /// A fragment of an IP packet that does not complete it.
     Fragment,
-    /// A link type that this engine does not take apart.
+    /// A link type that this engine does not read.
     UnknownLink(LinkType),
-    /// The same, where they are too many to tell apart.
+    /// Further link types that this engine does not read, beyond those counted one by one.
     MoreUnknownLinks,
-    /// A TCP header whose length contradicts itself or the packet; its segment is given all the same, without data.
+    /// A TCP header whose length contradicts itself or the packet. Its segment is returned without data.
     BadDataOffset,
-    /// An AAL5 PDU of which the link lost a part, with it the headers.
+    /// An AAL5 PDU of which the link lost a part, including the headers.
     DamagedPdu,
-    /// What is in parts that are not put together, or holds several packets: this.
+    /// Content in several parts that are not reassembled, or several packets in one frame; the text names it.
     NotRead(&'static str),
     /// More nested headers than [`MAX_LAYERS`].
     TooDeep,
 }
 
-/// Something that happened to several frames together, with the frame of the first time and how often.
+/// An incident that affects several frames: the first frame and how often it occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incident {
-    /// What, for people.
+    /// What happened, for users.
     pub what: &'static str,
-    /// Frame of the first.
+    /// Frame number of the first.
     pub first_frame: u64,
-    /// How many.
+    /// How often it occurred.
     pub count: u64,
 }
 
-/// Takes frames apart. All that it remembers from one to the next is fragments and cells that wait for the rest.
+/// Dissects frames. Its only state is fragments and cells that wait for the rest.
 #[derive(Debug, Default)]
 pub struct Dissector {
     reassembler: Reassembler,
     cells: Cells,
-    /// Why PDUs gave no packet that a cell ended together with others, and the frame of the PDU.
+    /// Why a PDU gave no packet although its cell ended another PDU too, with the frame of the PDU.
     asides: Vec<(Stop, u64)>,
     paths: Paths,
 }
@@ -155,28 +155,28 @@ pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
 }
 
 impl Dissector {
-    /// Stops beside the one that `read` returned, and their frames, since the last call.
+    /// Stops in addition to those that `read` returned, with their frames, since the last call.
     pub fn asides(&mut self) -> impl Iterator<Item = (Stop, u64)> + '_ {
         self.asides.drain(..)
     }
 
-    /// The names of the paths of layers, by the numbers in [`Segment::path`].
+    /// The names of the layer paths, by the numbers in [`Segment::path`].
     #[must_use]
     pub fn path_names(&self) -> PathNames {
         self.paths.names.clone()
     }
 
-    /// Takes a frame apart down to its TCP segment or UDP datagram and adds it to `packets`: none where it returns a [`Stop`], and two
-    /// where one ATM cell ended two PDUs. The frame that brings the last missing part of a packet is the frame of the
-    /// whole packet, as in Wireshark; a PDU whose own last cell was lost has the frame and time of the last one that came,
-    /// although it is known for a packet only when the next PDU of its channel ends.
+    /// Dissects a frame and adds its TCP segment or UDP datagram to `packets`. It adds none if it returns a
+    /// [`Stop`], and two if one ATM cell ended two PDUs. A reassembled packet belongs to the frame with its
+    /// last missing part, as in Wireshark. A PDU whose last cell was lost has the frame and time of its last
+    /// captured cell, although it is recognized only when the next PDU of its channel ends.
     ///
     /// # Errors
-    /// The [`Stop`] that says why there is none.
+    /// A [`Stop`] that says why there is no packet.
     #[inline]
     pub fn read(&mut self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
-        if link_type == link::ETHERNET && usual::read(frame, packets) {
+        if link_type == link::ETHERNET && fast_path::read(frame, packets) {
             return Ok(());
         }
         let wire_bytes = (frame.original_bytes as usize).max(frame.data.len());
@@ -202,7 +202,7 @@ impl Dissector {
         packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let mut path = Path::default();
-        // What stands before the frame (a record's header, a pseudo-header) was not on the line.
+        // A record header or pseudo-header before the frame was not on the line.
         let data = if matches!(layer, Layer::Ethernet | Layer::Aal5) { cursor.data } else { &[] };
         let frame = &Frame { data, ..*frame };
         match walk(layer, cursor, &mut path) {
@@ -242,9 +242,9 @@ impl Dissector {
         }
     }
 
-    /// An ERF record: a packet, a PDU, or a cell that may end one or two PDUs.
+    /// Reads an ERF record: a packet, a PDU, or a cell that may end one or two PDUs.
     fn record(&mut self, cursor: &mut Cursor<'_>, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
-        /// User cells have payload types 0 to 3; an odd one ends a PDU (I.361, 2.2.4).
+        /// User cells have payload types 0 to 3. An odd type ends a PDU (I.361, 2.2.4).
         const MAX_USER_TYPE: u8 = 3;
         let record = match erf::record(cursor)? {
             erf::Record::Layer(layer) => return self.inside(layer, cursor, frame, packets),
@@ -270,7 +270,7 @@ impl Dissector {
         if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
     }
 
-    /// A PDU that was captured in one piece: perhaps cut by the snap length, and then its CRC cannot be checked.
+    /// Reads a PDU captured in one piece. If snaplen truncated it, its CRC cannot be checked.
     fn whole_pdu(
         &mut self,
         channel: aal5::Channel,
@@ -295,7 +295,8 @@ impl Dissector {
     }
 
     fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
-        // What is missing of a damaged PDU was on the wire: its trailer or else its IP header says how long it was.
+        // The missing part of a damaged PDU was on the wire. Its length is in the trailer, or else in the IP
+        // header.
         let (wire_bytes, trust) = match (pdu.damaged, pdu.payload_bytes) {
             (false, _) => (pdu.data.len(), Trust::Whole),
             (true, Some(length)) => (length.max(pdu.data.len()), Trust::LengthOnly),
@@ -311,7 +312,8 @@ impl Dissector {
         Ok(())
     }
 
-    /// Takes a fragment in, and goes on if it completes a packet: which may again hold a fragment of another.
+    /// Adds a fragment. If it completes a packet, continues with that packet, which may contain a fragment
+    /// again.
     #[cold]
     fn reassemble(
         &mut self,
@@ -325,7 +327,7 @@ impl Dissector {
             let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes, trust: Trust::Whole };
             let inner = match walk(whole.layer, &mut cursor, &mut path) {
                 Ok(mut inner) => {
-                    // The packet's own header, unless a tunnel in it has brought another.
+                    // The packet's own header counts, unless a tunnel in it contains another.
                     if !inner.endpoints.is_set() {
                         (inner.ip, inner.endpoints) = (whole.facts, whole.endpoints);
                     }
@@ -339,15 +341,14 @@ impl Dissector {
         Err(Stop::TooDeep)
     }
 
-    /// What happened to packets that did not come whole, now that the capture is at its end.
+    /// At the end of the capture, the incidents of packets that did not arrive completely.
     #[must_use]
     pub fn incidents(self) -> Vec<Incident> {
         let given_up = self.reassembler.finish();
         let incomplete = "fragments of an IP packet are missing: the packet is not analyzed";
-        let overlapping = "fragments of an IP packet overlap: the packet was given up, as Linux does";
-        let impossible =
-            "an IP fragment reaches past its packet or ends inside a unit of eight bytes: it is not analyzed";
-        let unfinished = "the last cell of an AAL5 PDU never came: what it carried is not analyzed";
+        let overlapping = "fragments of an IP packet overlap: the packet was given up, as in Linux";
+        let impossible = "an IP fragment ends beyond its packet or inside a unit of eight bytes: it is not analyzed";
+        let unfinished = "the last cell of an AAL5 PDU is missing: its content is not analyzed";
         [
             (incomplete, given_up.incomplete),
             (overlapping, given_up.overlapping),
@@ -360,13 +361,13 @@ impl Dissector {
     }
 }
 
-/// Notes on the packet added last what the AAL5 PDU says that it came in, or its last fragment. `pdu_bytes`: the payload of the
-/// PDU, if it is known without padding.
+/// Records the AAL5 PDU of the last packet, or of its last fragment. `pdu_bytes` is the payload of the PDU, if
+/// known without padding.
 fn set_pdu(packets: &mut [Packet], atm: AtmFacts, pdu_bytes: Option<usize>, damaged: bool) {
     let Some(Packet::Tcp(segment)) = packets.last_mut() else { return };
     segment.atm = Some(atm);
     segment.damaged = damaged;
-    // What stands behind the data (a bridged frame's FCS) costs as much as what stands before it.
+    // Bytes after the data (the FCS of a bridged frame) count like headers.
     let beside_data = pdu_bytes.and_then(|bytes| bytes.checked_sub(segment.payload_bytes as usize));
     segment.header_bytes = match beside_data.and_then(|bytes| u16::try_from(bytes).ok()) {
         _ if damaged || segment.header_bytes == 0 => 0,

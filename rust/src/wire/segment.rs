@@ -1,9 +1,9 @@
-//! What one TCP segment says, as plain data.
+//! The content of one TCP segment, as plain data.
 
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The unordered pair of endpoints that names a flow: the same for both directions.
+/// The unordered pair of endpoints that identifies a flow; equal for both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowKey {
     low: [u64; 2],
@@ -14,9 +14,9 @@ pub struct FlowKey {
 
 const IPV6_BIT: u64 = 1 << 32;
 
-/// As equal keys are equal: what is 0 over IPv4 is left out there.
+/// Consistent with `Eq`. Words that are 0 for IPv4 are omitted.
 impl Hash for FlowKey {
-    #[allow(clippy::inline_always)] // measured: a call costs 33 instructions a packet
+    #[allow(clippy::inline_always)] // measured: a call costs 33 instructions per packet
     #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
         let [[low_high, low], [high_high, high]] = [self.low, self.high];
@@ -33,18 +33,19 @@ impl Hash for FlowKey {
 }
 
 impl FlowKey {
-    /// Which of 2^`bits` parts it belongs to, at most 2^8: the same in every run.
+    /// The part of 2^`bits` parts (at most 2^8) that the flow belongs to; equal in every run.
     #[inline]
     #[must_use]
     pub(crate) fn part(&self, bits: u32) -> u8 {
-        // Multiplied by odd numbers without a pattern (of the golden ratio, and of SplitMix64), so that the high bits depend on all.
+        // Multiplied by odd numbers without a pattern (golden ratio, SplitMix64), so that the high bits depend
+        // on all bits.
         let low = (self.low[0] ^ self.low[1]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let high = (self.high[0] ^ self.high[1]).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (low ^ high ^ self.ports).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed >> (u64::BITS - bits)) as u8
     }
 
-    /// The key of a segment from `source` to `destination`, and whether the source is its low end.
+    /// The key of a segment from `source` to `destination`, and whether the source is its low endpoint.
     #[inline]
     #[must_use]
     pub(super) fn new(ip: &IpEndpoints, source_port: u16, destination_port: u16) -> (Self, bool) {
@@ -58,7 +59,7 @@ impl FlowKey {
         }
     }
 
-    /// The same over IPv4, from address and port to address and port.
+    /// The key of an IPv4 segment, given as (address, port), and whether the source is its low endpoint.
     #[inline]
     pub(super) fn v4(source: (u32, u16), destination: (u32, u16)) -> (Self, bool) {
         let from_low = source <= destination;
@@ -67,7 +68,7 @@ impl FlowKey {
         (Self { low: [0, low.0.into()], high: [0, high.0.into()], ports }, from_low)
     }
 
-    /// The key of the flow between two ends, given in either order.
+    /// The key of the flow between two endpoints, in either order.
     #[must_use]
     pub fn between([one, other]: [(IpAddr, u16); 2]) -> Self {
         let words = |address: IpAddr| match address {
@@ -78,19 +79,19 @@ impl FlowKey {
         Self::new(&ip, one.1, other.1).0
     }
 
-    /// Whether the addresses are of IPv6.
+    /// Whether the addresses are IPv6.
     #[must_use]
     pub fn is_v6(&self) -> bool {
         self.ports & IPV6_BIT != 0
     }
 
-    /// Address and port of the low end.
+    /// Address and port of the low endpoint.
     #[must_use]
     pub fn low(&self) -> (IpAddr, u16) {
         (self.address(self.low), self.ports as u16)
     }
 
-    /// Address and port of the high end.
+    /// Address and port of the high endpoint.
     #[must_use]
     pub fn high(&self) -> (IpAddr, u16) {
         (self.address(self.high), (self.ports >> 16) as u16)
@@ -118,13 +119,13 @@ impl TcpFlags {
     pub const RST: u16 = 4;
     /// Push.
     pub const PSH: u16 = 8;
-    /// The acknowledgment number counts.
+    /// The acknowledgment number is valid.
     pub const ACK: u16 = 16;
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: u16 = 32;
-    /// Congestion was seen (RFC 3168).
+    /// ECN-Echo: a CE mark was received (RFC 3168).
     pub const ECE: u16 = 64;
-    /// The congestion window was reduced (RFC 3168).
+    /// Congestion window reduced (RFC 3168).
     pub const CWR: u16 = 128;
     /// Accurate ECN (RFC 9768).
     pub const AE: u16 = 256;
@@ -146,7 +147,7 @@ impl Ecn {
     pub const CE: u8 = 3;
 }
 
-/// Up to four SACK blocks (RFC 2018): the option space holds no more.
+/// Up to four SACK blocks (RFC 2018); the option space has room for no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     edges: [(u32, u32); 4],
@@ -154,7 +155,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block; more than four cannot come from one header and are dropped.
+    /// Adds a block. More than four cannot occur in one header and are dropped.
     pub(crate) fn push(&mut self, left: u32, right: u32) {
         if let Some(edge) = self.edges.get_mut(usize::from(self.count)) {
             *edge = (left, right);
@@ -162,13 +163,13 @@ impl SackBlocks {
         }
     }
 
-    /// The blocks as (left edge, right edge) sequence numbers, in the order of the option.
+    /// The blocks as (left edge, right edge) in sequence numbers, in the order of the option.
     #[must_use]
     pub fn as_slice(&self) -> &[(u32, u32)] {
         self.edges.get(..usize::from(self.count)).unwrap_or(&[])
     }
 
-    /// True without any block.
+    /// Whether there are no blocks.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -179,36 +180,37 @@ impl SackBlocks {
 /// The Fast Open option (RFC 7413, 4.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastOpen {
-    /// Without a cookie: one is asked for.
+    /// A request for a cookie: the option is empty.
     Request,
-    /// With a cookie.
+    /// The option contains a cookie.
     Cookie,
 }
 
-/// The TCP options that matter for timing. `None`: not there.
+/// The TCP options that matter for timing; `None` if absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size (RFC 9293, 3.7.1).
     pub mss: Option<u16>,
-    /// Window scale shift (RFC 7323, 2.2), as in the option, not limited to 14.
+    /// Window scale (RFC 7323, 2.2) as in the option, not limited to 14.
     pub window_scale: Option<u8>,
     /// SACK permitted (RFC 2018).
     pub sack_permitted: bool,
-    /// Timestamps: value and echo reply (RFC 7323, 3.2).
+    /// Timestamps: (value, echo reply) (RFC 7323, 3.2).
     pub timestamps: Option<(u32, u32)>,
     /// Fast Open (RFC 7413, 2).
     pub fast_open: Option<FastOpen>,
     /// SACK blocks (RFC 2018).
     pub sack: SackBlocks,
-    /// True if the capture cut them: what is not there may have been on the wire.
+    /// Whether the capture truncated them. Options that are absent here may have been on the wire.
     pub cut: bool,
-    /// Kinds of the options in order, where they were walked one by one (as those of a SYN are): four bits each, the
-    /// first lowest, holding the kind and one more, at most 15.
+    /// Kinds of the options in order, if they were read one by one (as in a SYN). Each has four bits that
+    /// contain the kind plus one, at most 15; the first is in the lowest bits.
     pub kinds: u64,
 }
 
 impl TcpOptions {
-    /// The timestamp that is echoed. Stacks that had none to echo send 0 (RFC 7323, 3.2; Linux `tcp_ack`: `rcv_tsecr` of 0 is none).
+    /// The echoed timestamp. Stacks without a timestamp to echo send 0 (RFC 7323, 3.2; Linux `tcp_ack`:
+    /// `rcv_tsecr` 0 means none).
     #[must_use]
     #[inline]
     pub fn echo(&self) -> Option<u32> {
@@ -216,7 +218,7 @@ impl TcpOptions {
     }
 }
 
-/// What a frame was taken apart for.
+/// A packet found in a frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Packet {
     /// A TCP segment.
@@ -234,17 +236,17 @@ pub struct Datagram {
     pub ts_ns: Option<i64>,
     /// The pair of endpoints.
     pub key: FlowKey,
-    /// True if the low end of `key` sent it.
+    /// Whether the low endpoint of `key` sent it.
     pub from_low: bool,
-    /// Bytes of data by the lengths in the headers.
+    /// Payload bytes according to the lengths in the headers.
     pub payload_bytes: u32,
-    /// Bytes of data that were captured.
+    /// Payload bytes captured.
     pub captured_payload_bytes: u32,
-    /// IP fragments that it came in; 1 if whole.
+    /// Number of IP fragments; 1 if not fragmented.
     pub fragments: u16,
-    /// The IP header it came in.
+    /// Its IP header.
     pub ip: IpFacts,
-    /// Number of the path of layers that led to it.
+    /// Number of the layer path that leads to it.
     pub path: u16,
 }
 
@@ -257,53 +259,54 @@ pub struct Segment {
     pub ts_ns: Option<i64>,
     /// The pair of endpoints.
     pub key: FlowKey,
-    /// True if the low end of `key` sent it.
+    /// Whether the low endpoint of `key` sent it.
     pub from_low: bool,
     /// Sequence number.
     pub seq: u32,
-    /// Acknowledgment number; counts only with the ACK flag.
+    /// Acknowledgment number; valid only with the ACK flag.
     pub ack: u32,
     /// Flags.
     pub flags: TcpFlags,
-    /// Window as in the header, unscaled.
+    /// Window field of the header, not scaled.
     pub window: u16,
-    /// Urgent pointer; counts only with the URG flag.
+    /// Urgent pointer; valid only with the URG flag.
     pub urgent: u16,
-    /// Length of the frame that carried it, on the link.
+    /// Length of its frame on the link.
     pub frame_bytes: u32,
-    /// Bytes of data by the lengths in the headers.
+    /// Payload bytes according to the lengths in the headers.
     pub payload_bytes: u32,
-    /// Bytes of data that were captured.
+    /// Payload bytes captured.
     pub captured_payload_bytes: u32,
-    /// The first four captured bytes of data, big-endian; 0 if there are fewer.
+    /// The first four captured payload bytes, big-endian; 0 if there are fewer.
     pub payload_start: u32,
     /// Options.
     pub options: TcpOptions,
-    /// The IP header it came in.
+    /// Its IP header.
     pub ip: IpFacts,
-    /// Number of the path of layers that led to it; see `Dissector::path_names`.
+    /// Number of the layer path that leads to it; see `Dissector::path_names`.
     pub path: u16,
-    /// The ATM channel it came over.
+    /// The AAL5 PDU that carried it.
     pub atm: Option<AtmFacts>,
-    /// Bytes before its data in the Ethernet frame, or beside it in the AAL5 PDU; 0 on other links, where it came in
-    /// several IP fragments, and where the link damaged it.
+    /// Bytes before its payload in the Ethernet frame, or beside it in the AAL5 PDU. 0 on other links, for a
+    /// fragmented packet, and for a damaged one.
     pub header_bytes: u16,
-    /// True if the header's length contradicts itself or the packet: where the data starts is unknown.
+    /// Whether the header's length contradicts itself or the packet, so that the start of the payload is
+    /// unknown.
     pub bad_data_offset: bool,
-    /// True if the link lost a part of it, so that the receiver threw it away.
+    /// Whether the link lost a part of it, so that the receiver discarded it.
     pub damaged: bool,
 }
 
-/// What the ATM layer says about the PDU that a segment came in.
+/// The ATM facts of the PDU that carried a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtmFacts {
-    /// Virtual path and virtual channel identifier, where the capture says.
+    /// VPI and VCI, if the capture records them.
     pub channel: Option<(u16, u16)>,
-    /// Cells on the line.
+    /// Number of cells on the line.
     pub cells: u16,
 }
 
-/// What the IP header in front of a segment says about its way.
+/// The fields of the IP header that say something about the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpFacts {
     /// IPv4 identification; `None` for IPv6.
@@ -314,7 +317,7 @@ pub struct IpFacts {
     pub ecn: Ecn,
 }
 
-/// An IP header's addresses; IPv4 ones stand in the low 32 bits.
+/// The addresses of an IP header. IPv4 addresses are in the low 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IpEndpoints {
     pub source: [u64; 2],

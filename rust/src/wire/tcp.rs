@@ -4,7 +4,7 @@ use super::segment::IpEndpoints;
 use super::{Cursor, FastOpen, FlowKey, IpFacts, Packet, Segment, Stop, TcpFlags, TcpOptions};
 use crate::capture::Frame;
 
-/// TCP's number among IP protocols.
+/// TCP's IP protocol number.
 pub(super) const PROTOCOL: u8 = 6;
 
 const END_OF_OPTIONS: u8 = 0;
@@ -15,17 +15,17 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const FAST_OPEN: u8 = 34;
-/// Option for experiments (RFC 6994), and the number of Fast Open among them (RFC 7413, 4.1.1).
+/// Experimental option (RFC 6994), and the experiment identifier of Fast Open (RFC 7413, 4.1.1).
 const EXPERIMENT: u8 = 254;
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
-/// The bits of the flags, in the word behind the acknowledgment number.
+/// The flag bits in the 16-bit word after the acknowledgment number.
 pub(super) const FLAGS: u16 = 0x01ff;
 
-/// Reads the TCP header that `cursor` stands on, and adds its segment to `packets`.
+/// Reads the TCP header at `cursor` and adds its segment to `packets`.
 ///
-/// A data offset below 5, or past the end of the packet, leaves a segment without data: where its data starts is
-/// unknown. Options that the capture cut are read as far as they go.
+/// A data offset below 5 or beyond the end of the packet gives a segment without data, because the start of the
+/// data is unknown. Options truncated by the capture are read as far as they were captured.
 #[inline]
 pub(super) fn read(
     cursor: &mut Cursor<'_>,
@@ -70,7 +70,8 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Where the data begins in the frame; 0 if `options` stand elsewhere, in a packet put together of several frames.
+/// Offset of the payload in the frame; 0 if `options` is not in the frame but in a packet reassembled from
+/// several frames.
 #[inline]
 fn header_bytes(frame: &Frame<'_>, options: &[u8], option_bytes: Option<usize>) -> u16 {
     let start = options.as_ptr().addr().wrapping_sub(frame.data.as_ptr().addr());
@@ -82,7 +83,7 @@ fn header_bytes(frame: &Frame<'_>, options: &[u8], option_bytes: Option<usize>) 
 
 #[inline]
 pub(super) fn read_options(options: &[u8]) -> TcpOptions {
-    // What nearly every segment of a connection with timestamps carries.
+    // Nearly every segment of a connection with timestamps has exactly these options.
     if let [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, times @ ..] = options
         && let Ok(times) = times.try_into()
     {

@@ -1,5 +1,5 @@
-//! What carries packets inside packets. A tunnel is entered only where its header says without doubt that it is one:
-//! a port number alone proves nothing.
+//! Encapsulation of packets in packets. A tunnel is entered only if its header identifies it without doubt; a
+//! port number alone proves nothing.
 
 use super::{Cursor, Layer, Stop, wifi};
 
@@ -14,24 +14,24 @@ const ETHER_ERSPAN_3: u16 = 0x22eb;
 const ETHER_PBB: u16 = 0x88e7;
 /// Cisco `FabricPath`: a tag of 2 bytes, then a frame with its addresses.
 const ETHER_FABRIC_PATH: u16 = 0x8903;
-/// Intel's Centrino cards write 802.11 frames that they overheard behind this type.
+/// Intel Centrino cards write overheard 802.11 frames with this type.
 const ETHER_CENTRINO: u16 = 0x2452;
-/// Aruba's access points number their GRE tunnels upwards from here; 802.11 frames follow.
+/// Aruba access points number their GRE tunnels upwards from here; 802.11 frames follow.
 const ETHER_ARUBA: std::ops::RangeInclusive<u16> = 0x8200..=0x83ff;
-/// `MikroTik`'s Ethernet over IP, in GRE.
+/// Ethernet over IP of `MikroTik`, in GRE.
 const ETHER_EOIP: u16 = 0x6400;
-/// Cisco's metadata: a security group.
+/// Cisco metadata with a security group tag.
 const ETHER_METADATA: u16 = 0x8909;
 /// High-availability Seamless Redundancy (IEC 62439-3).
 const ETHER_HSR: u16 = 0x892f;
-/// IEEE 802.1AE.
+/// `MACsec` (IEEE 802.1AE).
 const ETHER_MACSEC: u16 = 0x88e5;
-/// RFC 8300.
+/// Network Service Header (RFC 8300).
 const ETHER_NSH: u16 = 0x894f;
-/// RFC 6325.
+/// TRILL (RFC 6325).
 const ETHER_TRILL: u16 = 0x22f3;
 
-/// What an Ethernet type that is neither IP nor a VLAN tag announces.
+/// The layer of an Ethernet type that is neither IP nor a VLAN tag.
 pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     match value {
         ETHER_TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),
@@ -62,7 +62,7 @@ pub(super) fn fabric_path(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// Cisco's metadata: version, length, options of which the one that is used takes four bytes, then an Ethernet type.
+/// Cisco metadata: version, length, options (the only one in use has four bytes), Ethernet type.
 pub(super) fn metadata(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.take::<8>("Cisco metadata")? {
         [1, 1, _, _, _, _, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
@@ -70,13 +70,13 @@ pub(super) fn metadata(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// HSR: path and length, sequence number, an Ethernet type.
+/// HSR: path and length, sequence number, Ethernet type.
 pub(super) fn hsr(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let tag = cursor.take::<6>("HSR tag")?;
     Ok(Layer::EtherType(u16::from_be_bytes([tag[4], tag[5]])))
 }
 
-/// `MACsec` without encryption: flags, length, packet number, perhaps the channel; an Ethernet type.
+/// `MACsec` without encryption: flags, length, packet number, optional channel, Ethernet type.
 pub(super) fn macsec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ENCRYPTED_OR_CHANGED: u8 = 0x0c;
     const HAS_CHANNEL: u8 = 0x20;
@@ -90,7 +90,7 @@ pub(super) fn macsec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes(*cursor.take::<2>("Ethernet type behind MACsec")?)))
 }
 
-/// Network Service Header: flags with its length in words, the next protocol, the service path.
+/// Network Service Header: flags with its length in words, next protocol, service path.
 pub(super) fn nsh(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LENGTH: u8 = 0x3f;
     let &[_, length, _, next] = cursor.take::<4>("NSH header")?;
@@ -99,7 +99,7 @@ pub(super) fn nsh(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     service_protocol(next)
 }
 
-/// The protocols of NSH and VXLAN-GPE (RFC 8300, 2.2).
+/// The protocol numbers of NSH and VXLAN-GPE (RFC 8300, 2.2).
 pub(super) fn service_protocol(number: u8) -> Result<Layer, Stop> {
     match number {
         1 => Ok(Layer::Ipv4),
@@ -111,7 +111,7 @@ pub(super) fn service_protocol(number: u8) -> Result<Layer, Stop> {
     }
 }
 
-/// TRILL: flags with the length of options in words, hop count, two nicknames; then Ethernet.
+/// TRILL: flags with the length of options in words, hop count, two nicknames, then Ethernet.
 pub(super) fn trill(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const OPTION_WORDS: u16 = 0x07c0;
     let &[high, low, ..] = cursor.take::<6>("TRILL header")?;
@@ -120,7 +120,7 @@ pub(super) fn trill(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// What an IP protocol other than TCP announces.
+/// The layer of an IP protocol number other than TCP.
 pub(super) fn ip_protocol(protocol: u8) -> Result<Layer, Stop> {
     match protocol {
         4 => Ok(Layer::Ipv4),
@@ -144,7 +144,8 @@ pub(super) fn pppoe(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ppp)
 }
 
-/// PPP: address and control may be left out, and so may the first byte of a protocol below 256 (RFC 1661, 2).
+/// PPP. Address and control may be omitted, and so may the first byte of a protocol number below 256 (RFC 1661,
+/// 2).
 pub(super) fn ppp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
     if cursor.data.starts_with(&ADDRESS_AND_CONTROL) {
@@ -158,7 +159,7 @@ pub(super) fn ppp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         u16::from_be_bytes([first, second])
     };
     match protocol {
-        // Some write the Ethernet type, which can be no PPP protocol (RFC 1661, 2).
+        // Some implementations write the Ethernet type, which is no valid PPP protocol number (RFC 1661, 2).
         0x0021 | 0x0800 => Ok(Layer::Ipv4),
         0x0057 => Ok(Layer::Ipv6),
         0x0031 => bridged(cursor),
@@ -168,7 +169,7 @@ pub(super) fn ppp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// PPP's bridged frames (RFC 3518): flags, kind of network, perhaps a number of the network.
+/// Bridged frames in PPP (RFC 3518): flags, kind of network, optional network number.
 fn bridged(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const HAS_NETWORK: u8 = 0x40;
     const CONTROL: u8 = 0x10;
@@ -183,7 +184,7 @@ fn bridged(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// PPP Multilink (RFC 1990) with long sequence numbers: packets that came in one piece.
+/// PPP Multilink (RFC 1990) with long sequence numbers. Only unfragmented packets are read.
 fn multilink(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const FIRST_AND_LAST: u8 = 0xc0;
     let header = cursor.take::<4>("PPP multilink header")?;
@@ -197,8 +198,8 @@ pub(super) fn ether_ip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if header[0] >> 4 == VERSION { Ok(Layer::Ethernet) } else { Err(Stop::NotTcp) }
 }
 
-/// MPLS: labels down to the bottom of the stack. What follows is not named; IP shows its version, and a first nibble of
-/// 0 is the control word of a pseudowire (RFC 4385), mostly with Ethernet behind.
+/// MPLS: labels down to the bottom of the stack. The next protocol is not stated. IP shows its version; a first
+/// nibble of 0 is the control word of a pseudowire (RFC 4385), mostly followed by Ethernet.
 pub(super) fn mpls(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const BOTTOM: u8 = 1;
     while cursor.take::<4>("MPLS label")?[2] & BOTTOM == 0 {}
@@ -239,7 +240,7 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         return Ok(Layer::Ethernet);
     }
     if version == 1 && first & SEQUENCE == 0 {
-        return Err(Stop::NotTcp); // an acknowledgment alone
+        return Err(Stop::NotTcp); // only an acknowledgment
     }
     match ether_type {
         ETHER_ERSPAN_2 => Ok(Layer::Erspan2 { sequenced: first & SEQUENCE != 0 }),
@@ -250,7 +251,7 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// ERSPAN type II has a header of its own, type I (without GRE's sequence number) has none.
+/// ERSPAN. Type II has a header; type I (without GRE sequence number) has none.
 pub(super) fn erspan_2(sequenced: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if sequenced {
         cursor.take::<8>("ERSPAN header")?;
@@ -267,7 +268,7 @@ pub(super) fn erspan_3(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// WCCP version 2 puts 4 bytes before the redirected IPv4 packet, version 1 none.
+/// WCCP. Version 2 has 4 bytes before the redirected IPv4 packet, version 1 none.
 pub(super) fn wccp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.first().is_none_or(|byte| byte >> 4 != 4) {
         cursor.take::<4>("WCCP header")?;

@@ -1,15 +1,15 @@
-//! Tunnels in UDP. A port number alone proves nothing: the content must look like the tunnel, too.
+//! Tunnels in UDP. A port number alone proves nothing; the content must also look like the tunnel.
 
 use super::{Cursor, Layer, Stop, link, tunnel};
 
-/// What a UDP header is followed by.
+/// What follows a UDP header.
 pub(super) enum Udp {
     Tunnel(Layer),
-    /// Nothing known: a datagram in its own right, from port to port.
+    /// No known tunnel: a datagram, with source and destination port.
     Ports((u16, u16)),
 }
 
-/// UDP (RFC 768): a tunnel where port and content say so.
+/// Reads a UDP header (RFC 768). It carries a tunnel only if both port and content say so.
 pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
     const TEREDO: u16 = 3544;
     const AYIYA: u16 = 5072;
@@ -46,7 +46,7 @@ pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
     Ok(tunnel.map_or(Udp::Ports((ports[0], ports[1])), Udp::Tunnel))
 }
 
-/// VXLAN (RFC 7348): the flag that says that the network identifier counts is always set.
+/// VXLAN (RFC 7348): the flag for a valid network identifier is always set.
 fn is_vxlan(data: &[u8]) -> bool {
     const HAS_IDENTIFIER: u8 = 0x08;
     data.first().is_some_and(|flags| flags & HAS_IDENTIFIER != 0)
@@ -57,14 +57,14 @@ pub(super) fn vxlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// VXLAN with any protocol in it (draft-ietf-nvo3-vxlan-gpe): a flag says that the last of the first four bytes names it.
+/// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe): a flag says that the fourth byte contains the protocol.
 pub(super) fn vxlan_gpe(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const NAMES_PROTOCOL: u8 = 0x04;
     let header = cursor.take::<8>("VXLAN-GPE header")?;
     if header[0] & NAMES_PROTOCOL == 0 { Ok(Layer::Ethernet) } else { tunnel::service_protocol(header[3]) }
 }
 
-/// L2TP version 2 (RFC 2661) with data: its reserved bits are 0.
+/// L2TP version 2 (RFC 2661) with data. Its reserved bits are 0.
 fn is_l2tp(data: &[u8]) -> bool {
     const CONTROL_AND_RESERVED: u8 = 0x80 | 0x34;
     const VERSION: u8 = 2;
@@ -85,7 +85,7 @@ pub(super) fn l2tp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ppp)
 }
 
-/// LISP (RFC 9300): eight bytes, then IP of either version.
+/// LISP (RFC 9300): a header of eight bytes, then IP of either version.
 fn is_lisp(data: &[u8]) -> bool {
     matches!(data.get(8).map(|byte| byte >> 4), Some(4 | 6))
 }
@@ -95,12 +95,12 @@ pub(super) fn lisp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// GRE in UDP (RFC 8086): version 0, no routing, a protocol that leads on.
+/// GRE in UDP (RFC 8086): version 0, no routing, a protocol that can lead to TCP.
 fn is_gre(data: &[u8]) -> bool {
     matches!(data, [first, 0, 0x08, 0x00, ..] | [first, 0, 0x86, 0xdd, ..] | [first, 0, 0x65, 0x58, ..] if first & 0x4f == 0)
 }
 
-/// MPLS in UDP (RFC 7510): a label whose stack ends here, then IP.
+/// MPLS in UDP (RFC 7510): a label stack that ends, then IP.
 fn is_mpls(data: &[u8]) -> bool {
     const BOTTOM: u8 = 1;
     let (labels, rest) = data.as_chunks::<4>();
@@ -120,7 +120,8 @@ pub(super) fn geneve(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
 }
 
-/// GTP version 1, user plane (3GPP TS 29.281): a packet of a subscriber, behind optional fields and extension headers.
+/// GTP version 1, user plane (3GPP TS 29.281): a subscriber's packet after optional fields and extension
+/// headers.
 fn is_gtp_user(data: &[u8]) -> bool {
     const VERSION_AND_TYPE: u8 = 0x30;
     const USER_PACKET: u8 = 0xff;
@@ -145,7 +146,7 @@ pub(super) fn gtp_user(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// Teredo (RFC 4380): perhaps an authentication and an origin indication, then IPv6.
+/// Teredo (RFC 4380): optional authentication and origin indication, then IPv6.
 fn is_teredo(data: &[u8]) -> bool {
     matches!(data, [0, 0 | 1, ..]) || data.first().is_some_and(|byte| byte >> 4 == 6)
 }
@@ -164,7 +165,8 @@ pub(super) fn teredo(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// AYIYA (Anything In Anything): identity and signature of stated lengths, then what an IP protocol number names.
+/// AYIYA (Anything In Anything): identity and signature with stated lengths, then the content of an IP protocol
+/// number.
 fn is_ayiya(data: &[u8]) -> bool {
     const FORWARD: u8 = 1;
     data.get(2).is_some_and(|byte| byte & 0x0f == FORWARD)

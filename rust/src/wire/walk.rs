@@ -1,10 +1,10 @@
-//! The way into a frame: header after header, up to TCP or UDP.
+//! Walks through the headers of a frame up to TCP or UDP.
 
 use super::fragments::Fragment;
 use super::segment::{IpEndpoints, IpFacts};
 use super::{Cursor, Layer, MAX_LAYERS, Path, Stop, atm, ip, link, tcp, tunnel, udp, wifi};
 
-/// What ends a walk into a frame without a segment.
+/// What ends a walk before TCP or UDP.
 pub(super) enum Halt<'a> {
     Stop(Stop),
     Fragment(Fragment<'a>),
@@ -16,15 +16,15 @@ impl From<Stop> for Halt<'_> {
     }
 }
 
-/// The header in front of the innermost TCP or UDP.
+/// The IP header of the innermost TCP or UDP.
 pub(super) struct Innermost {
     pub ip: IpFacts,
     pub endpoints: IpEndpoints,
-    /// Source and destination; `None` for TCP, whose header is still to be read.
+    /// Source and destination port of UDP; `None` for TCP, whose header is not read yet.
     pub udp_ports: Option<(u16, u16)>,
 }
 
-/// Goes from `layer` inwards, up to TCP, or to UDP without a tunnel in it; notes the layers in `path`.
+/// Walks inwards from `layer` up to TCP, or to UDP without a tunnel in it. Records the layers in `path`.
 pub(super) fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Result<Innermost, Halt<'a>> {
     let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
     for _ in 0..MAX_LAYERS {

@@ -4,10 +4,10 @@ use super::{Cursor, Layer, Stop, link};
 
 /// A frame as it was on the air.
 pub(super) const PLAIN: Layer = Layer::Wifi { padded: false, opened: false };
-/// A frame that the card has decrypted, without telling so in its header.
+/// A frame that the card has decrypted without a sign of that in its header.
 pub(super) const OPENED: Layer = Layer::Wifi { padded: false, opened: true };
 
-/// Radiotap: version, pad, length in little-endian, fields.
+/// Radiotap: version, padding, length in little-endian, fields.
 pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<4>("radiotap header")?;
     let length = usize::from(u16::from_le_bytes([header[2], header[3]]));
@@ -16,8 +16,8 @@ pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Wifi { padded: has_padding(fields), opened: false })
 }
 
-/// Whether the flags say that the frame's header is padded to a multiple of four. `fields` begins with the words that
-/// say which fields there are, the first being time (eight bytes, aligned) and flags.
+/// Whether the flags say that the frame's header is padded to a multiple of four. `fields` begins with the
+/// bitmap words; the first fields are the time (eight bytes, aligned) and the flags.
 fn has_padding(fields: &[u8]) -> bool {
     const MORE_WORDS: u8 = 0x80;
     const TIME: u8 = 1;
@@ -26,18 +26,18 @@ fn has_padding(fields: &[u8]) -> bool {
     let (words, _) = fields.as_chunks::<4>();
     let word_count = words.iter().take_while(|word| word[3] & MORE_WORDS != 0).count() + 1;
     let Some([present, ..]) = words.first() else { return false };
-    // Alignment counts from the header's first byte, four before the fields.
+    // Alignment counts from the first byte of the header, four bytes before `fields`.
     let time_end = if present & TIME == 0 { 4 * word_count } else { (4 * word_count + 4).next_multiple_of(8) + 8 - 4 };
     present & FLAGS != 0 && fields.get(time_end).is_some_and(|flags| flags & PADDED != 0)
 }
 
-/// Prism: 144 bytes; or the AVS header, told by its magic.
+/// Prism: 144 bytes; or the AVS header, recognized by its magic.
 pub(super) fn prism(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.starts_with(&AVS_MAGIC) {
         return avs(cursor);
     }
-    // Old drivers left the header out. A frame begins with version 0 and type data; a Prism header with 0x41 or 0x44 in
-    // either byte order.
+    // Old drivers omitted the header. A frame begins with version 0 and type data; a Prism header begins with
+    // 0x41 or 0x44 in either byte order.
     if !matches!(cursor.data, [0x41 | 0x44, 0, 0, 0, ..] | [0, 0, 0, 0x41 | 0x44, ..]) {
         return Ok(PLAIN);
     }
@@ -45,10 +45,10 @@ pub(super) fn prism(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(PLAIN)
 }
 
-/// Without the version, which stands in the last four bits of the magic.
+/// The AVS magic without the version, which is in its last four bits.
 const AVS_MAGIC: [u8; 3] = [0x80, 0x21, 0x10];
 
-/// AVS: a magic with version, the length of the header.
+/// AVS: a magic with version, then the length of the header.
 pub(super) fn avs(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[a, b, c, _, length @ ..] = cursor.take::<8>("AVS header")?;
     let rest = (u32::from_be_bytes(length) as usize).checked_sub(8);
@@ -57,8 +57,8 @@ pub(super) fn avs(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(PLAIN)
 }
 
-/// A data frame in the clear, or that the card has opened; all others carry no IP that can be read. Frames that carry a
-/// part of a packet, or several, are not read.
+/// An unencrypted or decrypted data frame. All others carry no readable IP. Frames with a part of a packet, or
+/// with several packets, are not read.
 pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const DATA: u8 = 2;
     const NO_DATA: u8 = 4;
@@ -98,8 +98,8 @@ pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Resul
     if is_protected {
         initialization_vector(cursor)?;
     }
-    // Some drivers give the Ethernet frame back that they were given, behind the header of the air: then its source is
-    // the station's.
+    // Some drivers return the original Ethernet frame after the 802.11 header. Its source is then the
+    // station's.
     let source = if flags & FROM_DISTRIBUTION_SYSTEM == 0 { header.get(10..16) } else { header.get(16..22) };
     if source == cursor.data.get(6..12) {
         return link::ethernet(cursor);
@@ -107,7 +107,7 @@ pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Resul
     Ok(Layer::Llc)
 }
 
-/// What WEP (4 bytes) or TKIP and CCMP (8 bytes, told by a bit) put before the data.
+/// Takes off the initialization vector: 4 bytes for WEP, 8 for TKIP and CCMP, distinguished by a bit.
 fn initialization_vector(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
     const EXTENDED: u8 = 0x20;
     if cursor.take::<4>("802.11 initialization vector")?[3] & EXTENDED != 0 {

@@ -1,4 +1,5 @@
-//! Captures cut at every byte and with bytes changed: the whole frames before, one clear error, and never a panic.
+//! Captures truncated at every byte, and captures with changed bytes: the complete frames first, one clear
+//! error, never a panic.
 
 use std::sync::LazyLock;
 
@@ -8,12 +9,12 @@ use tcptrace_lab_core::error::ErrorKind;
 use crate::compressed::PACKERS;
 use crate::support::*;
 
-/// A file with the places where its records end, and how many frames it has given there.
+/// A file, the offsets at which its records end, and the number of frames up to each.
 struct Sample {
     bytes: Vec<u8>,
-    /// Bytes from which on a cut file is known for what it is.
+    /// Number of bytes from which on a truncated file is recognized.
     known_from: usize,
-    /// Offset behind a record, frames so far.
+    /// (offset after a record, frames so far).
     ends: Vec<(usize, usize)>,
 }
 
@@ -55,7 +56,7 @@ fn pcapng_sample() -> Sample {
     sample
 }
 
-/// Without a file header: it is known by its first record.
+/// An ERF file has no header; its first record identifies it.
 fn erf_sample() -> Sample {
     let record = |kind, extensions: &[[u8; 8]], bytes| {
         let erf = Erf { extensions: extensions.to_vec(), fraction: 1 << 30, ..Erf::of(kind) };
@@ -104,14 +105,14 @@ fn every_prefix_gives_the_frames_it_holds_whole_and_then_says_that_it_is_cut() {
     }
 }
 
-/// Plain samples and each of them packed in each way.
+/// The plain samples, and each of them compressed in each format.
 static ALL_FORMS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let plain: Vec<_> = samples().into_iter().map(|sample| sample.bytes).collect();
     let packed = plain.iter().flat_map(|bytes| PACKERS.map(|(_, pack)| pack(bytes)));
     packed.chain(plain.clone()).collect()
 });
 
-/// Whatever the bytes, reading ends, and what is read is bounded by what could be there.
+/// For any bytes, reading ends, and its results are limited by the number of bytes.
 fn survives(bytes: Vec<u8>) {
     if let Ok(all) = read_bytes(bytes) {
         assert!(all.errors.len() <= 1);

@@ -1,4 +1,5 @@
-//! Capture files → frames: formats written by hand, cut and damaged at every byte, and compared with Wireshark's tools.
+//! Tests of capture files: handwritten formats, truncated and damaged at every byte, and compared with
+//! Wireshark's tools.
 
 #![allow(
     missing_docs,

@@ -1,11 +1,11 @@
-//! Several files as one capture.
+//! Several files read as one capture.
 
 use tcptrace_lab_core::capture::Capture;
 use tcptrace_lab_core::error::ErrorKind;
 
 use crate::support::*;
 
-/// A pcap of frames at these milliseconds; each frame says the file's tag and its place in the file.
+/// A pcap with frames at these milliseconds. Each frame contains the file's tag and its index in the file.
 fn pcap_at(tag: u8, milliseconds: &[u32]) -> Vec<u8> {
     let mut file = pcap_header(Order::Little, MICROSECONDS, 1500, RAW);
     for (index, ms) in milliseconds.iter().enumerate() {

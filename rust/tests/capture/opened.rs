@@ -56,7 +56,7 @@ fn stdin_is_read_only_once() {
 fn a_pipe_gives_each_frame_as_soon_as_it_was_written() {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let bytes = small_pcap();
-    // The header alone is enough to open; nothing waits for records that are not written yet.
+    // The header alone is enough to open a capture; nothing waits for records.
     writer.write_all(&bytes[..24]).unwrap();
     let mut capture = Capture::from_stream("pipe", reader).unwrap();
     for record in 0..3 {

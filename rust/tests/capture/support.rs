@@ -1,11 +1,11 @@
-//! Captures written byte by byte, and all that can be read of a capture.
+//! Builds captures byte by byte, and reads everything that a capture contains.
 
 use std::io::{Cursor, Read};
 
 use tcptrace_lab_core::capture::{Capture, CaptureInfo};
 use tcptrace_lab_core::error::{CaptureError, Problem};
 
-/// The byte order a test writes in.
+/// The byte order of a handwritten file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Little,
@@ -116,21 +116,21 @@ pub fn simple(order: Order, data: &[u8], original: u32) -> Vec<u8> {
 pub struct Erf {
     pub kind: u8,
     pub seconds: u32,
-    /// Of a second, in units of 2^-32 s.
+    /// Fraction of a second in units of 2^-32 s.
     pub fraction: u32,
     pub lost: u16,
-    /// Type and content of each; the bit that announces the next is set when they are written.
+    /// Type and content of each extension header. The bit that announces another one is set on writing.
     pub extensions: Vec<[u8; 8]>,
 }
 
 impl Erf {
-    /// A record of a type, captured in 2023.
+    /// A record of type `kind`, captured in 2023.
     pub fn of(kind: u8) -> Self {
         Self { kind, seconds: 1_700_000_000, fraction: 0, lost: 0, extensions: Vec::new() }
     }
 }
 
-/// An ERF record, padded to a multiple of eight; `body` begins with what the type puts before the packet.
+/// An ERF record, padded to a multiple of eight. `body` begins with what the type puts before the packet.
 pub fn erf_record(erf: &Erf, body: &[u8], wire_bytes: u16) -> Vec<u8> {
     const EXTENDED: u8 = 0x80;
     const VARYING_LENGTH: u8 = 4;
@@ -149,7 +149,7 @@ pub fn erf_record(erf: &Erf, body: &[u8], wire_bytes: u16) -> Vec<u8> {
     record
 }
 
-/// A frame that outlives its reader.
+/// A frame that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     pub number: u64,
@@ -159,7 +159,7 @@ pub struct Owned {
     pub data: Vec<u8>,
 }
 
-/// Everything that a capture gives.
+/// Everything that a capture returns.
 #[derive(Debug, Default)]
 pub struct All {
     pub frames: Vec<Owned>,
@@ -168,7 +168,7 @@ pub struct All {
     pub info: CaptureInfo,
 }
 
-/// Reads an opened capture to its end, and checks that the end stays the end.
+/// Reads an opened capture to its end, and checks that it stays at the end.
 pub fn read_all(mut capture: Capture) -> All {
     let mut all = All::default();
     loop {
@@ -199,14 +199,14 @@ pub fn read_bytes(bytes: Vec<u8>) -> Result<All, CaptureError> {
     Capture::from_stream("memory", Cursor::new(bytes)).map(read_all)
 }
 
-/// Reads a capture that must open and end well.
+/// Reads a capture that must open and end without error.
 pub fn read_whole(bytes: Vec<u8>) -> All {
     let all = read_bytes(bytes).expect("opens");
     assert_eq!(all.errors.len(), 0, "{:?}", all.errors);
     all
 }
 
-/// A stream that gives a few bytes at a time, as pipes do.
+/// A stream that returns a few bytes at a time, as pipes do.
 pub struct Trickle {
     pub bytes: Cursor<Vec<u8>>,
     pub step: usize,
@@ -219,7 +219,7 @@ impl Read for Trickle {
     }
 }
 
-/// Records that Wireshark looks at before it takes a file for ERF: here as many as we do.
+/// Records that Wireshark checks before it recognizes a file as ERF: here as many as this engine.
 const ERF_RECORDS: (&str, &str) = ("ERF_RECORDS_TO_CHECK", "3");
 
 /// Whether nothing may be left out (`CI=true`).
@@ -227,7 +227,7 @@ pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !matches!(value.to_lowercase().as_str(), "" | "0" | "false"))
 }
 
-/// Runs a tool of Wireshark's. `None` where it is not installed, which continuous integration does not accept.
+/// Runs one of Wireshark's tools. `None` if it is not installed, which continuous integration does not allow.
 pub fn wireshark_tool(name: &str, arguments: &[&str]) -> Option<String> {
     match std::process::Command::new(name).args(arguments).env(ERF_RECORDS.0, ERF_RECORDS.1).output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
@@ -239,7 +239,7 @@ pub fn wireshark_tool(name: &str, arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// A file that is removed when the test is over.
+/// A file that is deleted at the end of the test.
 pub struct Temporary(pub std::path::PathBuf);
 
 impl Temporary {
@@ -256,7 +256,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // A file that is gone already is what is wanted.
+        // The file may already be deleted.
         let _ = std::fs::remove_file(&self.0);
     }
 }

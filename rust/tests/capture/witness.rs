@@ -1,4 +1,5 @@
-//! Wireshark as the witness: the captures of others, frame by frame, and files merged by `mergecap`.
+//! Compares this engine with Wireshark: captures from other people, frame by frame, and files merged by
+//! `mergecap`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +7,11 @@ use tcptrace_lab_core::capture::Capture;
 
 use crate::support::*;
 
-/// Link types whose header Wireshark takes off the frame for itself, so that its lengths are smaller.
+/// Link types whose pseudo-header Wireshark removes, so that it reports smaller lengths.
 const SUNATM: u32 = 123;
 const ERF: u32 = 197;
 
-/// Files that Wireshark and this engine read differently, and why.
+/// Files that Wireshark and this engine read differently, with the reason.
 const EXCEPTIONS: [(&str, &str); 5] = [
     ("the-tcpdump-group-tcpdump__brcm-tag.pcap", "tshark refuses the file for its link type; the frames are there"),
     ("the-tcpdump-group-tcpdump__dsa.pcap", "tshark refuses the file for its link type; the frames are there"),
@@ -25,8 +26,8 @@ const EXCEPTIONS: [(&str, &str); 5] = [
     ),
 ];
 
-/// The captures of others: those of `CAPTURES=folder`, or of `../shared/captures` beside the project. None where they are not there, which
-/// continuous integration does not accept.
+/// Captures from elsewhere: the folder `CAPTURES`, or `../shared/captures` beside the project. Empty if there are none, which
+/// continuous integration does not allow.
 fn shared_captures() -> Vec<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures");
     let shared = std::env::var_os("CAPTURES").filter(|named| !named.is_empty()).map_or_else(beside, PathBuf::from);
@@ -41,10 +42,10 @@ fn shared_captures() -> Vec<PathBuf> {
     files
 }
 
-/// A frame as both see it: number, time, original and captured length.
+/// A frame as (number, time, original length, captured length).
 type Line = (u64, Option<i128>, u64, u64);
 
-/// Seconds with nine decimals → nanoseconds.
+/// Converts seconds with nine decimals to nanoseconds.
 fn nanoseconds(epoch: &str) -> Option<i128> {
     let (seconds, fraction) = epoch.split_once('.')?;
     Some(seconds.parse::<i128>().ok()? * 1_000_000_000 + format!("{fraction:0<9}").parse::<i128>().ok()?)
@@ -62,7 +63,7 @@ fn tshark_lines(path: &str) -> Option<Vec<Line>> {
     Some(lines.lines().map(line).collect())
 }
 
-/// The header of an ERF record, its extension headers, and what its type adds.
+/// Length of an ERF record's header, its extension headers and what its type adds.
 fn erf_headers_bytes(record: &[u8]) -> u32 {
     let (mut bytes, mut more) = (16, record[8] >= 0x80);
     while more {
@@ -74,10 +75,11 @@ fn erf_headers_bytes(record: &[u8]) -> u32 {
     bytes as u32 + 4 * u32::from(multi_channel) + 2 * u32::from(ethernet)
 }
 
-/// Our frame, said as Wireshark would say it.
+/// A frame of this engine, with the lengths and time that Wireshark would report.
 fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     let Some(link_type) = frame.link_type else {
-        // A numbered block without a packet: Wireshark shows the lengths of its content, and a journal entry's time.
+        // For a numbered block without a packet, Wireshark reports the length of its content, and the time of a
+        // journal entry.
         return (frame.number, theirs.1, theirs.2, theirs.3);
     };
     let taken = match link_type {
@@ -87,9 +89,9 @@ fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     };
     let mut lengths = (frame.original_bytes - taken, frame.data.len() as u32 - taken);
     if link_type == ERF {
-        lengths.1 = lengths.1.min(lengths.0); // what is behind the packet fills the record
+        lengths.1 = lengths.1.min(lengths.0); // the record is padded after the packet
     }
-    // Beyond 64 bits of nanoseconds the time is unknown here.
+    // A time that does not fit in 64 bits of nanoseconds is unknown here.
     let ts_ns = match (frame.ts_ns, theirs.1) {
         (None, Some(ns)) if i64::try_from(ns).is_err() => Some(ns),
         (ts_ns, _) => ts_ns.map(i128::from),
@@ -121,12 +123,13 @@ fn the_shared_captures_are_read_as_tshark_reads_them() {
     eprintln!("{} files, {frames} frames", files.len());
 }
 
-/// Files that nobody captured: the cases that the shared captures do not have.
+/// Handwritten files for cases that the shared captures lack.
 fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
     let mut files = Vec::new();
     let packet = |order, id, ticks| enhanced(order, id, ticks, &[0x45; 30], 99, &[]);
     for order in BOTH_ORDERS {
-        // Ixia's 0x1C0001AC is left out: tshark 4.0 reads its nanoseconds as microseconds, later versions do not.
+        // Ixia's 0x1C0001AC is omitted: tshark 4.0 reads its nanoseconds as microseconds; later versions do
+        // not.
         for magic in [MICROSECONDS, NANOSECONDS, 0x1C00_01AB] {
             let mut file = pcap_header(order, magic, 0, RAW);
             if magic >> 16 == 0x1C00 {
@@ -165,7 +168,7 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
             file.extend(packet(order, id, 1_234_567_891));
         }
         files.push(("resolutions", file.clone()));
-        // Lengths that are no multiple of four, a wrong end, too short a block, an interface that is not there.
+        // Lengths that are no multiple of four, a wrong end, a block that is too short, an undefined interface.
         let mut odd = packet(order, 2, 5);
         let end = odd.len() - 4;
         odd[4..8].copy_from_slice(&order.u32(end as u32 + 3));
@@ -188,7 +191,8 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
     files
 }
 
-/// Every type of ERF record, with extension headers and without; times; lengths that are too small; cuts.
+/// All types of ERF records, with and without extension headers; times; lengths that are too small;
+/// truncations.
 fn erf_files() -> Vec<(&'static str, Vec<u8>)> {
     let types: Vec<u8> = (1..=25)
         .chain(27..=29)
@@ -246,8 +250,8 @@ fn variants_that_wireshark_writes_are_read_as_it_reads_them() {
 
 #[test]
 fn merged_captures_are_what_mergecap_makes_of_them() {
-    // Times that never are the same in two files, one of them running backward; mergecap takes ties the other way
-    // round (see the module that merges).
+    // Times that are never equal in two files, in one of which they run backward. mergecap orders ties
+    // differently (see `capture/merge.rs`).
     let of = |first: u32, steps: &[u32]| {
         let mut file = pcap_header(Order::Little, MICROSECONDS, 1500, RAW);
         let mut ms = first;

@@ -1,32 +1,35 @@
-//! How a side acknowledges: how much at a time, and how long after.
+//! How a host acknowledges data: how many segments per ACK, and how late.
 
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;
 use crate::accounts::rtt_figures::RttFigures;
-use crate::connection::Half;
+use crate::connection::Direction;
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// An ACK this much later than the soonest ones was not let go by the newest segment that it covers, but by a timer or the
-/// program (a heuristic: hosts answer within microseconds, their scheduling in milliseconds).
+/// An ACK later than the fastest ones by more than this was not triggered by the newest segment that it covers,
+/// but by a timer or the application (a heuristic: hosts answer within microseconds, and scheduling takes
+/// milliseconds).
 const PROMPT_NS: i64 = 2_000_000;
-/// Linux takes no less for a full segment when it counts what it has not acknowledged (`TCP_MIN_RCVMSS`).
+/// Linux treats no smaller segment as full-sized when it counts unacknowledged data (`TCP_MIN_RCVMSS`).
 const LEAST_FULL_BYTES: u32 = 536;
-/// Width of a bucket of delays.
+/// Width of a histogram bucket of ACK delays.
 const BUCKET_NS: i64 = 2_000_000;
-/// Buckets of delays; the last holds all that are longer. Beyond 250 ms the timers in use differ no more.
+/// Number of histogram buckets. The last one holds all longer delays: the timers in use do not differ beyond
+/// 250 ms.
 const BUCKETS: usize = 128;
-/// Period of the timer that BSD and its kin share among all connections (`tcp_fasttimo`, 200 ms).
+/// Period of the timer that BSD and its derivatives share among all connections (`tcp_fasttimo`, 200 ms).
 const HEARTBEAT_NS: i64 = 200_000_000;
-/// Upper ends of the classes of segments per ACK but the last.
+/// Upper bounds of all classes of segments per ACK except the last.
 const SEGMENT_CLASSES: [u32; 5] = [1, 2, 3, 4, 8];
 
-/// The accumulators; `schema.py` says what each means. Only ACKs without data count: the others answer when the program does.
+/// The accumulators; `schema.py` defines each. Only ACKs without data count, because the application decides
+/// when an ACK with data is sent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Acking {
-    /// ACKs by the segments that each covers: 1, 2, 3, 4, 5 to 8, more.
+    /// ACKs by the number of segments that they cover: 1, 2, 3, 4, 5 to 8, more.
     pub by_segments: [u32; SEGMENT_CLASSES.len() + 1],
     pub stretch_acks: u32,
     pub prompt_acks: u32,
@@ -36,13 +39,14 @@ pub struct Acking {
     pub delayed_several: u32,
     pub delayed_max_bytes: u32,
     pub lag: RttFigures,
-    /// Of delayed ACKs: cosines and sines of their times in the period of a heartbeat.
+    /// Sums of the cosines and sines of the times of delayed ACKs, as phases of the 200 ms timer.
     pub heartbeat: (f64, f64),
     delays: Option<Box<[u16]>>,
 }
 
 impl Acking {
-    /// Delayed ACKs by their delay, in buckets of 2 ms, up to the last that is not empty; `None` without any.
+    /// Histogram of delayed ACKs by delay, in buckets of 2 ms, up to the last non-empty one; `None` without
+    /// delayed ACKs.
     #[must_use]
     pub fn delays(&self) -> Option<&[u16]> {
         let delays = self.delays.as_deref()?;
@@ -50,8 +54,8 @@ impl Acking {
         delays.get(..=used)
     }
 
-    /// How closely the times of delayed ACKs keep to one phase of a heartbeat of 200 ms: 1 all at one phase, about
-    /// 1/√n where there is none (the mean resultant length of Rayleigh's test).
+    /// How closely the times of delayed ACKs keep to one phase of a 200 ms timer: 1 if all have the same phase,
+    /// about 1/√n if there is no such timer (mean resultant length, Rayleigh's test).
     #[must_use]
     pub fn concentration(&self) -> Option<f64> {
         (self.delayed_acks > 0).then(|| self.heartbeat.0.hypot(self.heartbeat.1) / f64::from(self.delayed_acks))
@@ -74,12 +78,12 @@ impl Acking {
     }
 }
 
-/// A segment acknowledges data of `data_sender` for the first time; `acking` is what its own sender shows.
+/// Takes an ACK of new data of `data_sender`; `acking` belongs to the sender of the ACK.
 #[inline]
-pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Acking>>, data_sender: &Half) {
+pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Acking>>, data_sender: &Direction) {
     let Event { segment, acked, .. } = *event;
     let controls = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
-    // Covering a SYN or FIN is no matter of policy: those are acknowledged at once.
+    // An ACK of a SYN or FIN shows no policy: every stack sends it at once.
     let of_data = acked.segments > 0 && event.ack.is_some_and(|ack| ack > 1) && data_sender.figures.fin_segments == 0;
     if segment.payload_bytes > 0 || segment.flags.any(controls) || !of_data {
         return;
@@ -111,7 +115,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
-    // What a queue delays comes among other ACKs; a timer's ACK comes after silence as long as the delay, less a quarter.
+    // A queue delays an ACK among others. A timer's ACK follows silence for as long as its delay, less a
+    // quarter.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
         acking.delayed(lag_ns.saturating_sub(least_ns), acked.segments, bytes, now);

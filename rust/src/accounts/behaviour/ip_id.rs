@@ -1,44 +1,47 @@
-//! What the IPv4 identifications of one direction tell of packets that were sent and are not in the capture.
+//! What the IPv4 identifications (IP ID) of one direction show about packets that were sent but are missing
+//! from the capture.
 //!
-//! An identification need only be unique while fragments are reassembled (RFC 6864), so hosts choose it in several ways:
-//! as a counter for each connection (Linux), as one counter for all that they send, at random, or 0. Only the first counts
-//! this direction's packets one by one; it is told by nearly all numbers being there, in whatever order. One that is left
-//! out is then a packet that was lost before the capture point, or missed by the capture.
+//! An identification must be unique only while fragments are reassembled (RFC 6864). Hosts therefore choose it
+//! in several ways: a counter per connection (Linux), one counter for all packets, at random, or 0. Only a
+//! counter per connection counts the packets of this direction one by one. It is recognized because nearly all
+//! numbers are present, in any order. A missing number is then a packet that was lost before the capture point
+//! or missed by the capture.
 
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Segment, TcpFlags};
 
-/// Steps from packet to packet that it takes to judge by shares (a heuristic, as for datagrams in `ip_ids.py`).
+/// Minimum number of steps from packet to packet for a judgement by shares (a heuristic, as for datagrams in
+/// `ip_ids.py`).
 const LEAST_STEPS: u32 = 10;
-/// Of ten numbers so many must be there, or the others may count other traffic (a heuristic).
+/// This many of ten numbers must be present; otherwise the counter may count other traffic too (a heuristic).
 const THERE_OF_TEN: i64 = 9;
-/// Largest step of a counter; a larger one is a stray packet's, as of those that Linux sends without a socket (Nmap
-/// Network Scanning, TCP/IP fingerprinting, test TI).
+/// Largest step of a counter. A larger step is a stray packet, such as those that Linux sends without a socket
+/// (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
 const SMALL_STEP: u16 = 1_000;
 
 /// The identifications of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Numbering {
-    /// Identification that follows the last packet's; `None` before the first.
+    /// Identification after that of the last packet; `None` before the first packet.
     next: Option<u16>,
-    /// Place of `next`, the first packet's being 0.
+    /// Place of `next`; the first packet has place 0.
     place: i32,
-    /// Lowest place seen, and behind the highest.
+    /// The lowest place seen, and the place after the highest.
     low: i32,
     high: i32,
-    /// Packets seen, as on the wire.
+    /// Packets seen, counted as on the wire.
     seen: u32,
-    /// Steps from packet to packet, and those of them that are no counter's.
+    /// Steps from packet to packet, and how many of them fit no counter.
     steps: u32,
     strays: u32,
-    /// Numbers left out since the last departure.
+    /// Numbers missing since the last departure.
     left_out: i32,
 }
 
 impl Numbering {
-    /// Takes in a packet that becomes `pieces` on the wire. SYN and RST may be numbered apart (Linux sends 0), and what
-    /// has the number of the packet before it is that packet once more.
+    /// Takes a packet that becomes `pieces` on the wire. SYN and RST are skipped, because they may be numbered
+    /// separately (Linux sends 0). A packet with the identification of the previous one is a copy of it.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, pieces: u32) {
         let Some(id) = segment.ip.id else { return };
@@ -55,7 +58,7 @@ impl Numbering {
             }
         }
         let at = self.place.saturating_add(i32::from(step));
-        // What comes late was left out before.
+        // A packet that comes late was counted as missing before.
         let left_out = if at < self.high { -(pieces as i32) } else { at - self.high };
         self.left_out = self.left_out.saturating_add(left_out).max(0);
         self.low = self.low.min(at);
@@ -65,13 +68,13 @@ impl Numbering {
         self.next = Some(behind);
     }
 
-    /// How many numbers were left out since this was asked last, until the packet that was taken in last.
+    /// Returns how many numbers are missing up to the last packet taken, since this was last called.
     #[inline]
     pub(crate) fn take_left_out(&mut self) -> i64 {
         std::mem::take(&mut self.left_out).into()
     }
 
-    /// How many packets are missing; `None` where the numbers do not tell.
+    /// Number of missing packets; `None` if the identifications do not show it.
     #[must_use]
     pub fn missing(&self) -> Option<i64> {
         let (numbers, seen) = (i64::from(self.high) - i64::from(self.low), i64::from(self.seen));

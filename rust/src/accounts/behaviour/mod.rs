@@ -1,8 +1,9 @@
-//! How the two ends behave, as far as only a whole connection shows it: how soon they answer (and so where the capture
-//! was taken), how they acknowledge, whether Nagle's algorithm holds small segments, what they offer in their SYN.
+//! How the two hosts behave, as far as only a whole connection shows it: how fast they answer (and so where the
+//! capture point is), how they acknowledge, whether Nagle's algorithm delays small segments, what their SYN
+//! offers.
 //!
-//! Bounded accumulators, fed by one call per segment. What is concluded from them is written in `vantage.py`,
-//! `policy.py` and `trust.py`.
+//! The accumulators have a fixed size and take one call per segment. `vantage.py`, `policy.py` and `trust.py`
+//! draw the conclusions.
 
 mod acking;
 mod event;
@@ -25,45 +26,45 @@ pub(crate) use turnaround::INITIAL_TTLS;
 
 use serde::{Deserialize, Serialize};
 
-use crate::connection::{Half, Kind, MAX_WINDOW_SCALE};
+use crate::connection::{Direction, Kind, MAX_WINDOW_SCALE};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// The accumulators of one direction, named by its sender.
+/// The accumulators of one direction, named after its sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home: `schema.py`
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Behaviour {
     pub reaction: Reaction,
     pub sending: Sending,
     pub numbering: Numbering,
-    /// Only of a side that acknowledges data.
+    /// Present only if the host acknowledges data.
     pub acking: Option<Box<Acking>>,
     pub syn: Option<SynShape>,
     pub window_scale_at_least: u8,
-    /// Largest time to live that its segments came with; 0: none came.
+    /// Largest TTL or hop limit of its segments; 0 if unknown.
     pub ttl: u8,
 }
 
 impl Behaviour {
-    /// What tells how soon the side answers whose behaviour this is.
+    /// Observations that show how fast this host answers.
     #[inline]
-    pub(crate) fn answering(&self, other: &Self, other_half: &Half) -> Answering {
+    pub(crate) fn answering(&self, other: &Self, other_direction: &Direction) -> Answering {
         Answering {
             reaction_min_ns: self.reaction.min_ns,
-            other_rtt_min_ns: other_half.figures.rtt_min_ns,
+            other_rtt_min_ns: other_direction.figures.rtt_min_ns,
             ttl: self.ttl,
             other_ttl: other.ttl,
         }
     }
 }
 
-/// Takes in one segment of `sender`, after its ACK took effect on `receiver` and before it becomes the last segment of
-/// `sender`. Each comes with the accumulators of its behaviour.
+/// Takes a segment of `sender`, after its ACK took effect on `receiver` and before it becomes the last segment
+/// of `sender`. Each host comes with its own accumulators.
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,
-    (sender, sender_half): (&mut Behaviour, &Half),
-    (receiver, receiver_half): (&mut Behaviour, &Half),
+    (sender, sender_direction): (&mut Behaviour, &Direction),
+    (receiver, receiver_direction): (&mut Behaviour, &Direction),
 ) {
     let Event { segment, placed, kind, ack, acked, .. } = *event;
     let now = Nullable::from(segment.ts_ns);
@@ -74,31 +75,31 @@ pub(crate) fn take(
     if segment.flags.any(TcpFlags::SYN) && !segment.options.cut {
         sender.syn.get_or_insert_with(|| SynShape::of(segment));
     }
-    sender.numbering.take(segment, sender_half.virtual_segments(segment.payload_bytes));
+    sender.numbering.take(segment, sender_direction.virtual_segments(segment.payload_bytes));
     event.needed_window = sender.reaction.answers(segment, placed, kind, now);
     if !segment.damaged {
-        receiver.reaction.is_told(segment, ack, event.window_bytes, now);
+        receiver.reaction.peer_sent(segment, ack, event.window_bytes, now);
     }
     if segment.payload_bytes > 0 {
-        let answering = sender.answering(receiver, receiver_half);
-        sender.sending.take(event, now, sender_half, receiver_half, answering);
-        if kind == Kind::New && receiver_half.figures.window_scale.is_none() {
-            bound_window_scale(sender_half, receiver, receiver_half);
+        let answering = sender.answering(receiver, receiver_direction);
+        sender.sending.take(event, now, sender_direction, receiver_direction, answering);
+        if kind == Kind::New && receiver_direction.figures.window_scale.is_none() {
+            bound_window_scale(sender_direction, receiver, receiver_direction);
         }
     }
     if acked.bytes.get().is_some_and(|bytes| bytes > 0) {
-        receiver.sending.acknowledged(event, now, receiver_half);
-        acking::take(event, now, &mut sender.acking, receiver_half);
+        receiver.sending.acknowledged(event, now, receiver_direction);
+        acking::take(event, now, &mut sender.acking, receiver_direction);
     }
 }
 
-/// What is in flight had been allowed: where no SYN tells the scale of `receiver`'s windows, it is at least so much.
-/// (One that shrinks its window, or never told of it in this capture, can mislead.)
+/// Raises the lower bound of the window scale if no SYN shows it: everything in flight was allowed by
+/// `receiver`. (A receiver that shrinks its window, or advertised it outside this capture, can mislead.)
 #[cold]
-fn bound_window_scale(sender_half: &Half, receiver: &mut Behaviour, receiver_half: &Half) {
-    let in_flight = sender_half.in_flight().unwrap_or(0);
-    let raw_window = receiver_half.raw_window;
-    if raw_window == 0 || !receiver_half.acked.is_some() {
+fn bound_window_scale(sender_direction: &Direction, receiver: &mut Behaviour, receiver_direction: &Direction) {
+    let in_flight = sender_direction.in_flight().unwrap_or(0);
+    let raw_window = receiver_direction.raw_window;
+    if raw_window == 0 || !receiver_direction.acked.is_some() {
         return;
     }
     let scale = &mut receiver.window_scale_at_least;

@@ -1,4 +1,4 @@
-//! How soon a side answers, seen from the capture point: the proof of where the capture was taken.
+//! How fast a host answers, measured at the capture point. It shows where the capture was taken.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,28 +6,31 @@ use crate::connection::{Kind, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Times from a segment on its way to this side to the first one from it that proves its arrival, by what round-trip
-/// samples do not see: an echoed timestamp (RFC 7323, 3), and data beyond the window that was offered before.
+/// Times from a segment in transit to this host to the first segment from this host that proves its arrival.
+/// The proofs are those that RTT samples do not use: an echoed timestamp (RFC 7323, 3), and data beyond the
+/// previously offered window.
 ///
-/// Each is an upper bound of the way there and back, so that their minimum tends to it.
+/// Each time is an upper bound of the round trip between capture point and host, so their minimum approaches
+/// it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
-    /// Shortest of them.
+    /// The shortest of these times.
     pub min_ns: Nullable,
-    /// When the segment was seen whose timestamp is yet to be echoed, and that timestamp.
+    /// When the segment was captured whose timestamp is not echoed yet, and that timestamp.
     awaited_ts_ns: Nullable,
     awaited_tsval: u32,
-    /// Newest timestamp of the other side.
-    heard_tsval: u32,
-    /// Highest offset that the other side ever allowed, when it did so, and what it had allowed before; `None` where the scale of
-    /// its windows is not known, but for closed ones.
+    /// The newest timestamp of the peer.
+    peer_tsval: u32,
+    /// The highest offset that the peer ever allowed, the highest one before that, and when it changed. `None`
+    /// if the scale of its windows is unknown, except for closed windows.
     edge: Nullable,
     edge_before: Nullable,
     edge_ts_ns: Nullable,
 }
 
 impl Reaction {
-    /// This side sends a segment. True if the window it was last offered was needed for it.
+    /// Takes a segment that this host sends. Returns whether the segment needed the window that was last
+    /// offered.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()
@@ -50,13 +53,13 @@ impl Reaction {
         needed_window
     }
 
-    /// A segment of the other side is on its way to this one.
+    /// Takes a segment of the peer that is in transit to this host.
     #[inline]
-    pub(super) fn is_told(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
+    pub(super) fn peer_sent(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
         if let Some((value, _)) = segment.options.timestamps
-            && value != self.heard_tsval
+            && value != self.peer_tsval
         {
-            self.heard_tsval = value;
+            self.peer_tsval = value;
             if !self.awaited_ts_ns.is_some() {
                 self.awaited_ts_ns = now;
                 self.awaited_tsval = value;
@@ -64,7 +67,8 @@ impl Reaction {
         }
         let Some(ack) = ack else { return };
         let edge = window_bytes.map(|window_bytes| ack.saturating_add(i64::from(window_bytes)));
-        // A window of unknown scale is open, and how far is not known: that what was closed before has opened is.
+        // A window of unknown scale is open by an unknown amount. It is only known that a closed window has
+        // opened.
         if edge.map_or(self.edge.is_some(), |edge| edge > self.edge.value()) {
             self.edge_before = self.edge;
             self.edge = edge.into();

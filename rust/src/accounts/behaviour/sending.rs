@@ -1,56 +1,59 @@
-//! How a side sends: whether Nagle's algorithm holds its small segments, its initial window, segmentation offload.
+//! How a host sends: whether Nagle's algorithm delays its small segments, its initial window, segmentation
+//! offload.
 
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;
 use super::turnaround::Answering;
-use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, Half, Kind};
+use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, Direction, Kind};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// With more than this in flight, a small segment proves nothing: a Linux sender that is short of send memory pushes what
-/// it has, Nagle or not (`tcp_sendmsg_locked`, `wait_for_space`); 4608 bytes is the least memory it can be given
-/// (`SOCK_MIN_SNDBUF`).
+/// With more than this in flight, a small segment proves nothing. A Linux sender that is short of send memory
+/// pushes what it has, with Nagle's algorithm or without (`tcp_sendmsg_locked`, `wait_for_space`). The least
+/// send memory is 4,608 bytes (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
-/// What a send buffer holds at least: 4.2BSD's by default.
+/// Smallest capacity of a send buffer: the default of 4.2BSD.
 pub(crate) const LEAST_BUFFER_BYTES: i64 = 2048;
-/// A side that reacts within this time is where the capture was taken: hosts need so long themselves (a heuristic).
+/// A host that reacts within this time is at the capture point: hosts take this long by themselves (a
+/// heuristic).
 const HOST_NS: i64 = 200_000;
-/// What Nagle's algorithm never holds: a close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD,
-/// `tcp_output`).
+/// Segments that Nagle's algorithm never delays: a close sends the remaining data, and urgent data leaves at
+/// once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
 pub(crate) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG;
-/// A wait shorter than this is no hold: programs write as often by themselves (a heuristic).
+/// A shorter wait is not attributed to Nagle's algorithm: applications write as often by themselves (a
+/// heuristic).
 const MIN_HOLD_NS: i64 = 2_000_000;
 
-/// The accumulators; `schema.py` says what each means.
+/// The accumulators; `schema.py` defines each.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Sending {
     pub super_segments: u32,
-    /// Segments that super-segments become on the wire, beyond the captured ones.
+    /// Segments on the wire beyond the captured ones, because super-segments were split.
     pub hidden_segments: u64,
-    /// Data segments that came after their acknowledgment.
+    /// Data segments captured after their acknowledgment.
     pub late_segments: u32,
-    /// Once there is evidence.
+    /// Allocated with the first evidence.
     pub nagle: Option<Box<Nagle>>,
     pub initial_bytes: u32,
     pub initial_segments: u32,
-    /// Behind the newest segment that was small (`snd_sml` in Linux).
+    /// Offset after the newest small segment (`snd_sml` in Linux).
     small_end: Nullable,
-    /// When the first ACK of data came.
+    /// When the first ACK of data was captured.
     first_ack_ts_ns: Nullable,
     initial_over: bool,
     /// When an ACK without data emptied the flight.
     emptied_ts_ns: Nullable,
-    /// That flight had ended in a small segment.
+    /// That flight ended with a small segment.
     emptied_of_small: bool,
-    /// It may have filled the send buffer: hardly more was ever in flight.
+    /// That flight may have filled the send buffer: hardly more was ever in flight.
     emptied_of_all: bool,
 }
 
 /// Evidence for and against Nagle's algorithm.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Nagle {
     pub small_in_flight: Count,
     pub small_over_full: Count,
@@ -60,12 +63,12 @@ pub struct Nagle {
     pub releases: u32,
 }
 
-/// How often, and where first.
+/// A number of events, and the frame of the first.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Count {
     pub count: u32,
-    /// Frame; 0: none.
+    /// Frame number; 0 if there is none.
     pub first: u64,
 }
 
@@ -83,13 +86,14 @@ impl Sending {
     }
 }
 
-/// Whether `bytes` of `sender` end in a segment below the largest that fits.
+/// Whether `bytes` of `sender` end in a segment smaller than full-sized.
 ///
-/// That is the MSS; but where the path takes less, no segment of a bulk transfer reaches it, and the longest seen is
-/// as good a mark. A transfer of nothing but small writes shows no such mark: there, below half of the MSS is small.
-/// Half of the largest window ever offered counts as full in any case (RFC 9293, 3.8.6.2.1).
+/// Full-sized is the MSS. If the path MTU is smaller, no segment of a bulk transfer reaches the MSS, and the
+/// longest segment seen serves as well. A transfer that consists of small writes only shows no such length;
+/// then less than half of the MSS is small. Half of the largest window ever offered counts as full-sized in any
+/// case (RFC 9293, 3.8.6.2.1).
 #[inline]
-fn is_small(bytes: u32, sender: &Half, most_window: Option<u32>) -> bool {
+fn is_small(bytes: u32, sender: &Direction, most_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
     if mss == 0 {
         return false;
@@ -101,14 +105,14 @@ fn is_small(bytes: u32, sender: &Half, most_window: Option<u32>) -> bool {
 }
 
 impl Sending {
-    /// A segment with data; `answering` is of its sender.
+    /// Takes a segment with data; `answering` belongs to its sender.
     #[inline]
     pub(super) fn take(
         &mut self,
         event: &Event<'_>,
         now: Nullable,
-        sender: &Half,
-        receiver: &Half,
+        sender: &Direction,
+        receiver: &Direction,
         answering: Answering,
     ) {
         let Event { segment, placed, kind, .. } = *event;
@@ -135,13 +139,13 @@ impl Sending {
         self.emptied_ts_ns = Nullable::default();
     }
 
-    /// What leaves before the first ACK of data can have arrived: from the capture point that takes as long as this side
-    /// needs at least to react, less an eighth.
+    /// Counts what leaves before the first ACK of data can have arrived. Seen from the capture point, an ACK
+    /// takes at least as long as this host's fastest reaction, less 1/8.
     fn initial_window(&mut self, kind: Kind, bytes: u32, pieces: u32, now: Nullable, turnaround_ns: Option<i64>) {
         let acked_for = now.since(self.first_ack_ts_ns).get();
-        let way_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);
-        let heard = acked_for.is_some_and(|ns| ns >= way_ns);
-        if kind != Kind::New || heard {
+        let reaction_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);
+        let ack_arrived = acked_for.is_some_and(|ns| ns >= reaction_ns);
+        if kind != Kind::New || ack_arrived {
             self.initial_over = true;
         } else {
             self.initial_bytes = self.initial_bytes.saturating_add(bytes);
@@ -149,14 +153,14 @@ impl Sending {
         }
     }
 
-    /// What a small segment tells of Nagle's algorithm (RFC 1122, 4.2.3.4; Minshall's variant is that of Linux,
-    /// `tcp_nagle_check`).
+    /// Takes a small segment as evidence for or against Nagle's algorithm (RFC 1122, 4.2.3.4; Minshall's
+    /// variant is Linux's `tcp_nagle_check`).
     fn take_small(
         &mut self,
         event: Event<'_>,
         now: Nullable,
-        sender: &Half,
-        receiver: &Half,
+        sender: &Direction,
+        receiver: &Direction,
         turnaround_ns: Option<i64>,
     ) {
         let Event { segment, placed, in_flight, .. } = event;
@@ -180,7 +184,7 @@ impl Sending {
             return;
         }
         let emptied = self.emptied_ts_ns;
-        // What goes beyond the window that there was before that ACK waited for the window.
+        // A segment beyond the window that was offered before that ACK waited for the window.
         if !emptied.is_some() || last_heard != emptied || waited_ns < MIN_HOLD_NS || event.needed_window {
             return;
         }
@@ -195,9 +199,9 @@ impl Sending {
         }
     }
 
-    /// Data of `data_sender` was acknowledged for the first time.
+    /// Takes an ACK of new data of `data_sender`.
     #[inline]
-    pub(super) fn acknowledged(&mut self, event: &Event<'_>, now: Nullable, data_sender: &Half) {
+    pub(super) fn acknowledged(&mut self, event: &Event<'_>, now: Nullable, data_sender: &Direction) {
         let Some(ack) = event.ack else { return };
         let emptied = ack >= data_sender.snd_max;
         let flight = event.acked.bytes.get().unwrap_or(0);

@@ -4,18 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::Segment;
 
-/// The marks of one SYN.
+/// The properties of one SYN.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SynShape {
-    /// Kinds of its options, in order: four bits each, the first lowest, 15 for any above 14, 0 behind the last.
+    /// Kinds of its options in order, four bits each. The first is in the lowest bits; 15 stands for any kind
+    /// above 14; 0 ends the list.
     kinds: u64,
-    /// Its window.
+    /// The window that it advertises.
     pub window_bytes: u16,
-    /// Time to live or hop limit with which it came.
+    /// Its TTL or hop limit when captured.
     pub ttl: u8,
 }
 
-/// Names of option kinds as tcpdump and RFCs know them.
+/// Names of option kinds as in tcpdump and RFCs.
 const NAMES: [&str; 9] = ["eol", "nop", "mss", "wscale", "sackOK", "sack", "echo", "echoreply", "TS"];
 
 impl SynShape {
@@ -23,7 +24,7 @@ impl SynShape {
         Self { kinds: segment.options.kinds, window_bytes: segment.window, ttl: segment.ip.ttl }
     }
 
-    /// The options in order: `mss,sackOK,TS,nop,wscale`; empty without any.
+    /// The options in order, such as `mss,sackOK,TS,nop,wscale`; empty if there are none.
     #[must_use]
     pub fn option_names(&self) -> String {
         let kinds = (0..16).map(|at| (self.kinds >> (4 * at) & 15) as usize).take_while(|kind| *kind > 0);

@@ -1,25 +1,26 @@
-//! The shortest time that a side takes to answer, by everything in the capture that shows it.
+//! The shortest time in which a host answers, from everything in the capture that shows it.
 
 use crate::nullable::Nullable;
 
-/// Times to live that stacks start with (`INITIAL_TTLS` of `fingerprint.py`): no router has passed such a packet on.
+/// Initial TTLs of TCP stacks (`INITIAL_TTLS` of `fingerprint.py`). A packet with one of them has passed no
+/// router.
 pub(crate) const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 
-/// What tells how soon a side answers.
+/// Observations that show how fast a host answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answering {
-    /// Shortest [`super::Reaction`] of the side.
+    /// The shortest [`super::Reaction`] of the host.
     pub reaction_min_ns: Nullable,
-    /// Shortest round trip of the other side's data.
+    /// The shortest round trip of the peer's data.
     pub other_rtt_min_ns: Nullable,
-    /// Largest times to live that segments of the side and of the other one came with; 0: none came.
+    /// The largest TTLs of the host's and the peer's segments; 0 if unknown.
     pub ttl: u8,
     pub other_ttl: u8,
 }
 
 impl Answering {
-    /// Shortest time from a segment that passes the capture point on its way to the side to one that passes it on its way back
-    /// and proves that the first had arrived.
+    /// The shortest time from a segment that passes the capture point towards the host to a segment that
+    /// returns and proves the arrival of the first.
     #[inline]
     pub(crate) fn turnaround_ns(self) -> Option<i64> {
         match (self.reaction_min_ns.get(), self.other_rtt_min_ns.get()) {
@@ -30,8 +31,8 @@ impl Answering {
     }
 }
 
-/// Whether routers lie between the capture point and the other side alone: what this side sends by itself tells of the way to
-/// it only as far as its program waits for nothing else.
+/// Whether routers lie between the capture point and the peer only. The host is then on the same link. Data
+/// that it sends on its own initiative shows its distance only if its application waits for nothing else.
 fn is_on_the_link(ttl: u8, other_ttl: u8) -> bool {
     other_ttl > 0 && INITIAL_TTLS.contains(&ttl) && !INITIAL_TTLS.contains(&other_ttl)
 }

@@ -1,14 +1,15 @@
-//! How fast bytes leave the other end of a direction: by ACKs while more is queued, and by the window while its buffer is full.
+//! How fast the receiving end of a direction takes bytes: shown by ACKs while a queue drains, and by the window
+//! while the receive buffer is full.
 
 use serde::{Deserialize, Serialize};
 
 use super::passed::Passed;
 use crate::nullable::Nullable;
 
-/// An ACK that lags less than this behind the shortest round trip shows no queue: the hosts' own time.
+/// A round trip that exceeds the shortest one by less than this shows no queue, only the hosts' own time.
 const LEAST_QUEUE_NS: i64 = 100_000;
-/// Stretches in which a queue drains count from this length, and from half of the shortest round trip: ACKs that the way back
-/// bundled (wireless, GRO) come at once after they waited, and show a rate that nothing has.
+/// Shortest stretch of a draining queue that counts; half of the shortest round trip, if that is longer. ACKs
+/// that the return path bundled (wireless, GRO) arrive together after a wait and show a rate that no link has.
 const LEAST_STRETCH_NS: i64 = 1_000_000;
 
 /// An ACK of new bytes.
@@ -20,12 +21,12 @@ pub(crate) struct Advanced {
     pub rtt_ns: Nullable,
     /// The shortest round trip so far.
     pub rtt_min_ns: i64,
-    /// Bytes are in flight behind it.
+    /// More bytes are in flight.
     pub more: bool,
 }
 
-/// Sums over stretches in which each ACK's newest segment had waited at least since the ACK before it, so that it cannot have
-/// arrived later and the server of the queue was busy in between.
+/// Sums over stretches in which a queue was busy: the newest segment of each ACK had been queued at least since
+/// the previous ACK, so the bottleneck did not idle in between.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,
@@ -48,7 +49,7 @@ impl Drain {
         self.last_ns = Some(ack.ts_ns).filter(|_| ack.more).into();
     }
 
-    /// What comes next says nothing about now.
+    /// Ends the stretch: the next ACK is not comparable with the last one.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.sum = self.sum();
@@ -65,18 +66,18 @@ impl Drain {
     }
 }
 
-/// A window that was advertised.
+/// An advertised window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Advertised {
     pub ts_ns: i64,
     pub ack: i64,
     pub window_bytes: i64,
-    /// The largest window before it.
+    /// The largest window advertised before.
     pub most_bytes: i64,
 }
 
-/// Sums over the times after a window of less than half of the largest: unread bytes fill the buffer, so the right edge of the
-/// window moves as the program reads.
+/// Sums over the times after a window of less than half of the largest. Unread bytes then fill the receive
+/// buffer, so the right edge of the window moves as the application reads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {
     pub sum: Passed,
@@ -90,7 +91,7 @@ impl Reading {
     #[inline]
     pub(super) fn advertised(&mut self, now: &Advertised) {
         if now.ack < self.ack {
-            return; // it came late, and says nothing about the window of now
+            return; // it arrived late and says nothing about the current window
         }
         let edge = now.ack.saturating_add(now.window_bytes);
         if self.backlog
@@ -109,14 +110,16 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// An ACK of 1000 bytes at `at_ms`, whose segment was sent `rtt_ms` before, with 20 ms as the shortest round trip.
+    /// An ACK of 1,000 bytes at `at_ms` whose segment was sent `rtt_ms` before; the shortest round trip is 20
+    /// ms.
     fn ack(at_ms: i64, rtt_ms: i64) -> Advanced {
         Advanced { ts_ns: at_ms * MS, bytes: 1000, rtt_ns: Some(rtt_ms * MS).into(), rtt_min_ns: 20 * MS, more: true }
     }
 
     #[test]
     fn a_burst_drains_at_the_rate_of_its_acks() {
-        // All sent at once, one leaves the queue every 2 ms: round trips of 20, 22, 24 ms and so on.
+        // All segments are sent at once, and one leaves the queue every 2 ms: the round trips are 20, 22, 24 ms
+        // and so on.
         let mut drain = Drain::default();
         (0..11).for_each(|number| drain.advanced(&ack(20 + 2 * number, 20 + 2 * number)));
         assert_eq!(drain.sum(), Passed { bytes: 10_000, ns: 20 * MS, samples: 10 });

@@ -2,18 +2,18 @@
 
 use crate::sender::Wait;
 
-/// A segment with data leaves.
+/// A departing segment with data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left<'a> {
     /// The wait that it ended.
     pub held: &'a Wait,
-    /// Its first byte.
+    /// Offset of its first byte.
     pub start: i64,
     pub payload_bytes: i64,
     pub frame: u64,
     pub pushed: bool,
-    /// Seen for the first time.
+    /// It is no retransmission.
     pub new: bool,
-    /// The most that was in flight in this direction.
+    /// The most bytes that were ever in flight in this direction.
     pub most_in_flight: i64,
 }

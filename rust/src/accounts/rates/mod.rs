@@ -1,9 +1,9 @@
-//! How fast each end of a direction is when nothing holds it: the sender in its bursts, the receiver (or the path before it)
-//! while there is a backlog.
+//! How fast each end of a direction is when nothing limits it: the sender in its bursts, the receiver (or the
+//! path before it) while there is a backlog.
 //!
-//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these rates λ and μ and
-//! measure them on hosts that do nothing else. A capture shows them only for stretches: those are added up here, as bytes and
-//! the time that they took. What follows from the sums is written in `rates.py`.
+//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these
+//! rates λ and μ and measure them on hosts that do nothing else. A capture shows them only in stretches. This
+//! module sums these stretches as bytes and time; `rates.py` draws the conclusions.
 
 mod cuts;
 mod drain;
@@ -19,30 +19,30 @@ use serde::{Deserialize, Serialize};
 
 use drain::{Drain, Reading};
 
-/// A direction with less data than this many segments is not followed: few numbers would come of it, and most connections
-/// of a large capture are so short.
+/// Directions with fewer data segments get no rates: they would give few samples, and most connections of a
+/// large capture are that short.
 pub(super) const LEAST_DATA_SEGMENTS: u64 = 4;
-/// A longer time between two departures, or than two round trips, is a pause of the program, and no burst goes over it (rule
-/// book B: the stall on a LAN).
+/// A longer wait before a departure, or two round trips if that is longer, is a pause of the application and
+/// ends a burst (a heuristic: on a LAN, a stall begins here).
 const PAUSE_NS: i64 = 10_000_000;
-/// A departure so much later than the last ACK was not let go by it, where the congestion window had room anyway (a heuristic:
-/// several times what a kernel needs from an ACK to the segment that it releases).
+/// A departure this much later than the last ACK was not released by it if the congestion window had room (a
+/// heuristic: several times what a kernel needs from an ACK to the segment that it releases).
 const AFTER_ACK_NS: i64 = 100_000;
-/// A departure so much later than the last ACK, or a quarter of the round trip if that is longer, was not let go by it where the window
-/// may have been used up: the time in which a
-/// blocked program is woken and writes.
+/// A departure this much later than the last ACK, or 1/4 of the round trip if that is longer, was not released
+/// by it although the congestion window may have been used up. Within this time, a blocked application wakes up
+/// and writes.
 const WOKEN_NS: i64 = 200_000;
 const WOKEN_PART: i64 = 4;
-/// A flight is not the congestion window's or the send buffer's if an earlier one was larger by a tenth.
+/// A flight below 9/10 of the largest one was limited neither by the congestion window nor by the send buffer.
 const ROOM_PARTS: (i64, i64) = (9, 10);
 
-/// The sums of one direction, named by the sender of its data.
+/// The sums of one direction, named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home: `schema.py`
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Rates {
-    /// What left without having been held, and the time since the departure before.
+    /// Segments that left without being limited, and the time since the departure before each.
     pub burst: Passed,
-    /// What left after a pause of the program, and the time since the departure before.
+    /// Segments that left after a pause of the application, and the time since the departure before each.
     pub paused: Passed,
     drain: Drain,
     reading: Reading,
@@ -50,7 +50,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// A segment with data leaves the sender.
+    /// Takes a departing segment with data.
     #[inline]
     pub(super) fn departs(&mut self, left: &Left<'_>) {
         if !left.new || left.held.recovering {
@@ -64,39 +64,39 @@ impl Rates {
         sums.add(left.payload_bytes, held_ns);
     }
 
-    /// The receiver acknowledges bytes for the first time.
+    /// Takes an ACK of the receiver for new bytes.
     #[inline]
     pub(super) fn advanced(&mut self, advanced: &Advanced) {
         self.drain.advanced(advanced);
     }
 
-    /// Something came of the receiver that shows a hole.
+    /// Takes a segment of the receiver that shows a hole.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.drain.interrupted();
     }
 
-    /// The receiver advertises a window.
+    /// Takes a window that the receiver advertises.
     #[inline]
     pub(super) fn advertised(&mut self, advertised: &Advertised) {
         self.reading.advertised(advertised);
     }
 
-    /// What was acknowledged while more was queued behind it.
+    /// What was acknowledged while more data was queued.
     #[must_use]
     pub fn drained(&self) -> Passed {
         self.drain.sum()
     }
 
-    /// What the receiving program read from a buffer that was at least half full.
+    /// What the receiving application read from a buffer that was at least half full.
     #[must_use]
     pub fn read(&self) -> Passed {
         self.reading.sum
     }
 }
 
-/// Whether nothing but the sender's own host and program can have kept the segment from leaving: the window had room, no data
-/// of the other side came, and no ACK let it go.
+/// Whether only the sender's host and application can have delayed the segment: the window had room, no data of
+/// the peer came, and no ACK released the segment.
 #[inline]
 fn was_free(left: &Left<'_>) -> bool {
     let Left { held, payload_bytes, most_in_flight, .. } = *left;
@@ -123,7 +123,8 @@ mod tests {
     use super::{Left, Passed, Rates};
     use crate::sender::Wait;
 
-    /// A full segment behind a flight of 10,000 bytes, `held_ns` after the one before it; an ACK came `acked_ago_ns` before it.
+    /// A full-sized segment after a flight of 10,000 bytes, `held_ns` after the previous segment and
+    /// `acked_ago_ns` after an ACK.
     fn after(held_ns: i64, acked_ago_ns: Option<i64>) -> Wait {
         Wait {
             held_ns: Some(held_ns).into(),

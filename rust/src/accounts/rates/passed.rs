@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes that passed in some stretches of time.
+/// The number of bytes in several stretches, and the total time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // one fact has one home: `schema.py`
+#[allow(missing_docs)] // each is defined in `schema.py`
 pub struct Passed {
     pub bytes: i64,
     pub ns: i64,

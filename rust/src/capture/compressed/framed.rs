@@ -10,21 +10,21 @@ use super::raw::Raw;
 use super::{Fault, MAX_WINDOW_BYTES, Step};
 use crate::error::ErrorKind;
 
-/// RFC 8878 3.1.1.
+/// Magic number of a zstd frame (RFC 8878, 3.1.1).
 const ZSTD_MAGIC: u32 = 0xFD2F_B528;
-/// LZ4 frame format 1.6, "Magic Number".
+/// Magic number of an lz4 frame (LZ4 frame format 1.6, "Magic Number").
 const LZ4_MAGIC: u32 = 0x184D_2204;
-/// LZ4 frame format 1.6, "Legacy frame"; such a frame has no end mark, the file's end ends it.
+/// Magic number of a legacy lz4 frame (LZ4 frame format 1.6, "Legacy frame"). Such a frame ends with the file.
 const LZ4_LEGACY_MAGIC: u32 = 0x184C_2102;
-/// RFC 8878 3.1.2: sixteen magics for frames that hold no data, shared with lz4.
+/// Sixteen magic numbers of frames without data, shared by zstd and lz4 (RFC 8878, 3.1.2).
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
 
-/// An empty raw block that says it is the last (RFC 8878 3.1.1.2), and room for a checksum behind it. Fed to the
-/// decoder of a frame that was cut, it makes the decoder give out what it held back as window.
+/// An empty raw block marked as the last one (RFC 8878, 3.1.1.2), with space for a checksum. Given to the
+/// decoder of a truncated frame, it makes the decoder return the data that it retains as window.
 const ZSTD_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
-/// True if `head` begins with one of the magics above.
+/// Whether `head` begins with one of the magics above.
 pub(super) fn is_magic(head: &[u8]) -> bool {
     head.first_chunk().is_some_and(|magic| {
         let magic = u32::from_le_bytes(*magic);
@@ -32,23 +32,23 @@ pub(super) fn is_magic(head: &[u8]) -> bool {
     })
 }
 
-/// What kind of frame the decoder is in.
+/// The kind of frame that the decoder is in.
 enum Place {
     Between,
     Zstd,
-    /// The frame began when so many bytes were used; true if it is a legacy frame.
+    /// `true` for a legacy frame.
     Lz4(bool),
     End,
 }
 
-/// The decoder of both.
+/// The decoder for zstd and lz4.
 pub(super) struct Framed {
     /// Owns the compressed bytes, also while zstd frames are read.
     lz4: Lz4<Raw>,
     zstd: Zstd,
     place: Place,
     name: Option<&'static str>,
-    /// Behind the bytes that the zstd decoder still holds.
+    /// The fault to report after the bytes that the zstd decoder still contains.
     pending: Option<Fault>,
 }
 
@@ -83,7 +83,7 @@ impl Framed {
         }
     }
 
-    /// Finds the next frame. 0 bytes means only: go on.
+    /// Finds the next frame. Returns 0 bytes if decoding can continue.
     fn next_frame(&mut self) -> Result<usize, Fault> {
         let name = self.name();
         let raw = self.lz4.get_mut();
@@ -100,7 +100,7 @@ impl Framed {
             }
             LZ4_MAGIC | LZ4_LEGACY_MAGIC => {
                 self.name.get_or_insert("lz4");
-                // A fresh decoder for each frame: the buffers of the crate's are sized by the first frame they meet.
+                // A new decoder for each frame, because the crate sizes its buffers by the first frame.
                 let old = std::mem::replace(&mut self.lz4, Lz4::new(Raw::empty()));
                 self.lz4 = Lz4::new(old.into_inner());
                 self.place = Place::Lz4(magic == LZ4_LEGACY_MAGIC);
@@ -111,7 +111,7 @@ impl Framed {
                     return Err(raw.fault(name, ""));
                 }
             }
-            _ => return Err(raw.fault(name, "what follows a frame is no frame")),
+            _ => return Err(raw.fault(name, "no valid frame follows a frame")),
         }
         Ok(0)
     }
@@ -155,7 +155,8 @@ impl Framed {
         }
     }
 
-    /// lz4's decoder says 0 at a frame's end mark, but also where the file ends between two blocks.
+    /// Reads from an lz4 frame. The crate returns 0 at a frame's end mark, but also if the file ends between
+    /// two blocks.
     fn read_lz4(&mut self, out: &mut [u8], legacy: bool) -> Result<usize, Fault> {
         let bytes = self.lz4.read(out).map_err(|error| self.raw().fault("lz4", &error.to_string()))?;
         if bytes == 0 {

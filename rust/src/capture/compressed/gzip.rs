@@ -1,25 +1,25 @@
-//! gzip (RFC 1952), with any number of members.
+//! gzip (RFC 1952) with any number of members.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::Step;
 use super::raw::Raw;
 
-/// Deflate's largest window, as a power of two (RFC 1951 2).
+/// Deflate's largest window as a power of two (RFC 1951, 2).
 const WINDOW_BITS: u8 = 15;
 
-/// Where in the stream the decoder stands.
+/// The position of the decoder in the stream.
 enum Place {
     /// Before a member's header, or at the end.
     Between,
     /// In a member.
     Inside,
-    /// Behind the last member.
+    /// After the last member.
     End,
 }
 
-/// The decoder. Written on `Decompress` and not on flate2's `MultiGzDecoder`, because that one drops what it had
-/// decoded in the call that meets damage, and takes any bytes behind the last member for an error.
+/// The gzip decoder. It uses `Decompress` instead of flate2's `MultiGzDecoder`, which drops the bytes decoded
+/// in the call that meets damage and treats any bytes after the last member as an error.
 pub(super) struct Gzip {
     pub(super) raw: Raw,
     inflate: Decompress,
@@ -46,8 +46,8 @@ impl Gzip {
         }
     }
 
-    /// Looks for another member; zeros (tape padding) and other bytes behind the last one are left alone, as gzip
-    /// does, but the latter are remarked.
+    /// Looks for another member. As in gzip, zeros (tape padding) and other bytes after the last member are
+    /// ignored; the latter are reported.
     fn next_member(&mut self) {
         match self.raw.peek(2) {
             [0x1f, 0x8b, ..] => {
@@ -82,6 +82,6 @@ impl Gzip {
     }
 
     pub(super) fn remark(&self) -> Option<&'static str> {
-        self.trailing.then_some("bytes behind the end of the gzip data are not gzip and were left out")
+        self.trailing.then_some("the bytes after the end of the gzip data are not gzip: ignored")
     }
 }

@@ -1,6 +1,6 @@
-//! Compressed captures: recognised by content, decoded as they are read, in bounded memory.
+//! Compressed captures: recognized by content, decompressed while they are read, in limited memory.
 //!
-//! A compressed file that is cut gives everything that could be decoded before the cut; the fault comes after it.
+//! A truncated file yields everything that can be decompressed before the end; the fault follows.
 
 mod framed;
 mod gzip;
@@ -15,31 +15,32 @@ use gzip::Gzip;
 use raw::Raw;
 use xz::Xz;
 
-/// Largest history window that a zstd frame or an xz block may ask for. `zstd --ultra -22 --long=27` and `xz -9`
-/// stay within it; it is also zstd's own default limit for decoding (`ZSTD_WINDOWLOG_LIMIT_DEFAULT`, 27 bits).
+/// Largest history window of a zstd frame or an xz block. `zstd --ultra -22 --long=27` and `xz -9` stay within
+/// it. It is also zstd's default limit for decompression (`ZSTD_WINDOWLOG_LIMIT_DEFAULT`, 27 bits).
 const MAX_WINDOW_BYTES: u64 = 128 << 20;
 
-/// Decoded bytes allowed for each compressed byte. Deflate cannot exceed 1,032 (RFC 1951: 258 bytes in 2 bits); real
-/// captures stay below 200; zstd and xz bombs reach 30,000 and more. A bound chosen between, not a measured one.
+/// Decompressed bytes allowed per compressed byte. Deflate cannot exceed 1,032 (RFC 1951: 258 bytes in 2 bits).
+/// Real captures stay below 200; zstd and xz bombs reach 30,000 and more. The bound is chosen between these,
+/// not measured.
 const MAX_RATIO: u64 = 4_096;
 
-/// Decoded bytes that are always allowed, so that tiny files are not judged by their headers.
+/// Decompressed bytes that are always allowed, so that the headers of tiny files do not count.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 
 /// The kind of compression, from the first bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Codec {
     Gzip,
-    /// zstd or lz4 frames, skippable frames between them.
+    /// zstd or lz4 frames, with skippable frames between them.
     Framed,
     Xz,
 }
 
 impl Codec {
-    /// The compression that `head` (at least 6 bytes, if the file has them) begins with.
+    /// The compression of a stream that begins with `head` (at least 6 bytes, unless the file is shorter).
     pub(super) fn detect(head: &[u8]) -> Option<Self> {
         match head {
-            // RFC 1952 2.3: magic, then method 8 (deflate), the only one there is.
+            // Magic, then method 8 (deflate), the only one defined (RFC 1952, 2.3).
             [0x1f, 0x8b, 0x08, ..] => Some(Self::Gzip),
             [0xfd, b'7', b'z', b'X', b'Z', 0x00, ..] => Some(Self::Xz),
             _ => framed::is_magic(head).then_some(Self::Framed),
@@ -53,16 +54,16 @@ enum Decoding {
     Xz(Box<Xz>),
 }
 
-/// A stream of decoded bytes.
+/// A stream of decompressed bytes.
 pub(super) struct Decoder {
     decoding: Decoding,
     produced: u64,
-    /// Kept until everything before it was handed out.
+    /// Reported after all bytes before it were returned.
     fault: Option<Fault>,
 }
 
 impl Decoder {
-    /// `ahead` is what was already read of `source`.
+    /// A decoder for `source`, of which `ahead` was already read.
     pub(super) fn new(codec: Codec, ahead: Vec<u8>, source: Source) -> Self {
         let raw = Raw::new(ahead, source);
         let decoding = match codec {
@@ -73,11 +74,11 @@ impl Decoder {
         Self { decoding, produced: 0, fault: None }
     }
 
-    /// Decodes some bytes; 0 is the end.
+    /// Decompresses some bytes; 0 means the end.
     ///
     /// # Errors
-    /// `Cut` where the compressed bytes end too early, `Damaged` where they contradict themselves or expand beyond
-    /// [`MAX_RATIO`], `Unsupported` where they need more memory than [`MAX_WINDOW_BYTES`].
+    /// `Cut` if the compressed bytes end early, `Damaged` if they are contradictory or expand beyond
+    /// [`MAX_RATIO`], `Unsupported` if they need more memory than [`MAX_WINDOW_BYTES`].
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -98,7 +99,10 @@ impl Decoder {
     fn bomb(&self) -> Option<Fault> {
         let allowed = RATIO_FREE_BYTES.saturating_add(self.raw().consumed().saturating_mul(MAX_RATIO));
         (self.produced > allowed).then(|| {
-            let what = format!("{} data expand more than {MAX_RATIO} times: refused as a bomb", self.name());
+            let what = format!(
+                "the {} data expands more than {MAX_RATIO} times: refused as a decompression bomb",
+                self.name()
+            );
             Fault::new(ErrorKind::Damaged, what)
         })
     }
@@ -111,7 +115,7 @@ impl Decoder {
         }
     }
 
-    /// The name that stands before the format's.
+    /// The name to put before that of the format.
     pub(super) fn name(&self) -> &'static str {
         match &self.decoding {
             Decoding::Gzip(_) => "gzip",
@@ -120,7 +124,7 @@ impl Decoder {
         }
     }
 
-    /// What was survived, if anything.
+    /// The decoder's problem, if there was one.
     pub(super) fn remark(&self) -> Option<&'static str> {
         match &self.decoding {
             Decoding::Gzip(gzip) => gzip.remark(),
@@ -129,7 +133,7 @@ impl Decoder {
     }
 }
 
-/// What one decoding step gave: bytes, and perhaps the fault that stands behind them.
+/// The result of one step: bytes, and the fault after them, if any.
 struct Step {
     bytes: usize,
     fault: Option<Fault>,

@@ -1,4 +1,4 @@
-//! The compressed side of a decoder: buffered bytes, counted as they are used.
+//! The compressed side of a decoder: a buffer that counts the bytes used.
 
 use std::io::{self, Read};
 
@@ -6,10 +6,10 @@ use super::super::Source;
 use super::super::blocks::{Fault, read_some};
 use crate::error::ErrorKind;
 
-/// Compressed bytes read at once.
+/// Compressed bytes per read.
 const RAW_BLOCK_BYTES: usize = 128 << 10;
 
-/// Compressed bytes, read ahead in blocks.
+/// Compressed bytes, read in blocks.
 pub(super) struct Raw {
     source: Source,
     bytes: Vec<u8>,
@@ -21,23 +21,23 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    /// `ahead` is what was already read of `source`.
+    /// A buffer for `source`, of which `ahead` was already read.
     pub(super) fn new(ahead: Vec<u8>, source: Source) -> Self {
         let end = ahead.len();
         Self { source, bytes: ahead, start: 0, end, consumed: 0, ended: false, error: None }
     }
 
-    /// A stream without bytes, to stand where another was taken out.
+    /// A stream without bytes, as a placeholder.
     pub(super) fn empty() -> Self {
         Self::new(Vec::new(), Box::new(io::empty()))
     }
 
-    /// Bytes used so far.
+    /// Number of bytes used so far.
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// At least `count` bytes if the stream still has them; empty at its end.
+    /// At least `count` bytes if the stream has them; empty at its end.
     pub(super) fn peek(&mut self, count: usize) -> &[u8] {
         while self.end - self.start < count && !self.ended {
             self.refill();
@@ -69,7 +69,7 @@ impl Raw {
         self.consumed += count as u64;
     }
 
-    /// Uses `count` bytes unseen; false if the stream ends before.
+    /// Skips `count` bytes; false if the stream ends before.
     pub(super) fn skip(&mut self, mut count: u64) -> bool {
         while count > 0 {
             let there = self.peek(1).len();
@@ -83,12 +83,12 @@ impl Raw {
         true
     }
 
-    /// True once a reader asked for more than there is.
+    /// Whether a reader has asked for more bytes than exist.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Why a decoder failed: the system's error if there was one, else a cut if it ran out of bytes, else damage.
+    /// Why a decoder failed: a system error if one occurred, `Cut` if it ran out of bytes, otherwise `Damaged`.
     pub(super) fn fault(&self, codec: &str, why: &str) -> Fault {
         match &self.error {
             Some(error) => error.clone(),
@@ -97,7 +97,7 @@ impl Raw {
         }
     }
 
-    /// The end of the stream: the system's error, if that is what ended it.
+    /// The system error that ended the stream, if one did.
     pub(super) fn end_fault(&self) -> Option<Fault> {
         self.error.clone()
     }

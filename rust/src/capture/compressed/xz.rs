@@ -1,4 +1,4 @@
-//! xz, with any number of streams and blocks.
+//! xz with any number of streams and blocks.
 
 use lzma_rust2::{Action, Status, XzStream};
 
@@ -6,15 +6,16 @@ use super::raw::Raw;
 use super::{Fault, MAX_WINDOW_BYTES, Step};
 use crate::error::ErrorKind;
 
-/// What the decoder may take besides its window, in bytes: its probability tables are below 64 KiB.
+/// Memory of the decoder besides its window, in bytes. Its probability tables take less than 64 KiB.
 const DECODER_BYTES: u64 = 1 << 20;
 
-/// Compressed bytes that may exceed five quarters of the decoded ones. The decoder keeps 16 bytes for each block until
-/// the stream's index, so a file of empty blocks would grow in memory; no real file is much longer than what it holds.
+/// Compressed bytes allowed beyond 5/4 of the decompressed ones. The decoder stores 16 bytes per block until
+/// the stream's index, so a file of empty blocks would use more and more memory. No real file is much longer
+/// than its content.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 
-/// The decoder. Its push interface is used, which gives out all that can be decoded before a cut; the crate's
-/// `XzReader` waits for whole chunks of up to 2 MiB.
+/// The xz decoder. It uses the crate's push interface, which returns everything that can be decompressed before
+/// a truncation; `XzReader` waits for whole chunks of up to 2 MiB.
 pub(super) struct Xz {
     pub(super) raw: Raw,
     stream: XzStream,

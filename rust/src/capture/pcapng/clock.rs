@@ -1,14 +1,14 @@
-//! Ticks of an interface's clock → nanoseconds since 1970.
+//! Converts ticks of an interface's clock to nanoseconds since 1970.
 
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// The exponent of a nanosecond.
+/// The decimal exponent of a nanosecond.
 const NANO: u8 = 9;
 
-/// Above this exponent no 64-bit count of ticks reaches a nanosecond (10^29 > 2^64 · 10^9).
+/// Above this exponent, no 64-bit number of ticks reaches a nanosecond (10^29 > 2^64 · 10^9).
 const VANISHING_DECIMAL: u8 = 38;
 
-/// How long a tick is.
+/// The length of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     /// 10^-n seconds.
@@ -22,13 +22,13 @@ enum Unit {
 pub(super) struct Clock {
     unit: Unit,
     offset_s: i64,
-    /// Nanoseconds in a tick where that is all there is to do.
+    /// Nanoseconds per tick, if the conversion is only a multiplication.
     factor: Option<u64>,
 }
 
 impl Clock {
-    /// `resolution` is `if_tsresol`: an exponent of 10, or of 2 where the highest bit is set; without it
-    /// microseconds. `offset_s` is `if_tsoffset`.
+    /// A clock with `if_tsresol` and `if_tsoffset`. `resolution` is an exponent of 10, or of 2 if the highest
+    /// bit is set; `None` means microseconds.
     pub(super) fn new(resolution: Option<u8>, offset_s: i64) -> Self {
         let unit = match resolution {
             Some(value) if value & 0x80 != 0 => Unit::Binary(value & 0x7F),
@@ -44,7 +44,8 @@ impl Clock {
         Self { unit, offset_s, factor }
     }
 
-    /// The time at `ticks`, truncated to a nanosecond; `None` where 64 bits cannot hold it (before 1677, after 2262).
+    /// The time at `ticks`, truncated to a nanosecond; `None` if it does not fit in 64 bits (before 1677, after
+    /// 2262).
     #[inline]
     pub(super) fn ns(&self, ticks: u64) -> Option<i64> {
         let simple = self.factor.and_then(|factor| ticks.checked_mul(factor)).and_then(|ns| i64::try_from(ns).ok());
@@ -65,7 +66,7 @@ impl Clock {
         i64::try_from(since_offset + i128::from(self.offset_s) * NS_PER_S).ok()
     }
 
-    /// Nanoseconds in a tick, at least 1.
+    /// Nanoseconds per tick, at least 1.
     pub(super) fn resolution_ns(&self) -> i64 {
         let ns = match self.unit {
             Unit::Decimal(exponent) => 10_i128.pow(u32::from(NANO.saturating_sub(exponent))),
@@ -91,15 +92,15 @@ mod tests {
         for (exponent, ticks) in [(0, 1_700_000_000), (3, 1_700_000_000_000), (9, 1_700_000_000_000_000_000)] {
             assert_eq!(Clock::new(Some(exponent), 0).ns(ticks), Some(1_700_000_000_000_000_000), "10^-{exponent}");
         }
-        // Picoseconds: 18,446,744 s is all that 64 bits hold.
+        // In picoseconds, 64 bits hold at most 18,446,744 s.
         assert_eq!(Clock::new(Some(12), 0).ns(18_000_000_123_456_789_999), Some(18_000_000_123_456_789));
     }
 
     #[test]
     fn a_binary_resolution_is_a_power_of_two() {
-        // 2^-10 s: 1024 ticks a second, 512 are half of one.
+        // 2^-10 s: 1,024 ticks per second, so 512 are half a second.
         assert_eq!(Clock::new(Some(0x8A), 0).ns(1_700_000_000 * 1024 + 512), Some(1_700_000_000_500_000_000));
-        // 2^-32 s, as NTP has it: one tick is 0.23 ns.
+        // 2^-32 s, as in NTP: one tick is 0.23 ns.
         assert_eq!(Clock::new(Some(0xA0), 0).ns((7 << 32) | 0x8000_0000), Some(7_500_000_000));
         assert_eq!(Clock::new(Some(0xA0), 0).resolution_ns(), 1);
     }
@@ -126,7 +127,7 @@ mod tests {
         ) {
             let exponent = u32::from(resolution & 0x7F);
             let base = if resolution & 0x80 == 0 { 10_i128 } else { 2 };
-            // A power that does not fit into 127 bits is more than any count of nanoseconds.
+            // A power that does not fit in 127 bits exceeds any number of nanoseconds.
             let since_offset = base.checked_pow(exponent).map_or(0, |power| i128::from(ticks) * NS_PER_S / power);
             let exact = since_offset + i128::from(offset_s) * NS_PER_S;
             prop_assert_eq!(Clock::new(Some(resolution), offset_s).ns(ticks), i64::try_from(exact).ok());

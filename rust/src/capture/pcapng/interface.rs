@@ -1,4 +1,4 @@
-//! Interfaces of a section, the options that describe them, and what they dropped.
+//! The interfaces of a section, their options, and the packets that they dropped.
 
 use super::super::bytes::Order;
 use super::super::record_limit;
@@ -8,11 +8,11 @@ const OPTION_END: u16 = 0;
 const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
 
-/// What an interface description says.
+/// The content of an interface description.
 pub(super) struct Interface {
     pub(super) link_type: u32,
     pub(super) snaplen: u32,
-    /// Captured lengths above this are taken for damage.
+    /// A larger captured length means that the file is damaged.
     pub(super) limit: u32,
     pub(super) clock: Clock,
     pub(super) drops: Drops,
@@ -34,30 +34,30 @@ impl Interface {
     }
 }
 
-/// Packets that were lost; `None` where nobody said.
+/// Dropped packets; `None` if nothing reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drops {
-    /// The last count of the interface's statistics.
+    /// The last count in the interface's statistics.
     pub(super) by_interface: Option<u64>,
     pub(super) by_system: Option<u64>,
-    /// Summed from the packets.
+    /// Sum of the counts in the packets.
     counted: Option<u64>,
-    /// Of sections that are over.
+    /// Dropped packets of earlier sections.
     past: Option<u64>,
 }
 
 impl Drops {
-    /// Adds what a packet says was lost before it.
+    /// Adds the number of packets dropped before a packet, as that packet reports it.
     pub(super) fn add_counted(&mut self, dropped: Option<u64>) {
         self.counted = sum(self.counted, dropped);
     }
 
-    /// The larger of what the statistics and what the packets say, which tell of the same losses.
+    /// The larger of the counts in statistics and packets, which report the same losses.
     pub(super) fn total(self) -> Option<u64> {
         sum(self.past, sum(self.by_interface, self.by_system).max(self.counted))
     }
 
-    /// The sum, as drops of the past.
+    /// The sum of both, as dropped packets of earlier sections.
     pub(super) fn plus(self, other: Self) -> Self {
         Self { past: sum(self.total(), other.total()), ..Self::default() }
     }
@@ -70,14 +70,14 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// The options of a block: code and value. What does not fit into the block ends them.
+/// The options of a block: (code, value). An option that does not fit in the block ends them.
 pub(super) struct Options<'a> {
     order: Order,
     rest: &'a [u8],
 }
 
 impl<'a> Options<'a> {
-    /// The options of the whole `block` that begin at byte `at`.
+    /// The options of the complete `block` from byte `at` on.
     pub(super) fn new(order: Order, block: &'a [u8], at: usize) -> Self {
         let rest = block.get(at..block.len().saturating_sub(super::BLOCK_TAIL_BYTES)).unwrap_or_default();
         Self { order, rest }
@@ -100,7 +100,7 @@ impl<'a> Iterator for Options<'a> {
 }
 
 impl Order {
-    /// A 64-bit option value; `None` if it is not one.
+    /// A 64-bit option value; `None` if it has another length.
     pub(super) fn number(self, value: &[u8]) -> Option<u64> {
         value.try_into().ok().map(|bytes| self.u64(bytes))
     }

@@ -1,8 +1,8 @@
-//! pcapng: sections of blocks; each section has its byte order and its interfaces, each interface its link type
-//! and its clock.
+//! pcapng: sections of blocks. Each section has its own byte order and interfaces; each interface has its own
+//! link type and clock.
 //!
-//! Format: draft-ietf-opsawg-pcapng. Where files break it, what Wireshark 4.0 does is done, so that frames keep
-//! the numbers that Wireshark gives them.
+//! Format: draft-ietf-opsawg-pcapng. For files that violate it, this reader does what Wireshark 4.0 does, so
+//! that frames get Wireshark's numbers.
 
 mod clock;
 mod interface;
@@ -15,15 +15,15 @@ use crate::error::{CaptureError, ErrorKind};
 use interface::{Drops, Interface, Options};
 use packets::MIN_ENHANCED_BYTES;
 
-/// Block types. The section header's reads the same in both byte orders.
+/// Block types. The value of the section header is equal in both byte orders.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// Blocks without a packet that Wireshark 4.0 numbers as frames: the systemd journal, custom blocks (to be copied or
-/// not), and the events of sysdig.
+/// Blocks without a packet that Wireshark 4.0 numbers as frames: the systemd journal, custom blocks (to be
+/// copied or not), and sysdig events.
 const SYSTEMD_JOURNAL: u32 = 9;
 const CUSTOM: u32 = 0x0000_0BAD;
 const CUSTOM_NOT_COPIED: u32 = 0x4000_0BAD;
@@ -31,45 +31,47 @@ const SYSDIG_EVENT: u32 = 0x204;
 const SYSDIG_EVENT_2: u32 = 0x216;
 const SYSDIG_EVENT_2_LARGE: u32 = 0x221;
 
-/// The byte-order magic, behind type and length of a section header.
+/// The byte-order magic, after type and length of a section header.
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 
-/// Bytes of the smallest block: type, length, length again.
+/// Length of the smallest block: type, length, length again.
 const MIN_BLOCK_BYTES: usize = 12;
-/// Bytes before and behind a block's content.
+/// Bytes before and after a block's content.
 const BLOCK_HEAD_BYTES: usize = 8;
 const BLOCK_TAIL_BYTES: usize = 4;
-/// The least that a block of the kind has.
+/// Minimum lengths of blocks.
 const MIN_SECTION_BYTES: usize = 28;
 const MIN_INTERFACE_BYTES: usize = 20;
 const MIN_STATISTICS_BYTES: usize = 24;
 
-/// Blocks that are kept whole may have a packet of the largest size and as many bytes of options as Wireshark allows.
+/// Maximum length of a block that is buffered: a packet of the largest size, and as many bytes of options as
+/// Wireshark allows.
 const MAX_KEPT_BLOCK_BYTES: u32 = MAX_DECLARED_RECORD_BYTES + (128 << 10);
-/// Blocks that are skipped may be as large as Wireshark's limit for any block.
+/// Maximum length of a block that is skipped: Wireshark's limit for any block.
 const MAX_SKIPPED_BLOCK_BYTES: u32 = (128 << 20) + (128 << 10);
 
-/// Interfaces of one section. Obsolete packet blocks can name no more, and real files have fewer than a thousand.
+/// Maximum number of interfaces in a section. Obsolete packet blocks can refer to no more, and real files have
+/// fewer than 1,000.
 const MAX_INTERFACES: usize = 1 << 16;
 
 /// Options `isb_ifdrop` and `isb_osdrop`: packets that interface and system dropped since the capture began.
 const OPTION_INTERFACE_DROPS: u16 = 5;
 const OPTION_SYSTEM_DROPS: u16 = 7;
 
-/// A block that is whole in the buffer.
+/// A block that is completely in the buffer.
 struct Block {
     kind: u32,
-    /// Rounded up to a multiple of four, as Wireshark does with lengths that are not.
+    /// Length, rounded up to a multiple of four, as in Wireshark.
     bytes: usize,
 }
 
-/// A pcapng file behind its first section header.
+/// A pcapng file after its first section header.
 pub(super) struct Pcapng {
     order: Order,
     interfaces: Vec<Interface>,
     snaplen: u32,
     resolution_ns: i64,
-    /// Of the sections that are over.
+    /// Dropped packets of earlier sections.
     past_drops: Drops,
 }
 
@@ -93,7 +95,7 @@ impl Pcapng {
     /// Moves to the next numbered block; false at the end.
     #[inline]
     pub(super) fn advance(&mut self, stream: &mut Stream) -> Result<bool, Stop> {
-        // The road of nearly every block: an enhanced packet block that is whole in the buffer.
+        // The fast path for nearly every block: an enhanced packet block that is completely in the buffer.
         let available = stream.blocks.available();
         if let [kind, bytes, ..] = available.as_chunks::<4>().0 {
             let bytes = self.order.u32(*bytes) as usize;
@@ -124,7 +126,7 @@ impl Pcapng {
             };
             let (kind, bytes) = (self.order.u32(*kind), self.order.u32(*bytes));
             if kind != SECTION_HEADER && (bytes as usize) < MIN_BLOCK_BYTES {
-                let what = format!("a block says that it is {bytes} bytes long, less than any block is");
+                let what = format!("a block claims {bytes} bytes, fewer than any block has");
                 return Err(damaged(what, offset));
             }
             match kind {
@@ -157,12 +159,12 @@ impl Pcapng {
         }
     }
 
-    /// Fills the buffer with the whole block and checks its end.
+    /// Reads the complete block into the buffer and checks its end.
     fn whole(&self, blocks: &mut Blocks, kind: u32, bytes: u32) -> Result<Block, Stop> {
         let offset = blocks.offset();
         if bytes > MAX_KEPT_BLOCK_BYTES {
             return Err(damaged(
-                format!("a block claims {bytes} bytes, more than the {MAX_KEPT_BLOCK_BYTES} that are believed"),
+                format!("a block claims {bytes} bytes, more than the limit of {MAX_KEPT_BLOCK_BYTES}"),
                 offset,
             ));
         }
@@ -175,7 +177,7 @@ impl Pcapng {
         Ok(block)
     }
 
-    /// The length at a block's end must be the one at its begin.
+    /// Checks that the length at a block's end equals the one at its start.
     #[inline]
     fn check_tail(&self, blocks: &Blocks, block: &Block) -> Result<(), Stop> {
         let tail = blocks.available().get(block.bytes.wrapping_sub(BLOCK_TAIL_BYTES)..).and_then(<[u8]>::first_chunk);
@@ -185,12 +187,12 @@ impl Pcapng {
         }
     }
 
-    /// Consumes a block that is not looked into.
+    /// Consumes a block without reading its content.
     fn skip(&self, blocks: &mut Blocks, bytes: u32) -> Result<(), Stop> {
         let offset = blocks.offset();
         if bytes > MAX_SKIPPED_BLOCK_BYTES {
             return Err(damaged(
-                format!("a block claims {bytes} bytes, more than the {MAX_SKIPPED_BLOCK_BYTES} that are believed"),
+                format!("a block claims {bytes} bytes, more than the limit of {MAX_SKIPPED_BLOCK_BYTES}"),
                 offset,
             ));
         }
@@ -207,7 +209,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// A section header: byte order and interfaces begin anew.
+    /// Reads a section header, which resets byte order and interfaces.
     fn section(&mut self, blocks: &mut Blocks) -> Result<(), Stop> {
         let offset = blocks.offset();
         blocks.fill_to(MIN_SECTION_BYTES);
@@ -217,14 +219,14 @@ impl Pcapng {
         };
         let order = [Order::Little, Order::Big].into_iter().find(|order| order.u32(*magic) == BYTE_ORDER_MAGIC);
         let Some(order) = order else {
-            return Err(damaged("a section header does not tell its byte order".to_owned(), offset));
+            return Err(damaged("a section header has no valid byte-order magic".to_owned(), offset));
         };
         let (bytes, (major, minor)) = (order.u32(*bytes), order.halves(*version));
         if (bytes as usize) < MIN_SECTION_BYTES {
-            return Err(damaged(format!("a section header says that it is only {bytes} bytes long"), offset));
+            return Err(damaged(format!("a section header claims only {bytes} bytes"), offset));
         }
         if major != 1 {
-            let what = format!("pcapng version {major}.{minor} is not known");
+            let what = format!("pcapng version {major}.{minor} is not supported");
             return Err(Box::new(CaptureError::new(ErrorKind::Unsupported, "", what).at(offset)));
         }
         self.order = order;
@@ -277,7 +279,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// Packets that were lost, over all interfaces of all sections so far.
+    /// Dropped packets of all interfaces in all sections so far.
     fn drops(&self) -> Drops {
         self.interfaces.iter().fold(self.past_drops, |sum, interface| sum.plus(interface.drops))
     }
@@ -297,7 +299,7 @@ impl Pcapng {
 
 #[cold]
 fn tail_mismatch(head: usize, tail: usize, offset: u64) -> Stop {
-    damaged(format!("a block says at its begin that it is {head} bytes long and at its end {tail}"), offset)
+    damaged(format!("a block claims {head} bytes at its start and {tail} at its end"), offset)
 }
 
 #[cold]

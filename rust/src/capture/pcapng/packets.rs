@@ -1,22 +1,23 @@
-//! The three kinds of blocks that hold a packet.
+//! The three kinds of blocks with a packet.
 
 use super::super::{Stop, Stream, damaged};
 use super::interface::Options;
 use super::{BLOCK_TAIL_BYTES, Block, PACKET, Pcapng, too_short};
 
-/// Bytes of a block before its packet, and the least that a block of the kind has.
+/// Bytes of a block before its packet, and the minimum length of such a block.
 const ENHANCED_HEAD_BYTES: usize = 28;
 pub(super) const MIN_ENHANCED_BYTES: usize = ENHANCED_HEAD_BYTES + BLOCK_TAIL_BYTES;
 const SIMPLE_HEAD_BYTES: usize = 12;
 const MIN_SIMPLE_BYTES: usize = SIMPLE_HEAD_BYTES + BLOCK_TAIL_BYTES;
 
-/// `drops_count` of an obsolete packet block where it is not known.
+/// Value of `drops_count` in an obsolete packet block if the number is unknown.
 const DROPS_UNKNOWN: u16 = 0xFFFF;
-/// Option `epb_dropcount`: packets lost between this one and the one before it on the interface.
+/// Option `epb_dropcount`: packets lost between this packet and the previous one on the interface.
 const OPTION_DROP_COUNT: u16 = 4;
 
-const TIME_UNKNOWN: &str = "a timestamp lies outside the years 1677 to 2262: the time is taken as unknown";
-const SIMPLE_SHORT: &str = "a simple packet block holds less of its packet than it says: read as a packet that was cut";
+const TIME_UNKNOWN: &str = "a timestamp is outside the years 1677 to 2262: the time is taken as unknown";
+const SIMPLE_SHORT: &str =
+    "a simple packet block contains less of its packet than it claims: read as a truncated packet";
 
 /// The fixed part of a packet block.
 #[derive(Clone, Copy)]
@@ -29,7 +30,7 @@ struct Packet {
 }
 
 impl Pcapng {
-    /// The enhanced packet block, and the obsolete one, whose interface shares its word with a count of drops.
+    /// Reads an enhanced packet block, or an obsolete one, in which interface and drop count share a word.
     #[inline]
     pub(super) fn enhanced_or_obsolete(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
         let [_, _, id, high, low, captured, original, ..] = stream.blocks.available().as_chunks::<4>().0 else {
@@ -65,7 +66,7 @@ impl Pcapng {
         };
         if packet.captured > interface.limit {
             let what = format!(
-                "a packet claims {} captured bytes, more than the {} that are believed",
+                "a packet claims {} captured bytes, more than the limit of {}",
                 packet.captured, interface.limit
             );
             return Err(damaged(what, blocks.offset()));
@@ -89,7 +90,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// A simple packet block has no time; its captured length is what snap length and block leave of the packet.
+    /// Reads a simple packet block. It has no time; its captured length is limited by snaplen and block.
     pub(super) fn simple(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
         let Stream { blocks, notes, record } = stream;
         let offset = blocks.offset();
@@ -118,13 +119,13 @@ impl Pcapng {
 
 #[cold]
 fn too_small(block: &Block, captured: u32, offset: u64) -> Stop {
-    damaged(format!("a packet block of {} bytes claims to hold {captured} bytes of a packet", block.bytes), offset)
+    damaged(format!("a packet block of {} bytes claims to contain {captured} bytes of a packet", block.bytes), offset)
 }
 
 #[cold]
 fn no_interface(interface: usize, interfaces: usize, offset: u64) -> Stop {
     damaged(
-        format!("a packet names interface {interface} (from 0), but its section has described {interfaces}"),
+        format!("a packet refers to interface {interface} (counted from 0), but its section defines only {interfaces}"),
         offset,
     )
 }

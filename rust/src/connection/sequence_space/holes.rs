@@ -1,32 +1,32 @@
-//! Ranges of a stream that were jumped over: lost before the capture point, late, or not captured.
+//! Skipped ranges of sequence space: lost before the capture point, reordered, or missed by the capture.
 
 use super::outstanding::Stamp;
 
-/// Most holes remembered per direction; the oldest is forgotten first and its bytes then count as seen.
+/// Maximum number of holes per direction. The oldest is dropped first; its bytes then count as captured.
 const MAX_HOLES: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     start: i64,
     end: i64,
-    /// The packet that jumped over it: what a late segment is compared with.
+    /// The segment that skipped it; a late segment is compared with it.
     jumper: Stamp,
-    /// Acknowledged all the same: its bytes count as not captured.
+    /// It was acknowledged, so its bytes count as not captured.
     acknowledged: bool,
-    /// The rest of one whose first part was acknowledged, and counted.
+    /// The rest of a hole whose first part was acknowledged and counted.
     rest: bool,
 }
 
-/// What bytes that came filled.
+/// What arriving bytes fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filled {
-    /// Bytes that had been missing.
+    /// Bytes that were missing before.
     pub bytes: i64,
-    /// Those of them that had been counted as not captured.
+    /// Those of them that were counted as not captured.
     pub counted: i64,
-    /// Holes counted as not captured that vanished.
+    /// Number of holes counted as not captured that are now filled.
     pub closed: u32,
-    /// Who had jumped over the first of them.
+    /// The segment that skipped the first of the bytes.
     pub jumper: Option<Stamp>,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct Filled {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holes {
     missing: Vec<Hole>,
-    /// End of the last one.
+    /// End of the last hole.
     top: i64,
-    /// Holes below which all are acknowledged.
+    /// Offset below which all holes are acknowledged.
     acknowledged_to: i64,
 }
 
 impl Holes {
-    /// `start..end` was jumped over.
+    /// Adds the hole `start..end`.
     #[cold]
     pub(crate) fn open(&mut self, start: i64, end: i64, jumper: Stamp, acknowledged: bool) {
         if self.missing.len() >= MAX_HOLES {
@@ -51,7 +51,7 @@ impl Holes {
         self.top = end;
     }
 
-    /// Bytes `start..end` came.
+    /// Fills holes with the bytes `start..end`.
     #[inline]
     pub(crate) fn fill(&mut self, start: i64, end: i64) -> Filled {
         if self.missing.is_empty() || start >= self.top { Filled::default() } else { self.fill_some(start, end) }
@@ -78,14 +78,14 @@ impl Holes {
                 left.push(Hole { start: to, ..*hole });
             }
         }
-        // One filled in the middle becomes two.
+        // A hole filled in its middle becomes two.
         left.drain(..left.len().saturating_sub(MAX_HOLES));
         self.missing = left;
         filled
     }
 
-    /// Bytes below `ack` were acknowledged: how many of them were never seen, in how many holes, the first time that
-    /// this is found.
+    /// Takes an ACK of everything below `ack`. Returns how many missing bytes it covers for the first time, and
+    /// in how many holes.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: i64) -> (i64, u32) {
         if self.acknowledged_to >= self.top { (0, 0) } else { self.acknowledge_some(ack) }

@@ -1,4 +1,5 @@
-//! The sequence space of one direction: what was sent, what is on its way, what is missing and what was reported.
+//! The sequence space of one direction: what was sent, is in flight, is missing, and was reported in SACK
+//! blocks.
 
 mod holes;
 mod outstanding;

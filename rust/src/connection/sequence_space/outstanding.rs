@@ -1,4 +1,4 @@
-//! What one direction has sent and not yet seen acknowledged: the source of round-trip samples and ACK lags.
+//! Data that one direction sent and that is not acknowledged yet: the source of RTT samples and ACK lags.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -6,23 +6,24 @@ use super::queue::Queue;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Most segments remembered per direction: a flight of 180 MB in segments of 1448 bytes. Past it the newest are not
-/// remembered, so their samples are missing; nothing else changes.
+/// Maximum number of segments per direction: a flight of 180 MB in segments of 1,448 bytes. Beyond it, the
+/// newest are not remembered. Their samples are then missing; nothing else changes.
 const MAX_SEGMENTS: usize = 1 << 17;
-/// The same where the other side was never seen (one direction captured only): its ACK may still come, for a while.
+/// Maximum if the peer was never captured (one direction only); its ACKs may still appear for a while.
 const MAX_SEGMENTS_UNANSWERED: usize = 1 << 10;
-/// A queue that once grew past this gives its memory back when it runs empty.
+/// An empty queue with more capacity than this releases its memory.
 const KEPT_CAPACITY: usize = 256;
 
-/// One packet's identity: when it was seen, and what tells it from a later one with the same bytes.
+/// The identity of one packet: its capture time, and what distinguishes it from a later packet with the same
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// When it was seen.
+    /// Capture time.
     pub ts_ns: Nullable,
     pub frame: u64,
-    /// Its TCP timestamp, where it has one; that of 0 is left out.
+    /// Its TCP timestamp; `None` if it has none or 0.
     pub tsval: Option<NonZeroU32>,
-    /// Its IP identification, where it has one: a constant 0 orders nothing.
+    /// Its IP ID; `None` if it has none or 0: a constant 0 orders nothing.
     pub ip_id: Option<NonZeroU16>,
 }
 
@@ -38,70 +39,71 @@ impl Stamp {
     }
 }
 
-/// A range of bytes that is on its way.
+/// A range of bytes in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub start: i64,
     pub end: i64,
-    /// The packet that brought them last.
+    /// The packet that last carried them.
     pub stamp: Stamp,
-    /// How often any of these bytes was resent.
+    /// How often any of these bytes was retransmitted.
     pub resends: u16,
-    /// How many of its sequence numbers are SYN or FIN.
+    /// Number of its sequence numbers that are SYN or FIN.
     controls: u8,
 }
 
-/// What is known of bytes that were resent before they were acknowledged.
+/// Earlier transmissions of bytes that were retransmitted before they were acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeat {
-    /// When the first of them was seen before.
+    /// When the first of them was captured before.
     pub before_ts_ns: Nullable,
-    /// How often one of them was resent by now, this time included.
+    /// How often one of them was retransmitted so far, including this time.
     pub resends: u16,
 }
 
-/// What an ACK tells about the bytes that it acknowledges for the first time.
+/// What an ACK shows about the bytes that it acknowledges for the first time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Acknowledged {
-    /// Time of the oldest byte.
+    /// Capture time of the oldest byte.
     pub oldest_ts_ns: Nullable,
-    /// Time of the newest segment, where Karn's rule admits it as the start of a round trip.
+    /// Capture time of the newest segment, if Karn's rule admits it as the start of an RTT sample.
     pub sample_from_ns: Nullable,
-    /// The segment that the ACK ends on.
+    /// The segment whose end the ACK acknowledges.
     pub newest: Option<Newest>,
-    /// Segments of which the last byte is acknowledged for the first time.
+    /// Number of segments whose last byte is acknowledged for the first time.
     pub segments: u32,
-    /// Segments of the wire acknowledged for the first time: what is longer than the MSS counts as those that it becomes.
+    /// Number of segments on the wire acknowledged for the first time. A segment longer than the MSS counts as
+    /// the segments that it becomes.
     pub wire_segments: u32,
     /// Bytes of data acknowledged for the first time.
     pub payload_bytes: i64,
-    /// Time of the oldest of the segments whose TCP timestamp the ACK echoes.
+    /// Capture time of the oldest segment whose TCP timestamp the ACK echoes.
     pub echoed_ts_ns: Nullable,
-    /// Time of the SYN, if it was sent once and the ACK reaches no segment behind it.
+    /// Capture time of the SYN, if it was sent once and the ACK covers no later segment.
     pub syn_ts_ns: Nullable,
 }
 
-/// The segment that an ACK ends on.
+/// The segment whose end an ACK acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newest {
-    /// When it was last seen.
+    /// When it was last captured.
     pub ts_ns: Nullable,
-    /// Its bytes of data.
+    /// Bytes of data.
     pub payload_bytes: i64,
-    /// Whether any of them was resent.
+    /// Whether any of its bytes was retransmitted.
     pub resent: bool,
-    /// Whether a segment before it was seen after it, so that the ACK may have waited for that one.
+    /// Whether a segment before it was captured after it, so that the ACK may have waited for that one.
     pub overtaken: bool,
 }
 
-/// The queue, ordered by offset.
+/// The unacknowledged ranges, ordered by offset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outstanding {
     queue: Queue<Sent>,
 }
 
 impl Outstanding {
-    /// Bytes `start..end` were sent, beyond all earlier ones that were seen.
+    /// Adds the bytes `start..end`, which are beyond all earlier ones.
     #[inline(always)]
     pub(crate) fn push(&mut self, (start, end): (i64, i64), stamp: Stamp, controls: u8, resends: u16, answered: bool) {
         let most = if answered { MAX_SEGMENTS } else { MAX_SEGMENTS_UNANSWERED };
@@ -110,8 +112,8 @@ impl Outstanding {
         }
     }
 
-    /// Bytes `start..end`, below the highest sent, were seen now: again, or late for the first time. Tells of the
-    /// former if any of them were remembered.
+    /// Takes the bytes `start..end` below the highest offset sent: retransmitted, or an original captured late.
+    /// Returns the earlier transmissions if it is a retransmission and any of its bytes are still remembered.
     pub(crate) fn seen_again(
         &mut self,
         start: i64,
@@ -134,20 +136,20 @@ impl Outstanding {
         repeat.filter(|_| resent)
     }
 
-    /// Gives the memory of an empty queue back: nothing more is expected.
+    /// Releases the memory of an empty queue, because no more data is expected.
     pub(crate) fn release(&mut self) {
         if self.queue.is_empty() {
             self.queue = Queue::default();
         }
     }
 
-    /// The range that holds the byte at `offset`, if it is outstanding.
+    /// The range that contains the byte at `offset`, if it is outstanding.
     pub(crate) fn at(&self, offset: i64) -> Option<&Sent> {
         let at = self.queue.partition_point(|sent| sent.end <= offset);
         self.queue.get(at).filter(|sent| sent.start <= offset)
     }
 
-    /// When the SYN (offset 0) was sent that `ack` answers, if there is no doubt.
+    /// Capture time of the SYN (offset 0) that `ack` answers, if it is unambiguous.
     #[inline(always)]
     fn answered_syn(&self, ack: i64) -> Nullable {
         let syn =
@@ -157,11 +159,12 @@ impl Outstanding {
         if behind { Nullable::NULL } else { syn.stamp.ts_ns }
     }
 
-    /// All bytes below `ack` were acknowledged, those below `una` before. `echo` is the TCP timestamp that the ACK
-    /// echoes, 0 for none.
+    /// Takes an ACK of all bytes below `ack`; those below `una` were acknowledged before. `echo` is the TCP
+    /// timestamp that the ACK echoes, 0 for none.
     ///
-    /// A sample needs that the segment whose end is acknowledged was sent once, that nothing else acknowledged with it
-    /// was resent (Karn), that it is the one seen last (else a late one let the ACK go), and that the ACK ends on it.
+    /// An RTT sample has four conditions: the ACK ends on a segment; that segment was sent once; nothing
+    /// acknowledged with it was retransmitted (Karn's rule); and it was captured last (otherwise a late segment
+    /// triggered the ACK).
     #[inline(always)]
     pub(crate) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32, mss_bytes: u32) -> Acknowledged {
         let mss = if mss_bytes > 0 { i64::from(mss_bytes) } else { i64::MAX };
@@ -175,7 +178,7 @@ impl Outstanding {
                 break;
             }
             if sent.end <= una {
-                // It came again behind its ACK: this one says nothing of it.
+                // It was captured again after its ACK, so this ACK says nothing about it.
                 self.queue.pop_front();
                 continue;
             }
@@ -296,7 +299,7 @@ mod tests {
     #[test]
     fn a_super_segment_counts_as_the_segments_that_it_becomes() {
         let mut sent = Outstanding::default();
-        sent.push((1, 3622), seen(10), 0, 0, true); // 3621 bytes: 1460, 1460, 701
+        sent.push((1, 3622), seen(10), 0, 0, true); // 3,621 bytes: 1,460 + 1,460 + 701
         assert_eq!(sent.acknowledge(2921, 1, 0, 1460).wire_segments, 2);
         assert_eq!(sent.acknowledge(3622, 2921, 0, 1460).wire_segments, 1);
     }

@@ -1,13 +1,13 @@
-//! A queue whose first element lies in it: most directions never have more than one segment on the way, and go without
-//! memory of their own for it.
+//! A queue that stores its first element inline. Most directions never have more than one segment in flight, so
+//! they need no heap memory.
 
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Queue<T> {
-    /// The front, if it came when nothing else was there.
+    /// The front element, if the queue was empty when it was added.
     first: Option<T>,
-    /// What came behind it.
+    /// The elements after it.
     rest: VecDeque<T>,
 }
 
@@ -28,7 +28,7 @@ impl<T> Queue<T> {
         self.first.is_none() && self.rest.is_empty()
     }
 
-    /// How many fit into the memory that it has taken.
+    /// Number of elements that fit in the allocated memory.
     #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.rest.capacity()
@@ -57,7 +57,7 @@ impl<T> Queue<T> {
         self.first.iter_mut().chain(&mut self.rest)
     }
 
-    /// How many at its beginning keep `holds`, as the others do not.
+    /// Number of leading elements for which `holds` is true; it must be false for all others.
     pub(crate) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
         match &self.first {
             Some(first) if !holds(first) => 0,
@@ -79,7 +79,7 @@ impl<T> Queue<T> {
         self.first.take().or_else(|| self.rest.pop_front())
     }
 
-    /// Puts an element before the one at `at`, or behind the last.
+    /// Inserts an element before the one at index `at`, or at the end.
     pub(crate) fn insert(&mut self, at: usize, element: T) {
         match (&mut self.first, at) {
             (None, _) if self.rest.is_empty() => self.first = Some(element),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// Few elements at a time, so that it runs empty and begins again.
+        /// Few elements at a time, so that the queue often becomes empty.
         #[test]
         fn it_holds_what_a_plain_one_holds(steps in prop::collection::vec(step(), 0..60)) {
             let (mut queue, mut plain) = (Queue::default(), VecDeque::new());
@@ -143,7 +143,7 @@ mod tests {
                 prop_assert_eq!(queue.front(), plain.front());
                 let elements: Vec<_> = (0..=plain.len()).map(|at| queue.get(at)).collect();
                 prop_assert_eq!(elements, (0..=plain.len()).map(|at| plain.get(at)).collect::<Vec<_>>());
-                // In order, as its users keep it.
+                // The queue is sorted, as its users keep it.
                 let (mut sorted, mut plain_sorted) = (queue.clone(), plain.clone());
                 plain_sorted.make_contiguous().sort_unstable();
                 sorted.iter_mut().zip(&plain_sorted).for_each(|(element, in_order)| *element = *in_order);

@@ -1,6 +1,6 @@
-//! Sorted ranges of offsets that do not touch: what a receiver has reported in SACK blocks.
+//! Sorted, disjoint ranges of offsets: what a receiver has reported in SACK blocks.
 
-/// Most ranges remembered; past it no new ones are.
+/// Maximum number of ranges. Beyond it, no new ones are added.
 const MAX_RANGES: usize = 256;
 
 #[derive(Clone, Debug, Default)]
@@ -9,7 +9,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Adds `start..end`; true if it brings anything new.
+    /// Adds `start..end`. Returns whether it contains anything new.
     pub(crate) fn add(&mut self, start: i64, end: i64) -> bool {
         if start >= end || self.covers(start, end) {
             return false;
@@ -32,20 +32,20 @@ impl Ranges {
         self.ranges.get(at).is_some_and(|(left, right)| *left <= start && end <= *right)
     }
 
-    /// Whether anything above `offset` is in a range.
+    /// Whether a range contains anything above `offset`.
     pub(crate) fn any_above(&self, offset: i64) -> bool {
         self.ranges.last().is_some_and(|(_, right)| *right > offset)
     }
 
-    /// Forgets all below `offset`. Gives the end of the range in which `offset` lies, its last byte excepted: an
-    /// acknowledgment that stops there has given that range up.
+    /// Drops everything below `offset`. If `offset` lies in a range before its end, returns that end: an ACK
+    /// that stops there shows that the receiver discarded the range (reneging).
     pub(crate) fn forget_below(&mut self, offset: i64) -> Option<i64> {
         let below = self.ranges.partition_point(|(_, right)| *right <= offset);
         self.ranges.drain(..below);
         self.ranges.first().filter(|(left, _)| *left <= offset).map(|(_, right)| *right)
     }
 
-    /// Whether there is none.
+    /// Whether there are no ranges.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()

@@ -21,7 +21,7 @@ fn fragments_in_any_order_become_the_datagram() {
     assert!(reassembler.finish().incomplete.is_none());
 }
 
-/// Reads IPv4 fragments, each with offset, length and whether others follow; gives the lengths of datagrams.
+/// Reads IPv4 fragments, given as (offset, length, more). Returns the lengths of the datagrams.
 fn read(parts: &[(u16, usize, bool)]) -> (Vec<usize>, GivenUp) {
     read_of(false, parts)
 }

@@ -1,6 +1,6 @@
-//! Juniper's routers write a header of their own before each packet: a magic, flags, perhaps extensions; then, by link
-//! type, a cookie of the interface card, and the packet. Cookies are not documented; what is known of them is what
-//! tcpdump's and Wireshark's authors, some of whom worked there, put into their programs.
+//! Headers of Juniper routers. Before each packet comes a magic, flags and optional extensions, then, depending
+//! on the link type, a cookie of the interface card. The cookies are undocumented. The source is the code of
+//! tcpdump and Wireshark, some of whose authors worked at Juniper.
 
 use super::super::{Cursor, Layer, Stop};
 use super::{ethernet_ii, serial};
@@ -20,19 +20,19 @@ const CHDLC: LinkType = 181;
 const VOICE: LinkType = 183;
 const SECURE_TUNNEL: LinkType = 200;
 
-/// Whether a link type begins with Juniper's header.
+/// Whether frames of this link type begin with Juniper's header.
 pub(super) fn is_juniper(link_type: LinkType) -> bool {
     matches!(link_type, MLPPP..=MLFR | GGSN | ATM2..=ATM1 | PPPOE | ETHER..=CHDLC | VOICE | SECURE_TUNNEL)
 }
 
-/// What the common header says.
+/// The content of the common header.
 struct Header {
     incoming: bool,
-    /// What follows, where the router took the link header off.
+    /// The protocol of the packet, if the router removed the link header.
     protocol: Option<u8>,
 }
 
-/// Takes the headers off and names what stands behind them.
+/// Takes off the headers and names the next layer.
 pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const VOICE_HEADER_BYTES: usize = 18;
     let header = header(cursor)?;
@@ -68,7 +68,7 @@ pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Resul
     }
 }
 
-/// The common header. Old routers write none: then there is no magic either.
+/// Reads the common header. Old routers write none, so there is no magic either.
 fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
     const MAGIC: [u8; 3] = *b"MGC";
     const EXTENSIONS: u8 = 0x80;
@@ -85,13 +85,13 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
     let protocol = if flags & NO_LINK_LAYER == 0 {
         None
     } else {
-        // Four bytes in the router's own order, little-endian; numbers above 255 are not used.
+        // Four bytes in the router's byte order, little-endian; numbers above 255 are not used.
         Some(cursor.take::<4>("Juniper header")?[0])
     };
     Ok(Header { incoming: flags & INCOMING != 0, protocol })
 }
 
-/// Juniper's own numbers of protocols.
+/// Juniper's own protocol numbers.
 fn protocol(number: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match number {
         2 | 3 => Ok(Layer::Ipv4),
@@ -117,7 +117,7 @@ fn atm1(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     pdu(cursor)
 }
 
-/// The newer one: a cookie of eight bytes, whose gap count tells Ethernet in what goes out.
+/// The newer ATM card: a cookie of eight bytes. In outgoing packets, its gap count marks Ethernet.
 fn atm2(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const MANAGEMENT_CELL: u8 = 0x70;
     const GAP_COUNT: u8 = 0x3f;
@@ -137,7 +137,7 @@ fn atm2(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     pdu(cursor)
 }
 
-/// What a PDU of either card begins with.
+/// The start of a PDU of either card.
 fn pdu(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const UNNUMBERED: u8 = 0x03;
     if begins_with_llc(cursor.data) {
@@ -154,17 +154,17 @@ fn begins_with_llc(data: &[u8]) -> bool {
     matches!(data, [0xaa, 0xaa, 0x03, ..] | [0xfe, 0xfe, 0x03, ..])
 }
 
-/// The PPP protocols that lead to IP: IPv4, IPv6, MPLS.
+/// Whether the data begins with a PPP protocol that leads to IP: IPv4, IPv6 or MPLS.
 fn begins_with_ppp(data: &[u8]) -> bool {
     matches!(data, [0x00, 0x21 | 0x57, ..] | [0x02, 0x81 | 0x83, ..])
 }
 
-/// The cookie of a service card, by its first byte.
+/// The cookie of a services card, distinguished by its first byte.
 enum Cookie {
     /// Link services: four bytes.
     LinkServices,
-    /// Adaptive services: eight bytes; the upper half of the sixth names the protocol, the low bits of the fifth the
-    /// direction.
+    /// Adaptive services: eight bytes. The upper half of the sixth contains the protocol, the low bits of the
+    /// fifth the direction.
     AdaptiveServices { protocol: u8, direction: u8 },
 }
 
@@ -184,10 +184,10 @@ fn cookie(cursor: &mut Cursor<'_>) -> Result<Option<Cookie>, Stop> {
     })
 }
 
-/// Direction bits of what a routing engine sent.
+/// Direction bits of packets that a routing engine sent.
 const FROM_ENGINE: u8 = 0x03;
 
-/// Protocols of [`Cookie::AdaptiveServices`], but for IPv4.
+/// The protocols of [`Cookie::AdaptiveServices`] other than IPv4.
 fn other_service(protocol: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match protocol {
         0x10 => Ok(Layer::Ipv6),
@@ -205,7 +205,7 @@ fn multilink_ppp(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop>
             Ok(if incoming && direction != FROM_ENGINE { Layer::Ppp } else { Layer::Ipv4 })
         }
         Some(Cookie::AdaptiveServices { protocol, .. }) => other_service(protocol, cursor),
-        // No cookie that tells itself: a member link as it is, or behind the two bytes of a multilink card.
+        // A cookie without an identifying byte: a plain member link, or the two bytes of a multilink card.
         None => {
             if !cursor.data.starts_with(&[0xff, 0x03]) && !begins_with_ppp(cursor.data) {
                 cursor.take::<CARD_COOKIE_BYTES>("Juniper multilink cookie")?;
@@ -237,7 +237,7 @@ fn multilink_frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     serial::nlpid(cursor)
 }
 
-/// A decrypted `IPsec` tunnel: Ethernet, IPv4 and ESP as they were on the wire, 16 bytes, then the packet inside.
+/// A decrypted `IPsec` tunnel: Ethernet, IPv4 and ESP as on the wire, 16 bytes, then the inner packet.
 fn secure_tunnel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ESP: u8 = 50;
     const ESP_AND_UNKNOWN_BYTES: usize = 8 + 16;

@@ -8,7 +8,8 @@ pub(crate) fn fddi(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if header[0] & 0xf0 == 0x50 { Ok(Layer::Llc) } else { Err(Stop::NotTcp) }
 }
 
-/// Token Ring (IEEE 802.5): access and frame control, addresses, routing information if the source says so, LLC.
+/// Token Ring (IEEE 802.5): access and frame control, addresses, routing information if the source address says
+/// so, LLC.
 pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ROUTED: u8 = 0x80;
     let header = cursor.take::<14>("Token Ring header")?;
@@ -22,13 +23,14 @@ pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Llc)
 }
 
-/// ARCNET as Linux gives it: source, destination, 2 bytes of offset, then as in [`arcnet`], never an exception.
+/// ARCNET as Linux writes it: source, destination, 2 bytes of offset, then as in [`arcnet`] but without
+/// exception packets.
 pub(super) fn arcnet_linux(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<4>("ARCNET header")?;
     arcnet_protocol(false, cursor)
 }
 
-/// ARCNET as BSD gives it: source, destination, protocol; for RFC 1201 split flag and sequence.
+/// ARCNET as BSD writes it: source, destination, protocol; for RFC 1201 also split flag and sequence number.
 pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<2>("ARCNET header")?;
     arcnet_protocol(true, cursor)
@@ -37,7 +39,8 @@ pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 fn arcnet_protocol(may_be_exception: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const RFC1051_IP: u8 = 240;
     const RFC1201_IP: u8 = 212;
-    /// In place of the split flag (RFC 1201, 2): padding to the least length of long packets, then the header again.
+    /// Value of the split flag in an exception packet (RFC 1201, 2): padding to the minimum length of long
+    /// packets, then the header again.
     const EXCEPTION: u8 = 255;
     match cursor.take::<1>("ARCNET header")? {
         [RFC1051_IP] => Ok(Layer::Ipv4),
@@ -52,7 +55,8 @@ fn arcnet_protocol(may_be_exception: bool, cursor: &mut Cursor<'_>) -> Result<La
     }
 }
 
-/// IP over InfiniBand (RFC 4391) as libpcap writes it: 40 bytes of global route header, then type and 2 bytes reserved.
+/// IP over InfiniBand (RFC 4391) as libpcap writes it: a global route header of 40 bytes, type, 2 reserved
+/// bytes.
 pub(super) fn ip_over_infiniband(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<44>("IP over InfiniBand header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[40], header[41]])))
@@ -64,7 +68,7 @@ pub(super) fn ip_over_fibre_channel(cursor: &mut Cursor<'_>) -> Result<Layer, St
     Ok(Layer::Llc)
 }
 
-/// Apple's IP over IEEE 1394: both addresses of eight bytes, then an Ethernet type.
+/// Apple's IP over IEEE 1394: two addresses of eight bytes, then an Ethernet type.
 pub(super) fn ip_over_1394(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<18>("IEEE 1394 header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[16], header[17]])))

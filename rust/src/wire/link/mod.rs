@@ -1,5 +1,5 @@
-//! Link layers: what stands before IP. Numbers from the LINKTYPE registry of tcpdump.org, and those that some systems
-//! used before it, as Wireshark reads them.
+//! Link layers: the headers before IP. The numbers are those of the LINKTYPE registry of tcpdump.org, and older
+//! ones that some systems used before it, as Wireshark reads them.
 
 mod juniper;
 mod lan;
@@ -18,28 +18,28 @@ use crate::capture::LinkType;
 pub(super) const ETHERNET: LinkType = 1;
 pub(super) const ERF: LinkType = 197;
 const PPI: LinkType = 192;
-/// PKTAP as registered, and as macOS writes it (USER2).
+/// PKTAP as registered.
 const PKTAP: LinkType = 258;
-/// See `PKTAP`.
+/// PKTAP as macOS writes it (USER2).
 const PKTAP_MACOS: LinkType = 149;
 
 pub(super) const ETHER_IPV4: u16 = 0x0800;
 pub(super) const ETHER_IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad, and the two numbers in use before 802.1ad.
+/// 802.1Q, 802.1ad, and the two numbers used before 802.1ad.
 const ETHER_VLAN: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
-/// Up to here an Ethernet type field is a length of an 802.3 frame.
+/// Up to this value, an Ethernet type field is the length of an 802.3 frame.
 const ETHER_MAX_LENGTH: u16 = 1500;
-/// From here on it is a type (IEEE 802.3, 3.2.6).
+/// From this value on, an Ethernet type field is a type (IEEE 802.3, 3.2.6).
 const ETHER_MIN_TYPE: u16 = 1536;
 
-/// Whether this engine takes frames of this link type apart.
+/// Whether this engine reads frames of this link type.
 #[must_use]
 pub fn link_supported(link_type: LinkType) -> bool {
     let mut nothing = Cursor { data: &[], wire_bytes: 0, trust: Trust::Whole };
     link_type == ERF || !matches!(first_layer(link_type, &mut nothing, &mut None), Err(Stop::UnknownLink(_)))
 }
 
-/// Takes the link header off and names what stands behind it.
+/// Takes off the link header and names the next layer.
 #[inline(never)]
 pub(super) fn first_layer(
     link_type: LinkType,
@@ -55,12 +55,12 @@ pub(super) fn first_layer(
         8 => serial::slip(cursor),
         9 | 50 => Ok(Layer::Hdlc),
         10 => lan::fddi(cursor),
-        // RFC 1483 and Classical IP, also in the numbers of BSD, SuSE and Linux' ATM patches.
+        // RFC 1483 and Classical IP, including the numbers of BSD, SuSE and Linux's ATM patches.
         11 | 16 | 18 | 19 | 100 | 106 => {
             *atm = Some(atm::facts(None, cursor.wire_bytes));
             Ok(Layer::Aal5)
         }
-        // RAW, also as BSD and OpenBSD number it.
+        // RAW, including the numbers of BSD and OpenBSD.
         12 | 14 | 101 => serial::raw(cursor),
         13 | 109 => pseudo::enc(cursor),
         51 => Ok(Layer::Pppoe),
@@ -85,7 +85,7 @@ pub(super) fn first_layer(
             Ok(Layer::Hdlc)
         }
         226 => pseudo::ipnet(cursor),
-        // The version of IP is believed rather than the link type, as in Wireshark.
+        // The IP version in the packet counts, not the link type, as in Wireshark.
         228 | 229 => Ok(Layer::Ip),
         239 => pseudo::nflog(cursor),
         242 => lan::ip_over_infiniband(cursor),
@@ -106,8 +106,8 @@ pub(super) fn first_layer(
     }
 }
 
-/// The rest of a header that names the link type of what follows, little-endian, and then that link's header. One such
-/// header inside another does not occur.
+/// Reads the rest of a header that contains the link type of its content (little-endian), then that link's
+/// header. Such headers do not nest.
 fn inner_link(
     rest: Option<usize>,
     link_type: [u8; 4],
@@ -123,7 +123,7 @@ fn inner_link(
     }
 }
 
-/// Ethernet II or IEEE 802.3.
+/// Reads an Ethernet II or IEEE 802.3 header.
 #[inline]
 pub(super) fn ethernet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<14>("Ethernet header")?;
@@ -131,19 +131,19 @@ pub(super) fn ethernet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if value < ETHER_MIN_TYPE { short(header, value, cursor) } else { Ok(Layer::EtherType(value)) }
 }
 
-/// The type of an Ethernet II frame.
+/// Reads an Ethernet II header. Returns its type.
 fn ethernet_ii(cursor: &mut Cursor<'_>) -> Result<u16, Stop> {
     let header = cursor.take::<14>("Ethernet header")?;
     Ok(u16::from_be_bytes([header[12], header[13]]))
 }
 
-/// A frame with a length in place of a type: 802.3, or Cisco's Inter-Switch Link, which begins with a group address of
-/// its own and has a whole frame behind 26 bytes.
+/// Reads a frame with a length instead of a type: 802.3, or Cisco's Inter-Switch Link, which begins with a
+/// group address of its own and contains a whole frame after 26 bytes.
 #[cold]
 fn short(header: &[u8; 14], value: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ISL_REST_BYTES: usize = 26 - 14;
     match *header {
-        // The lower half of the sixth byte is the user's; the upper one says Ethernet (0).
+        // The lower half of the sixth byte is the user's; the upper half 0 means Ethernet.
         [0x01 | 0x0c, 0x00, 0x0c, 0x00, 0x00, 0x00..=0x0f, ..] => {
             cursor.take::<ISL_REST_BYTES>("ISL header")?;
             Ok(Layer::Ethernet)
@@ -160,7 +160,7 @@ fn type_or_length(value: u16, cursor: &mut Cursor<'_>) -> Layer {
     Layer::Llc
 }
 
-/// What an Ethernet type announces.
+/// The layer of an Ethernet type.
 #[inline]
 pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     match value {
@@ -171,14 +171,14 @@ pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     }
 }
 
-/// The tag behind a VLAN type, and the next type.
+/// Reads the tag after a VLAN type, and the next type.
 pub(super) fn vlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let tag = cursor.take::<4>("VLAN tag")?;
     Ok(type_or_length(u16::from_be_bytes([tag[2], tag[3]]), cursor))
 }
 
-/// IEEE 802.2 LLC: with SNAP it announces an Ethernet type (RFC 1042, IEEE 802.1H) or a bridged frame (RFC 2684, 5.2);
-/// IP and OSI have addresses of their own.
+/// IEEE 802.2 LLC. SNAP contains an Ethernet type (RFC 1042, IEEE 802.1H) or announces a bridged frame (RFC
+/// 2684, 5.2). IP and OSI have SAPs of their own.
 pub(super) fn llc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const SNAP: [u8; 3] = [0xaa, 0xaa, 0x03];
     const IP_SAP: [u8; 3] = [0x06, 0x06, 0x03];

@@ -1,14 +1,14 @@
-//! The names of link types, for people: those of the LINKTYPE registry of tcpdump.org, without their prefix.
+//! The names of link types for users: those of the LINKTYPE registry of tcpdump.org, without their prefix.
 
 use crate::capture::LinkType;
 
-/// The name of a link type, for people; `unknown` where the registry has none.
+/// The name of a link type for users; `unknown` if the registry has none.
 #[must_use]
 pub fn link_name(link_type: LinkType) -> &'static str {
     local_name(link_type).or_else(|| wide_name(link_type)).or_else(|| capture_name(link_type)).unwrap_or("unknown")
 }
 
-/// Local networks, wired and not.
+/// Local networks, wired and wireless.
 fn local_name(link_type: LinkType) -> Option<&'static str> {
     Some(match link_type {
         1 => "ETHERNET",
@@ -51,7 +51,7 @@ fn local_name(link_type: LinkType) -> Option<&'static str> {
     })
 }
 
-/// Serial lines, ATM, and what else goes far.
+/// Serial lines, ATM and other wide-area links.
 fn wide_name(link_type: LinkType) -> Option<&'static str> {
     Some(match link_type {
         8 => "SLIP",
@@ -89,7 +89,7 @@ fn wide_name(link_type: LinkType) -> Option<&'static str> {
     })
 }
 
-/// Pseudo-headers of systems and capture tools, and what is no network.
+/// Pseudo-headers of operating systems and capture tools, and content that is no network.
 fn capture_name(link_type: LinkType) -> Option<&'static str> {
     Some(match link_type {
         0 => "NULL",

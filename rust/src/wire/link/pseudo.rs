@@ -1,25 +1,26 @@
-//! Headers that were never on a line: what systems and capture tools put before a packet.
+//! Pseudo-headers: what operating systems and capture tools put before a packet. They were never on a line.
 
 use super::super::{Cursor, Layer, Stop, wifi};
 use super::{ETHER_IPV4, ETHER_IPV6, ETHER_MAX_LENGTH, lan};
 
-/// Linux cooked: 802.3 and 802.2 frames carry these in place of a type.
+/// Protocol value of an 802.3 frame in a Linux cooked header, in place of a type.
 const SLL_802_3: u16 = 1;
-/// See `SLL_802_3`.
+/// Protocol value of an 802.2 frame in a Linux cooked header, in place of a type.
 const SLL_802_2: u16 = 4;
 
-/// NULL: an address family in the byte order of the capturing host; or PPP, where the loopback of Linux 2.1 was one.
+/// NULL: an address family in the byte order of the capturing host; or PPP, as on the loopback of Linux 2.1.
 pub(super) fn null(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.starts_with(&[0xff, 0x03]) { Ok(Layer::Ppp) } else { bsd_loopback(cursor) }
 }
 
-/// BSD loopback: an address family of the capturing host, in its byte order (NULL) or the network's (LOOP).
+/// BSD loopback: an address family of the capturing host, in its byte order (NULL) or in network byte order
+/// (LOOP).
 pub(super) fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<4>("loopback header")?;
     let family = match *header {
         [0, 0, high, low] => u16::from_be_bytes([high, low]),
         [low, high, 0, 0] => u16::from_le_bytes([low, high]),
-        // Some tools put an Ethernet type into the low half.
+        // Some tools write an Ethernet type into the low half.
         [_, _, high, low] if u16::from_be_bytes([high, low]) > ETHER_MAX_LENGTH => u16::from_be_bytes([high, low]),
         _ => return Err(Stop::Malformed("loopback header")),
     };
@@ -29,8 +30,8 @@ pub(super) fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Families differ between systems; IPv4 is 2 everywhere, IPv6 is 10 (Linux), 24 (NetBSD, OpenBSD), 26 (Solaris), 28
-/// (FreeBSD) or 30 (macOS).
+/// Address families differ between systems. IPv4 is 2 everywhere; IPv6 is 10 (Linux), 24 (NetBSD, OpenBSD), 26
+/// (Solaris), 28 (FreeBSD) or 30 (macOS).
 fn address_family(family: u32) -> Result<Layer, Stop> {
     match family {
         2 => Ok(Layer::Ipv4),
@@ -39,13 +40,13 @@ fn address_family(family: u32) -> Result<Layer, Stop> {
     }
 }
 
-/// Linux cooked capture, 16 bytes; the protocol stands last.
+/// Linux cooked capture, 16 bytes; the protocol is last.
 pub(super) fn cooked(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<16>("Linux cooked header")?;
     Ok(cooked_protocol(u16::from_be_bytes([header[14], header[15]])))
 }
 
-/// Linux cooked capture version 2, 20 bytes; the protocol stands first.
+/// Linux cooked capture version 2, 20 bytes; the protocol is first.
 pub(super) fn cooked_v2(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<20>("Linux cooked header")?;
     Ok(cooked_protocol(u16::from_be_bytes([header[0], header[1]])))
@@ -66,35 +67,36 @@ pub(super) fn pflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     address_family(u32::from(family))
 }
 
-/// OpenBSD's decrypted `IPsec`: address family, security parameter index, flags; the family in either byte order.
+/// OpenBSD's decrypted `IPsec`: address family, security parameter index, flags. The family may have either
+/// byte order.
 pub(super) fn enc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[a, b, c, d, ..] = cursor.take::<12>("ENC header")?;
     let family = u32::from_be_bytes([a, b, c, d]);
     address_family(family.min(family.swap_bytes()))
 }
 
-/// Solaris' IPNET: version, address family (Solaris' numbers), hook, length, two interfaces, two zones.
+/// Solaris IPNET: version, address family (Solaris's numbers), hook, length, two interfaces, two zones.
 pub(super) fn ipnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<24>("IPNET header")?;
     cursor.limit(u32::from_be_bytes([header[4], header[5], header[6], header[7]]) as usize);
     address_family(u32::from(header[1]))
 }
 
-/// Symantec's firewall, version 2: a header of 44 bytes with an Ethernet type in it; version 3 has 0 there.
+/// Symantec's firewall, version 2: a header of 44 bytes that contains an Ethernet type; version 3 has 0 there.
 pub(super) fn symantec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<44>("Symantec firewall header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[6], header[7]])))
 }
 
-/// Netfilter's log: family, version, resource, then values with length and type in the capturing host's byte order; the
-/// packet is one of them.
+/// Netfilter's log: family, version, resource, then values with length and type in the capturing host's byte
+/// order. The packet is one of the values.
 pub(super) fn nflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PAYLOAD: u16 = 9;
     cursor.take::<4>("NFLOG header")?;
     loop {
         let &[a, b, c, d] = cursor.take::<4>("NFLOG value")?;
         let (length, kind) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
-        // A type above 255 in one order is the type in the other.
+        // A type above 255 shows that the other byte order applies.
         let (length, kind) =
             if kind > 0xff { (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])) } else { (length, kind) };
         let Some(body_bytes) = usize::from(length).checked_sub(4) else {
@@ -108,9 +110,10 @@ pub(super) fn nflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// An mPacket (IEEE 802.3br): preamble, a delimiter that says whether the frame could be preempted, the frame, checksum.
+/// An mPacket (IEEE 802.3br): preamble, a delimiter that says whether the frame is preemptable, the frame,
+/// checksum.
 ///
-/// A frame that was preempted comes in parts, whose checksums are not those of a frame; they are not put together.
+/// A preempted frame comes in parts, whose checksums are not those of a frame. They are not reassembled.
 pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PREAMBLE: u8 = 0x55;
     const MAX_PREAMBLE_BYTES: usize = 7;
@@ -137,7 +140,7 @@ pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Whether the last four bytes are the frame's checksum; one that was not captured is believed.
+/// Whether the last four bytes are the frame's checksum; true if they were not captured.
 fn has_frame_checksum(cursor: &Cursor<'_>) -> bool {
     if cursor.data.len() < cursor.wire_bytes {
         return true;
@@ -149,15 +152,17 @@ fn has_frame_checksum(cursor: &Cursor<'_>) -> bool {
     })
 }
 
-/// Why a `TaZmen` Sniffer Protocol header leads nowhere: see [`tzsp`].
+/// Name of the header of the `TaZmen` Sniffer Protocol, for [`Stop`]s.
 const TZSP_HEADER: &str = "TZSP header";
 
-/// Whether `data` begins like `TaZmen` Sniffer Protocol with a packet in it: version 1, received or sent, a known link.
+/// Whether `data` begins like the `TaZmen` Sniffer Protocol with a packet: version 1, received or sent, a known
+/// link type.
 pub(crate) fn is_tzsp(data: &[u8]) -> bool {
     matches!(data, [1, 0 | 1, 0, 1 | 2 | 4 | 5 | 7 | 18 | 119 | 127, ..])
 }
 
-/// `TaZmen` Sniffer Protocol (`MikroTik`, Aruba, …): version, type, the packet's link, then values up to the one of type 1.
+/// `TaZmen` Sniffer Protocol (`MikroTik`, Aruba, …): version, type, the packet's link type, then values up to
+/// the one of type 1.
 pub(crate) fn tzsp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PADDING: u8 = 0;
     const END: u8 = 1;

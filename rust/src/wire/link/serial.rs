@@ -1,13 +1,14 @@
-//! Serial lines: HDLC framings, Frame Relay, SLIP, AX.25, and IP with the little that drivers leave of them.
+//! Serial lines: HDLC framings, Frame Relay, SLIP, AX.25, and IP with what drivers leave of them.
 
 use super::super::{Cursor, Layer, Stop};
 
 const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
-/// HDLC's unnumbered information.
+/// HDLC unnumbered information.
 const UNNUMBERED: u8 = 0x03;
 
-/// RAW: IP, or PPP with what Linux' PPP and ISDN drivers of the nineties put before it: nothing, a made-up station
-/// address of six bytes, or one byte; or IP behind ten zeros where the line is down. In Wireshark's order.
+/// RAW: IP, or PPP after what Linux's PPP and ISDN drivers of the 1990s put before it: nothing, an invented
+/// station address of six bytes, or one byte; or IP after ten zeros if the line is down. The order of the
+/// checks is Wireshark's.
 pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LINE_DOWN: [u8; 10] = [0; 10];
     let ppp_at = |at: usize| cursor.data.get(at..).is_some_and(|rest| rest.starts_with(&PPP_ADDRESS_AND_CONTROL));
@@ -21,7 +22,7 @@ pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// HDLC framing of either kind, told apart by its address byte: PPP has 255 or leaves it out, Cisco 15 or 143.
+/// HDLC framing, distinguished by the address byte: PPP has 255 or omits it, Cisco has 15 or 143.
 pub(crate) fn hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data.first() {
         Some(0x0f | 0x8f) => cisco_hdlc(cursor),
@@ -29,13 +30,13 @@ pub(crate) fn hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Cisco's HDLC: address, control, Ethernet type.
+/// Cisco HDLC: address, control, Ethernet type.
 pub(crate) fn cisco_hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<4>("Cisco HDLC header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
 }
 
-/// Frame Relay: a Q.922 address, which ends with a byte whose lowest bit is set, then control and NLPID (RFC 2427), or
+/// Frame Relay: a Q.922 address, whose last byte has its lowest bit set, then control and NLPID (RFC 2427), or
 /// Cisco's Ethernet type.
 pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
@@ -48,8 +49,8 @@ pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes(*ether_type)))
 }
 
-/// A network-layer protocol identifier (RFC 2427, 2684, 2364): IP and PPP have their own, SNAP leads to an Ethernet type
-/// or to a bridged frame.
+/// A network-layer protocol identifier (NLPID; RFC 2427, 2684, 2364). IP and PPP have their own; SNAP contains
+/// an Ethernet type or announces a bridged frame.
 pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PAD: u8 = 0x00;
     const SNAP: u8 = 0x80;
@@ -62,7 +63,7 @@ pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         [0xcf] => Ok(Layer::Ppp),
         [SNAP] => match cursor.take::<5>("SNAP header")? {
             [0, 0, 0, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
-            // RFC 2427, 4.2: bridged Ethernet, with or without its checksum.
+            // Bridged Ethernet, with or without its checksum (RFC 2427, 4.2).
             [0x00, 0x80, 0xc2, 0x00, 0x01 | 0x07] => Ok(Layer::Ethernet),
             _ => Err(Stop::NotTcp),
         },
@@ -76,8 +77,8 @@ pub(super) fn slip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// AX.25 (amateur packet radio, version 2.2): call signs of seven bytes each up to one whose last bit is set, control,
-/// and in information frames a protocol.
+/// AX.25 (amateur packet radio, version 2.2): addresses of seven bytes each up to one whose last bit is set,
+/// control, and in information frames a protocol.
 pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     const SUPERVISORY_OR_UNNUMBERED: u8 = 1;
@@ -89,7 +90,7 @@ pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if informs && protocol == IP { Ok(Layer::Ipv4) } else { Err(Stop::NotTcp) }
 }
 
-/// AX.25 behind the byte of the KISS protocol, whose lower half is 0 for data.
+/// AX.25 after the KISS byte, whose lower half is 0 for data.
 pub(super) fn ax25_kiss(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const COMMAND: u8 = 0x0f;
     const DATA: u8 = 0;

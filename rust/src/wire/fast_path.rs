@@ -1,24 +1,24 @@
-//! What nearly every frame is, taken apart at once: whole headers of Ethernet II, IPv4 without options, and TCP. Anything else
-//! goes the long way, header by header; what both give is the same.
+//! A fast path for nearly all frames: complete headers of Ethernet II, IPv4 without options, and TCP. All other
+//! frames are dissected header by header. Both paths give equal results.
 
 use super::segment::IpFacts;
 use super::{Ecn, FlowKey, Packet, Segment, TcpFlags, ip, layers, link, tcp};
 use crate::capture::Frame;
 
-/// Bytes of the three headers without options: those of Ethernet, of both before TCP's, and of all.
+/// End of the Ethernet header, of the IPv4 header and of the TCP header, all without options.
 const ETHERNET_BYTES: usize = 14;
 const IP_END: usize = ETHERNET_BYTES + 20;
 const HEADERS_BYTES: usize = IP_END + 20;
-/// Version 4, and a header of five words.
+/// IPv4 with a header of five words.
 const NO_IP_OPTIONS: u8 = 0x45;
 
-/// A usual frame: its headers, and what is behind them.
+/// A frame of the usual shape: its headers and what follows them.
 struct Usual<'a> {
     headers: &'a [u8; HEADERS_BYTES],
     key: FlowKey,
     from_low: bool,
     options: &'a [u8],
-    /// Bytes on the wire and captured ones.
+    /// Length on the wire; `payload` is what was captured of it.
     payload_bytes: usize,
     payload: &'a [u8],
 }
@@ -34,8 +34,8 @@ fn four([a, b, c, d]: [u8; 4]) -> u32 {
 }
 
 impl<'a> Usual<'a> {
-    /// `None` if the frame is not a usual one.
-    #[allow(clippy::inline_always)] // what its callers do not look at is not worked out
+    /// `None` if this path does not cover the frame.
+    #[allow(clippy::inline_always)] // the compiler then drops what a caller does not use
     #[inline(always)]
     fn of(frame: &Frame<'a>) -> Option<Self> {
         let (h, rest) = frame.data.split_first_chunk::<HEADERS_BYTES>()?;
@@ -46,7 +46,7 @@ impl<'a> Usual<'a> {
         let behind_ethernet = (frame.original_bytes as usize).max(frame.data.len()) - ETHERNET_BYTES;
         let ip_bytes = usize::from(two(h[16], h[17])).min(behind_ethernet);
         let tcp_bytes = usize::from(h[46] >> 4) * 4;
-        // What is left of the packet behind the shortest headers, and how much of that are options.
+        // The rest of the packet after the shortest headers, and how much of it is options.
         let left = ip_bytes.checked_sub(HEADERS_BYTES - ETHERNET_BYTES)?;
         let option_bytes = tcp_bytes.checked_sub(HEADERS_BYTES - IP_END)?;
         let (options, payload) = rest.get(..left).unwrap_or(rest).split_at_checked(option_bytes)?;
@@ -57,13 +57,14 @@ impl<'a> Usual<'a> {
     }
 }
 
-/// The flow of the segment in an Ethernet frame, if the frame is a usual one.
+/// The flow of the segment in an Ethernet frame. `None` if this path does not cover the frame.
 #[inline]
 pub(super) fn flow(frame: &Frame<'_>) -> Option<FlowKey> {
     Usual::of(frame).map(|usual| usual.key)
 }
 
-/// Adds the segment in an Ethernet frame to `packets`; false, and nothing done, if the frame is not a usual one.
+/// Adds the segment in an Ethernet frame to `packets`. Returns false, without effect, if this path does not
+/// cover the frame.
 #[inline]
 pub(super) fn read(frame: &Frame<'_>, packets: &mut Vec<Packet>) -> bool {
     let Some(Usual { headers: h, key, from_low, options, payload_bytes, payload }) = Usual::of(frame) else {
@@ -102,9 +103,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Fields that decide the way are mostly as usual, and every one of them is sometimes not.
+        /// The fields that select the path mostly have their normal value, and each of them sometimes another.
         #[test]
-        fn the_long_way_comes_to_the_same(
+        fn the_header_by_header_path_gives_the_same_packets(
             mut data in prop::collection::vec(any::<u8>(), 50..130),
             ip_bytes in prop_oneof![Just(0_u16), 38..140_u16, any::<u16>()],
             tcp_words in 4..16_u8,
@@ -132,10 +133,10 @@ mod tests {
                 prop_assert!(matches!(packets.as_slice(), [Packet::Tcp(segment)] if Some(segment.key) == flow));
                 let wire_bytes = (original_bytes as usize).max(data.len());
                 let mut cursor = Cursor { data: &data, wire_bytes, trust: Trust::Whole };
-                let mut the_long_way = Vec::new();
-                let end = Dissector::default().inside(Layer::Ethernet, &mut cursor, &frame, &mut the_long_way);
+                let mut header_by_header = Vec::new();
+                let end = Dissector::default().inside(Layer::Ethernet, &mut cursor, &frame, &mut header_by_header);
                 prop_assert_eq!(end, Ok(()));
-                prop_assert_eq!(format!("{packets:?}"), format!("{the_long_way:?}"));
+                prop_assert_eq!(format!("{packets:?}"), format!("{header_by_header:?}"));
             } else {
                 prop_assert!(packets.is_empty() && flow.is_none());
             }

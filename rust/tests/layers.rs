@@ -19,10 +19,6 @@ use std::path::Path;
 /// Path of a module in the crate: `["connection", "ack"]`; empty for `lib.rs`.
 type ModulePath = Vec<String>;
 
-/// Layers whose files still import each other in cycles: mostly the files of a folder need what its `mod.rs`
-/// defines, and link layers nest. Add none.
-const CIRCULAR: [&str; 2] = ["capture", "wire"];
-
 /// Longest chain of re-exports that is resolved.
 const MAX_REEXPORTS: usize = 16;
 
@@ -348,7 +344,7 @@ fn cycles(imports: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<&Modu
 }
 
 /// All problems of a crate's imports as text. Cycles within the layers in `circular` are allowed.
-fn problems(read: &dyn Fn(&str) -> Option<String>, circular: &[&str]) -> Vec<String> {
+fn problems(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let sources = Crate::read(read);
     let layers = layers(&read("lib.rs").unwrap_or_default());
     let imports = sources.imports();
@@ -369,16 +365,14 @@ fn problems(read: &dyn Fn(&str) -> Option<String>, circular: &[&str]) -> Vec<Str
     }
     for cycle in cycles(&imports) {
         let files: Vec<_> = cycle.iter().map(|path| sources.file(path)).collect();
-        if cycle.iter().any(|path| !circular.contains(&path[0].as_str())) {
-            problems.push(format!("cycle: {}", files.join(" → ")));
-        }
+        problems.push(format!("cycle: {}", files.join(" → ")));
     }
     problems
 }
 
 /// Problems of a crate whose files are given as (file, text).
 fn problems_of(files: &[(&str, &str)]) -> Vec<String> {
-    problems(&|wanted| files.iter().find(|(file, _)| *file == wanted).map(|(_, text)| (*text).to_owned()), &[])
+    problems(&|wanted| files.iter().find(|(file, _)| *file == wanted).map(|(_, text)| (*text).to_owned()))
 }
 
 const LIB: &str = "//! 1. [`wire`]: below\n//! 2. [`table`]: above\nmod table;\nmod wire;\n";
@@ -390,16 +384,8 @@ fn source(file: &str) -> Option<String> {
 
 #[test]
 fn the_engine_imports_in_one_direction() {
-    let problems = problems(&source, &CIRCULAR);
+    let problems = problems(&source);
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
-}
-
-#[test]
-fn layers_that_are_no_longer_circular_leave_the_list() {
-    for (at, layer) in CIRCULAR.iter().enumerate() {
-        let others = [&CIRCULAR[..at], &CIRCULAR[at + 1..]].concat();
-        assert!(!problems(&source, &others).is_empty(), "{layer} has no cycle any more");
-    }
 }
 
 #[test]

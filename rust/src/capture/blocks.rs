@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::compressed::Decoder;
-use super::{Source, Stop};
+use super::source::{Fault, Source, Stop, read_some};
 use crate::error::{CaptureError, ErrorKind};
 
 /// Bytes per read when a single capture is read. Measured with 10 million records of 112 bytes in the page
@@ -15,23 +15,6 @@ use crate::error::{CaptureError, ErrorKind};
 /// KiB 0.160, 1 MiB 0.159, 4 MiB 0.158. Of the sizes on this plateau, the smallest leaves most of the cache to
 /// the processing of frames.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
-
-/// Why a stream ended early.
-#[derive(Clone, Debug)]
-pub(super) struct Fault {
-    pub(super) kind: ErrorKind,
-    pub(super) what: String,
-}
-
-impl Fault {
-    pub(super) fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into() }
-    }
-
-    pub(super) fn io(error: &std::io::Error) -> Self {
-        Self::new(ErrorKind::Io, error.to_string())
-    }
-}
 
 /// The source of the bytes.
 pub(super) enum Input {
@@ -45,16 +28,6 @@ impl Input {
         match self {
             Self::Plain(source) => read_some(source, out).map_err(|error| Fault::io(&error)),
             Self::Compressed(decoder) => decoder.read(out),
-        }
-    }
-}
-
-/// One `read`, repeated if a signal interrupts it.
-pub(super) fn read_some(source: &mut Source, out: &mut [u8]) -> std::io::Result<usize> {
-    loop {
-        match source.read(out) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            result => return result,
         }
     }
 }

@@ -5,7 +5,8 @@
 //! Format: Endace's "ERF types reference guide"; times, lengths and padding as in Wireshark's wiretap.
 
 use super::blocks::Blocks;
-use super::{LinkType, Stop, Stream, damaged};
+use super::source::{Stop, damaged};
+use super::stream::{LinkType, Stream};
 
 /// Link type of ERF records (`LINKTYPE_ERF`).
 const LINK_TYPE: LinkType = 197;

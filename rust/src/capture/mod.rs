@@ -1,8 +1,9 @@
 //! Reads frames from capture files. A [`Capture`] is one file, several files merged by time, or stdin.
 //!
-//! The modules, from the bytes up: `blocks` (the buffer between a stream and its reader), `compressed`
-//! (decompression between the two), `pcap`, `pcapng` and `erf` (records), `reader` (one file of any format),
-//! `merge` (several files). `sniff` names the format of a file that cannot be read.
+//! The modules, from the bytes up: `source` (byte streams), `progress` (how much was read), `compressed` (decompression),
+//! `blocks` (the buffer between a byte stream and its reader), `notes` (problems), `stream` (a buffer, its problems and the
+//! current frame), `pcap`, `pcapng` and `erf` (formats), `reader` (one file of any format), `merge` (several files). `sniff`
+//! names the format of a file that cannot be read.
 
 #![allow(clippy::result_large_err, reason = "the hot loop passes a boxed error; the public one is built once a file")]
 
@@ -13,42 +14,26 @@ mod erf;
 mod merge;
 mod notes;
 mod pcap;
-mod pcap_variant;
 mod pcapng;
 mod progress;
 mod reader;
 mod sniff;
+mod source;
+mod stream;
 mod unpack;
 
 use std::ffi::OsStr;
 use std::io::Read;
-use std::ops::Range;
 
 use crate::error::{CaptureError, ErrorKind, Problem};
-use blocks::{BLOCK_BYTES, Blocks};
+use blocks::BLOCK_BYTES;
 use merge::Merge;
-use notes::Notes;
 use progress::Counted;
 pub use progress::Progress;
 use reader::{Reader, STDIN};
+pub use stream::LinkType;
+use stream::Record;
 pub use unpack::Unpacker;
-
-/// A link type as pcap numbers it (`LINKTYPE_…`).
-pub type LinkType = u32;
-
-/// A byte stream that is read to its end without seeking.
-type Source = Box<dyn Read + Send + Sync>;
-
-/// The error that ends a file early, without the file's name and the frame number.
-type Stop = Box<CaptureError>;
-
-/// Captured lengths up to this are always accepted: `MAXIMUM_SNAPLEN` of libpcap,
-/// `WTAP_MAX_PACKET_SIZE_STANDARD` of Wireshark.
-const MAX_RECORD_BYTES: u32 = 262_144;
-
-/// Captured lengths up to this are accepted if the snaplen allows them (BIG TCP reaches 512 KiB, netlink and
-/// USB more). A larger length means that the file is damaged.
-const MAX_DECLARED_RECORD_BYTES: u32 = 16 << 20;
 
 /// Memory for the blocks of all merged files together, and the minimum per file.
 const MERGE_BYTES: usize = 64 << 20;
@@ -83,31 +68,6 @@ pub struct CaptureInfo {
     /// Packets that the capturing kernel or card reports as dropped (pcapng interface statistics, ERF loss
     /// counters); `None` if nothing reports them.
     pub kernel_drops: Option<u64>,
-}
-
-/// The reader's current frame; its bytes are a range of the buffer.
-#[derive(Clone, Debug, Default)]
-struct Record {
-    /// 1-based number within its file; 0 before the first frame.
-    number: u64,
-    ts_ns: Option<i64>,
-    link_type: Option<LinkType>,
-    original_bytes: u32,
-    data: Range<usize>,
-}
-
-impl Record {
-    /// Clears the frame except its number.
-    fn clear(&mut self) {
-        *self = Self { number: self.number, ..Self::default() };
-    }
-}
-
-/// The input of a format reader: the bytes, its problems, and the current frame.
-struct Stream {
-    blocks: Blocks,
-    notes: Notes,
-    record: Record,
 }
 
 /// An opened capture.
@@ -244,14 +204,4 @@ impl Capture {
 /// The block size for each file.
 fn block_bytes(files: usize) -> usize {
     (MERGE_BYTES / files.max(1)).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES)
-}
-
-/// The largest captured length accepted for a record under `snaplen` (0: none declared).
-fn record_limit(snaplen: u32) -> u32 {
-    if snaplen == 0 { MAX_DECLARED_RECORD_BYTES } else { snaplen.clamp(MAX_RECORD_BYTES, MAX_DECLARED_RECORD_BYTES) }
-}
-
-/// The error for contradictory bytes at `offset`.
-fn damaged(what: String, offset: u64) -> Stop {
-    Box::new(CaptureError::new(ErrorKind::Damaged, "", what).at(offset))
 }

@@ -5,7 +5,7 @@ use std::io::{Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Source;
+use super::source::Source;
 
 /// A byte stream that counts the bytes read from it.
 pub(super) struct Counted {

@@ -12,7 +12,7 @@ use super::pcap::{Magic, Pcap};
 use super::pcapng::Pcapng;
 use super::progress::{Consumed, Counted};
 use super::sniff::{self, SNIFFED_BYTES};
-use super::{Record, Stream};
+use super::stream::{Record, Stream};
 use crate::error::{CaptureError, ErrorKind, Problem};
 
 /// The path that means standard input.

@@ -1,8 +1,9 @@
 //! The content of AAL5 PDUs, and the headers that capture tools put before them (RFC 2684, RFC 2225).
 
 use super::aal5::{Channel, aal5_cells};
+use super::cursor::{Cursor, Stop};
+use super::layers::Layer;
 use super::segment::AtmFacts;
-use super::{Cursor, Layer, Stop};
 
 /// The ATM facts of a PDU of which only the payload was captured.
 pub(super) fn facts(channel: Option<Channel>, payload_bytes: usize) -> AtmFacts {

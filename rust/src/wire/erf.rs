@@ -1,6 +1,7 @@
 //! Endace's Extensible Record Format (ERF): a record header before each packet or cell.
 
-use super::{Cursor, Layer, Stop};
+use super::cursor::{Cursor, Stop};
+use super::layers::Layer;
 
 /// Bit of the type field: extension headers follow.
 const EXTENSION_HEADERS: u8 = 0x80;

@@ -1,8 +1,8 @@
 //! A fast path for nearly all frames: complete headers of Ethernet II, IPv4 without options, and TCP. All other
 //! frames are dissected header by header. Both paths give equal results.
 
-use super::segment::IpFacts;
-use super::{Ecn, FlowKey, Packet, Segment, TcpFlags, ip, layers, link, tcp};
+use super::segment::{Ecn, FlowKey, IpFacts, Packet, Segment, TcpFlags};
+use super::{ethernet, ip, layers, tcp};
 use crate::capture::Frame;
 
 /// End of the Ethernet header, of the IPv4 header and of the TCP header, all without options.
@@ -40,7 +40,8 @@ impl<'a> Usual<'a> {
     fn of(frame: &Frame<'a>) -> Option<Self> {
         let (h, rest) = frame.data.split_first_chunk::<HEADERS_BYTES>()?;
         let is_fragment = two(h[20], h[21]) & (ip::MORE_FRAGMENTS | ip::FRAGMENT_UNITS) != 0;
-        if two(h[12], h[13]) != link::ETHER_IPV4 || h[14] != NO_IP_OPTIONS || h[23] != tcp::PROTOCOL || is_fragment {
+        if two(h[12], h[13]) != ethernet::ETHER_IPV4 || h[14] != NO_IP_OPTIONS || h[23] != tcp::PROTOCOL || is_fragment
+        {
             return None;
         }
         let behind_ethernet = (frame.original_bytes as usize).max(frame.data.len()) - ETHERNET_BYTES;
@@ -126,7 +127,7 @@ mod tests {
             }
             let original_bytes = (data.len() as u32).saturating_sub(3) + more_bytes;
             let frame =
-                Frame { number: 7, ts_ns: Some(9), link_type: Some(link::ETHERNET), original_bytes, data: &data };
+                Frame { number: 7, ts_ns: Some(9), link_type: Some(super::super::link::ETHERNET), original_bytes, data: &data };
             let mut packets = Vec::new();
             let flow = flow(&frame);
             if read(&frame, &mut packets) {

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::Layer;
+use super::layers::{FragmentPlace, Layer};
 use super::segment::{Ecn, IpEndpoints, IpFacts};
 
 /// How long IPv4 fragments wait for the others, from the first one (Linux `ipfrag_time`).
@@ -24,18 +24,6 @@ const MAX_BYTES: usize = 4 << 20;
 const PART_BYTES: usize = 64;
 /// Largest datagram of IPv4, and of IPv6 without jumbograms, which must not be fragmented.
 const MAX_DATAGRAM_BYTES: usize = 65_535;
-
-/// The position of a fragment in its packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FragmentPlace {
-    pub identification: u32,
-    /// Protocol number of the whole packet's content.
-    pub protocol: u8,
-    /// Offset in the packet, in bytes.
-    pub offset: u16,
-    /// Whether more fragments follow.
-    pub more: bool,
-}
 
 /// One fragment as its IP header describes it.
 #[derive(Clone, Copy, Debug)]

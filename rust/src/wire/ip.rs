@@ -1,8 +1,9 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) with their options and extension headers.
 
-use super::fragments::FragmentPlace;
-use super::segment::{IpEndpoints, IpFacts};
-use super::{Cursor, Ecn, Layer, Stop, Trust, tunnel};
+use super::cursor::{Cursor, Stop, Trust};
+use super::layers::{FragmentPlace, Layer};
+use super::segment::{Ecn, IpEndpoints, IpFacts};
+use super::tunnel;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;

@@ -2,8 +2,22 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::fragments::FragmentPlace;
-use super::{MAX_LAYERS, tcp};
+use super::tcp;
+
+/// Maximum number of headers in one frame. Real stacks of tunnels have fewer than ten.
+pub(super) const MAX_LAYERS: usize = 24;
+
+/// The position of a fragment in its packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FragmentPlace {
+    pub identification: u32,
+    /// Protocol number of the whole packet's content.
+    pub protocol: u8,
+    /// Offset in the packet, in bytes.
+    pub offset: u16,
+    /// Whether more fragments follow.
+    pub more: bool,
+}
 
 /// The next header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +87,11 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
+    /// An IEEE 802.11 frame as it was on the air.
+    pub(super) const WIFI: Self = Self::Wifi { padded: false, opened: false };
+    /// An IEEE 802.11 frame that the card has decrypted, although its header says that it is encrypted.
+    pub(super) const WIFI_OPENED: Self = Self::Wifi { padded: false, opened: true };
+
     /// Its name in a path; `None` if it is no header of its own.
     fn name(self) -> Option<&'static str> {
         Some(match self {

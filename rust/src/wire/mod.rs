@@ -7,7 +7,9 @@
 
 mod aal5;
 mod atm;
+mod cursor;
 mod erf;
+mod ethernet;
 mod fast_path;
 mod fragments;
 mod ip;
@@ -21,110 +23,23 @@ mod walk;
 mod wifi;
 
 pub use aal5::aal5_cells;
+pub use cursor::Stop;
 pub use layers::PathNames;
 pub use link::{link_name, link_supported};
 pub use segment::{
     AtmFacts, Datagram, Ecn, FastOpen, FlowKey, IpFacts, Packet, SackBlocks, Segment, TcpFlags, TcpOptions,
 };
 
-use crate::capture::{Frame, LinkType};
+use crate::capture::Frame;
 use aal5::Cells;
+use cursor::{Cursor, Trust};
 use fragments::{Fragment, Reassembler};
 pub(crate) use layers::Layer;
-use layers::{Path, Paths};
+use layers::{MAX_LAYERS, Path, Paths};
 use walk::{Halt, Innermost, walk};
-
-/// Maximum number of headers in one frame. Real stacks of tunnels have fewer than ten.
-const MAX_LAYERS: usize = 24;
 
 /// Maximum length of an AAL5 PDU: the length field reaches 65,535, plus padding and trailer.
 const MAX_PDU_BYTES: usize = 1 << 16;
-
-/// The rest of a frame: its captured bytes, and its length on the wire.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor<'a> {
-    /// The captured bytes that remain.
-    data: &'a [u8],
-    /// The number of bytes that remain on the wire: at least the captured ones.
-    wire_bytes: usize,
-    /// Whether a header must prove that it is one.
-    trust: Trust,
-}
-
-/// How far the bytes of a frame can be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trust {
-    /// They are as sent.
-    Whole,
-    /// The link damaged some of them; their number is known.
-    LengthOnly,
-    /// The link damaged some of them and lost others.
-    Nothing,
-}
-
-impl<'a> Cursor<'a> {
-    /// Takes a header of `N` bytes off the front.
-    #[inline]
-    fn take<const N: usize>(&mut self, header: &'static str) -> Result<&'a [u8; N], Stop> {
-        match self.data.split_first_chunk::<N>() {
-            Some((taken, rest)) => {
-                self.data = rest;
-                self.wire_bytes -= N;
-                Ok(taken)
-            }
-            None if self.wire_bytes < N => Err(Stop::Malformed(header)),
-            None => Err(Stop::Cut(header)),
-        }
-    }
-
-    /// Takes `count` bytes off the front.
-    #[inline]
-    fn take_slice(&mut self, count: usize, header: &'static str) -> Result<&'a [u8], Stop> {
-        match self.data.split_at_checked(count) {
-            Some((taken, rest)) => {
-                self.data = rest;
-                self.wire_bytes -= count;
-                Ok(taken)
-            }
-            None if self.wire_bytes < count => Err(Stop::Malformed(header)),
-            None => Err(Stop::Cut(header)),
-        }
-    }
-
-    /// Drops everything after `wire_bytes`: padding and trailers after a packet whose header states its length.
-    #[inline]
-    fn limit(&mut self, wire_bytes: usize) {
-        if wire_bytes < self.wire_bytes {
-            self.wire_bytes = wire_bytes;
-            self.data = self.data.get(..wire_bytes).unwrap_or(self.data);
-        }
-    }
-}
-
-/// Why dissection of a frame ended before a TCP segment was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stop {
-    /// Valid content other than TCP.
-    NotTcp,
-    /// The capture contains too little of this header (snaplen).
-    Cut(&'static str),
-    /// This header contradicts itself or its context.
-    Malformed(&'static str),
-    /// A fragment of an IP packet that does not complete it.
-    Fragment,
-    /// A link type that this engine does not read.
-    UnknownLink(LinkType),
-    /// Further link types that this engine does not read, beyond those counted one by one.
-    MoreUnknownLinks,
-    /// A TCP header whose length contradicts itself or the packet. Its segment is returned without data.
-    BadDataOffset,
-    /// An AAL5 PDU of which the link lost a part, including the headers.
-    DamagedPdu,
-    /// Content in several parts that are not reassembled, or several packets in one frame; the text names it.
-    NotRead(&'static str),
-    /// More nested headers than [`MAX_LAYERS`].
-    TooDeep,
-}
 
 /// An incident that affects several frames: the first frame and how often it occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +66,7 @@ pub struct Dissector {
 #[inline]
 #[must_use]
 pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
-    if frame.link_type == Some(link::ETHERNET) { usual::flow(frame) } else { None }
+    if frame.link_type == Some(link::ETHERNET) { fast_path::flow(frame) } else { None }
 }
 
 impl Dissector {

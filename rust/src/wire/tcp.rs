@@ -1,7 +1,7 @@
 //! The TCP header and its options (RFC 9293, RFC 7323, RFC 2018).
 
-use super::segment::IpEndpoints;
-use super::{Cursor, FastOpen, FlowKey, IpFacts, Packet, Segment, Stop, TcpFlags, TcpOptions};
+use super::cursor::{Cursor, Stop};
+use super::segment::{FastOpen, FlowKey, IpEndpoints, IpFacts, Packet, Segment, TcpFlags, TcpOptions};
 use crate::capture::Frame;
 
 /// TCP's IP protocol number.

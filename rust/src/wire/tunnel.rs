@@ -1,7 +1,8 @@
 //! Encapsulation of packets in packets. A tunnel is entered only if its header identifies it without doubt; a
 //! port number alone proves nothing.
 
-use super::{Cursor, Layer, Stop, wifi};
+use super::cursor::{Cursor, Stop};
+use super::layers::Layer;
 
 const ETHER_TRANSPARENT_BRIDGING: u16 = 0x6558;
 const ETHER_PPP: u16 = 0x880b;
@@ -37,7 +38,7 @@ pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
         ETHER_TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),
         ETHER_PPP => Ok(Layer::Ppp),
         ETHER_PPPOE_SESSION => Ok(Layer::Pppoe),
-        ETHER_CENTRINO => Ok(wifi::OPENED),
+        ETHER_CENTRINO => Ok(Layer::WIFI_OPENED),
         ETHER_PBB => Ok(Layer::Backbone),
         ETHER_FABRIC_PATH => Ok(Layer::FabricPath),
         ETHER_METADATA => Ok(Layer::Metadata),
@@ -246,7 +247,7 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         ETHER_ERSPAN_2 => Ok(Layer::Erspan2 { sequenced: first & SEQUENCE != 0 }),
         ETHER_ERSPAN_3 => Ok(Layer::Erspan3),
         ETHER_WCCP => Ok(Layer::Wccp),
-        aruba if ETHER_ARUBA.contains(&aruba) => Ok(wifi::PLAIN),
+        aruba if ETHER_ARUBA.contains(&aruba) => Ok(Layer::WIFI),
         other => Ok(Layer::EtherType(other)),
     }
 }

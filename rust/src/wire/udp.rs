@@ -1,6 +1,8 @@
 //! Tunnels in UDP. A port number alone proves nothing; the content must also look like the tunnel.
 
-use super::{Cursor, Layer, Stop, link, tunnel};
+use super::cursor::{Cursor, Stop};
+use super::layers::Layer;
+use super::{link, tunnel};
 
 /// What follows a UDP header.
 pub(super) enum Udp {

@@ -1,8 +1,10 @@
 //! Walks through the headers of a frame up to TCP or UDP.
 
+use super::cursor::{Cursor, Stop};
 use super::fragments::Fragment;
+use super::layers::{Layer, MAX_LAYERS, Path};
 use super::segment::{IpEndpoints, IpFacts};
-use super::{Cursor, Layer, MAX_LAYERS, Path, Stop, atm, ip, link, tcp, tunnel, udp, wifi};
+use super::{atm, ethernet, ip, link, tcp, tunnel, udp, wifi};
 
 /// What ends a walk before TCP or UDP.
 pub(super) enum Halt<'a> {
@@ -30,9 +32,9 @@ pub(super) fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Pat
     for _ in 0..MAX_LAYERS {
         path.push(layer);
         layer = match layer {
-            Layer::Ethernet => link::ethernet(cursor)?,
-            Layer::EtherType(ether_type) => link::ether_type(ether_type)?,
-            Layer::Vlan => link::vlan(cursor)?,
+            Layer::Ethernet => ethernet::ethernet(cursor)?,
+            Layer::EtherType(ether_type) => ethernet::ether_type(ether_type)?,
+            Layer::Vlan => ethernet::vlan(cursor)?,
             Layer::Backbone => tunnel::backbone(cursor)?,
             Layer::FabricPath => tunnel::fabric_path(cursor)?,
             Layer::Metadata => tunnel::metadata(cursor)?,
@@ -40,7 +42,7 @@ pub(super) fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Pat
             Layer::Macsec => tunnel::macsec(cursor)?,
             Layer::Nsh => tunnel::nsh(cursor)?,
             Layer::Trill => tunnel::trill(cursor)?,
-            Layer::Llc => link::llc(cursor)?,
+            Layer::Llc => ethernet::llc(cursor)?,
             Layer::Ip => ip::any(cursor)?,
             Layer::Ipv4 => ip::v4(cursor, &mut ip, &mut endpoints)?,
             Layer::Ipv6 => ip::v6(cursor, &mut ip, &mut endpoints)?,

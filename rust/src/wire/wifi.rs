@@ -1,11 +1,8 @@
 //! IEEE 802.11 data frames, and the headers that cards put before them.
 
-use super::{Cursor, Layer, Stop, link};
-
-/// A frame as it was on the air.
-pub(super) const PLAIN: Layer = Layer::Wifi { padded: false, opened: false };
-/// A frame that the card has decrypted without a sign of that in its header.
-pub(super) const OPENED: Layer = Layer::Wifi { padded: false, opened: true };
+use super::cursor::{Cursor, Stop};
+use super::ethernet;
+use super::layers::Layer;
 
 /// Radiotap: version, padding, length in little-endian, fields.
 pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
@@ -39,10 +36,10 @@ pub(super) fn prism(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     // Old drivers omitted the header. A frame begins with version 0 and type data; a Prism header begins with
     // 0x41 or 0x44 in either byte order.
     if !matches!(cursor.data, [0x41 | 0x44, 0, 0, 0, ..] | [0, 0, 0, 0x41 | 0x44, ..]) {
-        return Ok(PLAIN);
+        return Ok(Layer::WIFI);
     }
     cursor.take::<144>("Prism header")?;
-    Ok(PLAIN)
+    Ok(Layer::WIFI)
 }
 
 /// The AVS magic without the version, which is in its last four bits.
@@ -54,7 +51,7 @@ pub(super) fn avs(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let rest = (u32::from_be_bytes(length) as usize).checked_sub(8);
     let Some(rest) = rest.filter(|_| [a, b, c] == AVS_MAGIC) else { return Err(Stop::Malformed("AVS header")) };
     cursor.take_slice(rest, "AVS header")?;
-    Ok(PLAIN)
+    Ok(Layer::WIFI)
 }
 
 /// An unencrypted or decrypted data frame. All others carry no readable IP. Frames with a part of a packet, or
@@ -102,7 +99,7 @@ pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Resul
     // station's.
     let source = if flags & FROM_DISTRIBUTION_SYSTEM == 0 { header.get(10..16) } else { header.get(16..22) };
     if source == cursor.data.get(6..12) {
-        return link::ethernet(cursor);
+        return ethernet::ethernet(cursor);
     }
     Ok(Layer::Llc)
 }

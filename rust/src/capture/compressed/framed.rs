@@ -6,8 +6,9 @@ use lz4_flex::frame::FrameDecoder as Lz4;
 use ruzstd::decoding::errors::FrameDecoderError;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder as Zstd};
 
+use super::super::source::Fault;
 use super::raw::Raw;
-use super::{Fault, MAX_WINDOW_BYTES, Step};
+use super::step::{MAX_WINDOW_BYTES, Step};
 use crate::error::ErrorKind;
 
 /// Magic number of a zstd frame (RFC 8878, 3.1.1).

@@ -2,8 +2,8 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::Step;
 use super::raw::Raw;
+use super::step::Step;
 
 /// Deflate's largest window as a power of two (RFC 1951, 2).
 const WINDOW_BITS: u8 = 15;

@@ -5,19 +5,15 @@
 mod framed;
 mod gzip;
 mod raw;
+mod step;
 mod xz;
 
-use super::Source;
-use super::blocks::Fault;
+use super::source::{Fault, Source};
 use crate::error::ErrorKind;
 use framed::Framed;
 use gzip::Gzip;
 use raw::Raw;
 use xz::Xz;
-
-/// Largest history window of a zstd frame or an xz block. `zstd --ultra -22 --long=27` and `xz -9` stay within
-/// it. It is also zstd's default limit for decompression (`ZSTD_WINDOWLOG_LIMIT_DEFAULT`, 27 bits).
-const MAX_WINDOW_BYTES: u64 = 128 << 20;
 
 /// Decompressed bytes allowed per compressed byte. Deflate cannot exceed 1,032 (RFC 1951: 258 bytes in 2 bits).
 /// Real captures stay below 200; zstd and xz bombs reach 30,000 and more. The bound is chosen between these,
@@ -78,7 +74,7 @@ impl Decoder {
     ///
     /// # Errors
     /// `Cut` if the compressed bytes end early, `Damaged` if they are contradictory or expand beyond
-    /// [`MAX_RATIO`], `Unsupported` if they need more memory than [`MAX_WINDOW_BYTES`].
+    /// [`MAX_RATIO`], `Unsupported` if they need more memory than [`step::MAX_WINDOW_BYTES`].
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -130,21 +126,5 @@ impl Decoder {
             Decoding::Gzip(gzip) => gzip.remark(),
             _ => None,
         }
-    }
-}
-
-/// The result of one step: bytes, and the fault after them, if any.
-struct Step {
-    bytes: usize,
-    fault: Option<Fault>,
-}
-
-impl Step {
-    fn bytes(bytes: usize) -> Self {
-        Self { bytes, fault: None }
-    }
-
-    fn fault(fault: Fault) -> Self {
-        Self { bytes: 0, fault: Some(fault) }
     }
 }

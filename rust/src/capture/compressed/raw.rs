@@ -2,8 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::super::Source;
-use super::super::blocks::{Fault, read_some};
+use super::super::source::{Fault, Source, read_some};
 use crate::error::ErrorKind;
 
 /// Compressed bytes per read.

@@ -2,8 +2,9 @@
 
 use lzma_rust2::{Action, Status, XzStream};
 
+use super::super::source::Fault;
 use super::raw::Raw;
-use super::{Fault, MAX_WINDOW_BYTES, Step};
+use super::step::{MAX_WINDOW_BYTES, Step};
 use crate::error::ErrorKind;
 
 /// Memory of the decoder besides its window, in bytes. Its probability tables take less than 64 KiB.

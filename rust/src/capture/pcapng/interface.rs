@@ -1,7 +1,7 @@
 //! The interfaces of a section, their options, and the packets that they dropped.
 
 use super::super::bytes::Order;
-use super::super::record_limit;
+use super::super::stream::record_limit;
 use super::clock::Clock;
 
 const OPTION_END: u16 = 0;

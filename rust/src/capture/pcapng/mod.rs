@@ -4,21 +4,23 @@
 //! Format: draft-ietf-opsawg-pcapng. For files that violate it, this reader does what Wireshark 4.0 does, so
 //! that frames get Wireshark's numbers.
 
+mod block;
 mod clock;
 mod interface;
 mod packets;
 
 use super::blocks::Blocks;
 use super::bytes::Order;
-use super::{MAX_DECLARED_RECORD_BYTES, Stop, Stream, damaged};
+use super::source::{Stop, damaged};
+use super::stream::{MAX_DECLARED_RECORD_BYTES, Stream};
 use crate::error::{CaptureError, ErrorKind};
+use block::{BLOCK_TAIL_BYTES, Block, PACKET, too_short};
 use interface::{Drops, Interface, Options};
-use packets::MIN_ENHANCED_BYTES;
+use packets::{MIN_ENHANCED_BYTES, Section};
 
 /// Block types. The value of the section header is equal in both byte orders.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
-const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
@@ -36,9 +38,8 @@ const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 
 /// Length of the smallest block: type, length, length again.
 const MIN_BLOCK_BYTES: usize = 12;
-/// Bytes before and after a block's content.
+/// Bytes before a block's content.
 const BLOCK_HEAD_BYTES: usize = 8;
-const BLOCK_TAIL_BYTES: usize = 4;
 /// Minimum lengths of blocks.
 const MIN_SECTION_BYTES: usize = 28;
 const MIN_INTERFACE_BYTES: usize = 20;
@@ -57,13 +58,6 @@ const MAX_INTERFACES: usize = 1 << 16;
 /// Options `isb_ifdrop` and `isb_osdrop`: packets that interface and system dropped since the capture began.
 const OPTION_INTERFACE_DROPS: u16 = 5;
 const OPTION_SYSTEM_DROPS: u16 = 7;
-
-/// A block that is completely in the buffer.
-struct Block {
-    kind: u32,
-    /// Length, rounded up to a multiple of four, as in Wireshark.
-    bytes: usize,
-}
 
 /// A pcapng file after its first section header.
 pub(super) struct Pcapng {
@@ -103,7 +97,7 @@ impl Pcapng {
             if self.order.u32(*kind) == ENHANCED_PACKET && whole {
                 let block = Block { kind: ENHANCED_PACKET, bytes };
                 self.check_tail(&stream.blocks, &block)?;
-                self.enhanced_or_obsolete(stream, &block)?;
+                self.section_now().enhanced_or_obsolete(stream, &block)?;
                 return Ok(true);
             }
         }
@@ -133,12 +127,12 @@ impl Pcapng {
                 SECTION_HEADER => self.section(blocks)?,
                 ENHANCED_PACKET | PACKET => {
                     let block = self.whole(blocks, kind, bytes)?;
-                    self.enhanced_or_obsolete(stream, &block)?;
+                    self.section_now().enhanced_or_obsolete(stream, &block)?;
                     return Ok(true);
                 }
                 SIMPLE_PACKET => {
                     let block = self.whole(blocks, kind, bytes)?;
-                    self.simple(stream, &block)?;
+                    self.section_now().simple(stream, &block)?;
                     return Ok(true);
                 }
                 INTERFACE_DESCRIPTION => {
@@ -157,6 +151,12 @@ impl Pcapng {
                 _ => self.skip(blocks, bytes)?,
             }
         }
+    }
+
+    /// The state that a packet block of the current section is read with.
+    #[inline]
+    fn section_now(&mut self) -> Section<'_> {
+        Section { order: self.order, interfaces: &mut self.interfaces }
     }
 
     /// Reads the complete block into the buffer and checks its end.
@@ -300,9 +300,4 @@ impl Pcapng {
 #[cold]
 fn tail_mismatch(head: usize, tail: usize, offset: u64) -> Stop {
     damaged(format!("a block claims {head} bytes at its start and {tail} at its end"), offset)
-}
-
-#[cold]
-fn too_short(what: &str, block: &Block, least: usize, offset: u64) -> Stop {
-    damaged(format!("{what} claims {} bytes, but needs {least}", block.bytes), offset)
 }

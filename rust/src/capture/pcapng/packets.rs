@@ -1,8 +1,10 @@
 //! The three kinds of blocks with a packet.
 
-use super::super::{Stop, Stream, damaged};
-use super::interface::Options;
-use super::{BLOCK_TAIL_BYTES, Block, PACKET, Pcapng, too_short};
+use super::super::bytes::Order;
+use super::super::source::{Stop, damaged};
+use super::super::stream::Stream;
+use super::block::{BLOCK_TAIL_BYTES, Block, PACKET, too_short};
+use super::interface::{Interface, Options};
 
 /// Bytes of a block before its packet, and the minimum length of such a block.
 const ENHANCED_HEAD_BYTES: usize = 28;
@@ -29,7 +31,13 @@ struct Packet {
     dropped_before: Option<u64>,
 }
 
-impl Pcapng {
+/// The section that a packet block belongs to.
+pub(super) struct Section<'a> {
+    pub(super) order: Order,
+    pub(super) interfaces: &'a mut Vec<Interface>,
+}
+
+impl Section<'_> {
     /// Reads an enhanced packet block, or an obsolete one, in which interface and drop count share a word.
     #[inline]
     pub(super) fn enhanced_or_obsolete(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {

@@ -2,8 +2,10 @@
 //! on the link type, a cookie of the interface card. The cookies are undocumented. The source is the code of
 //! tcpdump and Wireshark, some of whose authors worked at Juniper.
 
-use super::super::{Cursor, Layer, Stop};
-use super::{ethernet_ii, serial};
+use super::super::cursor::{Cursor, Stop};
+use super::super::ethernet::{ETHER_IPV4, ethernet_ii};
+use super::super::layers::Layer;
+use super::serial;
 use crate::capture::LinkType;
 
 const MLPPP: LinkType = 130;
@@ -241,7 +243,7 @@ fn multilink_frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 fn secure_tunnel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ESP: u8 = 50;
     const ESP_AND_UNKNOWN_BYTES: usize = 8 + 16;
-    if ethernet_ii(cursor)? != super::ETHER_IPV4 {
+    if ethernet_ii(cursor)? != ETHER_IPV4 {
         return Err(Stop::NotTcp);
     }
     let ip = cursor.take::<20>("Juniper tunnel's IPv4 header")?;

@@ -1,6 +1,7 @@
 //! Local networks other than Ethernet and 802.11.
 
-use super::super::{Cursor, Layer, Stop};
+use super::super::cursor::{Cursor, Stop};
+use super::super::layers::Layer;
 
 /// FDDI (ANSI X3.139): frame control, addresses, LLC. Only LLC frames carry data.
 pub(crate) fn fddi(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {

@@ -9,10 +9,12 @@ mod serial;
 
 pub use names::link_name;
 pub(super) use pseudo::{is_tzsp, tzsp};
-pub(super) use serial::hdlc;
+pub(super) use serial::{hdlc, nlpid};
 
+use super::cursor::{Cursor, Stop, Trust};
+use super::layers::Layer;
 use super::segment::AtmFacts;
-use super::{Cursor, Layer, Stop, Trust, atm, tunnel, wifi};
+use super::{atm, wifi};
 use crate::capture::LinkType;
 
 pub(super) const ETHERNET: LinkType = 1;
@@ -22,15 +24,6 @@ const PPI: LinkType = 192;
 const PKTAP: LinkType = 258;
 /// PKTAP as macOS writes it (USER2).
 const PKTAP_MACOS: LinkType = 149;
-
-pub(super) const ETHER_IPV4: u16 = 0x0800;
-pub(super) const ETHER_IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad, and the two numbers used before 802.1ad.
-const ETHER_VLAN: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
-/// Up to this value, an Ethernet type field is the length of an 802.3 frame.
-const ETHER_MAX_LENGTH: u16 = 1500;
-/// From this value on, an Ethernet type field is a type (IEEE 802.3, 3.2.6).
-const ETHER_MIN_TYPE: u16 = 1536;
 
 /// Whether this engine reads frames of this link type.
 #[must_use]
@@ -66,7 +59,7 @@ pub(super) fn first_layer(
         51 => Ok(Layer::Pppoe),
         99 => pseudo::symantec(cursor),
         104 | 112 => serial::cisco_hdlc(cursor),
-        105 => Ok(wifi::PLAIN),
+        105 => Ok(Layer::WIFI),
         107 => serial::frame_relay(cursor),
         108 => pseudo::bsd_loopback(cursor),
         113 => pseudo::cooked(cursor),
@@ -121,86 +114,4 @@ fn inner_link(
         PPI | PKTAP | PKTAP_MACOS => Err(Stop::Malformed(header)),
         other => first_layer(other, cursor, atm),
     }
-}
-
-/// Reads an Ethernet II or IEEE 802.3 header.
-#[inline]
-pub(super) fn ethernet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    let header = cursor.take::<14>("Ethernet header")?;
-    let value = u16::from_be_bytes([header[12], header[13]]);
-    if value < ETHER_MIN_TYPE { short(header, value, cursor) } else { Ok(Layer::EtherType(value)) }
-}
-
-/// Reads an Ethernet II header. Returns its type.
-fn ethernet_ii(cursor: &mut Cursor<'_>) -> Result<u16, Stop> {
-    let header = cursor.take::<14>("Ethernet header")?;
-    Ok(u16::from_be_bytes([header[12], header[13]]))
-}
-
-/// Reads a frame with a length instead of a type: 802.3, or Cisco's Inter-Switch Link, which begins with a
-/// group address of its own and contains a whole frame after 26 bytes.
-#[cold]
-fn short(header: &[u8; 14], value: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    const ISL_REST_BYTES: usize = 26 - 14;
-    match *header {
-        // The lower half of the sixth byte is the user's; the upper half 0 means Ethernet.
-        [0x01 | 0x0c, 0x00, 0x0c, 0x00, 0x00, 0x00..=0x0f, ..] => {
-            cursor.take::<ISL_REST_BYTES>("ISL header")?;
-            Ok(Layer::Ethernet)
-        }
-        _ => Ok(type_or_length(value, cursor)),
-    }
-}
-
-fn type_or_length(value: u16, cursor: &mut Cursor<'_>) -> Layer {
-    if value > ETHER_MAX_LENGTH {
-        return Layer::EtherType(value);
-    }
-    cursor.limit(usize::from(value));
-    Layer::Llc
-}
-
-/// The layer of an Ethernet type.
-#[inline]
-pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
-    match value {
-        ETHER_IPV4 => Ok(Layer::Ipv4),
-        ETHER_IPV6 => Ok(Layer::Ipv6),
-        tag if ETHER_VLAN.contains(&tag) => Ok(Layer::Vlan),
-        other => tunnel::ether_type(other),
-    }
-}
-
-/// Reads the tag after a VLAN type, and the next type.
-pub(super) fn vlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    let tag = cursor.take::<4>("VLAN tag")?;
-    Ok(type_or_length(u16::from_be_bytes([tag[2], tag[3]]), cursor))
-}
-
-/// IEEE 802.2 LLC. SNAP contains an Ethernet type (RFC 1042, IEEE 802.1H) or announces a bridged frame (RFC
-/// 2684, 5.2). IP and OSI have SAPs of their own.
-pub(super) fn llc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    const SNAP: [u8; 3] = [0xaa, 0xaa, 0x03];
-    const IP_SAP: [u8; 3] = [0x06, 0x06, 0x03];
-    const OSI_SAP: [u8; 3] = [0xfe, 0xfe, 0x03];
-    if cursor.data.starts_with(&SNAP) {
-        let &[_, _, _, a, b, c, high, low] = cursor.take::<8>("SNAP header")?;
-        return match ([a, b, c], [high, low]) {
-            ([0, 0, 0 | 0xf8], ether_type) => Ok(Layer::EtherType(u16::from_be_bytes(ether_type))),
-            ([0x00, 0x80, 0xc2], [0, 1 | 7]) => {
-                cursor.take::<2>("padding before a bridged frame")?;
-                Ok(Layer::Ethernet)
-            }
-            _ => Err(Stop::NotTcp),
-        };
-    }
-    if cursor.data.starts_with(&IP_SAP) {
-        cursor.take::<3>("LLC header")?;
-        return Ok(Layer::Ipv4);
-    }
-    if cursor.data.starts_with(&OSI_SAP) {
-        cursor.take::<3>("LLC header")?;
-        return serial::nlpid(cursor);
-    }
-    Err(Stop::NotTcp)
 }

@@ -1,7 +1,10 @@
 //! Pseudo-headers: what operating systems and capture tools put before a packet. They were never on a line.
 
-use super::super::{Cursor, Layer, Stop, wifi};
-use super::{ETHER_IPV4, ETHER_IPV6, ETHER_MAX_LENGTH, lan};
+use super::super::cursor::{Cursor, Stop};
+use super::super::ethernet::{ETHER_IPV4, ETHER_IPV6, ETHER_MAX_LENGTH};
+use super::super::layers::Layer;
+use super::super::wifi;
+use super::lan;
 
 /// Protocol value of an 802.3 frame in a Linux cooked header, in place of a type.
 const SLL_802_3: u16 = 1;
@@ -187,7 +190,7 @@ pub(crate) fn tzsp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         4 => Ok(Layer::Hdlc),
         5 => lan::fddi(cursor),
         7 => Ok(Layer::Ip),
-        18 => Ok(wifi::PLAIN),
+        18 => Ok(Layer::WIFI),
         119 => wifi::prism(cursor),
         127 => wifi::avs(cursor),
         _ => Err(Stop::NotTcp),

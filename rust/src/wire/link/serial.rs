@@ -1,6 +1,7 @@
 //! Serial lines: HDLC framings, Frame Relay, SLIP, AX.25, and IP with what drivers leave of them.
 
-use super::super::{Cursor, Layer, Stop};
+use super::super::cursor::{Cursor, Stop};
+use super::super::layers::Layer;
 
 const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
 /// HDLC unnumbered information.

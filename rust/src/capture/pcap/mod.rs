@@ -7,11 +7,17 @@
 //!
 //! Format: draft-ietf-opsawg-pcap; variants as in Wireshark's wiretap.
 
+mod header;
+mod variant;
+
 use super::blocks::Blocks;
 use super::bytes::Order;
-use super::pcap_variant::{Lengths, Variant};
-use super::{Stop, Stream, damaged, record_limit};
+use super::source::{Stop, damaged};
+use super::stream::{Stream, record_limit};
 use crate::error::{CaptureError, ErrorKind};
+use header::FileHeader;
+pub(super) use header::Magic;
+use variant::{Lengths, Variant};
 
 /// Length of the file header.
 const FILE_HEADER_BYTES: usize = 24;
@@ -27,54 +33,6 @@ const NETWORK_RESERVED: &str = "reserved bits next to the link type in the file 
 const SUBSECOND_CARRIED: &str = "the fraction of a timestamp is a second or more: carried into its seconds";
 
 const NS_PER_S: i64 = 1_000_000_000;
-
-/// Byte order and kind of file, from the first four bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Magic {
-    Microseconds,
-    Nanoseconds,
-    /// Alexey Kuznetsov's patches of 1999: longer record headers.
-    Modified,
-    /// Ixia's hardware captures: nanoseconds, and a total length after the file header.
-    IxiaNanoseconds,
-    /// Ixia's software captures: microseconds, and a total length after the file header.
-    IxiaMicroseconds,
-}
-
-impl Magic {
-    /// The magic at the start of `head`, and the byte order that it shows.
-    pub(super) fn detect(head: &[u8]) -> Option<(Self, Order)> {
-        let bytes = *head.first_chunk()?;
-        [Order::Little, Order::Big].into_iter().find_map(|order| {
-            let magic = match order.u32(bytes) {
-                0xA1B2_C3D4 => Self::Microseconds,
-                0xA1B2_3C4D => Self::Nanoseconds,
-                0xA1B2_CD34 => Self::Modified,
-                0x1C00_01AC => Self::IxiaNanoseconds,
-                0x1C00_01AB => Self::IxiaMicroseconds,
-                _ => return None,
-            };
-            Some((magic, order))
-        })
-    }
-
-    /// Bytes between the file header and the first record.
-    fn extra_bytes(self) -> usize {
-        match self {
-            Self::IxiaNanoseconds | Self::IxiaMicroseconds => 4,
-            _ => 0,
-        }
-    }
-}
-
-/// The relevant fields of the file header.
-pub(super) struct FileHeader {
-    pub(super) magic: Magic,
-    pub(super) order: Order,
-    pub(super) version: (u16, u16),
-    pub(super) snaplen: u32,
-    pub(super) network: u32,
-}
 
 /// A pcap file after its header.
 pub(super) struct Pcap {

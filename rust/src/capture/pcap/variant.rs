@@ -1,9 +1,9 @@
 //! Variants of pcap with equal magic numbers and different record headers. As in Wireshark, the first records
 //! are read in each layout, and the least implausible layout is used.
 
-use super::MAX_RECORD_BYTES;
-use super::blocks::Blocks;
-use super::pcap::{FileHeader, Magic};
+use super::super::blocks::Blocks;
+use super::super::stream::MAX_RECORD_BYTES;
+use super::header::{FileHeader, Magic};
 
 /// Number of records that are tried.
 const TRIED_RECORDS: usize = 3;

@@ -1,0 +1,43 @@
+//! Byte streams, and what ends one early.
+
+use std::io::Read;
+
+use crate::error::{CaptureError, ErrorKind};
+
+/// A byte stream that is read to its end without seeking.
+pub(super) type Source = Box<dyn Read + Send + Sync>;
+
+/// The error that ends a file early, without the file's name and the frame number.
+pub(super) type Stop = Box<CaptureError>;
+
+/// Why a stream ended early.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    pub(super) kind: ErrorKind,
+    pub(super) what: String,
+}
+
+impl Fault {
+    pub(super) fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into() }
+    }
+
+    pub(super) fn io(error: &std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, error.to_string())
+    }
+}
+
+/// One `read`, repeated if a signal interrupts it.
+pub(super) fn read_some(source: &mut Source, out: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match source.read(out) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// The error for contradictory bytes at `offset`.
+pub(super) fn damaged(what: String, offset: u64) -> Stop {
+    Box::new(CaptureError::new(ErrorKind::Damaged, "", what).at(offset))
+}

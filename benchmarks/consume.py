@@ -21,7 +21,7 @@ _COLUMNS: Final = (
     *("in_flight_bytes", "usable_window_bytes", "since_previous_ns", "since_last_ack_ns", "since_last_data_ns"),
     *("released_by", "released_by_frame", "acked_bytes", "acked_unseen_bytes", "ack_lag_ns", "rtt_ns", "layers", "vpi", "vci", "cells"),
 )
-"""The segments table, all that was captured and every verdict; but not what held departures back (`held_ns` and the columns behind it)."""
+"""The segments table, all that was captured and every verdict; but not what held departures back (`wait_ns` and the columns behind it)."""
 
 
 def frames(engine: Engine, rows_at_once: int) -> int:

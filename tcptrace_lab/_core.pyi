@@ -58,7 +58,7 @@ class ArrowStream:
 class Engine:
     """One pass over one capture (one file, several merged by time, or stdin as "-").
 
-    Nothing is computed that nobody wants: without `summaries`, `held_ns`, `full_bytes`, `ledger` and `worth`, a pass takes half the time.
+    Nothing is computed that nobody wants: without `summaries`, `wait_ns`, `smss_bytes`, `ledger` and `worth`, a pass takes half the time.
     """
 
     def __new__(

@@ -77,7 +77,7 @@ _WAY = ("conn", "from_client")
 _RATES = ("reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps")
 """What words need of `schema.RATES`."""
 
-_WINDOW = ("unacked_before_bytes", "usable_before_bytes")
+_WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
 """In flight, and the room beside it: the window that the sender knew of."""
 
 _OF_READER = frozenset({Case.SLOW_READER})

@@ -105,7 +105,7 @@ FAULTS = (
         ),
         source="Linux Documentation/networking/segmentation-offloads.rst",
         counted="super_segments",
-        shown_by=pl.col("payload_bytes") > pl.col("full_bytes"),
+        shown_by=pl.col("payload_bytes") > pl.col("smss_bytes"),
     ),
     Fault(
         finding="clock",

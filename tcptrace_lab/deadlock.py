@@ -46,12 +46,12 @@ class Lock(NamedTuple):
     """Locked rounds of one direction.
 
     Attributes:
-        unacked_bytes: u, in flight in each round; the larger of two.
-        least_unacked_bytes: the smaller of two, else the same.
+        flight_bytes: u, in flight in each round; the larger of two.
+        least_flight_bytes: the smaller of two, else the same.
         queued_bytes: q, most that left with the ACK that ended a round; 0 where it was no small segment, so that nothing but the buffer
             can have held it.
         least_buffer_bytes: u and q of one round: the send buffer is not smaller.
-        full_bytes: M.
+        smss_bytes: M.
         window_bytes: W, taken for R.
         rounds: how many.
         ns: time that their waits took.
@@ -61,11 +61,11 @@ class Lock(NamedTuple):
         frames: the ends of the first rounds' waits, and the late ACKs.
     """
 
-    unacked_bytes: int
-    least_unacked_bytes: int
+    flight_bytes: int
+    least_flight_bytes: int
     queued_bytes: int
     least_buffer_bytes: int
-    full_bytes: int
+    smss_bytes: int
     window_bytes: int
     rounds: int
     ns: int
@@ -77,24 +77,24 @@ class Lock(NamedTuple):
     @property
     def ack_bytes(self) -> int:
         """A: what the receiver waits for; by 4.4BSD's rule where u is too much for SunOS's."""
-        ours = ack_bytes(self.full_bytes, self.window_bytes, SUNOS_PERCENT)
-        return ours if self.unacked_bytes < ours else ack_bytes(self.full_bytes, self.window_bytes, BSD44_PERCENT)
+        ours = ack_bytes(self.smss_bytes, self.window_bytes, SUNOS_PERCENT)
+        return ours if self.flight_bytes < ours else ack_bytes(self.smss_bytes, self.window_bytes, BSD44_PERCENT)
 
     @property
     def hold_bytes(self) -> int:
         """H: what the sender waits for; 0 where nothing was held."""
-        return hold_bytes(self.full_bytes, self.window_bytes) if self.queued_bytes else 0
+        return hold_bytes(self.smss_bytes, self.window_bytes) if self.queued_bytes else 0
 
     @property
     def unacked_words(self) -> str:
         """`8,192`, or `12,288 and 16,384` in turn."""
-        both = (self.least_unacked_bytes, self.unacked_bytes)
+        both = (self.least_flight_bytes, self.flight_bytes)
         return " and ".join(f"{size_bytes:,}" for size_bytes in dict.fromkeys(both))
 
     @property
     def rate_bps(self) -> float:
         """Bits per second: u per wait."""
-        return (self.least_unacked_bytes + self.unacked_bytes) / 2 * 8 * numbers.NS_PER_S / self.median_ns
+        return (self.least_flight_bytes + self.flight_bytes) / 2 * 8 * numbers.NS_PER_S / self.median_ns
 
 
 def findings(
@@ -195,11 +195,11 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     needed = lock.hold_bytes + lock.ack_bytes
     more = f"by at most {needed - lock.least_buffer_bytes:,}"
     if lock.queued_bytes and lock.may_fill_buffer:
-        more += f", or {needed - lock.unacked_bytes:,} if it holds no more than is in flight"
+        more += f", or {needed - lock.flight_bytes:,} if it holds no more than is in flight"
     unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for a cluster of room; 4.4BSD's are the largest
     buffer = (
         f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "
-        f"three full segments plus that reserve, {3 * lock.full_bytes + unused:,} bytes, are always enough"
+        f"three full segments plus that reserve, {3 * lock.smss_bytes + unused:,} bytes, are always enough"
     )
     quick, smaller = at_once.words(receiver), "reduce the receive buffer, so that the receiver ACKs earlier"
     if not lock.queued_bytes:

@@ -71,7 +71,7 @@ def _found(segments: pl.LazyFrame, notes: pl.LazyFrame) -> Iterator[pl.DataFrame
     """Finished rows of `schema.MESSAGES`, as they come."""
     open_rows, ends = _NO_MESSAGES, _NO_ENDS
     noted = notes.drop("conn").collect()
-    wanted = _col("held_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
+    wanted = _col("wait_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
     for batch in segments.filter(wanted).select(_LOOKED_AT).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
         rows, ends = _with_other_end(_with_notes(batch, noted), ends)
         numbered = _numbered(rows.filter(_BRINGS), open_rows)
@@ -136,7 +136,7 @@ _LOOKED_AT = (
     "kind",
     "acked_bytes",
     "acked_unseen_bytes",
-    "full_bytes",
+    "smss_bytes",
 )
 """Columns of the segments: departures, and the ACKs of the other side between them."""
 
@@ -213,7 +213,7 @@ def _answered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
 
 def _partials(rows: pl.DataFrame) -> pl.DataFrame:
     """What these rows tell of each message."""
-    full, payload = _col("full_bytes"), _col("payload_bytes")
+    full, payload = _col("smss_bytes"), _col("payload_bytes")
     is_small = (full > 0) & (payload % full != 0)
     inside = ~_col("starts")
     stalled = inside & _col("stall_cause").is_not_null()

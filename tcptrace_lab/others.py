@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.rules import Rule
     from tcptrace_lab.segments import Tables
 
-_NAMES = {
-    "unacked_before_bytes": "flight_before_bytes",
-    "unacked_bytes": "flight_after_bytes",
-    "usable_before_bytes": "usable_window_before_bytes",
-    "full_bytes": "smss_bytes",
-}
-WAITS = {_NAMES.get(column.name, column.name): column for column in schema.WAITS}
-"""What a rule may look at: name → what it is, under another name, in `schema.WAITS`."""
-
 _CAUSE = ("conn", "from_client", "cause")
 _WAY = _CAUSE[:2]
 
@@ -58,15 +49,14 @@ def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFram
     for where, rule in reversed(tuple(found.items())):
         if rule.holds is None:
             continue
-        missing = sorted(set(rule.holds.meta.root_names()) - WAITS.keys())
+        missing = sorted(set(rule.holds.meta.root_names()) - set(schema.WAITS.names))
         if missing:
             remedy = "docs/rules.md lists the columns that rules can use"
             raise RuleUnusable(f"the rule uses unknown columns: {', '.join(missing)}", where=where, remedy=remedy)
         holds = pl.col("frame_after").is_not_null() & rule.holds
         cause = pl.when(holds).then(pl.lit(rule.cause, schema.WAITS["cause"].polars_type())).otherwise(cause)
         confidence = pl.when(holds).then(pl.lit(str(rule.confidence), schema.WAITS["confidence"].polars_type())).otherwise(confidence)
-    known = ledger.rename(_NAMES).with_columns(cause=cause, confidence=confidence)
-    return known.rename({name: old for old, name in _NAMES.items()}).select(schema.WAITS.names)
+    return ledger.with_columns(cause=cause, confidence=confidence).select(schema.WAITS.names)
 
 
 def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:

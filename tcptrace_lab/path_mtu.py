@@ -57,7 +57,7 @@ def found(segments: pl.LazyFrame, ways: Collection[tuple[int, bool]]) -> dict[tu
         return {}
     col = pl.col
     here = segments.filter(col("conn").is_in(sorted({conn for conn, _ in ways})))
-    size = pl.min_horizontal("payload_bytes", "full_bytes")
+    size = pl.min_horizontal("payload_bytes", "smss_bytes")
     again = (
         here.filter(col("resent_by").is_not_null() & (col("payload_bytes") > 0))
         .group_by(*_WAY, "seq")
@@ -82,7 +82,7 @@ def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client
     """Whether what got through was smaller than what did not: sent before it and acknowledged, or behind it, or instead of it."""
     col = pl.col
     own, other = col("from_client") == from_client, col("from_client") != from_client
-    size, end = pl.min_horizontal("payload_bytes", "full_bytes"), col("seq") + col("payload_bytes")
+    size, end = pl.min_horizontal("payload_bytes", "smss_bytes"), col("seq") + col("payload_bytes")
     data = own & (col("payload_bytes") > 0)
     here = segments.filter(col("conn") == conn)
     acked, first_frame, heard = (

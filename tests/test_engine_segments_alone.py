@@ -12,7 +12,7 @@ from tcptrace_lab import schema
 from tcptrace_lab._core import Engine
 
 _CAPTURES = sorted((Path(__file__).parent.parent / "captures").rglob("*.pcap*"))
-_JUDGED = schema.SEGMENTS.names[: schema.SEGMENTS.names.index("held_ns")]
+_JUDGED = schema.SEGMENTS.names[: schema.SEGMENTS.names.index("wait_ns")]
 
 
 @pytest.mark.parametrize("capture", _CAPTURES, ids=lambda capture: capture.name)

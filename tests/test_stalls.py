@@ -43,12 +43,12 @@ def waits_for_acks(late_ms: list[float]) -> str:
 def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_path: Path) -> None:
     """100 bytes in flight (frame 4), the ACK (frame 5) 60 ms later, and frame 6 at once: 60.1 ms, of which 40 are the receiver's."""
     (stall,) = [row for row in found(tmp_path, waits_for_acks([40.0])) if row["cause"] == "nagle-delayed-ack"]
-    assert (stall["frame_before"], stall["acked_by_frame"], stall["frame_after"]) == (4, 5, 6)
+    assert (stall["frame_before"], stall["ack_frame"], stall["frame_after"]) == (4, 5, 6)
     assert stall["end_ns"] - stall["start_ns"] == 60_100_000
     assert (stall["threshold_ns"], stall["round_trip_ns"]) == (40_000_000, 20_000_000)
-    assert (stall["acked_lag_ns"], stall["ack_late_ns"], stall["timer"]) == (60_000_000, 40_000_000, "ack-40ms")
-    assert (stall["unacked_before_bytes"], stall["unacked_bytes"], stall["payload_bytes"]) == (100, 0, 100)
-    assert (stall["full_bytes"], stall["usable_before_bytes"]) == (1460, 8092)
+    assert (stall["ack_lag_ns"], stall["ack_late_ns"], stall["timer"]) == (60_000_000, 40_000_000, "ack-40ms")
+    assert (stall["flight_before_bytes"], stall["flight_after_bytes"], stall["payload_bytes"]) == (100, 0, 100)
+    assert (stall["smss_bytes"], stall["usable_window_before_bytes"]) == (1460, 8092)
     told = (
         "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the "
         "delayed-ACK timer of 40 ms"

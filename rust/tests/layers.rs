@@ -343,7 +343,7 @@ fn cycles(imports: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<&Modu
     search.cycles
 }
 
-/// All problems of a crate's imports as text. Cycles within the layers in `circular` are allowed.
+/// All problems of a crate's imports as text.
 fn problems(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let sources = Crate::read(read);
     let layers = layers(&read("lib.rs").unwrap_or_default());

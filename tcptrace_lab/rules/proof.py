@@ -27,20 +27,20 @@ class Value(NamedTuple):
 
 
 def _in_flight(row: Mapping[str, Any]) -> str | None:
-    return f"{row['unacked_before_bytes']:,} bytes in flight" if row["unacked_before_bytes"] else None
+    return f"{row['flight_before_bytes']:,} bytes in flight" if row["flight_before_bytes"] else None
 
 
 def _room(row: Mapping[str, Any]) -> str | None:
-    return None if row["usable_before_bytes"] is None else f"{max(row['usable_before_bytes'], 0):,} bytes free in the window"
+    return None if row["usable_window_before_bytes"] is None else f"{max(row['usable_window_before_bytes'], 0):,} bytes free in the window"
 
 
 def _held_segment(row: Mapping[str, Any]) -> str | None:
-    known = row["payload_bytes"] is not None and row["full_bytes"] is not None
-    return f"a delayed segment of {row['payload_bytes']:,} bytes (full: {row['full_bytes']:,})" if known else None
+    known = row["payload_bytes"] is not None and row["smss_bytes"] is not None
+    return f"a delayed segment of {row['payload_bytes']:,} bytes (full: {row['smss_bytes']:,})" if known else None
 
 
 def _ack(row: Mapping[str, Any]) -> str | None:
-    return None if row["acked_by_frame"] is None else f"ACK in frame {row['acked_by_frame']:,}"
+    return None if row["ack_frame"] is None else f"ACK in frame {row['ack_frame']:,}"
 
 
 def _late_ack(row: Mapping[str, Any]) -> str | None:
@@ -55,6 +55,6 @@ def _timer(row: Mapping[str, Any]) -> str | None:
 IN_FLIGHT = Value(_in_flight)
 ROOM = Value(_room)
 HELD_SEGMENT = Value(_held_segment)
-ACK = Value(_ack, "acked_by_frame")
-LATE_ACK = Value(_late_ack, "acked_by_frame")
+ACK = Value(_ack, "ack_frame")
+LATE_ACK = Value(_late_ack, "ack_frame")
 TIMER = Value(_timer)

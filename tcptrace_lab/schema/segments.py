@@ -110,7 +110,7 @@ SEGMENTS = table(
         Column("vpi", "UInt16", Unit.NONE, "Virtual path of the ATM channel", "null except on ATM, and where the capture does not say"),
         Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null except on ATM, and where the capture does not say"),
         Column("cells", "UInt16", Unit.NONE, "ATM cells that carried it", "null except on ATM; computed from the length if only the PDU was captured; for IP fragments, only the cells of the last one"),
-        Column("held_ns", "Int64", Unit.NS, "Time since the sender last sent data, SYN or FIN", "null for the first, and for segments without sequence space; also the next column"),
-        Column("full_bytes", "Int64", Unit.BYTES, "Largest payload of a segment: MSS minus options; half of the largest window if a current stack never sent more"),
+        Column("wait_ns", "Int64", Unit.NS, "Time since the sender last sent data, SYN or FIN", "null for the first, and for segments without sequence space; also the next column"),
+        Column("smss_bytes", "Int64", Unit.BYTES, "Largest payload of a segment: MSS minus options; half of the largest window if a current stack never sent more"),
     ],
 )

@@ -168,7 +168,7 @@ fn check_details(details: &DirectionDetails) {
     }
     assert!(details.waits.is_sorted_by_key(|wait| wait.interval.start_ns), "the longest waits come in order of time");
     if let Some(lock) = &details.lock {
-        assert!(lock.rounds >= 3 && lock.least_unacked_bytes <= lock.unacked_bytes, "{lock:?}");
+        assert!(lock.rounds >= 3 && lock.least_flight_bytes <= lock.flight_bytes, "{lock:?}");
         assert!((0..=life_ns).contains(&lock.ns) && (0..=life_ns).contains(&lock.median_ns), "{lock:?}");
         assert!(!lock.frames.is_empty() && lock.frames.is_sorted(), "{lock:?}");
     }
@@ -217,12 +217,12 @@ impl Numbers<'_> {
 fn crafted(input: &[u8]) -> Account {
     let (facts, waits) = input.split_at(FACTS_BYTES.min(input.len()));
     let direction = crafted_direction(&mut Numbers(facts));
-    for (spans, held_ns) in edges(&direction).iter().flatten().map(|edge| {
+    for (spans, wait_ns) in edges(&direction).iter().flatten().map(|edge| {
         let from_ns = if edge.frame_before.is_some() { edge.start_ns } else { direction.first_ts_ns };
         assert!(from_ns >= direction.first_ts_ns, "an edge begins before the life");
         (edge.spans, edge.spans.iter().map(|(_, ns)| ns).sum::<i64>())
     }) {
-        assert!(spans.iter().all(|(_, ns)| *ns >= 0) && held_ns <= direction.life_ns(), "an edge: {spans:?}");
+        assert!(spans.iter().all(|(_, ns)| *ns >= 0) && wait_ns <= direction.life_ns(), "an edge: {spans:?}");
     }
     let mut account = Account { bytes_read: input.len(), ..Account::default() };
     for bytes in waits.chunks(WAIT_BYTES) {
@@ -235,10 +235,10 @@ fn crafted(input: &[u8]) -> Account {
 
 /// Checks that the intervals of a wait sum to it, and that none is negative.
 fn check_judged(record: &WaitRecord, judged: &JudgedWait) {
-    let held_ns = record.wait.held_ns.get().unwrap_or(0);
+    let wait_ns = record.wait.wait_ns.get().unwrap_or(0);
     assert!(judged.spans.iter().all(|(_, ns)| *ns >= 0), "less than no time: {judged:?}");
-    assert_eq!(judged.spans.iter().map(|(_, ns)| ns).sum::<i64>(), held_ns, "the intervals of a wait sum to it");
-    assert!((0..=held_ns).contains(&judged.caused_ns), "longer than the wait: {judged:?}");
+    assert_eq!(judged.spans.iter().map(|(_, ns)| ns).sum::<i64>(), wait_ns, "the intervals of a wait sum to it");
+    assert!((0..=wait_ns).contains(&judged.caused_ns), "longer than the wait: {judged:?}");
 }
 
 fn crafted_direction(numbers: &mut Numbers<'_>) -> Direction {
@@ -247,7 +247,7 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> Direction {
     let to_sender_ns = numbers.up_to(life_ns).unwrap_or(0);
     let rtt_ns = to_sender_ns + numbers.up_to(life_ns).unwrap_or(0);
     let ending = Wait { held_since_frame: Some(1).into(), ..crafted_wait(numbers, life_ns).wait };
-    let before_ns = life_ns - ending.held_ns.get().unwrap_or(0);
+    let before_ns = life_ns - ending.wait_ns.get().unwrap_or(0);
     let first_ns = first_ts_ns + numbers.up_to(before_ns).unwrap_or(0);
     let totals = DirectionTotals {
         first: Some(FirstDeparture { ts_ns: first_ns, frame: 1, is_syn: numbers.flag() }),
@@ -324,7 +324,7 @@ fn crafted_wait(numbers: &mut Numbers<'_>, life_ns: i64) -> WaitRecord {
     const KINDS: [Kind; 4] = [Kind::New, Kind::RtoRetransmit, Kind::Spurious, Kind::ZeroWindowProbe];
     const RESENT_BY: [Option<ResentBy>; 4] =
         [None, Some(ResentBy::Timeout), Some(ResentBy::TailProbe), Some(ResentBy::Fast)];
-    let held_ns = numbers.up_to(life_ns).unwrap_or(0);
+    let wait_ns = numbers.up_to(life_ns).unwrap_or(0);
     let flags = u16::from_le_bytes([numbers.byte(), numbers.byte()]);
     let flag = |bit: u32| flags >> bit & 1 == 1;
     let codes = numbers.byte();
@@ -332,18 +332,18 @@ fn crafted_wait(numbers: &mut Numbers<'_>, life_ns: i64) -> WaitRecord {
     let peer_first_ns = numbers.ns(life_ns);
     let spoken = |ns: Nullable| Nullable::from(peer_first_ns.get().map(|first_ns| ns.get().unwrap_or(first_ns)));
     let wait = Wait {
-        held_ns: Some(held_ns).into(),
+        wait_ns: Some(wait_ns).into(),
         held_since_frame: Some(1).into(),
         sent_ticks: Some(ticks).filter(|_| !codes.is_multiple_of(7)).into(),
-        queued_ns: numbers.ns(LONGEST_NS),
+        queueing_delay_ns: numbers.ns(LONGEST_NS),
         queue_grew_ns: numbers.ns(LONGEST_NS),
-        idle_ns: numbers.ns(life_ns),
-        acked_ago_ns: numbers.ns(life_ns),
-        acked_lag_ns: numbers.ns(life_ns),
-        round_trip_ns: numbers.ns(life_ns),
-        neighbour_ns: numbers.ns(life_ns),
-        smoothed_ns: numbers.ns(LONGEST_NS),
-        loss_told_ns: numbers.ns(life_ns),
+        since_all_acked_ns: numbers.ns(life_ns),
+        since_ack_ns: numbers.ns(life_ns),
+        ack_lag_ns: numbers.ns(life_ns),
+        rtt_sample_ns: numbers.ns(life_ns),
+        previous_rtt_sample_ns: numbers.ns(life_ns),
+        srtt_ns: numbers.ns(LONGEST_NS),
+        loss_signalled_ns: numbers.ns(life_ns),
         echo_ns: numbers.ns(life_ns),
         window_opened_ns: numbers.ns(life_ns),
         peer_first_ns,
@@ -351,19 +351,19 @@ fn crafted_wait(numbers: &mut Numbers<'_>, life_ns: i64) -> WaitRecord {
         peer_data_ns: spoken(numbers.ns(life_ns)),
         peer_payload_bytes: numbers.bytes(),
         payload_before_bytes: numbers.bytes(),
-        unacked_before_bytes: numbers.bytes(),
-        unacked_bytes: numbers.bytes(),
+        flight_before_bytes: numbers.bytes(),
+        flight_after_bytes: numbers.bytes(),
         missed_bytes: Some(i64::from(codes >> 7)).into(),
-        usable_before_bytes: numbers.bytes(),
-        flight_bytes: numbers.bytes(),
-        full_bytes: Some(1448).into(),
+        usable_window_before_bytes: numbers.bytes(),
+        previous_round_flight_bytes: numbers.bytes(),
+        smss_bytes: Some(1448).into(),
         flown_before: flag(0),
         window_closed: flag(1),
         small: flag(2),
         small_before: flag(3),
         held_before: flag(4),
         pushed_before: flag(5),
-        small_unacked: flag(6),
+        minshall_pending: flag(6),
         small_passes: flag(7),
         recovering: flag(8),
         after_loss: flag(9),
@@ -374,7 +374,7 @@ fn crafted_wait(numbers: &mut Numbers<'_>, life_ns: i64) -> WaitRecord {
     WaitRecord {
         wait,
         frame: 2,
-        ts_ns: held_ns,
+        ts_ns: wait_ns,
         seq: i64::from(codes),
         flags: TcpFlags(flags >> 11),
         payload_bytes: if flag(15) { 1448 } else { 100 },

@@ -68,7 +68,7 @@ fn check_direction(followed: &Followed, row: &ConnectionRow, totals: &DirectionT
         frame = record.frame;
         waited_ns += check_wait(&record.wait, life_ns);
     }
-    if totals.ending.held_ns.is_some() {
+    if totals.ending.wait_ns.is_some() {
         let first = totals.first.expect("a wait begins with a departure");
         let before_ns = first.ts_ns - row.first_ts_ns.value();
         assert_eq!(before_ns + waited_ns + check_wait(&totals.ending, life_ns), life_ns, "the waits are not the life");
@@ -80,30 +80,30 @@ fn check_direction(followed: &Followed, row: &ConnectionRow, totals: &DirectionT
 
 /// Checks one wait of a connection with this lifetime. Returns its length.
 fn check_wait(wait: &Wait, life_ns: i64) -> i64 {
-    let held_ns = wait.held_ns.get().expect("a wait has a length");
+    let wait_ns = wait.wait_ns.get().expect("a wait has a length");
     let ages = [
-        wait.held_ns,
-        wait.idle_ns,
-        wait.acked_ago_ns,
-        wait.loss_told_ns,
+        wait.wait_ns,
+        wait.since_all_acked_ns,
+        wait.since_ack_ns,
+        wait.loss_signalled_ns,
         wait.window_opened_ns,
         wait.peer_first_ns,
         wait.peer_last_ns,
         wait.peer_data_ns,
-        wait.round_trip_ns,
-        wait.neighbour_ns,
+        wait.rtt_sample_ns,
+        wait.previous_rtt_sample_ns,
     ];
     assert!(ages.into_iter().all(|ns| within(ns, life_ns)), "longer than the life of {life_ns} ns: {wait:?}");
-    let by_clocks = [wait.smoothed_ns, wait.queued_ns, wait.queue_grew_ns];
+    let by_clocks = [wait.srtt_ns, wait.queueing_delay_ns, wait.queue_grew_ns];
     assert!(by_clocks.into_iter().all(|ns| within(ns, LONGEST_NS)), "what clocks show: {wait:?}");
     let sizes = [
-        wait.unacked_before_bytes,
-        wait.unacked_bytes,
+        wait.flight_before_bytes,
+        wait.flight_after_bytes,
         wait.missed_bytes,
         wait.left_out_segments,
-        wait.flight_bytes,
+        wait.previous_round_flight_bytes,
         wait.flown_bytes,
-        wait.full_bytes,
+        wait.smss_bytes,
         wait.payload_before_bytes,
         wait.peer_payload_bytes,
     ];
@@ -113,13 +113,13 @@ fn check_wait(wait: &Wait, life_ns: i64) -> i64 {
         wait.peer_last_ns.is_some(),
         "who speaks first speaks last, too: {wait:?}"
     );
-    assert_eq!(wait.acked_ago_ns.is_some(), wait.acked_by_frame.is_some(), "an ACK without a frame: {wait:?}");
-    held_ns
+    assert_eq!(wait.since_ack_ns.is_some(), wait.ack_frame.is_some(), "an ACK without a frame: {wait:?}");
+    wait_ns
 }
 
 fn check_totals(totals: &DirectionTotals, life_ns: i64) {
     let times =
-        [totals.line_ns, totals.spaced_ns, totals.exchange_ns, totals.fin_ns, totals.steady_ns, totals.paced_ns];
+        [totals.serialization_ns, totals.spaced_ns, totals.exchange_ns, totals.fin_ns, totals.steady_ns, totals.paced_ns];
     assert!(
         times.into_iter().all(|ns| within(ns, life_ns.max(20_000))),
         "longer than a life of {life_ns} ns: {totals:?}"

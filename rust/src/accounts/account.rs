@@ -162,7 +162,7 @@ fn departs(
     let had_two_in_flight =
         sender.account.sender_state.had_two_in_flight(i64::from(sender.direction.figures.max_segment_bytes));
     let most_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
-    let (flags, full_bytes) = (segment.flags, sender.direction.full_bytes(most_window, had_two_in_flight));
+    let (flags, smss_bytes) = (segment.flags, sender.direction.smss_bytes(most_window, had_two_in_flight));
     let left_out = sender.account.behaviour.numbering.take_left_out();
     let leaves = Leaves {
         ts_ns,
@@ -170,8 +170,8 @@ fn departs(
         start: placed.start,
         end: placed.end,
         payload_bytes: i64::from(segment.payload_bytes),
-        full_bytes,
-        small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < full_bytes,
+        smss_bytes,
+        small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < smss_bytes,
         never_held: flags.any(behaviour::NEVER_HELD)
             || sender.direction.is_half_a_window(segment.payload_bytes, most_window),
         // A tail loss probe asks whether something was lost. It repairs nothing and does not reduce the

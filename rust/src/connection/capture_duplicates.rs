@@ -53,9 +53,9 @@ pub(crate) fn copy_of(segment: &Segment, sender: &mut Direction, receiver: &mut 
 fn judge(segment: &Segment, sender: &Direction, receiver: &Direction) -> Option<Verdict> {
     let counts = sender.ip_id_moves && segment.ip.id.is_some_and(|id| id != 0);
     let found = sender.recent.find(segment).or_else(|| in_flight(segment, sender, counts))?;
-    let round_trip_ns =
+    let rtt_sample_ns =
         sender.figures.rtt_min_ns.get().map(|rtt| rtt.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)));
-    let quarter_ns = round_trip_ns.map(|rtt_ns| rtt_ns / 4);
+    let quarter_ns = rtt_sample_ns.map(|rtt_ns| rtt_ns / 4);
     let within = |bound_ns: i64| found.gap_ns.is_none_or(|gap_ns| gap_ns.abs() <= bound_ns);
     let same_packet_ns = SAME_ID_COPY_NS.max(quarter_ns.unwrap_or(0));
     let verdict = |evidence, confidence| Verdict::new(Kind::CaptureDuplicate, evidence, confidence).with(found.frame);

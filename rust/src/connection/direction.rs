@@ -199,7 +199,7 @@ impl Direction {
     /// of the window if the sender limits segments to that. `two_in_flight` says that two segments of the longest
     /// payload were in flight together; `most_window` is the largest window that the peer advertised.
     #[inline]
-    pub(crate) fn full_bytes(&self, most_window: u32, two_in_flight: bool) -> i64 {
+    pub(crate) fn smss_bytes(&self, most_window: u32, two_in_flight: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
         let mss = i64::from(self.mss_bytes);
         if mss == 0 {
@@ -305,15 +305,15 @@ impl Direction {
     #[inline]
     pub(crate) fn add_rtt(&mut self, rtt_ns: i64) {
         self.figures.rtt_min_ns = self.figures.rtt_min_ns.earlier(Some(rtt_ns).into());
-        let Some(smoothed_ns) = self.smoothed_rtt_ns.get() else {
+        let Some(srtt_ns) = self.smoothed_rtt_ns.get() else {
             self.smoothed_rtt_ns = Some(rtt_ns).into();
             self.rtt_variation_ns = rtt_ns >> 1;
             return;
         };
-        let error_ns = rtt_ns.wrapping_sub(smoothed_ns);
+        let error_ns = rtt_ns.wrapping_sub(srtt_ns);
         self.rtt_variation_ns =
             self.rtt_variation_ns.wrapping_add(error_ns.wrapping_abs().wrapping_sub(self.rtt_variation_ns) >> 2);
-        self.smoothed_rtt_ns = Some(smoothed_ns.wrapping_add(error_ns >> 3)).into();
+        self.smoothed_rtt_ns = Some(srtt_ns.wrapping_add(error_ns >> 3)).into();
     }
 }
 

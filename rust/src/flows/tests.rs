@@ -15,7 +15,7 @@ struct Step {
     flags: u16,
     back_bytes: u32,
     payload_bytes: u32,
-    unacked_bytes: u32,
+    flight_after_bytes: u32,
     window: u16,
     after_ns: i64,
     sacked: bool,
@@ -39,9 +39,9 @@ fn step() -> impl Strategy<Value = Step> {
     let facts = (any::<bool>(), flags, seldom(jump.clone()), bytes, seldom(jump));
     let more = (window, after_ns, prop::bool::weighted(0.1), prop::bool::weighted(0.02));
     (facts, more).prop_map(|(facts, more)| {
-        let (from_low, flags, back_bytes, payload_bytes, unacked_bytes) = facts;
+        let (from_low, flags, back_bytes, payload_bytes, flight_after_bytes) = facts;
         let (window, after_ns, sacked, damaged) = more;
-        Step { from_low, flags, back_bytes, payload_bytes, unacked_bytes, window, after_ns, sacked, damaged }
+        Step { from_low, flags, back_bytes, payload_bytes, flight_after_bytes, window, after_ns, sacked, damaged }
     })
 }
 
@@ -52,7 +52,7 @@ fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
         flags,
         back_bytes: 0,
         payload_bytes: 0,
-        unacked_bytes: 0,
+        flight_after_bytes: 0,
         window: 500,
         after_ns,
         sacked: false,
@@ -76,7 +76,7 @@ fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
         ts_ns += step.after_ns;
         let side = usize::from(!step.from_low);
         let (seq, other) = (next[side].wrapping_sub(step.back_bytes), next[1 - side]);
-        let ack = other.wrapping_sub(step.unacked_bytes);
+        let ack = other.wrapping_sub(step.flight_after_bytes);
         let mut options = TcpOptions { timestamps: Some((number as u32, number as u32 / 2)), ..TcpOptions::default() };
         if step.flags & TcpFlags::SYN != 0 {
             options = TcpOptions { mss: Some(1000), window_scale: Some(3), sack_permitted: true, ..options };

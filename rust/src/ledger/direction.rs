@@ -295,11 +295,11 @@ impl Direction {
         };
         direction.only_late = !near_sender && direction.nothing_lost && direction.out_of_order_segments == 0;
         direction.causal_window_ns = at_least(CAUSAL_NS, direction.causal_share(), rtt_ns);
-        let full_bytes = row.full_segment_bytes.map(i64::from);
-        direction.rounded_bytes = direction.rounded_bytes(full_bytes);
+        let smss_bytes = row.full_segment_bytes.map(i64::from);
+        direction.rounded_bytes = direction.rounded_bytes(smss_bytes);
         direction.settle_pace();
-        direction.settle_nagle(full_bytes);
-        direction.settle_plateaus(full_bytes);
+        direction.settle_nagle(smss_bytes);
+        direction.settle_plateaus(smss_bytes);
         Some(direction)
     }
 
@@ -324,8 +324,8 @@ impl Direction {
         }
     }
 
-    fn rounded_bytes(&self, full_bytes: Option<i64>) -> Option<i64> {
-        let (longest, full) = (self.max_segment_bytes, full_bytes?);
+    fn rounded_bytes(&self, smss_bytes: Option<i64>) -> Option<i64> {
+        let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
         // One at a time, again and again, but for the two that a FIN lets go together: a locked buffer.
@@ -347,11 +347,11 @@ impl Direction {
         self.comes_by_size &= segments as f64 >= STEADY_SHARE * f64::from(totals.followed_segments);
     }
 
-    fn settle_nagle(&mut self, full_bytes: Option<i64>) {
+    fn settle_nagle(&mut self, smss_bytes: Option<i64>) {
         let totals = &self.totals;
         let longest = self.max_segment_bytes;
-        let nearly_full = full_bytes.is_some_and(|full| longest < full && longest as f64 >= TUNNEL_SHARE * full as f64);
-        let below_any_mss = full_bytes.is_none() && longest < DEFAULT_MSS_BYTES;
+        let nearly_full = smss_bytes.is_some_and(|full| longest < full && longest as f64 >= TUNNEL_SHARE * full as f64);
+        let below_any_mss = smss_bytes.is_none() && longest < DEFAULT_MSS_BYTES;
         self.never_full =
             (nearly_full || below_any_mss) && self.most_in_flight_bytes.is_some_and(|most| most < 2 * longest);
         let none_passed_full = totals.small_past_full == 0;
@@ -361,52 +361,52 @@ impl Direction {
         self.holds_behind_full = over_full || (self.old && none_passed_full && run >= HELD_TIMES);
     }
 
-    fn settle_plateaus(&mut self, full_bytes: Option<i64>) {
+    fn settle_plateaus(&mut self, smss_bytes: Option<i64>) {
         let totals = self.totals;
-        self.plateau_bytes = self.level(totals.level_flight_bytes, totals.level_rounds, full_bytes);
-        self.other_plateau_bytes = self.level(totals.other_level_flight_bytes, totals.other_level_rounds, full_bytes);
-        self.top_bytes = self.level(totals.top_flight_bytes, totals.top_rounds, full_bytes);
-        self.low_top_bytes = self.low_top(full_bytes);
+        self.plateau_bytes = self.level(totals.level_flight_bytes, totals.level_rounds, smss_bytes);
+        self.other_plateau_bytes = self.level(totals.other_level_flight_bytes, totals.other_level_rounds, smss_bytes);
+        self.top_bytes = self.level(totals.top_flight_bytes, totals.top_rounds, smss_bytes);
+        self.low_top_bytes = self.low_top(smss_bytes);
     }
 
     /// A level that is a plateau, and not the window's; below two segments, as a program's own pace may be, if nothing left by
     /// itself.
-    fn level(&self, level: Nullable, rounds: u16, full_bytes: Option<i64>) -> Option<i64> {
+    fn level(&self, level: Nullable, rounds: u16, smss_bytes: Option<i64>) -> Option<i64> {
         let level = level.get()?;
-        let shown = full_bytes.is_some_and(|full| level >= 2 * full) || self.totals.unclocked == 0;
-        (i64::from(rounds) >= PLATEAU_ROUNDS && shown && self.is_below_window(level, full_bytes)).then_some(level)
+        let shown = smss_bytes.is_some_and(|full| level >= 2 * full) || self.totals.unclocked == 0;
+        (i64::from(rounds) >= PLATEAU_ROUNDS && shown && self.is_below_window(level, smss_bytes)).then_some(level)
     }
 
     /// Far below the largest window; where the sender is old, and so sends each segment that fits, one segment is far enough.
-    fn is_below_window(&self, level: i64, full_bytes: Option<i64>) -> bool {
+    fn is_below_window(&self, level: i64, smss_bytes: Option<i64>) -> bool {
         let Some(most) = self.max_window_bytes else { return false };
-        let fits = self.near_sender && self.old && full_bytes.is_some_and(|full| level + full <= most);
+        let fits = self.near_sender && self.old && smss_bytes.is_some_and(|full| level + full <= most);
         level as f64 <= BELOW_WINDOW_SHARE * most as f64 || fits
     }
 
     /// The largest flight of a direction that never had two full segments in flight, if ACKs let it go on often, and nothing
     /// else did. Known where the round trip is so long that what leaves with an ACK leaves because of it.
-    fn low_top(&self, full_bytes: Option<i64>) -> Option<i64> {
+    fn low_top(&self, smss_bytes: Option<i64>) -> Option<i64> {
         let most = self.max_in_flight_bytes?;
-        let low = self.most_in_flight_bytes? < 2 * full_bytes?;
+        let low = self.most_in_flight_bytes? < 2 * smss_bytes?;
         let clocked = i64::from(self.totals.clocked) >= PLATEAU_ROUNDS && self.totals.unclocked == 0;
         let clear = CAUSAL_SHARE_NEAR * self.rtt_ns as f64 >= CAUSAL_NS as f64;
-        (low && clocked && clear && self.is_below_window(most, full_bytes)).then_some(most)
+        (low && clocked && clear && self.is_below_window(most, smss_bytes)).then_some(most)
     }
 
     /// Behind a flight of just so many bytes, its last segment pushed, full ones waited three times and more, though the
     /// window had room. In old stacks all that the sender had been given had left with them (4.4BSD, `tcp_output`): what
     /// came behind was not in the buffer yet.
-    pub(super) fn is_emptied_by(&self, flight_bytes: i64) -> bool {
+    pub(super) fn is_emptied_by(&self, previous_round_flight_bytes: i64) -> bool {
         let totals = &self.totals;
         let sizes = [
             (totals.emptied_flight_bytes, totals.emptied_times),
             (totals.other_emptied_flight_bytes, totals.other_emptied_times),
         ];
-        self.old && sizes.into_iter().any(|size| is_held_at(size, flight_bytes))
+        self.old && sizes.into_iter().any(|size| is_held_at(size, previous_round_flight_bytes))
     }
 }
 
-fn is_held_at((size, times): (Nullable, u16), flight_bytes: i64) -> bool {
-    size.get() == Some(flight_bytes) && i64::from(times) >= HELD_TIMES
+fn is_held_at((size, times): (Nullable, u16), previous_round_flight_bytes: i64) -> bool {
+    size.get() == Some(previous_round_flight_bytes) && i64::from(times) >= HELD_TIMES
 }

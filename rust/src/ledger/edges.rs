@@ -26,7 +26,7 @@ const NOTHING: (Cause, i64) = (Cause::Unknown, 0);
 /// The edges of a direction, in order of time.
 #[must_use]
 pub fn edges(direction: &Direction) -> [Option<Edge>; 2] {
-    if direction.totals.ending.held_ns.is_some() {
+    if direction.totals.ending.wait_ns.is_some() {
         [before(direction), after(direction)]
     } else {
         [Some(silent(direction)), None]
@@ -52,30 +52,30 @@ fn before(direction: &Direction) -> Option<Edge> {
 /// it is not known which side would have gone on.
 fn after(direction: &Direction) -> Option<Edge> {
     let ending = &direction.totals.ending;
-    let held_ns = ending.held_ns.get()?;
-    let (idle_ns, spoke_ns) = (ending.idle_ns.get(), ending.peer_last_ns.get());
+    let wait_ns = ending.wait_ns.get()?;
+    let (idle_ns, spoke_ns) = (ending.since_all_acked_ns.get(), ending.peer_last_ns.get());
     let closing = direction.finished;
     let only_syn = !closing && direction.max_segment_bytes == 0;
     let open_ns = opened_ns(ending, direction);
-    let handshake_ns = if only_syn { (held_ns - open_ns.unwrap_or(0)).max(0) } else { 0 };
+    let handshake_ns = if only_syn { (wait_ns - open_ns.unwrap_or(0)).max(0) } else { 0 };
     let quiet_ns = spoke_ns.or(idle_ns).unwrap_or(0);
     let is_alone = direction.beginning_seen && direction.receiver_data_segments == 0;
-    let sent_all = is_alone && idle_ns.is_some_and(|idle_ns| 2 * idle_ns >= held_ns);
+    let sent_all = is_alone && idle_ns.is_some_and(|idle_ns| 2 * idle_ns >= wait_ns);
     let cut = !direction.ended_by_others && !sent_all;
     let in_flight = spoke_ns.is_none() && idle_ns.is_none();
     let undisturbed_ns = direction.rtt_ns
         + direction.line.own_beyond_least_ns(ending.payload_before_bytes.get())
         + direction.line.other_beyond_least_ns(ending.peer_payload_bytes.get());
     let transit_ns =
-        if closing { 0 } else { transit_ns(held_ns - handshake_ns - quiet_ns, undisturbed_ns, direction.unsteady_ns) };
+        if closing { 0 } else { transit_ns(wait_ns - handshake_ns - quiet_ns, undisturbed_ns, direction.unsteady_ns) };
     let peer_ns = match spoke_ns {
-        Some(spoke_ns) if !closing => (held_ns - handshake_ns - spoke_ns - transit_ns).max(0),
+        Some(spoke_ns) if !closing => (wait_ns - handshake_ns - spoke_ns - transit_ns).max(0),
         _ => 0,
     };
     // Where the beginning was not captured, only answers show the round trip.
     let unmeasured = !direction.beginning_seen && spoke_ns.is_some();
     let transit_cause = if unmeasured { Cause::Unknown } else { Cause::Network };
-    let rest_ns = held_ns - handshake_ns - transit_ns - peer_ns;
+    let rest_ns = wait_ns - handshake_ns - transit_ns - peer_ns;
     let rest_cause = match closing {
         true => Cause::Close,
         false if is_idle(direction, rest_ns) => Cause::Idle,
@@ -93,7 +93,7 @@ fn after(direction: &Direction) -> Option<Edge> {
         (rest_cause, rest_ns),
     ];
     let frame_before = ending.held_since_frame.get().and_then(|frame| u64::try_from(frame).ok());
-    Some(Edge { frame_before, ..edge(direction.last_ts_ns - held_ns, spans) })
+    Some(Edge { frame_before, ..edge(direction.last_ts_ns - wait_ns, spans) })
 }
 
 /// Whether the silence at the end is idle: everything was acknowledged, and no request was open; the last word was the server's,
@@ -109,7 +109,7 @@ fn is_idle(direction: &Direction, rest_ns: i64) -> bool {
     };
     let usual_ns = if direction.from_client { direction.idle_after_ns } else { direction.receiver_idle_after_ns };
     let least_ns = if direction.ended_by_others || ending.kept_alive { LEAST_IDLE_NS } else { usual_ns };
-    let silence_ns = ending.idle_ns.get().map_or(0, |acked_ns| acked_ns.min(rest_ns));
+    let silence_ns = ending.since_all_acked_ns.get().map_or(0, |acked_ns| acked_ns.min(rest_ns));
     answered && silence_ns >= least_ns && direction.max_segment_bytes > 0
 }
 

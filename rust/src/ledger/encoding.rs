@@ -276,28 +276,31 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     whole(coder, &mut frame, (before.frame as i64).wrapping_add(1));
     record.frame = frame as u64;
     let (wait, last) = (&mut record.wait, &before.wait);
-    coder.number(&mut wait.held_ns, none);
-    let held_ns = wait.held_ns.get().unwrap_or(0);
-    coder.number(&mut wait.acked_ago_ns, none);
-    let acked = wait.acked_ago_ns;
-    coder.number(&mut wait.acked_by_frame, acked.get().map(|_| frame.wrapping_sub(1)).into());
-    coder.number(&mut wait.acked_lag_ns, if acked.is_some() { last.acked_lag_ns } else { none });
-    coder.number(&mut wait.unacked_before_bytes, later(last.unacked_bytes, before.payload_bytes));
-    let unacked_before = wait.unacked_before_bytes;
-    coder.number(&mut wait.unacked_bytes, if acked.is_some() { last.unacked_bytes } else { unacked_before });
-    let unacked = wait.unacked_bytes;
+    coder.number(&mut wait.wait_ns, none);
+    let wait_ns = wait.wait_ns.get().unwrap_or(0);
+    coder.number(&mut wait.since_ack_ns, none);
+    let acked = wait.since_ack_ns;
+    coder.number(&mut wait.ack_frame, acked.get().map(|_| frame.wrapping_sub(1)).into());
+    coder.number(&mut wait.ack_lag_ns, if acked.is_some() { last.ack_lag_ns } else { none });
+    coder.number(&mut wait.flight_before_bytes, later(last.flight_after_bytes, before.payload_bytes));
+    let unacked_before = wait.flight_before_bytes;
+    coder.number(&mut wait.flight_after_bytes, if acked.is_some() { last.flight_after_bytes } else { unacked_before });
+    let unacked = wait.flight_after_bytes;
     code_words(coder, record, before);
     let (wait, last) = (&mut record.wait, &before.wait);
-    coder.number(&mut wait.round_trip_ns, last.round_trip_ns);
-    let resampled = wait.round_trip_ns != last.round_trip_ns;
-    coder.number(&mut wait.neighbour_ns, if resampled { last.round_trip_ns } else { last.neighbour_ns });
-    coder.number(&mut wait.smoothed_ns, last.smoothed_ns);
-    coder.number(&mut wait.queued_ns, last.queued_ns);
+    coder.number(&mut wait.rtt_sample_ns, last.rtt_sample_ns);
+    let resampled = wait.rtt_sample_ns != last.rtt_sample_ns;
+    coder.number(
+        &mut wait.previous_rtt_sample_ns,
+        if resampled { last.rtt_sample_ns } else { last.previous_rtt_sample_ns },
+    );
+    coder.number(&mut wait.srtt_ns, last.srtt_ns);
+    coder.number(&mut wait.queueing_delay_ns, last.queueing_delay_ns);
     coder.number(&mut wait.queue_grew_ns, last.queue_grew_ns);
     coder.number(&mut wait.sent_ticks, last.sent_ticks.get().map(|_| 0).into());
-    let echo = if acked.is_some() { acked } else { later(last.echo_ns, held_ns) };
+    let echo = if acked.is_some() { acked } else { later(last.echo_ns, wait_ns) };
     coder.number(&mut wait.echo_ns, if last.echo_ns.is_some() { echo } else { none });
-    coder.number(&mut wait.window_opened_ns, if last.usable_before_bytes.is_some() { acked } else { none });
+    coder.number(&mut wait.window_opened_ns, if last.usable_window_before_bytes.is_some() { acked } else { none });
     coder.number(&mut wait.peer_first_ns, none);
     coder.number(&mut wait.peer_last_ns, wait.peer_first_ns);
     coder.number(&mut wait.peer_data_ns, wait.peer_last_ns);
@@ -305,26 +308,29 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
         &mut wait.peer_payload_bytes,
         if wait.peer_first_ns.is_some() { last.peer_payload_bytes } else { none },
     );
-    coder.number(&mut wait.idle_ns, if unacked == Some(0).into() { acked } else { none });
-    coder.number(&mut wait.usable_before_bytes, later(before.usable_window_bytes, before.payload_bytes.wrapping_neg()));
+    coder.number(&mut wait.since_all_acked_ns, if unacked == Some(0).into() { acked } else { none });
+    coder.number(
+        &mut wait.usable_window_before_bytes,
+        later(before.usable_window_bytes, before.payload_bytes.wrapping_neg()),
+    );
     let acked_bytes = unacked_before.get().unwrap_or(0).wrapping_sub(unacked.get().unwrap_or(0));
-    coder.number(&mut record.usable_window_bytes, later(wait.usable_before_bytes, acked_bytes));
-    let as_captured = before.in_flight_bytes == last.unacked_bytes;
+    coder.number(&mut record.usable_window_bytes, later(wait.usable_window_before_bytes, acked_bytes));
+    let as_captured = before.in_flight_bytes == last.flight_after_bytes;
     let in_flight = if as_captured { unacked } else { later(before.in_flight_bytes, before.payload_bytes) };
     coder.number(&mut record.in_flight_bytes, in_flight);
-    coder.number(&mut record.since_last_ack_ns, or(acked, later(before.since_last_ack_ns, held_ns)));
-    coder.number(&mut record.since_last_data_ns, or(wait.peer_last_ns, later(before.since_last_data_ns, held_ns)));
+    coder.number(&mut record.since_last_ack_ns, or(acked, later(before.since_last_ack_ns, wait_ns)));
+    coder.number(&mut record.since_last_data_ns, or(wait.peer_last_ns, later(before.since_last_data_ns, wait_ns)));
     whole(coder, &mut record.payload_bytes, before.payload_bytes);
     whole(coder, &mut record.seq, before.seq.wrapping_add(before.payload_bytes));
-    whole(coder, &mut record.ts_ns, before.ts_ns.wrapping_add(held_ns));
-    coder.number(&mut wait.flight_bytes, last.flight_bytes);
+    whole(coder, &mut record.ts_ns, before.ts_ns.wrapping_add(wait_ns));
+    coder.number(&mut wait.previous_round_flight_bytes, last.previous_round_flight_bytes);
     coder.number(&mut wait.flown_bytes, last.flown_bytes);
     coder.number(&mut wait.missed_bytes, Some(0).into());
     coder.number(&mut wait.left_out_segments, last.left_out_segments);
-    coder.number(&mut wait.loss_told_ns, later(last.loss_told_ns, held_ns));
+    coder.number(&mut wait.loss_signalled_ns, later(last.loss_signalled_ns, wait_ns));
     coder.number(&mut wait.payload_before_bytes, Some(before.payload_bytes).into());
     coder.number(&mut wait.held_since_frame, Some(before.frame as i64).into());
-    coder.number(&mut wait.full_bytes, last.full_bytes);
+    coder.number(&mut wait.smss_bytes, last.smss_bytes);
 }
 
 /// The flags and codes of a record as one number: the bits that differ from the record before.
@@ -351,13 +357,14 @@ const REPAIRED_BY_AT: u32 = RESENT_BY_AT + 3;
 #[inline(always)]
 fn packed(record: &WaitRecord) -> u64 {
     let Wait { flown_before, window_closed, small, small_before, held_before, pushed_before, .. } = record.wait;
-    let Wait { small_unacked, small_passes, recovering, after_loss, fills_unscaled, kept_alive, repaired_by, .. } =
-        record.wait;
+    let Wait {
+        minshall_pending, small_passes, recovering, after_loss, fills_unscaled, kept_alive, repaired_by, ..
+    } = record.wait;
     let flags = [
         small,
         small_before,
         pushed_before,
-        small_unacked,
+        minshall_pending,
         flown_before,
         held_before,
         window_closed,
@@ -383,7 +390,7 @@ fn unpack(word: u64, record: &mut WaitRecord) {
     record.wait.small = flag(0);
     record.wait.small_before = flag(1);
     record.wait.pushed_before = flag(2);
-    record.wait.small_unacked = flag(3);
+    record.wait.minshall_pending = flag(3);
     record.wait.flown_before = flag(4);
     record.wait.held_before = flag(5);
     record.wait.window_closed = flag(6);
@@ -427,19 +434,19 @@ pub(super) mod tests {
             let mut places = 0..64;
             let mut flag = || flags >> places.next().unwrap() & 1 == 1;
             let wait = Wait {
-                held_ns: number(),
+                wait_ns: number(),
                 held_since_frame: number(),
                 sent_ticks: number(),
-                queued_ns: number(),
+                queueing_delay_ns: number(),
                 queue_grew_ns: number(),
-                idle_ns: number(),
-                acked_ago_ns: number(),
-                acked_by_frame: number(),
-                acked_lag_ns: number(),
-                round_trip_ns: number(),
-                neighbour_ns: number(),
-                smoothed_ns: number(),
-                loss_told_ns: number(),
+                since_all_acked_ns: number(),
+                since_ack_ns: number(),
+                ack_frame: number(),
+                ack_lag_ns: number(),
+                rtt_sample_ns: number(),
+                previous_rtt_sample_ns: number(),
+                srtt_ns: number(),
+                loss_signalled_ns: number(),
                 echo_ns: number(),
                 window_opened_ns: number(),
                 peer_first_ns: number(),
@@ -447,21 +454,21 @@ pub(super) mod tests {
                 peer_data_ns: number(),
                 peer_payload_bytes: number(),
                 payload_before_bytes: number(),
-                unacked_before_bytes: number(),
-                unacked_bytes: number(),
+                flight_before_bytes: number(),
+                flight_after_bytes: number(),
                 missed_bytes: number(),
                 left_out_segments: number(),
-                usable_before_bytes: number(),
-                flight_bytes: number(),
+                usable_window_before_bytes: number(),
+                previous_round_flight_bytes: number(),
                 flown_bytes: number(),
-                full_bytes: number(),
+                smss_bytes: number(),
                 flown_before: flag(),
                 window_closed: flag(),
                 small: flag(),
                 small_before: flag(),
                 held_before: flag(),
                 pushed_before: flag(),
-                small_unacked: flag(),
+                minshall_pending: flag(),
                 small_passes: flag(),
                 recovering: flag(),
                 after_loss: flag(),
@@ -540,7 +547,7 @@ pub(super) mod tests {
             ts_ns: 1_700_000_000_000_000_000,
             ..WaitRecord::default()
         };
-        before.wait.unacked_bytes = Some(1448).into();
+        before.wait.flight_after_bytes = Some(1448).into();
         before.in_flight_bytes = Some(1448).into();
         let mut next = WaitRecord {
             frame: 8,
@@ -549,11 +556,11 @@ pub(super) mod tests {
             in_flight_bytes: Some(2896).into(),
             ..before
         };
-        next.wait.held_ns = Some(5000).into();
+        next.wait.wait_ns = Some(5000).into();
         next.wait.held_since_frame = Some(7).into();
         next.wait.payload_before_bytes = Some(1448).into();
         next.wait.missed_bytes = Some(0).into();
-        (next.wait.unacked_before_bytes, next.wait.unacked_bytes) = (Some(2896).into(), Some(2896).into());
+        (next.wait.flight_before_bytes, next.wait.flight_after_bytes) = (Some(2896).into(), Some(2896).into());
         let mut bytes = Vec::new();
         Encoder::default().put(&mut next, &before, &mut bytes);
         assert_eq!(bytes.len(), 3);

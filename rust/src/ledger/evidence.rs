@@ -70,8 +70,8 @@ impl<'a> Evidence<'a> {
             record,
             wait,
             direction,
-            wait_ns: wait.held_ns.get().unwrap_or(0),
-            smss_bytes: wait.full_bytes.get().unwrap_or(0),
+            wait_ns: wait.wait_ns.get().unwrap_or(0),
+            smss_bytes: wait.smss_bytes.get().unwrap_or(0),
             paced: false,
             released: false,
         };
@@ -102,22 +102,22 @@ impl<'a> Evidence<'a> {
 
     /// Bytes in flight just after the departure before, at the sender.
     pub(super) fn flight_before(&self) -> Option<i64> {
-        self.wait.unacked_before_bytes.get()
+        self.wait.flight_before_bytes.get()
     }
 
     /// Bytes in flight just before this departure, at the sender.
     pub(super) fn flight_after(&self) -> Option<i64> {
-        self.wait.unacked_bytes.get()
+        self.wait.flight_after_bytes.get()
     }
 
     /// Largest flight of the round trip before.
     pub(super) fn previous_round_flight(&self) -> Option<i64> {
-        self.wait.flight_bytes.get()
+        self.wait.previous_round_flight_bytes.get()
     }
 
     /// Room in the window just after the departure before, at the sender.
     pub(super) fn room(&self) -> Option<i64> {
-        self.wait.usable_before_bytes.get()
+        self.wait.usable_window_before_bytes.get()
     }
 
     /// A wait of this length is a stall: two round trips, or 10 ms on a LAN, but at most a round trip and the least

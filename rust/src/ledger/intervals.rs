@@ -26,9 +26,9 @@ pub struct Interval {
 impl Interval {
     /// The intervals of a wait, in order of time.
     pub(super) fn of_wait(record: &WaitRecord, judged: &JudgedWait) -> impl Iterator<Item = Self> {
-        let held_ns = record.wait.held_ns.get().unwrap_or(0);
+        let wait_ns = record.wait.wait_ns.get().unwrap_or(0);
         let first = Self {
-            start_ns: record.ts_ns.saturating_sub(held_ns),
+            start_ns: record.ts_ns.saturating_sub(wait_ns),
             ns: 0,
             cause: Cause::Unknown,
             frame_before: record.wait.held_since_frame.get().map(|frame| frame as u64),

@@ -23,15 +23,15 @@ const BUFFER_PART: i64 = 2;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
     /// In flight in each round; the larger of two sizes.
-    pub unacked_bytes: i64,
+    pub flight_bytes: i64,
     /// The smaller of two sizes, else the same.
-    pub least_unacked_bytes: i64,
+    pub least_flight_bytes: i64,
     /// Most that left with the ACK that ended a round; 0 where it was no small segment.
     pub queued_bytes: i64,
     /// Most that was in flight and queued in one round: the send buffer is not smaller.
     pub least_buffer_bytes: i64,
     /// A full segment.
-    pub full_bytes: i64,
+    pub smss_bytes: i64,
     /// The largest window.
     pub window_bytes: i64,
     /// How many rounds there are.
@@ -55,9 +55,9 @@ pub(super) struct LateWait {
     seq: i64,
     payload_bytes: i64,
     since_last_data_ns: Nullable,
-    full_bytes: Nullable,
-    unacked_bytes: Nullable,
-    held_ns: i64,
+    smss_bytes: Nullable,
+    flight_bytes: Nullable,
+    wait_ns: i64,
     caused_ns: i64,
     frames: [Option<u64>; 3],
     round: Option<Round>,
@@ -68,18 +68,18 @@ impl LateWait {
     #[inline]
     pub(super) fn of(record: &WaitRecord, judged: &JudgedWait) -> Option<Self> {
         let wait = &record.wait;
-        let held_ns = wait.held_ns.get().filter(|held_ns| *held_ns >= DELAYED_ACK_NS)?;
+        let wait_ns = wait.wait_ns.get().filter(|wait_ns| *wait_ns >= DELAYED_ACK_NS)?;
         let frame = |frame: Nullable| frame.get().map(|frame| frame as u64);
         Some(Self {
             ts_ns: record.ts_ns,
             seq: record.seq,
             payload_bytes: record.payload_bytes,
             since_last_data_ns: record.since_last_data_ns,
-            full_bytes: wait.full_bytes,
-            unacked_bytes: wait.unacked_before_bytes,
-            held_ns,
+            smss_bytes: wait.smss_bytes,
+            flight_bytes: wait.flight_before_bytes,
+            wait_ns,
             caused_ns: judged.caused_ns,
-            frames: [frame(wait.held_since_frame), frame(wait.acked_by_frame), Some(record.frame)],
+            frames: [frame(wait.held_since_frame), frame(wait.ack_frame), Some(record.frame)],
             round: judged.round,
         })
     }
@@ -87,13 +87,13 @@ impl LateWait {
     /// Its sizes, if it can be a round behind so large a window: the receiver waits for more than is in flight.
     fn fits(&self, window_bytes: i64) -> Option<LockedRound> {
         let round = self.round?;
-        let full_bytes = self.full_bytes.get().filter(|bytes| *bytes > 0)?;
-        let unacked_bytes = self.unacked_bytes.get()?;
-        let acked_at_once_bytes = (2 * full_bytes).min((window_bytes + BUFFER_PART - 1).div_euclid(BUFFER_PART));
-        let is_held = (round.nagle || round.may_be_held) && self.payload_bytes < full_bytes.min(window_bytes / 2);
+        let smss_bytes = self.smss_bytes.get().filter(|bytes| *bytes > 0)?;
+        let flight_bytes = self.flight_bytes.get()?;
+        let acked_at_once_bytes = (2 * smss_bytes).min((window_bytes + BUFFER_PART - 1).div_euclid(BUFFER_PART));
+        let is_held = (round.nagle || round.may_be_held) && self.payload_bytes < smss_bytes.min(window_bytes / 2);
         let queued_bytes = if is_held { self.payload_bytes } else { 0 };
-        let fits = unacked_bytes < acked_at_once_bytes;
-        fits.then_some(LockedRound { wait: *self, round, window_bytes, full_bytes, unacked_bytes, queued_bytes })
+        let fits = flight_bytes < acked_at_once_bytes;
+        fits.then_some(LockedRound { wait: *self, round, window_bytes, smss_bytes, flight_bytes, queued_bytes })
     }
 }
 
@@ -103,19 +103,19 @@ struct LockedRound {
     wait: LateWait,
     round: Round,
     window_bytes: i64,
-    full_bytes: i64,
-    unacked_bytes: i64,
+    smss_bytes: i64,
+    flight_bytes: i64,
     queued_bytes: i64,
 }
 
 impl LockedRound {
     /// Whether it goes on where the round `before` it ended; `earlier` is the wait before that, if it can be a round.
     fn follows(&self, before: &Self, earlier: Option<&Self>) -> bool {
-        let in_turn = earlier.is_some_and(|earlier| earlier.unacked_bytes == self.unacked_bytes);
-        let same = self.unacked_bytes == before.unacked_bytes || in_turn;
+        let in_turn = earlier.is_some_and(|earlier| earlier.flight_bytes == self.flight_bytes);
+        let same = self.flight_bytes == before.flight_bytes || in_turn;
         let since_ns = self.wait.ts_ns.saturating_sub(before.wait.ts_ns);
         let silent = self.wait.since_last_data_ns.get().is_none_or(|ns| ns > since_ns);
-        same && self.wait.seq.saturating_sub(before.wait.seq) == self.unacked_bytes && silent
+        same && self.wait.seq.saturating_sub(before.wait.seq) == self.flight_bytes && silent
     }
 }
 
@@ -123,7 +123,7 @@ impl LockedRound {
 #[derive(Clone, Debug)]
 struct Group {
     lock: Lock,
-    held_ns: Vec<i64>,
+    wait_ns: Vec<i64>,
 }
 
 /// Finds the locks of one direction among its late waits, which come in their order.
@@ -151,21 +151,21 @@ impl Locks {
 
     fn end_run(&mut self) {
         let run = std::mem::take(&mut self.run);
-        let sizes = || run.iter().map(|round| round.unacked_bytes);
+        let sizes = || run.iter().map(|round| round.flight_bytes);
         let (Some(least), Some(most)) = (sizes().min(), sizes().max()) else { return };
         if run.len() < LEAST_ROUNDS {
             return;
         }
-        let known = |group: &Group| (group.lock.least_unacked_bytes, group.lock.unacked_bytes) == (least, most);
+        let known = |group: &Group| (group.lock.least_flight_bytes, group.lock.flight_bytes) == (least, most);
         let place = self.groups.iter().position(known).unwrap_or_else(|| {
             let lock = Lock {
-                unacked_bytes: most,
-                least_unacked_bytes: least,
+                flight_bytes: most,
+                least_flight_bytes: least,
                 nagle: true,
                 may_fill_buffer: true,
                 ..Lock::default()
             };
-            self.groups.push(Group { lock, held_ns: Vec::new() });
+            self.groups.push(Group { lock, wait_ns: Vec::new() });
             self.groups.len() - 1
         });
         if let Some(group) = self.groups.get_mut(place) {
@@ -178,8 +178,8 @@ impl Locks {
     /// The lock that took most time; of equal ones the last.
     pub(super) fn most_expensive(mut self) -> Option<Lock> {
         self.end_run();
-        let Group { mut lock, mut held_ns } = self.groups.into_iter().max_by_key(|group| group.lock.ns)?;
-        lock.median_ns = median(&mut held_ns)?.round_ties_even() as i64;
+        let Group { mut lock, mut wait_ns } = self.groups.into_iter().max_by_key(|group| group.lock.ns)?;
+        lock.median_ns = median(&mut wait_ns)?.round_ties_even() as i64;
         lock.frames.sort_unstable();
         lock.frames.dedup();
         Some(lock)
@@ -189,16 +189,16 @@ impl Locks {
 impl Group {
     fn add(&mut self, round: &LockedRound) {
         let lock = &mut self.lock;
-        if self.held_ns.len() < EVIDENCE_ROUNDS {
+        if self.wait_ns.len() < EVIDENCE_ROUNDS {
             lock.frames.extend(round.wait.frames.iter().flatten());
         }
-        self.held_ns.push(round.wait.held_ns);
+        self.wait_ns.push(round.wait.wait_ns);
         lock.rounds += 1;
         lock.ns = lock.ns.saturating_add(round.wait.caused_ns);
         lock.queued_bytes = lock.queued_bytes.max(round.queued_bytes);
-        lock.least_buffer_bytes = lock.least_buffer_bytes.max(round.unacked_bytes.saturating_add(round.queued_bytes));
+        lock.least_buffer_bytes = lock.least_buffer_bytes.max(round.flight_bytes.saturating_add(round.queued_bytes));
         lock.window_bytes = lock.window_bytes.max(round.window_bytes);
-        lock.full_bytes = lock.full_bytes.max(round.full_bytes);
+        lock.smss_bytes = lock.smss_bytes.max(round.smss_bytes);
         lock.nagle &= round.round.nagle;
         lock.may_fill_buffer &= round.round.may_fill_buffer;
     }
@@ -225,11 +225,11 @@ mod tests {
             since_last_data_ns: None.into(),
             ..WaitRecord::default()
         };
-        record.wait.held_ns = Some(held_ms * MS).into();
+        record.wait.wait_ns = Some(held_ms * MS).into();
         record.wait.held_since_frame = Some(frame as i64 - 2).into();
-        record.wait.acked_by_frame = Some(frame as i64 - 1).into();
-        record.wait.full_bytes = Some(FULL).into();
-        record.wait.unacked_before_bytes = Some(unacked).into();
+        record.wait.ack_frame = Some(frame as i64 - 1).into();
+        record.wait.smss_bytes = Some(FULL).into();
+        record.wait.flight_before_bytes = Some(unacked).into();
         let round = Some(Round { nagle: true, may_be_held: true, may_fill_buffer: false });
         let spans = [(Cause::NagleDelayedAck, 0); MOST_SPANS];
         let (cause, confidence) = (Some(Cause::NagleDelayedAck), Confidence::Proved);
@@ -261,11 +261,11 @@ mod tests {
         assert_eq!(found(&rounds(&[4096, 4096])), None);
         let lock = found(&rounds(&[4096, 4096, 4096])).unwrap();
         let expected = Lock {
-            unacked_bytes: 4096,
-            least_unacked_bytes: 4096,
+            flight_bytes: 4096,
+            least_flight_bytes: 4096,
             queued_bytes: 1000,
             least_buffer_bytes: 5096,
-            full_bytes: FULL,
+            smss_bytes: FULL,
             window_bytes: WINDOW,
             rounds: 3,
             ns: (190 + 191 + 192) * MS,
@@ -281,7 +281,7 @@ mod tests {
     fn two_sizes_may_come_in_turn() {
         let lock = found(&rounds(&[4096, 2048, 4096, 2048])).unwrap();
         // The second of two sizes follows none that it is equal to: the run begins with it.
-        assert_eq!((lock.least_unacked_bytes, lock.unacked_bytes, lock.rounds), (2048, 4096, 3));
+        assert_eq!((lock.least_flight_bytes, lock.flight_bytes, lock.rounds), (2048, 4096, 3));
         assert_eq!(found(&rounds(&[4096, 2048, 1024, 512])), None);
     }
 
@@ -297,7 +297,7 @@ mod tests {
         between.1.round = None;
         waits.insert(2, between);
         assert_eq!(found(&waits).map(|lock| lock.rounds), Some(4));
-        waits[2].0.wait.held_ns = Some(20 * MS).into();
+        waits[2].0.wait.wait_ns = Some(20 * MS).into();
         assert_eq!(found(&waits), None);
     }
 
@@ -316,7 +316,7 @@ mod tests {
             for (record, _) in &mut later {
                 record.frame += first;
                 record.wait.held_since_frame = Some(record.frame as i64 - 2).into();
-                record.wait.acked_by_frame = Some(record.frame as i64 - 1).into();
+                record.wait.ack_frame = Some(record.frame as i64 - 1).into();
                 record.seq += 1_000_000 * first as i64;
                 record.ts_ns += first as i64 * 200 * MS;
             }
@@ -325,7 +325,7 @@ mod tests {
         waits.extend(later(2048, 100));
         waits.extend(later(4096, 200));
         let lock = found(&waits).unwrap();
-        assert_eq!((lock.unacked_bytes, lock.rounds, lock.frames.len()), (4096, 7, 21));
+        assert_eq!((lock.flight_bytes, lock.rounds, lock.frames.len()), (4096, 7, 21));
         assert_eq!(lock.median_ns, 191 * MS);
     }
 }

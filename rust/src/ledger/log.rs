@@ -59,7 +59,7 @@ impl WaitLog {
         let mut more_bytes = if self.memory.is_none() { size_of::<InMemory>() } else { 0 };
         let memory = self.memory.get_or_insert_default();
         let capacity = memory.open.bytes.capacity();
-        self.longest_ns = self.longest_ns.max(record.wait.held_ns.get().unwrap_or(0));
+        self.longest_ns = self.longest_ns.max(record.wait.wait_ns.get().unwrap_or(0));
         if capacity == 0 {
             memory.open.bytes.reserve(FIRST_BYTES);
         }

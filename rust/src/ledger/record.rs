@@ -29,7 +29,7 @@ impl WaitRecord {
     /// first of its direction.
     #[must_use]
     pub fn of(row: &SegmentRow) -> Option<Self> {
-        let wait = row.departure.as_ref().filter(|departure| departure.held_ns.is_some())?;
+        let wait = row.departure.as_ref().filter(|departure| departure.wait_ns.is_some())?;
         Some(Self {
             wait: *wait,
             frame: row.frame,

@@ -338,8 +338,8 @@ mod tests {
             let mut ts_ns = row.first_ts_ns.value();
             let segments: Vec<SegmentRow> = (10..).zip(&waits).map(|(frame, (held_ms, from_client))| {
                 ts_ns += held_ms * MS;
-                let held_ns: Nullable = Some(held_ms * MS).into();
-                let departure = Some(Wait { held_ns, full_bytes: Some(1448).into(), ..Wait::default() });
+                let wait_ns: Nullable = Some(held_ms * MS).into();
+                let departure = Some(Wait { wait_ns, smss_bytes: Some(1448).into(), ..Wait::default() });
                 let kind = Kind::New;
                 SegmentRow { frame, ts_ns: Some(ts_ns).into(), payload_bytes: 1448, from_client: *from_client, kind, departure, ..SegmentRow::default() }
             }).collect();

@@ -112,9 +112,9 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
         || wait.room_is_unseen()
         || wait.ack_is_unseen();
     let unmeasured = spoke_ns.is_some() && (blind || !direction.beginning_seen);
-    let queued_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.idle_ns.get()).unwrap_or(0));
+    let queueing_delay_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0));
     // The departure left after the other side's data had arrived, and was in transit since.
-    let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queued_ns));
+    let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queueing_delay_ns));
     let transit_ns = if blind && !unmeasured {
         0
     } else {
@@ -164,14 +164,14 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
 /// How long ago the handshake ended: for a client whose server sent its SYN-ACK again with that (RFC 9293, 3.5).
 pub(super) fn opened_ns(wait: &Wait, direction: &Direction) -> Option<i64> {
     let again = direction.from_client && direction.receiver_syn_segments > 1;
-    wait.peer_first_ns.get().filter(|_| again).or(wait.idle_ns.get())
+    wait.peer_first_ns.get().filter(|_| again).or(wait.since_all_acked_ns.get())
 }
 
 /// The part in which the line carried the departure before. Where slow start or a buffer held the sender, also the part in which
 /// the bottleneck carried its flight: a larger flight would have waited for the bottleneck as well.
 fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
     let stood_behind_queue = verdict.cause == Some(Cause::SendBuffer) && wait.was_drained_bit_by_bit();
-    let mut carried_ns = wait.line_ns();
+    let mut carried_ns = wait.serialization_ns();
     if verdict.cause == Some(Cause::SlowStart) || stood_behind_queue {
         carried_ns = carried_ns.max(wait.draining_ns());
     }
@@ -184,7 +184,7 @@ fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns:
     // In the first wait, how far such a sender is was not known yet when something came for it.
     let ahead = wait.heard_first_ack() && direction.sender_unplaced;
     let ahead_ns = if ahead { direction.to_sender_ns } else { 0 };
-    let quiet_ns = (spoke_ns.or(wait.wait.idle_ns.get()).unwrap_or(0) - ahead_ns).max(0);
+    let quiet_ns = (spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0) - ahead_ns).max(0);
     let undisturbed_ns = wait.undisturbed_ns().max(wait.still_queued_ns());
     let gap_ns = wait.wait_ns - quiet_ns - handshake_ns;
     let mut there_and_back_ns = transit_ns(gap_ns, undisturbed_ns, direction.unsteady_ns) - sending_ns;
@@ -202,7 +202,7 @@ fn full_window_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
         Cause::ZeroWindow
             if wait.had_in_flight() && wait.room().is_some_and(|room| (0..wait.smss_bytes).contains(&room)) =>
         {
-            wait.wait.idle_ns.get()
+            wait.wait.since_all_acked_ns.get()
         }
         Cause::Nagle if wait.was_kept_behind_window() && wait.was_kept_back() => wait.wait.window_opened_ns.get(),
         _ => None,
@@ -216,7 +216,7 @@ fn before_loss_signal_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64
     if cause != Cause::LossRecovery || wait.is_recovering() {
         return 0;
     }
-    wait.wait.loss_told_ns.get().map_or(0, |told_ns| (left_ns - told_ns).max(0))
+    wait.wait.loss_signalled_ns.get().map_or(0, |told_ns| (left_ns - told_ns).max(0))
 }
 
 /// Whether a side had said all that it had begun to say: what left last was small, or ended a write, or was answered.
@@ -232,13 +232,13 @@ fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     let owes = wait.peer_spoke() && !direction.from_client;
     let closes = wait.is_bare_fin();
     let least_ns = if closes || wait.wait.kept_alive { LEAST_IDLE_NS } else { direction.idle_after_ns };
-    let silence_ns = wait.wait.idle_ns.get().map_or(0, |acked_ns| acked_ns.min(rest_ns));
+    let silence_ns = wait.wait.since_all_acked_ns.get().map_or(0, |acked_ns| acked_ns.min(rest_ns));
     silence_ns >= least_ns && !owes && !wait.is_first_data() && is_complete(wait)
 }
 
 /// The part of a server's wait before its client said anything new, or closed, where it is idle: the server had answered.
 pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &Direction, peer_ns: i64, rest_ns: i64) -> i64 {
-    let (Some(spoke_ns), Some(acked_ns)) = (wait.peer_first_ns.get(), wait.idle_ns.get()) else { return 0 };
+    let (Some(spoke_ns), Some(acked_ns)) = (wait.peer_first_ns.get(), wait.since_all_acked_ns.get()) else { return 0 };
     let silence_ns = (peer_ns + rest_ns - spoke_ns).clamp(0, peer_ns);
     let closes = wait.peer_payload_bytes.get() == Some(0) && wait.peer_first_ns == wait.peer_last_ns;
     let least_ns = if closes || wait.kept_alive { LEAST_IDLE_NS } else { direction.receiver_idle_after_ns };
@@ -250,7 +250,7 @@ pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &Direction, peer_ns: i
 /// and closed a connection that was left open.
 pub(super) fn idle_before_close_ns(wait: &Wait, direction: &Direction) -> i64 {
     let (Some(closed_ns), Some(data_ns), Some(acked_ns)) =
-        (wait.peer_last_ns.get(), wait.peer_data_ns.get(), wait.idle_ns.get())
+        (wait.peer_last_ns.get(), wait.peer_data_ns.get(), wait.since_all_acked_ns.get())
     else {
         return 0;
     };

@@ -56,7 +56,7 @@ impl SenderState {
         }
         if arrival.ack > una {
             self.una = Some(arrival.ack).into();
-            self.since.acked_lag_ns = arrival.lag_ns;
+            self.since.ack_lag_ns = arrival.lag_ns;
             self.undo_spurious_timeout(arrival.tsecr);
             self.since.repaired_ns =
                 if self.recovers(una) && !self.recovers(arrival.ack) { now } else { Nullable::NULL };
@@ -66,8 +66,8 @@ impl SenderState {
                     .sampled_ns
                     .get()
                     .is_some_and(|before| left_ns.saturating_sub(before) <= rtt_ns / NEIGHBOUR_PART);
-                self.previous_rtt_sample_ns = if near { self.round_trip_ns } else { Nullable::NULL };
-                (self.sampled_ns, self.round_trip_ns) = (Some(left_ns).into(), arrival.rtt_ns);
+                self.previous_rtt_sample_ns = if near { self.rtt_sample_ns } else { Nullable::NULL };
+                (self.sampled_ns, self.rtt_sample_ns) = (Some(left_ns).into(), arrival.rtt_ns);
             }
             if let Some(sample_ns) = self.senders_sample_ns(arrival, now_ns) {
                 let srtt_ns = self.srtt_ns.get().unwrap_or(sample_ns);
@@ -126,7 +126,7 @@ impl SenderState {
         let usable = edge.saturating_sub(self.snd_max);
         let before = self.edge.get().map_or(i64::MAX, |edge| edge.saturating_sub(self.snd_max));
         self.since.window_closed |= edge == ack;
-        let opened_for_a_full_one = before < self.full_bytes && usable >= self.full_bytes;
+        let opened_for_a_full_one = before < self.smss_bytes && usable >= self.smss_bytes;
         if opened_for_a_full_one || (before <= 0 && usable > before) {
             self.since.window_opened_ns = now;
         }

@@ -32,14 +32,14 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Returns the ticks since the previous departure, which was captured `held_ns` ago.
+    /// Returns the ticks since the previous departure, which was captured `wait_ns` ago.
     #[inline]
-    pub(super) fn departs(&mut self, tsval: Option<u32>, held_ns: Nullable) -> Option<i64> {
+    pub(super) fn departs(&mut self, tsval: Option<u32>, wait_ns: Nullable) -> Option<i64> {
         let now = tsval?;
         let before = self.tsval.replace(now)?;
         let ticks = i64::from(now.wrapping_sub(before) as i32);
         self.ticks = self.ticks.saturating_add(ticks);
-        self.lasted_ns = self.lasted_ns.saturating_add(held_ns.get().unwrap_or(0));
+        self.lasted_ns = self.lasted_ns.saturating_add(wait_ns.get().unwrap_or(0));
         if self.behind_ns() <= self.soonest_ns {
             (self.soonest_ns, self.soonest_at_ns) = (self.behind_ns(), self.lasted_ns);
         }
@@ -53,7 +53,7 @@ impl Clock {
 
     /// Capture delay of the last departure relative to the smallest so far. What exceeds a tick and clock drift
     /// is a queue before the capture point. Timestamps that fit no clock limit the value to [`LONGEST_NS`].
-    pub(super) fn queued_ns(&self) -> i64 {
+    pub(super) fn queueing_delay_ns(&self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
         later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).clamp(0, LONGEST_NS)
@@ -101,9 +101,13 @@ mod tests {
 
     #[test]
     fn what_comes_later_than_its_own_time_stood_in_a_queue_less_a_tick() {
-        assert_eq!(after(&[(10, 10), (30, 10)]).queued_ns(), 19 * MILLISECOND_NS - 3_000);
-        assert_eq!(after(&[(30, 10), (10, 30)]).queued_ns(), 0, "the first stood in one, the second in none");
-        assert_eq!(after(&[(10, 30), (30, 10)]).queued_ns(), 19 * MILLISECOND_NS - 3_000, "the soonest is what counts");
+        assert_eq!(after(&[(10, 10), (30, 10)]).queueing_delay_ns(), 19 * MILLISECOND_NS - 3_000);
+        assert_eq!(after(&[(30, 10), (10, 30)]).queueing_delay_ns(), 0, "the first stood in one, the second in none");
+        assert_eq!(
+            after(&[(10, 30), (30, 10)]).queueing_delay_ns(),
+            19 * MILLISECOND_NS - 3_000,
+            "the soonest is what counts"
+        );
     }
 
     #[test]
@@ -123,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_drifts_by_a_ten_thousandth_queues_nothing() {
-        assert_eq!(after(&[(100_010, 100_000)]).queued_ns(), 0);
+        assert_eq!(after(&[(100_010, 100_000)]).queueing_delay_ns(), 0);
     }
 
     #[test]
@@ -147,6 +151,6 @@ mod tests {
             tsval = tsval.wrapping_sub(1 << 30);
             clock.departs(Some(tsval), Some(MILLISECOND_NS).into());
         }
-        assert_eq!((clock.queued_ns(), clock.queue_grew_ns()), (LONGEST_NS, LONGEST_NS));
+        assert_eq!((clock.queueing_delay_ns(), clock.queue_grew_ns()), (LONGEST_NS, LONGEST_NS));
     }
 }

@@ -10,13 +10,13 @@ const ONE_WRITE_NS: i64 = 2_000_000;
 
 impl SenderState {
     pub(super) fn count_clocked(&mut self, wait: &Wait, shift_ns: i64) {
-        if wait.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
+        if wait.flight_before_bytes.get().is_none_or(|unacked| unacked == 0) {
             return;
         }
         if self.application_continued(wait, shift_ns) {
             self.unclocked = self.unclocked.saturating_add(1);
         }
-        if let Some(ago_ns) = wait.acked_ago_ns.get() {
+        if let Some(ago_ns) = wait.since_ack_ns.get() {
             let in_time = ago_ns <= self.causal_ns(shift_ns);
             // After a short wait, an ACK may precede the departure by chance. At the sender, such an ACK is not
             // counted.
@@ -29,29 +29,29 @@ impl SenderState {
     /// Whether the application, not an event in TCP, ended the wait: nothing arrived since a small segment
     /// left, that segment had taken all available data, and the line was free again.
     fn application_continued(&self, wait: &Wait, shift_ns: i64) -> bool {
-        let nothing_came = !wait.acked_ago_ns.is_some() && !wait.peer_first_ns.is_some();
+        let nothing_came = !wait.since_ack_ns.is_some() && !wait.peer_first_ns.is_some();
         nothing_came
             && wait.small_before
-            && wait.held_ns.get().is_some_and(|held_ns| {
-                held_ns > self.causal_ns(shift_ns) && !self.spacing.may_carry(self.since.payload_bytes, held_ns)
+            && wait.wait_ns.get().is_some_and(|wait_ns| {
+                wait_ns > self.causal_ns(shift_ns) && !self.spacing.may_carry(self.since.payload_bytes, wait_ns)
             })
     }
 
     /// Counts a small segment as evidence for or against Nagle's algorithm.
     pub(super) fn count_small(&mut self, wait: &Wait, payload_bytes: i64, shift_ns: i64) {
-        if wait.unacked_before_bytes.get().is_none_or(|unacked| unacked == 0) {
+        if wait.flight_before_bytes.get().is_none_or(|unacked| unacked == 0) {
             return;
         }
-        let waited_ns = wait.held_ns.get().unwrap_or(0);
-        if wait.unacked_bytes.get().is_none_or(|unacked| unacked > 0) {
-            let passed_full = !wait.small_unacked && waited_ns > ONE_WRITE_NS;
+        let waited_ns = wait.wait_ns.get().unwrap_or(0);
+        if wait.flight_after_bytes.get().is_none_or(|unacked| unacked > 0) {
+            let passed_full = !wait.minshall_pending && waited_ns > ONE_WRITE_NS;
             self.small_waits.passed_full = self.small_waits.passed_full.saturating_add(u16::from(passed_full));
             return;
         }
         if !has_waited_with_room(wait, payload_bytes) || !self.released_by_the_ack_of_all(wait, shift_ns) {
             return;
         }
-        if wait.small_unacked {
+        if wait.minshall_pending {
             self.small_waits.run = self.small_waits.run.saturating_add(1);
             self.small_waits.longest_run = self.small_waits.longest_run.max(self.small_waits.run);
         } else {
@@ -62,20 +62,20 @@ impl SenderState {
     /// Counts a segment sent right after a small one that had waited. It shows that the application wrote more
     /// as soon as the ACK arrived.
     pub(super) fn count_after_small_wait(&mut self, wait: &Wait, shift_ns: i64) {
-        let at_once = wait.held_ns.get().is_some_and(|held_ns| held_ns <= self.causal_ns(shift_ns));
+        let at_once = wait.wait_ns.get().is_some_and(|wait_ns| wait_ns <= self.causal_ns(shift_ns));
         let went_on = self.since.had_waited_behind_small && at_once && !wait.peer_first_ns.is_some();
         self.small_waits.went_on = self.small_waits.went_on.saturating_add(u16::from(went_on));
     }
 
     /// Whether a segment that waited behind a small one left at once when an ACK without data arrived.
     pub(super) fn waited_behind_small(&self, wait: &Wait, shift_ns: i64) -> bool {
-        wait.small_unacked && has_waited(wait) && self.released_by_an_ack(wait, shift_ns)
+        wait.minshall_pending && has_waited(wait) && self.released_by_an_ack(wait, shift_ns)
     }
 
     /// Counts a full-sized segment that waited although the window had room. It is evidence of a full send
     /// buffer.
     pub(super) fn count_full(&mut self, wait: &Wait, payload_bytes: i64, shift_ns: i64) {
-        let Some(flight) = wait.unacked_before_bytes.get().filter(|unacked| *unacked > 0) else { return };
+        let Some(flight) = wait.flight_before_bytes.get().filter(|unacked| *unacked > 0) else { return };
         if !has_waited_with_room(wait, payload_bytes) {
             return;
         }
@@ -87,21 +87,22 @@ impl SenderState {
     /// Whether the segment left at once when an ACK without data arrived that may have ended its wait.
     fn released_by_an_ack(&self, wait: &Wait, shift_ns: i64) -> bool {
         let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && wait.may_be_ended_by(ago_ns);
-        wait.acked_ago_ns.get().is_some_and(just_came) && !wait.peer_last_ns.is_some()
+        wait.since_ack_ns.get().is_some_and(just_came) && !wait.peer_last_ns.is_some()
     }
 
     /// Whether the segment left at once when an ACK without data covered everything outstanding.
     pub(super) fn released_by_the_ack_of_all(&self, wait: &Wait, shift_ns: i64) -> bool {
-        wait.idle_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns)) && !wait.peer_last_ns.is_some()
+        wait.since_all_acked_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns))
+            && !wait.peer_last_ns.is_some()
     }
 }
 
 /// Whether the segment was sent too late to be the tail of one write.
 fn has_waited(wait: &Wait) -> bool {
-    wait.held_ns.get().is_some_and(|held_ns| held_ns > ONE_WRITE_NS)
+    wait.wait_ns.get().is_some_and(|wait_ns| wait_ns > ONE_WRITE_NS)
 }
 
 /// Whether the segment was sent too late to be the tail of one write, although the window had room for it.
 fn has_waited_with_room(wait: &Wait, payload_bytes: i64) -> bool {
-    has_waited(wait) && wait.usable_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
+    has_waited(wait) && wait.usable_window_before_bytes.get().is_some_and(|usable| usable > payload_bytes)
 }

@@ -32,25 +32,25 @@ impl SenderState {
         }
         self.take_arrived(&leaves, shift_ns);
         let mut wait = self.wait(&leaves, shift_ns);
-        wait.sent_ticks = self.clock.departs(leaves.tsval, wait.held_ns).into();
+        wait.sent_ticks = self.clock.departs(leaves.tsval, wait.wait_ns).into();
         self.spacing.set_timestamps(leaves.tsval.is_some());
-        wait.queued_ns = wait.sent_ticks.get().map(|_| self.clock.queued_ns()).into();
+        wait.queueing_delay_ns = wait.sent_ticks.get().map(|_| self.clock.queueing_delay_ns()).into();
         wait.queue_grew_ns = wait.sent_ticks.get().map(|_| self.clock.queue_grew_ns()).into();
-        if let Some(held_ns) = wait.held_ns.get().filter(|_| line_may_be_busy(&wait)) {
+        if let Some(wait_ns) = wait.wait_ns.get().filter(|_| line_may_be_busy(&wait)) {
             let seen = match (leaves.at_either, shift_ns) {
                 (true, _) => Seen::AtEither,
                 (false, 0) => Seen::AtSender,
                 _ => Seen::Away,
             };
-            self.spacing.departs(held_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.full_bytes, seen);
+            self.spacing.departs(wait_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.smss_bytes, seen);
         }
         // Only at the sender does the capture show which departures an ACK released.
-        let released = shift_ns == 0 && wait.acked_ago_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
-        if let Some(held_ns) = wait.held_ns.get().filter(|_| !released && self.write_continues(&leaves)) {
-            self.steady.came(held_ns, leaves.payload_bytes, AROUND_BYTES);
+        let released = shift_ns == 0 && wait.since_ack_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
+        if let Some(wait_ns) = wait.wait_ns.get().filter(|_| !released && self.write_continues(&leaves)) {
+            self.steady.came(wait_ns, leaves.payload_bytes, AROUND_BYTES);
         }
-        if let Some(held_ns) = wait.held_ns.get().filter(|_| leaves.payload_bytes > 0) {
-            self.paced.departs(leaves.ts_ns, held_ns, leaves.payload_bytes, leaves.full_bytes, self.since.was_small);
+        if let Some(wait_ns) = wait.wait_ns.get().filter(|_| leaves.payload_bytes > 0) {
+            self.paced.departs(leaves.ts_ns, wait_ns, leaves.payload_bytes, leaves.smss_bytes, self.since.was_small);
         }
         if leaves.resent_by.is_none() {
             self.count_clocked(&wait, shift_ns);
@@ -62,7 +62,7 @@ impl SenderState {
         } else if !leaves.small && !resent && leaves.payload_bytes > 0 {
             self.count_full(&wait, leaves.payload_bytes, shift_ns);
         }
-        let was_held = leaves.small && wait.small_unacked && self.released_by_the_ack_of_all(&wait, shift_ns);
+        let was_held = leaves.small && wait.minshall_pending && self.released_by_the_ack_of_all(&wait, shift_ns);
         let waited_behind_small = leaves.small && self.waited_behind_small(&wait, shift_ns);
         self.left(&leaves, was_held, shift_ns);
         self.since.had_waited_behind_small = waited_behind_small;
@@ -73,23 +73,23 @@ impl SenderState {
     /// segment had no PSH, so it did not end a write.
     fn write_continues(&self, leaves: &Leaves) -> bool {
         let before = self.since.payload_bytes;
-        before > 0 && before >= self.full_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
+        before > 0 && before >= self.smss_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
     }
 
     /// Whether the departure is several segments captured as one (segmentation offload) and the last of them is
     /// small. This is known only after full-sized segments of this size were seen. Until then, the real
     /// segments may be smaller, because the path MTU may be.
     fn has_small_tail(&self, leaves: &Leaves) -> bool {
-        self.whole_bytes == leaves.full_bytes && leaves.payload_bytes > leaves.full_bytes && !leaves.is_whole()
+        self.whole_bytes == leaves.smss_bytes && leaves.payload_bytes > leaves.smss_bytes && !leaves.is_whole()
     }
 
     /// Updates the state after a departure. `was_held` says that a small segment waited behind another small
     /// one until everything was acknowledged.
     #[inline]
     fn left(&mut self, leaves: &Leaves, was_held: bool, shift_ns: i64) {
-        self.full_bytes = leaves.full_bytes;
+        self.smss_bytes = leaves.smss_bytes;
         let (una, ends_small) = (self.una.get(), leaves.small || self.has_small_tail(leaves));
-        self.whole_bytes = if leaves.is_whole() { leaves.full_bytes } else { self.whole_bytes };
+        self.whole_bytes = if leaves.is_whole() { leaves.smss_bytes } else { self.whole_bytes };
         if leaves.resent_by.is_some() {
             if una.is_none_or(|una| !self.recovers(una)) {
                 self.recover = Some(self.snd_max).into();
@@ -125,11 +125,11 @@ impl SenderState {
         if let Some(una) = una {
             if self.only_syn_lost
                 && !self.rounds.last_flight().is_some()
-                && self.snd_max - una > LEAST_THRESHOLD_SEGMENTS * self.full_bytes
+                && self.snd_max - una > LEAST_THRESHOLD_SEGMENTS * self.smss_bytes
             {
                 (self.only_syn_lost, self.after_loss) = (false, false);
             }
-            self.rounds.departs(una, self.snd_max, self.full_bytes, self.after_loss);
+            self.rounds.departs(una, self.snd_max, self.smss_bytes, self.after_loss);
             if self
                 .since
                 .all_acked_ns
@@ -151,7 +151,7 @@ impl SenderState {
             was_held,
             minshall_pending: una.is_some_and(|una| self.small_end.value() > una),
             loss_known: self.loss_confirmed || una.is_some_and(|una| self.recovers(una)),
-            flight_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
+            previous_round_flight_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable_window_bytes: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),
             window_closed: self.edge.is_some() && self.edge == self.una,
             ..Since::default()
@@ -162,6 +162,6 @@ impl SenderState {
 /// Whether the previous departure may have kept the line busy until this one: it is not acknowledged yet, and
 /// neither data from the peer nor an ACK released this one.
 fn line_may_be_busy(wait: &Wait) -> bool {
-    let released = wait.acked_ago_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
-    !released && !wait.peer_first_ns.is_some() && wait.unacked_bytes.get().is_some_and(|bytes| bytes > 0)
+    let released = wait.since_ack_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
+    !released && !wait.peer_first_ns.is_some() && wait.flight_after_bytes.get().is_some_and(|bytes| bytes > 0)
 }

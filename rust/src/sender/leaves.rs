@@ -17,8 +17,8 @@ pub(crate) struct Leaves {
     /// Bytes of data.
     pub payload_bytes: i64,
     /// The largest payload that a segment may have: the SMSS (RFC 5681).
-    pub full_bytes: i64,
-    /// It carries less than `full_bytes`.
+    pub smss_bytes: i64,
+    /// It carries less than `smss_bytes`.
     pub small: bool,
     /// Nagle's algorithm never delays it.
     pub never_held: bool,
@@ -46,6 +46,6 @@ pub(crate) struct Leaves {
 impl Leaves {
     /// Whether it consists of full-sized segments only: one, or several captured as one.
     pub(super) fn is_whole(&self) -> bool {
-        self.payload_bytes > 0 && self.full_bytes > 0 && self.payload_bytes % self.full_bytes == 0
+        self.payload_bytes > 0 && self.smss_bytes > 0 && self.payload_bytes % self.smss_bytes == 0
     }
 }

@@ -25,14 +25,14 @@ pub(super) struct Paced {
 }
 
 impl Paced {
-    /// Takes a segment that leaves `held_ns` after the previous one, which was small if `small` is set.
+    /// Takes a segment that leaves `wait_ns` after the previous one, which was small if `small` is set.
     #[inline]
-    pub(super) fn departs(&mut self, ts_ns: i64, held_ns: i64, payload_bytes: i64, full_bytes: i64, small: bool) {
-        if held_ns < CAUSAL_NS {
+    pub(super) fn departs(&mut self, ts_ns: i64, wait_ns: i64, payload_bytes: i64, smss_bytes: i64, small: bool) {
+        if wait_ns < CAUSAL_NS {
             self.bytes = self.bytes.saturating_add(payload_bytes);
             return;
         }
-        let least_bytes = BURST_SEGMENTS.saturating_mul(full_bytes);
+        let least_bytes = BURST_SEGMENTS.saturating_mul(smss_bytes);
         if let Some(began_ns) = self.began_ns.get().filter(|_| !small && self.bytes >= least_bytes) {
             self.pace.came(ts_ns.saturating_sub(began_ns), self.bytes, 0);
         }
@@ -60,9 +60,9 @@ mod tests {
     /// how many bursts at that pace outnumber the others.
     fn after(departures: &[(i64, i64, bool)]) -> (Option<i64>, Option<i64>, u32) {
         let (mut paced, mut ts_ns) = (Paced::default(), 0);
-        for (held_ns, bytes, small) in departures {
-            ts_ns += held_ns;
-            paced.departs(ts_ns, *held_ns, *bytes, FULL, *small);
+        for (wait_ns, bytes, small) in departures {
+            ts_ns += wait_ns;
+            paced.departs(ts_ns, *wait_ns, *bytes, FULL, *small);
         }
         let (bytes, ns) = paced.pace();
         (bytes.get(), ns.get(), paced.bursts())

@@ -56,10 +56,10 @@ impl Level {
 
 impl Rounds {
     /// Takes a departure: everything below `snd_max` is sent, everything below `una` is acknowledged.
-    pub(super) fn departs(&mut self, una: i64, snd_max: i64, full_bytes: i64, after_loss: bool) {
+    pub(super) fn departs(&mut self, una: i64, snd_max: i64, smss_bytes: i64, after_loss: bool) {
         if una >= self.ends {
             if self.ends > 0 {
-                self.finish(full_bytes, after_loss);
+                self.finish(smss_bytes, after_loss);
             }
             self.ends = snd_max;
             self.flight = 0;
@@ -68,10 +68,10 @@ impl Rounds {
         self.flight = self.flight.max(snd_max - una);
     }
 
-    fn finish(&mut self, full_bytes: i64, after_loss: bool) {
+    fn finish(&mut self, smss_bytes: i64, after_loss: bool) {
         self.last_flight = Some(self.flight).into();
         if !self.cut {
-            self.record_highest(full_bytes);
+            self.record_highest(smss_bytes);
         }
         if !self.now.has(self.flight) {
             let back = self.before.has(self.flight);
@@ -79,7 +79,7 @@ impl Rounds {
             self.before = std::mem::replace(&mut self.now, other);
         }
         self.now.rounds = self.now.rounds.saturating_add(1);
-        if !after_loss && (!self.peer_sent_data || self.flight >= LEVEL_SEGMENTS * full_bytes) {
+        if !after_loss && (!self.peer_sent_data || self.flight >= LEVEL_SEGMENTS * smss_bytes) {
             self.record_level();
             if self.top.has(self.flight) {
                 self.top.rounds = self.top.rounds.saturating_add(1);
@@ -90,9 +90,9 @@ impl Rounds {
     }
 
     /// Records the largest flight, and for how many rounds none was larger.
-    fn record_highest(&mut self, full_bytes: i64) {
+    fn record_highest(&mut self, smss_bytes: i64) {
         self.highest = self.highest.max(self.flight);
-        if self.flight >= self.grown + full_bytes {
+        if self.flight >= self.grown + smss_bytes {
             (self.grown, self.steady) = (self.flight, 0);
         } else {
             self.steady = self.steady.saturating_add(1);

@@ -102,11 +102,11 @@ impl Spacing {
         self.option_bytes = if timestamps { TIMESTAMP_BYTES } else { 0 };
     }
 
-    /// Takes a segment that leaves `held_ns` after one of `before_bytes`. Away from the sender, the size of the
+    /// Takes a segment that leaves `wait_ns` after one of `before_bytes`. Away from the sender, the size of the
     /// later segment counts, because a segment is captured when all of it has arrived. If either size may
     /// count, the smaller one is used, so that the time remains an upper bound.
     #[inline]
-    pub(super) fn departs(&mut self, held_ns: i64, before_bytes: i64, own_bytes: i64, full_bytes: i64, seen: Seen) {
+    pub(super) fn departs(&mut self, wait_ns: i64, before_bytes: i64, own_bytes: i64, smss_bytes: i64, seen: Seen) {
         self.seen = seen;
         let bytes = match seen {
             Seen::Away => own_bytes,
@@ -116,14 +116,14 @@ impl Spacing {
             Seen::AtEither | Seen::AtSender => before_bytes,
         };
         if seen == Seen::Away && own_bytes == 0 && before_bytes > 0 {
-            self.fin_ns = Some(self.fin_ns.get().map_or(held_ns, |fin_ns| fin_ns.min(held_ns))).into();
+            self.fin_ns = Some(self.fin_ns.get().map_or(wait_ns, |fin_ns| fin_ns.min(wait_ns))).into();
         }
-        if before_bytes == 0 || bytes == 0 || full_bytes == 0 {
+        if before_bytes == 0 || bytes == 0 || smss_bytes == 0 {
             return;
         }
-        self.any.keep_faster(bytes + AROUND_BYTES, held_ns);
-        if before_bytes >= full_bytes {
-            self.full.keep_faster(bytes + AROUND_BYTES, held_ns);
+        self.any.keep_faster(bytes + AROUND_BYTES, wait_ns);
+        if before_bytes >= smss_bytes {
+            self.full.keep_faster(bytes + AROUND_BYTES, wait_ns);
         }
     }
 
@@ -194,12 +194,12 @@ impl Spacing {
         if self.is_too_slow_for_the_handshake(line) { Default::default() } else { payload_and_time(line, line.ns) }
     }
 
-    /// Whether the line may need `held_ns` for a segment of `payload_bytes`, as far as the line is known.
-    pub(super) fn may_carry(&self, payload_bytes: i64, held_ns: i64) -> bool {
-        let (line_bytes, line_ns) = self.line();
-        line_bytes.get().zip(line_ns.get()).is_some_and(|(bytes, ns)| {
+    /// Whether the line may need `wait_ns` for a segment of `payload_bytes`, as far as the line is known.
+    pub(super) fn may_carry(&self, payload_bytes: i64, wait_ns: i64) -> bool {
+        let (line_bytes, serialization_ns) = self.line();
+        line_bytes.get().zip(serialization_ns.get()).is_some_and(|(bytes, ns)| {
             let line = Pace { bytes: bytes + AROUND_BYTES, ns };
-            held_ns <= line.of(payload_bytes + AROUND_BYTES).saturating_mul(2)
+            wait_ns <= line.of(payload_bytes + AROUND_BYTES).saturating_mul(2)
         })
     }
 
@@ -241,8 +241,8 @@ mod tests {
     fn after(spaced: &[(i64, i64, i64)], seen: Seen) -> Spacing {
         let mut spacing = Spacing::default();
         spacing.rtt_sampled(90_000_000, 0, 0);
-        for (held_ns, before, own) in spaced {
-            spacing.departs(*held_ns, *before, *own, 1460, seen);
+        for (wait_ns, before, own) in spaced {
+            spacing.departs(*wait_ns, *before, *own, 1460, seen);
         }
         spacing
     }
@@ -362,14 +362,14 @@ mod tests {
     fn a_receivers_timer_that_is_about_as_late_as_the_next_write_tells_of_no_line_that_the_syn_outran() {
         // 500 bytes every 50 ms, acknowledged after 43 ms: 87 µs for each of 494 bytes beyond a SYN, and 87 µs
         // for each of 578 bytes in 50 ms.
-        let line_ns = |syn_ns| {
+        let serialization_ns = |syn_ns| {
             let mut spacing = Spacing::default();
             spacing.rtt_sampled(syn_ns, 0, 0);
             spacing.departs(50_000_000, 500, 500, 1460, Seen::AtSender);
             spacing.rtt_sampled(syn_ns + 43_000_000, 500, 0);
             spacing.line().1.get()
         };
-        assert_eq!((line_ns(190_000), line_ns(15_000_000)), (None, Some(50_000_000)));
+        assert_eq!((serialization_ns(190_000), serialization_ns(15_000_000)), (None, Some(50_000_000)));
     }
 
     #[test]

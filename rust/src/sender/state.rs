@@ -33,7 +33,7 @@ pub(crate) struct SenderState {
     /// Right edge of the receive window.
     pub(super) edge: Nullable,
     pub(super) snd_max: i64,
-    pub(super) full_bytes: i64,
+    pub(super) smss_bytes: i64,
     pub(super) since: Since,
     /// SMSS of the last departure that consisted of full-sized segments only.
     pub(super) whole_bytes: i64,
@@ -48,7 +48,7 @@ pub(crate) struct SenderState {
     pub(super) timeout: Option<Timeout>,
     /// The only segment lost so far is the SYN.
     pub(super) only_syn_lost: bool,
-    pub(super) round_trip_ns: Nullable,
+    pub(super) rtt_sample_ns: Nullable,
     /// When the segment of that RTT sample was captured, and the RTT sample of its neighbour in the flight.
     pub(super) sampled_ns: Nullable,
     pub(super) previous_rtt_sample_ns: Nullable,
@@ -114,14 +114,14 @@ pub(super) struct Since {
     /// After the last departure, the sender knew of a loss or was recovering from one.
     pub(super) loss_known: bool,
     /// Bytes in flight (`FlightSize`) and usable receive window just after the last departure.
-    pub(super) flight_bytes: Nullable,
+    pub(super) previous_round_flight_bytes: Nullable,
     pub(super) usable_window_bytes: Nullable,
     pub(super) all_acked_ns: Nullable,
     pub(super) window_opened_ns: Nullable,
     pub(super) window_closed: bool,
     pub(super) acked_ns: Nullable,
     pub(super) acked_frame: u64,
-    pub(super) acked_lag_ns: Nullable,
+    pub(super) ack_lag_ns: Nullable,
     /// Time of the last ACK of new data, if that ACK ended a loss recovery.
     pub(super) repaired_ns: Nullable,
     pub(super) peer_first_ns: Nullable,
@@ -148,7 +148,7 @@ impl SenderState {
     #[inline]
     pub(crate) fn had_two_in_flight(&self, payload_bytes: i64) -> bool {
         let flight = self.una.get().map_or(0, |una| self.snd_max - una);
-        self.full_bytes == payload_bytes || flight.max(self.rounds.highest()) >= 2 * payload_bytes
+        self.smss_bytes == payload_bytes || flight.max(self.rounds.highest()) >= 2 * payload_bytes
     }
 
     /// Bytes missing from the capture between everything sent before and `start`. Away from the sender, they
@@ -165,7 +165,7 @@ impl SenderState {
 
     /// A departure within this time of an ACK may be caused by it.
     pub(super) fn causal_ns(&self, shift_ns: i64) -> i64 {
-        CAUSAL_NS.max(shift_ns.saturating_add(self.round_trip_ns.get().unwrap_or(0)) / 10)
+        CAUSAL_NS.max(shift_ns.saturating_add(self.rtt_sample_ns.get().unwrap_or(0)) / 10)
     }
 
     #[inline]
@@ -176,19 +176,19 @@ impl SenderState {
         let una = self.una.get();
         let frame = |known: Nullable, frame: u64| Nullable::from(known.get().map(|_| frame as i64));
         Wait {
-            held_ns: age(since.left_ns),
+            wait_ns: age(since.left_ns),
             held_since_frame: frame(since.left_ns, since.frame),
             sent_ticks: Nullable::default(),
-            queued_ns: Nullable::default(),
+            queueing_delay_ns: Nullable::default(),
             queue_grew_ns: Nullable::default(),
-            idle_ns: age(since.all_acked_ns),
-            acked_ago_ns: age(since.acked_ns),
-            acked_by_frame: frame(since.acked_ns, since.acked_frame),
-            acked_lag_ns: since.acked_lag_ns,
-            round_trip_ns: self.round_trip_ns,
-            neighbour_ns: self.previous_rtt_sample_ns,
-            smoothed_ns: self.srtt_ns,
-            loss_told_ns: age(if since.loss_known { since.left_ns } else { self.loss_signalled_ns }),
+            since_all_acked_ns: age(since.all_acked_ns),
+            since_ack_ns: age(since.acked_ns),
+            ack_frame: frame(since.acked_ns, since.acked_frame),
+            ack_lag_ns: since.ack_lag_ns,
+            rtt_sample_ns: self.rtt_sample_ns,
+            previous_rtt_sample_ns: self.previous_rtt_sample_ns,
+            srtt_ns: self.srtt_ns,
+            loss_signalled_ns: age(if since.loss_known { since.left_ns } else { self.loss_signalled_ns }),
             echo_ns: self.arrivals.echo_ns(leaves.tsecr, leaves.ts_ns),
             window_opened_ns: age(since.window_opened_ns),
             peer_first_ns: age(since.peer_first_ns),
@@ -196,8 +196,8 @@ impl SenderState {
             peer_data_ns: age(since.peer_data_ns),
             peer_payload_bytes: since.peer_payload_bytes,
             payload_before_bytes: since.left_ns.get().map(|_| since.payload_bytes).into(),
-            unacked_before_bytes: since.flight_bytes,
-            unacked_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
+            flight_before_bytes: since.previous_round_flight_bytes,
+            flight_after_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             missed_bytes: since.left_ns.get().map(|_| self.missed_bytes(leaves.start, shift_ns)).into(),
             left_out_segments: since
                 .left_ns
@@ -205,20 +205,20 @@ impl SenderState {
                 .filter(|_| leaves.start <= self.snd_max)
                 .map(|_| leaves.left_out)
                 .into(),
-            usable_before_bytes: since.usable_window_bytes,
-            flight_bytes: self.rounds.last_flight(),
+            usable_window_before_bytes: since.usable_window_bytes,
+            previous_round_flight_bytes: self.rounds.last_flight(),
             flown_before: since
-                .flight_bytes
+                .previous_round_flight_bytes
                 .get()
                 .is_some_and(|flight| self.rounds.had_in_flight(flight, self.after_loss)),
             flown_bytes: Some(self.rounds.highest()).into(),
-            full_bytes: Some(leaves.full_bytes).into(),
+            smss_bytes: Some(leaves.smss_bytes).into(),
             window_closed: since.window_closed,
             small: leaves.small,
             small_before: since.was_small,
             held_before: since.was_held && !since.peer_last_ns.is_some(),
             pushed_before: since.was_pushed,
-            small_unacked: since.minshall_pending,
+            minshall_pending: since.minshall_pending,
             small_passes: self.small_behind_small > 0 && self.small_waits.run < WAITS_IN_A_ROW,
             recovering: una.is_some_and(|una| self.recovers(una)),
             repaired_by: self

@@ -28,16 +28,16 @@ pub(super) struct Steady {
 }
 
 impl Steady {
-    /// Takes a segment of `payload_bytes` and `around_bytes` of overhead that left `held_ns` after one that did
+    /// Takes a segment of `payload_bytes` and `around_bytes` of overhead that left `wait_ns` after one that did
     /// not end a write.
     #[inline]
-    pub(super) fn came(&mut self, held_ns: i64, payload_bytes: i64, around_bytes: i64) {
+    pub(super) fn came(&mut self, wait_ns: i64, payload_bytes: i64, around_bytes: i64) {
         let bytes = payload_bytes.saturating_add(around_bytes);
         self.around_bytes = around_bytes;
         self.all = self.all.saturating_add(1);
         if self.votes == 0 {
-            *self = Self { bytes, ns: held_ns, votes: 1, other_sizes: 0, ..*self };
-        } else if are_alike(held_ns.saturating_mul(self.bytes), self.ns.saturating_mul(bytes)) {
+            *self = Self { bytes, ns: wait_ns, votes: 1, other_sizes: 0, ..*self };
+        } else if are_alike(wait_ns.saturating_mul(self.bytes), self.ns.saturating_mul(bytes)) {
             self.votes = self.votes.saturating_add(1);
             self.other_sizes = self.other_sizes.saturating_add(u32::from(!are_alike(bytes, self.bytes)));
         } else {
@@ -71,8 +71,8 @@ mod tests {
 
     fn after(came: &[(i64, i64)]) -> (Option<i64>, Option<i64>, u32, u32, u32) {
         let mut steady = Steady::default();
-        for (held_ns, bytes) in came {
-            steady.came(*held_ns, *bytes, AROUND_BYTES);
+        for (wait_ns, bytes) in came {
+            steady.came(*wait_ns, *bytes, AROUND_BYTES);
         }
         let ((bytes, ns), (all, votes, other_sizes)) = (steady.pace(), steady.segments());
         (bytes.get(), ns.get(), all, votes, other_sizes)

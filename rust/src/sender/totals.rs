@@ -15,8 +15,8 @@ impl SenderState {
             let arrived_ns = arrival.ts_ns.saturating_add(whole_ns(shift_ns));
             state.arrived(&arrival, arrived_ns.min(last_ts_ns.get().unwrap_or(i64::MAX)));
         }
-        let end = |ts_ns| state.wait(&Leaves { ts_ns, full_bytes: state.full_bytes, ..Leaves::default() }, shift_ns);
-        let (line_payload_bytes, line_ns) = self.spacing.line();
+        let end = |ts_ns| state.wait(&Leaves { ts_ns, smss_bytes: state.smss_bytes, ..Leaves::default() }, shift_ns);
+        let (line_payload_bytes, serialization_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
         let (exchange_bytes, exchange_cells, exchange_ns) = self.spacing.exchange();
         let (steady_payload_bytes, steady_ns) = self.steady.pace();
@@ -42,7 +42,7 @@ impl SenderState {
             small_held_went_on: self.small_waits.went_on,
             tick_ns: self.clock.tick_ns(),
             line_payload_bytes,
-            line_ns,
+            serialization_ns,
             spaced_payload_bytes,
             spaced_ns,
             exchange_bytes,

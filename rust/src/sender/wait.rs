@@ -16,19 +16,19 @@ pub(crate) const LET_GO_PART: i64 = 8;
 #[allow(missing_docs)] // each field name states its fact
 #[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states
 pub struct Wait {
-    pub held_ns: Nullable,
+    pub wait_ns: Nullable,
     pub held_since_frame: Nullable,
     pub sent_ticks: Nullable,
-    pub queued_ns: Nullable,
+    pub queueing_delay_ns: Nullable,
     pub queue_grew_ns: Nullable,
-    pub idle_ns: Nullable,
-    pub acked_ago_ns: Nullable,
-    pub acked_by_frame: Nullable,
-    pub acked_lag_ns: Nullable,
-    pub round_trip_ns: Nullable,
-    pub neighbour_ns: Nullable,
-    pub smoothed_ns: Nullable,
-    pub loss_told_ns: Nullable,
+    pub since_all_acked_ns: Nullable,
+    pub since_ack_ns: Nullable,
+    pub ack_frame: Nullable,
+    pub ack_lag_ns: Nullable,
+    pub rtt_sample_ns: Nullable,
+    pub previous_rtt_sample_ns: Nullable,
+    pub srtt_ns: Nullable,
+    pub loss_signalled_ns: Nullable,
     pub echo_ns: Nullable,
     pub window_opened_ns: Nullable,
     pub peer_first_ns: Nullable,
@@ -38,21 +38,21 @@ pub struct Wait {
     pub peer_data_ns: Nullable,
     pub peer_payload_bytes: Nullable,
     pub payload_before_bytes: Nullable,
-    pub unacked_before_bytes: Nullable,
-    pub unacked_bytes: Nullable,
+    pub flight_before_bytes: Nullable,
+    pub flight_after_bytes: Nullable,
     pub missed_bytes: Nullable,
     pub left_out_segments: Nullable,
-    pub usable_before_bytes: Nullable,
-    pub flight_bytes: Nullable,
+    pub usable_window_before_bytes: Nullable,
+    pub previous_round_flight_bytes: Nullable,
     pub flown_before: bool,
     pub flown_bytes: Nullable,
-    pub full_bytes: Nullable,
+    pub smss_bytes: Nullable,
     pub window_closed: bool,
     pub small: bool,
     pub small_before: bool,
     pub held_before: bool,
     pub pushed_before: bool,
-    pub small_unacked: bool,
+    pub minshall_pending: bool,
     pub small_passes: bool,
     pub recovering: bool,
     pub repaired_by: Option<ResentBy>,
@@ -65,7 +65,7 @@ pub struct Wait {
 impl Wait {
     /// Whether an event `ago_ns` before the end of the wait may have ended it.
     pub(super) fn may_be_ended_by(&self, ago_ns: i64) -> bool {
-        ago_ns.saturating_mul(LET_GO_PART) <= self.held_ns.get().unwrap_or(0)
+        ago_ns.saturating_mul(LET_GO_PART) <= self.wait_ns.get().unwrap_or(0)
     }
 }
 
@@ -89,7 +89,7 @@ pub struct DirectionTotals {
     pub small_held_went_on: u16,
     pub tick_ns: Nullable,
     pub line_payload_bytes: Nullable,
-    pub line_ns: Nullable,
+    pub serialization_ns: Nullable,
     pub spaced_payload_bytes: Nullable,
     pub spaced_ns: Nullable,
     pub exchange_bytes: Nullable,

@@ -14,8 +14,8 @@ use crate::sender::DirectionTotals;
 
 /// Columns of the segments table. Null for segments that occupy no sequence space.
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
-    ("held_ns", |rows, _| value(rows, |block| &block.held_ns)),
-    ("full_bytes", |rows, _| value(rows, |block| &block.full_bytes)),
+    ("wait_ns", |rows, _| value(rows, |block| &block.wait_ns)),
+    ("smss_bytes", |rows, _| value(rows, |block| &block.smss_bytes)),
 ];
 
 fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayRef {
@@ -35,9 +35,9 @@ pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: 
             let values = bits(&rows, |row| row.first.is_some_and(|first| first.is_syn));
             Arc::new(BooleanArray::new(values, validity(&rows, |row| row.first.is_some()))) as ArrayRef
         }),
-        ("ending_held_ns", amount(|row| row.ending.held_ns)),
-        ("ending_held_since_frame", amount(|row| row.ending.held_since_frame)),
-        ("ending_idle_ns", amount(|row| row.ending.idle_ns)),
+        ("ending_wait_ns", amount(|row| row.ending.wait_ns)),
+        ("ending_wait_since_frame", amount(|row| row.ending.held_since_frame)),
+        ("ending_since_all_acked_ns", amount(|row| row.ending.since_all_acked_ns)),
         ("ending_peer_first_ns", amount(|row| row.ending.peer_first_ns)),
         ("ending_peer_last_ns", amount(|row| row.ending.peer_last_ns)),
         ("level_flight_bytes", amount(|row| row.level_flight_bytes)),
@@ -53,7 +53,7 @@ pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: 
         ("small_held_went_on", count(|row| row.small_held_went_on.into())),
         ("tick_ns", amount(|row| row.tick_ns)),
         ("line_payload_bytes", amount(|row| row.line_payload_bytes)),
-        ("line_ns", amount(|row| row.line_ns)),
+        ("serialization_ns", amount(|row| row.serialization_ns)),
         ("spaced_payload_bytes", amount(|row| row.spaced_payload_bytes)),
         ("spaced_ns", amount(|row| row.spaced_ns)),
         ("exchange_bytes", amount(|row| row.exchange_bytes)),

@@ -79,18 +79,17 @@ const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
     ("kind", |rows| maybe::<UInt8Type, _>(rows, |row| row.proof.map(|proof| proof.kind as u8))),
     ("threshold_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.threshold_ns)),
     ("round_trip_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.rtt_ns)),
-    ("acked_by_frame", |rows| proved(rows, |proof| proof.acked_by_frame)),
-    ("acked_lag_ns", |rows| proved(rows, |proof| proof.acked_lag_ns)),
+    ("ack_frame", |rows| proved(rows, |proof| proof.ack_frame)),
+    ("ack_lag_ns", |rows| proved(rows, |proof| proof.ack_lag_ns)),
     ("ack_late_ns", |rows| {
-        let late_ns = |row: &IntervalRow| {
-            row.proof?.acked_lag_ns.get().map(|lag_ns| lag_ns.saturating_sub(row.bounds.rtt_min_ns))
-        };
+        let late_ns =
+            |row: &IntervalRow| row.proof?.ack_lag_ns.get().map(|lag_ns| lag_ns.saturating_sub(row.bounds.rtt_min_ns));
         maybe::<Int64Type, _>(rows, |row| late_ns(row).map(|late_ns| late_ns.max(0)))
     }),
-    ("unacked_before_bytes", |rows| proved(rows, |proof| proof.unacked_before_bytes)),
-    ("unacked_bytes", |rows| proved(rows, |proof| proof.unacked_bytes)),
-    ("usable_before_bytes", |rows| proved(rows, |proof| proof.usable_before_bytes)),
-    ("full_bytes", |rows| proved(rows, |proof| proof.full_bytes)),
+    ("flight_before_bytes", |rows| proved(rows, |proof| proof.flight_before_bytes)),
+    ("flight_after_bytes", |rows| proved(rows, |proof| proof.flight_after_bytes)),
+    ("usable_window_before_bytes", |rows| proved(rows, |proof| proof.usable_window_before_bytes)),
+    ("smss_bytes", |rows| proved(rows, |proof| proof.smss_bytes)),
     ("payload_bytes", |rows| maybe::<Int64Type, _>(rows, |row| row.proof.map(|proof| proof.payload_bytes))),
     ("wait_ns", |rows| proved(rows, |proof| proof.wait_ns)),
     ("since_all_acked_ns", |rows| proved(rows, |proof| proof.since_all_acked_ns)),
@@ -216,11 +215,11 @@ pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     let bytes = |value: fn(&Lock) -> i64| numbers::<Int64Type, _>(&rows, |row| value(row.value));
     let mut columns = keys(&rows);
     columns.extend([
-        ("unacked_bytes".into(), bytes(|lock| lock.unacked_bytes)),
-        ("least_unacked_bytes".into(), bytes(|lock| lock.least_unacked_bytes)),
+        ("flight_bytes".into(), bytes(|lock| lock.flight_bytes)),
+        ("least_flight_bytes".into(), bytes(|lock| lock.least_flight_bytes)),
         ("queued_bytes".into(), bytes(|lock| lock.queued_bytes)),
         ("least_buffer_bytes".into(), bytes(|lock| lock.least_buffer_bytes)),
-        ("full_bytes".into(), bytes(|lock| lock.full_bytes)),
+        ("smss_bytes".into(), bytes(|lock| lock.smss_bytes)),
         ("window_bytes".into(), bytes(|lock| lock.window_bytes)),
         ("rounds".into(), numbers::<Int64Type, _>(&rows, |row| row.value.rounds as i64)),
         ("ns".into(), bytes(|lock| lock.ns)),

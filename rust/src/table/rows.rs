@@ -18,7 +18,7 @@ pub(super) const NO_CODE: u8 = u8::MAX;
 /// A column of one block.
 pub(super) type Of<T> = [T; BLOCK_ROWS];
 
-/// The columns of a block, named as in [`SegmentRow`]. Where `departs` is false, `held_ns` and `full_bytes`
+/// The columns of a block, named as in [`SegmentRow`]. Where `departs` is false, `wait_ns` and `smss_bytes`
 /// contain stale values.
 #[derive(Debug)]
 pub(super) struct Block {
@@ -67,8 +67,8 @@ pub(super) struct Block {
     pub rtt_ns: Of<Nullable>,
     pub path: Of<u16>,
     pub departs: Of<bool>,
-    pub held_ns: Of<Nullable>,
-    pub full_bytes: Of<Nullable>,
+    pub wait_ns: Of<Nullable>,
+    pub smss_bytes: Of<Nullable>,
 }
 
 impl Block {
@@ -118,8 +118,8 @@ impl Block {
             rtt_ns: NULLS,
             path: [0; BLOCK_ROWS],
             departs: NO,
-            held_ns: NULLS,
-            full_bytes: NULLS,
+            wait_ns: NULLS,
+            smss_bytes: NULLS,
         }
     }
 
@@ -170,8 +170,8 @@ impl Block {
         set(&mut self.path, at, row.path);
         set(&mut self.departs, at, row.departure.is_some());
         if let Some(wait) = &row.departure {
-            set(&mut self.held_ns, at, wait.held_ns);
-            set(&mut self.full_bytes, at, wait.full_bytes);
+            set(&mut self.wait_ns, at, wait.wait_ns);
+            set(&mut self.smss_bytes, at, wait.smss_bytes);
         }
     }
 }

@@ -161,13 +161,13 @@ mod tests {
         let mut rows = SegmentRows::default();
         // Use the memory before, to leave stale values.
         for _ in 0..100 {
-            let departure = Wait { held_ns: Some(-1).into(), ..Wait::default() };
+            let departure = Wait { wait_ns: Some(-1).into(), ..Wait::default() };
             rows.push(SegmentRow { departure: Some(departure), dsack: true, ..SegmentRow::default() });
         }
         rows.clear();
         for number in numbers {
             let departure = number.map(|number| Wait {
-                held_ns: Some(i64::from(number)).filter(|held| held % 3 > 0).into(),
+                wait_ns: Some(i64::from(number)).filter(|held| held % 3 > 0).into(),
                 ..Wait::default()
             });
             rows.push(SegmentRow {
@@ -192,7 +192,7 @@ mod tests {
             let codes = |name: &str| column(name).as_primitive::<UInt16Type>().iter().collect::<Vec<_>>();
             let each = |value: fn(u16) -> Option<i64>| numbers.iter().map(|n| n.and_then(value)).collect::<Vec<_>>();
             prop_assert_eq!(amounts("ack"), each(|number| Some(i64::from(number) - 100)));
-            prop_assert_eq!(amounts("held_ns"), each(|number| Some(i64::from(number)).filter(|held| held % 3 > 0)));
+            prop_assert_eq!(amounts("wait_ns"), each(|number| Some(i64::from(number)).filter(|held| held % 3 > 0)));
             prop_assert_eq!(codes("ip_id"), numbers.clone());
             prop_assert_eq!(codes("cells"), numbers.clone());
             let transmission = column("transmission").as_primitive::<UInt8Type>().iter().collect::<Vec<_>>();
@@ -210,11 +210,11 @@ mod tests {
 
     #[test]
     fn only_wanted_columns_are_made_in_the_order_of_the_table() {
-        let wanted = ["seq", "frame", "held_ns"].map(str::to_owned);
+        let wanted = ["seq", "frame", "wait_ns"].map(str::to_owned);
         let table = Segments::new(Some(&wanted));
         let batch = table.batch(&rows(&[Some(1)]), &PathNames::default()).unwrap();
         let names = table.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
-        assert_eq!(names, ["frame", "seq", "held_ns"]);
+        assert_eq!(names, ["frame", "seq", "wait_ns"]);
         assert_eq!((batch.num_columns(), batch.num_rows()), (3, 1));
     }
 }

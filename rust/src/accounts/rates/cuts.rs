@@ -54,7 +54,7 @@ impl Cuts {
             self.begins(left.start);
         } else if held.small_before {
             self.after_short_segment(left);
-        } else if left.pushed && !self.pushed && left.payload_bytes * REST_PART <= held.full_bytes.get().unwrap_or(0) {
+        } else if left.pushed && !self.pushed && left.payload_bytes * REST_PART <= held.smss_bytes.get().unwrap_or(0) {
             self.is_cut(left);
         }
         self.end = left.start.saturating_add(left.payload_bytes);
@@ -90,7 +90,7 @@ impl Cuts {
             self.cut_at = left.start - self.begin;
         }
         self.pending_segments += 1;
-        let waited_ns = left.held.held_ns.get().filter(|_| left.held.acked_ago_ns.is_some()).unwrap_or(0);
+        let waited_ns = left.held.wait_ns.get().filter(|_| left.held.since_ack_ns.is_some()).unwrap_or(0);
         self.pending_waited_ns = self.pending_waited_ns.saturating_add(if waited_ns > WAIT_NS { waited_ns } else { 0 });
     }
 
@@ -114,8 +114,8 @@ fn continues_message(left: &Left<'_>) -> bool {
     if held.peer_first_ns.is_some() {
         return false;
     }
-    held.acked_ago_ns.get().map_or_else(
-        || held.held_ns.get().is_some_and(|held_ns| held_ns <= SAME_MESSAGE_NS),
+    held.since_ack_ns.get().map_or_else(
+        || held.wait_ns.get().is_some_and(|wait_ns| wait_ns <= SAME_MESSAGE_NS),
         |ago_ns| ago_ns <= RELEASED_NS,
     )
 }

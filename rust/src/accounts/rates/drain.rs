@@ -38,9 +38,9 @@ pub(super) struct Drain {
 impl Drain {
     #[inline]
     pub(super) fn advanced(&mut self, ack: &Advanced) {
-        let queued_ns = ack.rtt_ns.get().map_or(-1, |rtt_ns| rtt_ns.saturating_sub(ack.rtt_min_ns));
+        let queueing_delay_ns = ack.rtt_ns.get().map_or(-1, |rtt_ns| rtt_ns.saturating_sub(ack.rtt_min_ns));
         let since_ns = self.last_ns.get().map_or(i64::MAX, |last_ns| ack.ts_ns.saturating_sub(last_ns));
-        if ack.more && queued_ns >= since_ns.max(LEAST_QUEUE_NS) && since_ns >= 0 {
+        if ack.more && queueing_delay_ns >= since_ns.max(LEAST_QUEUE_NS) && since_ns >= 0 {
             self.stretch.add(ack.bytes, since_ns);
             self.least_ns = LEAST_STRETCH_NS.max(ack.rtt_min_ns / 2);
         } else {

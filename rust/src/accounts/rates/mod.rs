@@ -58,10 +58,10 @@ impl Rates {
             return;
         }
         self.cuts.departs(left);
-        let Some(held_ns) = left.held.held_ns.get().filter(|_| was_free(left)) else { return };
-        let pause_ns = PAUSE_NS.max(left.held.round_trip_ns.get().unwrap_or(0).saturating_mul(2));
-        let sums = if held_ns <= pause_ns { &mut self.burst } else { &mut self.paused };
-        sums.add(left.payload_bytes, held_ns);
+        let Some(wait_ns) = left.held.wait_ns.get().filter(|_| was_free(left)) else { return };
+        let pause_ns = PAUSE_NS.max(left.held.rtt_sample_ns.get().unwrap_or(0).saturating_mul(2));
+        let sums = if wait_ns <= pause_ns { &mut self.burst } else { &mut self.paused };
+        sums.add(left.payload_bytes, wait_ns);
     }
 
     /// Takes an ACK of the receiver for new bytes.
@@ -103,14 +103,14 @@ fn was_free(left: &Left<'_>) -> bool {
     if held.peer_first_ns.is_some() || held.window_closed {
         return false;
     }
-    let (Some(usable), Some(before)) = (held.usable_before_bytes.get(), held.unacked_before_bytes.get()) else {
+    let (Some(usable), Some(before)) = (held.usable_window_before_bytes.get(), held.flight_before_bytes.get()) else {
         return false;
     };
     if usable < payload_bytes {
         return false;
     }
-    let Some(ago_ns) = held.acked_ago_ns.get() else { return true };
-    let woken_ns = WOKEN_NS.max(held.round_trip_ns.get().unwrap_or(0) / WOKEN_PART);
+    let Some(ago_ns) = held.since_ack_ns.get() else { return true };
+    let woken_ns = WOKEN_NS.max(held.rtt_sample_ns.get().unwrap_or(0) / WOKEN_PART);
     let had_room = !held.small
         && !held.after_loss
         && before.saturating_add(payload_bytes).saturating_mul(ROOM_PARTS.1)
@@ -123,16 +123,16 @@ mod tests {
     use super::{Left, Passed, Rates};
     use crate::sender::Wait;
 
-    /// A full-sized segment after a flight of 10,000 bytes, `held_ns` after the previous segment and
-    /// `acked_ago_ns` after an ACK.
-    fn after(held_ns: i64, acked_ago_ns: Option<i64>) -> Wait {
+    /// A full-sized segment after a flight of 10,000 bytes, `wait_ns` after the previous segment and
+    /// `since_ack_ns` after an ACK.
+    fn after(wait_ns: i64, since_ack_ns: Option<i64>) -> Wait {
         Wait {
-            held_ns: Some(held_ns).into(),
-            acked_ago_ns: acked_ago_ns.into(),
-            round_trip_ns: Some(20_000_000).into(),
-            unacked_before_bytes: Some(10_000).into(),
-            usable_before_bytes: Some(50_000).into(),
-            full_bytes: Some(1000).into(),
+            wait_ns: Some(wait_ns).into(),
+            since_ack_ns: since_ack_ns.into(),
+            rtt_sample_ns: Some(20_000_000).into(),
+            flight_before_bytes: Some(10_000).into(),
+            usable_window_before_bytes: Some(50_000).into(),
+            smss_bytes: Some(1000).into(),
             ..Wait::default()
         }
     }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_closed_window_an_answer_and_a_pause_are_no_bursts() {
         let free = after(1_000_000, None);
-        let full = Wait { usable_before_bytes: Some(999).into(), ..free };
+        let full = Wait { usable_window_before_bytes: Some(999).into(), ..free };
         let answered = Wait { peer_first_ns: Some(500).into(), ..free };
         assert_eq!(rates(&full, 0).burst.samples + rates(&answered, 0).burst.samples, 0);
         let paused = rates(&after(40_000_001, None), 0);

@@ -32,17 +32,18 @@ impl Line {
         let option_bytes = if stamped { TIMESTAMP_BYTES } else { 0 };
         let cells =
             |payload: i64| (payload + option_bytes + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1).div_euclid(CELL_BYTES);
-        let line = busy(totals.line_ns.get(), totals.line_payload_bytes.get());
+        let line = busy(totals.serialization_ns.get(), totals.line_payload_bytes.get());
         let exchange = (totals.exchange_ns.get(), totals.exchange_bytes.get());
         let of_exchange = rate(exchange);
         let of_exchange_cells = rate((totals.exchange_ns.get(), totals.exchange_cells.get()));
         let least_segment_bytes = (option_bytes + AROUND_BYTES).max(LEAST_FRAME_BYTES);
-        let line_ns = totals.line_ns.get().map(|ns| ns as f64);
+        let serialization_ns = totals.serialization_ns.get().map(|ns| ns as f64);
         let fin_ns = other.fin_ns.get().map(|ns| ns as f64);
         let line_payload = totals.line_payload_bytes.get();
         let by = |ns: Option<f64>, bytes: Option<i64>| ns.zip(bytes).map(|(ns, bytes)| ns / bytes as f64);
-        let as_own = is_alike(of_exchange, by(line_ns, line_payload.map(|bytes| bytes + AROUND_BYTES)), ALIKE_SHARE)
-            || is_alike(of_exchange_cells, by(line_ns, line_payload.map(cells)), ALIKE_IN_CELLS_SHARE);
+        let as_own =
+            is_alike(of_exchange, by(serialization_ns, line_payload.map(|bytes| bytes + AROUND_BYTES)), ALIKE_SHARE)
+                || is_alike(of_exchange_cells, by(serialization_ns, line_payload.map(cells)), ALIKE_IN_CELLS_SHARE);
         let as_fin = is_alike(of_exchange, by(fin_ns, Some(least_segment_bytes)), ALIKE_SHARE)
             || is_alike(of_exchange_cells, by(fin_ns, Some(LEAST_SEGMENT_CELLS)), ALIKE_IN_CELLS_SHARE);
         let fallback = |first: Busy, second: Busy, is: bool| {
@@ -50,7 +51,7 @@ impl Line {
             (first.0.or(second.0), first.1.or(second.1))
         };
         let spaced = busy(other.spaced_ns.get(), other.spaced_payload_bytes.get());
-        let other_line = busy(other.line_ns.get(), other.line_payload_bytes.get());
+        let other_line = busy(other.serialization_ns.get(), other.line_payload_bytes.get());
         // Small segments of the other side tell of its line where their spacing is that of this side's line.
         let others = if is_alike(rate(spaced), rate(line), ALIKE_SHARE) {
             spaced

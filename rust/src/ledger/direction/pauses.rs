@@ -25,7 +25,9 @@ impl Pauses {
         let spoke_ns = wait.peer_last_ns.get();
         // A server that was asked owes an answer: its time to think is no pause.
         let owes = !from_client && spoke_ns.is_some();
-        let Some(acked_ns) = wait.idle_ns.get().filter(|_| !owes && record.payload_bytes > 0) else { return };
+        let Some(acked_ns) = wait.since_all_acked_ns.get().filter(|_| !owes && record.payload_bytes > 0) else {
+            return;
+        };
         let quiet_ns = spoke_ns.map_or(acked_ns, |spoke_ns| spoke_ns.min(acked_ns));
         if quiet_ns > CAUSAL_NS && record.resent_by.is_none() {
             self.lengths_ns.push(quiet_ns);

@@ -15,7 +15,7 @@ impl Evidence<'_> {
 
     /// An earlier small segment was not acknowledged when the wait began (Minshall: `snd_sml > snd_una`).
     pub(in super::super) fn minshall_pending(&self) -> bool {
-        self.wait.small_unacked || (self.direction.never_full && self.had_in_flight())
+        self.wait.minshall_pending || (self.direction.never_full && self.had_in_flight())
     }
 
     /// Fewer than two segments were in flight: they do not let an ACK go at once (RFC 5681, 4.2), nor do they make a queue.
@@ -73,7 +73,7 @@ impl Evidence<'_> {
 
     /// An ACK reached the sender so shortly before that it may have caused the departure.
     pub(in super::super) fn ack_just_came(&self) -> bool {
-        is(self.wait.acked_ago_ns.get(), |ago_ns| ago_ns <= self.causal_ns())
+        is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= self.causal_ns())
     }
 
     /// The newest byte that the last ACK acknowledges left last, long before. It may have given no sample, so that the last
@@ -81,7 +81,7 @@ impl Evidence<'_> {
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
-            && are(self.wait.acked_ago_ns.get(), least, |ago_ns, least_ns| {
+            && are(self.wait.since_ack_ns.get(), least, |ago_ns, least_ns| {
                 self.wait_ns - ago_ns - least_ns >= DELAYED_ACK_NS
             })
     }
@@ -90,24 +90,24 @@ impl Evidence<'_> {
     /// where that is known; else the oldest waited for its sender to send more.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
-        let late = is(self.wait.acked_lag_ns.get(), |lag_ns| {
+        let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {
             (DELAYED_ACK_NS..=LATEST_ACK_NS).contains(&(lag_ns - self.direction.rtt_min_ns.unwrap_or(0)))
         });
         let newest_in_time =
-            || are(self.wait.round_trip_ns.get(), self.direction.rtt_min_ns, |rtt, least| rtt - least < DELAYED_ACK_NS);
+            || are(self.wait.rtt_sample_ns.get(), self.direction.rtt_min_ns, |rtt, least| rtt - least < DELAYED_ACK_NS);
         late && (!newest_in_time() || self.newest_waited())
     }
 
     /// One ACK for all, and nothing left while it was awaited: what drains through a queue is acknowledged bit by bit.
     pub(in super::super) fn was_acked_at_once(&self) -> bool {
-        let waited = || is(self.wait.round_trip_ns.get(), |rtt_ns| 4 * self.wait_ns >= 3 * rtt_ns);
+        let waited = || is(self.wait.rtt_sample_ns.get(), |rtt_ns| 4 * self.wait_ns >= 3 * rtt_ns);
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
     /// The last ACK leaves something out that had left more than a round trip before: that had not arrived when the ACK left,
     /// and stood in a queue. A timer's ACK is for all that has arrived (RFC 9293, 3.4); a single segment may be lost.
     fn ack_leaves_old_bytes_out(&self) -> bool {
-        let old = is(self.wait.acked_ago_ns.get(), |ago_ns| {
+        let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
         });
         old && is(self.flight_after(), |flight| {
@@ -119,27 +119,27 @@ impl Evidence<'_> {
     /// late as well: one after the other, as in a queue.
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
-            && is(self.wait.acked_lag_ns.get(), |lag_ns| lag_ns - self.wait_ns > self.rtt_ns() + self.causal_ns())
+            && is(self.wait.ack_lag_ns.get(), |lag_ns| lag_ns - self.wait_ns > self.rtt_ns() + self.causal_ns())
     }
 
     /// How much longer the last round trip took than the shortest one of any segment.
     pub(super) fn over_any_ns(&self) -> Option<i64> {
-        Some(self.wait.round_trip_ns.get()? - self.direction.rtt_min_ns?)
+        Some(self.wait.rtt_sample_ns.get()? - self.direction.rtt_min_ns?)
     }
 
     /// How much longer the last round trip took than the shortest one of a full segment.
     pub(super) fn over_least_ns(&self) -> Option<i64> {
-        self.beyond_least_ns(self.wait.round_trip_ns.get())
+        self.beyond_least_ns(self.wait.rtt_sample_ns.get())
     }
 
     /// [`Self::over_least_ns`] of the segment just before the last sample.
     fn neighbour_over_least_ns(&self) -> Option<i64> {
-        self.beyond_least_ns(self.wait.neighbour_ns.get())
+        self.beyond_least_ns(self.wait.previous_rtt_sample_ns.get())
     }
 
     fn beyond_least_ns(&self, sample_ns: Option<i64>) -> Option<i64> {
         let least_full_ns =
-            self.direction.rtt_min_ns? + self.direction.line.own_beyond_least_ns(self.wait.full_bytes.get());
+            self.direction.rtt_min_ns? + self.direction.line.own_beyond_least_ns(self.wait.smss_bytes.get());
         Some(sample_ns? - least_full_ns)
     }
 
@@ -160,8 +160,8 @@ impl Evidence<'_> {
     /// queue. A receiver that delays its ACK has one for all that has come (RFC 9293, 3.4).
     pub(in super::super) fn was_late_with_neighbour(&self) -> bool {
         self.direction.near_sender
-            && are(self.neighbour_over_least_ns(), self.over_least_ns(), |neighbour_ns, own_ns| {
-                neighbour_ns > self.direction.queue_ns && own_ns <= 2 * neighbour_ns
+            && are(self.neighbour_over_least_ns(), self.over_least_ns(), |previous_rtt_sample_ns, own_ns| {
+                previous_rtt_sample_ns > self.direction.queue_ns && own_ns <= 2 * previous_rtt_sample_ns
             })
     }
 
@@ -177,7 +177,7 @@ impl Evidence<'_> {
             && !self.ack_leaves_old_bytes_out()
             && !self.was_released_by_late_acks()
             && (self.is_for_less_than_two() || self.was_late_alone())
-            && is(self.wait.acked_lag_ns.get(), |lag_ns| {
+            && is(self.wait.ack_lag_ns.get(), |lag_ns| {
                 2 * self.wait_ns >= lag_ns - self.direction.rtt_min_ns.unwrap_or(0)
             })
     }
@@ -197,7 +197,7 @@ impl Evidence<'_> {
     /// was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
-        let long_idle = is(self.wait.idle_ns.get(), |ns| ns > LONGEST_PATH_NS);
+        let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);
         let as_soon_as_ever = direction.sender_unplaced
             && is(self.wait.peer_last_ns.get(), |ago_ns| {
                 (direction.to_sender_ns..=direction.to_sender_ns + self.causal_ns()).contains(&ago_ns)

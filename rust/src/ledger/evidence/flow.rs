@@ -23,14 +23,15 @@ impl Evidence<'_> {
     pub(in super::super) fn may_have_refilled_buffer(&self) -> bool {
         !self.is_bare_fin()
             && !self.peer_spoke()
-            && is(self.wait.acked_ago_ns.get(), |ago_ns| ago_ns <= REFILL_NS)
+            && is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= REFILL_NS)
             && (!self.direction.old || self.may_fill_buffer())
             && !self.left_at_its_pace()
     }
 
     /// The last round trip, or its own timestamp, shows a queue on the path.
     pub(in super::super) fn is_in_queue(&self) -> bool {
-        let by_timestamp = self.wait.queued_ns.get().filter(|_| self.says_when() && !self.wait.echo_ns.is_some());
+        let by_timestamp =
+            self.wait.queueing_delay_ns.get().filter(|_| self.says_when() && !self.wait.echo_ns.is_some());
         let late_echo_ns =
             || self.wait.echo_ns.get().zip(self.direction.reaction_min_ns).map_or(0, |(echo, least)| echo - least);
         if let Some(delay_ns) = by_timestamp {
@@ -45,12 +46,14 @@ impl Evidence<'_> {
     /// other side's program.
     pub(in super::super) fn still_queued_ns(&self) -> i64 {
         let acked_before_it_spoke = !self.peer_spoke()
-            || are(self.wait.idle_ns.get(), self.wait.peer_first_ns.get(), |acked_ns, spoke_ns| acked_ns > spoke_ns);
+            || are(self.wait.since_all_acked_ns.get(), self.wait.peer_first_ns.get(), |acked_ns, spoke_ns| {
+                acked_ns > spoke_ns
+            });
         let queued = acked_before_it_spoke
             && !self.had_little_in_flight()
             && self.was_late_with_neighbour()
             && self.is_in_queue();
-        if queued { self.wait.round_trip_ns.get().unwrap_or(0) } else { 0 }
+        if queued { self.wait.rtt_sample_ns.get().unwrap_or(0) } else { 0 }
     }
 
     /// At its sender, behind a full segment: by its timestamp, which TCP writes, it had been handed down before the departure
@@ -65,8 +68,8 @@ impl Evidence<'_> {
         self.direction.near_sender
             && self.direction.ticks_milliseconds
             && !self.wait.small_before
-            && are(self.wait.queued_ns.get(), drifted_ns(), |queued_ns, drifted_ns| {
-                queued_ns - drifted_ns >= self.wait_ns
+            && are(self.wait.queueing_delay_ns.get(), drifted_ns(), |queueing_delay_ns, drifted_ns| {
+                queueing_delay_ns - drifted_ns >= self.wait_ns
             })
     }
 
@@ -74,7 +77,7 @@ impl Evidence<'_> {
     pub(in super::super) fn sender_heard_nothing(&self) -> bool {
         self.direction.near_sender
             && self.wait_ns > self.rtt_ns()
-            && self.wait.acked_ago_ns.get().is_none_or(|ago_ns| ago_ns > self.rtt_ns())
+            && self.wait.since_ack_ns.get().is_none_or(|ago_ns| ago_ns > self.rtt_ns())
     }
 
     /// Behind the path nothing was missing or overtaken, and what came twice had been late in a queue: the path's rate spaces
@@ -102,7 +105,7 @@ impl Evidence<'_> {
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {
-            is(self.wait.smoothed_ns.get(), |srtt_ns| {
+            is(self.wait.srtt_ns.get(), |srtt_ns| {
                 PROBE_ROUND_TRIPS * srtt_ns > PROBE_TICKS_NS
                     && self.wait_ns >= PROBE_ROUND_TRIPS * srtt_ns
                     && self.wait_ns as f64 <= LATEST_PROBE * srtt_ns as f64 + PROBE_TICKS_NS as f64
@@ -126,8 +129,11 @@ impl Evidence<'_> {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
         }
-        let update_released_it =
-            || !self.peer_spoke() && self.ack_just_came() && is(self.wait.idle_ns.get(), |ns| ns > self.causal_ns());
+        let update_released_it = || {
+            !self.peer_spoke()
+                && self.ack_just_came()
+                && is(self.wait.since_all_acked_ns.get(), |ns| ns > self.causal_ns())
+        };
         self.was_released_by_ack() || update_released_it() || self.is_needless()
     }
 
@@ -136,7 +142,7 @@ impl Evidence<'_> {
         !self.direction.near_sender
             && !self.direction.beginning_seen
             && self.had_in_flight()
-            && !self.wait.round_trip_ns.is_some()
+            && !self.wait.rtt_sample_ns.is_some()
     }
 
     /// ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate.

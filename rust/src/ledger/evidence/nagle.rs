@@ -74,7 +74,7 @@ impl Evidence<'_> {
     /// What Nagle's algorithm holds is let go by the host that takes the ACK, and no program has to be woken for it.
     fn kernel_released_it(&self) -> bool {
         !self.direction.near_sender
-            || is(self.wait.acked_ago_ns.get(), |ago_ns| {
+            || is(self.wait.since_ack_ns.get(), |ago_ns| {
                 ago_ns <= REACTION_NS.max(self.wait_ns.div_euclid(LET_GO_PART))
             })
     }
@@ -106,7 +106,7 @@ impl Evidence<'_> {
     pub(in super::super) fn was_released_late(&self) -> bool {
         !self.peer_spoke()
             && i64::from(self.direction.totals.small_held_run) >= HELD_TIMES
-            && is(self.wait.idle_ns.get(), |ns| ns.saturating_mul(A_LITTLE_LATE) <= self.wait_ns)
+            && is(self.wait.since_all_acked_ns.get(), |ns| ns.saturating_mul(A_LITTLE_LATE) <= self.wait_ns)
             && self.was_held_behind_small()
     }
 
@@ -194,7 +194,7 @@ impl Evidence<'_> {
         self.more_was_buffered()
             && (self.had_room() || self.was_kept_behind_window())
             && !self.ack_just_came()
-            && self.wait_ns - self.line_ns() > CAUSAL_NS
+            && self.wait_ns - self.serialization_ns() > CAUSAL_NS
     }
 
     /// A small segment that the sender had, and for which both windows had room: so much flew at once before, or the flight

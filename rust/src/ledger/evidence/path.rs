@@ -8,7 +8,7 @@ use crate::sender::{AROUND_BYTES, DRIFT_PART};
 impl Evidence<'_> {
     /// How long the sender's line carries the departure before: until then the next byte cannot leave. Known only in a capture at
     /// the sender.
-    pub(in super::super) fn line_ns(&self) -> i64 {
+    pub(in super::super) fn serialization_ns(&self) -> i64 {
         let before = self.wait.payload_before_bytes.get().map_or(LEAST_FRAME_BYTES, |bytes| bytes + AROUND_BYTES);
         self.direction.line.own_ns(before.max(LEAST_FRAME_BYTES))
     }
@@ -16,7 +16,7 @@ impl Evidence<'_> {
     /// How long the bottleneck still carries the flight, at the rate at which queues drained; it began with the flight's first byte.
     pub(in super::super) fn draining_ns(&self) -> i64 {
         let Some(drained) = self.direction.drained.filter(|_| self.direction.near_sender) else { return 0 };
-        let (Some(flight), Some(lag_ns)) = (self.flight_before(), self.wait.acked_lag_ns.get()) else { return 0 };
+        let (Some(flight), Some(lag_ns)) = (self.flight_before(), self.wait.ack_lag_ns.get()) else { return 0 };
         let stood_before_ns = lag_ns - self.wait_ns;
         at_rate(flight, (drained.ns, drained.bytes)).saturating_sub(stood_before_ns).max(0)
     }
@@ -50,12 +50,12 @@ impl Evidence<'_> {
 
     /// Away from its sender, its timestamp shows the path's delay, so that no allowance for jitter is needed.
     pub(in super::super) fn says_when(&self) -> bool {
-        !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queued_ns.is_some()
+        !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queueing_delay_ns.is_some()
     }
 
     /// How much longer it took to the capture point than the quickest segment before it, by its own timestamp.
     pub(in super::super) fn queueing_delay_ns(&self) -> i64 {
-        self.wait.queued_ns.get().filter(|_| self.says_when()).unwrap_or(0)
+        self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }
 
     /// Most of the wait is the path's, or the departure had left at once behind the one before and was spaced on the way.
@@ -92,7 +92,7 @@ mod tests {
 
     fn jitter_ns(ticks: i64, tick_ns: i64) -> i64 {
         let mut record = WaitRecord::default();
-        record.wait.held_ns = Some(30 * NS_PER_MS).into();
+        record.wait.wait_ns = Some(30 * NS_PER_MS).into();
         record.wait.sent_ticks = Some(ticks).into();
         let direction = Direction { tick_ns: Some(tick_ns), ..Direction::default() };
         Evidence::of(&record, &direction).jitter_ns()

@@ -23,12 +23,12 @@ impl Evidence<'_> {
             && are(self.wait.echo_ns.get(), self.direction.reaction_min_ns, |echo_ns, least_ns| {
                 echo_ns - least_ns - self.queueing_delay_ns() > CAUSAL_NS
             })
-            && is(self.wait.acked_ago_ns.get(), |ago_ns| LET_GO_PART * ago_ns > self.wait_ns)
+            && is(self.wait.since_ack_ns.get(), |ago_ns| LET_GO_PART * ago_ns > self.wait_ns)
     }
 
     /// The departure came closer behind an ACK than what a program writes by its own clock would.
     pub(in super::super) fn came_with_ack(&self) -> bool {
-        is(self.wait.acked_ago_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
+        is(self.wait.since_ack_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
     }
 
     /// Small segments pass a small one in flight. Not where full segments looked like small ones, because the sender rounds
@@ -72,7 +72,7 @@ impl Evidence<'_> {
     }
 
     fn is_behind_queue(&self) -> bool {
-        let delay_ns = if self.says_when() { self.wait.queued_ns.get() } else { self.over_least_ns() };
+        let delay_ns = if self.says_when() { self.wait.queueing_delay_ns.get() } else { self.over_least_ns() };
         is(delay_ns, |delay_ns| self.direction.queue_ns < delay_ns)
     }
 
@@ -90,7 +90,7 @@ impl Evidence<'_> {
 
     fn no_ack_is_near(&self) -> bool {
         let near_ns = (CAUSAL_NS as f64).max(CAUSAL_SHARE_NEAR * self.rtt_ns() as f64);
-        !is(self.wait.acked_ago_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
+        !is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
     }
 
     /// What is in flight takes a round trip at that pace: the ACKs of a smaller flight leave a pause, and those of a larger one
@@ -101,7 +101,7 @@ impl Evidence<'_> {
             flight.saturating_mul(pace_ns).div_euclid(burst) >= self.rtt_ns()
         });
         let its_ack_ns = if self.direction.near_sender {
-            self.wait.acked_ago_ns.get()
+            self.wait.since_ack_ns.get()
         } else {
             self.wait.echo_ns.get().map(|echo_ns| echo_ns - self.queueing_delay_ns())
         };
@@ -123,7 +123,7 @@ impl Evidence<'_> {
         }
         let in_time = if self.all_acked() {
             !self.peer_spoke()
-                && is(self.wait.idle_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.causal_ns())
+                && is(self.wait.since_all_acked_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.causal_ns())
                 && !self.may_be_far()
         } else {
             self.ack_just_came()
@@ -135,6 +135,6 @@ impl Evidence<'_> {
 
     /// It left together with the departure before.
     pub(in super::super) fn is_in_burst(&self) -> bool {
-        !self.wait.acked_ago_ns.is_some() && self.wait_ns <= self.direction.burst_ns
+        !self.wait.since_ack_ns.is_some() && self.wait_ns <= self.direction.burst_ns
     }
 }

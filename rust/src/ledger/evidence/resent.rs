@@ -101,7 +101,7 @@ impl Evidence<'_> {
             !direction.near_sender
                 && direction.uses_sack
                 && direction.out_of_order_segments == 0
-                && self.wait.loss_told_ns.get() == Some(self.wait_ns)
+                && self.wait.loss_signalled_ns.get() == Some(self.wait_ns)
                 && self.wait.repaired_by.is_none()
                 && is(self.flight_after(), |flight| flight > 0)
         };

@@ -31,7 +31,7 @@ impl Evidence<'_> {
         self.direction.near_sender
             && self.is_first_data()
             && self.fills_window()
-            && is(self.wait.idle_ns.get(), |ns| ns >= LEAST_OVERRIDE_NS)
+            && is(self.wait.since_all_acked_ns.get(), |ns| ns >= LEAST_OVERRIDE_NS)
             && is(self.direction.reaction_min_ns, |ns| ns >= LEAST_OVERRIDE_NS)
     }
 
@@ -42,8 +42,8 @@ impl Evidence<'_> {
             && self.wait.small_before
             && self.room() == Some(0)
             && !self.peer_spoke()
-            && is(self.wait.idle_ns.get(), |ns| ns >= LEAST_RTO_NS)
-            && are(self.wait.window_opened_ns.get(), self.wait.acked_ago_ns.get(), |opened_ns, acked_ns| {
+            && is(self.wait.since_all_acked_ns.get(), |ns| ns >= LEAST_RTO_NS)
+            && are(self.wait.window_opened_ns.get(), self.wait.since_ack_ns.get(), |opened_ns, acked_ns| {
                 opened_ns - acked_ns > self.causal_ns()
             })
     }
@@ -54,7 +54,7 @@ impl Evidence<'_> {
         self.wait.fills_unscaled
             && self.is_small()
             && !self.peer_spoke()
-            && is(self.wait.idle_ns.get(), |ns| ns >= LEAST_OVERRIDE_NS)
+            && is(self.wait.since_all_acked_ns.get(), |ns| ns >= LEAST_OVERRIDE_NS)
     }
 
     /// There was room for less than two full segments.
@@ -73,7 +73,7 @@ impl Evidence<'_> {
             || is(self.direction.max_window_bytes, |most| most <= self.record.payload_bytes)
             || self.was_cut_to_window();
         // Where a window is smaller than a segment, it is all open when all is acknowledged.
-        let emptied_ns = self.wait.idle_ns.get().filter(|ns| *ns > self.causal_ns());
+        let emptied_ns = self.wait.since_all_acked_ns.get().filter(|ns| *ns > self.causal_ns());
         let peer_came_later =
             near && are(self.wait.peer_last_ns.get(), opened_ns.or(emptied_ns), |peer_ns, open_ns| peer_ns < open_ns);
         in_time && !peer_came_later

@@ -22,7 +22,7 @@ mod tests {
         timed_out(wait, direction);
         wait.flags = TcpFlags(TcpFlags::FIN);
         wait.payload_bytes = 0;
-        wait.wait.unacked_bytes = some(1);
+        wait.wait.flight_after_bytes = some(1);
         direction.receiver_last_data_ts_ns = Some(1);
     }
 
@@ -36,7 +36,7 @@ mod tests {
                     "data are not acknowledged either",
                     |wait, direction| {
                         late_fin(wait, direction);
-                        wait.wait.unacked_bytes = some(1001);
+                        wait.wait.flight_after_bytes = some(1001);
                     },
                     None,
                 ),

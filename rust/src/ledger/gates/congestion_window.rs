@@ -36,7 +36,7 @@ mod tests {
                     "after a loss, on the plateau of a full buffer",
                     |wait, direction| {
                         wait.wait.after_loss = true;
-                        wait.wait.flight_bytes = some(10_000);
+                        wait.wait.previous_round_flight_bytes = some(10_000);
                         direction.plateau_bytes = Some(10_000);
                         direction.max_in_flight_bytes = Some(10_000);
                     },
@@ -54,8 +54,8 @@ mod tests {
                 "9 ms behind the last ACK",
                 |wait, _| {
                     wait.wait.after_loss = true;
-                    wait.wait.held_ns = some(15 * MS);
-                    wait.wait.acked_ago_ns = some(9 * MS);
+                    wait.wait.wait_ns = some(15 * MS);
+                    wait.wait.since_ack_ns = some(9 * MS);
                 },
                 None,
             ),
@@ -63,8 +63,8 @@ mod tests {
                 "no ACK",
                 |wait, _| {
                     wait.wait.after_loss = true;
-                    wait.wait.held_ns = some(15 * MS);
-                    wait.wait.acked_ago_ns = Nullable::NULL;
+                    wait.wait.wait_ns = some(15 * MS);
+                    wait.wait.since_ack_ns = Nullable::NULL;
                 },
                 None,
             ),

@@ -25,12 +25,12 @@ mod tests {
     use crate::nullable::Nullable;
 
     fn late(wait: &mut super::super::super::WaitRecord, _: &mut super::super::super::Direction) {
-        wait.wait.held_ns = some(60 * MS);
-        wait.wait.acked_lag_ns = some(60 * MS);
-        wait.wait.round_trip_ns = some(60 * MS);
-        wait.wait.unacked_before_bytes = some(1000);
-        wait.wait.unacked_bytes = some(0);
-        wait.wait.idle_ns = some(50_000);
+        wait.wait.wait_ns = some(60 * MS);
+        wait.wait.ack_lag_ns = some(60 * MS);
+        wait.wait.rtt_sample_ns = some(60 * MS);
+        wait.wait.flight_before_bytes = some(1000);
+        wait.wait.flight_after_bytes = some(0);
+        wait.wait.since_all_acked_ns = some(50_000);
     }
 
     #[test]
@@ -44,7 +44,7 @@ mod tests {
                     "later than any receiver may delay it",
                     |wait, direction| {
                         late(wait, direction);
-                        wait.wait.acked_lag_ns = some(600 * MS);
+                        wait.wait.ack_lag_ns = some(600 * MS);
                     },
                     None,
                 ),
@@ -60,8 +60,8 @@ mod tests {
                 "15 ms before",
                 |wait, direction| {
                     late(wait, direction);
-                    wait.wait.acked_ago_ns = some(15 * MS);
-                    wait.wait.idle_ns = some(15 * MS);
+                    wait.wait.since_ack_ns = some(15 * MS);
+                    wait.wait.since_all_acked_ns = some(15 * MS);
                 },
                 None,
             ),
@@ -69,8 +69,8 @@ mod tests {
                 "one by one with its neighbour: a queue",
                 |wait, direction| {
                     late(wait, direction);
-                    wait.wait.unacked_before_bytes = some(9000);
-                    wait.wait.neighbour_ns = some(59 * MS);
+                    wait.wait.flight_before_bytes = some(9000);
+                    wait.wait.previous_rtt_sample_ns = some(59 * MS);
                 },
                 Some(Cause::Network),
             ),
@@ -78,8 +78,8 @@ mod tests {
                 "no ACK at all",
                 |wait, direction| {
                     late(wait, direction);
-                    wait.wait.acked_ago_ns = Nullable::NULL;
-                    wait.wait.idle_ns = Nullable::NULL;
+                    wait.wait.since_ack_ns = Nullable::NULL;
+                    wait.wait.since_all_acked_ns = Nullable::NULL;
                 },
                 None,
             ),

@@ -38,7 +38,7 @@ mod tests {
                 "the timer of the SYN ended the wait",
                 |wait, _| {
                     wait.flags = TcpFlags(TcpFlags::SYN);
-                    wait.wait.acked_ago_ns = Nullable::NULL;
+                    wait.wait.since_ack_ns = Nullable::NULL;
                 },
                 Some(Cause::Handshake),
             ),

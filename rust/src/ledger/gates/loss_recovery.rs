@@ -80,7 +80,7 @@ mod tests {
                         direction.near_sender = false;
                         direction.numbers_packets = true;
                         wait.wait.left_out_segments = some(1);
-                        wait.wait.held_ns = some(240 * MS);
+                        wait.wait.wait_ns = some(240 * MS);
                     },
                     Some(Confidence::Possible),
                 ),
@@ -97,8 +97,8 @@ mod tests {
             before_signal(&Evidence::of(&record, &direction))
         };
         assert_eq!(before(|_| ()), Cause::SlowStart);
-        assert_eq!(before(|wait| wait.wait.usable_before_bytes = Nullable::NULL), Cause::Unknown);
-        assert_eq!(before(|wait| wait.wait.usable_before_bytes = some(999)), Cause::ReceiverWindow);
+        assert_eq!(before(|wait| wait.wait.usable_window_before_bytes = Nullable::NULL), Cause::Unknown);
+        assert_eq!(before(|wait| wait.wait.usable_window_before_bytes = some(999)), Cause::ReceiverWindow);
         assert_eq!(before(|wait| wait.wait.small_before = true), Cause::Network);
         assert_eq!(before(|wait| wait.wait.after_loss = true), Cause::CongestionWindow);
     }

@@ -43,9 +43,9 @@ mod tests {
 
     fn held_late(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::Direction) {
         small_behind_small(wait, direction);
-        wait.wait.held_ns = some(60 * MS);
-        wait.wait.acked_lag_ns = some(60 * MS);
-        wait.wait.round_trip_ns = some(60 * MS);
+        wait.wait.wait_ns = some(60 * MS);
+        wait.wait.ack_lag_ns = some(60 * MS);
+        wait.wait.rtt_sample_ns = some(60 * MS);
     }
 
     #[test]
@@ -67,7 +67,7 @@ mod tests {
                     "behind a flight that may fill the send buffer",
                     |wait, direction| {
                         small_behind_small(wait, direction);
-                        wait.wait.unacked_before_bytes = some(4096);
+                        wait.wait.flight_before_bytes = some(4096);
                         direction.max_in_flight_bytes = Some(4096);
                     },
                     Some(Confidence::Possible),
@@ -76,15 +76,15 @@ mod tests {
                     "it left 9 ms behind the ACK of all: the program wrote then",
                     |wait, direction| {
                         small_behind_small(wait, direction);
-                        wait.wait.idle_ns = some(9 * MS);
-                        wait.wait.acked_ago_ns = some(9 * MS);
+                        wait.wait.since_all_acked_ns = some(9 * MS);
+                        wait.wait.since_ack_ns = some(9 * MS);
                     },
                     None,
                 ),
                 (
                     "an old stack had more in its buffer, and the window had room",
                     |wait, direction| {
-                        wait.wait.acked_ago_ns = Nullable::NULL;
+                        wait.wait.since_ack_ns = Nullable::NULL;
                         direction.old = true;
                         direction.pushes = true;
                     },
@@ -109,8 +109,8 @@ mod tests {
                 "15 ms behind it",
                 |wait, direction| {
                     held_late(wait, direction);
-                    wait.wait.idle_ns = some(15 * MS);
-                    wait.wait.acked_ago_ns = some(15 * MS);
+                    wait.wait.since_all_acked_ns = some(15 * MS);
+                    wait.wait.since_ack_ns = some(15 * MS);
                 },
                 None,
             ),

@@ -87,7 +87,7 @@ fn is_steady(wait: &Evidence<'_>) -> bool {
     if (4 * wait.wait_ns) as f64 > 5.0 * at_pace_ns {
         return false;
     }
-    let acked_near = || wait.wait.acked_ago_ns.get().is_some_and(|ago_ns| LET_GO_PART * ago_ns <= wait.wait_ns);
+    let acked_near = || wait.wait.since_ack_ns.get().is_some_and(|ago_ns| LET_GO_PART * ago_ns <= wait.wait_ns);
     let no_ack_released_it = !direction.near_sender || (!wait.wait.small_before && !acked_near());
     let spread = || {
         has_many(wait)
@@ -115,24 +115,24 @@ mod tests {
                 (
                     "one burst",
                     |wait, _| {
-                        wait.wait.held_ns = some(10_000);
-                        wait.wait.acked_ago_ns = Nullable::NULL;
+                        wait.wait.wait_ns = some(10_000);
+                        wait.wait.since_ack_ns = Nullable::NULL;
                     },
                     Some(Confidence::Consistent),
                 ),
                 (
                     "released by an ACK that was 10 ms late, as those around it",
-                    |wait, _| wait.wait.round_trip_ns = some(30 * MS),
+                    |wait, _| wait.wait.rtt_sample_ns = some(30 * MS),
                     Some(Confidence::Consistent),
                 ),
-                ("a train, 1 ms apart", |wait, _| wait.wait.held_ns = some(MS), Some(Confidence::Consistent)),
+                ("a train, 1 ms apart", |wait, _| wait.wait.wait_ns = some(MS), Some(Confidence::Consistent)),
                 (
                     "handed down before the departure before was captured: a shaper on the host",
                     |wait, direction| {
                         direction.ticks_milliseconds = true;
                         direction.totals.first =
                             Some(crate::sender::FirstDeparture { ts_ns: wait.ts_ns, frame: 1, is_syn: true });
-                        wait.wait.queued_ns = some(12 * MS);
+                        wait.wait.queueing_delay_ns = some(12 * MS);
                     },
                     Some(Confidence::Consistent),
                 ),
@@ -144,14 +144,14 @@ mod tests {
     #[test]
     fn a_queue_explains_no_departure_that_no_ack_released() {
         check_judge(&[
-            ("a queue", |wait, _| wait.wait.round_trip_ns = some(30 * MS), Some(Cause::Network)),
+            ("a queue", |wait, _| wait.wait.rtt_sample_ns = some(30 * MS), Some(Cause::Network)),
             (
                 "a queue, but all was acknowledged 9 ms before",
                 |wait, _| {
-                    wait.wait.round_trip_ns = some(30 * MS);
-                    wait.wait.unacked_bytes = some(0);
-                    wait.wait.idle_ns = some(9 * MS);
-                    wait.wait.acked_ago_ns = some(9 * MS);
+                    wait.wait.rtt_sample_ns = some(30 * MS);
+                    wait.wait.flight_after_bytes = some(0);
+                    wait.wait.since_all_acked_ns = some(9 * MS);
+                    wait.wait.since_ack_ns = some(9 * MS);
                 },
                 None,
             ),
@@ -168,8 +168,8 @@ mod tests {
             direction.totals.steady_payload_bytes = some(1000);
             wait.payload_bytes = 1 << 32;
             wait.wait.payload_before_bytes = some(1 << 32);
-            wait.wait.unacked_before_bytes = some(1 << 40);
-            wait.wait.held_ns = some(LONGEST_NS);
+            wait.wait.flight_before_bytes = some(1 << 40);
+            wait.wait.wait_ns = some(LONGEST_NS);
         }
         check_gate(gate, &[("spread over years", lasts_for_years, Some(Confidence::Possible))]);
     }

@@ -30,8 +30,8 @@ mod tests {
     use crate::nullable::Nullable;
 
     fn spaced(wait: &mut super::super::super::WaitRecord, _: &mut super::super::super::Direction) {
-        wait.wait.acked_ago_ns = Nullable::NULL;
-        wait.wait.held_ns = some(5 * MS);
+        wait.wait.since_ack_ns = Nullable::NULL;
+        wait.wait.wait_ns = some(5 * MS);
     }
 
     #[test]
@@ -68,11 +68,11 @@ mod tests {
                 "15 ms",
                 |wait, direction| {
                     spaced(wait, direction);
-                    wait.wait.held_ns = some(15 * MS);
+                    wait.wait.wait_ns = some(15 * MS);
                 },
                 None,
             ),
-            ("5 ms, with an ACK", |wait, _| wait.wait.held_ns = some(5 * MS), Some(Cause::SlowStart)),
+            ("5 ms, with an ACK", |wait, _| wait.wait.wait_ns = some(5 * MS), Some(Cause::SlowStart)),
         ]);
     }
 }

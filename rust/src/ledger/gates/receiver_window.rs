@@ -80,7 +80,7 @@ mod tests {
                 (
                     "no room, until the ACK",
                     |wait, _| {
-                        wait.wait.usable_before_bytes = some(0);
+                        wait.wait.usable_window_before_bytes = some(0);
                         wait.wait.window_opened_ns = some(50_000);
                     },
                     Some(Confidence::Proved),
@@ -91,10 +91,10 @@ mod tests {
                     |wait, _| {
                         wait.payload_bytes = 300;
                         wait.wait.small = true;
-                        wait.wait.held_ns = some(5000 * MS);
-                        wait.wait.usable_before_bytes = some(300);
+                        wait.wait.wait_ns = some(5000 * MS);
+                        wait.wait.usable_window_before_bytes = some(300);
                         wait.usable_window_bytes = some(300);
-                        wait.wait.acked_ago_ns = Nullable::NULL;
+                        wait.wait.since_ack_ns = Nullable::NULL;
                     },
                     Some(Confidence::Proved),
                 ),
@@ -102,9 +102,9 @@ mod tests {
                     "away from the sender, room for less than two segments, and no larger flight",
                     |wait, direction| {
                         direction.near_sender = false;
-                        wait.wait.usable_before_bytes = some(1500);
-                        wait.wait.acked_ago_ns = some(9 * MS);
-                        wait.wait.flight_bytes = some(10_000);
+                        wait.wait.usable_window_before_bytes = some(1500);
+                        wait.wait.since_ack_ns = some(9 * MS);
+                        wait.wait.previous_round_flight_bytes = some(10_000);
                     },
                     Some(Confidence::Proved),
                 ),
@@ -118,16 +118,16 @@ mod tests {
             (
                 "it opened 8 ms before; nothing left then, but with the next ACK",
                 |wait, _| {
-                    wait.wait.usable_before_bytes = some(0);
+                    wait.wait.usable_window_before_bytes = some(0);
                     wait.wait.window_opened_ns = some(8 * MS);
-                    wait.wait.flight_bytes = some(10_000);
+                    wait.wait.previous_round_flight_bytes = some(10_000);
                 },
                 Some(Cause::SlowStart),
             ),
             (
                 "a repair",
                 |wait, _| {
-                    wait.wait.usable_before_bytes = some(0);
+                    wait.wait.usable_window_before_bytes = some(0);
                     wait.wait.recovering = true;
                 },
                 Some(Cause::LossRecovery),
@@ -140,8 +140,8 @@ mod tests {
         let opened_ago_ns = |opened_ns| {
             let (mut record, mut direction) = bulk();
             direction.near_sender = false;
-            record.wait.usable_before_bytes = some(0);
-            (record.wait.acked_ago_ns, record.wait.window_opened_ns) = (some(opened_ns), some(opened_ns));
+            record.wait.usable_window_before_bytes = some(0);
+            (record.wait.since_ack_ns, record.wait.window_opened_ns) = (some(opened_ns), some(opened_ns));
             gate(&Evidence::of(&record, &direction)).and_then(|closed| closed.opened_ago_ns)
         };
         assert_eq!(opened_ago_ns(4 * MS), Some(4 * MS), "longer ago than an ACK takes to let it go");

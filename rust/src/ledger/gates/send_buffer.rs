@@ -26,7 +26,7 @@ mod tests {
     use crate::nullable::Nullable;
 
     fn on_plateau(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::Direction) {
-        wait.wait.flight_bytes = some(10_000);
+        wait.wait.previous_round_flight_bytes = some(10_000);
         direction.plateau_bytes = Some(10_000);
         direction.max_in_flight_bytes = Some(10_000);
     }
@@ -42,7 +42,7 @@ mod tests {
                     "a plateau at the window's edge",
                     |wait, direction| {
                         on_plateau(wait, direction);
-                        wait.wait.usable_before_bytes = some(500);
+                        wait.wait.usable_window_before_bytes = some(500);
                     },
                     None,
                 ),
@@ -50,7 +50,7 @@ mod tests {
                     "the program refills the buffer 3 ms behind the ACK that made room",
                     |wait, direction| {
                         on_plateau(wait, direction);
-                        wait.wait.acked_ago_ns = some(3 * MS);
+                        wait.wait.since_ack_ns = some(3 * MS);
                     },
                     Some(Confidence::Consistent),
                 ),
@@ -66,8 +66,8 @@ mod tests {
                 "9 ms behind it",
                 |wait, direction| {
                     on_plateau(wait, direction);
-                    wait.wait.held_ns = some(15 * MS);
-                    wait.wait.acked_ago_ns = some(9 * MS);
+                    wait.wait.wait_ns = some(15 * MS);
+                    wait.wait.since_ack_ns = some(9 * MS);
                 },
                 None,
             ),
@@ -75,8 +75,8 @@ mod tests {
                 "no ACK",
                 |wait, direction| {
                     on_plateau(wait, direction);
-                    wait.wait.held_ns = some(15 * MS);
-                    wait.wait.acked_ago_ns = Nullable::NULL;
+                    wait.wait.wait_ns = some(15 * MS);
+                    wait.wait.since_ack_ns = Nullable::NULL;
                 },
                 None,
             ),

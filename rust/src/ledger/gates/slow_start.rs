@@ -24,8 +24,12 @@ mod tests {
             gate,
             &[
                 ("with the ACK", |_, _| (), Some(Confidence::Consistent)),
-                ("the window's scale is not known", |wait, _| wait.wait.usable_before_bytes = Nullable::NULL, None),
-                ("9 ms behind the ACK", |wait, _| wait.wait.acked_ago_ns = some(9 * MS), None),
+                (
+                    "the window's scale is not known",
+                    |wait, _| wait.wait.usable_window_before_bytes = Nullable::NULL,
+                    None,
+                ),
+                ("9 ms behind the ACK", |wait, _| wait.wait.since_ack_ns = some(9 * MS), None),
             ],
         );
     }
@@ -37,9 +41,9 @@ mod tests {
             (
                 "9 ms behind it, and behind everything",
                 |wait, _| {
-                    wait.wait.acked_ago_ns = some(9 * MS);
-                    wait.wait.unacked_bytes = some(0);
-                    wait.wait.idle_ns = some(9 * MS);
+                    wait.wait.since_ack_ns = some(9 * MS);
+                    wait.wait.flight_after_bytes = some(0);
+                    wait.wait.since_all_acked_ns = some(9 * MS);
                 },
                 None,
             ),

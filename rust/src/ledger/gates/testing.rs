@@ -23,21 +23,21 @@ pub(in super::super) fn some(value: i64) -> Nullable {
 /// Full segments of 1,000 bytes over a round trip of 20 ms: 10 in flight, and the ACK that came 50 µs ago let this one go.
 pub(in super::super) fn bulk() -> (WaitRecord, Direction) {
     let wait = Wait {
-        held_ns: some(10 * MS),
+        wait_ns: some(10 * MS),
         held_since_frame: some(9),
-        acked_ago_ns: some(50_000),
-        acked_by_frame: some(10),
-        acked_lag_ns: some(20 * MS),
-        round_trip_ns: some(20 * MS),
-        smoothed_ns: some(20 * MS),
+        since_ack_ns: some(50_000),
+        ack_frame: some(10),
+        ack_lag_ns: some(20 * MS),
+        rtt_sample_ns: some(20 * MS),
+        srtt_ns: some(20 * MS),
         payload_before_bytes: some(1000),
-        unacked_before_bytes: some(10_000),
-        unacked_bytes: some(9000),
+        flight_before_bytes: some(10_000),
+        flight_after_bytes: some(9000),
         missed_bytes: some(0),
-        usable_before_bytes: some(50_000),
-        flight_bytes: some(5000),
+        usable_window_before_bytes: some(50_000),
+        previous_round_flight_bytes: some(5000),
         flown_bytes: some(5000),
-        full_bytes: some(1000),
+        smss_bytes: some(1000),
         ..Wait::default()
     };
     let record = WaitRecord {
@@ -77,12 +77,12 @@ pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &
     record.payload_bytes = 100;
     record.wait.small = true;
     record.wait.small_before = true;
-    record.wait.small_unacked = true;
-    record.wait.held_ns = some(20 * MS);
+    record.wait.minshall_pending = true;
+    record.wait.wait_ns = some(20 * MS);
     record.wait.payload_before_bytes = some(100);
-    record.wait.unacked_before_bytes = some(100);
-    record.wait.unacked_bytes = some(0);
-    record.wait.idle_ns = some(50_000);
+    record.wait.flight_before_bytes = some(100);
+    record.wait.flight_after_bytes = some(0);
+    record.wait.since_all_acked_ns = some(50_000);
     direction.holds_small = true;
 }
 
@@ -90,8 +90,8 @@ pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &
 pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut Direction) {
     record.resent_by = Some(ResentBy::Timeout);
     record.kind = Kind::RtoRetransmit;
-    record.wait.held_ns = some(220 * MS);
-    record.wait.acked_ago_ns = Nullable::NULL;
+    record.wait.wait_ns = some(220 * MS);
+    record.wait.since_ack_ns = Nullable::NULL;
 }
 
 /// What a gate alone answers.
@@ -112,6 +112,6 @@ pub(in super::super) fn check_judge(rows: &[Row<Option<Cause>>]) {
         let judged = judge(&record, &direction);
         assert_eq!(judged.cause, *expected, "{name}");
         let total: i64 = judged.spans.iter().map(|(_, ns)| ns).sum();
-        assert_eq!(Some(total), record.wait.held_ns.get(), "{name}: the intervals sum to the wait");
+        assert_eq!(Some(total), record.wait.wait_ns.get(), "{name}: the intervals sum to the wait");
     }
 }

@@ -35,7 +35,7 @@ mod tests {
                     "one segment in flight, neither SACK nor timestamps: perhaps its ACK was only delayed",
                     |wait, direction| {
                         timed_out(wait, direction);
-                        wait.wait.unacked_before_bytes = some(1000);
+                        wait.wait.flight_before_bytes = some(1000);
                         direction.shows_no_copies = true;
                     },
                     Some(Confidence::Possible),
@@ -59,7 +59,7 @@ mod tests {
                 |wait, direction| {
                     timed_out(wait, direction);
                     wait.kind = Kind::Spurious;
-                    wait.wait.usable_before_bytes = some(0);
+                    wait.wait.usable_window_before_bytes = some(0);
                 },
                 Some(Cause::ReceiverWindow),
             ),
@@ -67,7 +67,7 @@ mod tests {
                 "longer than any timer runs",
                 |wait, direction| {
                     timed_out(wait, direction);
-                    wait.wait.held_ns = some(200_000 * MS);
+                    wait.wait.wait_ns = some(200_000 * MS);
                 },
                 None,
             ),

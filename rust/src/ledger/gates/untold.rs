@@ -24,9 +24,9 @@ mod tests {
             small_behind_small(wait, direction);
             wait.payload_bytes = 900;
             wait.wait.held_before = true;
-            wait.wait.full_bytes = some(10_000);
+            wait.wait.smss_bytes = some(10_000);
             wait.wait.payload_before_bytes = some(2100);
-            wait.wait.unacked_before_bytes = some(2100);
+            wait.wait.flight_before_bytes = some(2100);
             direction.max_in_flight_bytes = Some(2100);
         }
         check_judge(&[
@@ -36,7 +36,7 @@ mod tests {
                 |wait, direction| {
                     one_a_round_trip(wait, direction);
                     wait.payload_bytes = 2100;
-                    wait.wait.flight_bytes = some(2100);
+                    wait.wait.previous_round_flight_bytes = some(2100);
                 },
                 Some(Cause::SendBuffer),
             ),
@@ -52,9 +52,9 @@ mod tests {
                 "nothing was acknowledged",
                 |wait, direction| {
                     one_a_round_trip(wait, direction);
-                    wait.wait.acked_ago_ns = Nullable::NULL;
-                    wait.wait.idle_ns = Nullable::NULL;
-                    wait.wait.unacked_bytes = some(2100);
+                    wait.wait.since_ack_ns = Nullable::NULL;
+                    wait.wait.since_all_acked_ns = Nullable::NULL;
+                    wait.wait.flight_after_bytes = some(2100);
                 },
                 None,
             ),

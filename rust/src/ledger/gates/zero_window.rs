@@ -29,7 +29,7 @@ mod tests {
                     "closed, and opened just before",
                     |wait, _| {
                         wait.wait.window_closed = true;
-                        wait.wait.usable_before_bytes = some(0);
+                        wait.wait.usable_window_before_bytes = some(0);
                         wait.wait.window_opened_ns = some(50_000);
                     },
                     Some(Confidence::Proved),
@@ -46,7 +46,7 @@ mod tests {
             "it opened 8 ms before, and an ACK released this one",
             |wait, _| {
                 wait.wait.window_closed = true;
-                wait.wait.usable_before_bytes = some(0);
+                wait.wait.usable_window_before_bytes = some(0);
                 wait.wait.window_opened_ns = some(8 * MS);
             },
             Some(Cause::SlowStart),

@@ -44,7 +44,7 @@ def _key() -> str:
         raise LabFailed(
             "the kernel does not describe its types", where=str(KERNEL_TYPES), remedy="a kernel with CONFIG_DEBUG_INFO_BTF is needed"
         )
-    contents = b"".join((SOURCES / name).read_bytes() for name in ("tracer.h", "tracer.bpf.c", "tracer.c"))
+    contents = b"".join((SOURCES / name).read_bytes() for name in ("tracer.h", "snapshot.h", "tracer.bpf.c", "tracer.c"))
     return hashlib.sha256(contents + platform.release().encode()).hexdigest()[:16]
 
 

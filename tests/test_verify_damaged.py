@@ -236,7 +236,10 @@ def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace
 def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> None:
     text = f"{HANDSHAKE}\n0.0200 C > S . 1:101 ack 1 {{snap 50}}"
     assert told(tmp_path, text, "tshark-fills-cut-headers") == {
-        (4, "frame_only_theirs"): "50 of 154 bytes were captured, and the TCP header ends behind them: a problem, not a segment, for tcptrace-lab"
+        (
+            4,
+            "frame_only_theirs",
+        ): "50 of 154 bytes were captured, and the TCP header ends behind them: a problem, not a segment, for tcptrace-lab"
     }
 
 

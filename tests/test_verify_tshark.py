@@ -250,8 +250,7 @@ def test_acks_of_unseen_bytes(tmp_path: Path) -> None:
         """
     found = told(tmp_path, text, "tshark-loses-count-behind-a-hole")
     assert (
-        "it acknowledges 4,381; the peer was seen up to 4,381, tshark follows it without a gap up to 1,461"
-        in found[6, "ack_lost_segment"]
+        "it acknowledges 4,381; the peer was seen up to 4,381, tshark follows it without a gap up to 1,461" in found[6, "ack_lost_segment"]
     )
 
 

@@ -67,7 +67,7 @@ POLICIES = {
     "buffer-50": "ACKs every half of its buffer",
     "stretch": "ACKs more than two segments at a time",
     "timer": "ACKs by its timer",
-    "unknown": "ACK policy unknown",
+    "unknown": "follows an unknown ACK policy",
 }
 """Value of `ack_policy` → what the side does."""
 

@@ -79,20 +79,20 @@ def test_a_point_becomes_the_network_and_the_options_that_it_names() -> None:
     ("before", "after", "line", "words"),
     [
         ('delay = "10ms"', 'delay = "ten"', 6, "path.delay: not a time: 'ten'"),
-        ('delay = "10ms"', "delay = 10", 6, "path.delay: it is a time"),
+        ('delay = "10ms"', "delay = 10", 6, "path.delay: it must be a time"),
         ('delay = "10ms"', 'dely = "10ms"', 6, "there is no key path.dely"),
         ('medium = "tun"', 'medium = "veth"', 6, "a path over veth has no delay"),
-        ('medium = "tun"', 'medium = "tuna"', 5, "path.medium: it is one of loopback, veth, tap, tun"),
-        ('rate = "8M"', "mtu = 100", 7, "path.mtu: it is at least 576"),
-        ("repetitions = 3", "repetitions = 0", 14, "run.repetitions: it is at least 1"),
-        ("repetitions = 3", "repetitions = true", 14, "run.repetitions: it is a whole number"),
+        ('medium = "tun"', 'medium = "tuna"', 5, "path.medium: it must be one of loopback, veth, tap, tun"),
+        ('rate = "8M"', "mtu = 100", 7, "path.mtu: it must be at least 576"),
+        ("repetitions = 3", "repetitions = 0", 14, "run.repetitions: it must be at least 1"),
+        ("repetitions = 3", "repetitions = true", 14, "run.repetitions: it must be a whole number"),
         ("repetitions = 3", "repetitions = ", 14, "not TOML"),
         ('total = "40K"', "message = 5", 11, "transfer.message is not for transfers of kind bulk"),
         ('total = "40K"', "", 9, "bulk needs total or writes"),
-        ('kind = "bulk"', 'kind = "telnet"', 10, "transfer.kind: it is one of bulk"),
+        ('kind = "bulk"', 'kind = "telnet"', 10, "transfer.kind: it must be one of bulk"),
         ('transfer.write = [10, "1K"]', "transfer.write = 10", 17, "transfer.write is not swept by 10"),
         ('transfer.write = [10, "1K"]', "transfer.write = []", 17, "transfer.write is not swept by []"),
-        ("path.loss = [0.0, 0.1]", "path.loss = [0.0, 1.5]", 18, "path.loss: it is at most 1"),
+        ("path.loss = [0.0, 0.1]", "path.loss = [0.0, 1.5]", 18, "path.loss: it must be at most 1"),
         ("path.loss = [0.0, 0.1]", 'path.delay = ["1ms"]', 18, "path.delay is set and swept"),
         ("transfer.write = [10]\n", "path.delay = ['1ms']\n", 21, "path.delay is not swept"),
         ('shows = "throughput"', 'shows = "beauty"', 24, "nothing is measured as 'beauty'"),
@@ -138,7 +138,7 @@ def test_lab_lists_shows_and_refuses(tmp_path: Path) -> None:
     assert points.stdout.decode().splitlines() == ["loss 0.0, reorder 0.0", "loss 0.03, reorder 0.0"]
     told = tcptrace_lab("lab", "keys").stdout.decode()
     assert all(f"{name}: " in told for name in KEYS)
-    assert 'path.reorder_by: a time as "10ms"; else "5ms"\n' in told
+    assert 'path.reorder_by: a time such as "10ms"; else "5ms"\n' in told
     assert all(
         key.parsed(tomllib.loads(f"it = {key.default_words}")["it"]) == key.default
         for key in KEYS.values()

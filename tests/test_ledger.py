@@ -420,7 +420,7 @@ def test_a_handshake_that_nobody_answers_is_told_as_that(tmp_path: Path) -> None
     found = judged_text(tmp_path, text)
     (told,) = advised(found).findings
     assert (told.id, told.title, told.cost_ns) == ("handshake-slow", "A connection attempt was not answered for 3 s", 3_000 * MS)
-    assert "sent it again twice, and nothing came back" in told.mechanism
+    assert "retransmitted it twice, and no answer came" in told.mechanism
 
 
 def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_file_name_that_is_not_utf8_is_spelled_out(tmp_path: Path) -> None:
 def test_problems_are_told_with_their_place() -> None:
     cut = [{"what": "the file ends inside a packet", "frame": 1204, "offset": 81_920}]
     text = " ".join(Page(report.render(report.data(analysis(lossy_upload(), complete=False, problems=cut)))).text.split())
-    assert "This capture could be read only in part" in text
+    assert "This capture could not be read completely" in text
     assert "the file ends inside a packet, frame 1,204, byte 81,920" in text
 
 

@@ -66,7 +66,7 @@ def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_aga
         0.0222 C > S .  1:1(0)  ack 201 win 501
     """
     assert told(tmp_path, text, "tshark-compares-with-old-acks")[8, "window_update"] == (
-        "the last ACK of its side is older than one before it: tshark compares with that, we with 201 and its window"
+        "the last ACK of its side is older than one before it: tshark compares with that, tcptrace-lab with 201 and its window"
     )
 
 
@@ -235,7 +235,10 @@ def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace
 def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> None:
     text = f"{HANDSHAKE}\n0.0200 C > S . 1:101 ack 1 {{snap 50}}"
     assert told(tmp_path, text, "tshark-fills-cut-headers") == {
-        (4, "frame_only_theirs"): "50 of 154 bytes were captured, and the TCP header ends behind them: no segment to us, but a problem"
+        (
+            4,
+            "frame_only_theirs",
+        ): "50 of 154 bytes were captured, and the TCP header ends behind them: a problem, not a segment, for tcptrace-lab"
     }
 
 

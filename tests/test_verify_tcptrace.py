@@ -162,7 +162,7 @@ def test_late_segment_and_resent_one(tmp_path: Path) -> None:
     found = told(tmp_path, text, "tcptrace-resends")
     ours, theirs, words = found["outoforder_pkts", True]
     assert (ours, theirs) == (0, "1")
-    assert "by its rules 0 resent segments, 1 out of order" in words
+    assert "by its rules 0 retransmitted segments, 1 out of order" in words
 
 
 def test_full_size_of_a_syn(tmp_path: Path) -> None:

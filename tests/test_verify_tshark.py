@@ -215,7 +215,7 @@ def test_keepalives_of_a_connection_that_was_idle_before_are_repeated_acks_to_ts
     assert set(told(tmp_path, text, "tshark-answers-what-it-saw")) == {(4, "keep_alive_ack"), (4, "duplicate_ack")}
     found = told(tmp_path, text, "tshark-misses-first-keepalives")
     assert set(found) == {(2, "ack_lost_segment")}
-    assert "it acknowledges 2, one more than the number of the other side's only segment" in found[2, "ack_lost_segment"]
+    assert "it acknowledges 2, one more than the number of the peer's only segment" in found[2, "ack_lost_segment"]
 
 
 def test_a_keepalive_with_a_byte_that_comes_first_is_data_to_tshark(tmp_path: Path) -> None:
@@ -251,8 +251,7 @@ def test_acks_of_unseen_bytes(tmp_path: Path) -> None:
         """
     found = told(tmp_path, text, "tshark-loses-count-behind-a-hole")
     assert (
-        "it acknowledges 4,381; the other side was seen up to 4,381, tshark follows it without a hole up to 1,461"
-        in found[6, "ack_lost_segment"]
+        "it acknowledges 4,381; the peer was seen up to 4,381, tshark follows it without a gap up to 1,461" in found[6, "ack_lost_segment"]
     )
 
 
@@ -322,7 +321,7 @@ def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_pat
         """
     found = told(tmp_path, text, "tshark-times-all-resends")
     assert "tshark counts 231 ms from frame 5" in found[8, "rto_ns"]
-    assert "sent again by recovery" in found[8, "rto_ns"]
+    assert "retransmitted by recovery" in found[8, "rto_ns"]
 
 
 def test_completeness_is_told_alike_of_a_whole_connection(tmp_path: Path) -> None:
@@ -413,7 +412,7 @@ def test_a_window_that_shuts_is_no_update_to_tshark(tmp_path: Path) -> None:
 def test_one_below_the_highest_with_the_other_side_not_captured_may_be_anything(tmp_path: Path) -> None:
     text = "0.000 C > S P. 1:101 ack 1 win 500\n30.000 C > S . 100:100(0) ack 1 win 500"
     found = told(tmp_path, text, "tshark-keepalive-is-a-place")
-    assert "the other side was not captured" in found[2, "keep_alive"]
+    assert "the peer was not captured" in found[2, "keep_alive"]
 
 
 def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
@@ -445,7 +444,7 @@ def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path
         0.031 S > C P. 2001:3001 ack 2
         0.040 C > S .  1:1(0)    ack 1 <nop, nop, sack 2001:3001>
     """
-    assert "because of what the other side sent" in told(tmp_path, text, "tshark-keepalive-is-a-place")[8, "keep_alive"]
+    assert "because of what the peer sent" in told(tmp_path, text, "tshark-keepalive-is-a-place")[8, "keep_alive"]
 
 
 def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
@@ -499,7 +498,7 @@ def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -
         0.060 S > C . ack {(1 << 31) + (1 << 29)} win 509
     """
     found = told(tmp_path, text, "tshark-sees-no-more-than-half")
-    assert "tshark follows the other side up to 1,461" in found[6, "ack_lost_segment"]
+    assert "tshark follows the peer up to 1,461" in found[6, "ack_lost_segment"]
 
 
 def test_copies_of_an_ack_make_a_resend_fast_to_tshark(tmp_path: Path) -> None:
@@ -513,4 +512,4 @@ def test_copies_of_an_ack_make_a_resend_fast_to_tshark(tmp_path: Path) -> None:
         0.0401 C > S . 1461:2921 ack 1
     """
     found = told(tmp_path, text, "tshark-counts-all-repeats")
-    assert "of the 2 repeated ACKs that tshark counts 0 are duplicates to us" in found[9, "fast_retransmission"]
+    assert "of the 2 repeated ACKs that tshark counts 0 are duplicates for tcptrace-lab" in found[9, "fast_retransmission"]

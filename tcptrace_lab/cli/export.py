@@ -23,9 +23,9 @@ Table = Annotated[
     typer.Option(
         "--table",
         metavar="NAME",
-        help="One row per TCP segment (segments, the default), connection (connections), interval of a direction's time with its cause "
-        "(ledger), departing segment with its wait and cause (departures), long interval with its evidence (stalls), sums of a connection's "
-        "intervals (accounts), application message (messages), HTTP or FTP transaction (transactions), direction with its rates (rates), "
+        help="One row per TCP segment (segments, the default), connection (connections), interval of a direction with its cause "
+        "(ledger), sent segment with its wait and cause (departures), long interval with its evidence (stalls), connection with its time "
+        "by cause (accounts), application message (messages), HTTP or FTP transaction (transactions), direction with its rates (rates), "
         "UDP datagram (datagrams) or UDP flow (flows).",
         show_default=False,
     ),

@@ -32,11 +32,11 @@ SHAPED_MEDIA = ("tap", "tun")
 class Type(StrEnum):
     """What a value is, and how it is written."""
 
-    SIZE = "a size as 1460 or 16K"
+    SIZE = "a size such as 1460 or 16K"
     SIZES = "a list of sizes"
     COUNT = "a whole number"
-    TIME = 'a time as "10ms"'
-    RATE = 'a rate as "10M"'
+    TIME = 'a time such as "10ms"'
+    RATE = 'a rate such as "10M"'
     SHARE = "a share from 0 to 1"
     FLAG = "true or false"
     WORD = "a word"
@@ -79,13 +79,13 @@ class Key:
         except UsageError as error:
             raise ValueError(str(error)) from None
         if value is None:
-            raise ValueError(f"it is {self.type}, not {raw!r}")
+            raise ValueError(f"it must be {self.type}, not {raw!r}")
         if self.choices and value not in self.choices:
-            raise ValueError(f"it is one of {', '.join(self.choices)}, not {raw!r}")
+            raise ValueError(f"it must be one of {', '.join(self.choices)}, not {raw!r}")
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, (int, float)) and not isinstance(number, bool) and not self.least <= number <= self.most:
                 bound = f"at least {self.least:,.10g}" if number < self.least else f"at most {self.most:,.10g}"
-                raise ValueError(f"it is {bound}, not {raw!r}")
+                raise ValueError(f"it must be {bound}, not {raw!r}")
         return value
 
 
@@ -130,29 +130,29 @@ KEYS: Mapping[str, Key] = {
         Key(
             "path.medium",
             Type.WORD,
-            "loopback; veth, two Ethernet cards; tap or tun, Ethernet or raw IP through our relay",
+            "loopback; veth: two Ethernet interfaces; tap or tun: Ethernet or raw IP through the relay",
             "veth",
             choices=MEDIA,
         ),
         Key("path.mtu", Type.SIZE, "largest IP packet: 1500 for Ethernet, 9180 for IP over ATM (RFC 2225)", 1_500, least=576, most=65_535),
-        Key("path.delay", Type.TIME, "of each way; tap and tun, as all that follows", 0, most=_MINUTE_NS),
-        Key("path.rate", Type.RATE, "of the bottleneck, each way, headers included; not said: no bottleneck", least=1_000),
-        Key("path.queue", Type.SIZE, "what may wait for the bottleneck; not said: no bound", least=576),
-        Key("path.loss", Type.SHARE, "of the packets from client to server", 0.0, most=1),
-        Key("path.loss_back", Type.SHARE, "of the packets from server to client", 0.0, most=1),
-        Key("path.duplicate", Type.SHARE, "of the packets from client to server that come twice", 0.0, most=1),
-        Key("path.reorder", Type.SHARE, "of the packets from client to server that are held back", 0.0, most=1),
-        Key("path.reorder_by", Type.TIME, "how long those are held back", 5_000_000, most=_MINUTE_NS),
-        Key("path.seed", Type.COUNT, "of the random draws", 1),
-        Key("path.ipv6", Type.FLAG, "IPv6 in place of IPv4", default=False),
+        Key("path.delay", Type.TIME, "one-way delay; only for tap and tun, like the following keys", 0, most=_MINUTE_NS),
+        Key("path.rate", Type.RATE, "rate of the bottleneck in each direction, headers included; default: no bottleneck", least=1_000),
+        Key("path.queue", Type.SIZE, "size of the queue before the bottleneck; default: no limit", least=576),
+        Key("path.loss", Type.SHARE, "share of lost packets from client to server", 0.0, most=1),
+        Key("path.loss_back", Type.SHARE, "share of lost packets from server to client", 0.0, most=1),
+        Key("path.duplicate", Type.SHARE, "share of duplicated packets from client to server", 0.0, most=1),
+        Key("path.reorder", Type.SHARE, "share of delayed packets from client to server", 0.0, most=1),
+        Key("path.reorder_by", Type.TIME, "how long these are delayed", 5_000_000, most=_MINUTE_NS),
+        Key("path.seed", Type.COUNT, "random seed", 1),
+        Key("path.ipv6", Type.FLAG, "use IPv6 instead of IPv4", default=False),
         Key("hosts.load", Type.COUNT, "compute-bound processes for each processor", 0, most=64),
-        Key("transfer.kind", Type.WORD, "what is done", "bulk", choices=KINDS),
+        Key("transfer.kind", Type.WORD, "kind of transfer", "bulk", choices=KINDS),
         Key("transfer.total", Type.SIZE, "bytes to transfer", least=1, most=_LARGEST_TRANSFER, kinds=("bulk", "udp")),
-        Key("transfer.writes", Type.COUNT, "number of writes, in place of total", least=1, most=1_000_000, kinds=("bulk", "udp")),
+        Key("transfer.writes", Type.COUNT, "number of writes, instead of total", least=1, most=1_000_000, kinds=("bulk", "udp")),
         Key(
             "transfer.write",
             Type.SIZE,
-            "what the program gives at a time; a datagram's size",
+            "size of each write; for datagrams, their size",
             32_768,
             least=1,
             most=_LARGEST_TRANSFER,
@@ -161,29 +161,37 @@ KEYS: Mapping[str, Key] = {
         Key(
             "transfer.pace",
             Type.TIME,
-            "from the start of one datagram to that of the next; 0: as fast as they go",
+            "time from the start of one datagram to the next; 0: as fast as possible",
             0,
             most=_MINUTE_NS,
             kinds=("udp",),
         ),
-        Key("transfer.message", Type.SIZE, "echoed whole", 1_024, least=1, most=_LARGEST_TRANSFER, kinds=("echo", "udp-echo")),
-        Key("transfer.request", Type.SIZES, "writes that make a request", (100,), least=1, most=1 << 20, kinds=("exchange",)),
-        Key("transfer.answer", Type.SIZE, "what is answered", 1_024, least=1, most=_LARGEST_TRANSFER, kinds=("exchange",)),
-        Key("transfer.think", Type.TIME, "of the server before it answers", 0, most=_MINUTE_NS, kinds=("exchange",)),
+        Key(
+            "transfer.message",
+            Type.SIZE,
+            "size of the message that is echoed",
+            1_024,
+            least=1,
+            most=_LARGEST_TRANSFER,
+            kinds=("echo", "udp-echo"),
+        ),
+        Key("transfer.request", Type.SIZES, "sizes of the writes of a request", (100,), least=1, most=1 << 20, kinds=("exchange",)),
+        Key("transfer.answer", Type.SIZE, "size of the answer", 1_024, least=1, most=_LARGEST_TRANSFER, kinds=("exchange",)),
+        Key("transfer.think", Type.TIME, "pause of the server before it answers", 0, most=_MINUTE_NS, kinds=("exchange",)),
         Key(
             "transfer.count",
             Type.COUNT,
-            "round trips, or files over one connection",
+            "number of exchanges, or of files over one connection",
             1,
             least=1,
             most=100_000,
             kinds=("exchange", "echo", "udp-echo", "http"),
         ),
-        Key("transfer.file", Type.SIZE, "of the file", 65_536, least=1, most=_LARGEST_TRANSFER, kinds=("http", "ftp")),
+        Key("transfer.file", Type.SIZE, "size of the file", 65_536, least=1, most=_LARGEST_TRANSFER, kinds=("http", "ftp")),
         Key(
             "transfer.method",
             Type.WORD,
-            "who has the file: the server (get) or the client (put)",
+            "host with the file: the server (get) or the client (put)",
             "get",
             choices=("get", "put"),
             kinds=("http", "ftp"),
@@ -193,18 +201,18 @@ KEYS: Mapping[str, Key] = {
         Key(
             "sockets.cork",
             Type.FLAG,
-            "TCP_CORK at both ends while a message is written, all of its writes",
+            "TCP_CORK at both ends around the writes of each message",
             default=False,
             kinds=OWN_TCP_KINDS,
         ),
-        Key("sockets.quickack", Type.FLAG, "TCP_QUICKACK at both ends, anew after every read", default=False, kinds=OWN_TCP_KINDS),
+        Key("sockets.quickack", Type.FLAG, "TCP_QUICKACK at both ends, set again after every read", default=False, kinds=OWN_TCP_KINDS),
         Key("sockets.congestion", Type.WORD, "TCP_CONGESTION at both ends", "cubic", kinds=TCP_KINDS),
-        Key("sockets.send_buffer", Type.SIZE, "SO_SNDBUF at both ends; the kernel doubles and bounds it", least=1),
-        Key("sockets.receive_buffer", Type.SIZE, "SO_RCVBUF at both ends, likewise", least=1),
-        Key("sockets.buffers", Type.SIZE, "both buffers at both ends, where they are not said apart", least=1),
-        Key("run.repetitions", Type.COUNT, "of each point, by turns", 10, least=1, most=10_000),
-        Key("run.sample", Type.TIME, "between readings of TCP_INFO at both ends", 10_000_000, least=1_000_000, most=_MINUTE_NS),
-        Key("run.snaplen", Type.SIZE, "what dumpcap keeps of each packet", 128, least=96, most=262_144),
+        Key("sockets.send_buffer", Type.SIZE, "SO_SNDBUF at both ends; the kernel doubles and limits it", least=1),
+        Key("sockets.receive_buffer", Type.SIZE, "SO_RCVBUF at both ends; the kernel doubles and limits it", least=1),
+        Key("sockets.buffers", Type.SIZE, "both buffers at both ends, unless given separately", least=1),
+        Key("run.repetitions", Type.COUNT, "repetitions of each point, interleaved", 10, least=1, most=10_000),
+        Key("run.sample", Type.TIME, "interval between readings of TCP_INFO at both ends", 10_000_000, least=1_000_000, most=_MINUTE_NS),
+        Key("run.snaplen", Type.SIZE, "bytes of each packet that dumpcap keeps", 128, least=96, most=262_144),
     )
 }
 """Name → key, in the order in which they are told."""
@@ -216,13 +224,13 @@ LARGEST_MTU = {"tap": 65_521}
 """Linux drivers/net/tun.c: a TAP interface's frame has an Ethernet header, too."""
 
 MEASURES: Mapping[str, tuple[str, str, str]] = {
-    "throughput": ("throughput_bps", "rate", "payload that arrived, over the time from the first write to the last read"),
-    "latency": ("latency_ns", "duration", "time of one operation: transfer, round trip or file"),
-    "connect": ("connect_ns", "duration", "time until the connection stands, for FTP with the login"),
+    "throughput": ("throughput_bps", "rate", "payload received, per time from the first write to the last read"),
+    "latency": ("latency_ns", "duration", "time of one operation: transfer, exchange or file"),
+    "connect": ("connect_ns", "duration", "time until the connection is open; for FTP, including the login"),
     "request": ("request_ns", "duration", "time from the request to the first byte of the file"),
-    "transfer": ("transfer_ns", "duration", "time from the first byte of the file to the last"),
-    "lost": ("lost_share", "share", "share of the datagrams that did not arrive"),
+    "transfer": ("transfer_ns", "duration", "time from the first to the last byte of the file"),
+    "lost": ("lost_share", "share", "share of lost datagrams"),
     "cpu": ("cpu_ns", "duration", "processor time of the thread that writes"),
-    "segments": ("segments", "ratio", "segments or datagrams with data, as the sender's capture shows them"),
+    "segments": ("segments", "ratio", "segments or datagrams with data in the capture at the sender"),
 }
 """What is measured: its name in a file → the column of the results, what kind of number it is (`numbers.said`), and what it means."""

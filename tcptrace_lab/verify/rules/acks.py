@@ -32,7 +32,7 @@ def _nothing_outstanding(case: SegmentCase) -> str | None:
         return None
     if said.other_highest is not None and said.other_highest > case.row["ack"]:
         return None
-    return f"it repeats ACK {case.row['ack']:,}, and nothing beyond is on its way: condition (a) of RFC 5681, 2 is not met"
+    return f"it repeats ACK {case.row['ack']:,}, and nothing beyond is in flight: condition (a) of RFC 5681, 2 is not met"
 
 
 def _sack_moves_window(case: SegmentCase) -> str | None:
@@ -41,7 +41,7 @@ def _sack_moves_window(case: SegmentCase) -> str | None:
     if "window_update" not in case.theirs:
         return None
     blocks = case.row["sack_blocks"]
-    return f"its window changed, and its SACK block {blocks[0]:,} to {blocks[1]:,} shows that it answers a segment that came out of turn"
+    return f"its window changed, and its SACK block {blocks[0]:,} to {blocks[1]:,} shows that it answers a segment that came out of order"
 
 
 def _ahead_of_contiguous(case: SegmentCase) -> str | None:
@@ -52,9 +52,7 @@ def _ahead_of_contiguous(case: SegmentCase) -> str | None:
     if highest is None or case.row["ack"] is None or case.row["ack"] > highest:
         return None
     seen = other_offset_of(case, judged.contiguous)
-    return (
-        f"it acknowledges {case.row['ack']:,}; the other side was seen up to {highest:,}, tshark follows it without a hole up to {seen:,}"
-    )
+    return f"it acknowledges {case.row['ack']:,}; the peer was seen up to {highest:,}, tshark follows it without a gap up to {seen:,}"
 
 
 def _told_again(case: SegmentCase) -> str | None:
@@ -64,7 +62,7 @@ def _told_again(case: SegmentCase) -> str | None:
     highest = said.other_highest
     if highest is None or case.row["ack"] <= highest or "ack_lost_segment" in said.verdicts:
         return None
-    return f"an earlier segment acknowledged {case.row['ack']:,}, beyond the {highest:,} that were seen, and was told then"
+    return f"an earlier segment acknowledged {case.row['ack']:,}, beyond the {highest:,} that were seen, and was reported then"
 
 
 def _half_around(case: SegmentCase) -> str | None:
@@ -74,14 +72,14 @@ def _half_around(case: SegmentCase) -> str | None:
     ack, around = case.row["ack"], other_offset_of(case, judged.contiguous)
     if said.other_highest is None or not said.other_highest < ack <= around:
         return None
-    return f"it acknowledges {ack:,}; tshark follows the other side up to {around - SEQ_SPACE:,}, and 2^31 bytes further on is back to it"
+    return f"it acknowledges {ack:,}; tshark follows the peer up to {around - SEQ_SPACE:,}, and 2^31 bytes further on is back to it"
 
 
 def _told_once(case: SegmentCase) -> str | None:
     judged = case.judged
     if judged is None or not case.foreseen or "ack_lost_segment" in case.theirs or not judged.told_before:
         return None
-    return f"it acknowledges {case.row['ack']:,}, more than was seen; tshark says so no more until an ACK of the other side moves"
+    return f"it acknowledges {case.row['ack']:,}, more than was seen; tshark says so no more until an ACK of the peer moves"
 
 
 def _by_reset(case: SegmentCase) -> str | None:
@@ -166,7 +164,7 @@ def _seen_later(case: SegmentCase) -> str | None:
 def _closed_window(case: SegmentCase) -> str | None:
     if not case.foreseen or case.row["kind"] != "duplicate_ack" or "duplicate_ack" in case.theirs or case.row["their_window_field"]:
         return None
-    return f"it repeats ACK {case.row['ack']:,} and its window of 0 while more is on its way"
+    return f"it repeats ACK {case.row['ack']:,} and its window of 0 while more is in flight"
 
 
 def _not_at_highest(case: SegmentCase) -> str | None:
@@ -184,11 +182,11 @@ def _behind_old_ack(case: SegmentCase) -> str | None:
     if said is None or not case.foreseen or ack is None or said.newest_ack is None:
         return None
     if ack < said.newest_ack:
-        return f"its ACK {ack:,} is older than {said.newest_ack:,}, which came before it: its window is of the past to us"
+        return f"its ACK {ack:,} is older than {said.newest_ack:,}, which came before it: its window is outdated for tcptrace-lab"
     if said.last_ack == said.newest_ack:
         return None
     what = "a RST's" if said.last_ack is None or said.last_ack > said.newest_ack else "older than one before it"
-    return f"the last ACK of its side is {what}: tshark compares with that, we with {said.newest_ack:,} and its window"
+    return f"the last ACK of its side is {what}: tshark compares with that, tcptrace-lab with {said.newest_ack:,} and its window"
 
 
 def _behind_reset(case: SegmentCase) -> str | None:
@@ -271,7 +269,7 @@ def _own_round_trip(case: SegmentCase) -> str | None:
     if said is None or not case.foreseen or said.other_latest is None or case.row["their_acks_frame"] is not None:
         return None
     frame = said.other_latest[0]
-    return f"it answers frame {frame}, which is a segment to us alone" if frame in case.own else None
+    return f"it answers frame {frame}, which is a segment only for tcptrace-lab" if frame in case.own else None
 
 
 def _negative(case: SegmentCase) -> str | None:
@@ -289,7 +287,7 @@ def _probes_unseen(case: SegmentCase) -> str | None:
     if row["payload_bytes"] or said.other_newest_ack is None or row["seq"] != said.other_newest_ack - 1:
         return None
     return (
-        f"the other side had acknowledged {said.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
+        f"the peer had acknowledged {said.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
         f"tshark saw this side up to {row['seq']:,}, and takes it for a repeated ACK"
     )
 
@@ -312,7 +310,7 @@ def _probes_elsewhere(case: SegmentCase) -> str | None:
     if said.other_newest_ack is None or row["seq"] != said.other_newest_ack - 1 or offset_of(case, judged.highest) <= row["seq"] + 1:
         return None
     return (
-        f"the other side had acknowledged {said.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
+        f"the peer had acknowledged {said.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
         f"tshark asks for one below {offset_of(case, judged.highest):,}, where this side had come to"
     )
 
@@ -333,7 +331,7 @@ def _answers_first_keepalive(case: SegmentCase) -> str | None:
     if said.other_highest is None or row["ack"] != said.other_highest + 1:
         return None
     return (
-        f"it acknowledges {row['ack']:,}, one more than the number of the other side's only segment, which has no data: "
+        f"it acknowledges {row['ack']:,}, one more than the number of the peer's only segment, which has no data: "
         "that may be a keepalive, and then nothing is missing"
     )
 
@@ -369,7 +367,7 @@ RULES = (
     ),
     Rule(
         "tshark-probes-at-the-highest-number",
-        "tshark looks for probes one below the highest number; we, one below what was acknowledged",
+        "tshark looks for probes one below the highest number; tcptrace-lab: one below what was acknowledged",
         f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4",
         frozenset({"zero_window_probe", "keep_alive"}),
         _probes_elsewhere,
@@ -391,7 +389,7 @@ RULES = (
     ),
     Rule(
         "tshark-compares-with-old-acks",
-        "tshark compares an ACK with the last one of its side, be it old or a RST's; we, with the newest",
+        "tshark compares an ACK with the last one of its side, be it old or a RST's; tcptrace-lab: with the newest",
         f"{_GUIDE}; RFC 9293, 3.10.7.4 (SND.WL2)",
         _DUPLICATE | _UPDATE | {"keep_alive_ack"},
         _behind_old_ack,
@@ -442,14 +440,14 @@ RULES = (
     ),
     Rule(
         "tshark-answers-no-frames-of-ours",
-        "tshark measures nothing from what we alone take for segments",
-        "see the frames that only we have",
+        "tshark measures nothing from frames that only tcptrace-lab counts as segments",
+        "see the frames that only tcptrace-lab has",
         _RTT,
         _own_round_trip,
     ),
     Rule(
         "tshark-answers-other-frames",
-        "tshark counts frames as segments that we do not",
+        "tshark counts frames as segments that tcptrace-lab does not",
         "see the frames that only tshark has",
         _RTT,
         _foreign_round_trip,
@@ -470,24 +468,22 @@ RULES = (
     ),
     Rule(
         "tshark-loses-count-behind-a-hole",
-        "tshark asks whether an ACK is beyond the bytes before the first hole; we, beyond all that was seen",
+        "tshark asks whether an ACK is beyond the bytes before the first gap; tcptrace-lab: beyond all captured data",
         _GUIDE,
         _UNSEEN,
         _ahead_of_contiguous,
     ),
     Rule(
         "tshark-tells-unseen-again",
-        "tshark tells an ACK of unseen bytes again when the other side's ACK has moved; we tell the bytes once",
+        "tshark reports an ACK of unseen bytes again when the peer's ACK has moved; tcptrace-lab reports the bytes once",
         _GUIDE,
         _UNSEEN,
         _told_again,
     ),
-    Rule(
-        "tshark-tells-unseen-once", "tshark tells ACKs of unseen bytes once until the other side's ACK moves", _GUIDE, _UNSEEN, _told_once
-    ),
+    Rule("tshark-tells-unseen-once", "tshark tells ACKs of unseen bytes once until the peer's ACK moves", _GUIDE, _UNSEEN, _told_once),
     Rule(
         "tshark-sees-no-more-than-half",
-        "to tshark an ACK more than 2^31 bytes beyond what was seen without a hole is an old one",
+        "to tshark an ACK more than 2^31 bytes beyond what was seen without a gap is an old one",
         "RFC 9293, 3.4",
         _UNSEEN,
         _half_around,
@@ -495,7 +491,7 @@ RULES = (
     Rule("tshark-believes-resets", "tshark judges a RST's ACK as any other", f"{_GUIDE}; RFC 5961", _UNSEEN, _by_reset),
     Rule(
         "tshark-ignores-karn",
-        "tshark measures round trips on resent segments, too",
+        "tshark measures round trips on retransmitted segments, too",
         f"{_GUIDE}; Karn & Partridge 1987; RFC 6298, 3",
         _RTT,
         _karn,

@@ -87,7 +87,7 @@ def _fin(case: SegmentCase) -> str | None:
     edges = _edges(case)
     if edges is None or any(edges) or not _control(case) or not _adds_up(case, 0):
         return None
-    return "tshark takes off 1 for the FIN of this segment, which was sent before and is on its way"
+    return "tshark takes off 1 for the FIN of this segment, which was sent before and is in flight"
 
 
 def _all_sacked(case: SegmentCase) -> str | None:
@@ -124,14 +124,14 @@ def _full(case: SegmentCase) -> str | None:
 def _stopped(case: SegmentCase) -> str | None:
     if case.judged is None or not case.foreseen or not case.judged.not_counting:
         return None
-    return "a hole in this direction, and no segment of the other side since"
+    return "a hole in this direction, and no segment of the peer since"
 
 
 def _unanswered(case: SegmentCase) -> str | None:
     if case.said is None or case.row["in_flight_bytes"] is not None or not case.foreseen:
         return None
     return (
-        f"the other side has not acknowledged anything in this capture; "
+        f"the peer has not acknowledged anything in this capture; "
         f"tshark counts the {counted(case.row['their_bytes_in_flight'], 'byte')} that it saw"
     )
 
@@ -158,7 +158,7 @@ RULES = (
         _ITEM,
         _all_sacked,
     ),
-    Rule("tshark-takes-off-fin", "tshark takes the FIN off the bytes in flight, also where it is resent", _SOURCE, _ITEM, _fin),
+    Rule("tshark-takes-off-fin", "tshark takes the FIN off the bytes in flight, also where it is retransmitted", _SOURCE, _ITEM, _fin),
     Rule(
         "tshark-takes-off-sacked-bytes",
         "tshark subtracts the SACK blocks of the last ACK; ours are all bytes not acknowledged",
@@ -182,7 +182,7 @@ RULES = (
     ),
     Rule(
         "tshark-stops-counting-after-a-hole",
-        "tshark tells no bytes in flight after a hole until the other side sends",
+        "tshark tells no bytes in flight after a hole until the peer sends",
         _SOURCE,
         _ITEM,
         _stopped,

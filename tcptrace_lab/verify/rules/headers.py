@@ -52,7 +52,7 @@ def _carried(case: SegmentCase) -> str | None:
     if not any(_CARRIED in problem for problem in case.problems):
         return None
     shown = "shows the whole time as negative" if ours == -theirs else f"does not, and is {span(ours - theirs)} off"
-    return f"the field for the part below a second is out of range: we carry it over into the seconds, tshark {shown}"
+    return f"the field for the part below a second is out of range: tcptrace-lab carries it over into the seconds, tshark {shown}"
 
 
 def _no_length(case: SegmentCase) -> str | None:
@@ -117,7 +117,7 @@ def _moved_zero(case: SegmentCase) -> str | None:
     raw, shown = row[f"their_raw_{case.item}"], row[f"their_{case.item}"]
     return (
         f"frame {moved_by} is a SYN-ACK behind other segments of its side, with a number that they do not follow from: "
-        f"tshark counts from it, so that {raw:,} is {shown:,}; to us the side begins where it did"
+        f"tshark counts from it, so that {raw:,} is {shown:,}; for tcptrace-lab the direction begins where it did"
     )
 
 
@@ -174,7 +174,7 @@ RULES = (
     ),
     Rule(
         "tshark-stops-in-odd-options",
-        "tshark stops in a SACK option whose length is not that of blocks; to us it holds those that are whole",
+        "tshark stops in a SACK option whose length is not that of blocks; tcptrace-lab takes those that are complete",
         "RFC 2018, 3; seen here",
         frozenset({"sack_blocks"}) | _TOLD,
         _parts_of_blocks,
@@ -195,7 +195,7 @@ RULES = (
     ),
     Rule(
         "ours-reads-no-options-of-false-headers",
-        "we read no options of a TCP header that is longer than its packet; tshark does, as far as there are bytes",
+        "tcptrace-lab reads no options of a TCP header that is longer than its packet; tshark does, as far as there are bytes",
         "RFC 9293, 3.1",
         frozenset({"tsval", "tsecr", "sack_blocks"}),
         _options_beyond,

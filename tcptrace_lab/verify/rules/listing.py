@@ -106,7 +106,7 @@ def _cut_answered_syn(case: FigureCase) -> str | None:
     other = direction.other
     if not other["syn_segments"] or other["window_scale_offered"] is not None or not _is_cut(case, other):
         return None
-    return "the capture cut options of the other side's SYN, the scale that this one answers among them: not there to tcptrace"
+    return "the capture cut options of the peer's SYN, the scale that this one answers among them: not there for tcptrace"
 
 
 def _window_evidence(case: FigureCase) -> str | None:
@@ -143,8 +143,8 @@ def _resend_evidence(case: FigureCase) -> str | None:
     if not (tally.resent_packets or tally.late_packets or tally.probes or resent or late):
         return None
     return (
-        f"by its rules {counted(tally.resent_packets, 'resent segment')}, {tally.late_packets} out of order, "
-        f"{counted(tally.probes, 'probe')} into a closed window; by ours {resent} resent, {late} out of order"
+        f"by its rules {counted(tally.resent_packets, 'retransmitted segment')}, {tally.late_packets} out of order, "
+        f"{counted(tally.probes, 'probe')} into a closed window; by ours {resent} retransmitted, {late} out of order"
     )
 
 
@@ -162,7 +162,11 @@ def _copies_evidence(case: FigureCase) -> str | None:
         return None
     sides = {"client": reckoning.sides[True], "server": reckoning.sides[False]}
     copies = sum(sides[one.side].packets - one["segments"] for one in (direction, direction.other))
-    return f"{counted(copies, 'packet')} of this connection came twice, which tcptrace counts and we do not" if copies > 0 else None
+    return (
+        f"{counted(copies, 'packet')} of this connection came twice, which tcptrace counts and tcptrace-lab does not"
+        if copies > 0
+        else None
+    )
 
 
 def _rtt_evidence(case: FigureCase) -> str | None:
@@ -182,7 +186,7 @@ def _ambiguous_evidence(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None:
         return None
-    return f"{counted(tally.rtt_resent.count, 'ACK')} of resent segments by its rules, {direction['rtt_resent_samples']} by ours"
+    return f"{counted(tally.rtt_resent.count, 'ACK')} of retransmitted segments by its rules, {direction['rtt_resent_samples']} by ours"
 
 
 def _wait_evidence(case: FigureCase) -> str | None:
@@ -221,7 +225,7 @@ def _first_keepalive(case: FigureCase) -> str | None:
         return None
     if case.item == "unique_bytes_sent" and number != direction["unique_bytes"] + 1:
         return None
-    return "the first that was captured of this side is a keepalive with a byte that it had sent before, which is new to tcptrace"
+    return "the first that was captured of this side is a keepalive with a byte that it had sent before, which is new for tcptrace"
 
 
 def _reset_data(case: FigureCase) -> str | None:
@@ -276,7 +280,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-counts-copies",
-        "tcptrace counts packets that the capture holds twice",
+        "tcptrace counts packets that the capture has twice",
         SOURCE,
         _COUNTS | RESENDS | _PROBES | RTT | FULL | AMBIGUOUS | WAITS | WINDOWS | _BY_NUMBERS,
         by_its_rules(_copies_evidence),
@@ -300,7 +304,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-resends",
-        "to tcptrace all that comes again is resent, and all that fills a gap is out of order",
+        "to tcptrace all that comes again is retransmitted, and all that fills a gap is out of order",
         SOURCE,
         RESENDS,
         by_its_rules(_resend_evidence),

@@ -31,9 +31,9 @@ def _scale(case: FigureCase) -> str | None:
     if numbers is None or direction is None:
         return None
     if numbers.scale_offered is None:
-        return "this side's SYN offers no scale"
+        return "this host's SYN offers no scale"
     other = direction.other["window_scale_offered"]
-    told = f"this side's SYN offers a scale of {numbers.scale_offered}, the other side's {'none' if other is None else other}"
+    told = f"this host's SYN offers a scale of {numbers.scale_offered}, the peer's {'none' if other is None else other}"
     behind = "a segment without SYN came behind it" if case.theirs == "0" else "no segment without SYN came behind it"
     return f"{told}; {behind}"
 
@@ -88,7 +88,7 @@ def _outstanding(case: FigureCase) -> str | None:
     numbers = _numbers(case)
     if numbers is None:
         return None
-    return f"{counted(numbers.outstanding_count, 'sample')}, one at each segment but SYNs, resent and late ones"
+    return f"{counted(numbers.outstanding_count, 'sample')}, one at each segment but SYNs, retransmitted and late ones"
 
 
 def _pointer_beyond(case: FigureCase) -> str | None:

@@ -87,7 +87,7 @@ def _cut_options(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or not direction["syn_segments"] or None not in {direction["sack_permitted"], direction["timestamps"]}:
         return None
-    return "the capture cut the options of this side's SYN: what may be missing is unknown to us, and not there to tcptrace"
+    return "the capture cut the options of this host's SYN: what may be missing is unknown for tcptrace-lab, and absent for tcptrace"
 
 
 def _large_shift(case: FigureCase) -> str | None:
@@ -203,5 +203,5 @@ RULES: tuple[Rule[FigureCase], ...] = (
         WINDOWS | SCALE | {"req_1323_ws/ts"},
         _large_shift,
     ),
-    Rule("tcptrace-wraps-mss", "an MSS above 32,767 is a negative number to tcptrace", SOURCE, frozenset({"mss_requested"}), _mss),
+    Rule("tcptrace-wraps-mss", "an MSS above 32,767 is a negative number for tcptrace", SOURCE, frozenset({"mss_requested"}), _mss),
 )

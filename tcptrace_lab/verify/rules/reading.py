@@ -51,7 +51,9 @@ def _parted(case: FigureCase) -> str | None:
     theirs = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
     if theirs not in {ours, ours + copies, case.readable}:
         return None
-    return f"the same {theirs:,} segments are {len(case.ours_listed)} connections to us and {len(case.theirs_listed)} to tcptrace"
+    return (
+        f"the same {theirs:,} segments are {len(case.ours_listed)} connections for tcptrace-lab and {len(case.theirs_listed)} for tcptrace"
+    )
 
 
 def _joined_by_offload(case: FigureCase) -> str | None:
@@ -119,7 +121,10 @@ def _short_frames(case: FigureCase) -> str | None:
     headers = sum(tally.cut_packets for tally in tallies) * LARGEST_OPTIONS
     if not 0 < theirs - ours <= missing - cut <= theirs - ours + headers:
         return None
-    return f"IP lengths reach {theirs - ours:,} bytes beyond the ends of frames that were sent shorter: data to tcptrace, not to us"
+    return (
+        f"IP lengths reach {theirs - ours:,} bytes beyond the ends of frames that were sent shorter: data for tcptrace, not "
+        "for tcptrace-lab"
+    )
 
 
 def _extension_header(case: FigureCase) -> str | None:
@@ -143,7 +148,7 @@ def _false_headers(case: FigureCase) -> str | None:
     false, reckoning = case.false_headers, case.reckoning
     if not false or reckoning is None or int(case.theirs) != sum(tally.packets for tally in reckoning.sides.values()):
         return None
-    return f"{counted(false, 'TCP header')} cannot be as long as said: no data to us, some to tcptrace"
+    return f"{counted(false, 'TCP header')} cannot be as long as said: no data for tcptrace-lab, some for tcptrace"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (

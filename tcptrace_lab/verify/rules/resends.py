@@ -20,7 +20,7 @@ _ONE_BYTE = frozenset(
     {"retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order", "keep_alive", "zero_window_probe"}
 )
 
-_COPIES = {"capture_duplicate": "the capture holds the packet twice", "network_duplicate": "the network delivered the packet twice"}
+_COPIES = {"capture_duplicate": "the capture has the packet twice", "network_duplicate": "the network delivered the packet twice"}
 _NO_COUNT = SEQ_SPACE - 1
 _LATER_REPAIRS = {
     "recovery_retransmit": "what had been sent when an earlier resend began the recovery was not all acknowledged",
@@ -33,7 +33,7 @@ def _by_time(case: SegmentCase) -> str | None:
     if judged is None or not case.foreseen or "out_of_order" not in case.theirs or row["kind"] not in RESENT:
         return None
     near = f"{span(judged.since_highest_ns)} after the highest sequence number, less than {_patience(case)}, is late to tshark"
-    return f"{near}; to us it is a {kind(row)}{proof(row)}"
+    return f"{near}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
 
 def _patience(case: SegmentCase) -> str:
@@ -56,7 +56,7 @@ def _late_after_all(case: SegmentCase) -> str | None:
     else:
         told = f"it came {span(judged.since_highest_ns)} after the highest sequence number, more than {_patience(case)}"
     return (
-        f"tshark calls it resent because {told}; "
+        f"tshark calls it retransmitted because {told}; "
         f"its bytes were never seen before, and it was sent before those that overtook it{proof(row)}"
     )
 
@@ -80,7 +80,7 @@ def _acked_already(case: SegmentCase) -> str | None:
     when = span(judged.since_ack_ns)
     return (
         f"its bytes were acknowledged, the last time {when} before, which need not have reached the sender; "
-        f"to us it is a {kind(row)}{proof(row)}"
+        f"tcptrace-lab calls it a {kind(row)}{proof(row)}"
     )
 
 
@@ -101,7 +101,7 @@ def _count_of_minus_one(case: SegmentCase) -> str | None:
         return None
     return (
         f"an ACK of unseen bytes set tshark's count of repeated ACKs to -1, which it takes for very many; "
-        f"to us it is a {kind(row)}{proof(row)}"
+        f"tcptrace-lab calls it a {kind(row)}{proof(row)}"
     )
 
 
@@ -115,12 +115,12 @@ def _not_fast_enough(case: SegmentCase) -> str | None:
         asked = f"of the {FAST_DUPLICATE_ACKS} it asks for, for it does not look at SACK blocks"
         told = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')} {asked}"
     elif judged.since_ack_ns is not None and judged.since_ack_ns >= FAST_NS:
-        told = f"the other side's last segment came {span(judged.since_ack_ns)} before, and tshark waits {span(FAST_NS)}"
+        told = f"the peer's last segment came {span(judged.since_ack_ns)} before, and tshark waits {span(FAST_NS)}"
     elif judged.acked is not None and judged.acked != row["their_raw_seq"]:
         told = f"it begins at {row['seq']:,}, not at the last ACK {offset_of(case, judged.acked):,}"
     else:
         told = "tshark asks first whether all of it was acknowledged before"
-    return f"{told}; to us it is a {kind(row)}{proof(row)}"
+    return f"{told}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
 
 def _fast_for_another_reason(case: SegmentCase) -> str | None:
@@ -128,7 +128,7 @@ def _fast_for_another_reason(case: SegmentCase) -> str | None:
     if judged is None or not case.foreseen or row["kind"] not in _LATER_REPAIRS or "fast_retransmission" not in case.theirs:
         return None
     told = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}, so tshark calls it fast"
-    return f"{told}; to us it is a {kind(row)}: {_LATER_REPAIRS[row['kind']]}{proof(row)}"
+    return f"{told}; tcptrace-lab calls it a {kind(row)}: {_LATER_REPAIRS[row['kind']]}{proof(row)}"
 
 
 def _repeats_of_its_own(case: SegmentCase) -> str | None:
@@ -139,8 +139,8 @@ def _repeats_of_its_own(case: SegmentCase) -> str | None:
     ours = judged.repeated_acks + case.other_duplicates_told_apart
     if row["kind"] == "fast_retransmit" or ours >= FAST_DUPLICATE_ACKS:
         return None
-    told = f"of the {counted(judged.repeated_acks, 'repeated ACK')} that tshark counts {max(ours, 0)} are duplicates to us"
-    return f"{told}; to us it is a {kind(row)}{proof(row)}"
+    told = f"of the {counted(judged.repeated_acks, 'repeated ACK')} that tshark counts {max(ours, 0)} are duplicates for tcptrace-lab"
+    return f"{told}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
 
 def _keepalive_or_not(case: SegmentCase) -> str | None:
@@ -152,7 +152,7 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
     if row["kind"] == "zero_window_probe":
         return f"{size}; the window is shut, so it probes that"
     if row["kind"] in RESENT:
-        return f"{size}, which is on its way: it comes again{proof(row)}"
+        return f"{size}, which is in flight: it comes again{proof(row)}"
     if row["in_flight_bytes"]:
         return f"{size}; {counted(row['in_flight_bytes'], 'byte')} on the way, so the connection is not idle"
     return _no_keepalive(case, size)
@@ -161,13 +161,13 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
 def _no_keepalive(case: SegmentCase, size: str) -> str | None:
     """Nothing of its side is on the way, and it is none all the same."""
     if case.row["kind"] == "duplicate_ack":
-        return f"{size}; it repeats ACK {case.row['ack']:,} because of what the other side sent{proof(case.row)}"
+        return f"{size}; it repeats ACK {case.row['ack']:,} because of what the peer sent{proof(case.row)}"
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":
         return f"{size}; it moves ACK or window of its side"
     if case.said is not None and case.said.newest_ack is not None and (case.row["ack"] or 0) < case.said.newest_ack:
         return f"{size}; its ACK {case.row['ack']:,} is older than {case.said.newest_ack:,}: it was sent before, and came late"
     if case.said is not None and case.said.una is None:
-        return f"{size}; the other side was not captured: whether it answers a keepalive, a probe, or nothing at all is unknown"
+        return f"{size}; the peer was not captured: whether it answers a keepalive, a probe, or nothing at all is unknown"
     if case.said is not None and case.said.una is not None and case.said.una <= 1:
         return f"{size}; no byte of its side was acknowledged before that it could repeat"
     return None
@@ -214,7 +214,7 @@ def _jumped_by_reset(case: SegmentCase) -> str | None:
         return None
     if not case.theirs & _RESEND or (said.highest is not None and said.end <= said.highest):
         return None
-    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; to us they are new"
+    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; for tcptrace-lab they are new"
 
 
 def _acked_unseen(case: SegmentCase) -> str | None:
@@ -224,7 +224,7 @@ def _acked_unseen(case: SegmentCase) -> str | None:
     if said.highest is not None and row["seq"] < said.highest:
         return None
     return (
-        f"the capture holds an ACK of its bytes "
+        f"the capture has an ACK of its bytes "
         f"{span(case.judged.since_ack_ns) if case.judged else ''} before them; they were never seen before"
     )
 
@@ -260,7 +260,7 @@ RULES = (
     ),
     Rule(
         "tshark-resends-by-time",
-        "tshark calls resent what comes late by more, ends at the highest number, or lies below an ACK",
+        "tshark calls retransmitted what comes late by more, ends at the highest number, or lies below an ACK",
         f"{_GUIDE}, TCP Retransmission",
         _RESEND,
         _late_after_all,
@@ -302,7 +302,7 @@ RULES = (
     ),
     Rule(
         "ours-tells-repairs-apart",
-        "ours calls fast only the resend with which a recovery begins; tshark each that follows repeated ACKs",
+        "tcptrace-lab calls fast only the retransmit with which a recovery begins; tshark each that follows repeated ACKs",
         f"{_GUIDE}, TCP Fast Retransmission; RFC 6582, 3.2",
         _RESEND,
         _fast_for_another_reason,
@@ -317,7 +317,7 @@ RULES = (
     Rule("tshark-counts-no-probes", "tshark does not count the bytes of window probes as sent", _GUIDE, _RESEND, _late_probe),
     Rule(
         "tshark-sees-other-frames",
-        "tshark counts frames as segments that we do not",
+        "tshark counts frames as segments that tcptrace-lab does not",
         "see the frames that only tshark has",
         _RESEND,
         _copied_elsewhere,

@@ -36,7 +36,7 @@ def _cut(case: SegmentCase) -> str | None:
     captured, whole = row["their_captured_bytes"], row["their_wire_bytes"]
     if captured >= whole or not any(_PART in problem for problem in case.problems):
         return None
-    return f"{captured} of {whole} bytes were captured, and the TCP header ends behind them: no segment to us, but a problem"
+    return f"{captured} of {whole} bytes were captured, and the TCP header ends behind them: a problem, not a segment, for tcptrace-lab"
 
 
 def _big_tcp(case: SegmentCase) -> str | None:
@@ -107,21 +107,21 @@ RULES = (
     ),
     Rule(
         "tshark-fills-cut-headers",
-        "tshark makes a segment of what the capture holds of a TCP header; we need its 20 bytes",
+        "tshark makes a segment of what the capture has of a TCP header; tcptrace-lab needs its 20 bytes",
         "RFC 9293, 3.1",
         frozenset({"frame_only_theirs"}),
         _cut,
     ),
     Rule(
         "tshark-joins-no-cut-fragments",
-        "tshark puts IP fragments together only where they were captured whole; we, where the headers were",
+        "tshark puts IP fragments together only where they were captured whole; tcptrace-lab: where the headers were",
         "RFC 791, 3.2; seen here",
         frozenset({"frame_only_ours"}),
         _fragments,
     ),
     Rule(
         "tshark-reads-no-flags-of-short-headers",
-        "tshark stops in a TCP header that says it is shorter than 20 bytes; we tell the segment without its data",
+        "tshark stops in a TCP header that says it is shorter than 20 bytes; tcptrace-lab reports the segment without its data",
         "RFC 9293, 3.1; seen here",
         frozenset({"frame_only_ours"}),
         _false_header,
@@ -135,7 +135,7 @@ RULES = (
     ),
     Rule(
         "tshark-joins-same-numbers",
-        "tshark begins a stream with a SYN of another number only; we also with the same one behind FIN or RST",
+        "tshark begins a stream with a SYN of another number only; tcptrace-lab also with the same one behind FIN or RST",
         "RFC 9293, 3.10.7.4",
         frozenset({"conn", "reused_ports"}),
         _same_isn_again,

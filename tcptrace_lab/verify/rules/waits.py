@@ -20,9 +20,9 @@ def _not_by_timeout(case: SegmentCase) -> str | None:
     row, said = case.row, case.said
     if said is None or not case.foreseen or said.rto_frame is not None or row["their_rto_frame"] is None or row["resent_by"] == "timeout":
         return None
-    by = f", sent again by {row['resent_by'].replace('_', ' ')}" if row["resent_by"] else ""
+    by = f", retransmitted by {row['resent_by'].replace('_', ' ')}" if row["resent_by"] else ""
     told = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
-    return f"{told}; to us it is {kind(row)}{by}{proof(row)}, and no timer ran out"
+    return f"{told}; tcptrace-lab calls it {kind(row)}{by}{proof(row)}, and no timer ran out"
 
 
 def _first_copy_unseen(case: SegmentCase) -> str | None:
@@ -103,7 +103,7 @@ def _own(case: SegmentCase) -> str | None:
     if said is None or judged is None or not case.foreseen or not case.own or judged.completeness & ~said.complete:
         return None
     less = _names(said.complete & ~judged.completeness)
-    return f"the {less} that it does not count was in frame {max(case.own)} or before, which is a segment to us alone"
+    return f"the {less} that it does not count was in frame {max(case.own)} or before, which is a segment only for tcptrace-lab"
 
 
 def _ack_of_reset(case: SegmentCase) -> Complete:
@@ -115,7 +115,8 @@ def _ack_of_reset(case: SegmentCase) -> Complete:
 RULES = (
     Rule(
         "tshark-times-all-resends",
-        "tshark shows a retransmission timeout for every resend that it does not call fast or spurious; we, where the timer ran out",
+        "tshark shows a retransmission timeout for every retransmit that it does not call fast or spurious; tcptrace-lab: where the "
+        "timer ran out",
         f"{_GUIDE}; RFC 6298, 5; RFC 8985",
         _RTO,
         _not_by_timeout,
@@ -129,29 +130,29 @@ RULES = (
     ),
     Rule(
         "tshark-times-plain-resends-only",
-        "tshark shows no timeout where it has another name for the resend",
+        "tshark shows no timeout where it has another name for the retransmit",
         _GUIDE,
         _RTO,
         _another_name,
     ),
     Rule(
         "tshark-times-from-the-oldest",
-        "tshark counts from the oldest segment that no ACK has covered; we, from the last transmission of these bytes",
+        "tshark counts from the oldest segment that no ACK has covered; tcptrace-lab: from the last transmission of these bytes",
         f"{_GUIDE}; RFC 6298, 5",
         _RTO,
         _oldest,
     ),
     Rule(
         "tshark-counts-other-frames",
-        "tshark counts frames as segments that we do not",
+        "tshark counts frames as segments that tcptrace-lab does not",
         "see the frames that only tshark has",
         _COMPLETENESS,
         _foreign,
     ),
     Rule(
         "tshark-counts-no-frames-of-ours",
-        "tshark does not count what we alone take for segments",
-        "see the frames that only we have",
+        "tshark does not count frames that only tcptrace-lab counts as segments",
+        "see the frames that only tcptrace-lab has",
         _COMPLETENESS,
         _own,
     ),

@@ -27,7 +27,10 @@ def _own(case: SegmentCase) -> str | None:
         return None
     if judged.highest is None or said.highest is None or not offset_of(case, judged.highest) < case.row["seq"] <= said.highest:
         return None
-    return f"tshark saw its side up to {offset_of(case, judged.highest):,}; frame {max(case.own)} and others are segments to us alone"
+    return (
+        f"tshark saw its side up to {offset_of(case, judged.highest):,}; frame {max(case.own)} and others are segments only "
+        "for tcptrace-lab"
+    )
 
 
 def _after_reset(case: SegmentCase) -> str | None:
@@ -37,7 +40,7 @@ def _after_reset(case: SegmentCase) -> str | None:
         return None
     if judged.highest is None or said.highest is None or not said.highest < case.row["seq"] <= offset_of(case, judged.highest):
         return None
-    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; to us a hole is there"
+    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; tcptrace-lab sees a gap"
 
 
 def _by_old_ack(case: SegmentCase) -> str | None:
@@ -47,7 +50,7 @@ def _by_old_ack(case: SegmentCase) -> str | None:
     old = (
         "is a RST's" if said.other_last_ack is None or said.other_last_ack > said.other_newest_ack else f"of {said.other_last_ack:,} is old"
     )
-    return f"the other side's last ACK {old}: tshark reckons the edge of its window from there, we from {said.other_newest_ack:,}"
+    return f"the peer's last ACK {old}: tshark computes the edge of its window from there, tcptrace-lab from {said.other_newest_ack:,}"
 
 
 def _no_edge(case: SegmentCase) -> str | None:
@@ -64,35 +67,35 @@ def _no_edge(case: SegmentCase) -> str | None:
 RULES = (
     Rule(
         "tshark-knows-no-edge-without-scale",
-        "tshark reckons no edge of a window whose scale it does not know, be the window 0",
+        "tshark computes no edge of a window whose scale it does not know, be the window 0",
         "RFC 7323, 2.2",
         frozenset({"window_full"}),
         _no_edge,
     ),
     Rule(
         "tshark-reckons-edges-from-old-acks",
-        "tshark takes the window's edge from the other side's last segment, be its ACK old; we, from its newest ACK",
+        "tshark takes the window's edge from the peer's last segment, be its ACK old; tcptrace-lab: from its newest ACK",
         "RFC 9293, 3.10.7.4 (SND.WL2)",
         frozenset({"window_full"}),
         _by_old_ack,
     ),
     Rule(
         "tshark-sees-no-hole-behind-resets",
-        "tshark takes the number of a RST for that of bytes sent, and sees no hole where it stood",
+        "tshark takes the number of a RST for that of bytes sent, and sees no gap where it stood",
         "RFC 9293, 3.10.7",
         frozenset({"lost_segment"}),
         _after_reset,
     ),
     Rule(
         "tshark-misses-our-frames",
-        "tshark tells a hole where frames are that it does not take for segments",
-        "see the frames that only we have",
+        "tshark reports a gap where frames are that it does not take for segments",
+        "see the frames that only tcptrace-lab has",
         frozenset({"lost_segment"}),
         _own,
     ),
     Rule(
         "tshark-tells-holes-of-empty-segments",
-        "tshark tells a hole at a segment without data, too; we at the segment that occupies bytes behind it",
+        "tshark reports a gap at a segment without data, too; tcptrace-lab at the segment that occupies bytes behind it",
         "Wireshark User's Guide, 7.5 TCP Analysis, TCP Previous segment not captured",
         frozenset({"lost_segment"}),
         _empty_beyond,

@@ -132,7 +132,7 @@ class Rule:
         advice: what a finding says; None where the cause is not worth one.
         cure: of a rule without advice what would mend it, as `Advice.cure`: said where nothing is at fault.
         holds: of a rule of others alone: true for the waits that are its own, whatever the engine says of them; an expression over
-            `others.WAITS` (docs/rules.md).
+            `schema.WAITS` (docs/rules.md).
     """
 
     cause: str

@@ -54,6 +54,7 @@ format: build
 	$(CARGO) fmt $(MANIFEST)
 
 check: lint
+	$(CARGO) test $(MANIFEST) --quiet -- --skip witness
 	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not (live or browser or shared_captures or slow)'
 
 test: build rust-test python-test instructions-test

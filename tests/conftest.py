@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import atm_captures
@@ -19,8 +20,34 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
-SLOW: frozenset[str] = frozenset()
-"""Modules that `make check` leaves out."""
+TESTS = Path(__file__).parent
+
+SLOW = {
+    "test_annotate.py",
+    "test_archive_batch.py",
+    "test_archive_cluster.py",
+    "test_archive_tables.py",
+    "test_archive_watch.py",
+    "test_bounds.py",
+    "test_cli_errors.py",
+    "test_comparison.py",
+    "test_convert.py",
+    "test_engine_threads.py",
+    "test_export.py",
+    "test_help.py",
+    "test_hostile.py",
+    "test_messages.py",
+    "test_pair.py",
+    "test_predict.py",
+    "test_replay_packets.py",
+    "test_replay_schedule.py",
+    "test_replay_script.py",
+    "test_rules_of_others.py",
+    "test_sender_rtt.py",
+    "test_size_groups.py",
+    "test_stacks_papers.py",
+}
+"""What `make check` leaves out, as paths in this folder: each takes 9 s of a processor or more (of such, only `test_cli.py` stays)."""
 
 
 def _refuse_skip(report: Report) -> Report:
@@ -45,7 +72,9 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_configure() -> None:
-    """A folder of captures that is named must be there."""
+    """What is named must be there: files of tests, a folder of captures."""
+    if missing := [name for name in SLOW if not (TESTS / name).is_file()]:
+        raise pytest.UsageError(f"conftest.SLOW: not there: {', '.join(missing)}")
     if os.environ.get("CAPTURES") and needs.why_no_captures():
         raise pytest.UsageError(f"CAPTURES={os.environ['CAPTURES']} is no folder")
 
@@ -60,14 +89,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and "browser" in item.fixturenames:
             item.add_marker("browser")
-        if item.path.stem in SLOW:
+        if item.path.relative_to(TESTS).as_posix() in SLOW:
             item.add_marker("slow")
         for mark, (what, why) in absent.items():
             if why and item.get_closest_marker(mark):
                 item.add_marker(pytest.mark.skipif(condition=True, reason=f"{what} ({why})"))
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
     """The last lines: how many tests were not run, and why."""
     yield

@@ -247,9 +247,10 @@ def test_a_longer_or_slower_path_is_given_more_time() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_waits_is_ended_at_once_and_its_port_is_free(number: signal.Signals, tmp_path: Path) -> None:
+    """With the congestion control that every kernel lets everybody use."""
     command = [sys.executable, "-m", "tcptrace_lab", "replay", "transfer", str(CAPTURES / "ethernet-nagle-on.pcapng")]
     with subprocess.Popen(
-        [*command, "--serve", "127.0.0.1:0"], stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+        [*command, "--serve", "127.0.0.1:0", "--congestion", "reno"], stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
     ) as serving:
         assert serving.stderr is not None
         try:

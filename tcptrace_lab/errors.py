@@ -155,7 +155,7 @@ def as_os_error(error: Exception) -> OSError | None:
     number = _OS_NUMBER.search(str(error))
     if number:
         return OSError(int(number[1]), os.strerror(int(number[1])))
-    return OSError(errno.EIO, "the end of the file cannot be written (is the disk full?)") if _FOOTER_REFUSED in str(error) else None
+    return OSError(errno.EIO, "the end of the file could not be written (no room on the disk?)") if _FOOTER_REFUSED in str(error) else None
 
 
 def place(path: str, frame: int | None, offset: int | None) -> str:

@@ -93,7 +93,7 @@ def test_what_is_no_archive_is_said(tmp_path: Path) -> None:
 
 def test_an_archive_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "archive.json").write_text('{"store_version": 99}')
-    with pytest.raises(UsageError, match="an archive of version 99"), query.opened(str(tmp_path)):
+    with pytest.raises(UsageError, match="archive version 99"), query.opened(str(tmp_path)):
         pass
 
 

@@ -281,7 +281,7 @@ def test_what_is_no_capture_for_the_engine_and_for_wireshark_is_none(content: by
     file.write_bytes(content)
     for done in (tcptrace_lab("export", file, folder=tmp_path), tcptrace_lab("export", "-", stdin=content, folder=tmp_path)):
         assert done.returncode == errors.EXIT_UNREADABLE
-        assert "give it a pcap or pcapng file" in only_line(done.stderr)
+        assert "give a pcap or pcapng file" in only_line(done.stderr)
 
 
 def test_a_capture_without_packets_is_one_if_its_magic_says_so(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_an_editcap_that_says_nothing_at_all_is_ended(tmp_path: Path, monkeypatc
     _script(tmp_path, "exec sleep 1000")
     monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
     monkeypatch.setattr(editcap, "NO_PROGRESS_S", 0.2)
-    with pytest.raises(errors.CaptureUnreadable, match=r"gave nothing for 0\.2 s and was ended"):
+    with pytest.raises(errors.CaptureUnreadable, match=r"produced no output for 0\.2 s and was stopped"):
         read(SNOOP)
 
 

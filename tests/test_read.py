@@ -273,7 +273,7 @@ def test_what_is_no_capture_is_refused(tmp_path: Path, content: bytes, error: ty
 def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.CaptureUnreadable, match="directory"):
         read(tmp_path)
-    with pytest.raises(errors.CaptureUnreadable, match=r"^No such file or directory: .*absent; name a file"):
+    with pytest.raises(errors.CaptureUnreadable, match=r"^No such file or directory: .*absent; give a file"):
         read(tmp_path / "absent")
 
 

@@ -108,4 +108,4 @@ def test_the_listing_is_no_format_of_tables(tmp_path: Path) -> None:
     packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
     done = tcptrace_lab("export", "transfer.pcap", "--format", "tcptrace", "--table", "flows", folder=tmp_path)
     assert done.returncode == 2
-    assert only_line(done.stderr) == "tcptrace-lab: tcptrace is not a format of tables; leave --table out"
+    assert only_line(done.stderr) == "tcptrace-lab: tcptrace is not a table format; leave --table out"

@@ -57,7 +57,7 @@ def test_a_program_that_says_nothing_tells_its_exit_code(tmp_path: Path, monkeyp
 def test_a_program_that_gives_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "NO_PROGRESS_S", 0.2)
     _installed(tmp_path, monkeypatch, "echo one; exec sleep 1000")
-    assert _drained("tshark") == (["one"], "gave nothing for 0.2 s and was ended")
+    assert _drained("tshark") == (["one"], "produced no output for 0.2 s and was stopped")
 
 
 def test_an_endless_line_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,14 +142,14 @@ def _split(program: str, descriptor: int) -> Iterator[bytes]:
     pending = b""
     while True:
         if not waiting.poll(NO_PROGRESS_S * 1000):
-            raise Refused(program, f"gave nothing for {NO_PROGRESS_S:g} s and was ended")
+            raise Refused(program, f"produced no output for {NO_PROGRESS_S:g} s and was stopped")
         data = os.read(descriptor, CHUNK_BYTES)
         if not data:
             break
         *whole, pending = (pending + data).split(b"\n")
         yield from whole
         if len(pending) > MAX_LINE_BYTES:
-            raise Refused(program, f"printed a line of more than {MAX_LINE_BYTES:,} bytes and was ended")
+            raise Refused(program, f"printed a line of more than {MAX_LINE_BYTES:,} bytes and was stopped")
     if pending:
         yield pending
 

@@ -195,7 +195,7 @@ def test_a_finding_shows_its_place_when_the_keyboard_asks(visit: Open) -> None:
     first.locator(".zoom > summary").focus()
     opened.page.keyboard.press("Enter")
     opened.until("document.querySelector('.finding .zoom figure').dataset.drawn === 'yes'")
-    rings = "document.querySelector('.zoom .plot').data.find((trace) => trace.name === 'frames that prove it').x.length"
+    rings = "document.querySelector('.zoom .plot').data.find((trace) => trace.name === 'frames that prove the finding').x.length"
     assert opened.page.evaluate(rings) == opened.page.locator(".zoom .scatterlayer .points path.point[style*='stroke-width: 2px']").count()
     assert opened.page.locator(".zoom .annotation-text").all_text_contents()[:2] == ["frame 40", "frame 42"]
     assert opened.messages == []
@@ -238,7 +238,7 @@ def test_a_stall_of_the_other_direction_changes_the_direction(visit: Open) -> No
 def test_the_place_of_a_finding_is_found_in_the_whole_connection(visit: Open) -> None:
     opened = visit(page_of(stalled()))
     opened.page.locator(".zoom > summary").first.click()
-    opened.page.get_by_role("button", name="See it in the whole connection").first.click()
+    opened.page.get_by_role("button", name="Show it in the whole connection").first.click()
     opened.until("document.activeElement.closest('.connection') !== null")
     assert opened.messages == []
 
@@ -256,7 +256,7 @@ def test_a_filter_is_copied(visit: Open) -> None:
 
 def test_search_leaves_the_rows_that_have_all_words(visit: Open) -> None:
     opened = visit(page_of(two_way()))
-    opened.page.get_by_label("Search").fill("capture 192.0.2.7")
+    opened.page.get_by_label("Search").fill("open 192.0.2.7")
     assert opened.page.locator("#table tbody tr:visible td:nth-child(2)").all_inner_texts() == ["192.0.2.7:40000"]
     assert opened.page.locator("#found").inner_text() == "1 of 2"
 

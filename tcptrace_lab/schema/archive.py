@@ -18,7 +18,7 @@ from tcptrace_lab.schema.messages import MESSAGES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-STORE_VERSION = 1
+STORE_VERSION = 2
 """Of the layout and the tables of an archive."""
 
 MONTH = "month"

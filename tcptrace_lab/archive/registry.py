@@ -160,7 +160,7 @@ def check(place: Place, *, must_exist: bool = False) -> None:
         raise UsageError(
             f"archive version {found}; this program writes version {STORE_VERSION}",
             where=place.root,
-            remedy="name another folder",
+            remedy="analyze its captures again with batch, into another folder",
         )
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import packets
@@ -17,7 +18,6 @@ from tcptrace_lab import cli, errors, outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -158,6 +158,13 @@ def test_an_output_that_cannot_be_written_is_one_line_and_exits_with_2(
     assert line.startswith("tcptrace-lab: ")
     assert target.split("/")[0] in line
     assert path.read_bytes() == content
+
+
+def test_help_on_a_full_disk_is_one_line_and_exits_with_2() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, timeout=TIME_LIMIT_S, check=False)
+    assert done.returncode == 2
+    assert only_line(done.stderr).startswith("tcptrace-lab: cannot write: No space left on device: standard output")
 
 
 def test_a_directory_without_rights_is_said(

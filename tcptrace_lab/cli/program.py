@@ -6,6 +6,7 @@ Every error is one line on stderr, `tcptrace-lab: <what>: <where>; <what to do>`
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -118,6 +119,10 @@ def run(arguments: Sequence[str]) -> int:
     return code or errors.EXIT_DONE
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says if standard output is a file that cannot grow. All other outputs have errors of their own (`output`)."""
+
+
 def _told(error: BaseException, *, debug: bool) -> int:
     """Say what went wrong, in one line; return the exit code."""
     if debug:
@@ -129,6 +134,10 @@ def _told(error: BaseException, *, debug: bool) -> int:
         return error.exit_code
     if isinstance(error, typer.TyperException):
         return _told_of_usage(error)
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        refused = errors.OutputUnwritable.from_os(error, "standard output", "name another place")
+        say(str(refused))
+        return refused.exit_code
     say(f"internal error: {type(error).__name__}: {error}; please report it, with the output of --debug")
     return errors.EXIT_DEFECT
 

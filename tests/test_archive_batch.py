@@ -243,7 +243,7 @@ def test_rotated_files_are_analyzed_as_one(tmp_path: Path) -> None:
 
 def test_a_folder_with_something_else_is_not_written_into(twelve: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("important")
-    with pytest.raises(UsageError, match="holds something else"):
+    with pytest.raises(UsageError, match="the folder has other contents"):
         archives.made(twelve, tmp_path)
 
 
@@ -257,7 +257,7 @@ def test_the_command_says_what_failed_and_exits_with_4(twelve: Path, undisturbed
     done = tcptrace_lab("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
     assert done.returncode == 4
     lines = done.stderr.decode().splitlines()
-    assert "14 captures: 12 whole, 1 in part, 1 failed; 0 analyzed now, 14 there before" in lines[0]
+    assert "14 captures: 12 whole, 1 in part, 1 failed; 0 analyzed now, 14 already analyzed" in lines[0]
     assert any(f"failed: {twelve / 'none.pcap'}: " in line for line in lines)
 
 

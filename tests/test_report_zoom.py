@@ -128,14 +128,14 @@ def test_every_segment_of_the_window_is_drawn_and_none_beyond(nagle: Analysis) -
 
 def test_rings_mark_the_frames_that_prove_it_at_the_ends_of_their_data() -> None:
     seen = zoom(with_finding(ping_pong(20), finding(3, 5), waits((10, 20, "nagle-delayed-ack", 3, 5))))
-    rings = trace(seen["figure"], "frames that prove it")
+    rings = trace(seen["figure"], "frames that prove the finding")
     assert (rings["x"], rings["y"]) == ([0.01, 0.02], [201, 301])
     assert [note["text"] for note in seen["figure"]["layout"]["annotations"]] == ["frame 3", "frame 5"]
 
 
 def test_an_ack_that_proves_is_marked_at_what_it_acknowledges() -> None:
     seen = zoom(with_finding(ping_pong(20), finding(4, 5), waits((11, 20, "nagle-delayed-ack", 4, 5))))
-    assert trace(seen["figure"], "frames that prove it")["y"] == [201, 301]
+    assert trace(seen["figure"], "frames that prove the finding")["y"] == [201, 301]
 
 
 def test_bands_of_a_window_touch_and_fill_it(nagle: Analysis) -> None:

@@ -143,7 +143,8 @@ impl Evidence<'_> {
         self.direction.near_sender && !self.window_is_near() && stands()
     }
 
-    /// Below two segments, this needs a direction in which ACKs released every departure.
+    /// The flight is no larger than an earlier one, and at least half of the last. Below two segments, ACKs must also
+    /// have released every departure of the direction.
     fn stands_again(&self) -> bool {
         self.has_flown()
             && are(self.previous_round_flight(), self.flight_before(), |before, flight| {

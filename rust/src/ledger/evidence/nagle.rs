@@ -56,7 +56,7 @@ impl Evidence<'_> {
         self.is_small() && !self.is_never_held() && !self.is_half() && !self.buffer_was_emptied()
     }
 
-    /// The sender holds small segments at this point of the transfer.
+    /// No small segment has passed another so far, and the direction holds small segments.
     fn holds_now(&self) -> bool {
         !self.small_ones_pass() && self.direction.holds_small
     }

@@ -138,7 +138,7 @@ impl Evidence<'_> {
         in_time && !by_program() && !self.ack_had_arrived_long_before() && !self.left_at_its_pace()
     }
 
-    /// The departure left together with the one before.
+    /// The departure left together with the one before, without an ACK between them.
     pub(in super::super) fn is_in_burst(&self) -> bool {
         !self.wait.since_ack_ns.is_some() && self.wait_ns <= self.direction.burst_ns
     }

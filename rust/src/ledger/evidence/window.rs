@@ -27,7 +27,7 @@ impl Evidence<'_> {
     }
 
     /// The first data of the connection fills a window that has been open since the handshake. This sender never
-    /// answered an ACK faster than its override timer runs, so the timer released this departure, too.
+    /// reacted faster than its override timer runs, so the timer released this departure, too.
     pub(in super::super) fn first_was_forced_in(&self) -> bool {
         self.direction.near_sender
             && self.is_first_data()
@@ -85,8 +85,8 @@ impl Evidence<'_> {
 
     /// Away from the sender: the departure had left long before, and was in a queue that existed before. Either the
     /// departure before reached the capture point after anything that the opening of the window can have released. Or
-    /// this one was sent before an ACK reached its sender that passed the capture point early enough. Not said of the
-    /// first flight, whose ACK opens the congestion window as much as the receiver window.
+    /// an ACK passed the capture point early enough to reach the sender, and this one left before that ACK arrived. Not
+    /// said of the first flight, whose ACK opens the congestion window as much as the receiver window.
     pub(in super::super) fn was_on_the_way(&self) -> bool {
         if !is(self.previous_round_flight(), |flight| flight > 0) {
             return false;

@@ -1,4 +1,4 @@
-//! What is kept of one wait until its connection ends: raw numbers and frames, no judgement.
+//! What is kept of one wait until its connection ends: numbers and frames, no judgement.
 
 use crate::connection::{Kind, ResentBy};
 use crate::flows::SegmentRow;
@@ -25,8 +25,8 @@ pub struct WaitRecord {
 }
 
 impl WaitRecord {
-    /// The wait that a segment ended; `None` if it ended none: it occupies no sequence space, has no time, or is the
-    /// first of its direction.
+    /// The wait that a segment ended; `None` if the segment occupies no sequence space, has no time, or is the first of
+    /// its direction.
     #[must_use]
     pub fn of(row: &SegmentRow) -> Option<Self> {
         let wait = row.departure.as_ref().filter(|departure| departure.wait_ns.is_some())?;

@@ -12,7 +12,7 @@ const USUAL_PAUSES: i64 = 10;
 const UNKNOWN_PAUSE_NS: i64 = 1000 * NS_PER_MS;
 
 /// The pauses of a direction. In a pause, everything is acknowledged and nothing new arrives, until the application
-/// continues by itself.
+/// continues on its own.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
     lengths_ns: Vec<i64>,

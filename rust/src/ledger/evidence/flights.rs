@@ -15,7 +15,7 @@ const LEVEL_SHARE: f64 = 0.95;
 /// A flight of this share of the top level has stopped growing if the previous flight had reached that level: slow
 /// start would double it (RFC 5681, 3.1).
 const TOP_SHARE: f64 = 0.5;
-/// The largest initial window, unless two segments are larger; nor is one larger than ten segments (RFC 6928, 2).
+/// The largest initial window in bytes, unless two segments are larger (RFC 6928, 2).
 const INITIAL_BYTES: i64 = 14_600;
 /// BBR has at most this many segments in flight while it probes the minimum RTT (Linux, `bbr_cwnd_min_target`).
 const LEAST_PROBING_SEGMENTS: i64 = 4;

@@ -40,8 +40,8 @@ impl Evidence<'_> {
             return 0;
         }
         let Some(ticks) = self.wait.sent_ticks.get() else { return 0 };
-        // If the ticks are milliseconds, use the exact length. A tick measured behind a growing queue seems longer than
-        // it is.
+        // A tick measured after a growing queue seems longer than it is. If the ticks are milliseconds, their exact
+        // length is used instead.
         let by_clock_ns = if self.direction.ticks_milliseconds {
             (ticks + 1).saturating_mul(NS_PER_MS).saturating_add(self.wait_ns.div_euclid(DRIFT_PART))
         } else {

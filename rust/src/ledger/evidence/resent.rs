@@ -61,8 +61,8 @@ impl Evidence<'_> {
             && self.wait_ns - self.rtt_ns() <= LATEST_ACK_NS
     }
 
-    /// A retransmitted FIN when neither side has data left: only the FIN is unacknowledged, and the other side sent no
-    /// data since. A side that sends data later may have waited for that FIN as the end of a request.
+    /// A retransmitted FIN when neither host has data left: only the FIN is unacknowledged, and the peer has sent no
+    /// data since. A peer that sends data later may have waited for that FIN as the end of a request.
     #[inline]
     pub(in super::super) fn is_late_fin(&self) -> bool {
         let alone =

@@ -1,8 +1,7 @@
 //! Close: a retransmitted FIN delays no byte once all data of both directions is delivered, however long its timer
 //! runs.
 //!
-//! - **Closed** when a FIN is retransmitted, nothing but the FIN is unacknowledged, and the other side sends no data
-//!   later.
+//! - **Closed** when a FIN is retransmitted, nothing but the FIN is unacknowledged, and the peer sends no data later.
 //! - **Opened by** the retransmitted FIN.
 //! - **Disproved by** data of either direction after the FIN.
 //! - **Source:** RFC 9293, 3.6; `docs/how-it-decides.md`, 4.2.

@@ -16,8 +16,8 @@ use crate::sender::{AROUND_BYTES, LET_GO_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let by_sender_or_path = is_steady(wait) || (wait.left_at_its_pace() && !wait.was_paced_by_sender());
-    // After data of the other side, a known delay of the path is only one part of the wait; the timeline gives it its
-    // own interval.
+    // After data from the peer, a delay of the path whose length is known is only a part of the wait; the timeline
+    // gives it an interval of its own.
     let delayed = || wait.was_delayed_on_path() && !(wait.peer_spoke() && wait.says_when());
     ((wait.is_in_burst() && !wait.is_small())
         || by_sender_or_path

@@ -45,7 +45,7 @@ const PACED_BURSTS: i64 = 5;
 /// A timestamp clock whose measured tick is in this range ticks in milliseconds; queues on the path explain the
 /// difference (a heuristic: the next tick in use is 4 ms).
 const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
-/// If the longest segment has at least this share of the SMSS, a tunnel may have shortened a full segment.
+/// If the longest segment has at least this share of the SMSS, a tunnel may have shortened a full-sized segment.
 const TUNNEL_SHARE: f64 = 0.9;
 /// The MSS if the SYN offers none (RFC 9293, 3.7.1).
 pub const DEFAULT_MSS_BYTES: i64 = 536;
@@ -125,7 +125,7 @@ pub struct Direction {
     pub holds_small: bool,
     /// Nagle's algorithm in its first form (RFC 896): small segments wait behind full ones, too.
     pub holds_behind_full: bool,
-    /// Small segments waited for an ACK behind flights too small to fill the send buffer.
+    /// At least three small segments waited for an ACK behind flights that surely do not fill the send buffer.
     pub surely_holds_small: bool,
     /// The receiver sent data at least half as often as small segments waited for an ACK.
     pub answered: bool,
@@ -391,8 +391,8 @@ impl Direction {
         level as f64 <= BELOW_WINDOW_SHARE * most as f64 || fits
     }
 
-    /// The largest flight of a direction that never had two full segments in flight, if ACKs released departures often
-    /// and nothing else did. This needs an RTT so long that a departure right after an ACK is caused by it.
+    /// The largest flight of a direction that never had two full-sized segments in flight, if ACKs released departures
+    /// often and nothing else did. This needs an RTT so long that a departure right after an ACK is caused by it.
     fn low_top(&self, smss_bytes: Option<i64>) -> Option<i64> {
         let most = self.max_in_flight_bytes?;
         let low = self.most_in_flight_bytes? < 2 * smss_bytes?;

@@ -9,7 +9,7 @@ use crate::connection::Confidence;
 /// One edge: the time before the first departure, after the last, or the whole life of a direction without departures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// When it begins, nanoseconds since 1970.
+    /// Start, in nanoseconds since 1970.
     pub start_ns: i64,
     /// The last departure before the edge.
     pub frame_before: Option<u64>,

@@ -153,7 +153,7 @@ pub(super) fn are(one: Option<i64>, other: Option<i64>, test: impl FnOnce(i64, i
     }
 }
 
-/// A share of a size.
+/// `part` of `of`, as a float.
 pub(super) fn share(part: f64, of: i64) -> f64 {
     part * of as f64
 }

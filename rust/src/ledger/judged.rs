@@ -6,7 +6,7 @@ use crate::connection::Confidence;
 /// Most intervals of one wait.
 pub const MOST_SPANS: usize = 8;
 
-/// One wait, judged.
+/// One wait with its cause and its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedWait {
     /// The gate that owns the wait; `None` if no gate was closed, so that what arrived during the wait divides it.

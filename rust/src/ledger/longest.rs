@@ -23,10 +23,9 @@ pub struct KeptWait {
     pub interval: Interval,
     /// What the sender knew; `None` before the first departure of a direction and after its last.
     pub proof: Option<Proof>,
-    /// How many intervals of the direction are longer; `None` if it is not among the [`LONGEST`] ones.
+    /// How many intervals of the direction are longer; `None` if [`LONGEST`] or more are.
     pub place: Option<u16>,
-    /// How many intervals of the direction with the same cause are longer; `None` if it is not among the
-    /// [`LONGEST_OF_CAUSE`] ones.
+    /// How many intervals of the direction with this cause are longer; `None` if [`LONGEST_OF_CAUSE`] or more are.
     pub place_in_cause: Option<u16>,
     /// It is long enough to be a stall.
     pub is_stall: bool,

@@ -18,8 +18,8 @@ impl Evidence<'_> {
         self.wait.minshall_pending || (self.direction.never_full && self.had_in_flight())
     }
 
-    /// Less than two full segments were in flight. The receiver need not acknowledge them at once (RFC 5681, 4.2), and
-    /// they cannot form a queue.
+    /// Less than two full-sized segments were in flight. The receiver need not acknowledge them at once (RFC 5681,
+    /// 4.2), and they cannot form a queue.
     pub(in super::super) fn had_little_in_flight(&self) -> bool {
         is(self.flight_before(), |flight| flight < 2 * self.smss_bytes)
     }
@@ -132,12 +132,13 @@ impl Evidence<'_> {
         Some(self.wait.rtt_sample_ns.get()? - self.direction.rtt_min_ns?)
     }
 
-    /// How much longer the last RTT sample is than the shortest possible one of a full segment.
+    /// How much longer the last RTT sample is than the shortest possible one of a full-sized segment.
     pub(super) fn over_least_ns(&self) -> Option<i64> {
         self.beyond_least_ns(self.wait.rtt_sample_ns.get())
     }
 
-    /// How much longer the RTT sample of the neighbouring segment is than the shortest possible one of a full segment.
+    /// How much longer the RTT sample of the neighbouring segment is than the shortest possible one of a full-sized
+    /// segment.
     fn neighbour_over_least_ns(&self) -> Option<i64> {
         self.beyond_least_ns(self.wait.previous_rtt_sample_ns.get())
     }
@@ -148,14 +149,14 @@ impl Evidence<'_> {
         Some(sample_ns? - least_full_ns)
     }
 
-    /// The ACKs of this wait cover less than two full segments.
+    /// The ACKs of this wait cover less than two full-sized segments.
     fn is_for_less_than_two(&self) -> bool {
         are(self.flight_before(), self.flight_after(), |before, after| before - after < 2 * self.smss_bytes)
     }
 
     /// The ACK came late, but that of the neighbouring segment in the same flight had come in time, although both had
-    /// the same queue before them. The late ACK covers less than two full segments, so the receiver may delay it (RFC
-    /// 5681, 4.2). It may cover more between old hosts, whose network adapters do not merge ACKs.
+    /// the same queue before them. The late ACK covers less than two full-sized segments, so the receiver may delay it
+    /// (RFC 5681, 4.2). It may cover more between old hosts, whose network adapters do not merge ACKs.
     pub(in super::super) fn was_late_alone(&self) -> bool {
         is(self.neighbour_over_least_ns(), |over_ns| over_ns <= self.direction.queue_ns)
             && (self.is_for_less_than_two() || self.direction.old)
@@ -175,9 +176,9 @@ impl Evidence<'_> {
         self.all_acked() && !self.had_little_in_flight() && self.was_late_with_neighbour()
     }
 
-    /// The receiver delayed the ACK: it is late, it covers less than two full segments or came late alone, and the
-    /// sender was silent for most of the delay. In a queue, ACKs would come one by one, or leave out bytes that left
-    /// long before.
+    /// The receiver delayed the ACK: it is late, it covers less than two full-sized segments or came late alone, and
+    /// the sender was silent for most of the delay. In a queue, ACKs would come one by one, or leave out bytes that
+    /// left long before.
     pub(in super::super) fn ack_was_held(&self) -> bool {
         self.ack_was_late()
             && !self.ack_leaves_old_bytes_out()

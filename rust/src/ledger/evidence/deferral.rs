@@ -23,7 +23,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// The room is less than the part of the window that Linux waits for, and less than two full segments.
+    /// The room is less than the part of the window that Linux waits for, and less than two full-sized segments.
     pub(super) fn is_too_little(&self, room: Option<i64>) -> bool {
         is(room, |room| room < 2 * self.smss_bytes) && self.is_part_of_window(room)
     }

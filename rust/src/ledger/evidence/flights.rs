@@ -15,7 +15,7 @@ const LEVEL_SHARE: f64 = 0.95;
 /// A flight of this share of the top level has stopped growing if the previous flight had reached that level: slow
 /// start would double it (RFC 5681, 3.1).
 const TOP_SHARE: f64 = 0.5;
-/// The largest initial window in bytes, unless two segments are larger (RFC 6928, 2).
+/// The largest initial window in bytes: ten segments of 1,460 bytes, unless two segments are larger (RFC 6928, 2).
 const INITIAL_BYTES: i64 = 14_600;
 /// BBR has at most this many segments in flight while it probes the minimum RTT (Linux, `bbr_cwnd_min_target`).
 const LEAST_PROBING_SEGMENTS: i64 = 4;
@@ -81,9 +81,9 @@ impl Evidence<'_> {
             && are(self.flight_before(), self.direction.low_top_bytes, |flight, low_top| flight + 1 >= low_top)
     }
 
-    /// The receiver window had no room for what leaves at once: a full segment, or in BSD half of the largest window
-    /// (`tcp_output`); in Linux a third of the window, for more than one segment. Away from the sender, the room is
-    /// known less exactly, so room for two segments is required.
+    /// The receiver window had no room for what leaves at once: a full-sized segment, or in BSD half of the largest
+    /// window (`tcp_output`); in Linux a third of the window, for more than one segment. Away from the sender, the room
+    /// is known less exactly, so room for two segments is required.
     pub(in super::super) fn window_is_near(&self) -> bool {
         if !self.direction.near_sender {
             return self.window_was_nearly_full();
@@ -112,10 +112,11 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// Small segments of one size leave one per RTT: the send buffer is full. Nagle's algorithm holds no full segment,
-    /// and when the ACK comes it releases everything in the buffer; an application that keeps writing would fill full
-    /// segments while there is room. So this segment was not in the buffer when the last one left, because the buffer
-    /// had no room. The only other explanation is an application that writes exactly this much per RTT.
+    /// Small segments of one size leave one per RTT: the send buffer is full. Nagle's algorithm holds no full-sized
+    /// segment, and when the ACK comes it releases everything in the buffer; an application that keeps writing would
+    /// fill full-sized segments while there is room. So this segment was not in the buffer when the last one left,
+    /// because the buffer had no room. The only other explanation is an application that writes exactly this much per
+    /// RTT.
     #[inline]
     pub(in super::super) fn was_taken_one_by_one(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && self.has_flight_of_its_size()

@@ -40,7 +40,7 @@ impl Evidence<'_> {
             return self.direction.queue_ns < delay_ns;
         }
         let is_late = |over_ns: Option<i64>| self.direction.queue_ns < over_ns.unwrap_or(0) + late_echo_ns();
-        // The cheaper test comes first: the serialization time of a full segment is computed only if it matters.
+        // The cheaper test comes first: the serialization time of a full-sized segment is computed only if it matters.
         is_late(self.over_any_ns()) && is_late(self.over_least_ns())
     }
 
@@ -58,9 +58,9 @@ impl Evidence<'_> {
         if queued { self.wait.rtt_sample_ns.get().unwrap_or(0) } else { 0 }
     }
 
-    /// At the sender, after a full segment: TCP handed the departure down before the departure before was captured, as
-    /// its timestamp shows. Since then it was in a queue of its own host (a queueing discipline such as a shaper;
-    /// packets are captured after it).
+    /// At the sender, after a full-sized segment: TCP handed this departure down before the previous departure was
+    /// captured, as its timestamp shows. Since then it was in a queue of its own host (a queueing discipline such as a
+    /// shaper; packets are captured after it).
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {

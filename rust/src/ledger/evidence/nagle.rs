@@ -61,9 +61,10 @@ impl Evidence<'_> {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
-    /// The ACK woke the application, which wrote this segment just then: behind full segments an ACK releases a small
-    /// one, and again and again more data follows it at once. Nagle's algorithm does not hold the data that a blocked
-    /// application left in the buffer: Linux pushes it before the application sleeps (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
+    /// The ACK woke the application, which wrote this segment just then: behind full-sized segments an ACK releases a
+    /// small one, and again and again more data follows it at once. Nagle's algorithm does not hold the data that a
+    /// blocked application left in the buffer: Linux pushes it before the application sleeps (`tcp_sendmsg`,
+    /// `TCP_NAGLE_PUSH`).
     pub(in super::super) fn was_written_with_the_ack(&self) -> bool {
         !self.direction.old
             && self.minshall_pending()
@@ -138,7 +139,7 @@ impl Evidence<'_> {
             && self.direction.totals.small_past_full == 0
     }
 
-    /// The window was full until an ACK made room for a full segment, and yet this small segment waited until
+    /// The window was full until an ACK made room for a full-sized segment, and yet this small segment waited until
     /// everything was acknowledged. The window did not hold it; nor did the congestion window, because no more was in
     /// flight than before.
     fn was_held_through_room(&self) -> bool {
@@ -180,22 +181,22 @@ impl Evidence<'_> {
             && !self.was_sent_again()
     }
 
-    /// The receiver window had room for a full segment, or for the departure.
+    /// The receiver window had room for a full-sized segment, or for the departure.
     fn had_room(&self) -> bool {
         is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
-    /// The receiver window had no room until it opened for a full segment, longer than the causal window before the
-    /// departure.
+    /// The receiver window had no room until it opened for a full-sized segment, longer than the causal window before
+    /// the departure.
     pub(in super::super) fn was_kept_behind_window(&self) -> bool {
         !self.had_room()
             && is(self.record.usable_window_bytes.get(), |room| room >= self.smss_bytes)
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
     }
 
-    /// The stack kept less than a full segment back until the application filled it or a timer released it. The sender
-    /// had more data, the receiver window had room, and no ACK released the departure, which the congestion window and
-    /// the send buffer need to open.
+    /// The stack kept less than a full-sized segment back until the application filled it or a timer released it. The
+    /// sender had more data, and the receiver window had room. No ACK released the departure, so neither the congestion
+    /// window nor the send buffer was the limit: both open only with an ACK.
     #[inline]
     pub(in super::super) fn was_kept_back(&self) -> bool {
         self.more_was_buffered()

@@ -33,8 +33,8 @@ impl Evidence<'_> {
         is(self.wait.since_ack_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
     }
 
-    /// Small segments leave while an earlier small one is in flight. This does not count if full segments were taken
-    /// for small ones, because the sender rounds its MSS and that was not known yet.
+    /// Small segments leave while an earlier small one is in flight. This does not count if full-sized segments were
+    /// taken for small ones, because the sender rounds its MSS and that was not known yet.
     pub(in super::super) fn small_ones_pass(&self) -> bool {
         let taken_for_small = is(self.direction.rounded_bytes, |rounded| self.smss_bytes > rounded);
         self.wait.small_passes && !taken_for_small
@@ -58,8 +58,8 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// The departure belongs to bursts that leave at an even interval: the sender had more full segments, and no ACK
-    /// released this one, although one may have come before it by chance. To exclude one burst per RTT, either the
+    /// The departure belongs to bursts that leave at an even interval: the sender had more full-sized segments, and no
+    /// ACK released this one, although one may have come before it by chance. To exclude one burst per RTT, either the
     /// flight holds two bursts or the pace differs from the RTT, or the flight takes a whole RTT at that pace.
     pub(super) fn is_at_its_pace(&self) -> bool {
         let direction = self.direction;

@@ -14,7 +14,7 @@ impl Evidence<'_> {
         self.record.flags.any(TcpFlags::FIN) && self.record.payload_bytes == 0
     }
 
-    /// The departure is smaller than a full segment.
+    /// The departure is smaller than a full-sized segment.
     #[inline]
     pub(in super::super) fn is_small(&self) -> bool {
         let less = self.wait.small || (self.direction.never_full && self.record.payload_bytes > 0);

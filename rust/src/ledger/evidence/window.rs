@@ -4,7 +4,7 @@ use super::{Evidence, LEAST_OVERRIDE_NS, LEAST_RTO_NS, are, is};
 use crate::connection::CAUSAL_NS;
 
 impl Evidence<'_> {
-    /// The window had less room than a full segment, and less than the departure, or none.
+    /// The window had less room than a full-sized segment, and less than the departure, or none.
     pub(in super::super) fn window_was_full(&self) -> bool {
         is(self.room(), |room| (room < self.record.payload_bytes || room < 1) && room < self.smss_bytes)
     }
@@ -60,15 +60,15 @@ impl Evidence<'_> {
             && is(self.wait.since_all_acked_ns.get(), |ns| ns >= LEAST_OVERRIDE_NS)
     }
 
-    /// The window had less room than two full segments.
+    /// The window had less room than two full-sized segments.
     pub(in super::super) fn window_was_nearly_full(&self) -> bool {
         is(self.room(), |room| room < 2 * self.smss_bytes)
     }
 
     /// The window released the departure: what a window holds leaves when the window opens. A sender that sent nothing
     /// then, or only after data from the peer, had nothing to send. The exception is a departure that takes all the
-    /// room when there is less than a full segment (RFC 9293, 3.8.6.2.1). Away from the sender these times are not
-    /// known so exactly.
+    /// room when there is less than a full-sized segment (RFC 9293, 3.8.6.2.1). Away from the sender these times are
+    /// not known so exactly.
     pub(in super::super) fn window_released_it(&self) -> bool {
         let near = self.direction.near_sender;
         let opened_ns = self.wait.window_opened_ns.get();

@@ -1,10 +1,10 @@
 //! Receiver window: the window has no room for the next segment.
 //!
-//! - **Closed** when the window has less room than a full segment and than the departure. Further forms: a small
+//! - **Closed** when the window has less room than a full-sized segment and than the departure. Further forms: a small
 //!   segment that fills the window to the byte after the override timer, Linux TSO deferral, and trains away from the
 //!   sender whose flight filled the window in the RTT before.
 //! - **Opened by** the first ACK that makes enough room.
-//! - **Disproved by** room for a full segment, and for a third of the window, before the ACK that released the
+//! - **Disproved by** room for a full-sized segment, and for a third of the window, before the ACK that released the
 //!   departure.
 //! - **Source:** RFC 9293, 3.8.6; Linux `net/ipv4/tcp_output.c`; `docs/how-it-decides.md`, 4.5.
 
@@ -31,9 +31,9 @@ fn was_full(wait: &Evidence<'_>) -> bool {
     wait.window_was_full() && (wait.window_opened() || wait.ack_just_came()) && wait.window_released_it()
 }
 
-/// Away from the sender, the room in the window is not known exactly, so less than two full segments of room count as
-/// full. Two cases do not count. A flight that grows while there is room for a full segment has not reached the edge of
-/// the window. A sender that goes beyond the window is not limited by it.
+/// Away from the sender, the room in the window is not known exactly, so less than two full-sized segments of room
+/// count as full. Two cases do not count. A flight that grows while there is room for a full-sized segment has not
+/// reached the edge of the window. A sender that goes beyond the window is not limited by it.
 fn was_nearly_full(wait: &Evidence<'_>) -> bool {
     let Some(room) = wait.room().filter(|room| !wait.direction.near_sender && *room >= 0) else { return false };
     let grows_with_room = room >= wait.smss_bytes

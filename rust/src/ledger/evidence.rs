@@ -44,8 +44,8 @@ pub const LEAST_OVERRIDE_NS: i64 = 100 * super::limits::NS_PER_MS;
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * super::limits::NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
-/// A departure that an ACK releases within this part of the RTT after the departure before belongs to a train that the
-/// path has spaced. The pauses between flights are longer (a heuristic).
+/// A departure that an ACK releases within this part of the RTT after the previous departure belongs to a train that
+/// the path has spaced. The pauses between flights are longer (a heuristic).
 pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
@@ -59,11 +59,11 @@ const LEAST_STALL_NS: i64 = 10 * super::limits::NS_PER_MS;
 pub struct Evidence<'a> {
     /// The departure that ended the wait.
     pub record: &'a WaitRecord,
-    /// What the sender saw since the departure before.
+    /// What the sender saw since the previous departure.
     pub wait: &'a Wait,
     /// The final facts of the direction.
     pub direction: &'a Direction,
-    /// Nanoseconds from the departure before to the one that ended the wait.
+    /// Nanoseconds from the previous departure to the one that ended the wait.
     pub wait_ns: i64,
     /// Largest payload that may leave (SMSS in force); 0 if unknown.
     pub smss_bytes: i64,
@@ -111,7 +111,7 @@ impl<'a> Evidence<'a> {
         self.direction.causal_window_ns
     }
 
-    /// Bytes in flight just after the departure before, as the sender knew it.
+    /// Bytes in flight just after the previous departure, as the sender knew it.
     pub(super) fn flight_before(&self) -> Option<i64> {
         self.wait.flight_before_bytes.get()
     }
@@ -126,7 +126,7 @@ impl<'a> Evidence<'a> {
         self.wait.previous_round_flight_bytes.get()
     }
 
-    /// Room in the receiver window just after the departure before, as the sender knew it.
+    /// Room in the receiver window just after the previous departure, as the sender knew it.
     pub(super) fn room(&self) -> Option<i64> {
         self.wait.usable_window_before_bytes.get()
     }

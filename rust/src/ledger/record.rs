@@ -6,7 +6,7 @@ use crate::nullable::Nullable;
 use crate::sender::Wait;
 use crate::wire::TcpFlags;
 
-/// One wait: the departure that ended it, and what its sender saw since the departure before.
+/// One wait: the departure that ended it, and what its sender saw since the previous departure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each name is a fact of its own
 pub struct WaitRecord {

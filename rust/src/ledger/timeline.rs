@@ -4,7 +4,7 @@
 //! themselves. If no gate was closed, what arrived during the wait divides it:
 //!
 //! ```text
-//! departure ─ network: while the line carries the departure before, or the bottleneck carries the flight that slow start
+//! departure ─ network: while the line carries the previous departure, or the bottleneck carries the flight that slow start
 //!           │          released
 //!           └ handshake ─┬─ network: its transit and that of the last byte of an answer back (one RTT at most), and queues;
 //!                        │           unknown if the capture began within the connection and only answers show the RTT
@@ -167,8 +167,9 @@ pub(super) fn opened_ns(wait: &Wait, direction: &Direction) -> Option<i64> {
     wait.peer_first_ns.get().filter(|_| again).or(wait.since_all_acked_ns.get())
 }
 
-/// The part in which the line carried the departure before. If slow start or a send buffer limited the sender, also the
-/// part in which the bottleneck carried the flight: a larger flight would have waited for the bottleneck just as long.
+/// The part in which the line carried the previous departure. If slow start or a send buffer limited the sender, also
+/// the part in which the bottleneck carried the flight: a larger flight would have waited for the bottleneck just as
+/// long.
 fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
     let stood_behind_queue = verdict.cause == Some(Cause::SendBuffer) && wait.was_drained_bit_by_bit();
     let mut carried_ns = wait.serialization_ns();

@@ -5,7 +5,7 @@ use super::{DELAYED_ACK_NS, Evidence, LATEST_ACK_NS, LEAST_RTO_NS, are, is};
 
 impl Evidence<'_> {
     /// Bytes were in flight when the wait began. If the capture began within the connection and no ACK had come yet, at
-    /// least the departure before was in flight.
+    /// least the previous departure was in flight.
     pub(in super::super) fn had_in_flight(&self) -> bool {
         match self.flight_before() {
             Some(flight) => flight > 0,
@@ -34,17 +34,17 @@ impl Evidence<'_> {
         self.wait.peer_last_ns.is_some()
     }
 
-    /// Between the departure before and this one, more bytes left than the capture contains and than a tool can have
-    /// cut off the departure before. Away from the sender they count only if acknowledged since, so that they were not
-    /// lost before the capture point. It is unknown when these bytes left, so also how long this departure waited and
-    /// behind what flight. No verdict crosses such a hole.
+    /// Between the previous departure and this one, more bytes left than the capture contains and than a tool can have
+    /// cut off the previous departure. Away from the sender they count only if acknowledged since, so that they were
+    /// not lost before the capture point. It is unknown when these bytes left, so also how long this departure waited
+    /// and behind what flight. No verdict crosses such a hole.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
         !self.direction.sender_unplaced && is(self.wait.missed_bytes.get(), |missed| missed > cut_at_most)
     }
 
-    /// Away from a sender that numbers its packets one by one (IP ID): some packets since the departure before are
+    /// Away from a sender that numbers its packets one by one (IP ID): some packets since the previous departure are
     /// missing, although this departure continues its sequence.
     fn packets_are_skipped(&self) -> bool {
         !self.direction.near_sender
@@ -120,8 +120,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// The departure before left more than one RTT after the bytes that are acknowledged now. The ACKs before the last
-    /// one were late, too: one after the other, as in a queue.
+    /// The previous departure left more than one RTT after the bytes that are acknowledged now. The ACKs before the
+    /// last one were late, too: one after the other, as in a queue.
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
             && is(self.wait.ack_lag_ns.get(), |lag_ns| lag_ns - self.wait_ns > self.rtt_ns() + self.causal_ns())

@@ -42,7 +42,7 @@ impl Evidence<'_> {
     }
 
     /// The flight equals the level to a twentieth, or to a tenth if the previous flight did, too. If flights went far
-    /// beyond the level at some time, a growing flight only passes through it: then the flight before has to stand
+    /// beyond the level at some time, a growing flight only passes through it: then the previous flight has to stand
     /// there, too.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };

@@ -103,8 +103,8 @@ impl Evidence<'_> {
         self.wait.repaired_by == Some(ResentBy::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// A tail-loss probe with new data (RFC 8985, 7.3). The flight before was not lost; its ACKs were late in a queue.
-    /// If the ticks of the timer are longer than two RTTs, the time of the departure proves nothing.
+    /// A tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its ACKs were late in a
+    /// queue. If the ticks of the timer are longer than two RTTs, the time of the departure proves nothing.
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {

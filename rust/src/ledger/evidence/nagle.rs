@@ -47,7 +47,7 @@ impl Evidence<'_> {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < LEAST_OVERRIDE_NS)
     }
 
-    /// The departure before emptied the send buffer.
+    /// The previous departure emptied the send buffer.
     pub(in super::super) fn buffer_was_emptied(&self) -> bool {
         self.wait.pushed_before && is(self.flight_before(), |flight| self.direction.is_emptied_by(flight))
     }
@@ -167,9 +167,9 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// The sender had more data in its buffer when the departure before left: that one has no PSH, although this sender
-    /// sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Current stacks also omit PSH
-    /// within one write and for an application that corks, so only old stacks count.
+    /// The sender had more data in its buffer when the previous departure left: that one has no PSH, although this
+    /// sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Current stacks also omit
+    /// PSH within one write and for an application that corks, so only old stacks count.
     #[inline]
     pub(in super::super) fn more_was_buffered(&self) -> bool {
         self.direction.near_sender

@@ -6,8 +6,8 @@ use super::{Evidence, is};
 use crate::sender::{AROUND_BYTES, DRIFT_PART};
 
 impl Evidence<'_> {
-    /// How long the sender's line is busy with the departure before; the next byte cannot leave earlier. Known only in
-    /// a capture at the sender.
+    /// How long the sender's line is busy with the previous departure; the next byte cannot leave earlier. Known only
+    /// in a capture at the sender.
     pub(in super::super) fn serialization_ns(&self) -> i64 {
         let before = self.wait.payload_before_bytes.get().map_or(LEAST_FRAME_BYTES, |bytes| bytes + AROUND_BYTES);
         self.direction.line.own_ns(before.max(LEAST_FRAME_BYTES))
@@ -22,7 +22,7 @@ impl Evidence<'_> {
         at_rate(flight, (drained.ns, drained.bytes)).saturating_sub(stood_before_ns).max(0)
     }
 
-    /// The RTT of the departure before and its answer on an empty path.
+    /// The RTT of the previous departure and its answer on an empty path.
     pub(in super::super) fn undisturbed_ns(&self) -> i64 {
         undisturbed_ns(self, self.wait.payload_before_bytes.get())
     }

@@ -94,7 +94,7 @@ impl Evidence<'_> {
 
     /// The sender is in loss recovery. Away from it, the retransmission itself may have been lost before the capture
     /// point. Then three things must hold: nothing was reordered, enough SACK blocks for a repair had reached the
-    /// sender by the departure before (RFC 6675, 5), and the missing bytes have not come since.
+    /// sender by the previous departure (RFC 6675, 5), and the missing bytes have not come since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;

@@ -36,8 +36,8 @@ impl Evidence<'_> {
             && is(self.direction.reaction_min_ns, |ns| ns >= LEAST_OVERRIDE_NS)
     }
 
-    /// Away from the sender: the departure before was cut to the room in the window. This one waited for more room than
-    /// the ACKs made, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe timer (Linux,
+    /// Away from the sender: the previous departure was cut to the room in the window. This one waited for more room
+    /// than the ACKs made, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe timer (Linux,
     /// `tcp_send_probe0`: an RTO) released it.
     pub(in super::super) fn was_forced_in(&self) -> bool {
         self.is_small()
@@ -84,7 +84,7 @@ impl Evidence<'_> {
     }
 
     /// Away from the sender: the departure had left long before, and was in a queue that existed before. Either the
-    /// departure before reached the capture point after anything that the opening of the window can have released. Or
+    /// previous departure reached the capture point after anything that the opening of the window can have released. Or
     /// an ACK passed the capture point early enough to reach the sender, and this one left before that ACK arrived. Not
     /// said of the first flight, whose ACK opens the congestion window as much as the receiver window.
     pub(in super::super) fn was_on_the_way(&self) -> bool {
@@ -101,9 +101,9 @@ impl Evidence<'_> {
         opened_before || ack_not_known()
     }
 
-    /// How much the queue before the capture point grew between the departure before and this one. That time belongs to
-    /// the path, whatever limited the sender. If no clock shows the queue, the jitter of the departure counts, but only
-    /// where a queue is known.
+    /// How much the queue before the capture point grew between the previous departure and this one. That time belongs
+    /// to the path, whatever limited the sender. If no clock shows the queue, the jitter of the departure counts, but
+    /// only where a queue is known.
     pub(in super::super) fn queue_growth_ns(&self) -> i64 {
         if self.says_when() {
             return self.wait.queue_grew_ns.get().unwrap_or(0);

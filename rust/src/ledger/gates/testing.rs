@@ -73,7 +73,7 @@ pub(in super::super) fn bulk() -> (WaitRecord, Direction) {
     (record, direction)
 }
 
-/// A small segment that left once everything was acknowledged. The segment before was small, too.
+/// A small segment that left once everything was acknowledged. The previous segment was small, too.
 pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &mut Direction) {
     record.payload_bytes = 100;
     record.wait.small = true;

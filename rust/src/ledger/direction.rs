@@ -29,7 +29,7 @@ const BURST_SHARE: f64 = 0.002;
 const QUEUE_SHARE: f64 = 0.25;
 /// This many waits of one kind prove a cause that a single wait is only consistent with (a heuristic).
 pub const HELD_TIMES: i64 = 3;
-/// Flights that do not grow for this many rounds stand on a plateau (a heuristic).
+/// Flights that do not grow for this many rounds are on a plateau (a heuristic).
 const PLATEAU_ROUNDS: i64 = 5;
 /// A plateau above this share of the largest window is caused by the window (a heuristic).
 const BELOW_WINDOW_SHARE: f64 = 0.9;
@@ -53,7 +53,7 @@ pub const DEFAULT_MSS_BYTES: i64 = 536;
 const NEAR_SHARE: f64 = 0.1;
 /// The longest RTT of any path (a heuristic: over two geostationary satellites it is 1.1 s).
 pub const LONGEST_PATH_NS: i64 = 1_500_000_000;
-/// Fewest ACKs for a valid rate of drained queues (a heuristic).
+/// Minimum number of ACKs for a valid rate of drained queues (a heuristic).
 const LEAST_RATE_SAMPLES: i64 = 10;
 
 /// The facts of one direction. "Sender" is the host that sends its data; "receiver" is the peer. Fields in `*_ns` are

@@ -21,7 +21,7 @@ use super::record::WaitRecord;
 use super::rows::{Bounds, DirectionDetails, JudgedRows, LedgerRow, NoteRow};
 use crate::flows::ConnectionRow;
 
-/// Fewest waits of a share, about, if its direction has as many: one or two blocks.
+/// Minimum number of waits in a share, if its direction has as many: one or two blocks.
 const SHARE_RECORDS: u64 = if cfg!(test) {
     100
 } else if cfg!(feature = "small-limits") {

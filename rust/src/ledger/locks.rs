@@ -14,7 +14,7 @@ use super::kinds::median;
 use super::record::WaitRecord;
 use crate::nullable::Nullable;
 
-/// Fewest consecutive rounds that show a deadlock.
+/// Minimum number of consecutive rounds that show a deadlock.
 const LEAST_ROUNDS: usize = 3;
 /// The frames of this many rounds, the first ones, are reported.
 const EVIDENCE_ROUNDS: usize = 10;

@@ -31,9 +31,9 @@ pub struct Summaries {
     wants_intervals: bool,
     worths: Option<Vec<Worth>>,
     threads: usize,
-    /// Connections that are not begun yet.
+    /// Connections that are not started yet.
     coming: VecDeque<(ConnectionRow, EndedWaits)>,
-    /// Connections that are begun and not completely judged.
+    /// Connections that are started and not completely judged.
     begun: Vec<Judging>,
     costs: Costs,
     failed: Failed,
@@ -86,7 +86,7 @@ impl Summaries {
         Ok(any)
     }
 
-    /// Computes the facts of further connections, until those begun have about `most_records` waits.
+    /// Computes the facts of further connections, until those started have about `most_records` waits.
     fn begin(&mut self, most_records: u64) -> io::Result<()> {
         let shares = self.begun.iter().flat_map(|judging| &judging.shares);
         let mut records: u64 = shares.map(|share| share.records).sum();
@@ -113,7 +113,7 @@ impl Summaries {
         Ok(())
     }
 
-    /// Runs `work` on shares in several threads. Each share names the place of its connection among those begun. Then
+    /// Runs `work` on shares in several threads. Each share names the place of its connection among those started. Then
     /// passes the results to `take_in`, in order.
     fn by_shares<R: Send>(
         &mut self,

@@ -21,7 +21,7 @@ const INITIAL_BYTES: i64 = 14_600;
 const LEAST_PROBING_SEGMENTS: i64 = 4;
 
 impl Evidence<'_> {
-    /// Flights stand on a plateau in one of three forms. They stand at one level of at least two segments, well below
+    /// Flights are on a plateau in one of three forms. They keep one level of at least two segments, well below
     /// the largest window, and the present window has room for more. Or they rise and fall below a level that they
     /// reach again and again. Or all are smaller than two segments, and the first was as large as any. Bytes that were
     /// in the send buffer before do not count: the application did not refill it.
@@ -42,8 +42,8 @@ impl Evidence<'_> {
     }
 
     /// The flight equals the level to a twentieth, or to a tenth if the previous flight did, too. If flights went far
-    /// beyond the level at some time, a growing flight only passes through it: then the previous flight has to stand
-    /// there, too.
+    /// beyond the level at some time, a growing flight only passes through it: then the previous flight must have
+    /// reached the level as well.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };
         let before = self.previous_round_flight().map(|flight| flight as f64);

@@ -26,7 +26,7 @@ pub(in super::super) fn before_signal(wait: &Evidence<'_>) -> Cause {
     if !wait.window_is_known() {
         Cause::Unknown
     } else if wait.wait.small_before {
-        // The previous segment was small, so the application had given nothing more: the sender was not limited.
+        // The previous segment was small, so the application had written nothing more: the sender was not limited.
         Cause::Network
     } else if wait.room().is_some_and(|room| room < wait.smss_bytes) {
         Cause::ReceiverWindow

@@ -65,7 +65,7 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
 }
 
 /// Away from the sender and without timestamps: segments are spread evenly over the RTT, to a quarter, without a pause.
-/// At the full rate of the path, rate × RTT bytes arrive in each RTT. The flight therefore seems to stand on a plateau,
+/// At the full rate of the path, rate × RTT bytes arrive in each RTT. The flight therefore seems to be on a plateau,
 /// whatever the sender has in flight. A full send buffer would release flights with pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
@@ -77,7 +77,7 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
 
 /// In a direction without timestamps: the segment came no later, by a quarter, than the bottleneck lets a segment of
 /// its size pass. The rate of the bottleneck comes from segments that were followed by others of the same write: the
-/// application had already given those, so they did not wait for it. At the sender there is one more condition: no ACK
+/// application had already written those, so they did not wait for it. At the sender there is one more condition: no ACK
 /// released the segment. Then its own host delays it (a shaper on the captured interface).
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;

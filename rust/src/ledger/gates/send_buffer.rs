@@ -1,6 +1,6 @@
 //! Send buffer: unacknowledged bytes fill it.
 //!
-//! - **Closed** when flights stand on a plateau well below the receiver window and an ACK released the departure, or
+//! - **Closed** when flights are on a plateau well below the receiver window and an ACK released the departure, or
 //!   when the application refilled the buffer just after that ACK. It is only possible where equal small segments leave
 //!   one per RTT: the application may have written them in the meantime, and Nagle's algorithm held them.
 //! - **Opened by** the first ACK that makes room.

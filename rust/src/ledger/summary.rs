@@ -22,7 +22,7 @@ const EACH_WITH_INTERVALS: u64 = if cfg!(test) {
 };
 /// About how many waits each thread judges before rows are returned, if few of them make rows.
 const EACH: u64 = 4 * EACH_WITH_INTERVALS;
-/// Most connections that are judged together.
+/// Maximum number of connections that are judged together.
 const TOGETHER: usize = 1024;
 
 /// The results of a capture's connections, which arrive one after the other.

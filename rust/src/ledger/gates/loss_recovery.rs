@@ -1,9 +1,9 @@
 //! Loss recovery: the sender repairs a loss, or what it takes for one.
 //!
 //! - **Closed** when the departure repairs a loss, when the sender is in recovery, or when the ACK of a repair released
-//!   the departure. It is only possible for a tail-loss probe, which shows no loss by itself (RFC 8985, 7.3). It is
-//!   also only possible where nothing but the sender's IP identifications shows a loss before the capture point,
-//!   because packets to other hosts leave the same gaps.
+//!   the departure. The cause is only *possible* for a tail-loss probe, which shows no loss by itself (RFC 8985, 7.3).
+//!   It is also only *possible* where nothing but the sender's IP identifications shows a loss before the capture
+//!   point, because packets to other hosts leave the same gaps.
 //! - **Opened by** the ACK that ends recovery.
 //! - **Disproved by** ACKs that had covered the bytes before they were retransmitted.
 //! - **Source:** RFC 5681, 3.2; RFC 6675; RFC 8985; `docs/how-it-decides.md`, 4.6.

@@ -2,8 +2,8 @@
 //!
 //! - **Closed** when departures form one burst, when ACKs arrive one by one through a queue or as a train, when
 //!   segments are spread evenly over the RTT away from the sender, or when the sender's timestamps prove a delay on the
-//!   path. It is only possible where pacing would look the same: without timestamps, a sender that spaces its segments
-//!   evenly looks like a narrow path or a shaper on its own host.
+//!   path. The cause is only *possible* where pacing would look the same: without timestamps, a sender that spaces its
+//!   segments evenly looks like a narrow path or a shaper on its own host.
 //! - **Opened** as the bottleneck drains.
 //! - **Disproved by** RTTs at their minimum while the sender waits.
 //! - **Source:** RFC 6349, 3.3 (RTT under load); the fractions are heuristics; `docs/how-it-decides.md`, 4.10.

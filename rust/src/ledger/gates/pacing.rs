@@ -1,8 +1,8 @@
 //! Pacing: the sender spaces segments that it could send at once.
 //!
 //! - **Closed** when bytes are in flight, the previous segment was full, and the wait is at most half an RTT. Also
-//!   closed when bursts leave at an even interval by the sender's own clock. It is always only possible: as the last
-//!   gate, it counts if no window, buffer or ACK explains the departure.
+//!   closed when bursts leave at an even interval by the sender's own clock. The cause is always only *possible*: as
+//!   the last gate, it counts if no window, buffer or ACK explains the departure.
 //! - **Opened by** the sender's timer.
 //! - **Disproved by** ACKs that release the segments, by uneven spacing, or by a stack older than pacing.
 //! - **Source:** Linux `net/ipv4/tcp_output.c` (internal pacing); BBR; `docs/how-it-decides.md`, 4.14.

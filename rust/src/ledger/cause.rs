@@ -1,6 +1,6 @@
 //! The names of causes.
 
-/// Makes [`Cause`] of its lines: a cause, and its name in tables and JSON.
+/// Makes [`Cause`] from its lines: a cause, and its name in tables and JSON.
 macro_rules! causes {
     ($($(#[$meaning:meta])* $cause:ident = $name:literal,)+) => {
         /// Why the next byte of a direction does not leave.
@@ -14,7 +14,7 @@ macro_rules! causes {
         pub const CAUSES: usize = [$($name),+].len();
 
         impl Cause {
-            /// All causes, by their codes.
+            /// All causes, indexed by their codes.
             pub const ALL: [Self; CAUSES] = [$(Self::$cause),+];
 
             /// Its name in tables and JSON.
@@ -30,40 +30,40 @@ macro_rules! causes {
 
 // The order is that of `CAUSES` in `tcptrace_lab/schema/ledger.py`: tables hold codes.
 causes! {
-    /// Opening the connection.
+    /// The handshake is not complete.
     Handshake = "handshake",
-    /// A long silence in which nobody owed anything.
+    /// A long silence in which neither host owed anything.
     Idle = "idle",
-    /// The sender's program had nothing to send.
+    /// The application on the sender was not sending.
     Application = "application",
-    /// Waiting for the other side's message.
+    /// Waiting for data from the peer.
     Peer = "peer",
-    /// Held by Nagle's algorithm, although no ACK was delayed.
+    /// Held by Nagle's algorithm; no ACK was delayed.
     Nagle = "nagle",
     /// Held by Nagle's algorithm until a delayed ACK.
     NagleDelayedAck = "nagle-delayed-ack",
-    /// Another wait for a delayed ACK.
+    /// Waiting for a delayed ACK, not because of Nagle's algorithm.
     DelayedAck = "delayed-ack",
     /// The send buffer was full of unacknowledged bytes.
     SendBuffer = "send-buffer",
-    /// The receiver's window had no room.
+    /// The receiver window had no room.
     ReceiverWindow = "receiver-window",
-    /// The receiver's window was closed.
+    /// The receiver window was 0.
     ZeroWindow = "zero-window",
-    /// Flights still growing towards what the path can carry.
+    /// Slow start: flights still grow towards the capacity of the path.
     SlowStart = "slow-start",
-    /// The congestion window, small after a loss.
+    /// The congestion window, reduced by packet loss.
     CongestionWindow = "congestion-window",
-    /// Spaced by the sender.
+    /// Pacing: the sender spaces its segments.
     Pacing = "pacing",
-    /// Repairing losses.
+    /// Loss recovery: the sender retransmits lost segments.
     LossRecovery = "loss-recovery",
-    /// Waiting for the retransmission timer.
+    /// Retransmission timeout (RTO).
     Timeout = "timeout",
-    /// Bytes in transit, or draining through the bottleneck.
+    /// Bytes are in transit or drain through the bottleneck.
     Network = "network",
-    /// After the FIN.
+    /// The connection is closing: time after the FIN.
     Close = "close",
-    /// The capture does not tell.
+    /// The capture does not show the cause.
     Unknown = "unknown",
 }

@@ -1,17 +1,17 @@
-//! What a gate answers: that it was closed until the departure.
+//! The answer of a gate: it was closed until the departure.
 
 use super::cause::Cause;
 use crate::connection::Confidence;
 
-/// A gate that was closed until the departure.
+/// A gate that was closed until the departure, or until shortly before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
     /// The cause that owns the time.
     pub cause: Cause,
-    /// How sure that is.
+    /// Confidence in that cause.
     pub confidence: Confidence,
-    /// When the gate says that the sender may go on: so many nanoseconds before the departure the window opened. What comes after that
-    /// has another reason. `None`: at the departure.
+    /// Nanoseconds from the opening of the gate to the departure, for a window. The time after the opening has another
+    /// cause. `None`: the gate opened with the departure.
     pub opened_ago_ns: Option<i64>,
 }
 
@@ -24,12 +24,12 @@ impl Closed {
         Self { confidence: Confidence::Consistent, ..Self::proved(cause) }
     }
 
-    /// It opened so many nanoseconds before the departure.
+    /// Sets how many nanoseconds before the departure the gate opened.
     pub(super) fn opened_before(self, ns: i64) -> Self {
         Self { opened_ago_ns: Some(ns), ..self }
     }
 
-    /// Something else explains the wait as well.
+    /// Lowers the confidence to possible if something else explains the wait as well.
     pub(super) fn but_possible_if(self, doubted: bool) -> Self {
         if doubted { Self { confidence: Confidence::Possible, ..self } } else { self }
     }

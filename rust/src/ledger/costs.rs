@@ -1,60 +1,61 @@
-//! Which connections lose time that is worth a finding: the most expensive causes of a capture, kept while it is read.
+//! The largest costs of a capture: which connections lose enough time for a finding. They are updated while the capture
+//! is read.
 
 use std::cmp::Reverse;
 
 use super::cause::{CAUSES, Cause};
 use crate::flows::ConnectionRow;
 
-/// Costs that are kept of one capture where the caller does not say, the largest ones.
+/// How many costs are kept per capture, the largest ones, unless the caller says otherwise.
 pub const MOST: usize = 50;
-/// Connections whose handshake failed that are kept of one capture: those that lived longest.
+/// How many connections with a failed handshake are kept per capture: those that lived longest.
 pub const MOST_FAILED: usize = 1000;
 
 /// Nanoseconds of each cause in one direction.
 pub type Sums = [i64; CAUSES];
 
-/// From when on a cause is worth a finding.
+/// From which time and share on a cause is worth a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worth {
     /// The cause.
     pub cause: Cause,
-    /// From this time on.
+    /// Least time in nanoseconds.
     pub ns: i64,
-    /// And from this share of the direction's active time on.
+    /// Least share of the direction's active time.
     pub share: f64,
-    /// In the client's direction alone.
+    /// Only in the client's direction.
     pub of_client_alone: bool,
-    /// In directions with data alone.
+    /// Only in directions with data.
     pub of_data_alone: bool,
 }
 
-/// Time that one cause holds of one direction's life.
+/// The time that one cause takes of the life of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// The connection.
     pub conn: u32,
-    /// Whose direction.
+    /// The direction is the client's.
     pub from_client: bool,
     /// The cause.
     pub cause: Cause,
-    /// The time.
+    /// The time in nanoseconds.
     pub ns: i64,
 }
 
 impl Cost {
-    /// The most expensive first, then by connection, the client's before the server's.
+    /// The order of costs: the largest first, then by connection, the client's direction before the server's.
     fn order(&self) -> (Reverse<i64>, u32, bool, u8) {
         (Reverse(self.ns), self.conn, !self.from_client, self.cause as u8)
     }
 }
 
-/// How long a connection lived; `None` without times.
+/// The life of a connection; `None` without times.
 pub(super) fn life_ns(row: &ConnectionRow) -> Option<i64> {
     row.last_ts_ns.since(row.first_ts_ns).get()
 }
 
-/// Whether nobody answered the client's SYN, or a RST did: the connection never was open. A client that goes on was answered, and the
-/// capture does not hold the answers.
+/// Whether the handshake failed: nobody answered the client's SYN, or a RST did. If the client sends more than SYN and
+/// RST, it was answered, and the capture lacks the answers.
 pub(super) fn has_failed(row: &ConnectionRow) -> bool {
     let [client, server] = &row.directions;
     let asked = client.syn_segments;
@@ -92,12 +93,12 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// So many are kept.
+    /// Keeps at most `most` costs.
     pub(super) fn new(most: usize) -> Self {
         Self { most, largest: Vec::new() }
     }
 
-    /// Takes the costs of one connection in. Returns whether any of them is among the largest.
+    /// Adds the costs of one connection. Returns whether any of them is among the largest.
     pub(super) fn add(&mut self, costs: &[Cost]) -> bool {
         let mut any = false;
         for cost in costs {
@@ -111,26 +112,26 @@ impl Costs {
         any
     }
 
-    /// Whether a cost of so much would be among them.
+    /// Whether a cost of this size would be among the largest.
     pub(super) fn may_take(&self, ns: i64) -> bool {
         self.largest.len() < self.most || self.largest.last().is_some_and(|least| ns >= least.ns)
     }
 
-    /// Whether a connection has one of them.
+    /// Whether one of the largest costs belongs to the connection.
     pub(super) fn has(&self, conn: u32) -> bool {
         self.largest.iter().any(|cost| cost.conn == conn)
     }
 }
 
-/// The connections whose handshake failed that are kept so far.
+/// The connections with a failed handshake that are kept so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failed {
-    /// Life and number, in order.
+    /// Life and connection number, in order.
     longest: Vec<(Reverse<i64>, u32)>,
 }
 
 impl Failed {
-    /// Takes one in, if it is among those that lived longest.
+    /// Adds a connection, if it is among those that lived longest. Returns whether it is.
     pub(super) fn add(&mut self, row: &ConnectionRow) -> bool {
         let Some(life_ns) = life_ns(row) else { return false };
         let this = (Reverse(life_ns), row.conn);
@@ -143,7 +144,7 @@ impl Failed {
         kept
     }
 
-    /// Whether a connection is among them.
+    /// Whether the connection is kept.
     pub(super) fn has(&self, conn: u32) -> bool {
         self.longest.iter().any(|(_, other)| *other == conn)
     }

@@ -1,6 +1,7 @@
-//! The final facts of one direction: what its waits are judged under.
+//! The final facts of one direction, under which its waits are judged (`docs/how-it-decides.md`, 3.4).
 //!
-//! A [`Direction`] is made once, from the row of a connection that has ended. Each fact has one definition, here.
+//! A [`Direction`] is computed once, from the row of a connection that has ended. Each fact is defined once, in this
+//! module.
 
 mod line;
 mod pauses;
@@ -16,45 +17,47 @@ use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
 use crate::sender::{DirectionTotals, LONGEST_NS, NO_DISTANCE_NS};
 
-/// [`CAUSAL_NS`] as a share of the round trip, in a capture at the sender.
+/// The causal window as a share of the RTT, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
-/// [`CAUSAL_NS`] as a share of the round trip away from the sender, where the path is unsteady between cause and effect.
+/// The causal window as a share of the RTT away from the sender, where the path varies between cause and effect.
 const CAUSAL_SHARE_FAR: f64 = 0.5;
-/// Segments closer than this leave together: what a host needs for one (measured on loopback and veth: 1 to 10 µs).
+/// Segments this close leave together: a host needs 1 to 10 µs for one (measured on loopback and veth).
 const BURST_NS: i64 = 20_000;
-/// [`BURST_NS`] as a share of the round trip.
+/// The longest interval within a burst, as a share of the RTT.
 const BURST_SHARE: f64 = 0.002;
-/// A round trip longer than its minimum by this share has a queue in it (a heuristic).
+/// An RTT that is longer than the minimum by this share contains a queue (a heuristic).
 const QUEUE_SHARE: f64 = 0.25;
-/// Three waits of one kind prove what one is only consistent with (a heuristic).
+/// This many waits of one kind prove a cause that a single wait is only consistent with (a heuristic).
 pub const HELD_TIMES: i64 = 3;
-/// Flights that did not grow for so many round trips stand on a plateau (a heuristic).
+/// Flights that do not grow for this many rounds are on a plateau (a heuristic).
 const PLATEAU_ROUNDS: i64 = 5;
-/// A plateau closer to the largest window than this share is the window's (a heuristic).
+/// A plateau above this share of the largest window is caused by the window (a heuristic).
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// A steady pace is shown by so many more segments at it than off it (a heuristic).
+/// A steady pace needs this many more segments at it than off it (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;
-/// A steady pace of at most this part of the round trip is no round trip of a small buffer (a heuristic).
+/// A steady pace of at most 1/4 of the RTT is not the round of a small send buffer (a heuristic).
 const STEADY_PART: i64 = 4;
-/// There are no pauses between flights where so large a share of the segments more than not keeps the pace (a heuristic).
+/// If the segments at the pace outnumber the others by this share of all, there are no pauses between flights (a
+/// heuristic).
 const STEADY_SHARE: f64 = 0.75;
-/// A sender's pace is shown by so many more bursts at it than off it (a heuristic).
+/// A pacing sender needs this many more bursts at the pace than off it (a heuristic).
 const PACED_BURSTS: i64 = 5;
-/// A timestamp clock that seems to tick in this range, with the path's queues in between, ticks milliseconds (a heuristic:
-/// the next that is in use has 4 ms).
+/// A timestamp clock whose measured tick is in this range ticks in milliseconds; queues on the path explain the
+/// difference (a heuristic: the next tick in use is 4 ms).
 const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
-/// A longest segment of this share of a full one may be what a tunnel leaves of it.
+/// If the longest segment has at least this share of the SMSS, a tunnel may have shortened a full-sized segment.
 const TUNNEL_SHARE: f64 = 0.9;
-/// What is sent where no MSS was offered (RFC 9293, 3.7.1).
+/// The MSS if the SYN offers none (RFC 9293, 3.7.1).
 pub const DEFAULT_MSS_BYTES: i64 = 536;
-/// A side whose turnaround is less than this share of both is where the capture was taken.
+/// The capture was taken at the host whose turnaround is less than this share of the sum of both.
 const NEAR_SHARE: f64 = 0.1;
-/// No path takes longer there and back (a heuristic: over two geostationary satellites it takes 1.1 s).
+/// The longest RTT of any path (a heuristic: over two geostationary satellites it is 1.1 s).
 pub const LONGEST_PATH_NS: i64 = 1_500_000_000;
-/// Rates of drained queues are believed from so many ACKs on (a heuristic).
+/// Minimum number of ACKs for a valid rate of drained queues (a heuristic).
 const LEAST_RATE_SAMPLES: i64 = 10;
 
-/// The facts of one direction, named by the sender of its data. `*_ns` are nanoseconds.
+/// The facts of one direction. "Sender" is the host that sends its data; "receiver" is the peer. Fields in `*_ns` are
+/// nanoseconds.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, clippy::struct_excessive_bools)] // each name is a fact of its own
 pub struct Direction {
@@ -71,9 +74,9 @@ pub struct Direction {
     pub sender_unplaced: bool,
     /// Shortest time from the capture point to the sender and back.
     pub to_sender_ns: i64,
-    /// Shortest round trip between the hosts, as far as the capture shows it.
+    /// Shortest RTT between the hosts, as far as the capture shows it.
     pub rtt_ns: i64,
-    /// The largest window that the receiver offered.
+    /// The largest window that the receiver advertised.
     pub max_window_bytes: Option<i64>,
     pub receiver_last_data_ts_ns: Option<i64>,
     pub receiver_syn_segments: i64,
@@ -83,68 +86,68 @@ pub struct Direction {
     pub beginning_seen: bool,
     pub pushes: bool,
     pub finished: bool,
-    /// The receiver closed, or a RST came.
+    /// The receiver sent a FIN, or either host sent a RST.
     pub ended_by_others: bool,
-    /// Its sender numbers its packets one by one (IPv4 identification).
+    /// The sender numbers its packets one by one (IPv4 identification).
     pub numbers_packets: bool,
-    /// Its SYN offers neither SACK (1996) nor timestamps (1992): such stacks are older than both, and than pacing.
+    /// An old stack: its SYN offers neither SACK (1996) nor timestamps (1992). Such stacks are older than pacing, too.
     pub old: bool,
-    /// Neither SACK (and so no DSACK, RFC 2883) nor timestamps (RFC 3522) are in use: no ACK shows that a copy arrived.
+    /// Neither SACK (and so no DSACK, RFC 2883) nor timestamps (RFC 3522) are in use. No ACK shows that a copy arrived.
     pub shows_no_copies: bool,
     pub uses_sack: bool,
     pub line: Line,
-    /// The payload to which a 4.4BSD of old rounds its MSS, where it does.
+    /// The payload to which an old 4.4BSD rounds its MSS, if it does.
     pub rounded_bytes: Option<i64>,
     pub reaction_min_ns: Option<i64>,
     pub nothing_lost: bool,
     pub max_segment_bytes: i64,
     pub max_in_flight_bytes: Option<i64>,
-    /// The largest flight, as captured and as the sender knew it.
+    /// The largest flight: the larger of the captured one and the one that the sender knew.
     pub most_in_flight_bytes: Option<i64>,
     pub out_of_order_segments: i64,
     pub tick_ns: Option<i64>,
     pub totals: DirectionTotals,
     pub drained: Option<Drained>,
-    /// Within this time of an ACK a departure may be its effect.
+    /// The causal window: an ACK may have caused a departure that follows within this time.
     pub causal_window_ns: i64,
-    /// Allowance for the path's jitter; 0 in a capture at the sender.
+    /// Allowance for jitter of the path; 0 in a capture at the sender.
     pub unsteady_ns: i64,
     pub burst_ns: i64,
-    /// A delay this much longer than the shortest round trip shows a queue.
+    /// A delay this much longer than the shortest RTT shows a queue.
     pub queue_ns: i64,
     /// At least 5 more segments of one write arrive at the common spacing than off it, in a direction without timestamps.
     pub comes_steadily: bool,
-    /// The spacing follows the segments' size: it is a line's rate.
+    /// The spacing depends on the segment size: it is the rate of a line.
     pub comes_by_size: bool,
-    /// The sender's bursts leave at an even interval: it paces them.
+    /// The sender paces: its bursts leave at an even interval.
     pub paces: bool,
-    /// Nagle's algorithm is on: small segments waited behind small ones.
+    /// Nagle's algorithm is on: small segments wait behind small ones.
     pub holds_small: bool,
-    /// Nagle's algorithm in its first form (RFC 896): small segments waited behind full ones, too.
+    /// Nagle's algorithm in its first form (RFC 896): small segments wait behind full ones, too.
     pub holds_behind_full: bool,
-    /// Small segments waited for an ACK behind flights that fill no send buffer.
+    /// At least three small segments waited for an ACK behind flights that surely do not fill the send buffer.
     pub surely_holds_small: bool,
     /// The receiver sent data at least half as often as small segments waited for an ACK.
     pub answered: bool,
-    /// Most departures leave at once when an ACK comes.
+    /// ACK-clocked: most departures leave at once when an ACK comes.
     pub ack_clocked: bool,
     pub plateau_bytes: Option<i64>,
     pub other_plateau_bytes: Option<i64>,
     pub low_top_bytes: Option<i64>,
     pub top_bytes: Option<i64>,
-    /// The longest segments were a little shorter than a full one, and never two of them in flight: the program writes pieces of that
-    /// size, and no segment was full.
+    /// No segment is full: the longest ones are a little shorter than the SMSS, and never two of them are in flight.
+    /// The application writes pieces of that size.
     pub never_full: bool,
     pub ticks_milliseconds: bool,
-    /// In a capture away from the sender: no segment was lost or out of order, and each retransmission was spurious.
+    /// In a capture away from the sender: no segment was lost or out of order, and every retransmission was spurious.
     pub only_late: bool,
-    /// A silence in which this side could go on and nobody owes anything is idle from this length on.
+    /// From this length on, silence is idle if the sender could continue and neither host owes an answer.
     pub idle_after_ns: i64,
-    /// [`Self::idle_after_ns`] of the other direction.
+    /// The bound for idle silence of the other direction.
     pub receiver_idle_after_ns: i64,
 }
 
-/// Bytes that drained through the narrowest place of the path, and the time that they took.
+/// Bytes that drained through the bottleneck, and the time that they took.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Drained {
@@ -152,9 +155,10 @@ pub struct Drained {
     pub ns: i64,
 }
 
-/// Shortest time from the capture point to `side` and back; `None` without proof. Of a side that was never asked anything
-/// only the echoes in what it sends by itself tell, as late as its program is; where no router lies before it, and one before
-/// the other side, it is 0. One answer alone that took longer than any path tells nothing.
+/// Turnaround: the shortest time from the capture point to host `side` and back (`docs/how-it-decides.md`, 2.1); `None`
+/// without proof. If that host never had to answer anything, only the timestamps echoed in its own data remain, which
+/// include the delay of its application. Then the turnaround is 0 if no router lies on its side and one lies on the
+/// other. A single answer that took longer than any path shows nothing.
 fn turnaround_ns(row: &ConnectionRow, side: usize) -> Option<i64> {
     let other = 1 - side;
     let reaction = row.behaviours.get(side)?.reaction.min_ns.get();
@@ -167,13 +171,13 @@ fn turnaround_ns(row: &ConnectionRow, side: usize) -> Option<i64> {
     answered.filter(|_| !too_late_alone)
 }
 
-/// Whether nothing was captured that `side`, in a host of its own, had to answer.
+/// Whether the capture contains nothing that host `side` had to answer, and the hosts are different.
 fn is_unasked(row: &ConnectionRow, side: usize) -> bool {
     let unanswered = row.counts.get(1 - side).is_none_or(|counts| counts.rtt.min_ns().is_none());
     unanswered && !is_loopback(row)
 }
 
-/// Whether routers lie between the capture point and the other side alone.
+/// Whether routers lie between the capture point and the other host only, by the TTLs.
 fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
     let ttl = |side: usize| row.behaviours.get(side).map(|behaviour| behaviour.ttl).filter(|ttl| *ttl > 0);
     ttl(side)
@@ -181,25 +185,26 @@ fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
         .is_some_and(|(own, other)| INITIAL_TTLS.contains(&own) && !INITIAL_TTLS.contains(&other))
 }
 
-/// Whether both ends are one host: each packet is captured where it leaves and where it arrives, at one instant. A loopback address
-/// never leaves its host (RFC 1122, 3.2.1.3).
+/// Whether both ends are the same host, where each packet is captured at the instant at which it both leaves and
+/// arrives. A loopback address never leaves its host (RFC 1122, 3.2.1.3).
 fn is_loopback(row: &ConnectionRow) -> bool {
     row.client.0 == row.server.0 || row.client.0.is_loopback()
 }
 
-/// Whether the capture was taken at an end, or is not known not to be: by the turnarounds of that end and of the other one.
+/// Whether the capture was taken at one host, given its turnaround and that of the other. True also if the distances
+/// are too short to tell.
 fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
     to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns + to_other_ns) as f64
 }
 
-/// A share of the round trip, but not less than so much.
+/// A share of the RTT, but at least `least_ns`.
 fn at_least(least_ns: i64, share: f64, rtt_ns: i64) -> i64 {
     least_ns.max((rtt_ns as f64 * share) as i64)
 }
 
 impl Direction {
-    /// The facts of the direction whose data `side` (0 the client, 1 the server) sends; `None` without times. Of a connection that lasts
-    /// longer than [`LONGEST_NS`] nothing but its beginning and its end is a fact.
+    /// The facts of the direction in which `side` (0 client, 1 server) sends; `None` without times. If a connection
+    /// lasts longer than [`LONGEST_NS`], only its first and last time are set.
     #[must_use]
     pub fn of(row: &ConnectionRow, side: usize) -> Option<Self> {
         let other = 1 - side;
@@ -303,19 +308,19 @@ impl Direction {
         Some(direction)
     }
 
-    /// From the connection's first segment to its last; as much as an i64 holds if that is more.
+    /// From the first segment of the connection to the last, limited to the range of an i64.
     #[must_use]
     pub fn life_ns(&self) -> i64 {
         self.last_ts_ns.saturating_sub(self.first_ts_ns)
     }
 
-    /// Whether it lasts longer than any real connection: then its times are broken, and none of its waits is judged.
+    /// Whether the connection lasts longer than any real one. Then its times are broken, and its waits are not judged.
     pub(super) fn lasts_too_long(&self) -> bool {
         self.life_ns() > LONGEST_NS
     }
 
-    /// Where most segments leave by themselves, a tenth of them come within a tenth of a round trip of an ACK by chance: no
-    /// share of the round trip tells then.
+    /// The causal window as a share of the RTT. If most segments leave without an ACK, a tenth of them would follow an
+    /// ACK within a tenth of the RTT by chance. Then the share is 0, and only the fixed minimum counts.
     fn causal_share(&self) -> f64 {
         match self.near_sender {
             true if self.totals.unclocked > self.totals.clocked => 0.0,
@@ -328,7 +333,8 @@ impl Direction {
         let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
-        // One at a time, again and again, but for the two that a FIN lets go together: a locked buffer.
+        // Segments that leave one at a time, again and again, but for two that a FIN releases together: a locked send
+        // buffer.
         let locked = i64::from(self.totals.small_held_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
         (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)
@@ -369,23 +375,24 @@ impl Direction {
         self.low_top_bytes = self.low_top(smss_bytes);
     }
 
-    /// A level that is a plateau, and not the window's; below two segments, as a program's own pace may be, if nothing left by
-    /// itself.
+    /// The level, if it is a plateau and not caused by the window. Below two segments the application itself may make
+    /// it, so every departure must have followed an ACK.
     fn level(&self, level: Nullable, rounds: u16, smss_bytes: Option<i64>) -> Option<i64> {
         let level = level.get()?;
         let shown = smss_bytes.is_some_and(|full| level >= 2 * full) || self.totals.unclocked == 0;
         (i64::from(rounds) >= PLATEAU_ROUNDS && shown && self.is_below_window(level, smss_bytes)).then_some(level)
     }
 
-    /// Far below the largest window; where the sender is old, and so sends each segment that fits, one segment is far enough.
+    /// Whether the level is far below the largest window. For an old sender, which sends each segment that fits, one
+    /// segment below is enough.
     fn is_below_window(&self, level: i64, smss_bytes: Option<i64>) -> bool {
         let Some(most) = self.max_window_bytes else { return false };
         let fits = self.near_sender && self.old && smss_bytes.is_some_and(|full| level + full <= most);
         level as f64 <= BELOW_WINDOW_SHARE * most as f64 || fits
     }
 
-    /// The largest flight of a direction that never had two full segments in flight, if ACKs let it go on often, and nothing
-    /// else did. Known where the round trip is so long that what leaves with an ACK leaves because of it.
+    /// The largest flight of a direction that never had two full-sized segments in flight, if ACKs released departures
+    /// often and nothing else did. This needs an RTT so long that a departure right after an ACK is caused by it.
     fn low_top(&self, smss_bytes: Option<i64>) -> Option<i64> {
         let most = self.max_in_flight_bytes?;
         let low = self.most_in_flight_bytes? < 2 * smss_bytes?;
@@ -394,9 +401,9 @@ impl Direction {
         (low && clocked && clear && self.is_below_window(most, smss_bytes)).then_some(most)
     }
 
-    /// Behind a flight of just so many bytes, its last segment pushed, full ones waited three times and more, though the
-    /// window had room. In old stacks all that the sender had been given had left with them (4.4BSD, `tcp_output`): what
-    /// came behind was not in the buffer yet.
+    /// Whether a flight of this size empties the send buffer of an old stack. Full segments waited at least three times
+    /// behind such a flight, whose last segment was pushed, although the window had room. PSH shows that the flight
+    /// contained all buffered data (4.4BSD, `tcp_output`), so the data that followed was not in the buffer yet.
     pub(super) fn is_emptied_by(&self, previous_round_flight_bytes: i64) -> bool {
         let totals = &self.totals;
         let sizes = [

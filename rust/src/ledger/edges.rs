@@ -1,4 +1,4 @@
-//! The time of a direction before its first departure and after its last.
+//! The edges of a direction: the time before its first departure and after its last.
 
 use super::cause::Cause;
 use super::direction::{Direction, LEAST_IDLE_NS};
@@ -6,18 +6,18 @@ use super::judged::MOST_SPANS;
 use super::timeline::{idle_before_close_ns, idle_before_peer_ns, opened_ns, transit_ns};
 use crate::connection::Confidence;
 
-/// The time of a direction before its first departure, after its last, or all of it where nothing departed.
+/// One edge: the time before the first departure, after the last, or the whole life of a direction without departures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// When it begins, nanoseconds since 1970.
+    /// Start, in nanoseconds since 1970.
     pub start_ns: i64,
-    /// The last departure before it.
+    /// The last departure before the edge.
     pub frame_before: Option<u64>,
-    /// The departure that ended it.
+    /// The departure that ended the edge.
     pub frame_after: Option<u64>,
-    /// Its intervals in order of time, as of a wait.
+    /// The intervals in order of time: cause and nanoseconds, as in a wait.
     pub spans: [(Cause, i64); MOST_SPANS],
-    /// How sure they are.
+    /// Confidence in these intervals.
     pub confidence: Confidence,
 }
 
@@ -39,7 +39,7 @@ fn edge(start_ns: i64, spans: [(Cause, i64); 6]) -> Edge {
     Edge { start_ns, frame_before: None, frame_after: None, spans, confidence: Confidence::Consistent }
 }
 
-/// Before the first departure: the handshake where that is a SYN, and else not known.
+/// The time before the first departure: the handshake if that departure is a SYN, else unknown.
 fn before(direction: &Direction) -> Option<Edge> {
     let first = direction.totals.first?;
     let ns = first.ts_ns.saturating_sub(direction.first_ts_ns);
@@ -48,8 +48,8 @@ fn before(direction: &Direction) -> Option<Edge> {
     Some(Edge { frame_after: Some(first.frame), ..edge(direction.first_ts_ns, spans) })
 }
 
-/// After the last departure. Once everything is acknowledged, a sender that never receives data has nothing to send; for others
-/// it is not known which side would have gone on.
+/// The time after the last departure. A sender that never receives data has nothing to send once everything is
+/// acknowledged. For other senders it is unknown which host would have continued.
 fn after(direction: &Direction) -> Option<Edge> {
     let ending = &direction.totals.ending;
     let wait_ns = ending.wait_ns.get()?;
@@ -72,7 +72,7 @@ fn after(direction: &Direction) -> Option<Edge> {
         Some(spoke_ns) if !closing => (wait_ns - handshake_ns - spoke_ns - transit_ns).max(0),
         _ => 0,
     };
-    // Where the beginning was not captured, only answers show the round trip.
+    // Without the beginning of the connection, only answers show the RTT.
     let unmeasured = !direction.beginning_seen && spoke_ns.is_some();
     let transit_cause = if unmeasured { Cause::Unknown } else { Cause::Network };
     let rest_ns = wait_ns - handshake_ns - transit_ns - peer_ns;
@@ -96,9 +96,9 @@ fn after(direction: &Direction) -> Option<Edge> {
     Some(Edge { frame_before, ..edge(direction.last_ts_ns - wait_ns, spans) })
 }
 
-/// Whether the silence at the end is idle: everything was acknowledged, and no request was open; the last word was the server's,
-/// or the client's in a connection in which nobody answers. Silence that lasts until the other side closes, or in which keepalives
-/// pass, need not be longer than other pauses of the client.
+/// Whether the silence at the end is idle. Everything must be acknowledged and no request open: the server sent last,
+/// or the client did in a connection without answers. Silence until the peer closes, or with keepalives, does not need
+/// to exceed the usual pauses of the client.
 fn is_idle(direction: &Direction, rest_ns: i64) -> bool {
     let ending = &direction.totals.ending;
     let spoke_ns = ending.peer_last_ns.get();
@@ -113,9 +113,9 @@ fn is_idle(direction: &Direction, rest_ns: i64) -> bool {
     answered && silence_ns >= least_ns && direction.max_segment_bytes > 0
 }
 
-/// A direction without departures: its sender was silent since before the capture. It waits for what the other side sends, as far
-/// as that is known: not where the other side closes and this one does not, because it may have closed before the capture. A connection
-/// that lasts longer than any real one is `unknown` from end to end.
+/// The edge of a direction without departures, whose sender was silent since before the capture. It waits for the peer
+/// as long as the peer is known to send. That is not known if the peer closes and this host does not, because this host
+/// may have closed before the capture. A connection that lasts longer than any real one is `unknown` from end to end.
 fn silent(direction: &Direction) -> Edge {
     let lived_ns = direction.life_ns();
     let heard_ns = if direction.beginning_seen {

@@ -1,6 +1,6 @@
-//! One wait in few bytes: each number is stored only if it differs from what the wait before predicts.
+//! Encodes waits in few bytes: a number is stored only if it differs from what the wait before predicts.
 //!
-//! A record begins with a bit set of the numbers that differ; those follow, in a fixed order. A segment in the middle of a
+//! A record begins with a bit set of the numbers that differ. Those numbers follow in a fixed order. A segment within a
 //! burst takes about 8 bytes, one that an ACK released about 35.
 
 #![allow(clippy::inline_always)] // measured: else the numbers of a record are not kept in registers
@@ -11,7 +11,7 @@ use crate::nullable::Nullable;
 use crate::sender::Wait;
 use crate::wire::TcpFlags;
 
-/// All kinds, by their codes.
+/// All kinds, indexed by their codes.
 const KINDS: [Kind; 21] = [
     Kind::New,
     Kind::Ack,
@@ -35,7 +35,7 @@ const KINDS: [Kind; 21] = [
     Kind::ZeroWindowProbeAck,
     Kind::PartialAck,
 ];
-/// What can make a sender send again, by its code.
+/// The triggers of a retransmission, indexed by their codes.
 const RESENT_BY: [ResentBy; 6] = [
     ResentBy::Fast,
     ResentBy::Recovery,
@@ -44,27 +44,27 @@ const RESENT_BY: [ResentBy; 6] = [
     ResentBy::Handshake,
     ResentBy::Unknown,
 ];
-/// Stands for null among the numbers.
+/// The token for null.
 const NULL: u64 = 0;
-/// Announces a number of eight bytes: its difference is too large for a token.
+/// The token before a number of eight bytes, whose difference is too large for a token.
 const WHOLE: u64 = 1;
-/// Differences are written as this more than their zigzag value.
+/// A difference is written as its zigzag value plus this.
 const FIRST_DIFFERENCE: u64 = 2;
 /// Bytes of the longest token.
 const MOST_TOKEN_BYTES: usize = 9;
-/// Bytes that the numbers of a record never exceed: 64 of them, each announced and whole.
+/// The largest size of the numbers of a record: 64 of them, each with a token and eight bytes.
 const MOST_NUMBERS_BYTES: usize = 64 * (1 + size_of::<i64>());
 
-/// Goes through the numbers of a record in their order.
+/// Visits the numbers of a record in a fixed order, to write or to read them.
 trait Coder {
-    /// Whether it changes the record.
+    /// Whether it reads, and so changes the record.
     const READS: bool;
 
-    /// Writes `value`, or reads it: nothing is in the bytes if it is `expected`.
+    /// Writes or reads `value`. A value equal to `expected` takes no bytes.
     fn number(&mut self, value: &mut Nullable, expected: Nullable);
 }
 
-/// Turns records into bytes. Its memory is used again.
+/// Encodes records. Its buffer is reused.
 #[derive(Debug)]
 pub(super) struct Encoder {
     numbers: [u8; MOST_NUMBERS_BYTES],
@@ -77,7 +77,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Adds `record` to `bytes`; `before` is the record added just before it.
+    /// Appends `record` to `bytes`; `before` is the record appended just before it.
     #[inline]
     pub(super) fn put(&mut self, record: &mut WaitRecord, before: &WaitRecord, bytes: &mut Vec<u8>) {
         let mut writer = Writer { different: 0, place: 0, numbers: &mut self.numbers, length: 0 };
@@ -118,11 +118,11 @@ impl Coder for Writer<'_> {
     }
 }
 
-/// Turns bytes into records.
+/// Decodes records.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     reader: Reader<'a>,
-    /// The last record and the one before it, in turns.
+    /// The last two records; they take turns as the newest.
     records: [WaitRecord; 2],
 }
 
@@ -132,7 +132,7 @@ impl<'a> Decoder<'a> {
         Self { reader: Reader { rest: bytes, different: 0 }, records: Default::default() }
     }
 
-    /// Calls `take` with each record.
+    /// Calls `take` with each record, in order.
     pub(super) fn each(mut self, mut take: impl FnMut(&WaitRecord)) {
         let [one, other] = &mut self.records;
         while self.reader.read(one, other) {
@@ -145,7 +145,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Reads the numbers of one record after the other.
+/// Reads the numbers of one record after another.
 #[derive(Debug)]
 struct Reader<'a> {
     rest: &'a [u8],
@@ -153,7 +153,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a record behind the one `before`. False if there are no more.
+    /// Reads the record that follows `before`. False if there are no more.
     #[inline]
     fn read(&mut self, record: &mut WaitRecord, before: &WaitRecord) -> bool {
         let Some(different) = take_token(&mut self.rest) else { return false };
@@ -206,8 +206,9 @@ fn take_number(expected: Nullable, rest: &mut &[u8]) -> Nullable {
     }
 }
 
-/// Writes a number below 2^56 in as few bytes as hold seven bits each, and a larger one behind a 0; returns how many bytes that are.
-/// The zeros below the lowest one of the first byte tell how many bytes follow it: no byte has to be looked at to find the next number.
+/// Writes a token and returns its length in bytes. A number below 2^56 takes as many bytes as hold seven bits each; a
+/// larger one takes a zero byte and eight more. The number of trailing zero bits of the first byte says how many bytes
+/// follow, so the next token is found without a look at each byte.
 #[inline(always)]
 fn put_token(token: u64, bytes: &mut [u8]) -> usize {
     let length = (70 - (token | 1).leading_zeros()) / 7;
@@ -226,7 +227,7 @@ fn put_token(token: u64, bytes: &mut [u8]) -> usize {
     }
 }
 
-/// Takes a number off the front; `None` where it is not whole.
+/// Takes a token off the front of `rest`; `None` if it is incomplete.
 #[inline(always)]
 fn take_token(rest: &mut &[u8]) -> Option<u64> {
     let word = if let Some(word) = rest.first_chunk() {
@@ -247,19 +248,19 @@ fn take_token(rest: &mut &[u8]) -> Option<u64> {
     }
 }
 
-/// `value`, so much later.
+/// `value` plus `ns`, or null.
 #[inline(always)]
 fn later(value: Nullable, ns: i64) -> Nullable {
     value.get().map(|value| value.wrapping_add(ns)).into()
 }
 
-/// `value`, if there is one, or else `other`.
+/// `value`, or `other` if it is null.
 #[inline(always)]
 fn or(value: Nullable, other: Nullable) -> Nullable {
     if value.is_some() { value } else { other }
 }
 
-/// A number that is never null.
+/// Codes a number that is never null.
 #[inline(always)]
 fn whole(coder: &mut impl Coder, value: &mut i64, expected: i64) {
     let mut number = Nullable::from(Some(*value));
@@ -267,8 +268,8 @@ fn whole(coder: &mut impl Coder, value: &mut i64, expected: i64) {
     *value = number.value();
 }
 
-/// All numbers of `record`, those that differ most often first; what is expected of each follows from the record `before`,
-/// and from the numbers that came before it.
+/// Codes all numbers of `record`, those that differ most often first. The expected value of each follows from the
+/// record `before` and from the numbers already coded.
 #[inline(always)]
 fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     let none = Nullable::NULL;
@@ -333,7 +334,7 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     coder.number(&mut wait.smss_bytes, last.smss_bytes);
 }
 
-/// The flags and codes of a record as one number: the bits that differ from the record before.
+/// Codes the flags and enumerations of a record as one number: the bits that differ from the record before.
 #[inline(always)]
 fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRecord) {
     let expected = packed(before);
@@ -344,16 +345,16 @@ fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRec
     }
 }
 
-/// Bits in a packed word below the TCP flags, the kind, and what made the sender send again.
+/// First bit of the TCP flags in a packed word.
 const TCP_FLAGS_AT: u32 = 12;
-/// See [`TCP_FLAGS_AT`].
+/// First bit of the kind in a packed word.
 const KIND_AT: u32 = TCP_FLAGS_AT + 16;
-/// See [`TCP_FLAGS_AT`].
+/// First bit of what triggered this retransmission in a packed word.
 const RESENT_BY_AT: u32 = KIND_AT + 8;
-/// See [`TCP_FLAGS_AT`].
+/// First bit of what triggered the repairing retransmission in a packed word.
 const REPAIRED_BY_AT: u32 = RESENT_BY_AT + 3;
 
-/// The flags and codes of a record in one word; those that change often lowest.
+/// The flags and enumerations of a record in one word; those that change often are in the low bits.
 #[inline(always)]
 fn packed(record: &WaitRecord) -> u64 {
     let Wait { flown_before, window_closed, small, small_before, held_before, pushed_before, .. } = record.wait;
@@ -415,7 +416,7 @@ pub(super) mod tests {
     use crate::sender::Wait;
     use crate::wire::TcpFlags;
 
-    /// Numbers in all sizes, and null.
+    /// Numbers of all sizes, and null.
     fn number() -> impl Strategy<Value = Option<i64>> {
         prop_oneof![
             Just(None),
@@ -425,7 +426,7 @@ pub(super) mod tests {
         ]
     }
 
-    /// Any record; every field is named, so that a new one cannot be forgotten.
+    /// Any record. Every field is named, so that a new one cannot be forgotten.
     pub(crate) fn record() -> impl Strategy<Value = WaitRecord> {
         let codes = (0..KINDS.len(), 0..=RESENT_BY.len(), 0..=RESENT_BY.len());
         (prop::collection::vec(number(), 36), any::<u64>(), codes).prop_map(|(numbers, flags, codes)| {
@@ -493,7 +494,7 @@ pub(super) mod tests {
         })
     }
 
-    /// What a record says, in words.
+    /// Each record as text.
     pub(crate) fn told(records: &[WaitRecord]) -> Vec<String> {
         records.iter().map(|record| format!("{record:?}")).collect()
     }

@@ -1,10 +1,18 @@
-//! What one wait shows under the final facts of its direction: measures and tests that gates share, each defined once.
+//! What one wait shows under the final facts of its direction: measures and tests that several gates share, each
+//! defined once.
 //!
-//! All are pure functions of one [`WaitRecord`] and one [`Direction`]; none looks at another wait. A value that is not known
-//! makes a test false. The files, each using only those before it: [`path`] (line, clocks, delays of the path), [`resent`]
-//! (what the departure is, and what was lost), [`acks`] (which ACKs the sender received, and how late), [`released`]
-//! (whether an ACK released the departure), [`window`], [`nagle`], [`flow`] (queues, repairs, trains), [`deferral`] (what Linux
-//! leaves open in a window), [`flights`] (levels at which flights stand).
+//! All are pure functions of one [`WaitRecord`] and one [`Direction`]; none looks at another wait. If a value is
+//! unknown, a test on it is false. The files, each using only those before it:
+//!
+//! - [`path`]: line rate, clocks, delays of the path
+//! - [`resent`]: what the departure is, and the state of its sender after a loss
+//! - [`acks`]: which ACKs the sender received, and how late they were
+//! - [`released`]: whether an ACK released the departure
+//! - [`window`]: room in the receiver window, and when it opened
+//! - [`nagle`]: whether the sender kept a small segment back
+//! - [`flow`]: queues, repairs, trains
+//! - [`deferral`]: TSO deferral of Linux, which leaves room in a window unused
+//! - [`flights`]: levels that the flights do not exceed
 
 mod acks;
 mod deferral;
@@ -22,47 +30,49 @@ use super::direction::Direction;
 use super::record::WaitRecord;
 use crate::sender::Wait;
 
-/// An ACK that lags this much behind the round trip was delayed: half of the shortest timer in use (Linux and FreeBSD, 40 ms).
+/// An ACK is late if it takes this much longer than the shortest RTT: half of the shortest delayed-ACK timer in use (40
+/// ms, Linux and FreeBSD).
 pub const DELAYED_ACK_NS: i64 = 20 * super::limits::NS_PER_MS;
-/// No ACK may be delayed longer (RFC 5681, 4.2).
+/// The longest delay of an ACK (RFC 5681, 4.2).
 pub const LATEST_ACK_NS: i64 = 500 * super::limits::NS_PER_MS;
-/// The least retransmission timeout of Linux (`TCP_RTO_MIN`).
+/// The minimum RTO of Linux (`TCP_RTO_MIN`).
 pub const LEAST_RTO_NS: i64 = 200 * super::limits::NS_PER_MS;
-/// A sender that waits for more room in the window gives up no sooner (RFC 9293, 3.8.6.2.1: 0.1 to 1 s).
+/// The shortest override timer: a sender that waits for more room in the window sends a small segment no sooner (RFC
+/// 9293, 3.8.6.2.1: 0.1 to 1 s).
 pub const LEAST_OVERRIDE_NS: i64 = 100 * super::limits::NS_PER_MS;
-/// No stack waits longer for its retransmission timer: Linux 120 s (`TCP_RTO_MAX`), BSD 64 s, twice that with a slow tick.
+/// The longest RTO of any stack: Linux 120 s (`TCP_RTO_MAX`), BSD 64 s, twice that with a slow tick.
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * super::limits::NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
-/// A departure that an ACK lets go within this part of a round trip of the one before belongs to a train that the path has
-/// spaced; the waits between flights are longer (a heuristic).
+/// A departure that an ACK releases within this part of the RTT after the previous departure belongs to a train that
+/// the path has spaced. The pauses between flights are longer (a heuristic).
 pub const TRAIN_PART: i64 = 8;
-/// A sender that spaces its flight sends two segments or more in each round trip (a heuristic).
+/// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
-/// Fewer segments in a round trip are as far apart as flights are (a heuristic).
+/// With fewer segments per RTT, even spacing cannot be told from pauses between flights (a heuristic).
 pub const LEAST_SPREAD_SEGMENTS: i64 = 4;
-/// A stall is no shorter than this on a LAN.
+/// The shortest stall on a LAN, to keep jitter out (a heuristic).
 const LEAST_STALL_NS: i64 = 10 * super::limits::NS_PER_MS;
 
 /// One wait under the final facts of its direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
-    /// The departure that ended it.
+    /// The departure that ended the wait.
     pub record: &'a WaitRecord,
-    /// What its sender saw since the departure before.
+    /// What the sender saw since the previous departure.
     pub wait: &'a Wait,
     /// The final facts of the direction.
     pub direction: &'a Direction,
-    /// Nanoseconds from the departure before to this one.
+    /// Nanoseconds from the previous departure to the one that ended the wait.
     pub wait_ns: i64,
-    /// Largest payload that may leave (SMSS in force); 0 where it is not known.
+    /// Largest payload that may leave (SMSS in force); 0 if unknown.
     pub smss_bytes: i64,
     paced: bool,
     released: bool,
 }
 
 impl<'a> Evidence<'a> {
-    /// Puts a wait beside the facts of its direction. What most gates ask is found out here, once.
+    /// Combines a wait with the facts of its direction. The tests that most gates use are computed here, once.
     #[must_use]
     pub fn of(record: &'a WaitRecord, direction: &'a Direction) -> Self {
         let wait = &record.wait;
@@ -80,49 +90,50 @@ impl<'a> Evidence<'a> {
         evidence
     }
 
-    /// The sender had more than full segments, and bursts of them leave evenly: this one, too ([`released`]).
+    /// The departure belongs to bursts that leave at an even interval, which the sender's pacing timer sets
+    /// ([`released`]).
     pub(super) fn left_at_its_pace(&self) -> bool {
         self.paced
     }
 
-    /// An ACK without data let it leave: the program cannot have known of it ([`released`]).
+    /// An ACK without data released the departure; the application had no part in it ([`released`]).
     pub(super) fn was_released_by_ack(&self) -> bool {
         self.released
     }
 
-    /// Shortest round trip between the hosts, as far as the capture shows it.
+    /// Shortest RTT between the hosts, as far as the capture shows it.
     pub(super) fn rtt_ns(&self) -> i64 {
         self.direction.rtt_ns
     }
 
-    /// Within this time of an ACK a departure may be its effect.
+    /// The causal window: an ACK may have caused a departure that follows within this time.
     pub(super) fn causal_ns(&self) -> i64 {
         self.direction.causal_window_ns
     }
 
-    /// Bytes in flight just after the departure before, at the sender.
+    /// Bytes in flight just after the previous departure, as the sender knew it.
     pub(super) fn flight_before(&self) -> Option<i64> {
         self.wait.flight_before_bytes.get()
     }
 
-    /// Bytes in flight just before this departure, at the sender.
+    /// Bytes in flight just before this departure, as the sender knew it.
     pub(super) fn flight_after(&self) -> Option<i64> {
         self.wait.flight_after_bytes.get()
     }
 
-    /// Largest flight of the round trip before.
+    /// Largest flight of the previous round.
     pub(super) fn previous_round_flight(&self) -> Option<i64> {
         self.wait.previous_round_flight_bytes.get()
     }
 
-    /// Room in the window just after the departure before, at the sender.
+    /// Room in the receiver window just after the previous departure, as the sender knew it.
     pub(super) fn room(&self) -> Option<i64> {
         self.wait.usable_window_before_bytes.get()
     }
 
-    /// A wait of this length is a stall: two round trips, or 10 ms on a LAN, but at most a round trip and the least
-    /// retransmission timeout of Linux. The shortest round trip counts, not the smoothed one: delayed ACKs would make that
-    /// longer, and hide themselves.
+    /// From this length on, a wait is a stall: two RTTs, but at least 10 ms (jitter of a LAN) and at most one RTT plus
+    /// the minimum RTO of Linux. RTT is the shortest one, not the smoothed one: delayed ACKs would lengthen that and
+    /// hide themselves.
     #[must_use]
     pub fn stall_ns(direction: &Direction) -> i64 {
         LEAST_STALL_NS.max(2 * direction.rtt_ns).min(direction.rtt_ns + LEAST_RTO_NS)
@@ -142,7 +153,7 @@ pub(super) fn are(one: Option<i64>, other: Option<i64>, test: impl FnOnce(i64, i
     }
 }
 
-/// A share of a size.
+/// `part` of `of`, as a float.
 pub(super) fn share(part: f64, of: i64) -> f64 {
     part * of as f64
 }

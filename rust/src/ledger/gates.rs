@@ -1,7 +1,8 @@
-//! The reasons why TCP may not send, one file each: what closes the gate, what opens it, source, what disproves it.
+//! The gates: one file for each reason why TCP may not send (`docs/how-it-decides.md`, 4).
 //!
-//! A gate looks at the evidence of one wait and answers whether it was closed until the departure, and how sure that is. No gate
-//! reads another gate's answer; `judge.rs` decides which of several counts.
+//! Each file says what closes the gate, what opens it, what disproves it, and the source. A gate looks at the evidence
+//! of one wait and answers whether it was closed until the departure, and how sure that is. No gate reads the answer of
+//! another; `judge.rs` decides which one counts.
 
 mod close;
 mod congestion_window;
@@ -25,8 +26,8 @@ use super::evidence::Evidence;
 
 pub(super) use loss_recovery::before_signal;
 
-/// Makes the functions that ask the gates of its lines, one after the other. They are called by name: behind addresses in an array, none
-/// could be compiled in place, and most of them answer after one look at the wait.
+/// Makes the functions that ask all listed gates in turn. They call each gate by name, so that the compiler can inline
+/// it; most gates answer after one test. An array of function pointers would prevent that.
 macro_rules! order {
     ($($gate:path,)+) => {
         /// The first gate that was closed.
@@ -35,7 +36,7 @@ macro_rules! order {
             None$(.or_else(|| $gate(wait)))+
         }
 
-        /// The first gate that was closed until the departure, behind one that opened before it.
+        /// The first gate that was closed until the departure, where the gate that owns the wait opened earlier.
         #[cold]
         pub(super) fn closed_to_the_end(wait: &Evidence<'_>) -> Option<Closed> {
             let to_the_end = |closed: &Closed| closed.opened_ago_ns.is_none();
@@ -44,8 +45,8 @@ macro_rules! order {
     };
 }
 
-// All gates. Where several were closed until the same event, the first of them counts: what a capture shows plainly comes first, what is
-// left when nothing else holds comes last.
+// All gates, in the order in which they count if several were closed until the same event. Causes that a capture shows
+// plainly come first. Causes that only remain when nothing else explains the wait come last.
 order! {
     handshake::gate,
     close::gate,

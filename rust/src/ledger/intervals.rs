@@ -1,4 +1,4 @@
-//! The intervals of a direction's life, with their frames, as tables and reports give them.
+//! The intervals in the life of a direction, with their frames, as tables and reports show them.
 
 use super::cause::Cause;
 use super::edges::Edge;
@@ -6,20 +6,20 @@ use super::judged::JudgedWait;
 use super::record::WaitRecord;
 use crate::connection::Confidence;
 
-/// Time of one direction that has one cause.
+/// A part of the life of a direction that has one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// When it begins, nanoseconds since 1970.
+    /// Start, in nanoseconds since 1970.
     pub start_ns: i64,
-    /// How long it is.
+    /// Length in nanoseconds.
     pub ns: i64,
     /// Why the next byte of the direction did not leave.
     pub cause: Cause,
-    /// The last departure before it.
+    /// Frame of the last departure before it.
     pub frame_before: Option<u64>,
-    /// The departure that ended the wait that it belongs to.
+    /// Frame of the departure that ended the wait which contains it.
     pub frame_after: Option<u64>,
-    /// How sure the cause is.
+    /// Confidence in the cause.
     pub confidence: Confidence,
 }
 
@@ -45,7 +45,7 @@ impl Interval {
         first.divided(spans)
     }
 
-    /// One interval behind the other, from where this one begins.
+    /// Consecutive intervals, from the start of this one.
     fn divided(self, spans: &[(Cause, i64)]) -> impl Iterator<Item = Self> {
         let mut start_ns = self.start_ns;
         spans.iter().filter(|(_, ns)| *ns != 0).map(move |&(cause, ns)| {

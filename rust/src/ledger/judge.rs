@@ -1,8 +1,9 @@
-//! Which gate held a wait.
+//! Decides which gate owns a wait (`docs/how-it-decides.md`, 3.2).
 //!
-//! The gate that opened last owns the time until it opened. Gates open with an event: an ACK, a window that opens, a timer. Where
-//! several were closed until the same event, the first in the order of [`gates`] counts. A gate that opened before the departure (the
-//! window's) owns the wait until then only; what comes after belongs to the next gate in the order that opened with the departure.
+//! A gate opens with an event: an ACK, a window update, a timer. The last gate to open owns the time until it opened.
+//! If several gates were closed until the same event, the first in the order of [`gates`] counts. A window may open
+//! before the departure. It then owns the wait only until it opens; the rest belongs to the next gate in the order that
+//! was closed until the departure.
 
 use super::cause::Cause;
 use super::closed::Closed;
@@ -25,7 +26,7 @@ pub fn judge(record: &WaitRecord, direction: &Direction) -> JudgedWait {
 fn verdict(wait: &Evidence<'_>) -> Verdict {
     let first = gates::first_closed(wait);
     let opened_ago_ns = first.and_then(|first| first.opened_ago_ns);
-    // A gate that opened with the departure owns all of the wait.
+    // A gate that opened with the departure owns the whole wait.
     let then = opened_ago_ns.filter(|ns| *ns > 0).and_then(|_| gates::closed_to_the_end(wait));
     let missing = wait.bytes_are_missing();
     let (cause, confidence) = match first {

@@ -1,48 +1,48 @@
-//! What the judge says of one wait.
+//! The judgement of one wait.
 
 use super::cause::Cause;
 use crate::connection::Confidence;
 
-/// Most intervals that one wait is divided into.
+/// Most intervals of one wait.
 pub const MOST_SPANS: usize = 8;
 
-/// One wait, judged.
+/// One wait with its cause and its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedWait {
-    /// The gate that held it; `None` where no gate did, and what arrived meanwhile divides it.
+    /// The gate that owns the wait; `None` if no gate was closed, so that what arrived during the wait divides it.
     pub cause: Option<Cause>,
-    /// How sure its intervals are.
+    /// Confidence in its intervals.
     pub confidence: Confidence,
-    /// Its intervals in order of time: cause and nanoseconds, 0 for those that it does not have. They sum to the wait.
+    /// Its intervals in order of time: cause and nanoseconds. Unused places have 0 ns. They sum to the wait.
     pub spans: [(Cause, i64); MOST_SPANS],
-    /// Nanoseconds of the intervals that the gate owns, with a full window at the beginning of the wait.
+    /// Nanoseconds that the gate owns, including a full window at the beginning of the wait.
     pub caused_ns: i64,
-    /// What the message that these bytes belong to must know.
+    /// What the message that contains these bytes needs to know.
     pub note: Option<Note>,
-    /// Whether a late ACK of everything ended it, in a round that may be one of a throughput deadlock.
+    /// Set if a late ACK of everything ended the wait, so that it may be a round of a throughput deadlock.
     pub round: Option<Round>,
 }
 
-/// What a message has to know of a wait inside it.
+/// What a message needs to know of a wait inside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note {
-    /// TCP held it for so long that it is a stall.
+    /// The cause, if TCP held the bytes long enough for a stall.
     pub stall_cause: Option<Cause>,
-    /// Nagle's algorithm held it, for less than that, and longer than the ACK needed.
+    /// Nagle's algorithm held the bytes longer than the ACK took, but not long enough for a stall.
     pub brief: bool,
-    /// The program paused.
+    /// The application paused.
     pub paused: bool,
-    /// It was sent again.
+    /// The departure is a retransmission.
     pub is_resent: bool,
 }
 
-/// A wait that a late ACK of everything ended, behind a flight that is known.
+/// A wait that a late ACK of everything ended, with a known flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Nagle's algorithm held it.
+    /// Nagle's algorithm held the departure.
     pub nagle: bool,
-    /// A small segment of a direction in which none passed another.
+    /// The departure is small, and no small segment of the direction passed another.
     pub may_be_held: bool,
-    /// Hardly more was ever in flight, so that a full send buffer explains it as well.
+    /// Hardly more was ever in flight, so a full send buffer explains the wait as well.
     pub may_fill_buffer: bool,
 }

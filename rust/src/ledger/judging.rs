@@ -1,8 +1,8 @@
 //! A connection that has ended, while its waits are judged.
 //!
-//! To judge a wait needs nothing but its record and the final facts of its direction, so a connection's blocks of waits are judged in
-//! shares, by several threads. What each share comes to is put together in the order of time: the results do not depend on the number
-//! of threads.
+//! Judging a wait needs only its record and the final facts of its direction. So the blocks of waits of a connection
+//! are judged in shares, by several threads. The results of the shares are combined in order of time: they do not
+//! depend on the number of threads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,7 +21,7 @@ use super::record::WaitRecord;
 use super::rows::{Bounds, DirectionDetails, JudgedRows, LedgerRow, NoteRow};
 use crate::flows::ConnectionRow;
 
-/// A share has about so many waits at least, where its direction has them: a block or two.
+/// Minimum number of waits in a share, if its direction has as many: one or two blocks.
 const SHARE_RECORDS: u64 = if cfg!(test) {
     100
 } else if cfg!(feature = "small-limits") {
@@ -29,10 +29,11 @@ const SHARE_RECORDS: u64 = if cfg!(test) {
 } else {
     4096
 };
-/// Details are made at once of a connection with more waits than this: to judge it twice would take longer.
+/// If a connection has more waits than this, its details are made while it is judged: judging it twice would take
+/// longer.
 const DETAILS_AT_ONCE_RECORDS: u64 = if cfg!(feature = "small-limits") { 30 } else { 4096 };
 
-/// What is wanted of waits beside their sums.
+/// What is wanted of waits besides their sums.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wanted {
     pub intervals: bool,
@@ -40,19 +41,19 @@ pub(super) struct Wanted {
     pub details: bool,
 }
 
-/// Some blocks of one direction.
+/// A share: consecutive blocks of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
-    /// Whose waits they are: 0 the client's, 1 the server's.
+    /// The direction, by its sender: 0 client, 1 server.
     side: usize,
     blocks: Range<usize>,
     pub records: u64,
-    /// Nothing departed before it.
+    /// It is the first share of its direction.
     is_first: bool,
     is_last: bool,
 }
 
-/// What some waits of one direction come to.
+/// The results of some waits of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     sums: Sums,
@@ -61,7 +62,7 @@ pub(super) struct Part {
     details: Option<Box<Evidence>>,
 }
 
-/// What the details of a direction are made of.
+/// What the details of a direction are computed from.
 #[derive(Debug, Default)]
 struct Evidence {
     lengths: Lengths,
@@ -75,7 +76,7 @@ impl Part {
         Self { details: wanted.details.then(Box::default), ..Self::default() }
     }
 
-    /// For later waits of the same direction.
+    /// An empty part for later waits of the same direction.
     fn behind(&self) -> Self {
         let details = self
             .details
@@ -84,7 +85,7 @@ impl Part {
         Self { details, ..Self::default() }
     }
 
-    /// Adds what later waits of the same direction come to, and moves the rows that they give to `rows`.
+    /// Adds the results of later waits of the same direction, and moves their rows to `rows`.
     fn append(&mut self, mut later: Self, max_window_bytes: Option<i64>, rows: &mut JudgedRows) {
         for (own, other) in self.sums.iter_mut().zip(later.sums) {
             *own = own.saturating_add(other);
@@ -161,9 +162,9 @@ pub(super) struct Judging {
     revised: Revised,
     directions: [Option<Direction>; 2],
     blocks: [Vec<StoredBlock>; 2],
-    /// Those that are not judged yet, in order.
+    /// Shares not judged yet, in order.
     pub shares: VecDeque<Share>,
-    /// A silence in it is long enough to be idle.
+    /// The connection contains a wait long enough to be idle.
     pub may_idle: bool,
     pauses: [Pauses; 2],
     parts: [Part; 2],
@@ -171,7 +172,7 @@ pub(super) struct Judging {
 }
 
 impl Judging {
-    /// Begins with its facts. Blocks in the spool are not read yet.
+    /// Computes the facts of a connection. Blocks in the spool are not read yet.
     pub(super) fn of(row: ConnectionRow, waits: EndedWaits, wanted: Wanted) -> io::Result<Self> {
         let [client, server] = waits.directions;
         let may_idle = client.longest_ns.max(server.longest_ns) >= LEAST_IDLE_NS;
@@ -191,21 +192,21 @@ impl Judging {
         blocks.unwrap_or_default().iter().try_for_each(|block| block.each(&mut take))
     }
 
-    /// The pauses of a share.
+    /// The pauses within a share.
     pub(super) fn pauses(&self, share: &Share) -> io::Result<Pauses> {
         let mut pauses = Pauses::default();
         self.each(share, |record| pauses.add(record, share.side == 0))?;
         Ok(pauses)
     }
 
-    /// Takes in the pauses of the next share.
+    /// Adds the pauses of the next share.
     pub(super) fn add_pauses(&mut self, share: &Share, mut pauses: Pauses) {
         if let Some(own) = self.pauses.get_mut(share.side) {
             own.append(&mut pauses);
         }
     }
 
-    /// Tells both directions from which length on their silences are idle.
+    /// Sets the length from which silence is idle, in both directions.
     pub(super) fn set_idle_bounds(&mut self) {
         let [client_ns, server_ns] = std::mem::take(&mut self.pauses).map(Pauses::idle_after_ns);
         for (direction, bounds_ns) in self.directions.iter_mut().zip([(client_ns, server_ns), (server_ns, client_ns)]) {
@@ -215,7 +216,8 @@ impl Judging {
         }
     }
 
-    /// What the waits of a share come to, and the time before a direction's first departure and after its last.
+    /// Judges the waits of a share. The first share includes the time before the first departure, the last one the time
+    /// after the last.
     pub(super) fn judged(&self, share: &Share) -> io::Result<Part> {
         let mut part = self.parts.get(share.side).map_or_else(Part::default, Part::behind);
         let Some(direction) = self.directions.get(share.side).and_then(Option::as_ref) else { return Ok(part) };
@@ -228,7 +230,7 @@ impl Judging {
         Ok(part)
     }
 
-    /// Takes in what the next share comes to, and adds the rows that it gives to `rows`.
+    /// Adds the results of the next share, and its rows to `rows`.
     pub(super) fn add(&mut self, share: &Share, part: Part, rows: &mut JudgedRows) {
         let direction = self.directions.get(share.side).and_then(Option::as_ref);
         if let Some(own) = self.parts.get_mut(share.side) {
@@ -236,13 +238,13 @@ impl Judging {
         }
     }
 
-    /// Nanoseconds of each cause in either direction; `None` without times.
+    /// Nanoseconds of each cause, per direction; `None` without times.
     pub(super) fn sums(&self) -> Option<[Sums; 2]> {
         let known = self.directions.iter().all(Option::is_some);
         known.then(|| self.parts.each_ref().map(|part| part.sums))
     }
 
-    /// The number and the details of a connection of which all waits are judged.
+    /// The number and the details of a connection whose waits are all judged.
     pub(super) fn into_details(mut self) -> io::Result<(u32, [Option<DirectionDetails>; 2])> {
         if !self.wanted.details {
             self.judge_again_for_details()?;
@@ -263,7 +265,7 @@ impl Judging {
     }
 }
 
-/// Divides the blocks of a direction into shares: one at least, so that its edges belong to some.
+/// Divides the blocks of a direction into shares, at least one: the edges of the direction belong to a share.
 fn shares(blocks: &[StoredBlock], side: usize) -> Vec<Share> {
     let mut shares = vec![Share { side, blocks: 0..0, records: 0, is_first: true, is_last: false }];
     for (block, place) in blocks.iter().zip(0..) {

@@ -1,4 +1,4 @@
-//! How many intervals of each cause a direction has, and their exact median.
+//! The number of intervals of each cause in a direction, and their exact median.
 
 use super::cause::{CAUSES, Cause};
 use super::intervals::Interval;
@@ -11,9 +11,9 @@ pub struct Kind {
     pub cause: Cause,
     /// Sum of the intervals.
     pub ns: i64,
-    /// How many there are.
+    /// Number of intervals.
     pub waits: u64,
-    /// How many of them are more than possible: nothing else explains them as well.
+    /// Number of intervals whose cause is proved or consistent, not only possible.
     pub sure_waits: u64,
     /// Median of their lengths.
     pub median_ns: f64,
@@ -40,7 +40,7 @@ impl Lengths {
         }
     }
 
-    /// Adds those of other intervals.
+    /// Adds the lengths of other intervals.
     pub(super) fn append(&mut self, others: &mut Self) {
         for (own, other) in self.by_cause.iter_mut().zip(&mut others.by_cause) {
             own.sure += std::mem::take(&mut other.sure);
@@ -48,7 +48,7 @@ impl Lengths {
         }
     }
 
-    /// What they come to; causes without intervals are left out.
+    /// Sums, counts and medians by cause, without the causes that have no interval.
     pub(super) fn kinds(mut self) -> Vec<Kind> {
         let named = Cause::ALL.into_iter().zip(&mut self.by_cause);
         named
@@ -60,7 +60,7 @@ impl Lengths {
     }
 }
 
-/// The middle one of some numbers, or the mean of the middle two; `None` of nothing. Changes their order.
+/// The median: the middle number, or the mean of the middle two; `None` if there are no numbers. Reorders them.
 pub(super) fn median(numbers: &mut [i64]) -> Option<f64> {
     let count = numbers.len();
     if count == 0 {

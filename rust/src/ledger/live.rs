@@ -1,4 +1,4 @@
-//! The waits of all live connections, in bounded memory.
+//! The waits of all open connections, in bounded memory.
 
 use std::io;
 
@@ -12,10 +12,10 @@ use super::spool::Spool;
 use crate::connection::{Kind, Revision};
 use crate::flows::SegmentRow;
 
-/// Memory of all logs together, beyond which they are written to the spool.
+/// Above this size of all logs together, they are written to the spool.
 pub const MOST_MEMORY_BYTES: usize = 64 << 20;
 
-/// The waits of all live connections.
+/// The waits of all open connections.
 #[derive(Debug)]
 pub struct LiveWaits {
     connections: HashMap<u32, ConnectionLog, RandomState>,
@@ -33,7 +33,7 @@ impl Default for LiveWaits {
 }
 
 impl LiveWaits {
-    /// Logs that take so many bytes of memory at most.
+    /// Creates logs that use at most this many bytes of memory.
     #[must_use]
     pub fn within(most_memory_bytes: usize) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl LiveWaits {
         }
     }
 
-    /// Remembers the wait that a segment ended, if it ended one.
+    /// Adds the wait that a segment ended, if it ended one.
     #[inline]
     pub fn add(&mut self, row: &SegmentRow) {
         if let Some(mut record) = WaitRecord::of(row) {
@@ -64,14 +64,14 @@ impl LiveWaits {
         }
     }
 
-    /// Remembers what a segment of connection `conn` showed of earlier ones.
+    /// Adds what a segment of connection `conn` showed about earlier frames.
     #[cold]
     pub fn revise(&mut self, conn: u32, revisions: &[Revision]) {
         let verdicts = revisions.iter().map(|revision| (revision.frame, revision.kind));
         self.connections.entry(conn).or_default().revised.extend(verdicts.filter(|(_, kind)| *kind != Kind::default()));
     }
 
-    /// Hands out the waits of a connection that has ended.
+    /// Removes and returns the waits of a connection that has ended.
     pub fn end(&mut self, conn: u32) -> EndedWaits {
         let log = self.connections.remove(&conn).unwrap_or_default();
         let memory_bytes: usize = log.directions.iter().map(WaitLog::memory_bytes).sum();
@@ -79,7 +79,7 @@ impl LiveWaits {
         log.ended(self.spool.as_ref().map(Spool::file))
     }
 
-    /// Why waits could not be kept, if so: the results would lack them.
+    /// The error that prevented waits from being kept, if any. The results would lack these waits.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }

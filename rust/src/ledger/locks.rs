@@ -1,10 +1,12 @@
-//! Throughput deadlocks: rounds in a row that only the delayed-ACK timer ends.
+//! Throughput deadlocks: consecutive rounds that only the delayed-ACK timer ends (`docs/how-it-decides.md`, 1.5).
 //!
-//! The receiver holds its ACK until A = min(2M, ⌈R/2⌉) bytes have come, at most (4.4BSD; less in older stacks); the sender holds what it has
-//! queued until it is H = min(M, W/2), or everything is acknowledged. M is a full segment, R the receive buffer, W the largest window; a
-//! capture shows R only as W. A lock is shown by three or more waits in a row, each ended by a late ACK of everything, with the same bytes
-//! u in flight (or two sizes in turn, where the rest of one write makes the next round longer), u bytes sent from one to the next, and no
-//! data of the other side between.
+//! M is the SMSS, R the receive buffer, W the largest window. The receiver delays its ACK until A = min(2M, ⌈R/2⌉)
+//! bytes have come (4.4BSD; less in older stacks). The sender keeps queued data back until it is H = min(M, W/2) bytes,
+//! or until everything is acknowledged. A capture shows R only as W.
+//!
+//! Three or more consecutive waits show a deadlock. A late ACK of everything ends each of them. The same u bytes are in
+//! flight in each, or two sizes in turn, if the rest of one write makes the next round longer. u bytes are sent from
+//! one to the next, and the peer sends no data between them.
 
 use super::evidence::DELAYED_ACK_NS;
 use super::judged::{JudgedWait, Round};
@@ -12,39 +14,39 @@ use super::kinds::median;
 use super::record::WaitRecord;
 use crate::nullable::Nullable;
 
-/// Rounds in a row that show a lock.
+/// Minimum number of consecutive rounds that show a deadlock.
 const LEAST_ROUNDS: usize = 3;
-/// Rounds whose frames are named: the first.
+/// The frames of this many rounds, the first ones, are reported.
 const EVIDENCE_ROUNDS: usize = 10;
-/// Share of the receive buffer that lets an ACK go at once in 4.4BSD (`tcp_output`): half of it.
+/// 4.4BSD sends an ACK at once when 1/2 of the receive buffer can be advertised (`tcp_output`).
 const BUFFER_PART: i64 = 2;
 
-/// Locked rounds of one direction.
+/// A throughput deadlock of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// In flight in each round; the larger of two sizes.
+    /// Bytes in flight in each round; the larger of two sizes.
     pub flight_bytes: i64,
-    /// The smaller of two sizes, else the same.
+    /// The smaller of two sizes in flight; equal to `flight_bytes` if there is only one.
     pub least_flight_bytes: i64,
-    /// Most that left with the ACK that ended a round; 0 where it was no small segment.
+    /// Most bytes in one small segment that the ACK at the end of a round released; 0 if none was small.
     pub queued_bytes: i64,
-    /// Most that was in flight and queued in one round: the send buffer is not smaller.
+    /// Most bytes in flight and queued in one round: the send buffer is at least this large.
     pub least_buffer_bytes: i64,
-    /// A full segment.
+    /// The SMSS.
     pub smss_bytes: i64,
     /// The largest window.
     pub window_bytes: i64,
-    /// How many rounds there are.
+    /// Number of rounds.
     pub rounds: u64,
-    /// Time that their waits took.
+    /// Total time of their waits.
     pub ns: i64,
     /// Median of their waits.
     pub median_ns: i64,
-    /// All that left with the ACKs were small segments behind small ones.
+    /// Every segment that these ACKs released was a small one behind a small one.
     pub nagle: bool,
-    /// Hardly more was ever in flight, so that a full send buffer explains the rounds as well.
+    /// Hardly more was ever in flight, so a full send buffer explains the rounds as well.
     pub may_fill_buffer: bool,
-    /// The ends of the first rounds' waits, and the late ACKs; in order.
+    /// Frames of the first rounds, in order: the departures before and after each wait, and the late ACK.
     pub frames: Vec<u64>,
 }
 
@@ -64,7 +66,7 @@ pub(super) struct LateWait {
 }
 
 impl LateWait {
-    /// `None` if it is too short.
+    /// `None` if the wait is too short.
     #[inline]
     pub(super) fn of(record: &WaitRecord, judged: &JudgedWait) -> Option<Self> {
         let wait = &record.wait;
@@ -84,7 +86,8 @@ impl LateWait {
         })
     }
 
-    /// Its sizes, if it can be a round behind so large a window: the receiver waits for more than is in flight.
+    /// The wait as a round, if it can be one with this window: fewer bytes are in flight than make the receiver send an
+    /// ACK at once.
     fn fits(&self, window_bytes: i64) -> Option<LockedRound> {
         let round = self.round?;
         let smss_bytes = self.smss_bytes.get().filter(|bytes| *bytes > 0)?;
@@ -97,7 +100,7 @@ impl LateWait {
     }
 }
 
-/// A wait that can be a round of a lock.
+/// A wait that can be a round of a deadlock.
 #[derive(Clone, Copy, Debug)]
 struct LockedRound {
     wait: LateWait,
@@ -109,7 +112,8 @@ struct LockedRound {
 }
 
 impl LockedRound {
-    /// Whether it goes on where the round `before` it ended; `earlier` is the wait before that, if it can be a round.
+    /// Whether this round continues where the round `before` ended. `earlier` is the wait before that one, if it can be
+    /// a round.
     fn follows(&self, before: &Self, earlier: Option<&Self>) -> bool {
         let in_turn = earlier.is_some_and(|earlier| earlier.flight_bytes == self.flight_bytes);
         let same = self.flight_bytes == before.flight_bytes || in_turn;
@@ -119,25 +123,25 @@ impl LockedRound {
     }
 }
 
-/// Rounds with the same sizes in flight.
+/// Rounds with equal sizes in flight.
 #[derive(Clone, Debug)]
 struct Group {
     lock: Lock,
     wait_ns: Vec<i64>,
 }
 
-/// Finds the locks of one direction among its late waits, which come in their order.
+/// Finds the deadlocks of one direction among its late waits, which are added in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locks {
-    /// The last two waits, the last one first; `None` where one cannot be a round.
+    /// The last two waits, newest first; `None` for one that cannot be a round.
     before: [Option<LockedRound>; 2],
-    /// Rounds in a row, so far.
+    /// The current run of consecutive rounds.
     run: Vec<LockedRound>,
     groups: Vec<Group>,
 }
 
 impl Locks {
-    /// Takes the next late wait in. Without a window that is known there are no locks.
+    /// Adds the next late wait. Without a known window there are no deadlocks.
     pub(super) fn add(&mut self, wait: &LateWait, max_window_bytes: Option<i64>) {
         let round = max_window_bytes.and_then(|bytes| wait.fits(bytes));
         let [before, earlier] = &self.before;
@@ -175,7 +179,7 @@ impl Locks {
         }
     }
 
-    /// The lock that took most time; of equal ones the last.
+    /// The deadlock that took most time; among equal ones the last.
     pub(super) fn most_expensive(mut self) -> Option<Lock> {
         self.end_run();
         let Group { mut lock, mut wait_ns } = self.groups.into_iter().max_by_key(|group| group.lock.ns)?;
@@ -215,7 +219,7 @@ mod tests {
     const WINDOW: i64 = 16_384;
     const FULL: i64 = 9140;
 
-    /// The `count`-th wait: of `held_ms`, behind so many bytes in flight, sent where the one before ended.
+    /// A wait of `held_ms` with `unacked` bytes in flight; `seq` continues where the wait before ended.
     fn wait(frame: u64, seq: i64, unacked: i64, held_ms: i64) -> (WaitRecord, JudgedWait) {
         let mut record = WaitRecord {
             frame,
@@ -244,7 +248,7 @@ mod tests {
         locks.most_expensive()
     }
 
-    /// Rounds of so many bytes, one behind the other.
+    /// Consecutive rounds with these sizes in flight, in bytes.
     fn rounds(sizes: &[i64]) -> Vec<(WaitRecord, JudgedWait)> {
         let mut seq = 1;
         (0_u64..)
@@ -280,7 +284,7 @@ mod tests {
     #[test]
     fn two_sizes_may_come_in_turn() {
         let lock = found(&rounds(&[4096, 2048, 4096, 2048])).unwrap();
-        // The second of two sizes follows none that it is equal to: the run begins with it.
+        // The second of two sizes equals none before it, so the run begins with it.
         assert_eq!((lock.least_flight_bytes, lock.flight_bytes, lock.rounds), (2048, 4096, 3));
         assert_eq!(found(&rounds(&[4096, 2048, 1024, 512])), None);
     }

@@ -1,7 +1,7 @@
-//! What is remembered of the waits of one direction until its connection ends.
+//! Logs: the waits of one direction until its connection ends.
 //!
-//! A log is a row of blocks, each of which can be read by itself: in memory at first, and in the spool when all logs
-//! together take too much of it.
+//! A log is a sequence of blocks that can be read independently. Blocks are in memory at first. When all logs together
+//! use too much memory, they move to the spool.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use super::record::WaitRecord;
 use super::spool::{self, Spool};
 use crate::connection::Kind;
 
-/// Bytes of a block, a few thousand records: large enough to be read at once, small enough to be shared out to threads.
+/// Size of a block, a few thousand records: large enough to read at once, small enough to divide among threads.
 const BLOCK_BYTES: usize = if cfg!(test) {
     2 << 10
 } else if cfg!(feature = "small-limits") {
@@ -22,23 +22,24 @@ const BLOCK_BYTES: usize = if cfg!(test) {
     128 << 10
 };
 
-/// Bytes that a block has room for at first: a record or two, which is all that many connections have.
+/// Initial capacity of a block: one or two records, as many as most connections have.
 const FIRST_BYTES: usize = 120;
 
-/// Records, one behind the other.
+/// Consecutive encoded records.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
     pub records: u32,
     pub bytes: Vec<u8>,
 }
 
-/// The waits of one direction of a live connection: in 32 bytes, because there may be a hundred thousand of them.
+/// The waits of one direction of an open connection. It takes 32 bytes, because there may be a hundred thousand of
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct WaitLog {
     memory: Option<Box<InMemory>>,
-    /// The newest block in the spool, which knows where the one before it is.
+    /// The newest block in the spool; each block there names the one before it.
     spooled: Option<NonZeroU64>,
-    /// Its longest wait.
+    /// The longest wait.
     longest_ns: i64,
     records: u32,
 }
@@ -53,7 +54,7 @@ struct InMemory {
 }
 
 impl WaitLog {
-    /// Adds a record. Returns how many more bytes of memory the log takes.
+    /// Adds a record. Returns by how many bytes the memory of the log grew.
     #[inline]
     pub(super) fn add(&mut self, record: &mut WaitRecord, encoder: &mut Encoder) -> usize {
         let mut more_bytes = if self.memory.is_none() { size_of::<InMemory>() } else { 0 };
@@ -75,7 +76,7 @@ impl WaitLog {
         more_bytes
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Bytes of memory that the log uses besides itself.
     pub(super) fn memory_bytes(&self) -> usize {
         self.memory.as_deref().map_or(0, |memory| {
             let blocks: usize = memory.full.iter().map(|block| block.bytes.capacity()).sum();
@@ -83,7 +84,7 @@ impl WaitLog {
         })
     }
 
-    /// Writes all that is in memory into the spool.
+    /// Moves everything in memory to the spool.
     pub(super) fn spill(&mut self, spool: &mut Spool) -> io::Result<()> {
         let Some(memory) = self.memory.take() else { return Ok(()) };
         for block in memory.full.iter().chain([&memory.open]).filter(|block| block.records > 0) {
@@ -110,13 +111,13 @@ impl WaitLog {
 pub struct EndedLog {
     in_memory: Vec<Block>,
     spooled: Option<(NonZeroU64, Arc<File>)>,
-    /// Nanoseconds of its longest wait.
+    /// The longest wait.
     pub(super) longest_ns: i64,
     records: u32,
 }
 
 impl EndedLog {
-    /// Calls `take` with each of its records, in order of time.
+    /// Calls `take` with each record, in order of time.
     ///
     /// # Errors
     /// The spool cannot be read.
@@ -124,7 +125,7 @@ impl EndedLog {
         self.into_blocks()?.iter().try_for_each(|block| block.each(&mut take))
     }
 
-    /// Its blocks, in order of time. Those in the spool are not read yet.
+    /// The blocks, in order of time. Those in the spool are not read yet.
     pub(super) fn into_blocks(self) -> io::Result<Vec<StoredBlock>> {
         let mut blocks = Vec::new();
         if let Some((newest, file)) = self.spooled {
@@ -149,7 +150,7 @@ pub(super) enum StoredBlock {
 }
 
 impl StoredBlock {
-    /// Number of its records.
+    /// Number of records.
     pub(super) fn records(&self) -> u64 {
         match self {
             Self::InMemory(block) => block.records.into(),
@@ -157,7 +158,7 @@ impl StoredBlock {
         }
     }
 
-    /// Calls `take` with each of its records, in order of time.
+    /// Calls `take` with each record, in order of time.
     pub(super) fn each(&self, take: impl FnMut(&WaitRecord)) -> io::Result<()> {
         match self {
             Self::InMemory(block) => Decoder::new(&block.bytes).each(take),
@@ -167,12 +168,12 @@ impl StoredBlock {
     }
 }
 
-/// What a live connection remembers.
+/// The waits of an open connection.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionLog {
     /// The client's log, then the server's.
     pub directions: [WaitLog; 2],
-    /// Frames that turned out later to be something else, in the order in which that was found out.
+    /// Frames that later proved to be of another kind, in the order of discovery.
     pub revised: Vec<(u64, Kind)>,
 }
 
@@ -187,24 +188,24 @@ impl ConnectionLog {
 pub struct EndedWaits {
     /// The client's log, then the server's.
     pub directions: [EndedLog; 2],
-    /// What is known by now of their frames.
+    /// Later verdicts on their frames.
     pub revised: Revised,
 }
 
 impl EndedWaits {
-    /// Number of waits, of both directions together.
+    /// Number of waits of both directions together.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.directions.iter().map(|log| u64::from(log.records)).sum()
     }
 }
 
-/// The last word on each frame that turned out to be something else later.
+/// The last verdict on each frame that later proved to be of another kind.
 #[derive(Clone, Debug, Default)]
 pub struct Revised(Vec<(u64, Kind)>);
 
 impl Revised {
-    /// The last verdict on a frame counts.
+    /// Keeps the last verdict on each frame.
     fn new(mut verdicts: Vec<(u64, Kind)>) -> Self {
         verdicts.sort_by_key(|(frame, _)| *frame);
         verdicts.dedup_by(|later, kept| {
@@ -217,7 +218,7 @@ impl Revised {
         Self(verdicts)
     }
 
-    /// The record with the kind that its segment has by now.
+    /// The kind of the record's segment, after revision.
     #[inline]
     pub(super) fn of(&self, record: &WaitRecord) -> Kind {
         if self.0.is_empty() {

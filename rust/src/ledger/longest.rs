@@ -1,4 +1,4 @@
-//! The longest intervals of a direction and of each of its causes, each with what proves its cause.
+//! The longest intervals of a direction and of each of its causes, each with the numbers that prove its cause.
 
 use std::cmp::Reverse;
 
@@ -8,11 +8,12 @@ use super::record::WaitRecord;
 use crate::connection::Kind;
 use crate::nullable::Nullable;
 
-/// Intervals that are kept of each direction, the longest ones.
+/// The number of longest intervals kept per direction.
 pub const LONGEST: usize = if cfg!(all(feature = "small-limits", not(test))) { 20 } else { 300 };
-/// An interval is kept only if it is at least this part of the direction's life.
+/// An interval is kept if it takes at least 1/1000 of the life of the direction, if it is a stall, or if it is among
+/// the longest of its cause.
 pub const LONG_PART: i64 = 1000;
-/// Intervals that are kept of each cause of a direction, the longest ones.
+/// The number of longest intervals kept per cause of a direction.
 pub const LONGEST_OF_CAUSE: usize = 10;
 
 /// An interval that is kept.
@@ -20,17 +21,17 @@ pub const LONGEST_OF_CAUSE: usize = 10;
 pub struct KeptWait {
     /// The interval.
     pub interval: Interval,
-    /// What its sender knew; `None` before the first departure of a direction and after its last.
+    /// What the sender knew; `None` before the first departure of a direction and after its last.
     pub proof: Option<Proof>,
-    /// How many intervals of the direction are longer; `None` if they are as many as are kept.
+    /// How many intervals of the direction are longer; `None` if [`LONGEST`] or more are.
     pub place: Option<u16>,
-    /// How many intervals of the direction with the same cause are longer; `None` if they are as many as are kept.
+    /// How many intervals of the direction with this cause are longer; `None` if [`LONGEST_OF_CAUSE`] or more are.
     pub place_in_cause: Option<u16>,
-    /// It is long enough for a stall.
+    /// It is long enough to be a stall.
     pub is_stall: bool,
 }
 
-/// The numbers that prove the cause of a wait; named as the columns of the stalls table.
+/// The numbers that prove the cause of a wait, named as the columns of the stalls table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Proof {
@@ -70,19 +71,19 @@ impl Proof {
 
 type Candidate = (Interval, Option<Proof>);
 
-/// The order in which intervals are kept: the longest first, of equal ones the earliest. Where the clock ran backwards, two may begin
-/// at the same time.
+/// The order of intervals: the longest first, then the earliest. If the clock ran backwards, two may begin at the same
+/// time; then the frame decides.
 type Order = (Reverse<i64>, i64, Option<u64>);
 
 fn order(interval: &Interval) -> Order {
     (Reverse(interval.ns), interval.start_ns, interval.frame_after)
 }
 
-/// The `MOST` first ones of some candidates.
+/// The first `MOST` of all candidates, in that order.
 #[derive(Clone, Debug)]
 struct First<const MOST: usize> {
     candidates: Vec<Candidate>,
-    /// What is not before this is none of them.
+    /// A candidate that does not come before this bound is not kept.
     bound: Order,
 }
 
@@ -114,19 +115,19 @@ impl<const MOST: usize> First<MOST> {
         }
     }
 
-    /// For more candidates, of which these are some.
+    /// An empty set for later candidates, with the bound of this one.
     fn beyond(&self) -> Self {
         Self { candidates: Vec::new(), bound: self.bound }
     }
 
-    /// Keeps the first ones.
+    /// Keeps the first `MOST` candidates.
     fn shorten(&mut self) {
         let (_, last, _) = self.candidates.select_nth_unstable_by_key(MOST - 1, |(interval, _)| order(interval));
         self.bound = order(&last.0);
         self.candidates.truncate(MOST);
     }
 
-    /// The first ones, in order.
+    /// The first `MOST` candidates, in order.
     fn sorted(mut self) -> Vec<Candidate> {
         self.candidates.sort_unstable_by_key(|(interval, _)| order(interval));
         self.candidates.truncate(MOST);
@@ -134,7 +135,7 @@ impl<const MOST: usize> First<MOST> {
     }
 }
 
-/// The longest intervals.
+/// The longest intervals of a direction and of each cause.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Longest {
     of_all: First<LONGEST>,
@@ -151,12 +152,12 @@ impl Longest {
         }
     }
 
-    /// For later waits: what is shorter than all that are kept by now is none of them.
+    /// An empty set for later waits, which skips intervals shorter than all that are kept so far.
     pub(super) fn beyond(&self) -> Self {
         Self { of_all: self.of_all.beyond(), by_cause: self.by_cause.each_ref().map(First::beyond) }
     }
 
-    /// Adds those of later waits.
+    /// Adds the longest intervals of later waits.
     pub(super) fn append(&mut self, later: &mut Self) {
         self.of_all.append(&mut later.of_all);
         for (own, other) in self.by_cause.iter_mut().zip(&mut later.by_cause) {
@@ -164,8 +165,8 @@ impl Longest {
         }
     }
 
-    /// Those that are kept of a direction with such a life, in order of time: the longest ones if they are long enough or stalls, and
-    /// the longest ones of each cause.
+    /// The intervals kept of a direction with this life, in order of time: the longest ones if they are long enough or
+    /// stalls, and the longest ones of each cause.
     pub(super) fn kept(self, life_ns: i64, stall_ns: i64) -> Vec<KeptWait> {
         let waits = |candidates: Vec<Candidate>| {
             candidates.into_iter().zip(0_u16..).map(move |((interval, proof), place)| {
@@ -213,7 +214,7 @@ mod tests {
         made
     }
 
-    /// The frames and places of what is kept, by sorting everything.
+    /// The frames and places of the kept intervals, found by sorting all of them.
     fn naive(all: &[Interval], life_ns: i64, stall_ns: i64) -> Vec<(Option<u64>, Option<u16>, Option<u16>)> {
         let mut sorted = all.to_vec();
         sorted.sort_by_key(|interval| (-interval.ns, interval.start_ns));

@@ -1,18 +1,31 @@
-//! Waits and direction facts → causes: *why is the next byte of this direction not leaving now?*
+//! The ledger: for every instant of a direction, *why is the next byte not leaving now?*
 //!
-//! A direction's departures (segments with data, SYN or FIN) cut its life into waits. The engine records one
-//! [`WaitRecord`] per departure while the capture is read ([`record`]) and judges nothing before the connection ends:
-//! then [`Direction`] holds the final facts of the direction, [`judge`] names the cause of each wait, and [`timeline`]
-//! divides the wait into intervals. The intervals of one direction touch, never overlap, and sum to its life to the
-//! nanosecond. `docs/architecture.md` shows the whole road, and where to add a cause.
+//! A **departure** is a segment with data, SYN or FIN that leaves its sender. A **wait** is the time between two
+//! departures of one direction. The ledger gives each wait a cause, and divides it into **intervals** with one cause
+//! each. The intervals of a direction touch, never overlap, and sum to the life of the connection to the nanosecond.
+//! `docs/how-it-decides.md` explains the rules, `docs/architecture.md` the whole pipeline and where to add a cause.
 //!
-//! The modules, each using only those before it:
-//! [`cause`] the names, [`record`] what is kept of a wait, [`direction`] the final facts, [`evidence`] what a wait shows
-//! under these facts, [`gates`] one file per reason why TCP may not send, [`judge`] which gate held, [`timeline`] the
-//! intervals of a wait, [`edges`] the time before a direction's first departure and after its last. Records wait for the
-//! end of their connection in logs ([`live`], [`log`]), in memory or in a temporary file (`spool`); then their waits are judged
-//! in shares (`judging`), which [`summary`] hands out to `threads`. [`rows`] are what is reported of a connection: sums, [`kinds`],
-//! the [`longest`] waits, [`locks`]; details only where it is worth a finding ([`costs`]).
+//! While the capture is read, the engine only records one [`WaitRecord`] per departure ([`record`]). Judging begins
+//! when the connection has ended: [`Direction`] holds the final facts of the direction, [`judge`] names the cause of
+//! each wait, and [`timeline`] divides the wait into intervals.
+//!
+//! The modules of the judgement, each using only those before it:
+//!
+//! - [`cause`]: the names of the causes
+//! - [`record`]: the numbers kept of one wait
+//! - [`direction`]: the final facts of a direction
+//! - [`evidence`]: what one wait shows under these facts
+//! - [`gates`]: one file for each reason why TCP may not send
+//! - [`judge`]: the gate that owns the wait
+//! - [`timeline`]: the intervals of a wait
+//! - [`edges`]: the time before the first departure of a direction and after its last
+//!
+//! The modules that carry the data:
+//!
+//! - [`live`], [`log`], `spool`: records of open connections, in memory or in a temporary file
+//! - `judging`, [`summary`], `threads`: judge the waits of ended connections, in shares, on several threads
+//! - [`rows`]: what is reported of a connection: sums, [`kinds`], the [`longest`] waits, and [`locks`]
+//! - [`costs`]: which connections lose enough time to keep these details
 
 pub mod cause;
 pub mod closed;

@@ -1,4 +1,4 @@
-//! What is kept of one wait until its connection ends: raw numbers and frames, no judgement.
+//! What is kept of one wait until its connection ends: numbers and frames, no judgement.
 
 use crate::connection::{Kind, ResentBy};
 use crate::flows::SegmentRow;
@@ -6,7 +6,7 @@ use crate::nullable::Nullable;
 use crate::sender::Wait;
 use crate::wire::TcpFlags;
 
-/// One wait: the departure that ended it, and what its sender saw since the departure before.
+/// One wait: the departure that ended it, and what its sender saw since the previous departure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each name is a fact of its own
 pub struct WaitRecord {
@@ -25,8 +25,8 @@ pub struct WaitRecord {
 }
 
 impl WaitRecord {
-    /// The wait that a segment ended; `None` if it ended none: it occupies no sequence space, has no time, or is the
-    /// first of its direction.
+    /// The wait that a segment ended; `None` if the segment occupies no sequence space, has no time, or is the first of
+    /// its direction.
     #[must_use]
     pub fn of(row: &SegmentRow) -> Option<Self> {
         let wait = row.departure.as_ref().filter(|departure| departure.wait_ns.is_some())?;

@@ -1,4 +1,4 @@
-//! The rows that judged connections give.
+//! The rows of judged connections.
 
 use super::costs::Sums;
 use super::direction::Direction;
@@ -9,19 +9,19 @@ use super::kinds::Kind;
 use super::locks::Lock;
 use super::longest::{KeptWait, Proof};
 
-/// What tells a stall from a wait in one direction, and a late ACK from one in time.
+/// The bounds of one direction: which wait is a stall, and which ACK is late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// From this length on a wait is a stall.
+    /// From this length on, a wait is a stall.
     pub threshold_ns: i64,
-    /// Shortest round trip between the hosts, from which that follows.
+    /// Shortest RTT between the hosts, from which `threshold_ns` follows.
     pub rtt_ns: i64,
-    /// Shortest round trip of a segment of this direction; 0 where it is not known.
+    /// Shortest RTT of a segment of this direction; 0 if unknown.
     pub rtt_min_ns: i64,
 }
 
 impl Bounds {
-    /// Those of a direction.
+    /// The bounds of a direction.
     #[must_use]
     pub fn of(direction: &Direction) -> Self {
         let (threshold_ns, rtt_min_ns) = (Evidence::stall_ns(direction), direction.rtt_min_ns.unwrap_or(0));
@@ -29,12 +29,12 @@ impl Bounds {
     }
 }
 
-/// Where the time of a connection's directions went.
+/// Time per cause in both directions of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountRow {
     /// The connection.
     pub conn: u32,
-    /// The client's, the server's; `None` without times.
+    /// The client's direction, then the server's; `None` without times.
     pub sums: Option<[Sums; 2]>,
 }
 
@@ -45,12 +45,12 @@ pub struct LedgerRow {
     pub conn: u32,
     pub from_client: bool,
     pub interval: Interval,
-    /// What its sender knew; `None` before the first departure of a direction and after its last.
+    /// What the sender knew; `None` before the first departure of a direction and after its last.
     pub proof: Option<Proof>,
     pub bounds: Bounds,
 }
 
-/// What messages have to know of a departure.
+/// What messages need to know of a departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct NoteRow {
@@ -60,7 +60,7 @@ pub struct NoteRow {
     pub caused_ns: i64,
 }
 
-/// Rows that were made of judged connections.
+/// The rows made from judged connections.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct JudgedRows {

@@ -1,4 +1,5 @@
-//! One nameless temporary file, for logs that take too much memory: each chunk of a log knows where the chunk before it is.
+//! The spool: one unnamed temporary file for logs that use too much memory. Each chunk of a log stores the position of
+//! the chunk before it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,16 +8,16 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that are collected before they are written: few calls of the system, however small the logs are.
+/// Bytes collected before they are written: few system calls, however small the logs are.
 const WRITE_BYTES: usize = if cfg!(feature = "small-limits") { 1 << 10 } else { 1 << 20 };
-/// What the file begins with, so that no chunk stands at 0.
+/// Start of the file, so that no chunk has position 0.
 const MAGIC: &[u8; 8] = b"waits\0\0\0";
-/// Before the bytes of each chunk: where the chunk before of its log is (0: nowhere), its records, and its bytes.
+/// Size of a chunk header: position of the previous chunk of its log (0: none), number of records, number of bytes.
 const HEADER_BYTES: usize = 16;
-/// Names that are tried: another file may have one of them.
+/// File names to try, because another file may have one of them.
 const MOST_NAMES: u64 = 1000;
 
-/// A file that nobody else sees: it has no name any more, and goes when it is closed.
+/// Creates an unnamed file: its name is removed at once, and the file disappears when it is closed.
 fn nameless_file() -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let folder = std::env::temp_dir();
@@ -40,13 +41,13 @@ fn nameless_file() -> io::Result<File> {
 #[derive(Debug)]
 pub(super) struct Spool {
     file: Arc<File>,
-    /// What is not written yet, and where it will begin.
+    /// Bytes not written yet, and the position at which they begin.
     unwritten: Vec<u8>,
     begin: u64,
 }
 
 impl Spool {
-    /// What its chunks are read from.
+    /// The file from which chunks are read.
     pub(super) fn file(&self) -> &Arc<File> {
         &self.file
     }
@@ -55,7 +56,7 @@ impl Spool {
         Ok(Self { file: Arc::new(nameless_file()?), unwritten: MAGIC.to_vec(), begin: 0 })
     }
 
-    /// Adds a chunk of so many records behind the one `before` it of the same log. Returns where it is.
+    /// Appends a chunk of `records` records; `before` is the previous chunk of the same log. Returns its position.
     pub(super) fn append(&mut self, before: Option<NonZeroU64>, records: u32, bytes: &[u8]) -> io::Result<NonZeroU64> {
         let at = NonZeroU64::MIN.saturating_add(self.begin + self.unwritten.len() as u64 - 1);
         self.unwritten.extend_from_slice(&before.map_or(0, NonZeroU64::get).to_le_bytes());
@@ -68,7 +69,7 @@ impl Spool {
         Ok(at)
     }
 
-    /// Writes what is not written yet: before that, it cannot be read.
+    /// Writes the collected bytes. They cannot be read before that.
     pub(super) fn write(&mut self) -> io::Result<()> {
         (&*self.file).write_all(&self.unwritten)?;
         self.begin += self.unwritten.len() as u64;
@@ -93,7 +94,7 @@ impl Chunk {
     }
 }
 
-/// The chunk at a place in the spool, and where the one before of the same log is.
+/// The chunk at a position in the spool, and the position of the previous chunk of its log.
 pub(super) fn chunk(file: &File, at: NonZeroU64) -> io::Result<(Chunk, Option<NonZeroU64>)> {
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(&mut header, at.get())?;

@@ -1,5 +1,4 @@
-//! What is reported of connections that have ended: their waits judged by several threads, added up, and the details of those that lose
-//! time.
+//! Judges ended connections on several threads, sums their waits, and keeps the details of those that lose most time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -13,7 +12,7 @@ use super::rows::{AccountRow, DirectionDetails, JudgedRows};
 use super::threads::by_threads;
 use crate::flows::ConnectionRow;
 
-/// Waits that each thread judges before rows are handed out, about, where every interval is a row.
+/// About how many waits each thread judges before rows are returned, if every interval is a row.
 const EACH_WITH_INTERVALS: u64 = if cfg!(test) {
     250
 } else if cfg!(feature = "small-limits") {
@@ -21,20 +20,20 @@ const EACH_WITH_INTERVALS: u64 = if cfg!(test) {
 } else {
     1 << 15
 };
-/// Waits that each thread judges before rows are handed out, about, where few of them give rows.
+/// About how many waits each thread judges before rows are returned, if few of them make rows.
 const EACH: u64 = 4 * EACH_WITH_INTERVALS;
-/// Connections that are judged together, at most.
+/// Maximum number of connections that are judged together.
 const TOGETHER: usize = 1024;
 
-/// What a capture's connections come to, one after the other.
+/// The results of a capture's connections, which arrive one after the other.
 #[derive(Debug, Default)]
 pub struct Summaries {
     wants_intervals: bool,
     worths: Option<Vec<Worth>>,
     threads: usize,
-    /// Connections of which nothing is judged yet.
+    /// Connections that are not started yet.
     coming: VecDeque<(ConnectionRow, EndedWaits)>,
-    /// Connections behind those that are judged to the end.
+    /// Connections that are started and not completely judged.
     begun: Vec<Judging>,
     costs: Costs,
     failed: Failed,
@@ -42,26 +41,26 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// With every interval if `wants_intervals`; and with accounts, notes and the details of so many costs, if it is told what is
-    /// worth a finding.
+    /// Returns every interval if `wants_intervals`. If `worths` says what is worth a finding, also returns accounts and
+    /// notes, and keeps the details of the `most` largest costs.
     #[must_use]
     pub fn new(wants_intervals: bool, worths: Option<Vec<Worth>>, most: usize) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self { wants_intervals, worths, threads, costs: Costs::new(most), ..Self::default() }
     }
 
-    /// Judges with this many threads.
+    /// Sets the number of threads.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self { threads, ..self }
     }
 
-    /// Takes in connections that have ended, with the waits of each.
+    /// Adds connections that have ended, each with its waits.
     pub fn add(&mut self, connections: impl IntoIterator<Item = (ConnectionRow, EndedWaits)>) {
         self.coming.extend(connections);
     }
 
-    /// Judges the next waits, and adds the rows that they give to `rows`, in the order of the connections. False when there are none.
+    /// Judges the next waits and adds their rows to `rows`, in the order of the connections. False if none are left.
     ///
     /// # Errors
     /// The spool cannot be read.
@@ -87,7 +86,7 @@ impl Summaries {
         Ok(any)
     }
 
-    /// Finds out the facts of as many more connections as have so many waits, about, together with those that are begun.
+    /// Computes the facts of further connections, until those started have about `most_records` waits.
     fn begin(&mut self, most_records: u64) -> io::Result<()> {
         let shares = self.begun.iter().flat_map(|judging| &judging.shares);
         let mut records: u64 = shares.map(|share| share.records).sum();
@@ -101,7 +100,7 @@ impl Summaries {
         }
         let (told, old, costs) = (self.worths.is_some(), self.begun.len(), &self.costs);
         let begun = by_threads(self.threads, next, |(row, waits)| {
-            // No cause takes longer than the connection lives.
+            // A cause cannot take longer than the connection lives.
             let details = told && costs::life_ns(&row).is_some_and(|life_ns| costs.may_take(life_ns));
             Judging::of(row, waits, Wanted { intervals: self.wants_intervals, notes: told, details })
         })?;
@@ -114,8 +113,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// Lets threads work on shares, each of the connection at that place among those that are begun, which then takes in the results, in
-    /// order.
+    /// Runs `work` on shares in several threads. Each share names the place of its connection among those started. Then
+    /// passes the results to `take_in`, in order.
     fn by_shares<R: Send>(
         &mut self,
         shares: Vec<(usize, Share)>,
@@ -135,7 +134,7 @@ impl Summaries {
         Ok(())
     }
 
-    /// Takes in what connections came to, of which all waits are judged.
+    /// Adds the results of connections whose waits are all judged.
     fn end(&mut self, judged: Vec<Judging>, rows: &mut JudgedRows) -> io::Result<()> {
         let Some(worths) = &self.worths else { return Ok(()) };
         let mut telling = Vec::new();
@@ -148,7 +147,7 @@ impl Summaries {
                 telling.push(judging);
             }
         }
-        // Those that came later may lose more.
+        // Later connections may lose more, and displace these.
         let is_kept = |conn: u32| self.costs.has(conn) || self.failed.has(conn);
         telling.retain(|judging| is_kept(judging.row.conn));
         if !telling.is_empty() {
@@ -158,8 +157,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// The details of the connections that lose most time, and of those whose handshake failed; by number, the client's direction and
-    /// the server's.
+    /// The details of the connections that lose most time, and of those whose handshake failed, by connection number:
+    /// the client's direction, then the server's.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.details.iter().flat_map(|(conn, sides)| sides.iter().flatten().map(|side| (*conn, side)))
     }
@@ -183,7 +182,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Data of the client, and ACKs of the server, every 10 ms.
+    /// Data from the client and ACKs from the server, every 10 ms.
     fn segment(frame: u64) -> Segment {
         let host = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
         let from_client = frame.is_multiple_of(2);
@@ -216,7 +215,7 @@ mod tests {
         Cause::ALL.map(worth).to_vec()
     }
 
-    /// All that is said of a connection, in words.
+    /// Everything that is reported of a connection, as text.
     fn told(row: &ConnectionRow, segments: &[SegmentRow], most_memory_bytes: usize, threads: usize) -> String {
         let mut live = LiveWaits::within(most_memory_bytes);
         for segment in segments {
@@ -372,7 +371,7 @@ mod tests {
         assert!(!kinds.is_empty() && kinds.iter().all(|kind| *kind == Kind::Spurious));
     }
 
-    /// Data and ACKs until `last_ns` after the first; then all of that is judged.
+    /// The intervals of a connection with data and ACKs whose last segment is `last_ns` after the first.
     fn judged_life(last_ns: i64) -> Vec<(bool, Cause, i64)> {
         let mut connections = Connections::of(None, Accounting::Kept);
         let mut rows = Vec::new();

@@ -1,14 +1,14 @@
-//! Work that is shared out to threads.
+//! Distributes work over threads.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// What `work` makes of each of the items, in their order. The caller's thread and as many others as make `threads` together take one
-/// item after the other until none is left; where the system gives fewer, those do it.
+/// Applies `work` to each item and returns the results in the order of the items. The caller's thread and `threads` − 1
+/// others take one item after another until none is left. If the system starts fewer threads, those do all the work.
 ///
 /// # Errors
-/// Those of `work`.
+/// The first error that `work` returns.
 pub(super) fn by_threads<T: Send, R: Send>(
     threads: usize,
     items: Vec<T>,

@@ -1,17 +1,16 @@
-//! One wait → its intervals, which touch and sum to the wait.
+//! Divides one wait into intervals, which touch and sum to the wait (`docs/how-it-decides.md`, 5).
 //!
-//! Where a gate was closed, it owns the wait, except what the line and the path need for the bytes themselves. Where no gate was
-//! closed, what arrived meanwhile divides the wait:
+//! If a gate was closed, it owns the wait, except for the time that the line and the path need for the bytes
+//! themselves. If no gate was closed, what arrived during the wait divides it:
 //!
 //! ```text
-//! departure ─ network: while the line carries the departure before, or the path's narrowest place the flight that slow
-//!           │ start lets go
-//!           └ handshake ─┬─ network: its transit, and that of the last byte of an answer back, at most a round trip, and
-//!                        │  queues; unknown where the capture began later than the connection, and only answers show the
-//!                        │  round trip
-//!                        ├─ idle: until the first data of the other side, where that had owed nothing, for long
-//!                        ├─ peer: until the last data of the other side before the departure
-//!                        └─ application: the rest; idle where nobody owed anything, for long
+//! departure ─ network: while the line carries the previous departure, or the bottleneck carries the flight that slow start
+//!           │          released
+//!           └ handshake ─┬─ network: its transit and that of the last byte of an answer back (one RTT at most), and queues;
+//!                        │           unknown if the capture began within the connection and only answers show the RTT
+//!                        ├─ idle: until the first data from the peer, if the peer owed nothing for long
+//!                        ├─ peer: until the last data from the peer before the departure
+//!                        └─ application: the rest; idle if neither host owed anything for long
 //! ```
 
 use super::cause::Cause;
@@ -24,9 +23,9 @@ use super::verdict::Verdict;
 use crate::connection::CAUSAL_NS;
 use crate::sender::Wait;
 
-/// A pause of the program that ends a message, where two round trips are not longer (a heuristic).
+/// The shortest pause of the application that ends a message, unless two RTTs are longer (a heuristic).
 const PAUSE_NS: i64 = 10 * NS_PER_MS;
-/// Causes that hold back bytes which the program has given.
+/// Causes that hold back bytes which the application has written.
 const HELD: [Cause; 9] = [
     Cause::Nagle,
     Cause::NagleDelayedAck,
@@ -39,7 +38,7 @@ const HELD: [Cause; 9] = [
     Cause::Timeout,
 ];
 
-/// How much of a time something was in transit: at most an undisturbed round trip, and away from the sender what paths vary by.
+/// How much of `gap_ns` is transit: at most an undisturbed RTT, plus, away from the sender, the variation of the path.
 pub(super) fn transit_ns(gap_ns: i64, undisturbed_ns: i64, unsteady_ns: i64) -> i64 {
     gap_ns.min(undisturbed_ns + unsteady_ns).max(0)
 }
@@ -64,15 +63,15 @@ pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
     }
 }
 
-/// What is left of a wait behind the handshake, and behind what the line needed.
+/// The part of a wait after the handshake and after the serialization time.
 struct Divided {
-    /// Its intervals in order of time, the program's last.
+    /// Its intervals in order of time, the application's last.
     spans: [(Cause, i64); 6],
-    /// Nanoseconds that the gate owns, with a full window at the beginning.
+    /// Nanoseconds that the gate owns, including a full window at the beginning.
     caused_ns: i64,
 }
 
-/// A gate was closed: the wait is its own, until it opened.
+/// Divides a wait for which a gate was closed. The gate owns it until the gate opened.
 fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) -> Divided {
     let late_ns = verdict.opened_ago_ns.unwrap_or(0).min(left_ns);
     let grown_ns = if verdict.opened_ago_ns.is_some() { wait.queue_growth_ns().min(left_ns - late_ns) } else { 0 };
@@ -101,11 +100,11 @@ fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) 
     Divided { spans, caused_ns: filled_ns + cause_ns }
 }
 
-/// No gate was closed: what arrived meanwhile divides the wait.
+/// Divides a wait for which no gate was closed, by what arrived during it.
 fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns: i64) -> Divided {
     let direction = wait.direction;
     let spoke_ns = wait.wait.peer_last_ns.get();
-    // Without a handshake, the shortest round trip may be an answer that the other program took its time for.
+    // Without a handshake, the shortest RTT may include the processing time of the peer's application.
     let blind = wait.flight_after().is_none()
         || wait.is_strange()
         || wait.may_be_far()
@@ -113,7 +112,7 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
         || wait.ack_is_unseen();
     let unmeasured = spoke_ns.is_some() && (blind || !direction.beginning_seen);
     let queueing_delay_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0));
-    // The departure left after the other side's data had arrived, and was in transit since.
+    // The departure left after the peer's data had arrived, and has been in transit since.
     let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queueing_delay_ns));
     let transit_ns = if blind && !unmeasured {
         0
@@ -150,8 +149,8 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     Divided { spans, caused_ns: 0 }
 }
 
-/// The part of the first wait in which the connection was not open. A client's transit was not measured yet when the SYN-ACK
-/// went there.
+/// The part of the first wait before the connection was open. When the SYN-ACK went to a client, its transit was not
+/// measured yet, so the time to the client is added.
 fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     if !wait.is_first_data() {
         return 0;
@@ -161,14 +160,16 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     (wait.wait_ns - (opened_ns(wait.wait, direction).unwrap_or(0) - there_ns)).clamp(0, wait.wait_ns)
 }
 
-/// How long ago the handshake ended: for a client whose server sent its SYN-ACK again with that (RFC 9293, 3.5).
+/// How long ago the handshake ended. For a client whose server retransmitted its SYN-ACK, the handshake ended with that
+/// (RFC 9293, 3.5).
 pub(super) fn opened_ns(wait: &Wait, direction: &Direction) -> Option<i64> {
     let again = direction.from_client && direction.receiver_syn_segments > 1;
     wait.peer_first_ns.get().filter(|_| again).or(wait.since_all_acked_ns.get())
 }
 
-/// The part in which the line carried the departure before. Where slow start or a buffer held the sender, also the part in which
-/// the bottleneck carried its flight: a larger flight would have waited for the bottleneck as well.
+/// The part in which the line carried the previous departure. If slow start or a send buffer limited the sender, also
+/// the part in which the bottleneck carried the flight: a larger flight would have waited for the bottleneck just as
+/// long.
 fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
     let stood_behind_queue = verdict.cause == Some(Cause::SendBuffer) && wait.was_drained_bit_by_bit();
     let mut carried_ns = wait.serialization_ns();
@@ -181,7 +182,7 @@ fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
 fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, on_its_way_ns: i64) -> i64 {
     let direction = wait.direction;
     let spoke_ns = wait.wait.peer_last_ns.get();
-    // In the first wait, how far such a sender is was not known yet when something came for it.
+    // In the first wait, the distance of this sender was not known yet when something arrived for it.
     let ahead = wait.heard_first_ack() && direction.sender_unplaced;
     let ahead_ns = if ahead { direction.to_sender_ns } else { 0 };
     let quiet_ns = (spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0) - ahead_ns).max(0);
@@ -194,9 +195,10 @@ fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns:
     there_and_back_ns.max(0) + on_its_way_ns
 }
 
-/// The part at the beginning that a full window owns. A wait for a closed window began with a window full to its edge, which
-/// closed when everything was acknowledged. What Nagle's algorithm kept back behind a full window was the window's until it
-/// opened. A sender that had gone beyond its window (a probe) found it closed.
+/// The part at the beginning that a full window owns, in two cases. First, a wait for a zero window began with a window
+/// full to its edge, which closed when everything was acknowledged. Second, data that Nagle's algorithm kept back
+/// behind a full window belonged to the window until that opened. A sender that had gone beyond its window (a probe)
+/// found the window closed, so this part is 0.
 fn full_window_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
     let until_ns = match cause {
         Cause::ZeroWindow
@@ -210,8 +212,8 @@ fn full_window_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
     until_ns.map_or(0, |until_ns| (left_ns - until_ns).max(0))
 }
 
-/// The part before the sender learned of the loss. The repair begins with that signal; until then the sender waited as for any
-/// other ACK.
+/// The part before the sender learned of the loss. Until that signal, the sender waited as for any other ACK; recovery
+/// begins with it.
 fn before_loss_signal_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
     if cause != Cause::LossRecovery || wait.is_recovering() {
         return 0;
@@ -219,14 +221,15 @@ fn before_loss_signal_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64
     wait.wait.loss_signalled_ns.get().map_or(0, |told_ns| (left_ns - told_ns).max(0))
 }
 
-/// Whether a side had said all that it had begun to say: what left last was small, or ended a write, or was answered.
+/// Whether the sender had finished its message: the last segment was small or ended a write, or data from the peer
+/// followed.
 fn is_complete(wait: &Evidence<'_>) -> bool {
     wait.wait.small_before || wait.wait.pushed_before || wait.peer_spoke()
 }
 
-/// Whether the sender's program was silent for long, and owed nothing: it had not been asked, as a server is by data of its
-/// client, and was in the middle of no message. Silence that lasts until the close, or in which keepalives pass, need not be
-/// longer than other pauses.
+/// Whether the sender's application was silent for long and owed nothing. A server owes an answer after data from its
+/// client, and no message may be incomplete. Silence until the close, or with keepalives, does not need to exceed other
+/// pauses.
 fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     let direction = wait.direction;
     let owes = wait.peer_spoke() && !direction.from_client;
@@ -236,7 +239,7 @@ fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     silence_ns >= least_ns && !owes && !wait.is_first_data() && is_complete(wait)
 }
 
-/// The part of a server's wait before its client said anything new, or closed, where it is idle: the server had answered.
+/// The idle part of a server's wait, before its client sent anything new or closed: the server had answered.
 pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &Direction, peer_ns: i64, rest_ns: i64) -> i64 {
     let (Some(spoke_ns), Some(acked_ns)) = (wait.peer_first_ns.get(), wait.since_all_acked_ns.get()) else { return 0 };
     let silence_ns = (peer_ns + rest_ns - spoke_ns).clamp(0, peer_ns);
@@ -246,8 +249,8 @@ pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &Direction, peer_ns: i
     if had_answered && silence_ns >= least_ns { silence_ns } else { 0 }
 }
 
-/// The part of a client's wait between the last data of its server and the server's FIN, where it is idle: the server had answered,
-/// and closed a connection that was left open.
+/// The idle part of a client's wait, between the last data from the server and the server's FIN: the server had
+/// answered, and later closed a connection that was left open.
 pub(super) fn idle_before_close_ns(wait: &Wait, direction: &Direction) -> i64 {
     let (Some(closed_ns), Some(data_ns), Some(acked_ns)) =
         (wait.peer_last_ns.get(), wait.peer_data_ns.get(), wait.since_all_acked_ns.get())

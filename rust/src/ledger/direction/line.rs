@@ -1,22 +1,22 @@
-//! How long a segment keeps the lines of both directions busy, seen at the sender.
+//! Serialization times: how long a segment keeps the lines of both hosts busy, as seen at the sender.
 
 use crate::sender::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, DirectionTotals, LONGEST_NS, TIMESTAMP_BYTES};
 
-/// The least that any segment takes of an Ethernet (IEEE 802.3).
+/// The smallest size of a segment on Ethernet, with all overhead (IEEE 802.3).
 pub const LEAST_FRAME_BYTES: i64 = 84;
-/// Rates of the lines of both directions that differ by less are equal (a heuristic).
+/// Line rates of both directions count as equal if they differ by less than this (a heuristic).
 const ALIKE_SHARE: f64 = 0.05;
-/// [`ALIKE_SHARE`] over ATM, where nothing but the clock of the capture is rounded.
+/// Line rates over ATM count as equal if they differ by less than this: only the capture clock is rounded there.
 const ALIKE_IN_CELLS_SHARE: f64 = 0.02;
-/// A segment without data takes so many cells.
+/// A segment without data takes this many ATM cells.
 const LEAST_SEGMENT_CELLS: i64 = 2;
-/// No line that a capture is made at takes longer for a segment (a heuristic: 1,538 bytes at 1,200 bit/s take 10 s).
+/// The longest serialization time of a segment (a heuristic: 1,538 bytes at 1,200 bit/s take 10 s).
 const LONGEST_ON_LINE_NS: i64 = 16_000_000_000;
 
-/// Time on a line, and the bytes that take it.
+/// Nanoseconds on a line, and the bytes that take them.
 type Busy = (Option<i64>, Option<i64>);
 
-/// The rates of the lines of both directions; nothing is known away from the sender.
+/// The line rates of both directions; unknown away from the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line {
     own: Option<(i64, i64)>,
@@ -24,7 +24,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// From the totals of a direction and of the other one.
+    /// Computes the rates from the totals of this direction and of the other one.
     pub(super) fn of(totals: &DirectionTotals, other: &DirectionTotals, near_sender: bool, stamped: bool) -> Self {
         if !near_sender {
             return Self::default();
@@ -52,7 +52,7 @@ impl Line {
         };
         let spaced = busy(other.spaced_ns.get(), other.spaced_payload_bytes.get());
         let other_line = busy(other.serialization_ns.get(), other.line_payload_bytes.get());
-        // Small segments of the other side tell of its line where their spacing is that of this side's line.
+        // Small segments of the peer show its line rate if their spacing is that of this direction's line.
         let others = if is_alike(rate(spaced), rate(line), ALIKE_SHARE) {
             spaced
         } else {
@@ -62,19 +62,19 @@ impl Line {
         Self { own: known(fallback(line, exchange, as_fin)), other: known(others) }
     }
 
-    /// Nanoseconds for which so many bytes keep the sender's line busy; 0 where its rate is not known.
+    /// Nanoseconds for which this many bytes keep the sender's line busy; 0 if its rate is unknown.
     #[must_use]
     pub fn own_ns(&self, bytes: i64) -> i64 {
         on_line(bytes, self.own)
     }
 
-    /// How much longer than a SYN a segment with so much data keeps the sender's line busy.
+    /// How much longer a segment with this payload keeps the sender's line busy than a SYN does, in nanoseconds.
     #[must_use]
     pub fn own_beyond_least_ns(&self, payload_bytes: Option<i64>) -> i64 {
         on_line(beyond_least(payload_bytes), self.own)
     }
 
-    /// How much longer than a SYN a segment with so much data keeps the receiver's line busy.
+    /// How much longer a segment with this payload keeps the receiver's line busy than a SYN does, in nanoseconds.
     #[must_use]
     pub fn other_beyond_least_ns(&self, payload_bytes: Option<i64>) -> i64 {
         on_line(beyond_least(payload_bytes), self.other)
@@ -89,8 +89,8 @@ fn on_line(bytes: i64, busy: Option<(i64, i64)>) -> i64 {
     busy.map_or(0, |busy| at_rate(bytes, busy).clamp(0, LONGEST_NS))
 }
 
-/// Nanoseconds that so many bytes take at a rate: the time that some bytes took, and these bytes, more than 0. Rounded down, and never
-/// more than [`LONGEST_NS`].
+/// Nanoseconds that `bytes` take at a rate, which is given as nanoseconds and the bytes (more than 0) that took them.
+/// Rounded down, and at most [`LONGEST_NS`].
 pub(in super::super) fn at_rate(bytes: i64, (ns, of_bytes): (i64, i64)) -> i64 {
     let exact = || i64::try_from((i128::from(bytes) * i128::from(ns)).div_euclid(i128::from(of_bytes)));
     let at_rate_ns =
@@ -106,7 +106,7 @@ fn rate((ns, bytes): Busy) -> Option<f64> {
     ns.zip(bytes).map(|(ns, bytes)| ns as f64 / bytes as f64)
 }
 
-/// Whether both are known and differ by no more than a share.
+/// Whether both values are known and differ by no more than a share.
 fn is_alike(one: Option<f64>, other: Option<f64>, share: f64) -> bool {
     one.zip(other).is_some_and(|(one, other)| (one - other).abs() <= share * other)
 }

@@ -1,29 +1,29 @@
-//! The usual length of a direction's pauses, and from which length on a silence is idle.
+//! The usual length of a direction's pauses, and the length from which silence is idle (`docs/how-it-decides.md`, 5).
 
 use super::super::limits::NS_PER_MS;
 use super::super::record::WaitRecord;
 use crate::connection::CAUSAL_NS;
 
-/// Silence is idle only if it is longer than this (a heuristic).
+/// Idle silence is at least this long (a heuristic).
 pub const LEAST_IDLE_NS: i64 = 1000 * NS_PER_MS;
-/// Silence is idle only if it is longer than so many usual pauses (a heuristic).
+/// Idle silence is at least this many usual pauses long (a heuristic).
 const USUAL_PAUSES: i64 = 10;
-/// A usual pause where a direction has no other to compare with (a heuristic).
+/// The usual pause of a direction that has no other pause to compare with (a heuristic).
 const UNKNOWN_PAUSE_NS: i64 = 1000 * NS_PER_MS;
 
-/// The pauses of a direction: times in which everything was acknowledged and nothing new had arrived, before its program went on
-/// by itself.
+/// The pauses of a direction. In a pause, everything is acknowledged and nothing new arrives, until the application
+/// continues on its own.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
     lengths_ns: Vec<i64>,
 }
 
 impl Pauses {
-    /// Takes a wait of the direction in.
+    /// Adds the pause within a wait of the direction, if there is one.
     pub fn add(&mut self, record: &WaitRecord, from_client: bool) {
         let wait = &record.wait;
         let spoke_ns = wait.peer_last_ns.get();
-        // A server that was asked owes an answer: its time to think is no pause.
+        // A server that received a request owes an answer: its processing time is no pause.
         let owes = !from_client && spoke_ns.is_some();
         let Some(acked_ns) = wait.since_all_acked_ns.get().filter(|_| !owes && record.payload_bytes > 0) else {
             return;
@@ -34,12 +34,13 @@ impl Pauses {
         }
     }
 
-    /// Adds those of other waits of the direction.
+    /// Adds the pauses of other waits of the direction.
     pub fn append(&mut self, others: &mut Self) {
         self.lengths_ns.append(&mut others.lengths_ns);
     }
 
-    /// From this length on a silence is idle: ten times the median of the pauses but the longest, which may be the silence itself.
+    /// The length from which silence is idle: ten times the median pause. The longest pause is left out, because it may
+    /// be the silence itself.
     #[must_use]
     pub fn idle_after_ns(mut self) -> i64 {
         let but_one = self.lengths_ns.len().saturating_sub(1);

@@ -4,8 +4,8 @@ use super::super::direction::LONGEST_PATH_NS;
 use super::{DELAYED_ACK_NS, Evidence, LATEST_ACK_NS, LEAST_RTO_NS, are, is};
 
 impl Evidence<'_> {
-    /// Bytes were in flight when the wait began. Where the capture began within a connection and no ACK had come yet, the
-    /// departure before was, at least.
+    /// Bytes were in flight when the wait began. If the capture began within the connection and no ACK had come yet, at
+    /// least the previous departure was in flight.
     pub(in super::super) fn had_in_flight(&self) -> bool {
         match self.flight_before() {
             Some(flight) => flight > 0,
@@ -13,37 +13,39 @@ impl Evidence<'_> {
         }
     }
 
-    /// An earlier small segment was not acknowledged when the wait began (Minshall: `snd_sml > snd_una`).
+    /// An earlier small segment was unacknowledged when the wait began (Minshall: `snd_sml > snd_una`).
     pub(in super::super) fn minshall_pending(&self) -> bool {
         self.wait.minshall_pending || (self.direction.never_full && self.had_in_flight())
     }
 
-    /// Fewer than two segments were in flight: they do not let an ACK go at once (RFC 5681, 4.2), nor do they make a queue.
+    /// Less than two full-sized segments were in flight. The receiver need not acknowledge them at once (RFC 5681,
+    /// 4.2), and they cannot form a queue.
     pub(in super::super) fn had_little_in_flight(&self) -> bool {
         is(self.flight_before(), |flight| flight < 2 * self.smss_bytes)
     }
 
-    /// Everything sent was acknowledged when the departure left.
+    /// Everything was acknowledged when the departure left.
     pub(in super::super) fn all_acked(&self) -> bool {
         is(self.flight_after(), |flight| flight <= 0)
     }
 
-    /// Data of the other side, or its SYN or FIN, reached the sender meanwhile.
+    /// Data from the peer, or its SYN or FIN, reached the sender during the wait.
     pub(in super::super) fn peer_spoke(&self) -> bool {
         self.wait.peer_last_ns.is_some()
     }
 
-    /// More left since the departure before than the capture holds, and than a tool can have cut off that one; away from the
-    /// sender it was acknowledged since, and so not lost before. When it left is not known, nor how long this one waited and
-    /// behind what flight: no verdict goes across such a hole.
+    /// Between the previous departure and this one, more bytes left than the capture contains and than a tool can have
+    /// cut off the previous departure. Away from the sender they count only if acknowledged since, so that they were
+    /// not lost before the capture point. It is unknown when these bytes left, so also how long this departure waited
+    /// and behind what flight. No verdict crosses such a hole.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
         !self.direction.sender_unplaced && is(self.wait.missed_bytes.get(), |missed| missed > cut_at_most)
     }
 
-    /// Away from a sender that numbers its packets one by one: more had left since the departure before, and this one is the
-    /// next all the same.
+    /// Away from a sender that numbers its packets one by one (IP ID): some packets since the previous departure are
+    /// missing, although this departure continues its sequence.
     fn packets_are_skipped(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.sender_unplaced
@@ -53,16 +55,17 @@ impl Evidence<'_> {
             && is(self.wait.left_out_segments.get(), |skipped| skipped > 0)
     }
 
-    /// It had left before, and was lost on its way to the capture point: where the other side sends no data, nothing else was
-    /// to be sent. What left once more did so a round trip later at least.
+    /// The departure had left before, and was lost before the capture point: the peer sent no data, so the missing
+    /// packets acknowledged nothing. A retransmission comes at least one RTT later.
     #[inline]
     pub(in super::super) fn was_lost_before_capture(&self) -> bool {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
     }
 
-    /// [`Self::was_lost_before_capture`] behind data of the other side: it was lost, or an ACK, and the program was silent for
-    /// as long as a timer. A timer of Linux, whose sockets number so, runs for 200 ms and a round trip or two (RFC 8985, 7.2),
-    /// and each doubles the next.
+    /// After data from the peer, a packet of this sender was lost before the capture point. Either it was this
+    /// departure, which was then retransmitted, or it was only an ACK, and the application was silent for about as long
+    /// as an RTO. Linux numbers the packets of each socket in this way. Its timer runs for 200 ms plus one or two RTTs
+    /// (RFC 8985, 7.2), and each timeout doubles the next.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + LEAST_RTO_NS)).div_euclid(4);
@@ -71,13 +74,13 @@ impl Evidence<'_> {
             && is(self.wait.peer_last_ns.get(), |ago_ns| (LEAST_RTO_NS..=most_ns()).contains(&ago_ns))
     }
 
-    /// An ACK reached the sender so shortly before that it may have caused the departure.
+    /// An ACK reached the sender within the causal window before the departure, so it may have caused it.
     pub(in super::super) fn ack_just_came(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= self.causal_ns())
     }
 
-    /// The newest byte that the last ACK acknowledges left last, long before. It may have given no sample, so that the last
-    /// sample is older.
+    /// The newest byte that the last ACK covers left at least [`DELAYED_ACK_NS`] earlier than the shortest RTT
+    /// explains. That byte may have given no RTT sample, so the last sample may be older.
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
@@ -86,8 +89,8 @@ impl Evidence<'_> {
             })
     }
 
-    /// The last ACK came as late as a receiver may delay it: late for the oldest byte that it acknowledges, and for the newest,
-    /// where that is known; else the oldest waited for its sender to send more.
+    /// The last ACK came as late as a delayed ACK can: late for the oldest byte that it covers, and for the newest byte
+    /// if that is known. If it was in time for the newest byte, the oldest one only waited until its sender sent more.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {
@@ -98,14 +101,16 @@ impl Evidence<'_> {
         late && (!newest_in_time() || self.newest_waited())
     }
 
-    /// One ACK for all, and nothing left while it was awaited: what drains through a queue is acknowledged bit by bit.
+    /// One ACK covered the whole flight, and nothing left while the sender waited for it. A flight that drains through
+    /// a queue is acknowledged segment by segment instead.
     pub(in super::super) fn was_acked_at_once(&self) -> bool {
         let waited = || is(self.wait.rtt_sample_ns.get(), |rtt_ns| 4 * self.wait_ns >= 3 * rtt_ns);
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
-    /// The last ACK leaves something out that had left more than a round trip before: that had not arrived when the ACK left,
-    /// and stood in a queue. A timer's ACK is for all that has arrived (RFC 9293, 3.4); a single segment may be lost.
+    /// The last ACK leaves out bytes that left more than one RTT before it: they had not arrived yet when the ACK was
+    /// sent, because they were in a queue. An ACK by a receiver's timer covers everything that has arrived (RFC 9293,
+    /// 3.4). A single segment left out may have been lost instead.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
@@ -115,24 +120,25 @@ impl Evidence<'_> {
         })
     }
 
-    /// The departure before came more than a round trip behind what is acknowledged now, so that the ACKs before this one were
-    /// late as well: one after the other, as in a queue.
+    /// The previous departure left more than one RTT after the bytes that are acknowledged now. The ACKs before the
+    /// last one were late, too: one after the other, as in a queue.
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
             && is(self.wait.ack_lag_ns.get(), |lag_ns| lag_ns - self.wait_ns > self.rtt_ns() + self.causal_ns())
     }
 
-    /// How much longer the last round trip took than the shortest one of any segment.
+    /// How much longer the last RTT sample is than the shortest RTT of any segment.
     pub(super) fn over_any_ns(&self) -> Option<i64> {
         Some(self.wait.rtt_sample_ns.get()? - self.direction.rtt_min_ns?)
     }
 
-    /// How much longer the last round trip took than the shortest one of a full segment.
+    /// How much longer the last RTT sample is than the shortest possible one of a full-sized segment.
     pub(super) fn over_least_ns(&self) -> Option<i64> {
         self.beyond_least_ns(self.wait.rtt_sample_ns.get())
     }
 
-    /// [`Self::over_least_ns`] of the segment just before the last sample.
+    /// How much longer the RTT sample of the neighbouring segment is than the shortest possible one of a full-sized
+    /// segment.
     fn neighbour_over_least_ns(&self) -> Option<i64> {
         self.beyond_least_ns(self.wait.previous_rtt_sample_ns.get())
     }
@@ -143,21 +149,21 @@ impl Evidence<'_> {
         Some(sample_ns? - least_full_ns)
     }
 
-    /// What the ACKs of this wait acknowledged is less than two full segments.
+    /// The ACKs of this wait cover less than two full-sized segments.
     fn is_for_less_than_two(&self) -> bool {
         are(self.flight_before(), self.flight_after(), |before, after| before - after < 2 * self.smss_bytes)
     }
 
-    /// The ACK came late, and that of the segment just before, in the same flight, had come in time: both had the same queue
-    /// before them. It is for less than two full segments, which a receiver may keep back (RFC 5681, 4.2); or for more, between
-    /// old hosts, whose ACKs no adapter gathers.
+    /// The ACK came late, but that of the neighbouring segment in the same flight had come in time, although both had
+    /// the same queue before them. The late ACK covers less than two full-sized segments, so the receiver may delay it
+    /// (RFC 5681, 4.2). It may cover more between old hosts, whose network adapters do not merge ACKs.
     pub(in super::super) fn was_late_alone(&self) -> bool {
         is(self.neighbour_over_least_ns(), |over_ns| over_ns <= self.direction.queue_ns)
             && (self.is_for_less_than_two() || self.direction.old)
     }
 
-    /// The ACK of the segment just before came late, by itself, and this one no later than as much again: both went through a
-    /// queue. A receiver that delays its ACK has one for all that has come (RFC 9293, 3.4).
+    /// The ACK of the neighbouring segment was late, and this one is at most twice as late: both went through a queue.
+    /// A receiver that delays its ACK sends a single one for everything that has arrived (RFC 9293, 3.4).
     pub(in super::super) fn was_late_with_neighbour(&self) -> bool {
         self.direction.near_sender
             && are(self.neighbour_over_least_ns(), self.over_least_ns(), |previous_rtt_sample_ns, own_ns| {
@@ -165,13 +171,14 @@ impl Evidence<'_> {
             })
     }
 
-    /// The flight, which is acknowledged to its last byte, went through a queue segment by segment.
+    /// Everything is acknowledged, and the flight went through a queue segment by segment.
     pub(in super::super) fn was_drained_bit_by_bit(&self) -> bool {
         self.all_acked() && !self.had_little_in_flight() && self.was_late_with_neighbour()
     }
 
-    /// A late ACK for less than two full segments, or late alone, and the sender was idle for most of the time that it was
-    /// late: in a queue it would have come one by one with others, or leave out what left long before.
+    /// The receiver delayed the ACK: it is late, it covers less than two full-sized segments or came late alone, and
+    /// the sender was silent for most of the delay. In a queue, ACKs would come one by one, or leave out bytes that
+    /// left long before.
     pub(in super::super) fn ack_was_held(&self) -> bool {
         self.ack_was_late()
             && !self.ack_leaves_old_bytes_out()
@@ -182,19 +189,20 @@ impl Evidence<'_> {
             })
     }
 
-    /// No ACK had come before the departure before, and one has come since.
+    /// The sender received its first ACK during this wait.
     pub(in super::super) fn heard_first_ack(&self) -> bool {
         self.flight_before().is_none() && self.flight_after().is_some()
     }
 
-    /// The first data behind the handshake. In a capture that begins later, the first that is seen is not it.
+    /// The departure is the first data after the handshake. In a capture that begins later, the first data that it
+    /// contains is not.
     pub(in super::super) fn is_first_data(&self) -> bool {
         self.direction.beginning_seen && !self.is_syn() && self.heard_first_ack()
     }
 
-    /// The sender may be as far away as this departure came behind the ACK, or its program so late: nothing else says how far
-    /// it is. Behind a message that is so where it answered about as soon as it ever did, and behind a SYN-ACK where the SYN
-    /// was not captured.
+    /// The delay of this departure after the ACK may be distance, or an application that was late; nothing else shows
+    /// how far away the sender is. After data from the peer this is so only if the sender answered about as fast as it
+    /// ever did. After a SYN-ACK it is so if the SYN was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
         let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);

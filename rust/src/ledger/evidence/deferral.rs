@@ -1,34 +1,36 @@
-//! What Linux leaves open in a window: room for so little of it that a sender waits for more (`tcp_tso_should_defer`).
+//! TSO deferral: Linux waits for more room in a window that has little (`tcp_tso_should_defer`).
 
 use super::super::limits::NS_PER_MS;
 use super::flights::{AVOIDANCE_PART, AVOIDANCE_SEGMENTS};
 use super::{Evidence, are, is};
 
-/// Linux keeps a segment back while an ACK is due soon and there is room for less than this part of the window
-/// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). It counts the time as the receiver window's (`rwnd_limited`).
+/// Linux defers a segment while an ACK is due soon and there is room for less than this part of the window
+/// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). It counts the time as limited by the receiver window
+/// (`rwnd_limited`).
 const DEFER_PART: i64 = 3;
-/// A Linux sender paces no more than this many flights in a round trip: its congestion window grows to twice the flight at most
-/// (`tcp_is_cwnd_limited`), and it paces two of those in each round trip of slow start (`net.ipv4.tcp_pacing_ss_ratio`).
+/// A Linux sender paces at most this many flights per RTT. Its congestion window grows to at most twice the flight
+/// (`tcp_is_cwnd_limited`), and in slow start it paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
 const PACED_AHEAD: i64 = 4;
-/// No piece is larger (Linux `sk_setup_caps`: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and 1), unless its host was told to.
+/// The largest piece that Linux hands down at once, unless its host is configured otherwise (`sk_setup_caps`:
+/// `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and 1).
 const LARGEST_PIECE_BYTES: i64 = 65_536 - 321;
 
 impl Evidence<'_> {
-    /// Room for less than the part of the window that Linux waits for.
+    /// The room is less than the part of the window that Linux waits for.
     fn is_part_of_window(&self, room: Option<i64>) -> bool {
         are(self.flight_before(), self.room(), |flight, room_before| {
             is(room, |room| room >= 0 && DEFER_PART * room < flight + room_before)
         })
     }
 
-    /// [`Self::is_part_of_window`], and room for one segment only.
+    /// The room is less than the part of the window that Linux waits for, and less than two full-sized segments.
     pub(super) fn is_too_little(&self, room: Option<i64>) -> bool {
         is(room, |room| room < 2 * self.smss_bytes) && self.is_part_of_window(room)
     }
 
-    /// The window had opened for a few segments, or been left open for them, and yet nothing left until an ACK came. The
-    /// congestion window cannot have held it: nothing was lost, and the flight was larger before, or filled a window as large as
-    /// this, or grew otherwise. Stacks older than segmentation offload do not do so.
+    /// The window had room for a few segments, and yet nothing left until an ACK came. The congestion window cannot be
+    /// the reason: nothing was lost, and the flight was larger before, or filled a window as large as this one, or grew
+    /// for another reason. Stacks older than segmentation offload do not defer.
     #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
         self.was_released_by_ack()
@@ -38,7 +40,7 @@ impl Evidence<'_> {
             && self.left_room_it_could_use()
     }
 
-    /// Room for a few segments, which a congestion window would have let go.
+    /// The window had room for a few segments that a congestion window would have let pass.
     fn left_room_it_could_use(&self) -> bool {
         let was_larger =
             are(self.flight_before(), self.previous_round_flight(), |now, before| now + self.smss_bytes <= before);
@@ -49,8 +51,9 @@ impl Evidence<'_> {
         (self.is_too_little(self.room()) && (was_larger || self.did_not_grow())) || self.waits_for_a_piece(was_larger)
     }
 
-    /// The flight before had filled a window that is no larger now, or by no more than the segment that slow start adds for an
-    /// ACK: what the window leaves open is open in the congestion window, too, which no ACK makes smaller without a loss.
+    /// The previous flight had filled a window that is no larger now, or larger by no more than the segment that slow
+    /// start adds per ACK. So the congestion window has room for whatever this window leaves open: without a loss, no
+    /// ACK reduces it.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender
@@ -60,9 +63,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Where slow start cannot have ended, or congestion avoidance adds a segment in each round trip, a congestion window that
-    /// had held a flight as large would have let a larger one go; and no buffer is smaller than the window, which some flight
-    /// fills.
+    /// Flights stopped growing at the edge of the receiver window. While slow start cannot have ended, or congestion
+    /// avoidance adds a segment per RTT, a congestion window that allowed this flight before would allow a larger one
+    /// now. The send buffer is not the limit, because some flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
         let edge_reached = are(self.direction.most_in_flight_bytes, self.direction.max_window_bytes, |most, window| {
@@ -73,8 +76,8 @@ impl Evidence<'_> {
             && is(self.flight_before(), |now| now < AVOIDANCE_SEGMENTS * smss || now >= AVOIDANCE_PART * smss)
     }
 
-    /// Linux waits for as much as it hands down in one piece (`tcp_tso_autosize`): what it paces in a millisecond, and two
-    /// segments at least. It waited for most of a round trip, so that the spacing of ACKs did not keep it back.
+    /// Linux waits until it can hand down a whole piece (`tcp_tso_autosize`): what it paces in 1 ms, but at least two
+    /// segments. The wait took most of an RTT, so the spacing of ACKs does not explain it.
     fn waits_for_a_piece(&self, was_larger: bool) -> bool {
         let (Some(room), Some(now)) = (self.room(), self.flight_before()) else { return false };
         let paced_in_ms = |flight: i64| (PACED_AHEAD * NS_PER_MS) as f64 * flight as f64 / self.rtt_ns().max(1) as f64;
@@ -88,8 +91,9 @@ impl Evidence<'_> {
             && (was_larger || self.grew_otherwise(now))
     }
 
-    /// By less than slow start, which adds a segment for each ACK, and by more than congestion avoidance, where that can have
-    /// begun. Near the sender a larger flight that the window ends is seen to reach its edge.
+    /// The flight grew by less than slow start does, which adds a segment per ACK, and by more than congestion
+    /// avoidance does, if that can have begun. Near the sender, a larger flight is seen to reach the edge of the
+    /// window, so growth beyond congestion avoidance is not needed.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };
@@ -99,13 +103,14 @@ impl Evidence<'_> {
             && (flight < AVOIDANCE_SEGMENTS * smss || (!self.direction.near_sender && now > most_by_avoidance))
     }
 
-    /// However early the window opened a little, it held this one.
+    /// The window owns the whole wait, even if it opened a little long before the departure.
     pub(in super::super) fn window_owns_all(&self) -> bool {
         self.fills_window() || self.was_forced_in() || self.is_window_probe() || self.was_deferred_by_window()
     }
 
-    /// How long before the departure the window opened, less the time for which the departure stood in a queue before the capture
-    /// point, by its own timestamp. 0 where that is no longer than an effect takes, and where nothing else can have held the sender.
+    /// How long before the departure the window opened, less the time that the departure spent in a queue before the
+    /// capture point, by its own timestamp. 0 if that is within the causal window, and if nothing else can have limited
+    /// the sender.
     pub(in super::super) fn window_opened_before_ns(&self) -> i64 {
         let ago_ns = (self.wait.window_opened_ns.get().unwrap_or(0) - self.queueing_delay_ns()).max(0);
         let had_time = ago_ns > self.causal_ns()

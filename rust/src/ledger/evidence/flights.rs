@@ -1,28 +1,30 @@
-//! Where the flights of a direction stand: at a level that they do not pass, though the window would take more.
+//! Plateaus: levels that the flights of a direction do not exceed, although the receiver window has room.
 
 use super::{Evidence, INITIAL_SEGMENTS, PACED_PART, are, is, share};
 
-/// Without a loss, Linux leaves slow start with so many segments at least (`hystart_low_window`, `net/ipv4/tcp_cubic.c`).
+/// Without a loss, Linux stays in slow start up to at least this many segments (`hystart_low_window`,
+/// `net/ipv4/tcp_cubic.c`).
 pub(super) const AVOIDANCE_SEGMENTS: i64 = 16;
-/// Without a loss, congestion avoidance adds a segment in each round trip (RFC 5681, 3.1) or, in Linux' CUBIC, this part of the
-/// window (`bictcp_update`).
+/// Without a loss, congestion avoidance adds one segment per RTT (RFC 5681, 3.1) or, in CUBIC of Linux, this part of
+/// the window (`bictcp_update`).
 pub(super) const AVOIDANCE_PART: i64 = 20;
-/// A flight of this share of a plateau has reached it if the round trip before had one, too.
+/// A flight of this share of a plateau has reached it if the previous flight had, too.
 const PLATEAU_SHARE: f64 = 0.9;
 /// A flight of this share of a plateau has reached it.
 const LEVEL_SHARE: f64 = 0.95;
-/// A flight of this share of a top that was reached so often, and a round trip ago, no longer grows: slow start would double it
-/// (RFC 5681, 3.1).
+/// A flight of this share of the top level has stopped growing if the previous flight had reached that level: slow
+/// start would double it (RFC 5681, 3.1).
 const TOP_SHARE: f64 = 0.5;
-/// No initial window is larger, but one of two larger segments; nor than ten segments (RFC 6928, 2).
+/// The largest initial window in bytes: ten segments of 1,460 bytes, unless two segments are larger (RFC 6928, 2).
 const INITIAL_BYTES: i64 = 14_600;
-/// BBR has no more in flight while it looks for the shortest round trip (Linux, `bbr_cwnd_min_target`).
+/// BBR has at most this many segments in flight while it probes the minimum RTT (Linux, `bbr_cwnd_min_target`).
 const LEAST_PROBING_SEGMENTS: i64 = 4;
 
 impl Evidence<'_> {
-    /// Flights stand at one level of two segments or more, well below the largest window, and more would fit the one of now; or
-    /// they come and go below one that they reach again and again; or they are all less than two segments, and the first was as
-    /// large as any. What was in the buffer already the program has not filled it with since.
+    /// Flights are on a plateau in one of three forms. They keep one level of at least two segments, well below
+    /// the largest window, and the present window has room for more. Or they rise and fall below a level that they
+    /// reach again and again. Or all are smaller than two segments, and the first was as large as any. Bytes that were
+    /// in the send buffer before do not count: the application did not refill it.
     pub(in super::super) fn is_on_plateau(&self) -> bool {
         let direction = self.direction;
         let plateaus = [direction.top_bytes, direction.plateau_bytes, direction.other_plateau_bytes];
@@ -32,15 +34,16 @@ impl Evidence<'_> {
         stands && !self.window_is_near() && !(self.is_small() && self.more_was_buffered())
     }
 
-    /// No flight was a tenth larger than the level, or none a segment larger, by which congestion windows grow.
+    /// No flight was larger than the level by a tenth, or by one segment, by which congestion windows grow.
     fn is_highest(&self, level: i64) -> bool {
         is(self.direction.max_in_flight_bytes, |most| {
             level as f64 >= share(PLATEAU_SHARE, most).min((most - self.smss_bytes + 1) as f64)
         })
     }
 
-    /// A flight as large as the level, to within a twentieth; or nearly so, and no longer growing. Where flights went far beyond
-    /// that level once, one that grows passes through it: it stands there only behind another.
+    /// The flight equals the level to a twentieth, or to a tenth if the previous flight did, too. If flights went far
+    /// beyond the level at some time, a growing flight only passes through it: then the previous flight must have
+    /// reached the level as well.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };
         let before = self.previous_round_flight().map(|flight| flight as f64);
@@ -50,8 +53,9 @@ impl Evidence<'_> {
         stands && PLATEAU_SHARE * flight <= level as f64
     }
 
-    /// A smaller flight, no larger than one before, where none ever was a segment larger than the plateau. That is enough of a
-    /// sender older than `HyStart` (RFC 9406) and remembered thresholds: it leaves slow start with a loss alone.
+    /// The flight is smaller than the level and no larger than an earlier one, and no flight was ever larger than the
+    /// level by a segment. The last condition does not apply to a sender older than `HyStart` (RFC 9406) and cached
+    /// thresholds, because it leaves slow start only with a loss.
     fn is_below(&self, level: i64) -> bool {
         let fits = is(self.flight_before(), |flight| {
             share(TOP_SHARE, level) <= flight as f64 && share(PLATEAU_SHARE, flight) <= level as f64
@@ -69,17 +73,17 @@ impl Evidence<'_> {
         })
     }
 
-    /// The first of flights that are all less than two segments, and as large as any later, but for a FIN: the congestion window
-    /// has grown since, and no more flew.
+    /// All flights are smaller than two segments, and this is the first one, as large as any later one, but for a FIN.
+    /// The congestion window has grown since, and the flights have not.
     fn is_first_and_largest(&self) -> bool {
         self.direction.near_sender
             && self.previous_round_flight().is_none()
             && are(self.flight_before(), self.direction.low_top_bytes, |flight, low_top| flight + 1 >= low_top)
     }
 
-    /// The window had no room for what leaves at once: a full segment, or half of the largest window in BSD's stacks
-    /// (`tcp_output`); in Linux also a third of the window for more than one. Away from the sender the room is not known so
-    /// exactly: for two segments.
+    /// The receiver window had no room for what leaves at once: a full-sized segment, or in BSD half of the largest
+    /// window (`tcp_output`); in Linux a third of the window, for more than one segment. Away from the sender, the room
+    /// is known less exactly, so room for two segments is required.
     pub(in super::super) fn window_is_near(&self) -> bool {
         if !self.direction.near_sender {
             return self.window_was_nearly_full();
@@ -93,13 +97,13 @@ impl Evidence<'_> {
         room < self.smss_bytes || (!self.is_small() && self.is_too_little(Some(room)))
     }
 
-    /// All that the sender had been given had left, so that the congestion window held nothing, and the program gave more as
-    /// soon as there was room again.
+    /// All buffered data had left, so the congestion window held nothing back; the application wrote more as soon as
+    /// the buffer had room again.
     pub(in super::super) fn has_stopped(&self) -> bool {
         self.direction.near_sender && self.buffer_was_emptied()
     }
 
-    /// One in each round trip, behind a flight that may fill the buffer.
+    /// Small segments leave one per RTT behind a flight that may fill the send buffer.
     fn is_one_by_one(&self) -> bool {
         !self.direction.surely_holds_small
             && are(self.wait.payload_before_bytes.get(), self.flight_before(), |payload, flight| payload == flight)
@@ -108,17 +112,18 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// Small segments of one size, one in each round trip. Nagle's algorithm holds no full segment, and lets all go that the
-    /// buffer has when the ACK comes: a program that goes on writing gives it full ones while there is room. So this one was not
-    /// in the buffer when the last left, because it found no place there. The only other way to frames like these is a program
-    /// that writes just so much in each round trip by itself.
+    /// Small segments of one size leave one per RTT: the send buffer is full. Nagle's algorithm holds no full-sized
+    /// segment, and when the ACK comes it releases everything in the buffer; an application that keeps writing would
+    /// fill full-sized segments while there is room. So this segment was not in the buffer when the last one left,
+    /// because the buffer had no room. The only other explanation is an application that writes exactly this much per
+    /// RTT.
     #[inline]
     pub(in super::super) fn was_taken_one_by_one(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && self.has_flight_of_its_size()
     }
 
-    /// Small segments of several sizes, one in each round trip: the buffer, or what a program writes now and then, which Nagle's
-    /// algorithm holds. The capture does not tell them apart.
+    /// Small segments of several sizes leave one per RTT: a full send buffer, or occasional writes that Nagle's
+    /// algorithm holds. The capture does not distinguish them.
     #[inline]
     pub(in super::super) fn was_taken_in_turn(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && !self.has_flight_of_its_size()
@@ -129,17 +134,18 @@ impl Evidence<'_> {
         self.flight_before() == own && self.previous_round_flight() == own
     }
 
-    /// The flight is no larger than one before, nor much smaller than the last, of a sender that leaves slow start with a loss
-    /// alone, or has left it by one: whatever holds it, the congestion window does not, which has grown with each ACK since. Of
-    /// senders of today that is so before any loss, where the sender stopped for long, and slow start cannot have ended, or
-    /// congestion avoidance adds a segment in each round trip.
+    /// The flight is no larger than an earlier one, nor much smaller than the last. The congestion window does not
+    /// limit it, because it has grown with each ACK since. This holds for an old sender, which leaves slow start only
+    /// with a loss. It holds for a current sender before any loss, if the wait takes at least half an RTT, and slow
+    /// start cannot have ended or congestion avoidance adds a segment per RTT.
     pub(in super::super) fn is_no_larger(&self) -> bool {
         let stands =
             || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };
         self.direction.near_sender && !self.window_is_near() && stands()
     }
 
-    /// Below two segments nothing but ACKs may have let it go.
+    /// The flight is no larger than an earlier one, and at least half of the last. Below two segments, ACKs must also
+    /// have released every departure of the direction.
     fn stands_again(&self) -> bool {
         self.has_flown()
             && are(self.previous_round_flight(), self.flight_before(), |before, flight| {
@@ -148,7 +154,7 @@ impl Evidence<'_> {
             && (!self.had_little_in_flight() || self.direction.totals.unclocked == 0)
     }
 
-    /// More than any initial window had left before an ACK of data came: this sender knows no slow start (4.2BSD).
+    /// More than any initial window left before the first ACK of data: this sender has no slow start (4.2BSD).
     fn began_at_once(&self) -> bool {
         let smss = self.smss_bytes;
         let initial = (INITIAL_SEGMENTS * smss).min((2 * smss).max(INITIAL_BYTES));

@@ -1,25 +1,27 @@
-//! How a sender goes on that has more to send: by ACKs, through a queue, behind a repair.
+//! How a sender with more data continues: by ACKs, through a queue, after a repair.
 
 use super::{Evidence, TRAIN_PART, are, is};
 use crate::connection::{PROBE_ROUND_TRIPS, ResentBy};
 use crate::sender::DRIFT_PART;
 
-/// Linux' probe timer may run an eighth longer (kernel/time/timer.c: levels of eight).
+/// The timer of a tail-loss probe may run an eighth longer in Linux (`kernel/time/timer.c`: wheel levels of eight).
 const LATEST_PROBE: f64 = 2.25;
-/// Linux adds at least two jiffies (`tcp_schedule_loss_probe`), and its ticks are coarse.
+/// Linux adds at least two jiffies to the probe timeout (`tcp_schedule_loss_probe`), and its ticks are coarse.
 const PROBE_TICKS_NS: i64 = 12 * super::super::limits::NS_PER_MS;
-/// A program that was blocked by a full buffer needs so long to be woken and to write, whatever the path (a heuristic).
+/// Longest time in which an application that a full send buffer blocked is woken and writes, whatever the path (a
+/// heuristic).
 const REFILL_NS: i64 = 4 * super::super::limits::NS_PER_MS;
 
 impl Evidence<'_> {
-    /// The program had given more than could leave; an ACK let this part go, and the window was not what held it.
+    /// A bulk transfer: the application had written more than could leave, an ACK released this part, and the receiver
+    /// window was not the limit.
     #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
         self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
 
-    /// The program may have been woken by an ACK that made room in a full buffer: in old stacks, in one that was full but for a
-    /// piece.
+    /// An ACK that made room in a full send buffer may have woken the application. In old stacks this needs a flight
+    /// that may fill the buffer.
     pub(in super::super) fn may_have_refilled_buffer(&self) -> bool {
         !self.is_bare_fin()
             && !self.peer_spoke()
@@ -28,7 +30,7 @@ impl Evidence<'_> {
             && !self.left_at_its_pace()
     }
 
-    /// The last round trip, or its own timestamp, shows a queue on the path.
+    /// The last RTT sample, or the departure's own timestamp, shows a queue on the path.
     pub(in super::super) fn is_in_queue(&self) -> bool {
         let by_timestamp =
             self.wait.queueing_delay_ns.get().filter(|_| self.says_when() && !self.wait.echo_ns.is_some());
@@ -38,12 +40,12 @@ impl Evidence<'_> {
             return self.direction.queue_ns < delay_ns;
         }
         let is_late = |over_ns: Option<i64>| self.direction.queue_ns < over_ns.unwrap_or(0) + late_echo_ns();
-        // How long a full segment is on the line is not asked where that does not matter.
+        // The cheaper test comes first: the serialization time of a full-sized segment is computed only if it matters.
         is_late(self.over_any_ns()) && is_late(self.over_least_ns())
     }
 
-    /// How long the flight needs through a queue, as the last ACK showed. An ACK that comes with an answer may have waited for the
-    /// other side's program.
+    /// How long the flight takes through a queue, as the last ACK showed. An ACK that carries the peer's answer does
+    /// not count: it may have waited for the peer's application.
     pub(in super::super) fn still_queued_ns(&self) -> i64 {
         let acked_before_it_spoke = !self.peer_spoke()
             || are(self.wait.since_all_acked_ns.get(), self.wait.peer_first_ns.get(), |acked_ns, spoke_ns| {
@@ -56,9 +58,9 @@ impl Evidence<'_> {
         if queued { self.wait.rtt_sample_ns.get().unwrap_or(0) } else { 0 }
     }
 
-    /// At its sender, behind a full segment: by its timestamp, which TCP writes, it had been handed down before the departure
-    /// before was captured, and stood in a queue of the host's own since (a queueing discipline, as a shaper; packets are
-    /// captured behind it).
+    /// At the sender, after a full-sized segment: TCP handed this departure down before the previous departure was
+    /// captured, as its timestamp shows. Since then it was in a queue of its own host (a queueing discipline such as a
+    /// shaper; packets are captured after it).
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {
@@ -73,35 +75,36 @@ impl Evidence<'_> {
             })
     }
 
-    /// At the sender, no ACK came for a round trip before it left: of what the path did meanwhile its sender knew nothing.
+    /// At the sender, no ACK came during the RTT before the departure. So the sender knew nothing of what the path did
+    /// meanwhile.
     pub(in super::super) fn sender_heard_nothing(&self) -> bool {
         self.direction.near_sender
             && self.wait_ns > self.rtt_ns()
             && self.wait.since_ack_ns.get().is_none_or(|ago_ns| ago_ns > self.rtt_ns())
     }
 
-    /// Behind the path nothing was missing or overtaken, and what came twice had been late in a queue: the path's rate spaces
-    /// these bytes, whatever their sender took for lost.
+    /// Nothing was lost or reordered on the path, and the bytes that arrived twice had been late in a queue. The rate
+    /// of the path spaces these bytes, whatever the sender took for lost.
     pub(in super::super) fn was_only_late(&self) -> bool {
         self.direction.only_late && (self.is_in_queue() || self.was_delayed_on_path())
     }
 
-    /// What was sent again filled the last hole, and the ACK of that let it go. Where no SYN shows the window's scale, the window
-    /// may have been full.
+    /// A retransmission filled the last hole, and its ACK released the departure. Without a SYN the window scale is
+    /// unknown and the window may have been full; then the test is false.
     #[inline]
     pub(in super::super) fn was_repaired(&self) -> bool {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// Its flight had ended with a timeout, of which the ACK of what was sent again let it go: the congestion window had room
-    /// for that one segment alone (RFC 5681, 3.1: the loss window).
+    /// The flight had ended with a timeout, and the ACK of the retransmission released the departure. The congestion
+    /// window had room for that one segment only (RFC 5681, 3.1: the loss window).
     #[inline]
     pub(in super::super) fn was_repaired_by_timeout(&self) -> bool {
         self.wait.repaired_by == Some(ResentBy::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// A probe that asks with new data whether the flight before was lost, which was not: its ACKs were late in a queue (RFC
-    /// 8985, 7.3). Where the timer's ticks are longer than two round trips, its time shows nothing.
+    /// A tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its ACKs were late in a
+    /// queue. If the ticks of the timer are longer than two RTTs, the time of the departure proves nothing.
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {
@@ -122,9 +125,10 @@ impl Evidence<'_> {
             && in_time()
     }
 
-    /// An ACK let it go, or one more after all was acknowledged, or a timer sent it again needlessly, and how much room the
-    /// window had is not known, because no SYN shows its scale: it may have been full, or closed, as well as the congestion
-    /// window or the send buffer used up.
+    /// The window scale is unknown, because the capture has no SYN, so the room in the window is unknown, too. An ACK
+    /// released the departure, or a window update did after everything was acknowledged, or a timer retransmitted it
+    /// spuriously. The receiver window may have been full or closed; the congestion window or the send buffer may have
+    /// been used up just as well.
     pub(in super::super) fn room_is_unseen(&self) -> bool {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
@@ -137,7 +141,8 @@ impl Evidence<'_> {
         self.was_released_by_ack() || update_released_it() || self.is_needless()
     }
 
-    /// Away from its sender, no ACK in the capture had reached it yet: those of before the capture may have let it go.
+    /// Away from the sender, no captured ACK had reached it yet. ACKs from before the capture may have released the
+    /// departure.
     pub(in super::super) fn ack_is_unseen(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.beginning_seen
@@ -145,7 +150,8 @@ impl Evidence<'_> {
             && !self.wait.rtt_sample_ns.is_some()
     }
 
-    /// ACKs let segments go one after the other, as the path let those before go: their spacing is the path's rate.
+    /// ACKs release one segment after the other, spaced as the path spaced the segments before: the spacing is the rate
+    /// of the path.
     #[inline]
     pub(in super::super) fn is_in_train(&self) -> bool {
         self.wait_ns.saturating_mul(TRAIN_PART) <= self.rtt_ns() && self.is_bulk()

@@ -12,24 +12,26 @@ use crate::wire::TcpFlags;
 const A_LITTLE_LATE: i64 = 8;
 
 impl Evidence<'_> {
-    /// A close sends what is left, and urgent data leave at once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
+    /// Nagle's algorithm never holds a FIN or urgent data (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
     fn is_never_held(&self) -> bool {
         self.record.flags.any(TcpFlags::FIN | TcpFlags::URG)
     }
 
-    /// The flight is no larger than one of the round trip before. The congestion window had room for that one, and slow start
-    /// adds to it with each ACK (RFC 5681, 3.1): so it is not what holds this one back, but for a sender that began anew.
+    /// The flight is no larger than that of the previous round, and nothing was lost. The congestion window had room
+    /// for that one, and slow start adds to it with each ACK (RFC 5681, 3.1), so it does not limit this one. A sender
+    /// that restarted after an idle time is the exception.
     pub(in super::super) fn flight_stands(&self) -> bool {
         are(self.flight_before(), self.previous_round_flight(), |flight, before| flight <= before)
             && !self.is_after_loss()
     }
 
-    /// The flight is no larger than one of any round trip before.
+    /// The flight is no larger than an earlier one.
     pub(in super::super) fn has_flown(&self) -> bool {
         self.flight_stands() || self.wait.flown_before
     }
 
-    /// BSD lets half of the largest window pass, whatever Nagle's algorithm says (`tcp_output`; RFC 9293, 3.8.6.2.1).
+    /// BSD sends half of the largest window at once, whatever Nagle's algorithm says (`tcp_output`; RFC 9293,
+    /// 3.8.6.2.1).
     fn is_half_of_window(&self, payload_bytes: Option<i64>) -> bool {
         self.direction.old
             && are(payload_bytes, self.direction.max_window_bytes, |payload, most| payload >= most.div_euclid(2))
@@ -39,13 +41,13 @@ impl Evidence<'_> {
         self.is_half_of_window(Some(self.record.payload_bytes))
     }
 
-    /// Half of the largest window leaves as soon as it is given, from a sender that was seen to go on sooner than a timer that
-    /// waits for more room.
+    /// The departure fills half of the largest window, so this sender sent it as soon as it was written. The sender has
+    /// been seen to answer faster than an override timer runs.
     pub(in super::super) fn left_as_half_a_window(&self) -> bool {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < LEAST_OVERRIDE_NS)
     }
 
-    /// All that the sender had been given had left with the departure before.
+    /// The previous departure emptied the send buffer.
     pub(in super::super) fn buffer_was_emptied(&self) -> bool {
         self.wait.pushed_before && is(self.flight_before(), |flight| self.direction.is_emptied_by(flight))
     }
@@ -54,14 +56,15 @@ impl Evidence<'_> {
         self.is_small() && !self.is_never_held() && !self.is_half() && !self.buffer_was_emptied()
     }
 
-    /// The sender holds small segments at this point of the transfer.
+    /// No small segment has passed another so far, and the direction holds small segments.
     fn holds_now(&self) -> bool {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
-    /// Behind full segments an ACK lets a small one go, and time after time more follows it at once: its program gave all of
-    /// that just then, and so was woken by the ACK. What a program that wants to go on has left in the buffer does not wait for
-    /// Nagle's algorithm: Linux pushes it when it blocks its program (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
+    /// The ACK woke the application, which wrote this segment just then: behind full-sized segments an ACK releases a
+    /// small one, and again and again more data follows it at once. Nagle's algorithm does not hold the data that a
+    /// blocked application left in the buffer: Linux pushes it before the application sleeps (`tcp_sendmsg`,
+    /// `TCP_NAGLE_PUSH`).
     pub(in super::super) fn was_written_with_the_ack(&self) -> bool {
         !self.direction.old
             && self.minshall_pending()
@@ -71,7 +74,8 @@ impl Evidence<'_> {
             && self.was_released_by_ack()
     }
 
-    /// What Nagle's algorithm holds is let go by the host that takes the ACK, and no program has to be woken for it.
+    /// The departure followed the ACK so closely that the kernel released it. A segment that Nagle's algorithm holds
+    /// needs no application to be woken.
     fn kernel_released_it(&self) -> bool {
         !self.direction.near_sender
             || is(self.wait.since_ack_ns.get(), |ago_ns| {
@@ -79,9 +83,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// A small segment behind a small one in flight, while the sender let none pass: what Nagle's algorithm holds in all its
-    /// forms. Behind half of the largest window, which passes a small one, there may be more in flight than slow start has room
-    /// for.
+    /// A small segment waited behind a small one in flight, while none passed another: every form of Nagle's algorithm
+    /// holds it. Behind half of the largest window, which BSD sends past a small segment, the flight may exceed what
+    /// slow start allows; then more evidence is needed.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
@@ -92,8 +96,8 @@ impl Evidence<'_> {
             && !self.was_written_with_the_ack()
     }
 
-    /// A small segment left with the ACK of the only one in flight, before any passed another: a program that sets `TCP_NODELAY`
-    /// later, as OpenSSH's does behind the login, had not set it yet.
+    /// A small segment left with the ACK of the only segment in flight, before any small segment passed another. An
+    /// application that sets `TCP_NODELAY` later, as OpenSSH does after the login, had not set it yet.
     pub(in super::super) fn was_held_at_first(&self) -> bool {
         self.may_be_held()
             && !self.small_ones_pass()
@@ -102,7 +106,8 @@ impl Evidence<'_> {
             && !self.was_held_behind_small()
     }
 
-    /// Where three held segments in a row left at once, one that left a little later than its ACK was held, too.
+    /// A small segment left a little later than its ACK. It counts as held by Nagle's algorithm if three held segments
+    /// in a row left at once.
     pub(in super::super) fn was_released_late(&self) -> bool {
         !self.peer_spoke()
             && i64::from(self.direction.totals.small_held_run) >= HELD_TIMES
@@ -110,9 +115,9 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// A small segment behind full ones in flight: held by Nagle's algorithm in its first form (RFC 896, BSD), not in Minshall's
-    /// (Linux). A tail that the congestion window holds looks alike, so the sender must have done it three times, never let one
-    /// pass, and have lost nothing.
+    /// A small segment waited behind full ones in flight. Nagle's algorithm holds it in its first form (RFC 896, BSD),
+    /// not in Minshall's (Linux). A tail that the congestion window holds looks the same. So the sender must have done
+    /// this three times, never have sent a small segment past full ones, and have lost nothing.
     fn was_held_behind_full(&self) -> bool {
         self.direction.holds_behind_full
             && self.may_be_held()
@@ -123,8 +128,8 @@ impl Evidence<'_> {
             && !self.is_after_loss()
     }
 
-    /// An old stack at the capture point kept a small segment behind full ones until all was acknowledged, and never let one
-    /// pass.
+    /// An old stack at the capture point kept a small segment behind full ones until everything was acknowledged, and
+    /// never sent one past full ones.
     fn old_stack_held_behind_full(&self) -> bool {
         self.direction.near_sender
             && self.direction.old
@@ -134,17 +139,18 @@ impl Evidence<'_> {
             && self.direction.totals.small_past_full == 0
     }
 
-    /// Behind a window that was full an ACK made room for a full segment, and yet this small one waited for the ACK of all.
-    /// Neither the window nor, with no more in flight than before, the congestion window can have held it.
+    /// The window was full until an ACK made room for a full-sized segment, and yet this small segment waited until
+    /// everything was acknowledged. The window did not hold it; nor did the congestion window, because no more was in
+    /// flight than before.
     fn was_held_through_room(&self) -> bool {
         self.old_stack_held_behind_full()
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
             && self.flight_stands()
     }
 
-    /// Never was so much more in flight that the send buffer is known to have had room: what waits behind such a flight was held
-    /// back in the buffer, or found no place there. A full buffer takes nothing until a segment or a cluster of it is free (BSD
-    /// `sosend`), or takes one piece more than it has room for (Linux, Solaris).
+    /// The flight may fill the send buffer: no larger one shows that the buffer had more room. Data behind such a
+    /// flight waited in the buffer, or found no room there. A full buffer takes nothing until a segment or a cluster is
+    /// free (BSD `sosend`), or takes one piece more than it has room for (Linux, Solaris).
     pub(in super::super) fn may_fill_buffer(&self) -> bool {
         let quantum_bytes = self.smss_bytes.max(CLUSTER_BYTES);
         are(self.flight_before(), self.direction.max_in_flight_bytes, |flight, most| {
@@ -152,8 +158,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// Behind a flight that leaves room in every send buffer, and in the window; nor, as a flight as large had flown before, is
-    /// it the congestion window that held it.
+    /// An old stack held a small segment behind a flight that leaves room in the send buffer and in the receiver
+    /// window. The congestion window did not hold it either, because a flight as large was sent before.
     fn was_held_short_of_buffer(&self) -> bool {
         self.old_stack_held_behind_full()
             && self.has_flown()
@@ -161,9 +167,9 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// A sender that sets PSH did not in the departure before: it had more in its buffer by then (RFC 9293, 3.9.1.2: the last
-    /// segment of what is buffered must have it; 4.4BSD, `tcp_output`). Stacks of today leave it out for a program that corks,
-    /// too, or within one write.
+    /// The sender had more data in its buffer when the previous departure left: that one has no PSH, although this
+    /// sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Current stacks also omit
+    /// PSH within one write and for an application that corks, so only old stacks count.
     #[inline]
     pub(in super::super) fn more_was_buffered(&self) -> bool {
         self.direction.near_sender
@@ -175,20 +181,22 @@ impl Evidence<'_> {
             && !self.was_sent_again()
     }
 
-    /// The window had room for a full segment, or for what left.
+    /// The receiver window had room for a full-sized segment, or for the departure.
     fn had_room(&self) -> bool {
         is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
-    /// The window had no room, until it opened.
+    /// The receiver window had no room until it opened for a full-sized segment, longer than the causal window before
+    /// the departure.
     pub(in super::super) fn was_kept_behind_window(&self) -> bool {
         !self.had_room()
             && is(self.record.usable_window_bytes.get(), |room| room >= self.smss_bytes)
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
     }
 
-    /// The sender had more, the window had room for it, and this one left by itself: neither the congestion window nor the send
-    /// buffer opens without an ACK. So less than a full segment was kept back, until the program filled it or a timer let it go.
+    /// The stack kept less than a full-sized segment back until the application filled it or a timer released it. The
+    /// sender had more data, and the receiver window had room. No ACK released the departure, so neither the congestion
+    /// window nor the send buffer was the limit: both open only with an ACK.
     #[inline]
     pub(in super::super) fn was_kept_back(&self) -> bool {
         self.more_was_buffered()
@@ -197,8 +205,8 @@ impl Evidence<'_> {
             && self.wait_ns - self.serialization_ns() > CAUSAL_NS
     }
 
-    /// A small segment that the sender had, and for which both windows had room: so much flew at once before, or the flight
-    /// without it, and slow start adds a segment. Yet it waited for the ACK of all.
+    /// The sender had this small segment in its buffer, and both windows had room for it: as much was in flight before,
+    /// or the flight without it was, and slow start adds a segment. Yet it waited until everything was acknowledged.
     fn was_held_though_buffered(&self) -> bool {
         let flew = || {
             are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {
@@ -214,7 +222,7 @@ impl Evidence<'_> {
             && (self.has_flown() || flew())
     }
 
-    /// Nagle's algorithm, in one of its forms, holds what left.
+    /// Nagle's algorithm, in one of its forms, held the departure.
     pub(in super::super) fn was_held_by_nagle(&self) -> bool {
         self.was_held_behind_small()
             || self.was_held_at_first()

@@ -1,4 +1,4 @@
-//! The share of a wait that belongs to the path and the line, and what the two clocks show.
+//! The part of a wait that belongs to the path and the line, and what the clocks of the sender and the capture show.
 
 use super::super::direction::{LEAST_FRAME_BYTES, at_rate};
 use super::super::limits::NS_PER_MS;
@@ -6,14 +6,15 @@ use super::{Evidence, is};
 use crate::sender::{AROUND_BYTES, DRIFT_PART};
 
 impl Evidence<'_> {
-    /// How long the sender's line carries the departure before: until then the next byte cannot leave. Known only in a capture at
-    /// the sender.
+    /// How long the sender's line is busy with the previous departure; the next byte cannot leave earlier. Known only
+    /// in a capture at the sender.
     pub(in super::super) fn serialization_ns(&self) -> i64 {
         let before = self.wait.payload_before_bytes.get().map_or(LEAST_FRAME_BYTES, |bytes| bytes + AROUND_BYTES);
         self.direction.line.own_ns(before.max(LEAST_FRAME_BYTES))
     }
 
-    /// How long the bottleneck still carries the flight, at the rate at which queues drained; it began with the flight's first byte.
+    /// How long the bottleneck is still busy with the flight, at the rate at which queues drained. It began with the
+    /// first byte of the flight.
     pub(in super::super) fn draining_ns(&self) -> i64 {
         let Some(drained) = self.direction.drained.filter(|_| self.direction.near_sender) else { return 0 };
         let (Some(flight), Some(lag_ns)) = (self.flight_before(), self.wait.ack_lag_ns.get()) else { return 0 };
@@ -21,24 +22,26 @@ impl Evidence<'_> {
         at_rate(flight, (drained.ns, drained.bytes)).saturating_sub(stood_before_ns).max(0)
     }
 
-    /// The round trip of the departure before and its answer on an empty path.
+    /// The RTT of the previous departure and its answer on an empty path.
     pub(in super::super) fn undisturbed_ns(&self) -> i64 {
         undisturbed_ns(self, self.wait.payload_before_bytes.get())
     }
 
-    /// The round trip of all that was in flight.
+    /// The RTT of the whole flight on an empty path.
     pub(in super::super) fn undisturbed_flight_ns(&self) -> i64 {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// How much longer the wait was where it was captured than by the sender's own clock: the path delayed the departure
-    /// (RFC 7323, 3: timestamps are taken when a segment is sent). Never more than the wait, though a broken clock may run backwards.
+    /// How much longer the wait is in the capture than by the sender's own clock: so long the path delayed the
+    /// departure (RFC 7323, 3: a segment carries the time at which it was sent). Never more than the wait, although a
+    /// broken clock may run backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;
         }
         let Some(ticks) = self.wait.sent_ticks.get() else { return 0 };
-        // Ticks counted behind a growing queue seem longer than they are: where they are milliseconds, that counts.
+        // A tick measured after a growing queue seems longer than it is. If the ticks are milliseconds, their exact
+        // length is used instead.
         let by_clock_ns = if self.direction.ticks_milliseconds {
             (ticks + 1).saturating_mul(NS_PER_MS).saturating_add(self.wait_ns.div_euclid(DRIFT_PART))
         } else {
@@ -48,17 +51,19 @@ impl Evidence<'_> {
         self.wait_ns.saturating_sub(by_clock_ns).clamp(0, self.wait_ns)
     }
 
-    /// Away from its sender, its timestamp shows the path's delay, so that no allowance for jitter is needed.
+    /// Away from the sender, the departure's timestamp shows its delay on the path, so no allowance for jitter is
+    /// needed.
     pub(in super::super) fn says_when(&self) -> bool {
         !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queueing_delay_ns.is_some()
     }
 
-    /// How much longer it took to the capture point than the quickest segment before it, by its own timestamp.
+    /// How much longer the departure took to the capture point than the fastest segment before it, by its own
+    /// timestamp; 0 if unknown.
     pub(in super::super) fn queueing_delay_ns(&self) -> i64 {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }
 
-    /// Most of the wait is the path's, or the departure had left at once behind the one before and was spaced on the way.
+    /// The path caused most of the wait, or the departure left right after the one before and was spaced on the path.
     #[inline]
     pub(in super::super) fn was_delayed_on_path(&self) -> bool {
         if self.direction.near_sender {
@@ -78,7 +83,7 @@ fn undisturbed_ns(evidence: &Evidence<'_>, sent_bytes: Option<i64>) -> i64 {
         + line.other_beyond_least_ns(evidence.wait.peer_payload_bytes.get())
 }
 
-/// The value, or the bound if that is known and smaller.
+/// The value, limited by the bound if that is known.
 #[must_use]
 pub fn at_most(bound: Option<i64>, value: i64) -> i64 {
     bound.map_or(value, |bound| bound.min(value))

@@ -1,4 +1,5 @@
-//! Whether an ACK released the departure. It did not where no window or buffer was short of room, or where the sender paces itself.
+//! Whether an ACK released the departure. It did not if no window or buffer was short of room, or if the sender paces
+//! itself (`docs/how-it-decides.md`, 2.2).
 
 use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
 use super::super::limits::NS_PER_MS;
@@ -7,16 +8,17 @@ use crate::accounts::LEAST_BUFFER_BYTES;
 use crate::connection::CAUSAL_NS;
 use crate::sender::LET_GO_PART;
 
-/// Of what a program writes by its own clock, one part in a hundred comes so close behind an ACK by chance.
+/// If the application writes by its own clock, one departure in this many follows an ACK as closely by chance.
 const NO_CHANCE: i64 = 100;
-/// What comes at a pace comes no sooner and no later than by this part of it (a heuristic).
+/// Departures at a pace vary by at most this part of it (a heuristic).
 const PACE_PART: i64 = 4;
-/// A host lets go within this time of an ACK what waits for it (a heuristic: five times what it needs for a segment).
+/// A host sends what an ACK released within this time (a heuristic: five times what it needs for a segment).
 pub(super) const REACTION_NS: i64 = NS_PER_MS / 10;
 
 impl Evidence<'_> {
-    /// Away from the sender some ACK seems to let go whatever leaves more often than the path is steady. By the timestamp that
-    /// the departure echoes, though, and its own, its sender had known of that ACK for some time.
+    /// Away from the sender, some ACK always seems to release a departure if departures are more frequent than the path
+    /// is steady. But the timestamps of this departure, its own and the echoed one, show that its sender had received
+    /// that ACK some time before.
     fn ack_had_arrived_long_before(&self) -> bool {
         self.says_when()
             && 4 * self.wait_ns < 3 * self.rtt_ns()
@@ -26,25 +28,26 @@ impl Evidence<'_> {
             && is(self.wait.since_ack_ns.get(), |ago_ns| LET_GO_PART * ago_ns > self.wait_ns)
     }
 
-    /// The departure came closer behind an ACK than what a program writes by its own clock would.
+    /// The departure followed an ACK more closely than an application that writes by its own clock would.
     pub(in super::super) fn came_with_ack(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
     }
 
-    /// Small segments pass a small one in flight. Not where full segments looked like small ones, because the sender rounds
-    /// its MSS and that was not known yet.
+    /// Small segments leave while an earlier small one is in flight. This does not count if full-sized segments were
+    /// taken for small ones, because the sender rounds its MSS and that was not known yet.
     pub(in super::super) fn small_ones_pass(&self) -> bool {
         let taken_for_small = is(self.direction.rounded_bytes, |rounded| self.smss_bytes > rounded);
         self.wait.small_passes && !taken_for_small
     }
 
-    /// With what was in flight it is no larger than a segment: no congestion window is smaller (RFC 5681, 3.1).
+    /// The departure and the flight together are no larger than one segment; no congestion window is smaller (RFC 5681,
+    /// 3.1).
     pub(super) fn fits_any_congestion_window(&self) -> bool {
         is(self.flight_before(), |flight| flight + self.record.payload_bytes <= self.smss_bytes.max(DEFAULT_MSS_BYTES))
     }
 
-    /// One segment was in flight, small enough that neither the congestion window, the receiver's, nor a send buffer was short
-    /// of room for this one: nothing but Nagle's algorithm can have kept it in the stack.
+    /// One segment was in flight, so small that the congestion window, the receiver window and the send buffer all had
+    /// room for this departure. Only Nagle's algorithm can have kept it in the stack.
     pub(in super::super) fn nothing_was_short(&self) -> bool {
         let one_in_flight =
             are(self.flight_before(), self.wait.payload_before_bytes.get(), |flight, payload| flight == payload)
@@ -55,9 +58,9 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// The sender had more than full segments, and bursts of them leave evenly: this one, too, which no ACK let go, whatever
-    /// came before it by chance. What is in flight must differ from one burst a round trip, or take a whole round trip at that
-    /// pace.
+    /// The departure belongs to bursts that leave at an even interval: the sender had more full-sized segments, and no
+    /// ACK released this one, although one may have come before it by chance. To exclude one burst per RTT, either the
+    /// flight holds two bursts or the pace differs from the RTT, or the flight takes a whole RTT at that pace.
     pub(super) fn is_at_its_pace(&self) -> bool {
         let direction = self.direction;
         let Some(pace_ns) = direction.totals.paced_ns.get().filter(|_| direction.paces) else { return false };
@@ -80,7 +83,8 @@ impl Evidence<'_> {
         are(self.flight_before(), self.direction.totals.paced_payload_bytes.get(), |flight, burst| flight >= 2 * burst)
     }
 
-    /// One flight in each round trip, and a program that goes on some time behind its ACK, look like bursts at a pace.
+    /// One flight per RTT looks like bursts at a pace, and so does an application that continues some time after its
+    /// ACK. The pace counts if the flight holds two bursts, or if the pace differs from the RTT.
     fn pace_is_no_round_trip(&self, pace_ns: i64) -> bool {
         let rtt_ns = self.rtt_ns();
         let like_round_trip = pace_ns * (PACE_PART + 1) >= PACE_PART * rtt_ns
@@ -93,8 +97,8 @@ impl Evidence<'_> {
         !is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
     }
 
-    /// What is in flight takes a round trip at that pace: the ACKs of a smaller flight leave a pause, and those of a larger one
-    /// show a queue. It came later than ACKs let go.
+    /// The flight takes an RTT or more at that pace. The ACKs of a smaller flight would leave a pause, those of a
+    /// larger one show a queue. The departure left later after its ACK than a released one does.
     fn leaves_no_pause(&self, pace_ns: i64) -> bool {
         let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
         let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {
@@ -110,13 +114,13 @@ impl Evidence<'_> {
         self.two_bursts_flew() && takes_a_round_trip && !just_acked
     }
 
-    /// The pace is the sender's own. Away from it, where no timestamps tell of queues, a path that lets bursts pass (a token
-    /// bucket) looks alike.
+    /// The pace is the sender's own. Away from the sender and without timestamps that show queues, a path that lets
+    /// bursts pass (a token bucket) looks the same.
     pub(in super::super) fn was_paced_by_sender(&self) -> bool {
         (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
     }
 
-    /// An ACK without data let it leave, and no program or pace.
+    /// An ACK without data released the departure, not the application or a pace.
     pub(super) fn is_released_by_ack(&self) -> bool {
         if !self.had_in_flight() || self.is_bare_fin() {
             return false;
@@ -128,12 +132,13 @@ impl Evidence<'_> {
         } else {
             self.ack_just_came()
         };
-        // The program wrote it, where neither a window nor the buffer was short of room and small segments pass.
+        // The application wrote it just then: no window or buffer was short of room, and small segments pass each
+        // other.
         let by_program = || self.small_ones_pass() && !self.came_with_ack() && self.nothing_was_short();
         in_time && !by_program() && !self.ack_had_arrived_long_before() && !self.left_at_its_pace()
     }
 
-    /// It left together with the departure before.
+    /// The departure left together with the one before, without an ACK between them.
     pub(in super::super) fn is_in_burst(&self) -> bool {
         !self.wait.since_ack_ns.is_some() && self.wait_ns <= self.direction.burst_ns
     }

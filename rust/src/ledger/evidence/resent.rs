@@ -1,4 +1,4 @@
-//! What a departure is, whether it was sent again and why, and in what state its sender is behind a loss.
+//! What a departure is, whether and why it was retransmitted, and the state of its sender after a loss.
 
 use super::{Evidence, INITIAL_SEGMENTS, LATEST_ACK_NS, LONGEST_TIMEOUT_NS, are, is};
 use crate::connection::{Kind, ResentBy};
@@ -14,7 +14,7 @@ impl Evidence<'_> {
         self.record.flags.any(TcpFlags::FIN) && self.record.payload_bytes == 0
     }
 
-    /// Less than a full segment.
+    /// The departure is smaller than a full-sized segment.
     #[inline]
     pub(in super::super) fn is_small(&self) -> bool {
         let less = self.wait.small || (self.direction.never_full && self.record.payload_bytes > 0);
@@ -29,7 +29,7 @@ impl Evidence<'_> {
         self.record.kind == Kind::Spurious
     }
 
-    /// Sent again as stacks do. A FIN in the place of the SYN repeats nothing.
+    /// A retransmission as stacks send it. A FIN at the sequence number of the SYN repeats nothing.
     #[inline]
     pub(in super::super) fn is_resent(&self) -> bool {
         let repeats_syn = || self.is_bare_fin() && self.record.seq == 0;
@@ -41,7 +41,8 @@ impl Evidence<'_> {
         self.record.resent_by == Some(ResentBy::Timeout) && self.is_resent()
     }
 
-    /// Sent again and needed: not all of it was acknowledged, or the ACK had not come when the timer ran out.
+    /// A retransmission that was needed: not everything was acknowledged, or the ACK had not come when the timer
+    /// expired.
     #[inline]
     pub(in super::super) fn is_repair(&self) -> bool {
         self.is_resent()
@@ -49,9 +50,9 @@ impl Evidence<'_> {
             && (self.is_timed_out() || is(self.flight_after(), |flight| flight != 0))
     }
 
-    /// Perhaps nothing was lost: the ACK of fewer than two segments may be delayed longer than the sender's timer runs
-    /// (Linux: 200 ms; lwIP: up to 250), a copy lets it go at once, and neither D-SACK nor a timestamp tells which of the two
-    /// it is for.
+    /// Perhaps nothing was lost. A receiver may delay the ACK of less than two segments longer than the sender's timer
+    /// runs (Linux: 200 ms; lwIP: up to 250 ms). The retransmitted copy triggers the ACK at once, and neither DSACK nor
+    /// a timestamp shows which of the two it is for.
     pub(in super::super) fn may_have_timed_out_early(&self) -> bool {
         self.is_timed_out()
             && !self.is_spurious()
@@ -60,8 +61,8 @@ impl Evidence<'_> {
             && self.wait_ns - self.rtt_ns() <= LATEST_ACK_NS
     }
 
-    /// A FIN sent again when neither side has data left: the FIN is all that is not acknowledged, and the other side sent no
-    /// data since. Where it goes on to send, it may have waited for that FIN as for the end of a request.
+    /// A retransmitted FIN when neither host has data left: only the FIN is unacknowledged, and the peer has sent no
+    /// data since. A peer that sends data later may have waited for that FIN as the end of a request.
     #[inline]
     pub(in super::super) fn is_late_fin(&self) -> bool {
         let alone =
@@ -71,18 +72,18 @@ impl Evidence<'_> {
         self.is_bare_fin() && self.is_resent() && alone() && !answered_later()
     }
 
-    /// Sent again in a way that no stack does: two captures in one file, or crafted segments.
+    /// A retransmission that no stack sends: two captures in one file, or crafted segments.
     pub(in super::super) fn is_strange(&self) -> bool {
         self.was_sent_again() && !self.is_resent()
     }
 
-    /// Sent again although nothing was lost, or only to ask whether something was: it says nothing about what holds the next
-    /// new byte.
+    /// A retransmission although nothing was lost, or one that only probes for a loss. It says nothing about what
+    /// limits the next new byte.
     pub(in super::super) fn is_needless(&self) -> bool {
         self.is_tail_probe() || self.is_spurious()
     }
 
-    /// Sent again to ask whether something was lost (RFC 8985, 7.3).
+    /// A tail-loss probe, which asks whether something was lost (RFC 8985, 7.3).
     pub(in super::super) fn is_tail_probe(&self) -> bool {
         self.record.resent_by == Some(ResentBy::TailProbe)
     }
@@ -91,9 +92,9 @@ impl Evidence<'_> {
         self.record.kind == Kind::ZeroWindowProbe
     }
 
-    /// The sender repairs a loss. Away from it the repair itself may have been lost before the capture point: where nothing
-    /// was overtaken, as many SACK blocks had reached the sender by the departure before as make it repair (RFC 6675, 5), and
-    /// what is missing has not come since.
+    /// The sender is in loss recovery. Away from it, the retransmission itself may have been lost before the capture
+    /// point. Then three things must hold: nothing was reordered, enough SACK blocks for a repair had reached the
+    /// sender by the previous departure (RFC 6675, 5), and the missing bytes have not come since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;
@@ -108,13 +109,13 @@ impl Evidence<'_> {
         self.wait.recovering || repair_unseen()
     }
 
-    /// Something was sent again before.
+    /// The sender has retransmitted before.
     pub(in super::super) fn is_after_loss(&self) -> bool {
         self.wait.after_loss
     }
 
-    /// The first flight after a pause, with a whole initial window in it (RFC 5681, 4.1), of a sender whose resends were all
-    /// spurious.
+    /// The first flight after a pause, at least a whole initial window (RFC 5681, 4.1), of a sender whose
+    /// retransmissions were all spurious.
     pub(in super::super) fn has_begun_anew(&self) -> bool {
         self.direction.only_late
             && self.previous_round_flight() == Some(0)

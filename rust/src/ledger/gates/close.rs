@@ -1,6 +1,10 @@
-//! Close: a FIN that is sent again when all data of both sides were delivered holds back no byte, however long its timer runs.
+//! Close: a retransmitted FIN delays no byte once all data of both directions is delivered, however long its timer
+//! runs.
 //!
-//! RFC 9293, 3.6. Disproved by data of either side behind the FIN.
+//! - **Closed** when a FIN is retransmitted, nothing but the FIN is unacknowledged, and the peer sends no data later.
+//! - **Opened by** the retransmitted FIN.
+//! - **Disproved by** data of either direction after the FIN.
+//! - **Source:** RFC 9293, 3.6; `docs/how-it-decides.md`, 4.2.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;

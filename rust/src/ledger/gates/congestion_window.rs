@@ -1,7 +1,10 @@
-//! Congestion window: still small after a loss.
+//! Congestion window: packet loss reduced it, and it is still growing.
 //!
-//! RFC 5681, 3.1 and 3.2; RFC 9438. Opened by each ACK. Disproved by flights as large as before the loss; a growing round trip
-//! (the path itself is full).
+//! - **Closed** after a loss, when an ACK released the departure, the receiver window had room, and the flights do not
+//!   are on a plateau.
+//! - **Opened by** each ACK.
+//! - **Disproved by** flights as large as before the loss, or by a growing RTT (then the path is full).
+//! - **Source:** RFC 5681, 3.1 and 3.2; RFC 9438; `docs/how-it-decides.md`, 4.11.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;

@@ -1,7 +1,12 @@
-//! Delayed ACK: the sender has used up what it may send, not by Nagle's algorithm, and the receiver holds its ACK back.
+//! Delayed ACK: the sender has used up its window or buffer and waits for an ACK that the receiver delays. If Nagle's
+//! algorithm is why it waits, the cause is `nagle-delayed-ack` instead.
 //!
-//! RFC 5681, 4.2. Opened by the receiver's timer. Disproved by round trips as long without a pause; an ACK that carries data, or
-//! leaves out what had long left.
+//! - **Closed** when a late ACK without data released the departure. The ACK is for less than two full-sized segments
+//!   or for everything in flight, or the ACK just before it was in time.
+//! - **Opened by** the receiver's delayed-ACK timer.
+//! - **Disproved by** RTTs as long without a pause, by an ACK that carries data, and by an ACK that leaves out bytes
+//!   which left long before.
+//! - **Source:** RFC 5681, 4.2; `docs/how-it-decides.md`, 4.9.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;

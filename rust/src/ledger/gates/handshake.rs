@@ -1,7 +1,9 @@
-//! Handshake: a SYN or SYN-ACK leaves, repetitions included.
+//! Handshake: the departure carries a SYN or SYN-ACK, retransmissions included.
 //!
-//! Closed until the SYN is answered; RFC 9293, 3.5; RFC 6298, 2.1 (the first timeout is one second). Disproved by a segment
-//! without SYN.
+//! - **Closed** until the SYN is answered.
+//! - **Opened by** the answer.
+//! - **Disproved by** a segment without SYN.
+//! - **Source:** RFC 9293, 3.5; RFC 6298, 2.1 (the first timeout is 1 s); `docs/how-it-decides.md`, 4.1.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;

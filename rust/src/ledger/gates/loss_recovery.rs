@@ -1,8 +1,12 @@
-//! Loss recovery: something was lost, or taken for lost, and is being repaired.
+//! Loss recovery: the sender repairs a loss, or what it takes for one.
 //!
-//! Opened by the ACK that ends the recovery (RFC 5681, 3.2; RFC 6675; RFC 8985). Disproved by ACKs that had covered what was
-//! sent again before it was. What was lost before the capture point is shown by its sender's IP identifications: packets to
-//! others in between look alike. A tail-loss probe asks whether something was lost (RFC 8985, 7.3), and shows no loss by itself.
+//! - **Closed** when the departure repairs a loss, when the sender is in recovery, or when the ACK of a repair released
+//!   the departure. The cause is only *possible* for a tail-loss probe, which shows no loss by itself (RFC 8985, 7.3).
+//!   It is also only *possible* where nothing but the sender's IP identifications shows a loss before the capture
+//!   point, because packets to other hosts leave the same gaps.
+//! - **Opened by** the ACK that ends recovery.
+//! - **Disproved by** ACKs that had covered the bytes before they were retransmitted.
+//! - **Source:** RFC 5681, 3.2; RFC 6675; RFC 8985; `docs/how-it-decides.md`, 4.6.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;
@@ -16,13 +20,13 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         .then(|| Closed::proved(Cause::LossRecovery).but_possible_if(lost_before_capture || wait.is_tail_probe()))
 }
 
-/// What held a sender before it learned of a loss. It waited for an ACK, as behind other gates, but that ACK did not come; so their
-/// conditions apply without it.
+/// What limited the sender before it learned of the loss. The sender waited for an ACK, as at other gates, but that ACK
+/// did not come. So the conditions of those gates apply, except that no ACK has to release the departure.
 pub(in super::super) fn before_signal(wait: &Evidence<'_>) -> Cause {
     if !wait.window_is_known() {
         Cause::Unknown
     } else if wait.wait.small_before {
-        // A small segment took everything that the program had given: a sender with nothing to send is not held.
+        // The previous segment was small, so the application had written nothing more: the sender was not limited.
         Cause::Network
     } else if wait.room().is_some_and(|room| room < wait.smss_bytes) {
         Cause::ReceiverWindow

@@ -1,14 +1,17 @@
-//! Nagle: a small segment waits for the ACK of what is in flight.
+//! Nagle's algorithm: a small segment waits for the ACK of the data in flight.
 //!
-//! RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's form). Opened by the ACK of
-//! everything outstanding, in Minshall's form of the last small segment. With an ACK that the receiver delayed the cause is
-//! `nagle-delayed-ack` (RFC 1122, 4.2.3.2). Disproved by a small segment that leaves while an earlier small one is in flight.
+//! - **Closed** when a small segment was held and an ACK released it. If the receiver delayed that ACK, the cause is
+//!   `nagle-delayed-ack` (RFC 1122, 4.2.3.2), else `nagle`.
+//! - **Opened by** the ACK of everything in flight; in Minshall's form, by the ACK of the last small segment.
+//! - **Disproved by** a small segment that leaves while an earlier small one is in flight.
+//! - **Source:** RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's form);
+//!   `docs/how-it-decides.md`, 4.7.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 
-/// Where hardly more was ever in flight, a full send buffer looks the same.
+/// A full send buffer explains the wait as well: hardly more was ever in flight.
 fn buffer_may_hold_it(wait: &Evidence<'_>) -> bool {
     wait.may_fill_buffer() && !wait.more_was_buffered()
 }
@@ -26,8 +29,8 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
     })
 }
 
-/// Nagle's algorithm holds a small segment for a round trip, and no ACK is delayed; or what the program has given is kept back
-/// though the window has room.
+/// Nagle's algorithm holds a small segment for an RTT and no ACK is delayed, or the stack keeps back buffered data
+/// although the receiver window has room.
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let held = || waits_for_ack(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();

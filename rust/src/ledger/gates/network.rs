@@ -1,8 +1,12 @@
-//! Network: the path's own rate, or the queue before it, spaces the bytes.
+//! Network: the rate of the path, or a queue before the bottleneck, spaces the segments.
 //!
-//! RFC 6349, 3.3 (round trips under load). Opened as the bottleneck drains. Disproved by round trips at their minimum while the
-//! sender waits. Without timestamps, a sender that spaces its segments evenly looks as a narrow path, or a shaper on its host,
-//! does.
+//! - **Closed** when departures form one burst, when ACKs arrive one by one through a queue or as a train, when
+//!   segments are spread evenly over the RTT away from the sender, or when the sender's timestamps prove a delay on the
+//!   path. The cause is only *possible* where pacing would look the same: without timestamps, a sender that spaces its
+//!   segments evenly looks like a narrow path or a shaper on its own host.
+//! - **Opened** as the bottleneck drains.
+//! - **Disproved by** RTTs at their minimum while the sender waits.
+//! - **Source:** RFC 6349, 3.3 (RTT under load); the fractions are heuristics; `docs/how-it-decides.md`, 4.10.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;
@@ -12,7 +16,8 @@ use crate::sender::{AROUND_BYTES, LET_GO_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let by_sender_or_path = is_steady(wait) || (wait.left_at_its_pace() && !wait.was_paced_by_sender());
-    // Behind a message of the other side the path's delay is a part of the wait alone, where its length is known.
+    // After data from the peer, a delay of the path whose length is known is only a part of the wait; the timeline
+    // gives it an interval of its own.
     let delayed = || wait.was_delayed_on_path() && !(wait.peer_spoke() && wait.says_when());
     ((wait.is_in_burst() && !wait.is_small())
         || by_sender_or_path
@@ -25,7 +30,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path))
 }
 
-/// ACKs let it go as its flight drains through a queue.
+/// ACKs release the departure while its flight drains through a queue.
 fn is_draining(wait: &Evidence<'_>) -> bool {
     let released = || wait.was_released_by_ack() && (!wait.was_acked_at_once() || wait.was_drained_bit_by_bit());
     let still_out = || {
@@ -40,13 +45,13 @@ fn is_draining(wait: &Evidence<'_>) -> bool {
         && !((wait.was_late_alone() || wait.was_drained_bit_by_bit()) && wait.is_on_plateau())
 }
 
-/// What a segment has of a round trip over which its flight is spread evenly.
+/// Nanoseconds from one segment to the next if the flight is spread evenly over the RTT.
 fn share_of_round_trip(wait: &Evidence<'_>) -> Option<f64> {
     let payload = wait.wait.payload_before_bytes.get()?;
     wait.flight_before().map(|flight| payload as f64 * wait.rtt_ns() as f64 / flight as f64)
 }
 
-/// So many segments are in flight that their spacing tells a spread from flights with pauses.
+/// Enough segments are in flight to tell even spacing from flights with pauses between them.
 fn has_many(wait: &Evidence<'_>) -> bool {
     wait.flight_before().is_some_and(|flight| flight >= LEAST_SPREAD_SEGMENTS * wait.smss_bytes)
 }
@@ -59,9 +64,9 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
     (3 * wait.wait_ns) as f64 <= 4.0 * share_ns
 }
 
-/// Away from the sender and without timestamps: segments are spread evenly over the round trip, to a quarter, without a pause.
-/// At the path's full rate, rate times round trip arrives in each round trip, so that the flight seems to stand on a plateau
-/// whatever the sender has in flight. What a full buffer releases comes in flights, with pauses between them.
+/// Away from the sender and without timestamps: segments are spread evenly over the RTT, to a quarter, without a pause.
+/// At the full rate of the path, rate × RTT bytes arrive in each RTT. The flight therefore seems to be on a plateau,
+/// whatever the sender has in flight. A full send buffer would release flights with pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
         return false;
@@ -70,9 +75,10 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     is_no_burst(wait, share_ns) && wait.is_bulk() && (wait.is_in_train() || is_no_pause(wait, share_ns))
 }
 
-/// In a direction without timestamps: it came no later, by a quarter, than the path's narrowest place lets a segment of its size
-/// pass. That pace is shown by segments that others of their write came behind: their program had given these, so that they did
-/// not wait for it. At the sender no ACK let it go: its own host keeps it that long (a shaper on the interface that is captured).
+/// In a direction without timestamps: the segment came no later, by a quarter, than the bottleneck lets a segment of
+/// its size pass. The rate of the bottleneck comes from segments that were followed by others of the same write: the
+/// application had already written those, so they did not wait for it. At the sender there is one more condition: no ACK
+/// released the segment. Then its own host delays it (a shaper on the captured interface).
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;
     let totals = &direction.totals;

@@ -1,7 +1,11 @@
-//! Pacing: the sender spaces what it could send.
+//! Pacing: the sender spaces segments that it could send at once.
 //!
-//! Linux `net/ipv4/tcp_output.c` (internal pacing); BBR. Opened by the sender's own timer. Disproved by ACKs that release the
-//! segments; uneven spacing; a stack that is older than pacing.
+//! - **Closed** when bytes are in flight, the previous segment was full, and the wait is at most half an RTT. Also
+//!   closed when bursts leave at an even interval by the sender's own clock. The cause is always only *possible*: as
+//!   the last gate, it counts if no window, buffer or ACK explains the departure.
+//! - **Opened by** the sender's timer.
+//! - **Disproved by** ACKs that release the segments, by uneven spacing, or by a stack older than pacing.
+//! - **Source:** Linux `net/ipv4/tcp_output.c` (internal pacing); BBR; `docs/how-it-decides.md`, 4.14.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;

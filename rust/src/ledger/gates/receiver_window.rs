@@ -1,7 +1,12 @@
 //! Receiver window: the window has no room for the next segment.
 //!
-//! Opened by the first ACK that makes enough room (RFC 9293, 3.8.6). Disproved by room for a full segment, and for a third of
-//! the window, before the ACK that released it.
+//! - **Closed** when the window has less room than a full-sized segment and than the departure. Further forms: a small
+//!   segment that fills the window to the byte after the override timer, Linux TSO deferral, and trains away from the
+//!   sender whose flight filled the window in the RTT before.
+//! - **Opened by** the first ACK that makes enough room.
+//! - **Disproved by** room for a full-sized segment, and for a third of the window, before the ACK that released the
+//!   departure.
+//! - **Source:** RFC 9293, 3.8.6; Linux `net/ipv4/tcp_output.c`; `docs/how-it-decides.md`, 4.5.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;
@@ -26,8 +31,9 @@ fn was_full(wait: &Evidence<'_>) -> bool {
     wait.window_was_full() && (wait.window_opened() || wait.ack_just_came()) && wait.window_released_it()
 }
 
-/// Away from the sender, where the room in the window is not known exactly. A flight that grows while there is room for a
-/// full segment has not come to the window's edge yet; a sender that goes beyond its window is not held by it.
+/// Away from the sender, the room in the window is not known exactly, so less than two full-sized segments of room
+/// count as full. Two cases do not count. A flight that grows while there is room for a full-sized segment has not
+/// reached the edge of the window. A sender that goes beyond the window is not limited by it.
 fn was_nearly_full(wait: &Evidence<'_>) -> bool {
     let Some(room) = wait.room().filter(|room| !wait.direction.near_sender && *room >= 0) else { return false };
     let grows_with_room = room >= wait.smss_bytes
@@ -48,9 +54,9 @@ fn was_cut(wait: &Evidence<'_>) -> bool {
         && wait.window_released_it()
 }
 
-/// Away from the sender, several ACKs within one tick of their timestamps may have released this segment, so it is not known how
-/// full the window was. But the flight of the round trip before had filled it, and the window is no larger now: the ACKs of that
-/// flight, as the path spaced them, release this train.
+/// Away from the sender, several ACKs within one tick of their timestamps may have released this segment. So it is not
+/// known how full the window was. But the flight of the RTT before had filled it, and the window is no larger now. The
+/// ACKs of that flight, as the path spaced them, release this train.
 fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
     let filled = || match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
         (Some(before), Some(now), Some(room)) => before + wait.smss_bytes > now + room,

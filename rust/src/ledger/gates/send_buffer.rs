@@ -1,8 +1,12 @@
-//! Send buffer: full of unacknowledged bytes.
+//! Send buffer: unacknowledged bytes fill it.
 //!
-//! Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer). Opened by the first ACK that makes room.
-//! Disproved by flights that still grow; a loss before; a program that answers ACKs late. One small segment in each round trip
-//! may also be what the program wrote meanwhile, held by Nagle's algorithm.
+//! - **Closed** when flights are on a plateau well below the receiver window and an ACK released the departure, or when
+//!   the application refilled the buffer just after that ACK. The cause is only *possible* where equal small segments
+//!   leave one per RTT: the application may have written them in the meantime, and Nagle's algorithm held them.
+//! - **Opened by** the first ACK that makes room.
+//! - **Disproved by** flights that still grow, by an earlier loss, or by an application that answers ACKs late.
+//! - **Source:** Abrams and Chen 1991; Siekkinen and others 2005 (limitation by the transport layer);
+//!   `docs/how-it-decides.md`, 4.12.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;

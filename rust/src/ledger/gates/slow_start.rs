@@ -1,6 +1,9 @@
-//! Slow start: flights still grow towards what the path can carry.
+//! Slow start: flights still grow towards the capacity of the path.
 //!
-//! RFC 5681, 3.1; RFC 6928. Opened by each ACK, which adds a segment. Disproved by flights that no longer grow; a loss before.
+//! - **Closed** when an ACK released the departure, the receiver window had room, and no earlier gate was closed.
+//! - **Opened by** each ACK, which adds one segment.
+//! - **Disproved by** flights that no longer grow, or by an earlier loss.
+//! - **Source:** RFC 5681, 3.1; RFC 6928; `docs/how-it-decides.md`, 4.13.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;

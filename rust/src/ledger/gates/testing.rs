@@ -1,4 +1,4 @@
-//! Waits for the gates' tables: a bulk transfer captured at its sender, changed row by row.
+//! Test waits for the gates: a bulk transfer captured at its sender, which each table row changes.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;
@@ -13,14 +13,15 @@ use crate::sender::Wait;
 
 pub(in super::super) const MS: i64 = NS_PER_MS;
 
-/// One row: what is special about the wait, how it differs from [`bulk`], and what is expected.
+/// One table row: a name for the case, how the wait differs from [`bulk`], and the expected answer.
 pub(in super::super) type Row<E> = (&'static str, fn(&mut WaitRecord, &mut Direction), E);
 
 pub(in super::super) fn some(value: i64) -> Nullable {
     Some(value).into()
 }
 
-/// Full segments of 1,000 bytes over a round trip of 20 ms: 10 in flight, and the ACK that came 50 µs ago let this one go.
+/// A full-sized segment of 1,000 bytes over an RTT of 20 ms. 10 segments were in flight, and an ACK 50 µs ago released
+/// this one.
 pub(in super::super) fn bulk() -> (WaitRecord, Direction) {
     let wait = Wait {
         wait_ns: some(10 * MS),
@@ -72,7 +73,7 @@ pub(in super::super) fn bulk() -> (WaitRecord, Direction) {
     (record, direction)
 }
 
-/// A small segment that left when everything was acknowledged, behind another small one.
+/// A small segment that left once everything was acknowledged. The previous segment was small, too.
 pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &mut Direction) {
     record.payload_bytes = 100;
     record.wait.small = true;
@@ -86,7 +87,7 @@ pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &
     direction.holds_small = true;
 }
 
-/// The retransmission timer sends the oldest segment again.
+/// The retransmission timer retransmits the oldest segment.
 pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut Direction) {
     record.resent_by = Some(ResentBy::Timeout);
     record.kind = Kind::RtoRetransmit;
@@ -94,7 +95,7 @@ pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut Direction) {
     record.wait.since_ack_ns = Nullable::NULL;
 }
 
-/// What a gate alone answers.
+/// Checks the answer of one gate alone.
 pub(in super::super) fn check_gate(gate: fn(&Evidence<'_>) -> Option<Closed>, rows: &[Row<Option<Confidence>>]) {
     for (name, change, expected) in rows {
         let (mut record, mut direction) = bulk();
@@ -104,7 +105,7 @@ pub(in super::super) fn check_gate(gate: fn(&Evidence<'_>) -> Option<Closed>, ro
     }
 }
 
-/// What the judge makes of a wait, where gates compete.
+/// Checks the cause that the judge chooses among all gates, and that the intervals sum to the wait.
 pub(in super::super) fn check_judge(rows: &[Row<Option<Cause>>]) {
     for (name, change, expected) in rows {
         let (mut record, mut direction) = bulk();

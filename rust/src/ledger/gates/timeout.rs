@@ -1,6 +1,11 @@
-//! Retransmission timeout: the sender's timer ends the wait, or the ACK of what the timer sent again does.
+//! Retransmission timeout (RTO): the sender's timer ends the wait, or the ACK of what the timer retransmitted does.
 //!
-//! RFC 6298; Linux `net/ipv4/tcp_timer.c` (at least 200 ms). Disproved by ACKs or other segments within the timeout before it.
+//! - **Closed** when the timer retransmitted the departure, or the ACK of such a retransmission released it. The cause
+//!   is only *possible* if one segment was in flight and neither SACK nor timestamps are in use: the receiver may have
+//!   delayed its ACK. A spurious retransmission into a full window does not count; the window limited the sender.
+//! - **Opened by** the timer, or by that ACK.
+//! - **Disproved by** ACKs or other segments within the timeout.
+//! - **Source:** RFC 6298; Linux `net/ipv4/tcp_timer.c` (at least 200 ms); `docs/how-it-decides.md`, 4.3.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;
@@ -8,7 +13,7 @@ use super::super::evidence::Evidence;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    // What had arrived was sent again, and the window had no room: without the timer nothing more had left until the ACK came.
+    // A spurious retransmission into a full window: without the timer, nothing would have left before the ACK.
     let behind_full_window = || wait.is_needless() && wait.window_was_full();
     ((wait.is_timed_out() && !behind_full_window()) || wait.was_repaired_by_timeout())
         .then(|| Closed::proved(Cause::Timeout).but_possible_if(wait.may_have_timed_out_early()))

@@ -1,4 +1,11 @@
 //! Unknown: Nagle's algorithm and a full send buffer explain the wait equally well, and their remedies differ.
+//!
+//! - **Closed** where small segments of different sizes leave one per RTT, behind a flight that may fill the send
+//!   buffer. Later gates never see such a wait.
+//! - **Opened by** the ACK that releases the segment.
+//! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (then the cause is
+//!   `send-buffer`).
+//! - **Source:** derived; `docs/how-it-decides.md`, 4.8.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;

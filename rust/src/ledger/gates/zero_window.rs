@@ -1,7 +1,9 @@
-//! Zero window: the receiver offers no room.
+//! Zero window: the receiver advertises a window of 0.
 //!
-//! Closed while the window is 0 (RFC 9293, 3.8.6.1), opened by a window update or a probe. Disproved by a window with room for
-//! the segment before it left.
+//! - **Closed** while the window is 0, or until a window probe.
+//! - **Opened by** a window update, or by the probe.
+//! - **Disproved by** room for the segment before it left.
+//! - **Source:** RFC 9293, 3.8.6.1; `docs/how-it-decides.md`, 4.4.
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;

@@ -159,7 +159,7 @@ def _finding(fault: Fault, reasons: Sequence[trust.Reason], verdict: trust.Trust
 def _severity(reasons: Sequence[trust.Reason], verdict: trust.Trust) -> Severity:
     """Return the severity, by the share of the confidence that this fault leaves."""
     left = min(reason.factor for reason in reasons)
-    if any(reason.factor == 1.0 for reason in reasons):  # a fault of connections: weighed by their bytes
+    if any(reason.factor == 1.0 for reason in reasons):  # a fault of connections: weighted by their bytes
         left = min(left, verdict.factor_of_connections)
     return Severity.INFO if left >= trust.GOOD else Severity.LOW if left >= trust.FAIR else Severity.MEDIUM
 

@@ -64,11 +64,11 @@ class Severity(IntEnum):
 
 
 SEVERITIES = ((0.5, Severity.HIGH), (0.2, Severity.MEDIUM), (0.0, Severity.LOW))
-"""Least share of a direction's life → severity of a fault that costs it."""
+"""Least share of a direction's active time → severity of a fault that costs it."""
 
 
 def severity_of(share: float) -> Severity:
-    """Return the severity of a fault that costs this share (0 to 1) of a direction's life."""
+    """Return the severity of a fault that costs this share (0 to 1) of a direction's active time."""
     return next(severity for least, severity in SEVERITIES if share >= least)
 
 

@@ -121,7 +121,7 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
 
 
 def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> Iterator[tuple[int, int]]:
-    """The ranges of numbers up to `highest`; where there are tests, those that hold numbers which pass, as narrow as these allow."""
+    """Yield the ranges of numbers up to `highest`; with tests, only ranges with numbers that pass, as narrow as possible."""
     for start in range(0, highest + 1, TESTED_NUMBERS):
         numbers = pl.int_range(start, min(start + TESTED_NUMBERS, highest + 1), dtype=pl.Int64, eager=True)
         passing = pl.DataFrame({number: numbers.cast(dtype)}).filter(*tests, True)[number].cast(pl.Int64)  # noqa: FBT003

@@ -91,7 +91,7 @@ def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
 
 @cache
 def _asked() -> Mapping[str, pl.Expr]:
-    """The columns to read for both directions of a connection. A count is 0 if it is too small to report."""
+    """Columns to read for both directions of a connection. A count is 0 if it is too small to report."""
     asked: dict[str, pl.Expr] = {}
     for side in SIDES:
         col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES)}
@@ -109,8 +109,10 @@ def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[int, bool, str], dict[str, Any]]:
-    """Return, by direction and kind, the first frames and the lowest confidence of their verdicts; for queues, the ACKs with the longest
-    RTT."""
+    """Return, by direction and kind, the first frames and the lowest confidence of their verdicts.
+
+    For queues, the frames are the ACKs with the longest RTT.
+    """
     if not rows:
         return {}
     col, conns = pl.col, sorted({row["conn"] for row in rows})

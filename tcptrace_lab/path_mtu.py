@@ -79,8 +79,7 @@ def found(segments: pl.LazyFrame, ways: Collection[tuple[int, bool]]) -> dict[tu
 
 
 def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client: bool) -> TooLarge | None:
-    """Return the evidence if segments that got through were smaller: sent before and acknowledged, sent after, or in place of the lost
-    one."""
+    """Return the evidence if smaller segments got through: sent before and acknowledged, sent after, or in place of the lost one."""
     col = pl.col
     own, other = col("from_client") == from_client, col("from_client") != from_client
     size, end = pl.min_horizontal("payload_bytes", "smss_bytes"), col("seq") + col("payload_bytes")

@@ -91,8 +91,10 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
 
 
 def _padded(length: int) -> int:
-    """Return the next multiple of four: the padded size of data in a block, and Wireshark's reading of a block length that is not a
-    multiple."""
+    """Return the next multiple of four.
+
+    It is the padded size of data in a block, and Wireshark's reading of a block length that is not a multiple of four.
+    """
     return length + -length % 4
 
 

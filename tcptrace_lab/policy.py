@@ -137,8 +137,10 @@ _ON_THE_WAY = (_CLASSES, _MEDIAN, _FIXED, _BEATS, _ACKS, _ONE, _TWO, _MORE, _RUL
 
 
 def _counts(side: str) -> dict[str, pl.Expr]:
-    """Return the counts of ACKs by segments covered, and the byte rules that fit the amounts that were ACKed at once and those that were
-    delayed."""
+    """Return the counts of ACKs by segments covered, and the byte rules that fit.
+
+    A byte rule fits if it explains which amounts were ACKed at once and which were delayed.
+    """
     (other,) = SIDES.keys() - {side}
     delayed, several = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_delayed_acks_of_several")
     covering = pl.col(f"{side}_acks_by_segments").list

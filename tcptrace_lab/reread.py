@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Worth: TypeAlias = "tuple[int, int, float, bool, bool]"
 """When the time of a cause in one direction is worth a finding: index of the cause in `schema.CAUSES`, least time in nanoseconds, least
-share of the direction's life, whether only the client's direction counts, whether only directions with data count."""
+share of the direction's active time, whether only the client's direction counts, whether only directions with data count."""
 
 PULL_ROWS = 65_536
 """Rows taken from the engine at a time, if they have few columns. The engine makes the next rows meanwhile."""

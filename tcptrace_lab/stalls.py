@@ -80,6 +80,8 @@ def _timer() -> pl.Expr:
 
 
 def proof(row: Mapping[str, Any]) -> str:
-    """Return the proof that the rule names, from a row of `schema.STALLS`: `1,024 bytes in flight, ACK in frame 12 came 43.2 ms late, …`;
-    may be empty."""
+    """Return the proof that the rule names, from a row of `schema.STALLS`; may be empty.
+
+    Example: `1,024 bytes in flight, ACK in frame 12 came 43.2 ms late, …`.
+    """
     return ", ".join(words for value in rules.of_cause(row["cause"]).proof if (words := value.told(row)))

@@ -1,4 +1,4 @@
-"""A long silence in which nobody owed anything."""
+"""idle: a long silence in which no endpoint had data outstanding or owed an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The path's own rate, or the queue before it, spaces the bytes."""
+"""network: the rate of the path, or the queue at its bottleneck, spaces the segments."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Read the package in the order in which the data flow: capture file → packets (the Rust engine, `_core`) → segments and connections
 (`segments`) → findings (`findings`) → `analysis` → `json_output`, `export`, `report` → the commands (`cli`). Each arrow is one
-function that turns tables into a table, and modules import only from modules to their left. `schema` defines every column, `errors` every
-exception.
+function that turns tables into a table. Imports point one way, from the commands down to the engine. `schema` defines every column,
+`errors` every exception.
 
 `__all__` lists the public names. Each is imported on first use, so that importing the package is cheap.
 """

@@ -57,7 +57,7 @@ def end_the_program() -> None:
 
 @contextlib.contextmanager
 def undoing(action: Callable[[], object]) -> Iterator[None]:
-    """While the block runs, an interrupt calls `action` before it ends the process. Any thread may call it."""
+    """While the block runs, an interrupt runs `action`, in any thread, before it ends the process."""
     _undo.append(action)
     try:
         yield

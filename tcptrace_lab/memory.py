@@ -66,7 +66,7 @@ def _are_small(paths: Sequence[str]) -> bool:
     try:
         looks = [os.stat(path) for path in paths]  # noqa: PTH116  (names as given)
         if not all(stat.S_ISREG(look.st_mode) for look in looks):
-            return False  # a pipe has no size
+            return False  # reading the first bytes of a pipe would consume them
         return sum(look.st_size for look in looks) <= SMALL_BYTES and not any(map(is_compressed, paths))
     except OSError:
         return False  # a file that the engine will reject

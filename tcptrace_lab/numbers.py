@@ -62,7 +62,7 @@ def rate(value_bps: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """0.661 → 66 %; small ones keep a decimal."""
+    """0.661 → 66%. Small shares keep one decimal: 0.012 → 1.2%."""
     if value is None:
         return UNKNOWN
     return f"{value:.0%}" if value >= _WHOLE_PERCENT else f"{value:.1%}"

@@ -51,8 +51,8 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection
     Args:
         segments: rows of `schema.SEGMENTS`; read once, for the directions found.
         connections: rows of `schema.CONNECTIONS`; read once.
-        told: findings already made. Spurious retransmits that cost time are not reported twice, and the remedy for a queue does not ask for
-            a smaller buffer if the send buffer is already the limit.
+        told: findings already reported. Spurious retransmits that cost time are not reported twice, and the remedy for a queue does not ask
+            for a smaller buffer if the send buffer is already the limit.
 
     Returns:
         Findings without a time cost, at most `MOST` of each kind.

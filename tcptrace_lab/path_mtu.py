@@ -50,7 +50,7 @@ def found(segments: pl.LazyFrame, ways: Collection[tuple[int, bool]]) -> dict[tu
     """Return the directions among `ways` whose large segments do not get through.
 
     Args:
-        segments: rows of `schema.SEGMENTS`. Read once, and again for each direction that sent one segment three times.
+        segments: rows of `schema.SEGMENTS`. Read once, and twice more for each direction that sent one segment three times.
         ways: connection and direction of those that lost time to packet loss.
     """
     if not ways:

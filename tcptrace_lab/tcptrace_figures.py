@@ -24,7 +24,7 @@ class Direction:
     """The figures of one direction of a connection, with access to the opposite direction."""
 
     def __init__(self, connection: Mapping[str, Any], side: str) -> None:
-        """Take a row of `schema.CONNECTIONS` and the sender: `client` or `server`."""
+        """Take a row of `schema.CONNECTIONS` (`connection`) and the sender, `client` or `server` (`side`)."""
         self.connection = connection
         self.side = side
 

@@ -1,4 +1,4 @@
-"""idle: a long silence in which no endpoint had data outstanding or owed an answer."""
+"""idle: a long pause in which neither application owed data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""network: the rate of the path, or the queue at its bottleneck, spaces the segments."""
+"""network: data in transit, or spaced by the path's own rate or by a queue at its bottleneck."""
 
 from __future__ import annotations
 

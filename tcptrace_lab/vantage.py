@@ -104,8 +104,7 @@ def beside(connections: Frame, resolution_ns: int = 1) -> Frame:
         The rows, with these columns:
         `vantage`: client, server, middle, or unknown (as for loopback);
         `vantage_confidence`: null if unknown; `proved`: the handshake alone shows that it is at an endpoint; `consistent`: at an endpoint
-            by
-        other answers, or in the middle by the handshake (both hosts may just be slow); `possible`: the handshake contradicts, or in the
+        by other answers, or in the middle by the handshake (both hosts may just be slow); `possible`: the handshake contradicts, or in the
         middle by ACKs that may all have been delayed;
         `vantage_known_by`: `handshake`, `answers` (only ACKs, echoed timestamps and windows), `loopback`, `short` (both endpoints answer
             too

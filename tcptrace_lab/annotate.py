@@ -74,7 +74,9 @@ class Spooled:
 
 @contextlib.contextmanager
 def readable_twice(path: str) -> Iterator[Spooled]:
-    """Give the capture `path`. A stream (standard input, a FIFO) goes to a temporary file that exists until the block ends.
+    """Provide the capture `path` as a file that can be read twice.
+
+    A stream (standard input, a FIFO) goes to a temporary file that exists until the block ends.
 
     Raises:
         OutputUnwritable: no room for the temporary file.

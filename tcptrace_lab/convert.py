@@ -281,7 +281,7 @@ class _Files:
 
     @contextlib.contextmanager
     def _temporary(self) -> Iterator[IO[bytes]]:
-        """Give a temporary file without a name, to write in the block. It exists until all is read. Raises OutputUnwritable."""
+        """Provide a temporary file without a name, to write in the block. It exists until all is read. Raises OutputUnwritable."""
         try:
             file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (`kept` closes it)
             self._kept.callback(file.close)

@@ -246,7 +246,7 @@ class Conversion:
 
 @contextlib.contextmanager
 def converted(file: File, *, as_ethernet: bool = False) -> Iterator[Conversion]:
-    """Give a conversion that ends with the block."""
+    """Provide a conversion that ends with the block."""
     conversion = Conversion(file, as_ethernet=as_ethernet)
     try:
         yield conversion

@@ -54,7 +54,7 @@ class Frame(NamedTuple):
 
 @contextmanager
 def readable(names: Sequence[str], most_unpacked_bytes: int | None = None) -> Iterator[list[str] | None]:
-    """Give the paths under which the files can be read now, decompressed if needed until the block ends; None if one cannot be read.
+    """Provide the paths under which the files can be read now, decompressed if needed until the block ends; None if one cannot be read.
 
     Args:
         names: the files.

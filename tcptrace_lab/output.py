@@ -116,7 +116,7 @@ def make_folder(path: str) -> None:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Give a byte stream that becomes the file `path` when the block succeeds. After an error, the previous file stays.
+    """Provide a byte stream that becomes the file `path` when the block succeeds. After an error, the previous file stays.
 
     `-` is standard output. Devices and pipes are written directly.
 

@@ -52,7 +52,7 @@ class _Held(NamedTuple):
 
 @contextlib.contextmanager
 def folder() -> Iterator[str]:
-    """Give the path of a new folder. The end of the block removes it, or an interrupt, or the next process that creates one.
+    """Provide the path of a new folder. The end of the block removes it, or an interrupt, or the next process that creates one.
 
     Raises:
         OutputUnwritable: it cannot be created.

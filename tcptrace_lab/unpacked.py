@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def plain(path: str) -> Iterator[str]:
-    """Give the path of a plain file until the block ends.
+    """Provide the path of a plain file until the block ends.
 
     It is the file itself or, for a compressed file, a temporary file with its decompressed contents, as far as they are readable.
 
